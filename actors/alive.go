@@ -17,7 +17,7 @@ import (
 // one before has had no answer; anything heard in between begins anew. A question comes at once when a call could not reach
 // the server, or when two calls in a row timed out and nothing was heard since they began.
 
-func (s *Server) remote() bool {
+func (s *Server) isRemote() bool {
 	switch s.spec.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 		return true
@@ -29,37 +29,37 @@ func (s *Server) remote() bool {
 // armProbe looks again when the server may have been silent for ProbeEvery.
 func (s *Server) armProbe() {
 	every := s.cfg.Timing.ProbeEvery
-	if !s.remote() || every < 0 {
+	if !s.isRemote() || every < 0 {
 		return
 	}
 	if s.probe != nil {
 		s.probe.Stop()
 	}
 	root, self, due := s.root, s.self, probeDue{s.state.Epoch}
-	s.probe = time.AfterFunc(max(every-s.silence(), 0), func() { root.Send(self, due) })
+	s.probe = time.AfterFunc(max(every-s.silentFor(), 0), func() { root.Send(self, due) })
 }
 
-// silence is how long ago the last sign of life came; 0 if none is known, because then the connection has only begun. What
+// silentFor is how long ago the last sign of life came; 0 if none is known, because then the connection has only begun. What
 // refuses a question over HTTP without being a message of the session, a status or a page, is a sign as well: a server that
 // does so is not asked again at once.
-func (s *Server) silence() time.Duration {
+func (s *Server) silentFor() time.Duration {
 	if s.sess == nil {
 		return 0
 	}
-	heard := s.sess.Heard()
+	heard := s.sess.LastMessageAt()
 	if heard.IsZero() {
 		return 0
 	}
-	if s.signed.After(heard) {
-		heard = s.signed
+	if s.lastProbeAnswer.After(heard) {
+		heard = s.lastProbeAnswer
 	}
 	return max(time.Since(heard), 0)
 }
 
 // probeDue asks if the server has been silent for long enough.
 func (s *Server) probeDue(epoch uint64) {
-	if s.silence() < s.cfg.Timing.ProbeEvery {
-		if s.current(epoch) && s.state.Conn == lifecycle.Open && !s.probing {
+	if s.silentFor() < s.cfg.Timing.ProbeEvery {
+		if s.isCurrent(epoch) && s.state.Conn == lifecycle.Open && !s.probing {
 			s.armProbe()
 		}
 		return
@@ -69,31 +69,31 @@ func (s *Server) probeDue(epoch uint64) {
 
 // probeNow asks, unless a question is on its way.
 func (s *Server) probeNow(epoch uint64) {
-	if !s.current(epoch) || s.state.Conn != lifecycle.Open || s.probing {
+	if !s.isCurrent(epoch) || s.state.Conn != lifecycle.Open || s.probing {
 		return
 	}
 	s.probing = true
-	s.att.probe(s.cfg.Timing.ProbeTimeout)
+	s.att.startProbe(s.cfg.Timing.ProbeTimeout)
 }
 
-func (s *Server) probed(m probed) {
-	if !s.current(m.epoch) || s.state.Conn != lifecycle.Open {
+func (s *Server) handleProbeDone(m probeDone) {
+	if !s.isCurrent(m.epoch) || s.state.Conn != lifecycle.Open {
 		return
 	}
 	s.probing = false
 	class := messages.ClassOf(m.err)
 	switch class {
 	case messages.ClassNetwork, messages.ClassSession:
-		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
+		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	case messages.ClassTimeout:
-		if s.sess.Heard().After(m.asked) { // it said something else: it lives, and is slow
+		if s.sess.LastMessageAt().After(m.sentAt) { // it said something else: it lives, and is slow
 			s.strikes = 0
 			break
 		}
 		s.strikes++
 		if s.strikes >= s.cfg.Timing.ProbeStrikes {
-			s.step(lifecycle.Lost{Epoch: m.epoch, Cause: lifecycle.Cause{
+			s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: lifecycle.Cause{
 				Class: messages.ClassTimeout, Text: "it gave no sign of life to repeated pings",
 			}})
 			return
@@ -101,27 +101,27 @@ func (s *Server) probed(m probed) {
 		s.probeNow(m.epoch)
 		return
 	case messages.ClassUnauthorized:
-		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
+		s.applyEvent(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		if s.state.Conn != lifecycle.Open {
 			return
 		}
 		fallthrough // it is disabled and keeps its connection, on which it goes on being asked
 	default:
-		s.strikes, s.signed = 0, time.Now()
+		s.strikes, s.lastProbeAnswer = 0, time.Now()
 	}
 	s.armProbe()
 }
 
-// refused handles what a call learned about the connection.
-func (s *Server) refused(m refused) {
-	if !s.current(m.epoch) || s.state.Conn != lifecycle.Open {
+// handleLinkFailed handles what a call learned about the connection.
+func (s *Server) handleLinkFailed(m linkFailed) {
+	if !s.isCurrent(m.epoch) || s.state.Conn != lifecycle.Open {
 		return
 	}
 	if messages.ClassOf(m.err) == messages.ClassUnauthorized {
-		s.step(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
+		s.applyEvent(lifecycle.Unauthorized{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	}
-	if s.remote() {
+	if s.isRemote() {
 		s.probeNow(m.epoch)
 	}
 }
@@ -136,16 +136,16 @@ func (s *Server) armIdle(epoch uint64, after time.Duration) {
 
 // idleDue lets a lazy server go if no call began within the idle timeout and none is in flight.
 func (s *Server) idleDue(epoch uint64) {
-	if !s.current(epoch) || s.state.Phase != messages.Connected {
+	if !s.isCurrent(epoch) || s.state.Phase != messages.Connected {
 		return
 	}
 	limit := time.Duration(s.spec.IdleTimeout)
-	quiet := time.Since(begun) - time.Duration(s.lastUse.Load())
-	if s.att.inFlight() > 0 || s.cfg.Cell.turns.waiting() > 0 || quiet < limit {
+	quiet := time.Since(processStart) - time.Duration(s.lastUse.Load())
+	if s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || quiet < limit {
 		s.armIdle(epoch, max(limit-quiet, limit/10))
 		return
 	}
-	s.step(lifecycle.IdleOut{Epoch: epoch})
+	s.applyEvent(lifecycle.IdleOut{Epoch: epoch})
 	if s.state.Phase == messages.Connected { // a list is in flight: another time
 		s.armIdle(epoch, limit)
 	}

@@ -31,17 +31,17 @@ type attempt struct {
 
 	limits opening.Limits
 
-	mu        sync.Mutex
-	ctx       context.Context // see bound
-	cancel    context.CancelCauseFunc
-	opening   opening.State
-	alarm     *time.Timer          // looks again; nil once it is settled
-	transport transports.Transport // set by dial, as cfg and sess
-	cfg       *session.Config      // until the handshake is done
-	known     bool                 // the era was known to be the legacy one
-	sess      *session.Session
-	stumbled  bool
-	busy      sync.WaitGroup // the steps that run
+	mu           sync.Mutex
+	ctx          context.Context // see bound
+	cancel       context.CancelCauseFunc
+	opening      opening.State
+	checkTimer   *time.Timer          // looks again; nil once it is settled
+	transport    transports.Transport // set by dial, as cfg and sess
+	cfg          *session.Config      // until the handshake is done
+	eraKnown     bool                 // the era was known to be the legacy one
+	sess         *session.Session
+	diedOnProbe  bool
+	runningSteps sync.WaitGroup // the steps that run
 	// gates holds the current gate last, and before it each older one through which calls still run: a server that is disabled and
 	// enabled again on the same connection gets a new gate, and a drain must wait for the calls of all of them.
 	gates []*session.Gate
@@ -50,49 +50,49 @@ type attempt struct {
 
 // What an attempt posts to its server's actor.
 type (
-	dialed struct {
+	dialDone struct {
 		epoch uint64
 		sess  *session.Session
 	}
-	installing struct{ epoch uint64 }
-	waited     struct {
+	installStarted  struct{ epoch uint64 }
+	cpuTimeMeasured struct {
 		epoch       uint64
 		ran, waited time.Duration
 	}
-	greeted struct {
+	handshakeDone struct {
 		epoch uint64
 		info  *session.Info
 		sess  *session.Session // not always the one that was dialed: see attempt.greet
 	}
-	listed struct {
+	listDone struct {
 		epoch uint64
 		list  session.ToolList
-		// refused is why there is no list of a server that has something else to offer; nil if there is one.
-		refused error
+		// listErr is why there is no list of a server that has something else to offer; nil if there is one.
+		listErr error
 	}
 	stepFailed struct {
 		epoch uint64
 		step  string // "dial", "handshake", "list", "relist"
 		err   error
 		conn  transports.Info
-		// stumbled says that the connection did not outlive the question about the era.
-		stumbled bool
-		// known says that the era was not asked for, because it was known to be the legacy one.
-		known bool
+		// diedOnProbe says that the connection did not outlive the question about the era.
+		diedOnProbe bool
+		// eraKnown says that the era was not asked for, because it was known to be the legacy one.
+		eraKnown bool
 	}
-	lost struct {
+	connLost struct {
 		epoch uint64
 		err   error
 		conn  transports.Info
 	}
-	closed struct {
+	connClosed struct {
 		epoch uint64
 		conn  transports.Info
 	}
-	probed struct {
-		epoch uint64
-		asked time.Time
-		err   error
+	probeDone struct {
+		epoch  uint64
+		sentAt time.Time
+		err    error
 	}
 )
 
@@ -101,24 +101,24 @@ func newAttempt(
 ) *attempt {
 	a := &attempt{epoch: epoch, name: name, spec: spec, post: post, released: released, limits: limits}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
-	a.await()
+	a.startBound()
 	return a
 }
 
-// over is a context that has ended.
-var over = func() context.Context {
+// endedContext is a context that has ended.
+var endedContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// run performs one step in its own goroutine. A panic in it is that step's failure.
-func (a *attempt) run(step string, f func() (any, error)) {
-	a.busy.Add(1)
-	bound := a.bound()
+// runStep performs one step in its own goroutine. A panic in it is that step's failure.
+func (a *attempt) runStep(step string, f func() (any, error)) {
+	a.runningSteps.Add(1)
+	bound := a.boundContext()
 	go func() {
-		defer a.busy.Done()
-		labelled(a.name, a.spec)
+		defer a.runningSteps.Done()
+		labelGoroutine(a.name, a.spec)
 		msg, err := func() (msg any, err error) {
 			defer func() {
 				if r := recover(); r != nil {
@@ -128,13 +128,13 @@ func (a *attempt) run(step string, f func() (any, error)) {
 			return f()
 		}()
 		if err != nil {
-			failed := stepFailed{epoch: a.epoch, step: step, err: a.explain(bound, step, err)}
+			failed := stepFailed{epoch: a.epoch, step: step, err: a.explainTimeout(bound, step, err)}
 			a.mu.Lock()
 			if a.sess != nil {
 				failed.conn = a.sess.Conn()
 			}
-			failed.stumbled = a.stumbled
-			failed.known = a.known
+			failed.diedOnProbe = a.diedOnProbe
+			failed.eraKnown = a.eraKnown
 			a.mu.Unlock()
 			msg = failed
 		}
@@ -142,8 +142,8 @@ func (a *attempt) run(step string, f func() (any, error)) {
 	}()
 }
 
-// explain gives a bound that passed its own words: the layers below only know that a context ended.
-func (a *attempt) explain(bound context.Context, step string, err error) error {
+// explainTimeout gives a bound that passed its own words: the layers below only know that a context ended.
+func (a *attempt) explainTimeout(bound context.Context, step string, err error) error {
 	if !errors.Is(context.Cause(bound), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout &&
 		messages.ClassOf(err) != messages.ClassCanceled {
 		return err
@@ -161,26 +161,26 @@ func (a *attempt) explain(bound context.Context, step string, err error) error {
 	return e
 }
 
-func (a *attempt) dial(open func() (transports.Transport, error), cfg session.Config) {
-	a.run("dial", func() (any, error) {
+func (a *attempt) startDial(open func() (transports.Transport, error), cfg session.Config) {
+	a.runStep("dial", func() (any, error) {
 		t, err := open()
 		if err != nil {
 			return nil, err
 		}
 		a.mu.Lock()
-		a.transport, a.cfg, a.known = t, &cfg, cfg.Known == messages.EraLegacy
+		a.transport, a.cfg, a.eraKnown = t, &cfg, cfg.Known == messages.EraLegacy
 		a.mu.Unlock()
-		sess, err := a.open(t, cfg)
+		sess, err := a.dialSession(t, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return dialed{a.epoch, sess}, nil
+		return dialDone{a.epoch, sess}, nil
 	})
 }
 
-// open opens a session that shut will find.
-func (a *attempt) open(t transports.Transport, cfg session.Config) (*session.Session, error) {
-	sess, err := session.Dial(a.bound(), t, cfg)
+// dialSession opens a session that shut will find.
+func (a *attempt) dialSession(t transports.Transport, cfg session.Config) (*session.Session, error) {
+	sess, err := session.Dial(a.boundContext(), t, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -190,35 +190,35 @@ func (a *attempt) open(t transports.Transport, cfg session.Config) (*session.Ses
 	return sess, nil
 }
 
-// died posts the death of the connection, which always comes: shut closes the session.
-func (a *attempt) died(sess *session.Session) {
+// postConnLost posts the death of the connection, which always comes: shut closes the session.
+func (a *attempt) postConnLost(sess *session.Session) {
 	defer func() {
 		if r := recover(); r != nil { // the end is what counts, not what could be told about it
-			a.post(lost{epoch: a.epoch, err: sess.Err()})
+			a.post(connLost{epoch: a.epoch, err: sess.Err()})
 		}
 	}()
-	a.post(lost{a.epoch, sess.Err(), sess.Conn()})
+	a.post(connLost{a.epoch, sess.Err(), sess.Conn()})
 }
 
-// greet shakes hands. A server that ends on the question which era it speaks is opened a second time, at once and within
+// startHandshake shakes hands. A server that ends on the question which era it speaks is opened a second time, at once and within
 // the same attempt, and asked to initialize.
 //
 // The death of a connection is watched from here on: before, it is the handshake's failure.
-func (a *attempt) greet() {
-	a.run("handshake", func() (any, error) {
-		sess := a.session()
-		_, err := sess.Handshake(a.bound())
-		if errors.Is(err, session.ErrOnProbe) && a.bound().Err() == nil {
+func (a *attempt) startHandshake() {
+	a.runStep("handshake", func() (any, error) {
+		sess := a.currentSession()
+		_, err := sess.Handshake(a.boundContext())
+		if errors.Is(err, session.ErrOnProbe) && a.boundContext().Err() == nil {
 			a.closeSession(sess)
 			a.mu.Lock()
-			a.stumbled = true
+			a.diedOnProbe = true
 			t, cfg := a.transport, *a.cfg
 			a.mu.Unlock()
 			cfg.Known = messages.EraLegacy
-			if sess, err = a.open(t, cfg); err != nil {
+			if sess, err = a.dialSession(t, cfg); err != nil {
 				return nil, err
 			}
-			_, err = sess.Handshake(a.bound())
+			_, err = sess.Handshake(a.boundContext())
 		}
 		if err != nil {
 			return nil, err
@@ -226,40 +226,40 @@ func (a *attempt) greet() {
 		a.mu.Lock()
 		a.cfg = nil // an idle server holds nothing that only its beginning needs
 		a.mu.Unlock()
-		sess.AfterDeath(func() { a.died(sess) })
-		return greeted{a.epoch, sess.Said(), sess}, nil
+		sess.AfterDeath(func() { a.postConnLost(sess) })
+		return handshakeDone{a.epoch, sess.SharedInfo(), sess}, nil
 	})
 }
 
-// list asks for the tools: the first time within the connect timeout, later within its own bound. spec is the one in force.
-func (a *attempt) list(spec *messages.Spec, first bool, timeout time.Duration) {
+// startListing asks for the tools: the first time within the connect timeout, later within its own bound. spec is the one in force.
+func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Duration) {
 	step := "list"
 	if !first {
 		step = "relist"
 	}
-	a.run(step, func() (any, error) {
-		ctx := a.bound()
+	a.runStep(step, func() (any, error) {
+		ctx := a.boundContext()
 		if !first {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 		}
-		list, err := a.session().ListTools(ctx)
-		if first && a.serves(err) {
-			return listed{epoch: a.epoch, refused: a.explain(ctx, step, err)}, nil
+		list, err := a.currentSession().ListTools(ctx)
+		if first && a.isWorthKeeping(err) {
+			return listDone{epoch: a.epoch, listErr: a.explainTimeout(ctx, step, err)}, nil
 		}
 		if err == nil && a.prepare != nil {
-			a.prepare(ctx, a.name, spec, offered(&list, spec))
+			a.prepare(ctx, a.name, spec, offeredTools(&list, spec))
 		}
-		return listed{epoch: a.epoch, list: list}, err
+		return listDone{epoch: a.epoch, list: list}, err
 	})
 }
 
-// serves reports whether a server whose tools could not be listed is worth having without them: its connection lives, it lets
+// isWorthKeeping reports whether a server whose tools could not be listed is worth having without them: its connection lives, it lets
 // us in, and it has resources or prompts.
-func (a *attempt) serves(err error) bool {
-	sess := a.session()
-	said := sess.Said()
+func (a *attempt) isWorthKeeping(err error) bool {
+	sess := a.currentSession()
+	said := sess.SharedInfo()
 	if err == nil || said == nil || !said.Capabilities.Resources && !said.Capabilities.Prompts {
 		return false
 	}
@@ -275,29 +275,29 @@ func (a *attempt) serves(err error) bool {
 	return false
 }
 
-// probe asks whether the other side still lives.
-func (a *attempt) probe(timeout time.Duration) {
-	a.busy.Add(1)
+// startProbe asks whether the other side still lives.
+func (a *attempt) startProbe(timeout time.Duration) {
+	a.runningSteps.Add(1)
 	go func() {
-		defer a.busy.Done()
-		labelled(a.name, a.spec)
+		defer a.runningSteps.Done()
+		labelGoroutine(a.name, a.spec)
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		var err error
-		asked := time.Now()
+		sentAt := time.Now()
 		func() {
 			defer func() {
 				if r := recover(); r != nil {
 					err = &messages.Error{Class: messages.ClassPanic, Text: fmt.Sprintf("panic during ping: %v", r)}
 				}
 			}()
-			err = a.session().Ping(ctx)
+			err = a.currentSession().Ping(ctx)
 		}()
-		a.post(probed{a.epoch, asked, err})
+		a.post(probeDone{a.epoch, sentAt, err})
 	}()
 }
 
-func (a *attempt) session() *session.Session {
+func (a *attempt) currentSession() *session.Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sess
@@ -321,32 +321,32 @@ func (a *attempt) closeGate() {
 	}
 }
 
-// shut ends the attempt wherever it is, and posts closed, to the actor and the supervisor, when everything is released.
+// shutDown ends the attempt wherever it is, and posts closed, to the actor and the supervisor, when everything is released.
 // drain > 0 lets admitted calls finish for so long. Only the first call counts.
-func (a *attempt) shut(drain time.Duration) {
+func (a *attempt) shutDown(drain time.Duration) {
 	a.once.Do(func() {
 		a.closeGate()
 		go func() {
-			labelled(a.name, a.spec)
+			labelGoroutine(a.name, a.spec)
 			var conn transports.Info
 			defer func() {
 				if r := recover(); r != nil {
 					conn.Exit = fmt.Sprintf("panic while closing: %v", r)
 				}
 				a.released(a.epoch)
-				a.post(closed{a.epoch, conn})
+				a.post(connClosed{a.epoch, conn})
 			}()
 			if drain > 0 {
-				a.drain(drain)
+				a.drainGates(drain)
 			}
-			a.settle()
+			a.endBound()
 			// A dial that is under way ends with its context, and may still have produced a session: closing that one
 			// ends every other step.
-			if sess := a.session(); sess != nil {
+			if sess := a.currentSession(); sess != nil {
 				a.closeSession(sess)
 			}
-			a.busy.Wait()
-			if sess := a.session(); sess != nil {
+			a.runningSteps.Wait()
+			if sess := a.currentSession(); sess != nil {
 				a.closeSession(sess)
 				conn = sess.Conn()
 			}
@@ -354,8 +354,8 @@ func (a *attempt) shut(drain time.Duration) {
 	})
 }
 
-// drain waits for the calls of all gates, for at most so long.
-func (a *attempt) drain(most time.Duration) {
+// drainGates waits for the calls of all gates, for at most so long.
+func (a *attempt) drainGates(most time.Duration) {
 	a.mu.Lock()
 	gates := slices.Clone(a.gates)
 	a.mu.Unlock()
@@ -364,7 +364,7 @@ func (a *attempt) drain(most time.Duration) {
 	for _, gate := range gates {
 		select {
 		case <-gate.Drained():
-		case <-a.session().Dead():
+		case <-a.currentSession().Dead():
 			return
 		case <-timer.C:
 			return
@@ -394,7 +394,7 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	switch {
 	case c.Class == messages.ClassTimeout:
 		said = failure.ExplainSilence(conn.StderrTail)
-	case c.Class == messages.ClassExited && gaveUp(conn.Exit):
+	case c.Class == messages.ClassExited && endedItself(conn.Exit):
 		said = failure.Explain(conn.StderrTail)
 	}
 	if text := said.String(); text != "" {
@@ -403,9 +403,9 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	return c
 }
 
-// gaveUp reports whether a child has ended by its own decision: one that was killed did not say why. abort(3), which Node and
+// endedItself reports whether a child has ended by its own decision: one that was killed did not say why. abort(3), which Node and
 // C++ call after they have said it, is a signal, too.
-func gaveUp(exit string) bool {
+func endedItself(exit string) bool {
 	return !strings.HasPrefix(exit, "signal") || strings.HasPrefix(exit, "signal: aborted") || strings.HasPrefix(exit, "signal: trace")
 }
 

@@ -12,7 +12,7 @@ import (
 
 // limitsFor is how long an attempt at a spec may go on, after so many in a row that took too long.
 func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
-	l := opening.Limits{Silence: time.Duration(spec.ConnectTimeout), Most: opening.Most, Exact: spec.ConnectTimeout != 0}
+	l := opening.Limits{Silence: time.Duration(spec.ConnectTimeout), Most: opening.MaxAttempt, Exact: spec.ConnectTimeout != 0}
 	if !l.Exact {
 		l.Silence = opening.Grown(DefaultConnectTimeout, timeouts)
 	}
@@ -25,32 +25,32 @@ func runnerOf(spec *messages.Spec) string {
 	if spec.Kind() != messages.Stdio {
 		return ""
 	}
-	return runner.Of(spec.Command, spec.Args)
+	return runner.NameOf(spec.Command, spec.Args)
 }
 
-// bound ends when the attempt has gone on for too long, or when settle is called, and bounds the dial, the handshake and the
+// boundContext ends when the attempt has gone on for too long, or when settle is called, and bounds the dial, the handshake and the
 // first list.
-func (a *attempt) bound() context.Context {
+func (a *attempt) boundContext() context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ctx
 }
 
-// await begins the bound. It ends with settle, which shut calls as well.
-func (a *attempt) await() {
+// startBound begins the bound. It ends with settle, which shut calls as well.
+func (a *attempt) startBound() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	var v opening.Verdict
+	var v opening.Decision
 	a.opening, v = opening.Begin(a.limits, now)
-	a.alarm = time.AfterFunc(v.At.Sub(now), a.look)
+	a.checkTimer = time.AfterFunc(v.At.Sub(now), a.checkProgress)
 }
 
-// settle ends the bound. A server that rests holds no timer of its beginning.
-func (a *attempt) settle() {
+// endBound ends the bound. A server that rests holds no timer of its beginning.
+func (a *attempt) endBound() {
 	a.mu.Lock()
-	cancel, alarm := a.cancel, a.alarm
-	a.ctx, a.cancel, a.alarm = over, func(error) {}, nil
+	cancel, alarm := a.cancel, a.checkTimer
+	a.ctx, a.cancel, a.checkTimer = endedContext, func(error) {}, nil
 	a.mu.Unlock()
 	if alarm != nil {
 		alarm.Stop()
@@ -58,9 +58,9 @@ func (a *attempt) settle() {
 	cancel(nil)
 }
 
-// look sees what the server's processes have done, and ends the bound, or looks again later. It runs in a goroutine of the
+// checkProgress sees what the server's processes have done, and ends the bound, or looks again later. It runs in a goroutine of the
 // timer.
-func (a *attempt) look() {
+func (a *attempt) checkProgress() {
 	defer func() {
 		if r := recover(); r != nil { // what cannot be looked at is given up as if nothing had been seen
 			a.mu.Lock()
@@ -68,39 +68,39 @@ func (a *attempt) look() {
 			a.cancel(context.DeadlineExceeded)
 		}
 	}()
-	seen := a.see()
+	seen := a.observeProgress()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.alarm == nil {
+	if a.checkTimer == nil {
 		return
 	}
 	was := a.opening.Installing
-	var v opening.Verdict
-	a.opening, v = a.opening.Look(a.limits, seen)
+	var v opening.Decision
+	a.opening, v = a.opening.Observe(a.limits, seen)
 	if v.Over {
 		a.cancel(context.DeadlineExceeded)
 		return
 	}
-	a.alarm = time.AfterFunc(v.At.Sub(seen.At), a.look)
+	a.checkTimer = time.AfterFunc(v.At.Sub(seen.At), a.checkProgress)
 	if a.limits.Process && seen.Seen && seen.Heard.IsZero() {
-		a.post(waited{a.epoch, seen.CPU, seen.Waited})
+		a.post(cpuTimeMeasured{a.epoch, seen.CPU, seen.Waited})
 	}
 	if a.opening.Installing && !was {
-		a.post(installing{a.epoch})
+		a.post(installStarted{a.epoch})
 	}
 }
 
-func (a *attempt) see() opening.Look {
-	sess := a.session()
+func (a *attempt) observeProgress() opening.Observation {
+	sess := a.currentSession()
 	if sess == nil { // it is being dialled, and nothing runs yet
-		return opening.Look{At: time.Now()}
+		return opening.Observation{At: time.Now()}
 	}
-	k := opening.Look{Heard: sess.Heard()}
+	k := opening.Observation{Heard: sess.LastMessageAt()}
 	if w, err := sess.Work(); err == nil {
-		k.Seen, k.CPU, k.Waited, k.Moved = true, w.CPU, w.Waited, w.Moved
+		k.Seen, k.CPU, k.Waited, k.Moved = true, w.CPU, w.CPUWait, w.IOBytes
 	}
 	if name := runnerOf(a.spec); name != "" && k.Heard.IsZero() {
-		k.Elsewhere = runner.Waits(name, sess.Conn().StderrTail)
+		k.Elsewhere = runner.FetchesImage(name, sess.Conn().StderrTail)
 	}
 	k.At = time.Now()
 	return k
@@ -125,8 +125,8 @@ func (a *attempt) tooLong(what string) *messages.Error {
 		e.Text = fmt.Sprintf("%s was still at work after %s, and its server had not said anything", name, lasted)
 		e.Fix = "run the command by hand once to see how far it comes; connectTimeout gives it longer"
 	case s.Installing:
-		e.Text = fmt.Sprintf("%s was at work for %s, and then %s for %s", name, (s.Lasted() - s.Quiet()).Round(time.Second), what,
-			s.Quiet().Round(time.Second))
+		e.Text = fmt.Sprintf("%s was at work for %s, and then %s for %s", name, (s.Lasted() - s.SilentFor()).Round(time.Second), what,
+			s.SilentFor().Round(time.Second))
 	case s.Waited >= time.Second:
 		e.Text = fmt.Sprintf("%s within %s, besides %s in which it waited for a processor", what, a.limits.Silence,
 			s.Waited.Round(time.Second))

@@ -28,9 +28,9 @@ type Calls struct {
 	// Refuse says why a tool that is not in the catalog may not be called whatever becomes of its server: by its qualified
 	// name, or by server and name if that is empty. nil knows of no reason.
 	Refuse func(qualified, server, tool string) error
-	// Meant finds the server that a qualified name which is not in the catalog belongs to, and the tool's own name as far as it
+	// ResolveName finds the server that a qualified name which is not in the catalog belongs to, and the tool's own name as far as it
 	// can be known; empty if it belongs to none that is configured. nil knows of none.
-	Meant func(qualified string) (server, tool string)
+	ResolveName func(qualified string) (server, tool string)
 	// Wait is how long a call may wait for its server to come back, when it has not been sent; 0 means not at all for a
 	// lost server. RetryWait bounds the wait before the one repetition that is allowed.
 	Wait, RetryWait time.Duration
@@ -47,11 +47,11 @@ func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage
 	wait := c.Wait
 	if !ok {
 		var err error
-		if entry, wait, err = c.absent(ctx, qualified, "", ""); err != nil {
+		if entry, wait, err = c.awaitTool(ctx, qualified, "", ""); err != nil {
 			return session.Result{}, err
 		}
 	}
-	return c.run(ctx, entry, wait, args, o)
+	return c.runCall(ctx, entry, wait, args, o)
 }
 
 // CallServer runs a tool by its server's id and its own name there.
@@ -62,26 +62,26 @@ func (c *Calls) CallServer(
 	wait := c.Wait
 	if !ok {
 		var err error
-		if entry, wait, err = c.absent(ctx, "", server, tool); err != nil {
+		if entry, wait, err = c.awaitTool(ctx, "", server, tool); err != nil {
 			return session.Result{}, err
 		}
 	}
-	return c.run(ctx, entry, wait, args, o)
+	return c.runCall(ctx, entry, wait, args, o)
 }
 
-// run makes a call, which may wait for its server so long. What is rare on its way is in functions of its own, because the stack has room for every frame of it:
+// runCall makes a call, which may wait for its server so long. What is rare on its way is in functions of its own, because the stack has room for every frame of it:
 // with net/http's below, 8 KiB are enough without them, and it has to be 16 with them.
-func (c *Calls) run(
+func (c *Calls) runCall(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
 	if c.Hub.Watched() {
-		return c.watched(ctx, entry, wait, args, o)
+		return c.runPublished(ctx, entry, wait, args, o)
 	}
-	return c.unwatched(ctx, entry, wait, args, o)
+	return c.runTraced(ctx, entry, wait, args, o)
 }
 
-// watched tells of the beginning and the end of a call.
-func (c *Calls) watched(
+// runPublished tells of the beginning and the end of a call.
+func (c *Calls) runPublished(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (res session.Result, err error) {
 	server, tool := entry.Tool.Server, entry.Tool.Name
@@ -95,10 +95,10 @@ func (c *Calls) watched(
 		c.Hub.Publish(messages.Event{Kind: messages.EventCallEnded, Server: server, Tool: tool, CallID: id,
 			Outcome: outcome, Took: messages.Duration(time.Since(start))})
 	}()
-	return c.unwatched(ctx, entry, wait, args, o)
+	return c.runTraced(ctx, entry, wait, args, o)
 }
 
-func (c *Calls) unwatched(
+func (c *Calls) runTraced(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
 	var trace *Trace
@@ -106,17 +106,17 @@ func (c *Calls) unwatched(
 		trace = TraceOf(ctx)
 		trace.Found(entry.Tool.Server, entry.Tool.Name)
 	}
-	res, err := c.attempts(ctx, entry, wait, args, o, trace)
+	res, err := c.sendCall(ctx, entry, wait, args, o, trace)
 	if err != nil {
-		err = c.named(err, entry.Tool.Server, entry.Tool.Name)
+		err = c.completeError(err, entry.Tool.Server, entry.Tool.Name)
 	}
 	res.OutputSchema = entry.Tool.OutputSchema
 	return res, err
 }
 
-// attempts sends the call once, and a second time if the first provably did not run it, or if running it twice is what
+// sendCall sends the call once, and a second time if the first provably did not run it, or if running it twice is what
 // its trusted server allows.
-func (c *Calls) attempts(
+func (c *Calls) sendCall(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options, trace *Trace,
 ) (session.Result, error) {
 	if c.Allow != nil {
@@ -124,46 +124,46 @@ func (c *Calls) attempts(
 			return session.Result{}, err
 		}
 	}
-	link, err := c.link(ctx, entry, 0, wait)
+	link, err := c.linkForEntry(ctx, entry, 0, wait)
 	if err != nil {
 		return session.Result{}, err
 	}
-	if p := patient(ctx, link.Spec); p != nil {
+	if p := withCallTimeout(ctx, link.Spec); p != nil {
 		defer p.Stop()
 		ctx = p
 	}
-	trace.given(link)
-	res, err := link.call(ctx, entry.Tool.Name, args, o)
-	if err == nil || ctx.Err() != nil || !repeatable(err, link, entry.Tool) {
+	trace.noteConnection(link)
+	res, err := link.callTool(ctx, entry.Tool.Name, args, o)
+	if err == nil || ctx.Err() != nil || !mayRepeatCall(err, link, entry.Tool) {
 		return res, err
 	}
-	return c.again(ctx, entry, args, o, trace, link, err)
+	return c.repeatCall(ctx, entry, args, o, trace, link, err)
 }
 
-// again sends a call a second time. link is where the first one failed, with err.
-func (c *Calls) again(ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options, trace *Trace,
+// repeatCall sends a call a second time. link is where the first one failed, with err.
+func (c *Calls) repeatCall(ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options, trace *Trace,
 	link *Link, err error,
 ) (res session.Result, _ error) {
 	wait := max(c.Wait, c.RetryWait)
 	if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) != messages.ClassSession {
 		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
 	}
-	var again error
-	if until := time.Now().Add(wait); !link.lives(ctx, err, wait) {
-		link, again = c.link(ctx, entry, link.Epoch, time.Until(until))
+	var repeatErr error
+	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
+		link, repeatErr = c.linkForEntry(ctx, entry, link.Epoch, time.Until(until))
 	}
-	if again != nil {
+	if repeatErr != nil {
 		if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) == messages.ClassCanceled {
-			return res, again // a closed gate knows nothing; the status knows why
+			return res, repeatErr // a closed gate knows nothing; the status knows why
 		}
 		return res, err // the first error says more than "it did not come back"
 	}
-	trace.given(link)
-	res, again = link.call(ctx, entry.Tool.Name, args, o)
+	trace.noteConnection(link)
+	res, repeatErr = link.callTool(ctx, entry.Tool.Name, args, o)
 	if messages.OutcomeOf(err) == messages.OutcomeUnknown {
-		again = stillUnknown(again)
+		repeatErr = stillUnknown(repeatErr)
 	}
-	return res, again
+	return res, repeatErr
 }
 
 // stillUnknown is the error of a repetition when the first call may have run: that the second one was not sent, or was
@@ -184,8 +184,8 @@ func stillUnknown(err error) error {
 	return &unknown
 }
 
-// repeatable is the rule of the promise "nothing that may already have run is replayed".
-func repeatable(err error, link *Link, tool *messages.Tool) bool {
+// mayRepeatCall is the rule of the promise "nothing that may already have run is replayed".
+func mayRepeatCall(err error, link *Link, tool *messages.Tool) bool {
 	if errors.Is(err, messages.ErrQueueFull) {
 		return false // another connection has no more room
 	}
@@ -206,23 +206,23 @@ func repeatable(err error, link *Link, tool *messages.Tool) bool {
 	return false
 }
 
-// link finds the connection that serves the entry now: its own if it is live and newer than after, else the one that
+// linkForEntry finds the connection that serves the entry now: its own if it is live and newer than after, else the one that
 // appears within wait. A cached entry's server is woken and may take its connect timeout.
-func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wait time.Duration) (*Link, error) {
+func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after uint64, wait time.Duration) (*Link, error) {
 	if link, ok := entry.Route.(*Link); ok && entry.State == catalog.Live && entry.Epoch > after {
 		return link, nil
 	}
 	server, tool := entry.Tool.Server, entry.Tool.Name
 	if entry.State == catalog.Cached && after == 0 {
-		if err := c.wake(ctx, server, tool); err != nil {
+		if err := c.wakeServer(ctx, server, tool); err != nil {
 			return nil, err
 		}
 	} else if wait <= 0 {
-		return nil, c.notConnected(server, tool, nil)
+		return nil, c.notConnectedError(server, tool, nil)
 	}
 	cell := c.Cell(server)
 	if cell == nil {
-		return nil, c.notConnected(server, tool, nil)
+		return nil, c.notConnectedError(server, tool, nil)
 	}
 	if entry.State != catalog.Live {
 		after = max(after, entry.Epoch) // the connection that it was lost with may still be seen as connected for a moment
@@ -230,31 +230,31 @@ func (c *Calls) link(ctx context.Context, entry *catalog.Entry, after uint64, wa
 	if wait <= 0 { // it was woken, and is seen as connected in a moment
 		wait = time.Second
 	}
-	v, err := c.await(ctx, cell, server, tool, after, wait)
+	v, err := c.awaitConnected(ctx, cell, server, tool, after, wait)
 	if err != nil {
 		return nil, err
 	}
-	if !back(v, after) {
-		return nil, c.notConnected(server, tool, ctx.Err())
+	if !connectedSince(v, after) {
+		return nil, c.notConnectedError(server, tool, ctx.Err())
 	}
 	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // connected means registered
 	if !ok {
-		return nil, c.unknownTool(server, tool, v)
+		return nil, c.unknownToolError(server, tool, v)
 	}
 	if link, ok := e.Route.(*Link); ok && e.State == catalog.Live {
 		return link, nil
 	}
-	return nil, c.notConnected(server, tool, nil) // gone again already
+	return nil, c.notConnectedError(server, tool, nil) // gone again already
 }
 
-// await waits at most so long until a server is connected by an epoch newer than after, or cannot be in that time.
-func (c *Calls) await(ctx context.Context, cell *Cell, server, tool string, after uint64, wait time.Duration) (*View, error) {
+// awaitConnected waits at most so long until a server is connected by an epoch newer than after, or cannot be in that time.
+func (c *Calls) awaitConnected(ctx context.Context, cell *Cell, server, tool string, after uint64, wait time.Duration) (*View, error) {
 	until := time.Now().Add(wait)
 	bounded, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	v, err := cell.Wait(bounded, func(v *View) bool { return back(v, after) || !hopeful(v, until) || resting(v) })
-	if err == nil && resting(v) { // it was let go at this very moment
-		if err := c.wake(ctx, server, tool); err != nil {
+	v, err := cell.Wait(bounded, func(v *View) bool { return connectedSince(v, after) || !mayConnectBy(v, until) || isResting(v) })
+	if err == nil && isResting(v) { // it was let go at this very moment
+		if err := c.wakeServer(ctx, server, tool); err != nil {
 			return nil, err
 		}
 		v = cell.View()
@@ -262,17 +262,17 @@ func (c *Calls) await(ctx context.Context, cell *Cell, server, tool string, afte
 	return v, nil
 }
 
-// back reports whether a server is connected by a newer epoch.
-func back(v *View, after uint64) bool {
+// connectedSince reports whether a server is connected by a newer epoch.
+func connectedSince(v *View, after uint64) bool {
 	return v.State.Phase == messages.Connected && v.State.Epoch > after
 }
 
-// resting reports whether a lazy server waits for somebody to use it.
-func resting(v *View) bool { return v.State.Step == messages.Idle }
+// isResting reports whether a lazy server waits for somebody to use it.
+func isResting(v *View) bool { return v.State.Step == messages.Idle }
 
-// hopeful reports whether a server may be connected soon without anybody's help. One that is parked may if it is to be tried
+// mayConnectBy reports whether a server may be connected soon without anybody's help. One that is parked may if it is to be tried
 // until then.
-func hopeful(v *View, until time.Time) bool {
+func mayConnectBy(v *View, until time.Time) bool {
 	switch v.State.Phase {
 	case messages.Pending, messages.Connected:
 		return true
@@ -284,9 +284,9 @@ func hopeful(v *View, until time.Time) bool {
 	return false
 }
 
-// wake connects a server that rests, and waits for the end of its attempt. It does nothing about any other server. tool is
+// wakeServer connects a server that rests, and waits for the end of its attempt. It does nothing about any other server. tool is
 // what it is woken for, empty for anything else than a call.
-func (c *Calls) wake(ctx context.Context, server, tool string) error {
+func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	cell := c.Cell(server)
 	if cell == nil {
 		return nil
@@ -301,13 +301,13 @@ func (c *Calls) wake(ctx context.Context, server, tool string) error {
 	// The wish is a message: rest may still be seen for a moment, so it is not an end here.
 	v, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })
 	if err != nil || v.State.Phase != messages.Connected {
-		return c.notConnected(server, tool, err)
+		return c.notConnectedError(server, tool, err)
 	}
 	return nil
 }
 
-// patient gives a call the time that its server's spec allows. It is to be stopped; nil if the spec bounds nothing.
-func patient(ctx context.Context, spec *messages.Spec) *session.Patience {
+// withCallTimeout gives a call the time that its server's spec allows. It is to be stopped; nil if the spec bounds nothing.
+func withCallTimeout(ctx context.Context, spec *messages.Spec) *session.CallTimeout {
 	timeout := max(orDefault(spec.CallTimeout, DefaultCallTimeout), 0)
 	most := time.Duration(spec.MaxCallTimeout)
 	if most == 0 && timeout > 0 {
@@ -316,14 +316,14 @@ func patient(ctx context.Context, spec *messages.Spec) *session.Patience {
 	if timeout == 0 && most <= 0 {
 		return nil
 	}
-	return session.Patient(ctx, timeout, most)
+	return session.NewCallTimeout(ctx, timeout, most)
 }
 
-// named completes an error of the session with the server and the tool, and hides the server's secrets in its text.
-func (c *Calls) named(err error, server, tool string) error {
+// completeError completes an error of the session with the server and the tool, and hides the server's secrets in its text.
+func (c *Calls) completeError(err error, server, tool string) error {
 	hide := func(text string) string { return text }
 	if cell := c.Cell(server); cell != nil {
-		hide = cell.Hide
+		hide = cell.RedactText
 	}
 	var e *messages.Error
 	if !errors.As(err, &e) {
@@ -338,8 +338,8 @@ func (c *Calls) named(err error, server, tool string) error {
 	return &full
 }
 
-// notConnected explains why a call cannot be sent, from what the server's status says, and when the server is tried again.
-func (c *Calls) notConnected(server, tool string, cause error) error {
+// notConnectedError explains why a call cannot be sent, from what the server's status says, and when the server is tried again.
+func (c *Calls) notConnectedError(server, tool string, cause error) error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: server, Tool: tool,
 		Text: "it is not connected", Err: cause}
 	cell := c.Cell(server)

@@ -39,23 +39,23 @@ type View struct {
 
 // Cell is where one server's View is published: one writer, any number of readers, no lock on reading.
 type Cell struct {
-	view    atomic.Pointer[View]
-	told    atomic.Pointer[View] // what Wait looks at
-	History History
+	view      atomic.Pointer[View]
+	announced atomic.Pointer[View] // what Wait looks at
+	History   History
 	// Logs are the server's own log messages, Watched the resources that somebody wants to be told about.
-	Logs    Logs
-	Watched Watched
+	Logs          Logs
+	Subscriptions Subscriptions
 
 	// Share counts the bytes that are held for this server against Config.MemoryBudget; nil counts nothing. Whoever makes the
 	// cell sets it before others see the cell.
 	Share *budget.Share
 
-	// Given are what the server was given to let us in besides what its spec says; nil for nothing. It is set before the
+	// GivenSecrets are what the server was given to let us in besides what its spec says; nil for nothing. It is set before the
 	// cell is shared.
-	Given func() []string
+	GivenSecrets func() []string
 
-	// turns are where calls wait, nil if none ever had to. Only the server's actor sets it.
-	turns *turns
+	// callQueue are where calls wait, nil if none ever had to. Only the server's actor sets it.
+	callQueue *callQueue
 
 	// answers counts what the server was answered that may have been about any request.
 	answers atomic.Uint64
@@ -68,20 +68,20 @@ type Cell struct {
 func NewCell(v *View) *Cell {
 	c := &Cell{}
 	c.view.Store(v)
-	c.told.Store(v)
+	c.announced.Store(v)
 	return c
 }
 
-// Hide replaces what is secret about the server in a text: a server that cannot log in tends to say with what it tried.
-func (c *Cell) Hide(text string) string { return c.hide(c.View().Spec, text) }
+// RedactText replaces what is secret about the server in a text: a server that cannot log in tends to say with what it tried.
+func (c *Cell) RedactText(text string) string { return c.redactFor(c.View().Spec, text) }
 
-func (c *Cell) hide(spec *messages.Spec, text string) string {
-	if c.Given != nil {
-		for _, secret := range c.Given() {
+func (c *Cell) redactFor(spec *messages.Spec, text string) string {
+	if c.GivenSecrets != nil {
+		for _, secret := range c.GivenSecrets() {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
 	}
-	return spec.Hide(text)
+	return spec.RedactText(text)
 }
 
 // View is the newest view.
@@ -94,7 +94,7 @@ func (c *Cell) Publish(v *View, tell func()) {
 	if tell != nil {
 		tell()
 	}
-	c.told.Store(v)
+	c.announced.Store(v)
 	c.mu.Lock()
 	if c.changed != nil {
 		close(c.changed)
@@ -105,7 +105,7 @@ func (c *Cell) Publish(v *View, tell func()) {
 
 // Wait returns the first view for which ok is true, or ctx's error.
 func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
-	if v := c.told.Load(); ok(v) { // nearly always: then nobody waits, and nothing is made for it
+	if v := c.announced.Load(); ok(v) { // nearly always: then nobody waits, and nothing is made for it
 		return v, nil
 	}
 	for {
@@ -116,7 +116,7 @@ func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
 		changed := c.changed
 		c.mu.Unlock()
 		// Read after the channel was taken: a change in between closes it.
-		if v := c.told.Load(); ok(v) {
+		if v := c.announced.Load(); ok(v) {
 			return v, nil
 		}
 		select {

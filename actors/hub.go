@@ -31,17 +31,17 @@ type Hub struct {
 	// ring holds the newest segments of events, each at its number modulo the length: as many as the slowest watcher may still
 	// read. They are used again and again, so that an event costs its publisher no allocation.
 	ring []*segment
-	// late wakes who waits when only calls were told of; armed says that it will.
-	late  *time.Timer
-	armed bool
+	// lateTimer wakes who waits when only calls were told of; armed says that it will.
+	lateTimer *time.Timer
+	armed     bool
 }
 
 // segment holds the events of segmentSize sequence numbers, the first of which is a multiple of that. Everybody who may still
 // read one of them shares it; the hub's lock guards it.
 type segment struct {
 	events [segmentSize]messages.Event
-	// lent says that a watcher that was closed reads it: the hub writes what it has begun to write, and never uses it again.
-	lent bool
+	// shared says that a watcher that was closed reads it: the hub writes what it has begun to write, and never uses it again.
+	shared bool
 }
 
 const segmentSize = 32
@@ -68,35 +68,35 @@ func (h *Hub) Publish(e messages.Event) {
 		e.Time = time.Now()
 	}
 	if h.ring == nil || h.seq%segmentSize == 0 {
-		h.begin()
+		h.beginSegment()
 	}
-	*h.at(h.seq) = e
+	*h.eventAt(h.seq) = e
 	switch {
 	case h.asleep == 0:
 	case e.Kind != messages.EventCallStarted && e.Kind != messages.EventCallEnded:
-		h.wake()
+		h.wakeWatchers()
 	case h.armed:
-	case h.late == nil:
+	case h.lateTimer == nil:
 		h.armed = true
-		h.late = time.AfterFunc(callLag, h.wakeLate)
+		h.lateTimer = time.AfterFunc(callLag, h.wakeLate)
 	default:
 		h.armed = true
-		h.late.Reset(callLag)
+		h.lateTimer.Reset(callLag)
 	}
 }
 
-func (h *Hub) at(seq uint64) *messages.Event { return h.segment(seq).at(seq) }
+func (h *Hub) eventAt(seq uint64) *messages.Event { return h.segmentOf(seq).eventAt(seq) }
 
-func (h *Hub) segment(seq uint64) *segment { return h.ring[seq/segmentSize%uint64(len(h.ring))] }
+func (h *Hub) segmentOf(seq uint64) *segment { return h.ring[seq/segmentSize%uint64(len(h.ring))] }
 
-func (s *segment) at(seq uint64) *messages.Event { return &s.events[seq%segmentSize] }
+func (s *segment) eventAt(seq uint64) *messages.Event { return &s.events[seq%segmentSize] }
 
-// begin makes room for the segment of the newest event: in the place of one that nobody may read any more, or in a longer ring.
+// beginSegment makes room for the segment of the newest event: in the place of one that nobody may read any more, or in a longer ring.
 // The caller holds h.mu, as for all that follows.
-func (h *Hub) begin() {
+func (h *Hub) beginSegment() {
 	oldest, most := h.seq, 0
 	for w := range h.watchers {
-		oldest, most = min(oldest, w.first()), max(most, w.limit)
+		oldest, most = min(oldest, w.firstSeq()), max(most, w.limit)
 	}
 	newest := h.seq / segmentSize
 	if need := int(newest-oldest/segmentSize) + 1; need > len(h.ring) {
@@ -106,18 +106,18 @@ func (h *Hub) begin() {
 		}
 		h.ring = ring
 	}
-	if at := &h.ring[newest%uint64(len(h.ring))]; *at == nil || (*at).lent {
+	if at := &h.ring[newest%uint64(len(h.ring))]; *at == nil || (*at).shared {
 		*at = new(segment)
 	}
 }
 
-// wake wakes every watcher that waits.
-func (h *Hub) wake() {
+// wakeWatchers wakes every watcher that waits.
+func (h *Hub) wakeWatchers() {
 	if h.asleep == 0 {
 		return
 	}
 	for w := range h.watchers {
-		w.rouse()
+		w.wakeReader()
 	}
 }
 
@@ -125,7 +125,7 @@ func (h *Hub) wakeLate() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.armed = false
-	h.wake()
+	h.wakeWatchers()
 }
 
 // Watch adds a watcher; buffer ≤ 0 means DefaultWatchBuffer. Close it.
@@ -150,26 +150,26 @@ func (h *Hub) Close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	for w := range h.watchers {
-		h.drop(w)
+		h.dropWatcher(w)
 	}
-	if h.late != nil {
-		h.late.Stop()
+	if h.lateTimer != nil {
+		h.lateTimer.Stop()
 	}
 }
 
-// drop ends a watcher, which keeps what it has not read: the segments, which it shares with all others.
-func (h *Hub) drop(w *Watcher) {
+// dropWatcher ends a watcher, which keeps what it has not read: the segments, which it shares with all others.
+func (h *Hub) dropWatcher(w *Watcher) {
 	if _, ok := h.watchers[w]; !ok {
 		return
 	}
-	w.missed += w.skip()
+	w.missed += w.skipLost()
 	w.closed, w.last = true, h.seq
 	for seq := w.next; seq <= w.last; seq += segmentSize - seq%segmentSize {
-		kept := h.segment(seq)
-		kept.lent = true
-		w.rest = append(w.rest, kept)
+		kept := h.segmentOf(seq)
+		kept.shared = true
+		w.unread = append(w.unread, kept)
 	}
-	w.rouse()
+	w.wakeReader()
 	delete(h.watchers, w)
 	h.watching.Add(-1)
 	if len(h.watchers) == 0 {
@@ -190,7 +190,7 @@ type Watcher struct {
 	next   uint64
 	asleep bool
 	closed bool
-	rest   []*segment // what was not read when it was closed, up to last
+	unread []*segment // what was not read when it was closed, up to last
 	last   uint64
 	missed uint64 // before that
 }
@@ -198,23 +198,23 @@ type Watcher struct {
 // batchSize is how many events a reader takes at once. They are read as far as the bound of its buffer is concerned.
 const batchSize = 32
 
-// first is the sequence number of the oldest event that the watcher may still read.
-func (w *Watcher) first() uint64 {
+// firstSeq is the sequence number of the oldest event that the watcher may still read.
+func (w *Watcher) firstSeq() uint64 {
 	if lag := w.hub.seq + 1 - w.next; lag > uint64(w.limit) {
 		return w.hub.seq + 1 - uint64(w.limit)
 	}
 	return w.next
 }
 
-// skip goes on to the oldest event that may still be read, and says how many were lost.
-func (w *Watcher) skip() (lost uint64) {
-	first := w.first()
+// skipLost goes on to the oldest event that may still be read, and says how many were lost.
+func (w *Watcher) skipLost() (lost uint64) {
+	first := w.firstSeq()
 	lost, w.next = first-w.next, first
 	return lost
 }
 
-// rouse wakes the reader if it waits.
-func (w *Watcher) rouse() {
+// wakeReader wakes the reader if it waits.
+func (w *Watcher) wakeReader() {
 	if !w.asleep {
 		return
 	}
@@ -237,7 +237,7 @@ func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 			w.batch = w.batch[1:]
 			return e, nil
 		}
-		gap, over := w.take()
+		gap, over := w.takeBatch()
 		switch {
 		case gap.Missed > 0:
 			return gap, nil
@@ -250,16 +250,16 @@ func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 		case <-w.wake:
 		case <-ctx.Done():
 			w.hub.mu.Lock()
-			w.rouse()
+			w.wakeReader()
 			w.hub.mu.Unlock()
 			return messages.Event{}, ctx.Err()
 		}
 	}
 }
 
-// take fills the batch, or says what was lost before it, or that there will be no more. If it does none of these, the
+// takeBatch fills the batch, or says what was lost before it, or that there will be no more. If it does none of these, the
 // watcher counts as waiting.
-func (w *Watcher) take() (gap messages.Event, over bool) {
+func (w *Watcher) takeBatch() (gap messages.Event, over bool) {
 	h := w.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,24 +269,24 @@ func (w *Watcher) take() (gap messages.Event, over bool) {
 		if lost > 0 {
 			return gapOf(lost, w.next-1), false
 		}
-		w.fill(w.last)
+		w.fillBatch(w.last)
 		return gap, len(w.batch) == 0
 	}
-	if lost := w.skip(); lost > 0 {
+	if lost := w.skipLost(); lost > 0 {
 		return gapOf(lost, w.next-1), false
 	}
-	if w.fill(h.seq); len(w.batch) == 0 {
+	if w.fillBatch(h.seq); len(w.batch) == 0 {
 		w.asleep = true
 		h.asleep++
 	}
 	return gap, false
 }
 
-// fill takes as many events as fit into the batch, up to the last one. Of a watcher that was closed they lie in rest.
-func (w *Watcher) fill(last uint64) {
+// fillBatch takes as many events as fit into the batch, up to the last one. Of a watcher that was closed they lie in rest.
+func (w *Watcher) fillBatch(last uint64) {
 	n := min(last+1-w.next, batchSize)
 	if n == 0 {
-		w.batch, w.rest = nil, nil
+		w.batch, w.unread = nil, nil
 		return
 	}
 	if w.store == nil {
@@ -295,12 +295,12 @@ func (w *Watcher) fill(last uint64) {
 	w.batch = w.store[:n]
 	for i := range w.batch {
 		if w.closed {
-			w.batch[i] = *w.rest[0].at(w.next)
+			w.batch[i] = *w.unread[0].eventAt(w.next)
 		} else {
-			w.batch[i] = *w.hub.at(w.next)
+			w.batch[i] = *w.hub.eventAt(w.next)
 		}
 		if w.next++; w.closed && w.next%segmentSize == 0 {
-			w.rest = w.rest[1:]
+			w.unread = w.unread[1:]
 		}
 	}
 }
@@ -326,5 +326,5 @@ func (w *Watcher) Events(ctx context.Context) iter.Seq[messages.Event] {
 func (w *Watcher) Close() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
-	w.hub.drop(w)
+	w.hub.dropWatcher(w)
 }

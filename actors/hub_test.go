@@ -22,18 +22,18 @@ func TestWatcherAnnouncesEveryGap(t *testing.T) {
 		h := NewHub()
 		limit := rapid.IntRange(1, 40).Draw(t, "buffer")
 		w := h.Watch(limit)
-		var published, told, last uint64
+		var published, received, last uint64
 		read := func() {
 			e, err := w.Next(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if e.Kind == messages.EventGap {
-				told += e.Missed
+				received += e.Missed
 				last += e.Missed
 				return
 			}
-			told++
+			received++
 			if e.Seq != last+1 || e.Kind != messages.EventTools {
 				t.Fatalf("event %d after %d without a gap", e.Seq, last)
 			}
@@ -43,7 +43,7 @@ func TestWatcherAnnouncesEveryGap(t *testing.T) {
 			if publish {
 				published++
 				h.Publish(messages.Event{Kind: messages.EventTools})
-			} else if told < published {
+			} else if received < published {
 				read()
 			}
 			if n := len(h.ring) * segmentSize; n >= limit+2*segmentSize {
@@ -58,7 +58,7 @@ func TestWatcherAnnouncesEveryGap(t *testing.T) {
 			}
 			other.Close()
 		}
-		for told < published {
+		for received < published {
 			read()
 		}
 		w.Close()
@@ -131,16 +131,16 @@ func TestCallsWakeAWatcherOnceAMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHub()
 		w := h.Watch(4096)
-		type told struct {
+		type receivedEvents struct {
 			kind messages.EventKind
 			at   time.Duration
 		}
-		heard := make(chan told, 16)
+		heard := make(chan receivedEvents, 16)
 		begin := time.Now()
 		go func() {
 			defer close(heard)
 			for e := range w.Events(t.Context()) {
-				heard <- told{e.Kind, time.Since(begin)}
+				heard <- receivedEvents{e.Kind, time.Since(begin)}
 			}
 		}()
 		synctest.Wait()
@@ -158,12 +158,12 @@ func TestCallsWakeAWatcherOnceAMillisecond(t *testing.T) {
 		h.Publish(messages.Event{Kind: messages.EventTools})
 		synctest.Wait()
 		h.Close()
-		var got []told
+		var got []receivedEvents
 		for e := range heard {
 			got = append(got, e)
 		}
-		started, now := told{messages.EventCallStarted, callLag}, callLag*7/4
-		want := []told{started, started, started, {messages.EventCallEnded, now}, {messages.EventTools, now}}
+		started, now := receivedEvents{messages.EventCallStarted, callLag}, callLag*7/4
+		want := []receivedEvents{started, started, started, {messages.EventCallEnded, now}, {messages.EventTools, now}}
 		if !slices.Equal(got, want) {
 			t.Errorf("told %v, want %v", got, want)
 		}

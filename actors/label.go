@@ -17,8 +17,8 @@ const (
 	LabelTransport = "transport"
 )
 
-// labelled marks the goroutine that it is called on, and those that it begins.
-func labelled(name string, spec *messages.Spec) {
+// labelGoroutine marks the goroutine that it is called on, and those that it begins.
+func labelGoroutine(name string, spec *messages.Spec) {
 	kind := ""
 	if spec != nil {
 		kind = string(spec.Kind())

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/actors/queue"
+	"github.com/mcpvisor/mcpvisor/actors/internal/queue"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -17,9 +17,9 @@ import (
 func TestTheEndOfACallTellsOfItsConnection(t *testing.T) {
 	ends := func(class messages.Class) error { return &messages.Error{Class: class} }
 	for _, c := range []struct {
-		what string
-		ends []error
-		told int
+		what     string
+		ends     []error
+		received int
 	}{
 		{"answers", []error{nil, nil, nil}, 0},
 		{"what the server refuses", []error{ends(messages.ClassRejected), ends(messages.ClassRejected)}, 0},
@@ -30,17 +30,17 @@ func TestTheEndOfACallTellsOfItsConnection(t *testing.T) {
 		{"three in a row", []error{ends(messages.ClassTimeout), ends(messages.ClassTimeout), ends(messages.ClassTimeout)}, 1},
 		{"two with an answer between them", []error{ends(messages.ClassTimeout), nil, ends(messages.ClassTimeout)}, 0},
 	} {
-		told, heard := 0, time.Now()
-		l := &Link{refused: func(error) { told++ }, heard: func() time.Time { return heard }}
+		received, heard := 0, time.Now()
+		l := &Link{reportError: func(error) { received++ }, lastHeard: func() time.Time { return heard }}
 		for _, err := range c.ends {
-			l.ended(err, heard)
+			l.noteResult(err, heard)
 		}
-		if told != c.told {
-			t.Errorf("%s: somebody is told %d times, not %d", c.what, told, c.told)
+		if received != c.received {
+			t.Errorf("%s: somebody is told %d times, not %d", c.what, received, c.received)
 		}
-		l.ended(ends(messages.ClassTimeout), heard.Add(-time.Second)) // it was heard since
-		l.ended(ends(messages.ClassTimeout), heard)
-		if told != c.told {
+		l.noteResult(ends(messages.ClassTimeout), heard.Add(-time.Second)) // it was heard since
+		l.noteResult(ends(messages.ClassTimeout), heard)
+		if received != c.received {
 			t.Errorf("%s: a server that talks counts as silent", c.what)
 		}
 	}
@@ -49,15 +49,15 @@ func TestTheEndOfACallTellsOfItsConnection(t *testing.T) {
 // Who gives up in the moment in which it is its turn gives its place back.
 func TestWhoGivesUpInItsTurnKeepsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := new(Cell).limited(queue.Limits{InFlight: 1, Waiting: 1})
-		if in, err := turns.enter(t.Context(), nil); !in || err != nil {
+		turns := new(Cell).setCallLimits(queue.Limits{InFlight: 1, Waiting: 1})
+		if in, err := turns.acquireSlot(t.Context(), nil); !in || err != nil {
 			t.Fatal(in, err)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		gate := openGate(t)
 		go func() {
-			_, err := turns.enter(ctx, gate)
+			_, err := turns.acquireSlot(ctx, gate)
 			ended <- err
 		}()
 		synctest.Wait()
@@ -73,7 +73,7 @@ func TestWhoGivesUpInItsTurnKeepsNoPlace(t *testing.T) {
 		synctest.Wait()
 		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if in, err := turns.enter(bounded, gate); !in || err != nil {
+		if in, err := turns.acquireSlot(bounded, gate); !in || err != nil {
 			t.Errorf("a place is lost: %v, %v", in, err)
 		}
 	})

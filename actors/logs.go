@@ -33,11 +33,11 @@ type Logs struct {
 	// Share is set before the first message, or nil.
 	Share *budget.Share
 
-	mu     sync.Mutex
-	lines  []LogLine
-	bytes  int
-	second int64 // the second of the events counted in told
-	told   int
+	mu         sync.Mutex
+	lines      []LogLine
+	bytes      int
+	second     int64 // the second of the events counted in told
+	eventCount int
 }
 
 // Add keeps a message. It reports whether there is room for an event about it in this second.
@@ -46,11 +46,11 @@ func (l *Logs) Add(line LogLine) (event bool) {
 	defer l.mu.Unlock()
 	size := line.size()
 	for len(l.lines) > 0 && (len(l.lines) >= maxLogLines || l.bytes+size > maxLogBytes) {
-		l.forget()
+		l.dropOldest()
 	}
 	taken := l.Share.Take(int64(size)) == nil
 	for !taken && len(l.lines) > 0 {
-		l.forget()
+		l.dropOldest()
 		taken = l.Share.Take(int64(size)) == nil
 	}
 	if taken {
@@ -58,14 +58,14 @@ func (l *Logs) Add(line LogLine) (event bool) {
 		l.bytes += size
 	}
 	if s := line.Time.Unix(); s != l.second {
-		l.second, l.told = s, 0
+		l.second, l.eventCount = s, 0
 	}
-	l.told++
-	return l.told <= maxLogEvents
+	l.eventCount++
+	return l.eventCount <= maxLogEvents
 }
 
-// forget drops the oldest message. The caller holds mu.
-func (l *Logs) forget() {
+// dropOldest drops the oldest message. The caller holds mu.
+func (l *Logs) dropOldest() {
 	size := l.lines[0].size()
 	l.bytes -= size
 	l.Share.Give(int64(size))
@@ -87,10 +87,10 @@ func logEntry(hide func(string) string, level, logger string, data json.RawMessa
 	e := messages.LogEntry{Level: messages.Line(level, 40), Logger: messages.Line(hide(logger), 200)}
 	text := hide(string(data))
 	if len(text) > maxLogData {
-		text = quoted(messages.Line(text, maxLogData/8) + " (cut)")
+		text = quoteJSON(messages.Line(text, maxLogData/8) + " (cut)")
 	}
 	if !json.Valid([]byte(text)) && text != "" { // what was hidden was more than a text in it
-		text = quoted(text)
+		text = quoteJSON(text)
 	}
 	if text != "" {
 		e.Data = json.RawMessage(text)
@@ -98,7 +98,7 @@ func logEntry(hide func(string) string, level, logger string, data json.RawMessa
 	return e
 }
 
-func quoted(text string) string {
+func quoteJSON(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
 		return `""`

@@ -14,14 +14,14 @@ import (
 
 // Each kind of news is told, whichever comes first on a connection.
 func TestWhateverComesFirstIsTold(t *testing.T) {
-	for kind, say := range map[messages.EventKind]func(*news){
-		messages.EventResources:       (*news).resources,
-		messages.EventPrompts:         (*news).prompts,
-		messages.EventResourceUpdated: func(n *news) { n.updated("x:///1", true) },
+	for kind, say := range map[messages.EventKind]func(*changeNotifier){
+		messages.EventResources:       (*changeNotifier).noteResources,
+		messages.EventPrompts:         (*changeNotifier).notePrompts,
+		messages.EventResourceUpdated: func(n *changeNotifier) { n.noteUpdated("x:///1", true) },
 	} {
 		hub := NewHub()
 		watcher := hub.Watch(10)
-		say(&news{hub: hub, name: "a"})
+		say(&changeNotifier{hub: hub, name: "a"})
 		watcher.Close()
 		var told []messages.Event
 		for e := range watcher.Events(t.Context()) {
@@ -50,9 +50,9 @@ func TestTheSameWordsOfAnotherConnectionAreKept(t *testing.T) {
 // Of the timers of a burst one runs, the last.
 func TestABurstHasOneTimer(t *testing.T) {
 	s := &Server{cfg: ServerConfig{Common: &Common{Timing: Timing{Quiet: time.Hour, MaxWait: 2 * time.Hour}}}}
-	s.coalesce(lifecycle.Coalesce{Epoch: 1})
+	s.scheduleRelist(lifecycle.Coalesce{Epoch: 1})
 	first := s.relist
-	s.coalesce(lifecycle.Coalesce{Epoch: 1})
+	s.scheduleRelist(lifecycle.Coalesce{Epoch: 1})
 	if first == s.relist || first.Stop() {
 		t.Error("the timer that was replaced still runs")
 	}
@@ -75,7 +75,7 @@ func TestOnlyAListThatWasGivenIsRemembered(t *testing.T) {
 					t.Errorf("%s: no list", what)
 				}
 			}}}}
-		s.remember()
+		s.rememberTools()
 		if kept != c.want {
 			t.Errorf("%s: remembered %d times", what, kept)
 		}
@@ -106,7 +106,7 @@ func TestOnlyABoundThatPassedIsExplained(t *testing.T) {
 		"a bound that holds":      {t.Context(), "dial", timeout, ""},
 	} {
 		a := &attempt{spec: &messages.Spec{Command: "a"}, limits: opening.Limits{Silence: 30 * time.Second}}
-		err := a.explain(c.bound, c.step, c.err)
+		err := a.explainTimeout(c.bound, c.step, c.err)
 		if c.want == "" {
 			if err != c.err { //nolint:errorlint // it is handed on as it is
 				t.Errorf("%s: %v", what, err)

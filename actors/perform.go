@@ -30,61 +30,61 @@ func orDefault(d messages.Duration, def time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// perform carries out one effect of the machine.
-func (s *Server) perform(effect lifecycle.Effect) {
+// performEffect carries out one effect of the machine.
+func (s *Server) performEffect(effect lifecycle.Effect) {
 	switch e := effect.(type) {
 	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Install, lifecycle.Decline, lifecycle.Gone:
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 	case lifecycle.Up:
-		s.att.settle() // the connect timeout has done its work
+		s.att.endBound() // the connect timeout has done its work
 		s.timeouts = 0
-		s.ups++
+		s.connectCount++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 		s.armProbe()
 		cell, spec := s.cfg.Cell, s.spec
-		s.att.resubscribe(s.sess, &cell.Watched, s.cfg.Timing.ListTimeout,
-			func(text string) string { return cell.hide(spec, text) }, s.cfg.Log)
+		s.att.resubscribeAll(s.sess, &cell.Subscriptions, s.cfg.Timing.ListTimeout,
+			func(text string) string { return cell.redactFor(spec, text) }, s.cfg.Log)
 	case lifecycle.Dial:
-		s.dial(e.Epoch)
+		s.startAttempt(e.Epoch)
 	case lifecycle.Greet:
-		s.att.greet()
+		s.att.startHandshake()
 	case lifecycle.List:
-		s.att.list(s.spec, e.First, s.cfg.Timing.ListTimeout)
+		s.att.startListing(s.spec, e.First, s.cfg.Timing.ListTimeout)
 	case lifecycle.Coalesce:
-		s.coalesce(e)
+		s.scheduleRelist(e)
 	case lifecycle.Shut:
 		s.stopTimers()
 		drain := time.Duration(0)
 		if e.Drain {
-			drain = s.drain
+			drain = s.drainTime
 		}
-		s.att.shut(drain)
+		s.att.shutDown(drain)
 	case lifecycle.Show:
-		s.show(e.Epoch, e.Rev)
+		s.showTools(e.Epoch, e.Rev)
 	case lifecycle.Update:
-		s.update(e.Epoch, e.Rev)
+		s.updateTools(e.Epoch, e.Rev)
 	case lifecycle.Lose:
-		s.hide(catalog.Change{Kind: catalog.Lose, Epoch: e.Epoch, Rev: e.Rev})
+		s.hideTools(catalog.Change{Kind: catalog.Lose, Epoch: e.Epoch, Rev: e.Rev})
 	case lifecycle.Withdraw:
-		s.hide(catalog.Change{Kind: catalog.Withdraw, Epoch: e.Epoch, Rev: e.Rev})
+		s.hideTools(catalog.Change{Kind: catalog.Withdraw, Epoch: e.Epoch, Rev: e.Rev})
 	case lifecycle.Rest:
 		change := catalog.Change{Kind: catalog.Cache, Epoch: e.Epoch, Rev: e.Rev}
 		if s.tools != nil {
 			change.Tools = s.tools.Tools
 		}
-		s.hide(change)
+		s.hideTools(change)
 	}
 }
 
-func (s *Server) dial(epoch uint64) {
+func (s *Server) startAttempt(epoch uint64) {
 	root, self, sup, name, spec := s.root, s.self, s.sup, s.cfg.Name, s.spec
 	a := newAttempt(name, spec, epoch, limitsFor(spec, s.timeouts),
 		func(m any) { root.Send(self, m) },
-		func(epoch uint64) { root.Send(sup, Released{name, epoch}) })
+		func(epoch uint64) { root.Send(sup, AttemptReleased{name, epoch}) })
 	a.prepare = s.cfg.Prepare
 	s.att, s.attSpec, s.sess, s.info, s.last = a, spec, nil, nil, transports.Info{}
 	s.unlisted = ""
-	s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
+	s.strikes, s.probing, s.dirtySince, s.futileLists, s.shownHash, s.lastProbeAnswer = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 
 	cfg := s.cfg.Session
@@ -95,57 +95,57 @@ func (s *Server) dial(epoch uint64) {
 		cfg.Era = messages.EraAuto
 	}
 	if s.cfg.Handlers != nil {
-		cfg.Handlers = noting(s.cfg.Handlers(name), &s.cfg.Cell.answers)
+		cfg.Handlers = trackAnswers(s.cfg.Handlers(name), &s.cfg.Cell.answers)
 	}
-	s.listen(&cfg, epoch)
+	s.hookNotifications(&cfg, epoch)
 	open := s.cfg.Open
-	a.dial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
+	a.startDial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
 }
 
-// listen sets what is done about the notifications of one connection. It runs on the session's goroutine and blocks on
+// hookNotifications sets what is done about the notifications of one connection. It runs on the session's goroutine and blocks on
 // nothing.
-func (s *Server) listen(cfg *session.Config, epoch uint64) {
+func (s *Server) hookNotifications(cfg *session.Config, epoch uint64) {
 	root, self, name, spec, hub, cell := s.root, s.self, s.cfg.Name, s.spec, s.cfg.Hub, s.cfg.Cell
 	// A storm of notifications puts at most one message into the mailbox at a time.
 	noted := new(atomic.Bool)
-	s.noted = noted
+	s.changeNoted = noted
 	cfg.OnToolsChanged = func() {
 		if noted.CompareAndSwap(false, true) {
 			root.Send(self, toolsChanged{epoch})
 		}
 	}
-	told := &news{hub: hub, name: name}
-	cfg.OnResourcesChanged = told.resources
-	cfg.OnPromptsChanged = told.prompts
+	notifier := &changeNotifier{hub: hub, name: name}
+	cfg.OnResourcesChanged = notifier.noteResources
+	cfg.OnPromptsChanged = notifier.notePrompts
 	cfg.OnResourceUpdated = func(uri string) {
 		// What nobody watches is nobody's news; what is watched may be a part of it, or hold it.
-		if some, this := cell.Watched.holds(uri); some {
-			told.updated(uri, this)
+		if some, this := cell.Subscriptions.hasURI(uri); some {
+			notifier.noteUpdated(uri, this)
 		}
 	}
 	cfg.OnLog = func(level, logger string, data json.RawMessage) {
-		entry := logEntry(func(text string) string { return cell.hide(spec, text) }, level, logger, data)
+		entry := logEntry(func(text string) string { return cell.redactFor(spec, text) }, level, logger, data)
 		if cell.Logs.Add(LogLine{Time: time.Now(), Epoch: epoch, LogEntry: entry}) && hub.Watched() {
 			hub.Publish(messages.Event{Kind: messages.EventLog, Server: name, Log: &entry})
 		}
 	}
 }
 
-// coalesce waits until the server has been quiet for Quiet, or has been talking for MaxWait; after failures it waits
+// scheduleRelist waits until the server has been quiet for Quiet, or has been talking for MaxWait; after failures it waits
 // longer, doubling from one second to a minute.
 //
 // Some servers announce a change whenever they are listed. Quiet alone would list them twenty times a second, for ever; so
 // it doubles with each list that brought nothing, and is what it was once the server has held its peace for MaxWait.
-func (s *Server) coalesce(e lifecycle.Coalesce) {
+func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
 	now, most := time.Now(), s.cfg.Timing.MaxWait
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
 		if now.Sub(s.listed) > most {
-			s.vain = 0
+			s.futileLists = 0
 		}
 	}
 	quiet := s.cfg.Timing.Quiet
-	for range s.vain {
+	for range s.futileLists {
 		quiet = min(2*quiet, max(quiet, most))
 	}
 	wait := min(quiet, s.dirtySince.Add(most).Sub(now))
@@ -160,74 +160,74 @@ func (s *Server) coalesce(e lifecycle.Coalesce) {
 	s.relist = time.AfterFunc(max(wait, 0), func() { root.Send(self, due) })
 }
 
-func (s *Server) show(epoch, rev uint64) {
-	link := &Link{Server: s.cfg.Name, Epoch: epoch, gate: s.att.openGate(), heard: s.sess.Heard}
+func (s *Server) showTools(epoch, rev uint64) {
+	link := &Link{Server: s.cfg.Name, Epoch: epoch, gate: s.att.openGate(), lastHeard: s.sess.LastMessageAt}
 	root, self := s.root, s.self
-	link.refused = func(err error) { root.Send(self, refused{epoch, err}) }
-	s.lead(link)
+	link.reportError = func(err error) { root.Send(self, linkFailed{epoch, err}) }
+	s.useLink(link)
 	s.registering = true
-	s.announce(epoch, rev)
+	s.announceTools(epoch, rev)
 }
 
-// lead makes the link the way to the gate that is open, under the spec in force.
-func (s *Server) lead(link *Link) {
+// useLink makes the link the way to the gate that is open, under the spec in force.
+func (s *Server) useLink(link *Link) {
 	if s.idle != nil {
 		s.idle.Stop()
 	}
-	link.Spec, link.lastUse, link.turns = s.spec, nil, nil
+	link.Spec, link.lastUse, link.callQueue = s.spec, nil, nil
 	if limits, some := limitsOf(s.spec, s.cfg.MaxInFlight, s.cfg.MaxQueued); some {
-		link.turns = s.cfg.Cell.limited(limits)
-	} else if s.cfg.Cell.turns != nil {
-		s.cfg.Cell.limited(unbounded) // those who wait go
+		link.callQueue = s.cfg.Cell.setCallLimits(limits)
+	} else if s.cfg.Cell.callQueue != nil {
+		s.cfg.Cell.setCallLimits(unboundedLimits) // those who wait go
 	}
 	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
-		s.lastUse.Store(int64(time.Since(begun)))
+		s.lastUse.Store(int64(time.Since(processStart)))
 		link.lastUse = &s.lastUse
 		s.armIdle(link.Epoch, time.Duration(s.spec.IdleTimeout))
 	}
 	s.link = link
 }
 
-// update tells a changed list; an unchanged one costs nothing.
-func (s *Server) update(epoch, rev uint64) {
+// updateTools tells a changed list; an unchanged one costs nothing.
+func (s *Server) updateTools(epoch, rev uint64) {
 	s.listed = time.Now()
-	if s.tools.Hash == s.shown {
-		s.vain = min(s.vain+1, 16)
+	if s.tools.Hash == s.shownHash {
+		s.futileLists = min(s.futileLists+1, 16)
 		return
 	}
-	s.vain = 0
-	s.announce(epoch, rev)
+	s.futileLists = 0
+	s.announceTools(epoch, rev)
 }
 
-func (s *Server) announce(epoch, rev uint64) {
-	s.shown = s.tools.Hash
+func (s *Server) announceTools(epoch, rev uint64) {
+	s.shownHash = s.tools.Hash
 	change := catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link}
 	if s.registering {
 		root, self, link := s.root, s.self, s.link
-		s.tellRegistry(change, func() { root.Send(self, registered{link}) })
+		s.sendToRegistry(change, func() { root.Send(self, linkRegistered{link}) })
 	} else {
-		s.tellRegistry(change, nil)
+		s.sendToRegistry(change, nil)
 	}
-	s.remember()
+	s.rememberTools()
 }
 
-func (s *Server) remember() {
+func (s *Server) rememberTools() {
 	if s.cfg.Remember != nil && s.spec.Connect == messages.Lazy && s.unlisted == "" {
 		s.cfg.Remember(s.cfg.Name, s.spec, s.list)
 	}
 }
 
-// hide closes the admission gate before the registry hears of it: whoever reads an older snapshot is refused.
-func (s *Server) hide(c catalog.Change) {
+// hideTools closes the admission gate before the registry hears of it: whoever reads an older snapshot is refused.
+func (s *Server) hideTools(c catalog.Change) {
 	if s.att != nil {
 		s.att.closeGate()
 	}
-	s.tellRegistry(c, nil)
+	s.sendToRegistry(c, nil)
 }
 
-// tellRegistry sends a change. seen, if not nil, is called when every reader sees it; not if the registry dies before,
+// sendToRegistry sends a change. seen, if not nil, is called when every reader sees it; not if the registry dies before,
 // whose successor asks for everything again.
-func (s *Server) tellRegistry(c catalog.Change, seen func()) {
+func (s *Server) sendToRegistry(c catalog.Change, seen func()) {
 	c.Server = s.cfg.Name
 	pid, _ := s.cfg.Registry.PID()
 	if seen != nil {
@@ -237,40 +237,40 @@ func (s *Server) tellRegistry(c catalog.Change, seen func()) {
 	s.root.Send(pid, c)
 }
 
-// publish makes the state visible: the cell always, watchers and the history when something changed that people follow.
-func (s *Server) publish(before lifecycle.State) {
+// publishView makes the state visible: the cell always, watchers and the history when something changed that people follow.
+func (s *Server) publishView(before lifecycle.State) {
 	now := s.state
 	if now.Phase == messages.Connected && s.registering {
 		if !s.withheld {
-			s.withheld, s.unseen = true, &before
+			s.withheld, s.lastSeenState = true, &before
 		}
 		return
 	}
 	if s.withheld {
-		before = *s.unseen
-		s.withheld, s.unseen = false, nil
+		before = *s.lastSeenState
+		s.withheld, s.lastSeenState = false, nil
 	}
 	v := &View{
-		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.ups-1, 0), Attempts: s.attempts, Seen: s.seen,
+		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.connectCount-1, 0), Attempts: s.attempts, Seen: s.seen,
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
 		Unlisted: s.unlisted,
 	}
 	if now.Phase == messages.Connected {
 		v.Link = s.link
 	}
-	s.cfg.Cell.Publish(v, func() { s.tell(v, before) })
+	s.cfg.Cell.Publish(v, func() { s.publishChange(v, before) })
 }
 
-// tell records a change that people follow, and says it to the watchers.
-func (s *Server) tell(v *View, before lifecycle.State) {
+// publishChange records a change that people follow, and says it to the watchers.
+func (s *Server) publishChange(v *View, before lifecycle.State) {
 	now := s.state
 	if now.Phase == before.Phase && now.Step == before.Step && now.Retry == before.Retry && now.NextAt.Equal(before.NextAt) &&
 		now.Warm() == before.Warm() {
 		return
 	}
-	s.record(before)
-	if s.cfg.Moved != nil && now.Phase != before.Phase {
-		s.cfg.Moved(v, before.Phase)
+	s.recordChange(before)
+	if s.cfg.PhaseChanged != nil && now.Phase != before.Phase {
+		s.cfg.PhaseChanged(v, before.Phase)
 	}
 	if s.cfg.Hub.Watched() {
 		st := v.Status()
@@ -281,8 +281,8 @@ func (s *Server) tell(v *View, before lifecycle.State) {
 	}
 }
 
-// record tells the change in a sentence, to the history and to the log.
-func (s *Server) record(before lifecycle.State) {
+// recordChange tells the change in a sentence, to the history and to the log.
+func (s *Server) recordChange(before lifecycle.State) {
 	now := s.state
 	e := Entry{Time: time.Now(), Epoch: now.Epoch, Phase: now.Phase, Step: now.Step}
 	level := zap.DebugLevel
@@ -314,7 +314,7 @@ func (s *Server) record(before lifecycle.State) {
 	case now.Cause != nil && now.Phase != messages.Pending, now.Cause != nil && now.Step == messages.Restarting:
 		level = zap.WarnLevel
 		e.Text = now.Cause.Text
-		e.Stderr = tail(messages.Printable(s.last.StderrTail), 2000)
+		e.Stderr = lastBytes(messages.Printable(s.last.StderrTail), 2000)
 	case now.Phase == messages.Disabled:
 		e.Text = "disabled"
 		if now.Warm() {
@@ -345,7 +345,7 @@ var stepText = map[messages.Step]string{
 	messages.Idle:        "rests until it is used",
 }
 
-func tail(s string, n int) string {
+func lastBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -41,11 +41,11 @@ type (
 	// announcement is a change whose sender is told, by seen, when every reader sees it. seen must not block.
 	announcement struct {
 		catalog.Change
-		seen func()
+		onPublished func()
 	}
 
-	flush  struct{}
-	expire struct{ change catalog.Change }
+	flushDue struct{}
+	expire   struct{ change catalog.Change }
 )
 
 // maxPublishGap bounds how long a change waits for others to be published with it.
@@ -54,11 +54,11 @@ const maxPublishGap = 25 * time.Millisecond
 // Registry is the actor that writes the catalog. Changes that wait in its mailbox together become one snapshot; when a
 // snapshot is expensive (ten thousand tools) it waits a few times its cost for more, at most maxPublishGap.
 type Registry struct {
-	cfg      RegistryConfig
-	pending  []catalog.Change
-	seen     []func() // of the pending announcements
-	flushing bool
-	cost     time.Duration // of the last publication
+	cfg         RegistryConfig
+	pending     []catalog.Change
+	onPublished []func() // of the pending announcements
+	flushing    bool
+	cost        time.Duration // of the last publication
 }
 
 // NewRegistry makes the actor.
@@ -74,61 +74,61 @@ func (r *Registry) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case catalog.Change:
 		r.pending = append(r.pending, m)
-		r.schedule(ctx)
+		r.schedulePublish(ctx)
 		if m.Kind == catalog.Lose {
 			root, self := ctx.ActorSystem().Root, ctx.Self()
-			gone := expire{catalog.Change{Kind: catalog.Expire, Server: m.Server, Epoch: m.Epoch, Rev: m.Rev}}
-			time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, gone) })
+			expiry := expire{catalog.Change{Kind: catalog.Expire, Server: m.Server, Epoch: m.Epoch, Rev: m.Rev}}
+			time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, expiry) })
 		}
 	case announcement:
-		r.pending, r.seen = append(r.pending, m.Change), append(r.seen, m.seen)
-		r.schedule(ctx)
+		r.pending, r.onPublished = append(r.pending, m.Change), append(r.onPublished, m.onPublished)
+		r.schedulePublish(ctx)
 	case expire:
 		r.pending = append(r.pending, m.change)
-		r.schedule(ctx)
-	case flush:
+		r.schedulePublish(ctx)
+	case flushDue:
 		r.flushing = false
-		r.publish()
+		r.publishPending()
 	case Sync:
-		r.publish()
+		r.publishPending()
 		m.Done()
 	}
 }
 
-// schedule arranges a publication after the messages that are in the mailbox now.
-func (r *Registry) schedule(ctx actor.Context) {
+// schedulePublish arranges a publication after the messages that are in the mailbox now.
+func (r *Registry) schedulePublish(ctx actor.Context) {
 	if r.flushing {
 		return
 	}
 	r.flushing = true
 	gap := min(4*r.cost, maxPublishGap)
 	if gap < time.Millisecond {
-		ctx.Send(ctx.Self(), flush{})
+		ctx.Send(ctx.Self(), flushDue{})
 		return
 	}
 	root, self := ctx.ActorSystem().Root, ctx.Self()
-	time.AfterFunc(gap, func() { root.Send(self, flush{}) })
+	time.AfterFunc(gap, func() { root.Send(self, flushDue{}) })
 }
 
-func (r *Registry) publish() {
+func (r *Registry) publishPending() {
 	if len(r.pending) == 0 {
 		return
 	}
 	start := time.Now()
-	changes, seen := r.pending, r.seen
-	r.pending, r.seen = nil, nil
+	changes, seen := r.pending, r.onPublished
+	r.pending, r.onPublished = nil, nil
 	next, changed := r.cfg.Catalog.Snapshot().Apply(changes...)
 	r.cfg.Catalog.snapshot.Store(next)
 	r.cost = time.Since(start)
 	if changed && r.cfg.Hub.Watched() {
-		r.tell(next, changes)
+		r.publishEvent(next, changes)
 	}
 	for _, f := range seen {
 		f()
 	}
 }
 
-func (r *Registry) tell(next *catalog.Snapshot, changes []catalog.Change) {
+func (r *Registry) publishEvent(next *catalog.Snapshot, changes []catalog.Change) {
 	e := messages.Event{Kind: messages.EventTools, Generation: next.Generation(), Server: changes[0].Server}
 	for _, c := range changes[1:] {
 		if c.Server != e.Server {

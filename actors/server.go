@@ -77,9 +77,9 @@ type Common struct {
 	Registry *Ref
 	// Open makes the transport of a spec. It runs in the attempt's goroutine and may block.
 	Open func(name string, spec *messages.Spec) (transports.Transport, error)
-	// Await returns nil when there may be other credentials for a server than those it refused, and an error when ctx ends.
+	// AwaitCredentials returns nil when there may be other credentials for a server than those it refused, and an error when ctx ends.
 	// It runs in a goroutine of its own while the server needs credentials. nil: only a person helps.
-	Await func(ctx context.Context, name string, spec *messages.Spec) error
+	AwaitCredentials func(ctx context.Context, name string, spec *messages.Spec) error
 	// Session is the template of every session's configuration.
 	Session session.Config
 	// Handlers, if not nil, is asked at each dial who answers what the server asks. It must not block.
@@ -87,19 +87,19 @@ type Common struct {
 	Timing   Timing // WithDefaults
 	// MaxInFlight and MaxQueued are the bounds of a spec that says none: see messages.Spec. 0 is no bound, and the default.
 	MaxInFlight, MaxQueued int
-	// Screen, if not nil, takes those out of a list that are not to be offered, and puts them among the quarantined with the
+	// Filter, if not nil, takes those out of a list that are not to be offered, and puts them among the quarantined with the
 	// reason. It is asked for each new list, and again by Rescreen. It must not block, nor change what it is given.
-	Screen func(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList
+	Filter func(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList
 	// Prepare, if not nil, gets each list that a server gives before Screen does, in the attempt's goroutine: it may block, not
 	// longer than ctx, and must not change what it is given.
 	Prepare func(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList)
 	// Remember keeps a lazy server's whole list of tools, whatever its spec offers of it, for later lives; nil to keep none.
 	// It must not block.
 	Remember func(name string, spec *messages.Spec, list *session.ToolList)
-	// Moved, if not nil, is told of every server that moves to another phase, in the order in which that happens. It runs in
+	// PhaseChanged, if not nil, is told of every server that moves to another phase, in the order in which that happens. It runs in
 	// the turn of the server's actor, and must not block.
-	Moved func(v *View, was messages.Phase)
-	Log   *zap.Logger
+	PhaseChanged func(v *View, was messages.Phase)
+	Log          *zap.Logger
 }
 
 // Ref points to an actor that may be replaced by a successor. Safe for concurrent use.
@@ -142,7 +142,7 @@ func (h *Holder) Era() messages.Era {
 // Abandon ends the attempt that an actor left behind, without draining. The release is reported to the supervisor.
 func (h *Holder) Abandon() {
 	if a := h.current.Load(); a != nil {
-		a.shut(0)
+		a.shutDown(0)
 	}
 }
 
@@ -161,21 +161,21 @@ func (h *Holder) Epoch() uint64 {
 // its end, when another actor may bear the name. Attempt is the newest attempt that the actor knew of when it spoke, so
 // that what it asks for without knowing of a grant on its way can be told from what it asks for after it.
 type FromServer struct {
-	Name    string
-	Life    uint64
-	Attempt uint64
-	Effect  lifecycle.Effect
+	Name       string
+	ActorEpoch uint64
+	Attempt    uint64
+	Effect     lifecycle.Effect
 }
 
-// Released tells the supervisor that everything an epoch held is gone.
-type Released struct {
+// AttemptReleased tells the supervisor that everything an epoch held is gone.
+type AttemptReleased struct {
 	Name  string
 	Epoch uint64
 }
 
-// Waited tells the supervisor what the processes of an attempt that has not answered have done since they began: how long they
+// CPUTimeMeasured tells the supervisor what the processes of an attempt that has not answered have done since they began: how long they
 // were on a processor, and how long they wanted one and had none.
-type Waited struct {
+type CPUTimeMeasured struct {
 	Name        string
 	Epoch       uint64
 	Ran, Waited time.Duration
@@ -194,8 +194,8 @@ type Stop struct{ Drain time.Duration }
 // have not been tried. Released and a Report of ClassExhausted follow. An attempt that has answered goes on.
 type Displace struct{ Epoch uint64 }
 
-// Look is handled after everything that was sent before it: View.Seen tells.
-type Look struct{ Ticket uint64 }
+// Barrier is handled after everything that was sent before it: View.Seen tells.
+type Barrier struct{ Ticket uint64 }
 
 // ProbeNow asks a connected remote server for a sign of life at once: the machine has slept.
 type ProbeNow struct{}
@@ -206,14 +206,14 @@ type (
 		epoch uint64
 		round int
 	}
-	idleDue  struct{ epoch uint64 }
-	probeDue struct{ epoch uint64 }
-	refused  struct {
+	idleDue    struct{ epoch uint64 }
+	probeDue   struct{ epoch uint64 }
+	linkFailed struct {
 		epoch uint64
 		err   error
 	}
-	// registered says that the catalog shows the tools that the link leads to.
-	registered struct{ link *Link }
+	// linkRegistered says that the catalog shows the tools that the link leads to.
+	linkRegistered struct{ link *Link }
 )
 
 // Server is the actor that owns one server.
@@ -231,49 +231,49 @@ type Server struct {
 	info    *session.Info     // nil before the handshake
 	list    *session.ToolList // as the server gave it
 	// unlisted is why the tools could not be listed when they were asked for last; empty if they could.
-	unlisted string
-	tools    *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
-	shown    [32]byte          // hash of what the registry was last told
-	link     *Link             // the way to the gate that is open
-	last     transports.Info
+	unlisted  string
+	tools     *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
+	shownHash [32]byte          // hash of what the registry was last told
+	link      *Link             // the way to the gate that is open
+	last      transports.Info
 
 	// A server is seen as connected when its tools are in the catalog and not before, so that whoever sees the one may
 	// rely on the other. registering says that the registry has not published them yet; while withheld, unseen is the
 	// state that was seen last.
 	registering, withheld bool
-	unseen                *lifecycle.State
+	lastSeenState         *lifecycle.State
 
-	since    time.Time
-	ups      int
-	attempts int
-	timeouts int // attempts in a row that took too long
+	since        time.Time
+	connectCount int
+	attempts     int
+	timeouts     int // attempts in a row that took too long
 	// initializeFirst is in which order the next attempt asks. It says nothing about the era, which an attempt that timed out has
 	// not found: the machine may have been busy.
 	initializeFirst bool
-	drain           time.Duration
+	drainTime       time.Duration
 	seen            uint64
 
-	dirtySince  time.Time // of the burst that is being coalesced
-	vain        int       // lists in a row that were announced and brought nothing
-	listed      time.Time // when the last list was there
-	relistRound int
-	relist      *time.Timer
-	noted       *atomic.Bool // a toolsChanged of this epoch waits in the mailbox
-	lastUse     atomic.Int64
-	idle        *time.Timer
-	probe       *time.Timer
-	probing     bool
-	strikes     int
-	signed      time.Time // when a question was last answered, by whatever
+	dirtySince      time.Time // of the burst that is being coalesced
+	futileLists     int       // lists in a row that were announced and brought nothing
+	listed          time.Time // when the last list was there
+	relistRound     int
+	relist          *time.Timer
+	changeNoted     *atomic.Bool // a toolsChanged of this epoch waits in the mailbox
+	lastUse         atomic.Int64
+	idle            *time.Timer
+	probe           *time.Timer
+	probing         bool
+	strikes         int
+	lastProbeAnswer time.Time // when a question was last answered, by whatever
 
-	awaiting context.CancelFunc // ends the wait for other credentials; nil while there is none
-	awaits   int                // numbers the waits
+	cancelAwait context.CancelFunc // ends the wait for other credentials; nil while there is none
+	awaitCount  int                // numbers the waits
 }
 
 // NewServer makes the actor. Its parent must be the supervisor.
 func NewServer(cfg ServerConfig) *Server {
-	s := &Server{cfg: cfg, spec: cfg.Spec, list: cfg.Known, drain: cfg.Timing.Drain, seen: cfg.Seen}
-	s.screen()
+	s := &Server{cfg: cfg, spec: cfg.Spec, list: cfg.Known, drainTime: cfg.Timing.Drain, seen: cfg.Seen}
+	s.filterTools()
 	return s
 }
 
@@ -284,100 +284,100 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.root, s.self, s.sup = ctx.ActorSystem().Root, ctx.Self(), ctx.Parent()
 		s.since = time.Now()
 		s.state.Epoch = s.cfg.Epoch
-		s.step(s.cfg.Init)
+		s.applyEvent(s.cfg.Init)
 	case *actor.Stopped:
-		s.stopped()
+		s.releaseAll()
 	case Scheduled:
 		s.attempts = m.Attempts
-		s.step(m.Scheduled)
-	case Respec:
-		s.respec(m)
-	case Rescreen:
-		s.rescreen()
+		s.applyEvent(m.Scheduled)
+	case ReplaceSpec:
+		s.replaceSpec(m)
+	case RefilterTools:
+		s.refilterTools()
 	case Displace:
-		s.displace(m.Epoch)
-	case Look:
+		s.displaceAttempt(m.Epoch)
+	case Barrier:
 		s.seen = m.Ticket
-		s.publish(s.state)
+		s.publishView(s.state)
 	case Stop:
-		s.drain = m.Drain
-		s.step(lifecycle.Remove{})
+		s.drainTime = m.Drain
+		s.applyEvent(lifecycle.Remove{})
 	case lifecycle.Announce:
-		s.shown = [32]byte{}
-		s.step(m)
+		s.shownHash = [32]byte{}
+		s.applyEvent(m)
 	case lifecycle.Event:
-		s.step(m)
-	case dialed:
-		if s.current(m.epoch) {
+		s.applyEvent(m)
+	case dialDone:
+		if s.isCurrent(m.epoch) {
 			s.sess = m.sess
 		}
-		s.step(lifecycle.Dialed{Epoch: m.epoch})
-	case installing:
-		s.step(lifecycle.Installing{Epoch: m.epoch})
-	case waited:
-		if s.current(m.epoch) {
-			s.root.Send(s.sup, Waited{s.cfg.Name, m.epoch, m.ran, m.waited})
+		s.applyEvent(lifecycle.Dialed{Epoch: m.epoch})
+	case installStarted:
+		s.applyEvent(lifecycle.Installing{Epoch: m.epoch})
+	case cpuTimeMeasured:
+		if s.isCurrent(m.epoch) {
+			s.root.Send(s.sup, CPUTimeMeasured{s.cfg.Name, m.epoch, m.ran, m.waited})
 		}
-	case greeted:
-		if s.current(m.epoch) {
+	case handshakeDone:
+		if s.isCurrent(m.epoch) {
 			s.info, s.sess = m.info, m.sess
-			s.learn(m.info.Era)
+			s.rememberEra(m.info.Era)
 			s.initializeFirst = false
 		}
-		s.step(lifecycle.Greeted{Epoch: m.epoch})
-	case listed:
-		s.listedTools(m)
+		s.applyEvent(lifecycle.Greeted{Epoch: m.epoch})
+	case listDone:
+		s.handleListDone(m)
 	case stepFailed:
-		s.stepFailed(m)
-	case lost:
-		if s.current(m.epoch) {
+		s.handleStepFailed(m)
+	case connLost:
+		if s.isCurrent(m.epoch) {
 			s.last = m.conn
 		}
-		s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, m.conn)})
-	case closed:
-		if s.current(m.epoch) {
+		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, m.conn)})
+	case connClosed:
+		if s.isCurrent(m.epoch) {
 			if s.sess != nil {
 				s.last = m.conn
 			}
 			s.sess, s.att = nil, nil
 		}
-		s.step(lifecycle.Closed{Epoch: m.epoch})
+		s.applyEvent(lifecycle.Closed{Epoch: m.epoch})
 	case toolsChanged:
-		if s.current(m.epoch) {
-			s.noted.Store(false)
+		if s.isCurrent(m.epoch) {
+			s.changeNoted.Store(false)
 		}
-		s.step(lifecycle.ToolsChanged{Epoch: m.epoch})
+		s.applyEvent(lifecycle.ToolsChanged{Epoch: m.epoch})
 	case relistDue:
 		if m.round == s.relistRound {
 			s.dirtySince = time.Time{}
-			s.step(lifecycle.RelistDue{Epoch: m.epoch})
+			s.applyEvent(lifecycle.RelistDue{Epoch: m.epoch})
 		}
 	case idleDue:
 		s.idleDue(m.epoch)
 	case probeDue:
 		s.probeDue(m.epoch)
 	case ProbeNow:
-		if s.remote() {
+		if s.isRemote() {
 			s.probeNow(s.state.Epoch)
 		}
-	case probed:
-		s.probed(m)
-	case refused:
-		s.refused(m)
-	case credentialed:
-		s.credentialed(m)
-	case registered:
+	case probeDone:
+		s.handleProbeDone(m)
+	case linkFailed:
+		s.handleLinkFailed(m)
+	case credentialsChanged:
+		s.retryCredentials(m)
+	case linkRegistered:
 		if s.registering && m.link == s.link {
 			s.registering = false
-			s.publish(s.state)
+			s.publishView(s.state)
 		}
 	}
 }
 
-func (s *Server) current(epoch uint64) bool { return s.att != nil && s.att.epoch == epoch }
+func (s *Server) isCurrent(epoch uint64) bool { return s.att != nil && s.att.epoch == epoch }
 
-// step is the one place where the state changes: the pure machine decides, the performer acts, the result is published.
-func (s *Server) step(e lifecycle.Event) {
+// applyEvent is the one place where the state changes: the pure machine decides, the performer acts, the result is published.
+func (s *Server) applyEvent(e lifecycle.Event) {
 	before := s.state
 	var effects []lifecycle.Effect
 	s.state, effects = lifecycle.Step(s.state, e)
@@ -385,24 +385,24 @@ func (s *Server) step(e lifecycle.Event) {
 		s.since = time.Now()
 	}
 	for _, effect := range effects {
-		s.perform(effect)
+		s.performEffect(effect)
 	}
-	s.await()
-	s.publish(before)
+	s.awaitCredentials()
+	s.publishView(before)
 }
 
-func (s *Server) stepFailed(m stepFailed) {
-	if s.current(m.epoch) {
+func (s *Server) handleStepFailed(m stepFailed) {
+	if s.isCurrent(m.epoch) {
 		s.last = m.conn
 		if m.step != "relist" && messages.ClassOf(m.err) == messages.ClassTimeout {
 			s.timeouts++
 		}
 		switch {
 		case m.step != "handshake":
-		case m.known: // wrongly, perhaps: the next attempt asks
-			s.learn(messages.EraAuto)
-		case m.stumbled: // the question about the era may be what it does not stand
-			s.learn(messages.EraLegacy)
+		case m.eraKnown: // wrongly, perhaps: the next attempt asks
+			s.rememberEra(messages.EraAuto)
+		case m.diedOnProbe: // the question about the era may be what it does not stand
+			s.rememberEra(messages.EraLegacy)
 		default: // some wait for ever if they are asked that first, and others do not stand the other order
 			s.initializeFirst = !s.initializeFirst && messages.ClassOf(m.err) == messages.ClassTimeout
 		}
@@ -410,72 +410,72 @@ func (s *Server) stepFailed(m stepFailed) {
 	cause := s.causeOf(m.err, m.conn)
 	switch m.step {
 	case "relist":
-		if s.current(m.epoch) {
-			s.missTools(cause)
+		if s.isCurrent(m.epoch) {
+			s.noteUnlisted(cause)
 		}
-		s.step(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})
+		s.applyEvent(lifecycle.ListFailed{Epoch: m.epoch, Cause: cause})
 	default:
-		s.step(lifecycle.Failed{Epoch: m.epoch, Cause: cause})
+		s.applyEvent(lifecycle.Failed{Epoch: m.epoch, Cause: cause})
 	}
 }
 
-// listedTools takes a list. A server that could not give its first one is connected for what else it has: the list that was
+// handleListDone takes a list. A server that could not give its first one is connected for what else it has: the list that was
 // known before stands, and the next one is asked for as if it had changed.
-func (s *Server) listedTools(m listed) {
-	if !s.current(m.epoch) {
-		s.step(lifecycle.Listed{Epoch: m.epoch})
+func (s *Server) handleListDone(m listDone) {
+	if !s.isCurrent(m.epoch) {
+		s.applyEvent(lifecycle.Listed{Epoch: m.epoch})
 		return
 	}
-	if m.refused == nil {
+	if m.listErr == nil {
 		s.unlisted = ""
 		s.list = &m.list
-		s.screen()
-		s.step(lifecycle.Listed{Epoch: m.epoch})
+		s.filterTools()
+		s.applyEvent(lifecycle.Listed{Epoch: m.epoch})
 		return
 	}
 	if s.list == nil {
 		s.list = &m.list
-		s.screen()
+		s.filterTools()
 	}
-	s.missTools(s.causeOf(m.refused, s.sess.Conn()))
-	s.step(lifecycle.Listed{Epoch: m.epoch})
-	s.step(lifecycle.ToolsChanged{Epoch: m.epoch})
+	s.noteUnlisted(s.causeOf(m.listErr, s.sess.Conn()))
+	s.applyEvent(lifecycle.Listed{Epoch: m.epoch})
+	s.applyEvent(lifecycle.ToolsChanged{Epoch: m.epoch})
 }
 
-// missTools notes why the tools of a server that lives cannot be listed.
-func (s *Server) missTools(c lifecycle.Cause) {
+// noteUnlisted notes why the tools of a server that lives cannot be listed.
+func (s *Server) noteUnlisted(c lifecycle.Cause) {
 	s.unlisted = c.Text
 	s.cfg.Cell.History.Add(Entry{Time: time.Now(), Epoch: s.state.Epoch, Phase: s.state.Phase, Step: s.state.Step,
 		Text: "its tools cannot be listed: " + c.Text})
 }
 
-// displace gives the place of an attempt to others. Once the handshake is answered the place is free anyway.
-func (s *Server) displace(epoch uint64) {
+// displaceAttempt gives the place of an attempt to others. Once the handshake is answered the place is free anyway.
+func (s *Server) displaceAttempt(epoch uint64) {
 	if s.state.Step != messages.Dialing && s.state.Step != messages.Handshaking {
 		return
 	}
-	s.step(lifecycle.Failed{Epoch: epoch, Cause: lifecycle.Cause{Class: messages.ClassExhausted, Text: "the handshake was " +
+	s.applyEvent(lifecycle.Failed{Epoch: epoch, Cause: lifecycle.Cause{Class: messages.ClassExhausted, Text: "the handshake was " +
 		"not answered yet, and too many servers are as silent: the attempt gave its place to servers that had none; the next " +
 		"one is left alone until connectTimeout. Disable servers that never answer"}})
 }
 
-// learn remembers the era that the current attempt has found, unless the spec is another one by now.
-func (s *Server) learn(era messages.Era) {
+// rememberEra remembers the era that the current attempt has found, unless the spec is another one by now.
+func (s *Server) rememberEra(era messages.Era) {
 	if s.attSpec == s.spec {
 		s.cfg.Holder.era.Store(era)
 	}
 }
 
-// stopped releases what the actor held when it ends without having closed it: it panicked, or the system stops.
-func (s *Server) stopped() {
+// releaseAll releases what the actor held when it ends without having closed it: it panicked, or the system stops.
+func (s *Server) releaseAll() {
 	defer func() { _ = recover() }() // a panic in Stopped would hang the parent for ever
 	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
 		if t != nil {
 			t.Stop()
 		}
 	}
-	if s.awaiting != nil {
-		s.awaiting()
+	if s.cancelAwait != nil {
+		s.cancelAwait()
 	}
 	s.cfg.Holder.Abandon()
 }
@@ -484,6 +484,6 @@ func (s *Server) stopped() {
 // cause is shown, kept and logged.
 func (s *Server) causeOf(err error, conn transports.Info) lifecycle.Cause {
 	c := causeOf(err, conn)
-	c.Text = s.cfg.Cell.hide(s.spec, c.Text)
+	c.Text = s.cfg.Cell.redactFor(s.spec, c.Text)
 	return c
 }

@@ -10,7 +10,7 @@ import (
 // Status is the view in its published form. It is built when somebody asks, because a change is much more frequent than
 // a question.
 func (v *View) Status() messages.Status {
-	s, hide := v.State, v.Spec.Hider()
+	s, hide := v.State, v.Spec.Redactor()
 	st := messages.Status{
 		Name: v.Name, Status: s.Phase, Scope: v.Spec.Scope, Transport: v.Spec.Kind(), Step: s.Step, Retry: s.Retry,
 		Epoch: s.Epoch, Warm: s.Warm(), Attempts: v.Attempts, Restarts: v.Restarts, Since: v.Since,
@@ -30,7 +30,7 @@ func (v *View) Status() messages.Status {
 		st.Error, st.Class, st.Challenge = s.Cause.Text, s.Cause.Class, s.Cause.Challenge
 	}
 	if v.Link != nil {
-		st.InFlight, st.Queued = v.Link.gate.InFlight(), v.Link.turns.waiting()
+		st.InFlight, st.Queued = v.Link.gate.InFlight(), v.Link.callQueue.waitingCalls()
 	}
 	if !s.NextAt.IsZero() {
 		at := s.NextAt

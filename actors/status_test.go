@@ -63,7 +63,7 @@ func TestAnAttemptThatTookTooLongSaysWhy(t *testing.T) {
 	limits := opening.Limits{Silence: 30 * time.Second, Most: 10 * time.Minute, Process: true, Runner: true}
 	lasted := func(d time.Duration) opening.State {
 		s, _ := opening.Begin(limits, began)
-		s, _ = s.Look(opening.Limits{Exact: true, Silence: time.Hour, Most: time.Hour}, opening.Look{At: began.Add(d)})
+		s, _ = s.Observe(opening.Limits{Exact: true, Silence: time.Hour, Most: time.Hour}, opening.Observation{At: began.Add(d)})
 		return s
 	}
 	installing, endless, starved := lasted(40*time.Second), lasted(10*time.Minute), lasted(40*time.Second)

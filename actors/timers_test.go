@@ -16,10 +16,10 @@ func TestNoTimerIsLeft(t *testing.T) {
 	hour := func() *time.Timer { return time.AfterFunc(time.Hour, func() {}) }
 	for what, end := range map[string]func(*Server){
 		"the connection has ended": (*Server).stopTimers,
-		"the actor has ended":      (*Server).stopped,
+		"the actor has ended":      (*Server).releaseAll,
 		"the attempt is shut": func(s *Server) {
 			s.att = newAttempt("a", &messages.Spec{}, 1, opening.Limits{Silence: time.Hour}, func(any) {}, func(uint64) {})
-			s.perform(lifecycle.Shut{Epoch: 1})
+			s.performEffect(lifecycle.Shut{Epoch: 1})
 		},
 	} {
 		s := &Server{relist: hour(), idle: hour(), probe: hour(), cfg: ServerConfig{Holder: &Holder{}}}
@@ -38,17 +38,17 @@ func TestAnAttemptIsLookedAtUntilItIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := limitsFor(&messages.Spec{Command: "npx", Args: []string{"x"}, ConnectTimeout: messages.Duration(time.Minute)}, 0)
 		a := newAttempt("a", &messages.Spec{Command: "npx"}, 1, limits, func(any) {}, func(uint64) {})
-		time.Sleep(2 * opening.Most)
-		if a.bound().Err() == nil {
-			t.Errorf("an attempt that has said nothing goes on after %v", 2*opening.Most)
+		time.Sleep(2 * opening.MaxAttempt)
+		if a.boundContext().Err() == nil {
+			t.Errorf("an attempt that has said nothing goes on after %v", 2*opening.MaxAttempt)
 		}
 		a.mu.Lock()
-		last := a.alarm
+		last := a.checkTimer
 		a.mu.Unlock()
-		a.settle()
+		a.endBound()
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if last.Stop() || a.alarm != nil {
+		if last.Stop() || a.checkTimer != nil {
 			t.Error("an attempt that is settled holds a timer")
 		}
 	})
@@ -65,18 +65,18 @@ func TestAWatcherIsWokenAtOnce(t *testing.T) {
 			most time.Duration
 		}{{messages.EventPhase, 0}, {messages.EventCallStarted, callLag}, {messages.EventTools, 0}, {messages.EventCallEnded, callLag}} {
 			bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
-			told := make(chan messages.Event, 1)
+			received := make(chan messages.Event, 1)
 			go func() {
 				e, err := w.Next(bounded)
 				if err != nil {
 					t.Errorf("%s is not told: %v", c.kind, err)
 				}
-				told <- e
+				received <- e
 			}()
 			synctest.Wait() // it waits
 			began := time.Now()
 			h.Publish(messages.Event{Kind: c.kind})
-			if e := <-told; e.Kind != c.kind || time.Since(began) > c.most {
+			if e := <-received; e.Kind != c.kind || time.Since(began) > c.most {
 				t.Errorf("%s was told as %s after %v", c.kind, e.Kind, time.Since(began))
 			}
 			cancel()

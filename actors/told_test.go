@@ -126,7 +126,7 @@ func TestReason(t *testing.T) {
 func TestWhatPeopleFollowIsTold(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	network := &lifecycle.Cause{Class: messages.ClassNetwork, Text: "lost"}
-	failed := lifecycle.State{Wanted: true, Phase: messages.Failed, Epoch: 1, Cause: network, Asked: true, Retry: messages.RetryAt, NextAt: at}
+	failed := lifecycle.State{Wanted: true, Phase: messages.Failed, Epoch: 1, Cause: network, StartRequested: true, Retry: messages.RetryAt, NextAt: at}
 	later, parked, listing, ticket := failed, failed, failed, failed
 	later.NextAt = at.Add(time.Second)
 	parked.Retry = messages.RetryParked
@@ -160,7 +160,7 @@ func TestWhatPeopleFollowIsTold(t *testing.T) {
 		watcher := hub.Watch(10)
 		v := &View{Name: "a", Spec: &messages.Spec{}, State: c.now}
 		s := &Server{state: c.now, cfg: ServerConfig{Name: "a", Cell: NewCell(v), Common: &Common{Hub: hub, Log: zap.NewNop()}}}
-		s.tell(v, c.before)
+		s.publishChange(v, c.before)
 		watcher.Close()
 		var kinds []messages.EventKind
 		for e := range watcher.Events(t.Context()) {

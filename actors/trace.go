@@ -16,13 +16,13 @@ type Trace struct {
 
 type traceKey struct{}
 
-// traced is a context that holds a Trace: one allocation for both, because every call that is recorded makes one.
-type traced struct {
+// traceContext is a context that holds a Trace: one allocation for both, because every call that is recorded makes one.
+type traceContext struct {
 	context.Context
 	trace Trace
 }
 
-func (t *traced) Value(key any) any {
+func (t *traceContext) Value(key any) any {
 	if key == (traceKey{}) {
 		return &t.trace
 	}
@@ -31,7 +31,7 @@ func (t *traced) Value(key any) any {
 
 // WithTrace has a call tell the trace what becomes of it.
 func WithTrace(ctx context.Context, server, tool string) (context.Context, *Trace) {
-	t := &traced{Context: ctx, trace: Trace{Server: server, Tool: tool}}
+	t := &traceContext{Context: ctx, trace: Trace{Server: server, Tool: tool}}
 	return t, &t.trace
 }
 
@@ -48,8 +48,8 @@ func (t *Trace) Found(server, tool string) {
 	}
 }
 
-// given notes that the call is given to a connection.
-func (t *Trace) given(link *Link) {
+// noteConnection notes that the call is given to a connection.
+func (t *Trace) noteConnection(link *Link) {
 	if t != nil {
 		t.Epoch = link.Epoch
 		t.Attempts++

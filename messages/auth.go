@@ -108,7 +108,7 @@ func (a *Auth) Local() bool {
 	return a != nil && (a.FromEnv != "" || a.TokenPath != "" || a.Command != "" || a.ClientKeyFile != "")
 }
 
-func (a *Auth) canonical() *Auth {
+func (a *Auth) normalized() *Auth {
 	if a == nil {
 		return nil
 	}
@@ -122,8 +122,8 @@ func (a *Auth) canonical() *Auth {
 	return &c
 }
 
-// redacted is a copy that may be shown.
-func (a *Auth) redacted() *Auth {
+// redactedCopy is a copy that may be shown.
+func (a *Auth) redactedCopy() *Auth {
 	if a == nil {
 		return nil
 	}
@@ -142,8 +142,8 @@ func (a *Auth) redacted() *Auth {
 	return &r
 }
 
-// secrets are the values that redacted hides.
-func (a *Auth) secrets() []string {
+// secretValues are the values that redacted hides.
+func (a *Auth) secretValues() []string {
 	if a == nil {
 		return nil
 	}

@@ -57,8 +57,8 @@ func TestEveryFieldOfAuth(t *testing.T) {
 		if err := proto.Unmarshal(wire, &p); err != nil {
 			t.Fatal(err)
 		}
-		if again := p.ToSpec(); !reflect.DeepEqual(again.Auth, spec.Auth) || !again.Equal(spec) {
-			t.Errorf("%s travels as %+v", name, again.Auth)
+		if second := p.ToSpec(); !reflect.DeepEqual(second.Auth, spec.Auth) || !second.Equal(spec) {
+			t.Errorf("%s travels as %+v", name, second.Auth)
 		}
 		if spec.Equal(messages.Spec{URL: "https://h", Auth: &messages.Auth{}}) {
 			t.Errorf("Equal does not see %s", name)
@@ -75,7 +75,7 @@ func TestEveryFieldOfAuth(t *testing.T) {
 		if strings.Contains(text, "canary-value") && !shown[name] {
 			t.Errorf("%s is shown: %s", name, text)
 		}
-		if hidden := spec.Hide("it says canary-value"); strings.Contains(hidden, "canary") && !shown[name] {
+		if hidden := spec.RedactText("it says canary-value"); strings.Contains(hidden, "canary") && !shown[name] {
 			t.Errorf("%s is not hidden: %s", name, hidden)
 		}
 	}

@@ -18,7 +18,7 @@ func (s Spec) ToProto() *ServerSpec {
 		CallTimeoutMs: toMillis(s.CallTimeout), StopGraceMs: toMillis(s.StopGrace),
 		MaxMessage: s.MaxMessage, DeniedTools: s.DeniedTools, Trusted: s.Trusted,
 		Era: string(s.Era), MaxCallTimeoutMs: toMillis(s.MaxCallTimeout), LogLevel: s.LogLevel, Pin: s.Pin,
-		AllowPlainHttp: s.AllowPlainHTTP, MaxInFlight: travelling(s.MaxInFlight), MaxQueued: travelling(s.MaxQueued),
+		AllowPlainHttp: s.AllowPlainHTTP, MaxInFlight: clampInt32(s.MaxInFlight), MaxQueued: clampInt32(s.MaxQueued),
 		MayControl: s.MayControl,
 	}
 	if s.AllowedTools != nil {
@@ -66,7 +66,7 @@ func (s Status) ToProto() *ServerStatus {
 		Transport: string(s.Transport), ProtocolVersion: s.ProtocolVersion, Attempts: int32(s.Attempts),
 		Restarts: int32(s.Restarts), StderrTail: s.StderrTail, Step: string(s.Step), Class: string(s.Class),
 		Retry: string(s.Retry), Epoch: s.Epoch, Pid: int32(s.PID), Warm: s.Warm, Tools: int32(len(s.Tools)),
-		Era: string(s.Era), Remark: s.Remark, InFlight: travelling(s.InFlight), Queued: travelling(s.Queued),
+		Era: string(s.Era), Remark: s.Remark, InFlight: clampInt32(s.InFlight), Queued: clampInt32(s.Queued),
 	}
 	if s.ServerInfo != nil {
 		p.ServerName, p.ServerVersion = s.ServerInfo.Name, s.ServerInfo.Version
@@ -213,8 +213,8 @@ func (p *ServerAuth) toAuth() *Auth {
 	return a
 }
 
-// travelling is a bound as it travels: one that does not fit bounds nothing that a machine can hold.
-func travelling(n int) int32 { return int32(max(math.MinInt32, min(n, math.MaxInt32))) }
+// clampInt32 is a bound as it travels: one that does not fit bounds nothing that a machine can hold.
+func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(n, math.MaxInt32))) }
 
 func toMillis(d Duration) int64    { return time.Duration(d).Milliseconds() }
 func fromMillis(ms int64) Duration { return Duration(time.Duration(ms) * time.Millisecond) }

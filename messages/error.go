@@ -108,10 +108,10 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Server != "" {
 		b.WriteString("server ")
-		b.WriteString(quote(e.Server))
+		b.WriteString(quoteName(e.Server))
 		if e.Tool != "" {
 			b.WriteString(", tool ")
-			b.WriteString(quote(e.Tool))
+			b.WriteString(quoteName(e.Tool))
 		}
 		b.WriteString(": ")
 	}

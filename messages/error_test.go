@@ -50,17 +50,17 @@ func TestErrorIs(t *testing.T) {
 		"", messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent,
 		messages.OutcomeUnknown,
 	}
-	contains := func(s any, of any) bool {
+	contains := func(s any, part any) bool {
 		switch s := s.(type) {
 		case []messages.Outcome:
 			for _, o := range s {
-				if o == of {
+				if o == part {
 					return true
 				}
 			}
 		case []messages.Class:
 			for _, c := range s {
-				if c == of {
+				if c == part {
 					return true
 				}
 			}

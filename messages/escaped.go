@@ -50,8 +50,8 @@ func Escaped(s string) string {
 	return b.String()
 }
 
-// Hidden counts the characters of a text that a terminal does not show, or obeys.
-func Hidden(s string) (n int) {
+// CountHidden counts the characters of a text that a terminal does not show, or obeys.
+func CountHidden(s string) (n int) {
 	for i, r := range s {
 		if unsafeRune(r) && r != utf8.RuneError && (r != '\r' || !strings.HasPrefix(s[i+1:], "\n")) {
 			n++

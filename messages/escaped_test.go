@@ -25,7 +25,7 @@ func TestEscapedShowsWhatIsHidden(t *testing.T) {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
-	if n := Hidden("a\u200b\x1b[0m\r\n\n\ufffd"); n != 2 {
+	if n := CountHidden("a\u200b\x1b[0m\r\n\n\ufffd"); n != 2 {
 		t.Errorf("%d hidden characters", n)
 	}
 }
@@ -40,7 +40,7 @@ func FuzzEscaped(f *testing.F) {
 			t.Errorf("%q becomes %q", a, out)
 		}
 		if plain := func(s string) bool {
-			return Hidden(s) == 0 && !strings.Contains(s, "\r") && !strings.Contains(s, "\ufffd")
+			return CountHidden(s) == 0 && !strings.Contains(s, "\r") && !strings.Contains(s, "\ufffd")
 		}; plain(a) &&
 			!plain(b) && Escaped(a) == Escaped(b) && !strings.Contains(b, "\r") && !strings.Contains(b, "\ufffd") {
 			t.Errorf("%q and %q look the same: %q", a, b, Escaped(a))

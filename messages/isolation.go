@@ -87,8 +87,8 @@ func (i *Isolation) clone() *Isolation {
 	return &c
 }
 
-// canonical is nil if nothing is asked for: BestEffort asks for nothing.
-func (i *Isolation) canonical() *Isolation {
+// normalized is nil if nothing is asked for: BestEffort asks for nothing.
+func (i *Isolation) normalized() *Isolation {
 	if i == nil || !i.Asks() {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (i *Isolation) toProto() *ServerIsolation {
 	}
 	p := &ServerIsolation{
 		PrivateTemp: i.PrivateTemp, NoNewPrivileges: i.NoNewPrivileges, Network: i.Network, Memory: int64(i.Memory),
-		FileSize: int64(i.FileSize), Files: travelling(i.Files), CpuTimeMs: toMillis(i.CPUTime), BestEffort: i.BestEffort,
+		FileSize: int64(i.FileSize), Files: clampInt32(i.Files), CpuTimeMs: toMillis(i.CPUTime), BestEffort: i.BestEffort,
 		OwnSandbox: i.OwnSandbox,
 	}
 	if i.Write != nil {
@@ -182,16 +182,16 @@ func ParseSize(text string) (Size, error) {
 	digits := strings.TrimLeft(text, "0123456789")
 	n, err := strconv.ParseInt(text[:len(text)-len(digits)], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s is no whole number of bytes with a unit", quote(text))
+		return 0, fmt.Errorf("%s is no whole number of bytes with a unit", quoteName(text))
 	}
 	unit := strings.ToLower(strings.TrimSpace(digits))
 	for _, u := range units {
 		if name := strings.ToLower(u.name); unit == name || unit == name[:1] || unit == "" && u.bytes == 1 {
 			if n > math.MaxInt64/u.bytes {
-				return 0, fmt.Errorf("%s is too large", quote(text))
+				return 0, fmt.Errorf("%s is too large", quoteName(text))
 			}
 			return Size(n * u.bytes), nil
 		}
 	}
-	return 0, fmt.Errorf("%s has a unit that is none of KiB, MiB, GiB and TiB", quote(text))
+	return 0, fmt.Errorf("%s has a unit that is none of KiB, MiB, GiB and TiB", quoteName(text))
 }

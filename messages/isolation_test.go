@@ -31,12 +31,12 @@ func TestIsolationTravelsWhole(t *testing.T) {
 			t.Errorf("%+v travels as %+v", want, got)
 		}
 		b, err := json.Marshal(s)
-		var again messages.Spec
+		var second messages.Spec
 		if err == nil {
-			err = json.Unmarshal(b, &again)
+			err = json.Unmarshal(b, &second)
 		}
-		if err != nil || !reflect.DeepEqual(again.Isolation, want) {
-			t.Errorf("%+v is written as %s and read as %+v, %v", want, b, again.Isolation, err)
+		if err != nil || !reflect.DeepEqual(second.Isolation, want) {
+			t.Errorf("%+v is written as %s and read as %+v, %v", want, b, second.Isolation, err)
 		}
 		shown := s.Redacted().Isolation
 		if !reflect.DeepEqual(shown, want) || want != nil && shown == want {
@@ -85,9 +85,9 @@ func FuzzParseSize(f *testing.F) {
 		if size < 0 {
 			t.Fatalf("%q is %d", text, size)
 		}
-		again, err := messages.ParseSize(size.String())
-		if err != nil || again != size {
-			t.Errorf("%q is %s, which is %d, %v", text, size, again, err)
+		second, err := messages.ParseSize(size.String())
+		if err != nil || second != size {
+			t.Errorf("%q is %s, which is %d, %v", text, size, second, err)
 		}
 	})
 }

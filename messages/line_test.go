@@ -9,7 +9,7 @@ func FuzzLineLeavesPlainTextAlone(f *testing.F) {
 		f.Add(s, 0)
 	}
 	f.Fuzz(func(t *testing.T, s string, limit int) {
-		if limit < 0 || !plain(s, limit) {
+		if limit < 0 || !isPlainLine(s, limit) {
 			return
 		}
 		if got := Line("  "+s, limit); got != s { // what begins with white space is not plain

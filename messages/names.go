@@ -51,7 +51,7 @@ func (n Naming) Validate() error {
 	switch n.Style {
 	case "", StyleDouble, StyleSingle:
 	default:
-		return fmt.Errorf("naming style %s is neither %q nor %q", quote(string(n.Style)), StyleDouble, StyleSingle)
+		return fmt.Errorf("naming style %s is neither %q nor %q", quoteName(string(n.Style)), StyleDouble, StyleSingle)
 	}
 	if n.Limit != 0 && (n.Limit < MinNameLimit || n.Limit > MaxNameLimit) {
 		return fmt.Errorf("name limit %d is outside %d to %d", n.Limit, MinNameLimit, MaxNameLimit)
@@ -61,15 +61,15 @@ func (n Naming) Validate() error {
 
 // Tool is the qualified name of a tool: a pure function of its arguments.
 func (n Naming) Tool(server, tool string) string {
-	limit, sep := n.limit(), n.separator()
-	if clean(server) && clean(tool) && !ambiguous(server, sep) {
+	limit, sep := n.effectiveLimit(), n.separator()
+	if isCleanName(server) && isCleanName(tool) && !isAmbiguous(server, sep) {
 		name := "mcp" + sep + server + sep + tool
 		if len(name) <= limit && !endsHashed(name) {
 			return name
 		}
 	}
 
-	s, t := sanitize(server), sanitize(tool)
+	s, t := sanitizeName(server), sanitizeName(tool)
 	// Both parts get half of the room, and what the other one leaves.
 	room := limit - len("mcp") - 2*len(sep) - hashSuffix
 	s = s[:min(len(s), max(room/2, room-len(t)))]
@@ -104,15 +104,15 @@ func (n Naming) MayBeOf(name, server string) bool {
 	if !endsHashed(name) {
 		return false
 	}
-	sep, s := n.separator(), sanitize(server)
+	sep, s := n.separator(), sanitizeName(server)
 	if strings.HasPrefix(name, "mcp"+sep+s+sep) {
 		return true
 	}
-	if len(name) != n.limit() {
+	if len(name) != n.effectiveLimit() {
 		return false
 	}
 	// Tool has cut the server, to half of the room at least, because the name was full.
-	least := (n.limit() - len("mcp") - 2*len(sep) - hashSuffix) / 2
+	least := (n.effectiveLimit() - len("mcp") - 2*len(sep) - hashSuffix) / 2
 	for kept := len(s) - 1; kept >= least; kept-- {
 		if strings.HasPrefix(name, "mcp"+sep+s[:kept]+sep) {
 			return true
@@ -121,7 +121,7 @@ func (n Naming) MayBeOf(name, server string) bool {
 	return false
 }
 
-func (n Naming) limit() int {
+func (n Naming) effectiveLimit() int {
 	if n.Limit == 0 {
 		return DefaultNameLimit
 	}
@@ -154,14 +154,14 @@ func ParseDisplayName(s string, known func(server string) bool) (server, tool st
 	return server, tool, ok
 }
 
-// ambiguous reports whether a name that starts with this server could be read as another server's. Let two names
+// isAmbiguous reports whether a name that starts with this server could be read as another server's. Let two names
 // s1+sep+t1 and s2+sep+t2 be equal with s1 shorter: then s2 starts with s1 and goes on with sep, or, if it is only one
 // byte longer, with the first byte of sep. The first needs a sep inside s2, the second an underscore at its end.
-func ambiguous(server, sep string) bool {
+func isAmbiguous(server, sep string) bool {
 	return strings.Contains(server, sep) || strings.HasSuffix(server, "_")
 }
 
-func clean(s string) bool {
+func isCleanName(s string) bool {
 	for i := range len(s) {
 		if !nameByte(s[i]) {
 			return false
@@ -170,8 +170,8 @@ func clean(s string) bool {
 	return s != ""
 }
 
-// sanitize replaces every character (not byte) that a name cannot hold by an underscore.
-func sanitize(s string) string {
+// sanitizeName replaces every character (not byte) that a name cannot hold by an underscore.
+func sanitizeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && nameByte(byte(r)) {
 			return r

@@ -207,8 +207,8 @@ func TestMayBeOf(t *testing.T) {
 	n := messages.Naming{}
 	long := strings.Repeat("l", 60)
 	for _, c := range []struct {
-		name string
-		of   []string
+		name    string
+		servers []string
 	}{
 		{"mcp__github__create_issue", []string{"github"}},
 		{"mcp__a___b", []string{"a"}},
@@ -220,7 +220,7 @@ func TestMayBeOf(t *testing.T) {
 		{"github", nil},
 	} {
 		for _, server := range []string{"github", "a", "a.b", "a_b", "a__b", "b", "", long, long + "m", long[:10], "git"} {
-			if got, want := n.MayBeOf(c.name, server), slices.Contains(c.of, server); got != want {
+			if got, want := n.MayBeOf(c.name, server), slices.Contains(c.servers, server); got != want {
 				t.Errorf("MayBeOf(%q, %q) = %v", c.name, server, got)
 			}
 		}

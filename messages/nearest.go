@@ -6,16 +6,16 @@ import "strings"
 // word is the beginning of exactly one candidate. Case, spaces and the separators "_" and "-" do not count. Of several the
 // first wins.
 func Nearest(word string, candidates []string) string {
-	if at := closest(word, candidates, maxNearest); at != "" {
+	if at := closestCandidate(word, candidates, maxNearest); at != "" {
 		return at
 	}
-	w, begun, at := plainWord(word), 0, ""
+	w, matches, at := plainWord(word), 0, ""
 	for _, c := range candidates {
 		if w != "" && len(w) <= maxNearest && strings.HasPrefix(plainWord(c), w) {
-			begun, at = begun+1, c
+			matches, at = matches+1, c
 		}
 	}
-	if begun != 1 {
+	if matches != 1 {
 		return ""
 	}
 	return at
@@ -24,21 +24,21 @@ func Nearest(word string, candidates []string) string {
 // NearestWithin is the candidate that word was probably meant to be, of which no more than most letters differ, and a third at
 // most; a beginning is not enough.
 func NearestWithin(word string, candidates []string, most int) string {
-	return closest(word, candidates, most)
+	return closestCandidate(word, candidates, most)
 }
 
 // maxNearest bounds the words that are compared, in bytes.
 const maxNearest = 80
 
-// closest is the candidate that differs least from word: in a third of its letters at most, and in no more than most.
-func closest(word string, candidates []string, most int) string {
+// closestCandidate is the candidate that differs least from word: in a third of its letters at most, and in no more than most.
+func closestCandidate(word string, candidates []string, most int) string {
 	w := plainWord(word)
 	if w == "" || len(w) > maxNearest {
 		return ""
 	}
 	best, at := min(most, len(w)/3)+1, ""
 	for _, c := range candidates {
-		if d := distance(w, plainWord(c)); d < best {
+		if d := editDistance(w, plainWord(c)); d < best {
 			best, at = d, c
 		}
 	}
@@ -49,8 +49,8 @@ func plainWord(s string) string { return betweenWords.Replace(strings.ToLower(s)
 
 var betweenWords = strings.NewReplacer("_", "", "-", "", " ", "", "\t", "")
 
-// distance counts the letters to insert, delete, replace or swap with their neighbour to get from a to b.
-func distance(a, b string) int {
+// editDistance counts the letters to insert, delete, replace or swap with their neighbour to get from a to b.
+func editDistance(a, b string) int {
 	var before []int // the row before prev, for swaps
 	prev := make([]int, len(b)+1)
 	for j := range prev {

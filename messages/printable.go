@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// quote writes a server's or tool's name so that no control or bidi character of it reaches a terminal.
-func quote(s string) string { return strconv.Quote(Printable(s)) }
+// quoteName writes a server's or tool's name so that no control or bidi character of it reaches a terminal.
+func quoteName(s string) string { return strconv.Quote(Printable(s)) }
 
 // Printable neutralises text that came from a server before it is shown to a person or written to a log: escape
 // sequences, control characters other than tab and newline, bidirectional overrides, zero-width and other characters
@@ -28,7 +28,7 @@ func Printable(s string) string {
 
 // Line is Printable on one line: newlines and tabs become spaces, and what is longer than limit runes ends with "…".
 func Line(s string, limit int) string {
-	if plain(s, limit) {
+	if isPlainLine(s, limit) {
 		return s
 	}
 	s = strings.Join(strings.Fields(Printable(s)), " ")
@@ -38,8 +38,8 @@ func Line(s string, limit int) string {
 	return s
 }
 
-// plain reports whether Line leaves a text as it is: it is short, of ASCII, and its white space is single spaces in between.
-func plain(s string, limit int) bool {
+// isPlainLine reports whether Line leaves a text as it is: it is short, of ASCII, and its white space is single spaces in between.
+func isPlainLine(s string, limit int) bool {
 	if limit > 0 && len(s) > limit {
 		return false
 	}

@@ -84,8 +84,8 @@ func FuzzPrintable(f *testing.F) {
 				t.Fatalf("%q of %q holds %U", p, s, r)
 			}
 		}
-		if again := messages.Printable(p); again != p {
-			t.Fatalf("%q, printed again, is %q", p, again)
+		if second := messages.Printable(p); second != p {
+			t.Fatalf("%q, printed again, is %q", p, second)
 		}
 		if got, want := utf8.RuneCountInString(p), utf8.RuneCountInString(s)-strings.Count(s, "\r\n"); got != want {
 			t.Fatalf("%q has %d characters, %q has %d without its returns", p, got, s, want)

@@ -19,7 +19,7 @@ const redaction = "[redacted]"
 func (s Spec) Redacted() Spec {
 	s.Env = redactValues(s.Env)
 	s.Headers = redactValues(s.Headers)
-	s.Auth = s.Auth.redacted()
+	s.Auth = s.Auth.redactedCopy()
 	if s.TLS != nil {
 		t := *s.TLS // names of files and of a host: no secrets
 		s.TLS = &t
@@ -175,8 +175,8 @@ var secretWords = []string{
 // SecretName reports whether a name announces a credential: it holds "token", "password", "key" or a word like these.
 func SecretName(name string) bool { return secretWord(name) >= 0 }
 
-// HideTokens replaces the words of a text that are credentials by their looks, and the secrets of its URLs.
-func HideTokens(text string) string { return redactWords(text) }
+// RedactTokens replaces the words of a text that are credentials by their looks, and the secrets of its URLs.
+func RedactTokens(text string) string { return redactWords(text) }
 
 // secretWord is where the first such name begins in s, or -1.
 func secretWord(s string) int {

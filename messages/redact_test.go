@@ -24,8 +24,8 @@ func ExampleSpec_Redacted() {
 	fmt.Println(s.Args)
 	fmt.Println(s.Env)
 	// Output:
-	// [-y mcp-remote https://redacted@h.example/mcp?key=redacted --header [redacted]]
-	// map[TOKEN:[redacted]]
+	// [-y mcp-remote https://redacted@h.example/mcp?key=redacted --header [redactedCopy]]
+	// map[TOKEN:[redactedCopy]]
 }
 
 func TestRedactURL(t *testing.T) {
@@ -196,7 +196,7 @@ func TestHideTokensInURLs(t *testing.T) {
 		`"https://me:canary@host.example/" and a=b`:           `"https://redacted@host.example/" and a=b`,
 		"<https://host.example/?a=canary|b>":                  "[redacted]",
 	} {
-		if got := messages.HideTokens(text); strings.Contains(got, "canary") || got != want {
+		if got := messages.RedactTokens(text); strings.Contains(got, "canary") || got != want {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

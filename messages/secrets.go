@@ -20,7 +20,7 @@ func (s Spec) Secrets() []string {
 	for _, v := range s.Headers {
 		all = append(append(all, v), strings.Fields(v)...) // of "Bearer abc" a server may repeat abc alone
 	}
-	all = append(all, s.Auth.secrets()...)
+	all = append(all, s.Auth.secretValues()...)
 	all = append(all, urlSecrets(s.URL)...)
 	all = append(all, commandSecrets(s.Command, s.Args)...)
 	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < shortestSecret || strings.EqualFold(v, "bearer") })
@@ -33,17 +33,17 @@ func (s Spec) Secrets() []string {
 	return slices.Compact(all)
 }
 
-// Hide replaces the spec's Secrets in a text, in each of their WrittenForms. Hide before a text is cut: half a secret is not found.
-func (s Spec) Hide(text string) string {
+// RedactText replaces the spec's Secrets in a text, in each of their WrittenForms. Hide before a text is cut: half a secret is not found.
+func (s Spec) RedactText(text string) string {
 	if text == "" {
 		return ""
 	}
-	return s.Hider()(text)
+	return s.Redactor()(text)
 }
 
-// Hider is Hide for several texts: it looks for the spec's Secrets when the first text comes, and not again. It is for one
+// Redactor is Hide for several texts: it looks for the spec's Secrets when the first text comes, and not again. It is for one
 // goroutine.
-func (s *Spec) Hider() func(text string) string {
+func (s *Spec) Redactor() func(text string) string {
 	var secrets []string
 	known := false
 	return func(text string) string {

@@ -41,7 +41,7 @@ func TestSecretsAreWhatRedactedHides(t *testing.T) {
 		}
 	}
 	text := "debug: run --verbose plain-word with canary-bearer, canary-env value and (canary-header)"
-	got := spec.Hide(text)
+	got := spec.RedactText(text)
 	if strings.Contains(got, "canary") || !strings.HasPrefix(got, "debug: run --verbose plain-word with ") {
 		t.Errorf("hidden: %q", got)
 	}

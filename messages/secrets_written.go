@@ -43,14 +43,14 @@ func WrittenForms(values []string) []string {
 		}
 	}
 	for _, value := range values {
-		forms(value, add)
+		addForms(value, add)
 		if !strings.Contains(value, "\n") {
 			continue
 		}
-		forms(strings.TrimSpace(value), add)
+		addForms(strings.TrimSpace(value), add)
 		for line := range strings.SplitSeq(value, "\n") {
 			if line = strings.TrimSpace(line); len(line) >= shortestLine {
-				forms(line, add)
+				addForms(line, add)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func WrittenForms(values []string) []string {
 	return all
 }
 
-func forms(value string, add func(string)) {
+func addForms(value string, add func(string)) {
 	add(value)
 	if writtenAlike(value) {
 		return

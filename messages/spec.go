@@ -220,25 +220,25 @@ func (s Spec) Kind() TransportKind {
 // Equal reports whether both specs start the same server in the same way. Where they came from does not count, nor
 // does whether a default was written out by name (the kind that follows from the other fields, Eager, the era auto), nor
 // nil against empty, except in AllowedTools, where empty allows nothing.
-func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s.canonical(), o.canonical()) }
+func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s.normalized(), o.normalized()) }
 
 // SameConnection reports whether a connection of one spec is one of the other, too: what differs counts for calls, lists,
 // rests and attempts to come, and neither for what was started or dialled nor for how it was greeted. StopGrace is among
 // that: the connection that there is keeps the one that it was opened with.
 func (s Spec) SameConnection(o Spec) bool {
-	return reflect.DeepEqual(s.connection(), o.connection())
+	return reflect.DeepEqual(s.connectionSpec(), o.connectionSpec())
 }
 
-// connection is the canonical spec without what a connection does not depend on.
-func (s Spec) connection() Spec {
+// connectionSpec is the canonical spec without what a connection does not depend on.
+func (s Spec) connectionSpec() Spec {
 	s.Disabled, s.Connect, s.IdleTimeout = false, "", 0
 	s.ConnectTimeout, s.CallTimeout, s.MaxCallTimeout, s.StopGrace = 0, 0, 0, 0
 	s.MaxInFlight, s.MaxQueued = 0, 0
 	s.AllowedTools, s.DeniedTools, s.Trusted, s.Pin = nil, nil, false, ""
-	return s.canonical()
+	return s.normalized()
 }
 
-func (s Spec) canonical() Spec {
+func (s Spec) normalized() Spec {
 	s.Type = s.Kind()
 	if s.Connect == "" {
 		s.Connect = Eager
@@ -258,8 +258,8 @@ func (s Spec) canonical() Spec {
 	if len(s.Headers) == 0 {
 		s.Headers = nil
 	}
-	s.Auth = s.Auth.canonical()
-	s.Isolation = s.Isolation.canonical()
+	s.Auth = s.Auth.normalized()
+	s.Isolation = s.Isolation.normalized()
 	if s.TLS != nil && *s.TLS == (TLS{}) {
 		s.TLS = nil
 	}

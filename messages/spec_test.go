@@ -24,9 +24,9 @@ func TestDurationJSON(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		var again messages.Duration
-		if err := json.Unmarshal(b, &again); err != nil || again != d {
-			t.Errorf("%s is written as %s and read as %v, %v", in, b, again, err)
+		var second messages.Duration
+		if err := json.Unmarshal(b, &second); err != nil || second != d {
+			t.Errorf("%s is written as %s and read as %v, %v", in, b, second, err)
 		}
 	}
 	for _, in := range []string{`30`, `"30"`, `"soon"`, `""`, `{}`, `true`} {
@@ -48,9 +48,9 @@ func TestDurationRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again messages.Duration
-		if err := json.Unmarshal(b, &again); err != nil || again != d {
-			t.Fatalf("%d is written as %s and read as %d, %v", d, b, again, err)
+		var second messages.Duration
+		if err := json.Unmarshal(b, &second); err != nil || second != d {
+			t.Fatalf("%d is written as %s and read as %d, %v", d, b, second, err)
 		}
 	})
 }
@@ -158,9 +158,9 @@ func TestAllowedToolsJSON(t *testing.T) {
 		if err != nil || string(b) != want {
 			t.Errorf("%s, %v; want %s", b, err, want)
 		}
-		var again messages.Spec
-		if err := json.Unmarshal(b, &again); err != nil || !again.Equal(s) {
-			t.Errorf("%s is read as %+v, %v", b, again, err)
+		var second messages.Spec
+		if err := json.Unmarshal(b, &second); err != nil || !second.Equal(s) {
+			t.Errorf("%s is read as %+v, %v", b, second, err)
 		}
 	}
 }

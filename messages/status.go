@@ -129,12 +129,12 @@ func (a *Annotations) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*a = Annotations(now)
-	for _, h := range []struct{ is, was **bool }{
+	for _, h := range []struct{ current, older **bool }{
 		{&a.ReadOnly, &status.ReadOnly}, {&a.Destructive, &status.Destructive},
 		{&a.Idempotent, &status.Idempotent}, {&a.OpenWorld, &status.OpenWorld},
 	} {
-		if *h.is == nil {
-			*h.is = *h.was
+		if *h.current == nil {
+			*h.current = *h.older
 		}
 	}
 	return nil

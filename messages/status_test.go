@@ -35,7 +35,7 @@ func ExampleStatus() {
 	//   "config": {
 	//     "command": "github-mcp",
 	//     "env": {
-	//       "TOKEN": "[redacted]"
+	//       "TOKEN": "[redactedCopy]"
 	//     }
 	//   },
 	//   "scope": "project",
@@ -73,7 +73,7 @@ func TestStatusRoundTrip(t *testing.T) {
 	in := `{"name":"a","status":"failed","error":"exited","attempts":2,"restarts":1,"nextAttempt":"2026-01-02T03:04:05Z"` +
 		`,"step":"","class":"exited","retry":"retry","quarantined":[{"name":"t","reason":"no schema"}],` +
 		`"challenge":{"scheme":"Bearer","scope":"repo"},"since":"2026-01-02T03:04:00Z"}`
-	var s, again messages.Status
+	var s, second messages.Status
 	if err := json.Unmarshal([]byte(in), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestStatusRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(b, &again); err != nil || !reflect.DeepEqual(s, again) {
-		t.Errorf("%s is read as %+v, %v", b, again, err)
+	if err := json.Unmarshal(b, &second); err != nil || !reflect.DeepEqual(s, second) {
+		t.Errorf("%s is read as %+v, %v", b, second, err)
 	}
 	if got, want := string(b), strings.Replace(in, `"step":"",`, "", 1); got != want {
 		t.Errorf("written as\n%s, want\n%s", got, want)

@@ -9,24 +9,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// ofAccount is a credential for one connection. A connection that was begun for one account is not gone on with for
+// accountCredential is a credential for one connection. A connection that was begun for one account is not gone on with for
 // another, whoever has signed in meanwhile and in whatever process: its session, and what it has listed, are the first
 // one's. Tokens that a program provides, and those of a grant without a person, are taken for one account.
-type ofAccount struct {
+type accountCredential struct {
 	*credential
 	account atomic.Pointer[string]
 }
 
 // Authorize implements transports.Authorizer. An error of ClassSession ends the connection, and another one is made.
-func (o *ofAccount) Authorize(ctx context.Context, h http.Header) error {
+func (o *accountCredential) Authorize(ctx context.Context, h http.Header) error {
 	if err := o.credential.Authorize(ctx, h); err != nil {
 		return err
 	}
-	if o.given.Load() != nil {
-		o.pin(nil) // a token may be anybody's
+	if o.providedToken.Load() != nil {
+		o.setAccount(nil) // a token may be anybody's
 		return nil
 	}
-	in, ok := o.kind().(accountant)
+	in, ok := o.innerAuthorizer().(accountSource)
 	if !ok {
 		return nil
 	}
@@ -36,13 +36,13 @@ func (o *ofAccount) Authorize(ctx context.Context, h http.Header) error {
 	}
 	before := o.account.Load()
 	if before == nil && o.account.CompareAndSwap(nil, &now) {
-		o.pin(&now)
+		o.setAccount(&now)
 		return nil
 	}
 	if before = o.account.Load(); *before == now {
 		return nil
 	}
-	o.pin(nil)
+	o.setAccount(nil)
 	clear(h)
 	return &transports.Error{Class: messages.ClassSession, Text: "somebody else has signed in to this server",
 		Fix: "it is connected again for them"}
@@ -54,5 +54,5 @@ func (m *Manager) forgetLists(server string) {
 	if m.cfg.lists != nil {
 		m.cfg.lists.Forget(server)
 	}
-	m.index.forget(server)
+	m.index.forgetServer(server)
 }

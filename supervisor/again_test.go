@@ -50,8 +50,8 @@ func TestPatienceBeginsAnewWithAConnection(t *testing.T) {
 		if attempt(false); second <= first {
 			t.Errorf("the first attempt took %v, the second %v", first, second)
 		}
-		if again := attempt(true); again > first+time.Second {
-			t.Errorf("an attempt took %v at first, and %v after a connection", first, again)
+		if second := attempt(true); second > first+time.Second {
+			t.Errorf("an attempt took %v at first, and %v after a connection", first, second)
 		}
 	})
 }

@@ -203,12 +203,12 @@ func TestACallThatMeetsADeathIsFedToTheModel(t *testing.T) {
 		}
 		var a agent
 		a.offer(tools...)
-		told := make(chan string)
-		go func() { told <- a.call(t.Context(), "mcp__a__write", nil) }()
+		received := make(chan string)
+		go func() { received <- a.call(t.Context(), "mcp__a__write", nil) }()
 		synctest.Wait()
 		f.set(func(f *fake) { f.onCall = nil })
 		f.kill()
-		if got := <-told; !strings.HasPrefix(got, `error: server "a", tool "write": `) ||
+		if got := <-received; !strings.HasPrefix(got, `error: server "a", tool "write": `) ||
 			!strings.Contains(got, "it may have run") {
 			t.Errorf("the model reads %q", got)
 		}

@@ -74,41 +74,41 @@ type asker struct {
 	cfg   *Config
 	audit *auditor
 
-	mu      sync.Mutex
-	open    map[question]*flight
-	granted map[grant]bool
-	over    chan struct{} // closed with the manager
-	closed  bool
+	mu            sync.Mutex
+	openQuestions map[questionKey]*openQuestion
+	granted       map[grant]bool
+	done          chan struct{} // closed with the manager
+	closed        bool
 }
 
 // grant is a tool that is allowed until the manager ends, to one caller, or to all if that is empty.
 type grant struct{ caller, server, tool string }
 
-// question is what makes two questions one. caller is who it grants a session to: empty if Config.Ask is asked.
-type question struct {
+// questionKey is what makes two questions one. caller is who it grants a session to: empty if Config.Ask is asked.
+type questionKey struct {
 	caller       string
 	server, tool string
 	args         [sha256.Size]byte
-	by           *askedBy // whom it is put to; nil for Config.Ask
+	ownAsker     *callerAsker // whom it is put to; nil for Config.Ask
 }
 
-// flight is a question that somebody has been asked. The one who asks writes answer and err, and closes done.
-type flight struct {
+// openQuestion is a question that somebody has been asked. The one who asks writes answer and err, and closes done.
+type openQuestion struct {
 	done   chan struct{}
 	answer AskAnswer
 	err    error
-	// left says that the caller who asked went away before there was an answer.
-	left bool
+	// callerLeft says that the caller who asked went away before there was an answer.
+	callerLeft bool
 	// waiting is how many calls wait, the one that asks included. awaited are those of them that are about to join: they
 	// have waited for the question before. asker.mu guards both.
-	waiting, awaited int
+	waiting, rejoining int
 }
 
-// next says that those who wait must be asked about anew: the answer was about one call, or there was none.
-func (f *flight) next() bool { return f.left || f.err == nil && f.answer == AskOnce }
+// mustAskAnew says that those who wait must be asked about anew: the answer was about one call, or there was none.
+func (f *openQuestion) mustAskAnew() bool { return f.callerLeft || f.err == nil && f.answer == AskOnce }
 
-func (a *asker) init(cfg *Config) {
-	a.cfg, a.open, a.granted, a.over = cfg, map[question]*flight{}, map[grant]bool{}, make(chan struct{})
+func (a *asker) initAsker(cfg *Config) {
+	a.cfg, a.openQuestions, a.granted, a.done = cfg, map[questionKey]*openQuestion{}, map[grant]bool{}, make(chan struct{})
 }
 
 // close ends every question.
@@ -117,39 +117,39 @@ func (a *asker) close() {
 	defer a.mu.Unlock()
 	if !a.closed {
 		a.closed = true
-		close(a.over)
+		close(a.done)
 	}
 }
 
-// ask returns nil if the call may be made.
-func (a *asker) ask(ctx context.Context, d access.Decision, r AskRequest) error {
+// askPermission returns nil if the call may be made.
+func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskRequest) error {
 	ask := a.cfg.Ask
 	caller, _ := ctx.Value(scopeKey{}).(string)
-	by, _ := ctx.Value(askedByKey{}).(*askedBy)
-	key := question{server: r.Server, tool: r.Tool, args: sha256.Sum256(r.Arguments), by: by}
-	if by != nil {
-		ask, key.caller = by.ask, caller
+	ownAsker, _ := ctx.Value(callerAskerKey{}).(*callerAsker)
+	key := questionKey{server: r.Server, tool: r.Tool, args: sha256.Sum256(r.Arguments), ownAsker: ownAsker}
+	if ownAsker != nil {
+		ask, key.caller = ownAsker.ask, caller
 	}
 	if !d.Settled {
 		r.Rule = access.Exact(r.Server, r.Tool)
 	}
 	waited := 0
 	for {
-		f, first, err := a.join(caller, key, ask != nil, waited, r, d)
+		f, first, err := a.joinQuestion(caller, key, ask != nil, waited, r, d)
 		if err != nil || f == nil {
 			if err == nil {
-				a.noted(ctx, askGranted)
+				a.noteAnswer(ctx, askGranted)
 			}
 			return err
 		}
 		if first {
-			return a.lead(ctx, key, f, ask, r, d)
+			return a.putQuestion(ctx, key, f, ask, r, d)
 		}
 		select {
 		case <-f.done:
-			if !f.next() {
-				a.noted(ctx, f.answer)
-				return a.outcome(f, r, d)
+			if !f.mustAskAnew() {
+				a.noteAnswer(ctx, f.answer)
+				return a.outcomeError(f, r, d)
 			}
 			a.mu.Lock()
 			waited = f.waiting - 1
@@ -158,24 +158,24 @@ func (a *asker) ask(ctx context.Context, d access.Decision, r AskRequest) error 
 			a.mu.Lock()
 			f.waiting--
 			a.mu.Unlock()
-			return gaveUp(ctx, r)
+			return callerGoneError(ctx, r)
 		}
 	}
 }
 
-// join finds the question that is open already, or opens it. Without one and without an error the tool is allowed. waited
+// joinQuestion finds the question that is open already, or opens it. Without one and without an error the tool is allowed. waited
 // is how many equal calls wait that have waited for a question before.
-func (a *asker) join(caller string, key question, able bool, waited int, r AskRequest, d access.Decision) (
-	f *flight, first bool, err error,
+func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited int, r AskRequest, d access.Decision) (
+	f *openQuestion, first bool, err error,
 ) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.granted[grant{"", r.Server, r.Tool}] || a.granted[grant{caller, r.Server, r.Tool}] {
 		return nil, false, nil
 	}
-	if f := a.open[key]; f != nil {
-		if f.awaited > 0 {
-			f.awaited--
+	if f := a.openQuestions[key]; f != nil {
+		if f.rejoining > 0 {
+			f.rejoining--
 		} else {
 			f.waiting++
 		}
@@ -185,18 +185,18 @@ func (a *asker) join(caller string, key question, able bool, waited int, r AskRe
 	case a.closed:
 		return nil, false, closedError("call")
 	case !able:
-		return nil, false, unanswered(r, d, "and nobody can be asked here")
-	case len(a.open) >= maxQuestions:
-		return nil, false, unanswered(r, d, "and 64 questions wait for an answer already")
+		return nil, false, unansweredError(r, d, "and nobody can be asked here")
+	case len(a.openQuestions) >= maxQuestions:
+		return nil, false, unansweredError(r, d, "and 64 questions wait for an answer already")
 	}
-	f = &flight{done: make(chan struct{}), waiting: max(waited, 1), awaited: max(waited-1, 0)}
-	a.open[key] = f
+	f = &openQuestion{done: make(chan struct{}), waiting: max(waited, 1), rejoining: max(waited-1, 0)}
+	a.openQuestions[key] = f
 	return f, true, nil
 }
 
-// lead asks, and tells everybody who waits for the same answer.
-func (a *asker) lead(ctx context.Context, key question, f *flight, ask askFunc, r AskRequest, d access.Decision) error {
-	asked, cancel := context.WithCancel(ctx)
+// putQuestion asks, and tells everybody who waits for the same answer.
+func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestion, ask askFunc, r AskRequest, d access.Decision) error {
+	askCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
 		word AskAnswer
@@ -219,55 +219,55 @@ func (a *asker) lead(ctx context.Context, key question, f *flight, ask askFunc, 
 			}
 			got <- v
 		}()
-		v.word, v.err = ask(asked, r)
+		v.word, v.err = ask(askCtx, r)
 	}()
 	select {
 	case v := <-got:
 		f.answer, f.err = v.word, v.err
-		f.left = v.err != nil && ctx.Err() != nil
+		f.callerLeft = v.err != nil && ctx.Err() != nil
 	case <-ctx.Done():
-		f.left = true
-	case <-a.over:
+		f.callerLeft = true
+	case <-a.done:
 		f.err = closedError("call")
 	}
-	if f.left {
-		a.audit.answer(ctx, r, d, "", time.Since(start), gaveUp(ctx, r))
+	if f.callerLeft {
+		a.audit.recordAnswer(ctx, r, d, "", time.Since(start), callerGoneError(ctx, r))
 	} else {
-		a.audit.answer(ctx, r, d, f.answer, time.Since(start), f.err)
-		a.noted(ctx, f.answer)
+		a.audit.recordAnswer(ctx, r, d, f.answer, time.Since(start), f.err)
+		a.noteAnswer(ctx, f.answer)
 	}
 	a.mu.Lock()
-	delete(a.open, key)
-	if f.err == nil && !f.left && (f.answer == AskSession || f.answer == AskAlways) && len(a.granted) < maxGranted {
+	delete(a.openQuestions, key)
+	if f.err == nil && !f.callerLeft && (f.answer == AskSession || f.answer == AskAlways) && len(a.granted) < maxGranted {
 		a.granted[grant{key.caller, r.Server, r.Tool}] = true
 	}
 	a.mu.Unlock()
 	close(f.done)
-	if f.left {
-		return gaveUp(ctx, r)
+	if f.callerLeft {
+		return callerGoneError(ctx, r)
 	}
-	return a.outcome(f, r, d)
+	return a.outcomeError(f, r, d)
 }
 
-// noted writes the answer down where a record of the call is kept.
-func (a *asker) noted(ctx context.Context, word AskAnswer) {
+// noteAnswer writes the answer down where a record of the call is kept.
+func (a *asker) noteAnswer(ctx context.Context, word AskAnswer) {
 	if a.audit != nil {
-		answeredBy(ctx, word)
+		notePersonAnswer(ctx, word)
 	}
 }
 
-// outcome is what an answer means for a call.
-func (a *asker) outcome(f *flight, r AskRequest, d access.Decision) error {
+// outcomeError is what an answer means for a call.
+func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) error {
 	if f.err != nil {
 		select {
-		case <-a.over:
+		case <-a.done:
 			return f.err
 		default:
 		}
-		e := unanswered(r, d, messages.Line(f.err.Error(), 300))
+		e := unansweredError(r, d, messages.Line(f.err.Error(), 300))
 		var own *Error
 		if errors.As(f.err, &own) {
-			if e = unanswered(r, d, own.Text); own.Fix != "" {
+			if e = unansweredError(r, d, own.Text); own.Fix != "" {
 				e.Fix = own.Fix
 			}
 		}
@@ -279,11 +279,11 @@ func (a *asker) outcome(f *flight, r AskRequest, d access.Decision) error {
 		return nil
 	case AskNo, askGranted:
 	}
-	return unanswered(r, d, "and the answer was no")
+	return unansweredError(r, d, "and the answer was no")
 }
 
-// unanswered is the error of a call that was not allowed when it was asked about.
-func unanswered(r AskRequest, d access.Decision, what string) *Error {
+// unansweredError is the error of a call that was not allowed when it was asked about.
+func unansweredError(r AskRequest, d access.Decision, what string) *Error {
 	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: r.Server, Tool: r.Tool,
 		Text: "it must be asked for, because " + d.Why + ", " + what, Err: messages.ErrDenied}
 	if r.Rule != "" {
@@ -292,23 +292,23 @@ func unanswered(r AskRequest, d access.Decision, what string) *Error {
 	return e
 }
 
-func gaveUp(ctx context.Context, r AskRequest) error {
+func callerGoneError(ctx context.Context, r AskRequest) error {
 	return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(ctx.Err()), Server: r.Server,
 		Tool: r.Tool, Text: "the caller gave up before there was an answer to whether it may be called", Err: ctx.Err()}
 }
 
 type (
-	askFunc    = func(context.Context, AskRequest) (AskAnswer, error)
-	askedByKey struct{}
-	// askedBy is compared by its address: each call of AskedBy makes another caller.
-	askedBy  struct{ ask askFunc }
-	scopeKey struct{}
+	askFunc        = func(context.Context, AskRequest) (AskAnswer, error)
+	callerAskerKey struct{}
+	// callerAsker is compared by its address: each call of AskedBy makes another caller.
+	callerAsker struct{ ask askFunc }
+	scopeKey    struct{}
 )
 
 // AskedBy makes ask answer whether the calls that are made with the result may be made, in the place of Config.Ask: for a
 // program whose callers each have a person of their own. What one caller is asked answers nothing for another one.
 func AskedBy(ctx context.Context, ask func(context.Context, AskRequest) (AskAnswer, error)) context.Context {
-	return context.WithValue(ctx, askedByKey{}, &askedBy{ask})
+	return context.WithValue(ctx, callerAskerKey{}, &callerAsker{ask})
 }
 
 // ScopeGrants names the caller that the answers AskSession and AskAlways count for, if the function of AskedBy gives them to

@@ -128,12 +128,12 @@ func TestAuditedCallsOnAFullDisk(t *testing.T) {
 	}
 	written, lost := uint64(0), uint64(0)
 	for run, all := range runs {
-		told := map[uint64]bool{}
+		received := map[uint64]bool{}
 		tell := func(seq uint64) {
-			if told[seq] {
+			if received[seq] {
 				t.Fatalf("run %s tells number %d twice", run, seq)
 			}
-			told[seq] = true
+			received[seq] = true
 		}
 		highest := uint64(0)
 		for _, r := range all {
@@ -149,8 +149,8 @@ func TestAuditedCallsOnAFullDisk(t *testing.T) {
 				}
 			}
 		}
-		if uint64(len(told)) != highest {
-			t.Errorf("run %s tells %d numbers of %d", run, len(told), highest)
+		if uint64(len(received)) != highest {
+			t.Errorf("run %s tells %d numbers of %d", run, len(received), highest)
 		}
 	}
 	if written+lost != uint64(calls) || lost == 0 {

@@ -24,8 +24,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// doorman is an MCP server with one tool that lets in whoever has the header, and remembers what it was shown.
-type doorman struct {
+// headerServer is an MCP server with one tool that lets in whoever has the header, and remembers what it was shown.
+type headerServer struct {
 	URL    string
 	header string
 
@@ -35,27 +35,27 @@ type doorman struct {
 	limit bool // calls are refused for want of a scope
 }
 
-func newDoorman(t *testing.T, header, good string) *doorman {
-	d := &doorman{header: header, good: good}
+func newHeaderServer(t *testing.T, header, good string) *headerServer {
+	d := &headerServer{header: header, good: good}
 	s := httptest.NewServer(d)
 	t.Cleanup(s.Close)
 	d.URL = s.URL + "/mcp"
 	return d
 }
 
-func (d *doorman) set(good string) {
+func (d *headerServer) set(good string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.good = good
 }
 
-func (d *doorman) visits() []string {
+func (d *headerServer) visits() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string{}, d.shown...)
 }
 
-func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *headerServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	said := r.Header.Get(d.header)
 	d.mu.Lock()
@@ -90,7 +90,7 @@ func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (d *doorman) spec(a *supervisor.Auth) supervisor.Spec {
+func (d *headerServer) spec(a *supervisor.Auth) supervisor.Spec {
 	return supervisor.Spec{URL: d.URL, Type: messages.HTTP, Era: messages.EraLegacy, Auth: a}
 }
 
@@ -140,7 +140,7 @@ func TestEveryKindOfAuth(t *testing.T) {
 		"not a shell": {"X-Key", "$DOOR_KEY", &supervisor.Auth{Type: "api_key", HeaderName: "X-Key", Command: "printf", Args: []string{"%s", "$DOOR_KEY"}}, "the command"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoorman(t, c.header, c.good)
+			d := newHeaderServer(t, c.header, c.good)
 			m := startWith(t, supervisor.Config{Servers: map[string]supervisor.Spec{"s": d.spec(c.auth)}})
 			phaseIs(t, m, "s", messages.Connected)
 			if _, err := m.CallServerTool(t.Context(), "s", "echo", struct{}{}); err != nil {
@@ -167,7 +167,7 @@ func TestEveryKindOfAuth(t *testing.T) {
 // TestATokenFileLetsTheServerBackIn: a server whose token is refused needs credentials, is not asked again, and is
 // connected as soon as another program has written a better one.
 func TestATokenFileLetsTheServerBackIn(t *testing.T) {
-	d := newDoorman(t, "Authorization", "Bearer new")
+	d := newHeaderServer(t, "Authorization", "Bearer new")
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(token string) {
 		if err := os.WriteFile(file+".tmp", []byte(token), 0o600); err != nil {
@@ -205,7 +205,7 @@ func TestATokenFileLetsTheServerBackIn(t *testing.T) {
 // TestAProvidedTokenGoesToItsServer: an actor answers auth-required with a token. It goes to that server alone, and is
 // dropped when it is refused and when the spec changes.
 func TestAProvidedTokenGoesToItsServer(t *testing.T) {
-	a, b := newDoorman(t, "Authorization", "Bearer given"), newDoorman(t, "Authorization", "Bearer given")
+	a, b := newHeaderServer(t, "Authorization", "Bearer given"), newHeaderServer(t, "Authorization", "Bearer given")
 	m := startWith(t, supervisor.Config{Servers: map[string]supervisor.Spec{"a": a.spec(nil), "b": b.spec(nil)}})
 	phaseIs(t, m, "a", messages.NeedsAuth)
 	phaseIs(t, m, "b", messages.NeedsAuth)
@@ -253,7 +253,7 @@ func TestAProvidedTokenGoesToItsServer(t *testing.T) {
 
 // TestAScopeThatIsLackingRejectsTheCall: 403 insufficient_scope ends the call with what it lacks and leaves the server.
 func TestAScopeThatIsLackingRejectsTheCall(t *testing.T) {
-	d := newDoorman(t, "Authorization", "Bearer x")
+	d := newHeaderServer(t, "Authorization", "Bearer x")
 	d.limit = true
 	m := startWith(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"s": d.spec(&supervisor.Auth{Type: "bearer", Token: "x"})}})
@@ -272,7 +272,7 @@ func TestAScopeThatIsLackingRejectsTheCall(t *testing.T) {
 // TestAnAuthorizerLivesWithItsSpec: one for all connections of a server, kept by a reload of the same, and another one
 // for another spec.
 func TestAnAuthorizerLivesWithItsSpec(t *testing.T) {
-	d := newDoorman(t, "Authorization", "Bearer x")
+	d := newHeaderServer(t, "Authorization", "Bearer x")
 	var asked atomic.Int32
 	m := startWith(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{"s": d.spec(nil)},
@@ -401,7 +401,7 @@ func TestNothingIsStoredUntilSomebodySignsIn(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
 	t.Setenv("HOME", dir)
-	d := newDoorman(t, "X-None", "")
+	d := newHeaderServer(t, "X-None", "")
 	m, err := supervisor.Start(t.Context(), supervisor.Config{Servers: map[string]supervisor.Spec{"s": d.spec(nil)}})
 	if err != nil {
 		t.Fatal(err)
@@ -439,7 +439,7 @@ func (w *waiter) Changed(ctx context.Context) error {
 
 // TestSomebodyWaitsWhileCredentialsAreNeeded: one waits, ends with the need however it ends, and finds what has come.
 func TestSomebodyWaitsWhileCredentialsAreNeeded(t *testing.T) {
-	d := newDoorman(t, "Authorization", "")
+	d := newHeaderServer(t, "Authorization", "")
 	w := &waiter{Authorizer: auth.Bearer(auth.Text("x")), come: make(chan struct{}, 1)}
 	m := startWith(t, supervisor.Config{
 		Servers:      map[string]supervisor.Spec{"s": d.spec(nil)},

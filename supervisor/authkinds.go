@@ -13,33 +13,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// build makes the Authorizer that a spec asks for, nil if none.
-func (k *credentials) build(name string, spec *Spec) (transports.Authorizer, error) {
+// newAuthorizer makes the Authorizer that a spec asks for, nil if none.
+func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authorizer, error) {
 	a := spec.Auth
 	switch spec.AuthKind() {
 	case messages.AuthNone:
 		return nil, nil
 	case messages.AuthAPIKey:
 		if a.HeaderName == "" {
-			return auth.Bearer(k.source(spec, a)), nil
+			return auth.Bearer(k.valueSource(spec, a)), nil
 		}
-		return auth.APIKey(a.HeaderName, k.source(spec, a)), nil
+		return auth.APIKey(a.HeaderName, k.valueSource(spec, a)), nil
 	case messages.AuthBearer:
-		return auth.Bearer(k.source(spec, a)), nil
+		return auth.Bearer(k.valueSource(spec, a)), nil
 	case messages.AuthTokenFile:
 		return auth.TokenFile(a.TokenPath), nil
 	case messages.AuthHelper:
-		return auth.Helper(auth.HelperConfig{Program: k.program(spec, a), Limit: time.Duration(a.Timeout)}), nil
+		return auth.Helper(auth.HelperConfig{Program: k.helperCommand(spec, a), Limit: time.Duration(a.Timeout)}), nil
 	case messages.AuthOAuth:
 		if a == nil || a.Type == "" {
-			if plain(*spec) {
+			if isSentInClear(*spec) {
 				return nil, nil
 			}
-			return &lazily{owner: k, name: name, spec: *spec}, nil
+			return &lazySignIn{owner: k, name: name, spec: *spec}, nil
 		}
 		fallthrough
 	case messages.AuthClientCredentials, messages.AuthTokenExchange:
-		made, err := k.oauth(name, spec)
+		made, err := k.newOAuth(name, spec)
 		if err != nil {
 			return nil, err // not made: a nil *Authorizer in an interface is not nil
 		}
@@ -48,8 +48,8 @@ func (k *credentials) build(name string, spec *Spec) (transports.Authorizer, err
 	return nil, &transports.Error{Class: messages.ClassConfig, Text: "its auth has an unknown type"}
 }
 
-// source is where the value of auth comes from.
-func (k *credentials) source(spec *Spec, a *Auth) auth.Source {
+// valueSource is where the value of auth comes from.
+func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
 	switch {
 	case a.APIKey != "":
 		return auth.Text(a.APIKey)
@@ -60,12 +60,12 @@ func (k *credentials) source(spec *Spec, a *Auth) auth.Source {
 	case a.TokenPath != "":
 		return auth.File(a.TokenPath)
 	}
-	return auth.Command(k.program(spec, a), time.Duration(a.Timeout))
+	return auth.Command(k.helperCommand(spec, a), time.Duration(a.Timeout))
 }
 
-// program is the command of auth: with the environment of a child, and nothing of the server's spec but its directory and whether its author
+// helperCommand is the command of auth: with the environment of a child, and nothing of the server's spec but its directory and whether its author
 // may use the terminal.
-func (k *credentials) program(spec *Spec, a *Auth) transports.StdioConfig {
+func (k *credentials) helperCommand(spec *Spec, a *Auth) transports.StdioConfig {
 	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
 	if a.Args == nil {
 		p = auth.ShellCommand(a.Command)
@@ -81,9 +81,9 @@ func asksOnTerminal(s messages.Scope) bool {
 	return s == messages.ScopeUser || s == messages.ScopeManaged || s == messages.ScopeDynamic
 }
 
-// oauth makes an Authorizer that gets its tokens from an authorization server.
-func (k *credentials) oauth(name string, spec *Spec) (*oauth.Authorizer, error) {
-	store, locks, err := k.open()
+// newOAuth makes an Authorizer that gets its tokens from an authorization server.
+func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, error) {
+	store, locks, err := k.openStore()
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (k *credentials) oauth(name string, spec *Spec) (*oauth.Authorizer, error) 
 	case messages.AuthClientCredentials:
 		cfg.Grant = oauth.ClientCredentials{}
 	case messages.AuthTokenExchange:
-		from := k.source(spec, a)
+		from := k.valueSource(spec, a)
 		cfg.Grant = oauth.TokenExchange{SubjectType: a.SubjectTokenType, Audience: a.Audience,
 			Subject: func(ctx context.Context) (string, error) { return from.Value(ctx) }}
 	}

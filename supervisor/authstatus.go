@@ -66,7 +66,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 	}
 	out := []AuthStatus{}
 	for _, name := range servers {
-		cell := m.shared.cell(name)
+		cell := m.shared.cellOf(name)
 		if cell == nil {
 			if named {
 				return nil, unknownServer("auth status", name)
@@ -82,7 +82,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 
 func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) AuthStatus {
 	s := AuthStatus{Server: name, Kind: v.Spec.AuthKind(), NeedsAuth: v.State.Phase == messages.NeedsAuth}
-	c, _, err := m.credential("auth status", name)
+	c, _, err := m.remoteCredential("auth status", name)
 	if err != nil {
 		s.State = AuthUnknown
 		if own := (*Error)(nil); errors.As(err, &own) {
@@ -93,17 +93,17 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 	if c.inner.Load().program {
 		s.Kind, s.Where = "program", "the program"
 	}
-	in, signs := c.kind().(signIn)
+	in, signs := c.innerAuthorizer().(signIn)
 	switch {
-	case c.given.Load() != nil:
+	case c.providedToken.Load() != nil:
 		s.State, s.Where = AuthProvided, "memory"
 	case signs:
 		st, err := in.Status(ctx)
-		s.fill(st, err)
-		if _, implied := in.(*lazily); implied && !s.NeedsAuth && s.State == AuthSignedOut {
+		s.setSignIn(st, err)
+		if _, implied := in.(*lazySignIn); implied && !s.NeedsAuth && s.State == AuthSignedOut {
 			s.State = AuthNotUsed
 		}
-	case c.kind() == nil && len(v.Spec.Headers) == 0:
+	case c.innerAuthorizer() == nil && len(v.Spec.Headers) == 0:
 		s.State = AuthNotUsed
 	default:
 		s.State = AuthConfigured
@@ -114,7 +114,7 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 	return s
 }
 
-func (s *AuthStatus) fill(st oauth.Status, err error) {
+func (s *AuthStatus) setSignIn(st oauth.Status, err error) {
 	s.Who, s.Issuer, s.Scopes, s.Wanted = st.Who, st.Issuer, st.Scopes, st.Wanted
 	s.Expiry, s.Renewable, s.Where, s.Unsaved = st.Expires, st.Renewable, st.Where, st.Unsaved
 	switch {
@@ -139,7 +139,7 @@ func whereOf(k *credentials, spec *Spec) string {
 	case messages.AuthNone:
 		return "the configured headers"
 	case messages.AuthHelper:
-		return auth.Command(k.program(spec, &Auth{Command: a.Command, Args: a.Args}), 0).What()
+		return auth.Command(k.helperCommand(spec, &Auth{Command: a.Command, Args: a.Args}), 0).Describe()
 	}
-	return k.source(spec, a).What()
+	return k.valueSource(spec, a).Describe()
 }

@@ -48,23 +48,23 @@ func (m *Manager) AgentTools(ctx context.Context, servers ...string) ([]AgentToo
 	}
 	tools := make([]AgentTool, len(entries))
 	for i, e := range entries {
-		tools[i] = &bridged{m: m, entry: e}
+		tools[i] = &serverAgentTool{m: m, entry: e}
 	}
 	return tools, nil
 }
 
-type bridged struct {
+type serverAgentTool struct {
 	m     *Manager
 	entry *Entry
 }
 
-func (b *bridged) Declaration() Declaration {
+func (b *serverAgentTool) Declaration() Declaration {
 	t := b.entry.Tool
 	return Declaration{Name: b.entry.Name, Description: t.Description, InputSchema: slices.Clone(t.InputSchema),
 		Kind: KindMCP, Server: t.Server}
 }
 
-func (b *bridged) Handler() Handler {
+func (b *serverAgentTool) Handler() Handler {
 	return func(ctx context.Context, params map[string]any) (map[string]any, error) {
 		var args any
 		if params != nil {
@@ -91,7 +91,7 @@ func (b *bridged) Handler() Handler {
 }
 
 // FormatOutput is the text of a result, neutralised, for a person or a model to read.
-func (b *bridged) FormatOutput(result map[string]any) string { return formatOutput(result) }
+func (b *serverAgentTool) FormatOutput(result map[string]any) string { return formatOutput(result) }
 
 func formatOutput(result map[string]any) string {
 	raw, err := json.Marshal(result)

@@ -17,7 +17,7 @@ const (
 // ListMcpResources (all servers, or one) and ReadMcpResource (of a server by its id, or of whoever offers the URI).
 func (m *Manager) ResourceTools() []AgentTool {
 	return []AgentTool{
-		&ownTool{
+		&builtinAgentTool{
 			declaration: Declaration{
 				Name: ListResourcesTool, Kind: KindMCP,
 				Description: "Lists the resources that the connected MCP servers let be read: server, uri, name, mimeType and " +
@@ -27,7 +27,7 @@ func (m *Manager) ResourceTools() []AgentTool {
 			},
 			handler: m.listForAgent,
 		},
-		&ownTool{
+		&builtinAgentTool{
 			declaration: Declaration{
 				Name: ReadResourceTool, Kind: KindMCP,
 				Description: "Reads a resource of an MCP server by its URI.",
@@ -40,15 +40,15 @@ func (m *Manager) ResourceTools() []AgentTool {
 	}
 }
 
-// ownTool is a tool of ours, in the form of an agent's.
-type ownTool struct {
+// builtinAgentTool is a tool of ours, in the form of an agent's.
+type builtinAgentTool struct {
 	declaration Declaration
 	handler     Handler
 }
 
-func (t *ownTool) Declaration() Declaration                  { return t.declaration }
-func (t *ownTool) Handler() Handler                          { return t.handler }
-func (t *ownTool) FormatOutput(result map[string]any) string { return formatOutput(result) }
+func (t *builtinAgentTool) Declaration() Declaration                  { return t.declaration }
+func (t *builtinAgentTool) Handler() Handler                          { return t.handler }
+func (t *builtinAgentTool) FormatOutput(result map[string]any) string { return formatOutput(result) }
 
 // listForAgent is the handler of ListMcpResources. Servers that cannot be asked are named in the text; the others' resources
 // are listed all the same.

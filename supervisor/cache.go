@@ -19,22 +19,22 @@ type cachedTools struct {
 	Quarantined []messages.QuarantinedTool `json:"quarantined,omitempty"`
 }
 
-// readers says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
+// listAudience says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
 // and the identity behind them. It is hashed under a key, and never written.
-type readers struct {
+type listAudience struct {
 	Spec     *Spec
 	Public   bool     `json:",omitempty"`
 	Identity string   `json:",omitempty"`
 	Env      []string `json:",omitempty"`
 }
 
-// readersOf is the context of a server's lists; nil if that cannot be known. With public set it is that of lists which the
+// audienceOf is the context of a server's lists; nil if that cannot be known. With public set it is that of lists which the
 // server lets everybody see that its spec leads to.
-func (c *Config) readersOf(name string, spec *Spec, public bool) []byte {
-	r := readers{Spec: spec, Public: public}
+func (c *Config) audienceOf(name string, spec *Spec, public bool) []byte {
+	r := listAudience{Spec: spec, Public: public}
 	if !public {
 		var known bool
-		if r.Identity, known = c.credentials.identity(name, spec); !known {
+		if r.Identity, known = c.credentials.identityOf(name, spec); !known {
 			return nil
 		}
 		if spec.Kind() == messages.Stdio {
@@ -52,13 +52,13 @@ func (c *Config) readersOf(name string, spec *Spec, public bool) []byte {
 	return context
 }
 
-// recall is the list that was kept for those who are let in now.
-func (c *Config) recall(name string, spec *Spec) *session.ToolList {
+// loadToolList is the list that was kept for those who are let in now.
+func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
 	if c.lists == nil {
 		return nil
 	}
 	for _, public := range []bool{false, true} {
-		context := c.readersOf(name, spec, public)
+		context := c.audienceOf(name, spec, public)
 		if context == nil {
 			continue
 		}
@@ -75,14 +75,14 @@ func (c *Config) recall(name string, spec *Spec) *session.ToolList {
 	return nil
 }
 
-// remember writes in the background: it is called from an actor's turn, and a list that could not be kept is only a
+// saveToolList writes in the background: it is called from an actor's turn, and a list that could not be kept is only a
 // slower start of the next run. Whose list it is, is settled before: the next connection may be another account's.
-func (c *Config) remember(name string, spec *Spec, list *session.ToolList) {
+func (c *Config) saveToolList(name string, spec *Spec, list *session.ToolList) {
 	data, err := json.Marshal(cachedTools{Tools: list.Tools, Quarantined: list.Quarantined})
 	if err != nil {
 		return
 	}
-	context, other := c.readersOf(name, spec, list.Public), c.readersOf(name, spec, !list.Public)
+	context, other := c.audienceOf(name, spec, list.Public), c.audienceOf(name, spec, !list.Public)
 	go func() { // ends with the writing of one file
 		defer func() { _ = recover() }()
 		if other != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// shelf is a directory of lists, and a server of accounts that can be switched off: what is offered then was kept.
-type shelf struct {
+// cachingServer is a directory of lists, and a server of accounts that can be switched off: what is offered then was kept.
+type cachingServer struct {
 	t      *testing.T
 	dir    string
 	server *accounts
@@ -29,8 +29,8 @@ type shelf struct {
 	URL    string
 }
 
-func newShelf(t *testing.T, scope string) *shelf {
-	s := &shelf{t: t, dir: filepath.Join(t.TempDir(), "tools"), server: &accounts{scope: scope}}
+func newCachingServer(t *testing.T, scope string) *cachingServer {
+	s := &cachingServer{t: t, dir: filepath.Join(t.TempDir(), "tools"), server: &accounts{scope: scope}}
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.off.Load() {
 			w.WriteHeader(http.StatusTeapot)
@@ -43,11 +43,11 @@ func newShelf(t *testing.T, scope string) *shelf {
 	return s
 }
 
-func (s *shelf) spec() supervisor.Spec {
+func (s *cachingServer) spec() supervisor.Spec {
 	return supervisor.Spec{URL: s.URL, Type: messages.HTTP, Era: messages.EraLegacy, Connect: messages.Lazy}
 }
 
-func (s *shelf) files() []string {
+func (s *cachingServer) files() []string {
 	found, err := filepath.Glob(filepath.Join(s.dir, "list-*.json"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -56,7 +56,7 @@ func (s *shelf) files() []string {
 }
 
 // keep lets one run list the tools, until a list is kept or, if none is to be, until the run has ended.
-func (s *shelf) keep(cfg supervisor.Config, kept bool) {
+func (s *cachingServer) keep(cfg supervisor.Config, kept bool) {
 	s.t.Helper()
 	s.off.Store(false)
 	cfg.CacheDir = s.dir
@@ -73,7 +73,7 @@ func (s *shelf) keep(cfg supervisor.Config, kept bool) {
 }
 
 // offered is what another run offers before it reaches the server.
-func (s *shelf) offered(cfg supervisor.Config) string {
+func (s *cachingServer) offered(cfg supervisor.Config) string {
 	s.t.Helper()
 	s.off.Store(true)
 	cfg.CacheDir = s.dir
@@ -91,38 +91,38 @@ func with(spec supervisor.Spec) supervisor.Config {
 // TestAListIsKeptForItsReaders: a token that is another one finds nothing of what the first was shown, wherever the value
 // comes from.
 func TestAListIsKeptForItsReaders(t *testing.T) {
-	for name, config := range map[string]func(s *shelf, who string) supervisor.Config{
-		"header": func(s *shelf, who string) supervisor.Config {
+	for name, config := range map[string]func(s *cachingServer, who string) supervisor.Config{
+		"header": func(s *cachingServer, who string) supervisor.Config {
 			spec := s.spec()
 			spec.Headers = map[string]string{"Authorization": "Bearer " + who}
 			return with(spec)
 		},
-		"token": func(s *shelf, who string) supervisor.Config {
+		"token": func(s *cachingServer, who string) supervisor.Config {
 			spec := s.spec()
 			spec.Auth = &supervisor.Auth{Type: messages.AuthBearer, Token: who}
 			return with(spec)
 		},
-		"variable": func(s *shelf, who string) supervisor.Config {
+		"variable": func(s *cachingServer, who string) supervisor.Config {
 			spec := s.spec()
 			spec.Auth = &supervisor.Auth{Type: messages.AuthBearer, FromEnv: "SHELF_TOKEN"}
 			s.t.Setenv("SHELF_TOKEN", who)
 			return with(spec)
 		},
-		"account": func(s *shelf, who string) supervisor.Config {
+		"account": func(s *cachingServer, who string) supervisor.Config {
 			cfg := with(s.spec())
 			p := &person{}
 			p.name.Store(&who)
 			cfg.AuthProvider = func(string, supervisor.Spec) (transports.Authorizer, error) { return p, nil }
 			return cfg
 		},
-		"header beside a sign-in": func(s *shelf, who string) supervisor.Config { // nobody is signed in
+		"header beside a sign-in": func(s *cachingServer, who string) supervisor.Config { // nobody is signed in
 			spec := s.spec()
 			spec.Headers = map[string]string{"X-Who": who}
 			return with(spec)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShelf(t, `,"cacheScope":"private"`)
+			s := newCachingServer(t, `,"cacheScope":"private"`)
 			s.keep(config(s, "ann"), true)
 			if got := s.offered(config(s, "bob")); got != "" {
 				t.Errorf("bob is shown %q", got)
@@ -145,7 +145,7 @@ func TestAListOfUnknownReaders(t *testing.T) {
 	for scope, want := range map[string]string{
 		"": "", `,"cacheScope":"private"`: "", `,"cacheScope":"public"`: "mcp__one__tool_of_ann",
 	} {
-		s := newShelf(t, scope)
+		s := newCachingServer(t, scope)
 		spec := s.spec()
 		spec.Auth = &supervisor.Auth{Type: messages.AuthTokenFile, TokenPath: file}
 		write("ann")
@@ -182,7 +182,7 @@ func (m *member) Status(context.Context) (oauth.Status, error) {
 // TestALoginAsAnother: the tools of the account before are offered to the new one neither now, where the server rests, nor
 // after the next start.
 func TestALoginAsAnother(t *testing.T) {
-	s := newShelf(t, "")
+	s := newCachingServer(t, "")
 	ann := "ann"
 	who := &member{}
 	who.name.Store(&ann)
@@ -215,7 +215,7 @@ func TestAKeyOfOthersKeepsNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: Windows keeps who may read a file elsewhere than in its mode")
 	}
-	s := newShelf(t, "")
+	s := newCachingServer(t, "")
 	spec := s.spec()
 	spec.Headers = map[string]string{"Authorization": "Bearer ann"}
 	s.keep(with(spec), true)

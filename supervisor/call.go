@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-func since(t time.Time) time.Duration { return time.Since(t) }
+func timeSince(t time.Time) time.Duration { return time.Since(t) }
 
 // Result is what a tool answered.
 type Result struct {
@@ -24,7 +24,7 @@ type Result struct {
 	// read it.
 	IsError bool
 
-	flaw func() string
+	outputFlaw func() string
 }
 
 // Flaw says how the answer misses what the tool's output schema promises, in one line that is fit for a terminal; empty
@@ -36,16 +36,16 @@ type Result struct {
 // The answer is compared when Flaw is first called: some 20 µs for a small one, at most about a second for whatever a
 // server sends, and nothing for whoever does not ask. What Config.Sanitize does to the answer is not judged.
 func (r *Result) Flaw() string {
-	if r.flaw == nil {
+	if r.outputFlaw == nil {
 		return ""
 	}
-	return r.flaw()
+	return r.outputFlaw()
 }
 
-// promised gives a result its Flaw.
-func (m *Manager) promised(to *Result, of session.Result) *Result {
-	if len(of.OutputSchema) > 0 && !of.IsError && !m.cfg.SkipOutputCheck {
-		to.flaw = sync.OnceValue(func() string { return m.outputs.Flaw(of.OutputSchema, of.Raw) })
+// withOutputCheck gives a result its Flaw.
+func (m *Manager) withOutputCheck(to *Result, from session.Result) *Result {
+	if len(from.OutputSchema) > 0 && !from.IsError && !m.cfg.SkipOutputCheck {
+		to.outputFlaw = sync.OnceValue(func() string { return m.outputs.Flaw(from.OutputSchema, from.Raw) })
 	}
 	return to
 }
@@ -86,7 +86,7 @@ func (r *Result) Content() ([]Content, error) {
 
 // Structured is structuredContent, nil if there is none.
 func (r *Result) Structured() json.RawMessage {
-	return rawjson.Member(trimmed(r.Raw), "structuredContent")
+	return rawjson.Member(trimSpace(r.Raw), "structuredContent")
 }
 
 // Text is the text parts, one per line, with a short remark in place of each other part. It is as the server sent it:
@@ -151,29 +151,29 @@ func resourceText(raw json.RawMessage) string {
 // rejected, not-sent or unknown. A call that may have run is never sent again, unless its server is trusted and marks
 // the tool read-only or idempotent.
 func (m *Manager) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*Result, error) {
-	return m.call(ctx, "", name, args, opts)
+	return m.callByName(ctx, "", name, args, opts)
 }
 
 // CallServerTool runs a tool by its server's id and the server's own name for it. A lazy server is connected first.
 func (m *Manager) CallServerTool(
 	ctx context.Context, server, tool string, args any, opts ...CallOption,
 ) (*Result, error) {
-	return m.call(ctx, server, tool, args, opts)
+	return m.callByName(ctx, server, tool, args, opts)
 }
 
-// call runs a tool by its server and its own name, or, if server is empty, by its qualified name.
-func (m *Manager) call(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
-	raw, err := arguments(args)
+// callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name.
+func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
+	raw, err := marshalArguments(args)
 	if m.audit != nil {
-		return m.audit.call(ctx, server, tool, raw, opts, err)
+		return m.audit.auditCall(ctx, server, tool, raw, opts, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return m.run(ctx, server, tool, raw, opts)
+	return m.runCall(ctx, server, tool, raw, opts)
 }
 
-func (m *Manager) run(
+func (m *Manager) runCall(
 	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption,
 ) (*Result, error) {
 	if m.closing.Load() {
@@ -182,17 +182,17 @@ func (m *Manager) run(
 	var res session.Result
 	var err error
 	if server == "" {
-		res, err = m.calls.Call(ctx, tool, raw, m.options(opts))
+		res, err = m.calls.Call(ctx, tool, raw, m.sessionOptions(opts))
 	} else {
-		res, err = m.calls.CallServer(ctx, server, tool, raw, m.options(opts))
+		res, err = m.calls.CallServer(ctx, server, tool, raw, m.sessionOptions(opts))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return m.promised(m.result(server, tool, res.Raw, res.IsError), res), nil
+	return m.withOutputCheck(m.newResult(server, tool, res.Raw, res.IsError), res), nil
 }
 
-func (m *Manager) result(server, tool string, raw json.RawMessage, isError bool) *Result {
+func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bool) *Result {
 	if m.cfg.Sanitize != nil {
 		var entry *Entry
 		var ok bool
@@ -213,8 +213,8 @@ func (m *Manager) result(server, tool string, raw json.RawMessage, isError bool)
 	return &Result{Raw: raw, IsError: isError}
 }
 
-// arguments is args as JSON. Whether it is an object is checked where it is sent.
-func arguments(args any) (json.RawMessage, error) {
+// marshalArguments is args as JSON. Whether it is an object is checked where it is sent.
+func marshalArguments(args any) (json.RawMessage, error) {
 	switch a := args.(type) {
 	case nil:
 		return nil, nil
@@ -241,10 +241,10 @@ func arguments(args any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// awake connects a lazy server that rests, or waits for the attempt that is under way.
-func (m *Manager) awake(ctx context.Context, name string) error {
-	if err := m.do(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} }); err != nil {
+// wakeServer connects a lazy server that rests, or waits for the attempt that is under way.
+func (m *Manager) wakeServer(ctx context.Context, name string) error {
+	if err := m.runCommand(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} }); err != nil {
 		return err
 	}
-	return m.published(ctx, "connect")
+	return m.awaitCatalog(ctx, "connect")
 }

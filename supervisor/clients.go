@@ -8,15 +8,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// clients send the requests of a manager's remote servers. They are the manager's own, so that Close can release their
+// httpClients send the requests of a manager's remote servers. They are the manager's own, so that Close can release their
 // idle connections. Servers without a TLS configuration share one; those with one share a client per configuration and
 // origin, because a certificate of ours is for the servers it was configured for, and a pool must not lend a connection
 // that was made with it. It is safe for concurrent use.
-type clients struct {
+type httpClients struct {
 	shared *http.Client
 
-	mu  sync.Mutex
-	own map[clientKey]ownClient
+	mu         sync.Mutex
+	tlsClients map[clientKey]ownClient
 }
 
 type clientKey struct {
@@ -32,13 +32,13 @@ type ownClient struct {
 // maxOwnClients bounds what servers that are gone leave behind: a forgotten client is made again when it is needed.
 const maxOwnClients = 256
 
-func newClients() *clients {
-	return &clients{shared: transports.NewClient(), own: map[clientKey]ownClient{}}
+func newClients() *httpClients {
+	return &httpClients{shared: transports.NewClient(), tlsClients: map[clientKey]ownClient{}}
 }
 
-// of is the client for one attempt of a server. It reads the files of a TLS configuration, and makes a new client when
+// clientFor is the client for one attempt of a server. It reads the files of a TLS configuration, and makes a new client when
 // they are not what they were; the connections of the old one end as they become idle.
-func (c *clients) of(t *messages.TLS, origin string) (*http.Client, error) {
+func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, error) {
 	if t == nil || *t == (messages.TLS{}) {
 		return c.shared, nil
 	}
@@ -49,35 +49,35 @@ func (c *clients) of(t *messages.TLS, origin string) (*http.Client, error) {
 	key := clientKey{*t, origin}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was, known := c.own[key]
+	was, known := c.tlsClients[key]
 	if known && was.content == content {
 		return was.Client, nil
 	}
 	if known {
-		c.forget(key)
+		c.dropClient(key)
 	}
-	for old := range c.own {
-		if len(c.own) < maxOwnClients {
+	for old := range c.tlsClients {
+		if len(c.tlsClients) < maxOwnClients {
 			break
 		}
-		c.forget(old)
+		c.dropClient(old)
 	}
 	made := transports.NewTLSClient(cfg)
-	c.own[key] = ownClient{made, content}
+	c.tlsClients[key] = ownClient{made, content}
 	return made, nil
 }
 
-func (c *clients) forget(key clientKey) {
-	c.own[key].CloseIdleConnections()
-	delete(c.own, key)
+func (c *httpClients) dropClient(key clientKey) {
+	c.tlsClients[key].CloseIdleConnections()
+	delete(c.tlsClients, key)
 }
 
 // close releases what is idle. Connections that are in use are their servers' to close, before.
-func (c *clients) close() {
+func (c *httpClients) close() {
 	c.shared.CloseIdleConnections()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key := range c.own {
-		c.forget(key)
+	for key := range c.tlsClients {
+		c.dropClient(key)
 	}
 }

@@ -26,38 +26,38 @@ type (
 		name  string
 		reply func(error)
 	}
-	// wish is one of lifecycle's wishes, for a server that must exist.
-	wish struct {
+	// serverCommand is one of lifecycle's wishes, for a server that must exist.
+	serverCommand struct {
 		name  string
 		event lifecycle.Event
 		reply func(error)
 	}
-	// setServers replaces the whole set of runtime servers.
+	// handleSetServers replaces the whole set of runtime servers.
 	setServers struct {
 		specs map[string]Spec
 		reply func(SetServersResult, error)
 	}
-	// configure replaces the whole set of configured servers and, unless managed is nil, the policies of the organisation.
-	configure struct {
+	// configureServers replaces the whole set of configured servers and, unless managed is nil, the policies of the organisation.
+	configureServers struct {
 		specs   map[string]Spec
 		managed *[]config.Policy
 		reply   func(config.Changes)
 	}
-	// look is answered when every command before it has been handled, and every server been sent a Look.
-	look struct {
+	// barrier is answered when every command before it has been handled, and every server been sent a Look.
+	barrier struct {
 		ticket uint64
 		reply  func()
 	}
-	// rescreen has every server show anew what is offered: the rules are others.
-	rescreen struct{}
+	// refilterAll has every server show anew what is offered: the rules are others.
+	refilterAll struct{}
 	// closeAll ends every server and then the supervisor. drain bounds the calls in flight.
 	closeAll struct {
 		drain time.Duration
 		reply func()
 	}
 
-	// tick is the one timer of starts, clock the regular look at the clocks, slept what that look may find.
-	tick  struct{}
-	clock struct{}
-	slept struct{}
+	// timerDue is the one timer of starts, clock the regular look at the clocks, slept what that look may find.
+	timerDue     struct{}
+	clockDue     struct{}
+	sleepNoticed struct{}
 )

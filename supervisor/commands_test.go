@@ -20,14 +20,14 @@ func TestAManagerThatClosesRefusesCommands(t *testing.T) {
 	replies := make(chan error, 10)
 	reply := func(err error) { replies <- err }
 	commands := map[string]func(){
-		"add":       func() { s.add(nil, addServer{name: "b", spec: Spec{Command: "b"}, reply: reply}) },
-		"remove":    func() { s.remove(nil, removeServer{"a", reply}) },
-		"enable":    func() { s.wish(nil, wish{"a", lifecycle.Enable{}, reply}) },
-		"disable":   func() { s.wish(nil, wish{"a", lifecycle.Disable{}, reply}) },
-		"reconnect": func() { s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply}) },
-		"nobody":    func() { s.wish(nil, wish{"nobody", lifecycle.Enable{}, reply}) },
+		"add":       func() { s.handleAdd(nil, addServer{name: "b", spec: Spec{Command: "b"}, reply: reply}) },
+		"remove":    func() { s.handleRemove(nil, removeServer{"a", reply}) },
+		"enable":    func() { s.handleCommand(nil, serverCommand{"a", lifecycle.Enable{}, reply}) },
+		"disable":   func() { s.handleCommand(nil, serverCommand{"a", lifecycle.Disable{}, reply}) },
+		"reconnect": func() { s.handleCommand(nil, serverCommand{"a", lifecycle.Reconnect{}, reply}) },
+		"nobody":    func() { s.handleCommand(nil, serverCommand{"nobody", lifecycle.Enable{}, reply}) },
 		"set": func() {
-			s.setServers(nil, setServers{map[string]Spec{"b": {Command: "b"}}, func(_ SetServersResult, err error) { reply(err) }})
+			s.handleSetServers(nil, setServers{map[string]Spec{"b": {Command: "b"}}, func(_ SetServersResult, err error) { reply(err) }})
 		},
 	}
 	for what, give := range commands {
@@ -38,7 +38,7 @@ func TestAManagerThatClosesRefusesCommands(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if len(s.records) != 1 || !a.wanted || a.removing || len(sent) != 0 {
+	if len(s.servers) != 1 || !a.wanted || a.removing || len(sent) != 0 {
 		t.Errorf("a command was done: %+v", a)
 	}
 }
@@ -46,39 +46,41 @@ func TestAManagerThatClosesRefusesCommands(t *testing.T) {
 // What cannot be done is refused with what to do, and nothing is changed.
 func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 	for what, c := range map[string]struct {
-		of   func(a *record)
+		of   func(a *managedServer)
 		give func(s *supervisor, reply func(error))
 		want string
 		is   error
 	}{
-		"an unusable spec": {nil, func(s *supervisor, reply func(error)) { s.add(nil, addServer{name: "b", reply: reply}) },
+		"an unusable spec": {nil, func(s *supervisor, reply func(error)) { s.handleAdd(nil, addServer{name: "b", reply: reply}) },
 			"it has neither a command nor a url", nil},
-		"an unusable new spec": {nil, func(s *supervisor, reply func(error)) { s.add(nil, addServer{name: "a", reply: reply}) },
+		"an unusable new spec": {nil, func(s *supervisor, reply func(error)) { s.handleAdd(nil, addServer{name: "a", reply: reply}) },
 			"it has neither a command nor a url", nil},
-		"a removal of what a file has": {func(a *record) { a.configured, a.runtime = a.runtime, nil }, func(s *supervisor, reply func(error)) {
-			s.remove(nil, removeServer{"a", reply})
+		"a removal of what a file has": {func(a *managedServer) { a.configured, a.runtime = a.runtime, nil }, func(s *supervisor, reply func(error)) {
+			s.handleRemove(nil, removeServer{"a", reply})
 		}, "it comes from the file", nil},
-		"a removal of nobody": {nil, func(s *supervisor, reply func(error)) { s.remove(nil, removeServer{"b", reply}) }, "no such server", messages.ErrUnknownServer},
-		"a second removal": {func(a *record) { a.removing = true }, func(s *supervisor, reply func(error)) {
-			s.remove(nil, removeServer{"a", reply})
+		"a removal of nobody": {nil, func(s *supervisor, reply func(error)) { s.handleRemove(nil, removeServer{"b", reply}) }, "no such server", messages.ErrUnknownServer},
+		"a second removal": {func(a *managedServer) { a.removing = true }, func(s *supervisor, reply func(error)) {
+			s.handleRemove(nil, removeServer{"a", reply})
 		}, "no such server", messages.ErrUnknownServer},
-		"a wish of nobody": {nil, func(s *supervisor, reply func(error)) { s.wish(nil, wish{"b", lifecycle.Enable{}, reply}) },
+		"a wish of nobody": {nil, func(s *supervisor, reply func(error)) {
+			s.handleCommand(nil, serverCommand{"b", lifecycle.Enable{}, reply})
+		},
 			"no such server", messages.ErrUnknownServer},
-		"a wish of one that is removed": {func(a *record) { a.removing = true }, func(s *supervisor, reply func(error)) {
-			s.wish(nil, wish{"a", lifecycle.Enable{}, reply})
+		"a wish of one that is removed": {func(a *managedServer) { a.removing = true }, func(s *supervisor, reply func(error)) {
+			s.handleCommand(nil, serverCommand{"a", lifecycle.Enable{}, reply})
 		}, "no such server", messages.ErrUnknownServer},
-		"a reconnect of a disabled one": {func(a *record) { a.wanted = false }, func(s *supervisor, reply func(error)) {
-			s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply})
+		"a reconnect of a disabled one": {func(a *managedServer) { a.wanted = false }, func(s *supervisor, reply func(error)) {
+			s.handleCommand(nil, serverCommand{"a", lifecycle.Reconnect{}, reply})
 		}, "it is disabled", messages.ErrDisabled},
-		"a reconnect of one that waits for its approval": {func(a *record) { a.spec.Hold = "it was not approved" }, func(s *supervisor, reply func(error)) {
-			s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply})
+		"a reconnect of one that waits for its approval": {func(a *managedServer) { a.spec.Hold = "it was not approved" }, func(s *supervisor, reply func(error)) {
+			s.handleCommand(nil, serverCommand{"a", lifecycle.Reconnect{}, reply})
 		}, "it was not approved", nil},
-		"a reconnect of an invalid one": {func(a *record) { a.spec.Invalid = "its url is none" }, func(s *supervisor, reply func(error)) {
-			s.wish(nil, wish{"a", lifecycle.Reconnect{}, reply})
+		"a reconnect of an invalid one": {func(a *managedServer) { a.spec.Invalid = "its url is none" }, func(s *supervisor, reply func(error)) {
+			s.handleCommand(nil, serverCommand{"a", lifecycle.Reconnect{}, reply})
 		}, "its url is none", nil},
 	} {
 		s, a, sent := directed(t)
-		checked, err := s.cfg.validated()
+		checked, err := s.cfg.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +99,7 @@ func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 		if err := <-replies; err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if len(s.records) != 1 || a.wanted != before.wanted || a.removing != before.removing || a.runtime != before.runtime || len(sent) != 0 {
+		if len(s.servers) != 1 || a.wanted != before.wanted || a.removing != before.removing || a.runtime != before.runtime || len(sent) != 0 {
 			t.Errorf("%s: it was done all the same: %+v", what, a)
 		}
 	}
@@ -106,24 +108,26 @@ func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 // Each command for a server that is removed and comes back waits for that.
 func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 	for what, give := range map[string]func(s *supervisor, reply func(error)){
-		"remove": func(s *supervisor, reply func(error)) { s.remove(nil, removeServer{"a", reply}) },
-		"enable": func(s *supervisor, reply func(error)) { s.wish(nil, wish{"a", lifecycle.Enable{}, reply}) },
+		"remove": func(s *supervisor, reply func(error)) { s.handleRemove(nil, removeServer{"a", reply}) },
+		"enable": func(s *supervisor, reply func(error)) {
+			s.handleCommand(nil, serverCommand{"a", lifecycle.Enable{}, reply})
+		},
 		"connect": func(s *supervisor, reply func(error)) {
-			s.add(nil, addServer{name: "a", spec: Spec{Command: "a"}, reply: reply})
+			s.handleAdd(nil, addServer{name: "a", spec: Spec{Command: "a"}, reply: reply})
 		},
 	} {
 		s, a, sent := directed(t)
-		checked, err := s.cfg.validated()
+		checked, err := s.cfg.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
 		*s.cfg = checked
-		a.removing, a.live = true, 3
-		a.again = append(a.again, func(actor.Context) {})
+		a.removing, a.liveEpoch = true, 3
+		a.waitingCommands = append(a.waitingCommands, func(actor.Context) {})
 		replied := 0
 		give(s, func(error) { replied++ })
-		if replied != 0 || len(a.again) != 2 || len(sent) != 0 {
-			t.Errorf("%s: %d answers, %d commands wait", what, replied, len(a.again))
+		if replied != 0 || len(a.waitingCommands) != 2 || len(sent) != 0 {
+			t.Errorf("%s: %d answers, %d commands wait", what, replied, len(a.waitingCommands))
 		}
 	}
 }
@@ -132,14 +136,14 @@ func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 func TestAChangedConfigurationIsToldWhole(t *testing.T) {
 	c := config.Changes{Added: []string{"new"}, Removed: []string{"gone"}, Replaced: []string{"another"}, Adjusted: []string{"wider"},
 		Moved: []string{"elsewhere"}, Kept: []string{"same"}}
-	m := configure{specs: map[string]Spec{"new": {Invalid: "its url is none"}, "same": {Command: "a"}}}
-	got := m.result(c)
+	m := configureServers{specs: map[string]Spec{"new": {Invalid: "its url is none"}, "same": {Command: "a"}}}
+	got := m.facadeResult(c)
 	want := SetServersResult{Added: []string{"another", "new"}, Removed: []string{"another", "gone"}, Adjusted: []string{"elsewhere", "wider"},
 		Kept: []string{"same"}, Errors: map[string]string{"new": "its url is none"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if got := (configure{}).result(config.Changes{}); got.Added == nil || got.Removed == nil || got.Errors == nil {
+	if got := (configureServers{}).facadeResult(config.Changes{}); got.Added == nil || got.Removed == nil || got.Errors == nil {
 		t.Errorf("lists that are null in JSON: %+v", got)
 	}
 }
@@ -148,12 +152,12 @@ func TestAChangedConfigurationIsToldWhole(t *testing.T) {
 func TestAConfigurationThatComesTooLateIsNotBegun(t *testing.T) {
 	s, a, _ := directed(t)
 	s.closing = &closeAll{}
-	if c := s.configure(nil, configure{specs: map[string]Spec{"b": {Command: "b"}}}); len(c.Added) != 0 {
+	if c := s.replaceConfigured(nil, configureServers{specs: map[string]Spec{"b": {Command: "b"}}}); len(c.Added) != 0 {
 		t.Errorf("%+v", c)
 	}
 	s.configureOne(nil, "a", &Spec{Command: "other"})
 	s.configureOne(nil, "b", &Spec{Command: "other"})
-	if len(s.records) != 1 || a.configured != nil {
-		t.Errorf("it was begun: %+v", s.records)
+	if len(s.servers) != 1 || a.configured != nil {
+		t.Errorf("it was begun: %+v", s.servers)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/lists"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -182,26 +182,26 @@ type Config struct {
 	// draw from generators that are seeded by it.
 	Rand func() float64
 
-	// drawn says that Rand is the program's own.
-	drawn bool
+	// hasOwnRand says that Rand is the program's own.
+	hasOwnRand bool
 	// managed are the policies of the organisation as they are now: Managed, until the files are read again.
 	managed *atomic.Pointer[[]config.Policy]
 	// clients send the requests of all remote servers.
-	clients *clients
+	clients *httpClients
 	// credentials let requests in.
 	credentials *credentials
 	// lists are the lists of tools that are kept between runs; nil without CacheDir.
 	lists *lists.Files
 	// budget is the memory of all servers.
 	budget *budget.Budget
-	// desk answers what servers ask.
-	desk *desk
+	// requestHandler answers what servers ask.
+	requestHandler *requestHandler
 	// permissions decide about calls.
 	permissions *permissions
 }
 
-// validated fills the defaults, or says what cannot be.
-func (c Config) validated() (Config, error) {
+// withDefaults fills the defaults, or says what cannot be.
+func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
@@ -214,8 +214,8 @@ func (c Config) validated() (Config, error) {
 	if c.Gate == (restart.Limits{}) {
 		c.Gate = restart.DefaultLimits(runtime.GOMAXPROCS(0))
 	}
-	c.drawn = c.Rand != nil
-	if !c.drawn {
+	c.hasOwnRand = c.Rand != nil
+	if !c.hasOwnRand {
 		c.Rand = rand.Float64
 	}
 	if c.ClientName == "" {
@@ -238,17 +238,17 @@ func (c Config) validated() (Config, error) {
 	return c, nil
 }
 
-// refusal is the rule of the policy that refuses a spec; empty if none does.
-func (c *Config) refusal(s Spec) string {
+// refusingRule is the rule of the policy that refuses a spec; empty if none does.
+func (c *Config) refusingRule(s Spec) string {
 	if rule := c.Policy.Refuses(s); rule != "" {
 		return rule
 	}
 	return config.Refusal(s, *c.managed.Load()...)
 }
 
-// check says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not
+// specProblem says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not
 // checked.
-func (c *Config) check(name string, s Spec) string {
+func (c *Config) specProblem(name string, s Spec) string {
 	if name == "" {
 		return "a server needs a name"
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// configure replaces the configured servers by the smallest change: what is equal is left alone. The policies come first, so
+// replaceConfigured replaces the configured servers by the smallest change: what is equal is left alone. The policies come first, so
 // that nothing of the new servers is started under the old ones.
-func (s *supervisor) configure(ctx actor.Context, m configure) config.Changes {
+func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) config.Changes {
 	if s.closing != nil {
 		return config.Changes{}
 	}
@@ -27,41 +27,41 @@ func (s *supervisor) configure(ctx actor.Context, m configure) config.Changes {
 		s.cfg.managed.Store(m.managed)
 	}
 	before := map[string]Spec{}
-	for name, r := range s.records {
-		if spec := r.ofFiles(); spec != nil {
+	for name, r := range s.servers {
+		if spec := r.configuredSpec(); spec != nil {
 			before[name] = *spec
 		}
 	}
 	changes := config.Compare(before, specs)
 	for _, name := range changes.Removed {
-		r := s.records[name]
-		r.configured, r.waiting = nil, nil
+		r := s.servers[name]
+		r.configured, r.waitingSpec = nil, nil
 		if r.runtime == nil && !r.removing {
-			s.drop(ctx, r)
+			s.dropSource(ctx, r)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		spec := specs[name]
-		if r := s.records[name]; r == nil || !sameSpec(r.ofFiles(), &spec) {
+		if r := s.servers[name]; r == nil || !sameSpec(r.configuredSpec(), &spec) {
 			s.configureOne(ctx, name, &spec)
 		}
 	}
 	if m.managed != nil {
-		s.judge()
+		s.recheckPolicies()
 	}
 	return changes
 }
 
 func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
-	r := s.records[name]
+	r := s.servers[name]
 	switch {
 	case s.closing != nil:
 	case r == nil:
-		r = s.newRecord(name)
+		r = s.addManagedServer(name)
 		r.configured = spec
-		s.start(ctx, r)
+		s.startServer(ctx, r)
 	case r.removing:
-		r.waiting = spec
+		r.waitingSpec = spec
 	default:
 		was := r.configured
 		r.configured = spec
@@ -71,26 +71,26 @@ func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
 			if was != nil && was.Disabled == spec.Disabled {
 				wanted = r.wanted
 			}
-			s.respec(r, wanted, 0)
+			s.applySpec(r, wanted, 0)
 		}
 	}
 }
 
-// judge asks the policies again about every server: one that is refused now ends, one that was refused begins.
-func (s *supervisor) judge() {
-	for _, name := range slices.Sorted(maps.Keys(s.records)) {
-		r := s.records[name]
+// recheckPolicies asks the policies again about every server: one that is refused now ends, one that was refused begins.
+func (s *supervisor) recheckPolicies() {
+	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
+		r := s.servers[name]
 		if r.removing || r.pid == nil { // a successor asks when it is spawned
 			continue
 		}
-		if is := s.blocked(r); (is == nil) != (r.blocked == nil) || is != nil && *is != *r.blocked {
-			s.respec(r, r.wanted, 0)
+		if cause := s.blockingCause(r); (cause == nil) != (r.blocked == nil) || cause != nil && *cause != *r.blocked {
+			s.applySpec(r, r.wanted, 0)
 		}
 	}
 }
 
-// result is what the facade tells of changes to configured servers.
-func (m configure) result(c config.Changes) SetServersResult {
+// facadeResult is what the facade tells of changes to configured servers.
+func (m configureServers) facadeResult(c config.Changes) SetServersResult {
 	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}, Kept: c.Kept}
 	res.Added = append(append(res.Added, c.Added...), c.Replaced...)
 	res.Removed = append(append(res.Removed, c.Removed...), c.Replaced...)

@@ -21,20 +21,20 @@ import (
 type credentials struct {
 	cfg *Config
 
-	mu   sync.Mutex
-	held map[string]*credential
+	mu       sync.Mutex
+	byServer map[string]*credential
 
 	opening sync.Mutex
 	store   auth.Store
 	locks   *auth.Locks
-	nothing atomic.Pointer[time.Time] // when worthOpening found nothing last, nil for never
+	emptyAt atomic.Pointer[time.Time] // when mayHoldSignIn found nothing last, nil for never
 }
 
 func newCredentials(cfg *Config) *credentials {
-	return &credentials{cfg: cfg, held: map[string]*credential{}}
+	return &credentials{cfg: cfg, byServer: map[string]*credential{}}
 }
 
-// signIn is an Authorizer that somebody can sign in with: oauth.Authorizer, or a program's own.
+// signInOf is an Authorizer that somebody can sign in with: oauth.Authorizer, or a program's own.
 type signIn interface {
 	transports.Authorizer
 	Login(ctx context.Context, p oauth.Prompt) (oauth.Status, error)
@@ -42,21 +42,21 @@ type signIn interface {
 	Status(ctx context.Context) (oauth.Status, error)
 }
 
-// of is the credential of a server: the one that it has if that was made of the same, else a new one.
-func (k *credentials) of(name string, spec *Spec) (*credential, error) {
-	from := k.from(spec)
+// credentialFor is the credential of a server: the one that it has if that was made of the same, else a new one.
+func (k *credentials) credentialFor(name string, spec *Spec) (*credential, error) {
+	from := k.relevantSpec(spec)
 	k.mu.Lock()
-	c := k.held[name]
-	if c == nil || !c.from.Equal(from) {
-		c = &credential{owner: k, name: name, from: from}
-		k.held[name] = c
+	c := k.byServer[name]
+	if c == nil || !c.madeFrom.Equal(from) {
+		c = &credential{owner: k, name: name, madeFrom: from}
+		k.byServer[name] = c
 	}
 	k.mu.Unlock()
-	return c, c.make(spec)
+	return c, c.makeInner(spec)
 }
 
-// from is the part of a spec that a credential is made of.
-func (k *credentials) from(spec *Spec) Spec {
+// relevantSpec is the part of a spec that a credential is made of.
+func (k *credentials) relevantSpec(spec *Spec) Spec {
 	if k.cfg.AuthProvider != nil { // the program may look at anything
 		return *spec
 	}
@@ -64,30 +64,30 @@ func (k *credentials) from(spec *Spec) Spec {
 		AllowPlainHTTP: spec.AllowPlainHTTP}
 }
 
-// known is the credential that a server has, nil if none was needed yet.
-func (k *credentials) known(name string) *credential {
+// findCredential is the credential that a server has, nil if none was needed yet.
+func (k *credentials) findCredential(name string) *credential {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.held[name]
+	return k.byServer[name]
 }
 
-// forget drops the credential of a server that is gone. What is stored stays.
-func (k *credentials) forget(name string) {
+// dropCredential drops the credential of a server that is gone. What is stored stays.
+func (k *credentials) dropCredential(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.held, name)
+	delete(k.byServer, name)
 }
 
 // close waits until refreshes that are under way are stored, or ctx has ended.
 func (k *credentials) close(ctx context.Context) {
 	k.mu.Lock()
 	var all []*credential
-	for _, c := range k.held {
+	for _, c := range k.byServer {
 		all = append(all, c)
 	}
 	k.mu.Unlock()
 	for _, c := range all {
-		if closer, ok := c.kind().(interface{ Close(context.Context) error }); ok {
+		if closer, ok := c.innerAuthorizer().(interface{ Close(context.Context) error }); ok {
 			_ = closer.Close(ctx) // it only waits
 		}
 	}
@@ -95,22 +95,22 @@ func (k *credentials) close(ctx context.Context) {
 
 // credential is what one server gets with its requests: the token that somebody has provided, or what its kind gives.
 type credential struct {
-	owner *credentials
-	name  string
-	from  Spec
+	owner    *credentials
+	name     string
+	madeFrom Spec
 
 	making sync.Mutex
-	made   bool
+	isMade bool
 	inner  atomic.Pointer[inner]
-	// given is the token that was provided, nil if there is none.
-	given atomic.Pointer[string]
+	// providedToken is the token that was provided, nil if there is none.
+	providedToken atomic.Pointer[string]
 	// secrets are the newest values that requests carried, each before its words.
 	secrets atomic.Pointer[[]string]
 	noting  sync.Mutex
 	// account is the one that the newest connection goes for, or the next one would; nil if that is not known.
 	account atomic.Pointer[string]
-	// refused are the headers that the server refused last.
-	refused atomic.Pointer[http.Header]
+	// refusedHeader are the headers that the server refused last.
+	refusedHeader atomic.Pointer[http.Header]
 }
 
 // inner is a credential of a kind; authorizer may be nil.
@@ -120,18 +120,18 @@ type inner struct {
 	program bool
 }
 
-func (c *credential) kind() transports.Authorizer {
+func (c *credential) innerAuthorizer() transports.Authorizer {
 	if i := c.inner.Load(); i != nil {
 		return i.authorizer
 	}
 	return nil
 }
 
-// make makes what the spec asks for, unless it is there.
-func (c *credential) make(spec *Spec) error {
+// makeInner makes what the spec asks for, unless it is there.
+func (c *credential) makeInner(spec *Spec) error {
 	c.making.Lock()
 	defer c.making.Unlock()
-	if c.made {
+	if c.isMade {
 		return nil
 	}
 	i := &inner{}
@@ -143,70 +143,70 @@ func (c *credential) make(spec *Spec) error {
 		i.authorizer, i.program = a, a != nil
 	}
 	if i.authorizer == nil {
-		a, err := c.owner.build(c.name, spec)
+		a, err := c.owner.newAuthorizer(c.name, spec)
 		if err != nil {
 			return err
 		}
 		i.authorizer = a
 	}
 	c.inner.Store(i)
-	c.made = true
+	c.isMade = true
 	return nil
 }
 
-// lookTime bounds a look into the store by a connection that is about to be made.
-const lookTime = 5 * time.Second
+// storeReadTime bounds a look into the store by a connection that is about to be made.
+const storeReadTime = 5 * time.Second
 
-// look lets a new connection begin with what is stored now: somebody may have signed in as somebody else, or out. A store
+// loadAccount lets a new connection begin with what is stored now: somebody may have signed in as somebody else, or out. A store
 // that cannot be read shows when the first request needs it.
-func (c *credential) look() {
-	c.pin(nil)
+func (c *credential) loadAccount() {
+	c.setAccount(nil)
 	i := c.inner.Load()
-	if in, ok := c.kind().(signIn); ok && !i.program {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	if in, ok := c.innerAuthorizer().(signIn); ok && !i.program {
+		ctx, cancel := context.WithTimeout(context.Background(), storeReadTime)
 		defer cancel()
 		if _, err := in.Status(ctx); err != nil {
 			return
 		}
 	}
-	if in, ok := c.kind().(accountant); ok {
+	if in, ok := c.innerAuthorizer().(accountSource); ok {
 		if now := in.Account(); now != "" || !i.program {
-			c.pin(&now)
+			c.setAccount(&now)
 		}
 	}
 }
 
-// useful reports whether requests may carry any of it. A server that is reached over plain http and asks for nothing by
+// mayBeSent reports whether requests may carry any of it. A server that is reached over plain http and asks for nothing by
 // its spec is given no sign-in either; where its spec asks for something, sending it is an error.
-func (c *credential) useful() bool {
+func (c *credential) mayBeSent() bool {
 	i := c.inner.Load()
 	switch {
-	case i != nil && i.program || c.given.Load() != nil:
+	case i != nil && i.program || c.providedToken.Load() != nil:
 		return true
-	case c.from.Auth != nil && c.from.Auth.Type != "":
-		return c.from.Auth.Type != messages.AuthNone
+	case c.madeFrom.Auth != nil && c.madeFrom.Auth.Type != "":
+		return c.madeFrom.Auth.Type != messages.AuthNone
 	}
-	return !plain(c.from)
+	return !isSentInClear(c.madeFrom)
 }
 
-// plain reports whether credentials would go to another machine in the clear.
-func plain(s Spec) bool {
+// isSentInClear reports whether credentials would go to another machine in the clear.
+func isSentInClear(s Spec) bool {
 	s.Auth = &Auth{Type: messages.AuthBearer}
 	return config.PlainCredentials(s) != ""
 }
 
 // Authorize implements transports.Authorizer.
 func (c *credential) Authorize(ctx context.Context, h http.Header) error {
-	if t := c.given.Load(); t != nil {
+	if t := c.providedToken.Load(); t != nil {
 		h.Set("Authorization", "Bearer "+*t)
-	} else if a := c.kind(); a != nil {
+	} else if a := c.innerAuthorizer(); a != nil {
 		if err := a.Authorize(ctx, h); err != nil {
 			return err
 		}
 	}
 	for _, values := range h {
 		for _, v := range values {
-			c.note(v)
+			c.noteSecret(v)
 		}
 	}
 	return nil
@@ -215,8 +215,8 @@ func (c *credential) Authorize(ctx context.Context, h http.Header) error {
 // mostSecrets bounds what is remembered to be hidden: tokens that have been replaced are of no use for long.
 const mostSecrets = 24
 
-// note remembers a value that texts must not hold. Of "Bearer abc", a server may repeat abc alone.
-func (c *credential) note(value string) {
+// noteSecret remembers a value that texts must not hold. Of "Bearer abc", a server may repeat abc alone.
+func (c *credential) noteSecret(value string) {
 	known := func() []string {
 		if s := c.secrets.Load(); s != nil {
 			return *s
@@ -242,9 +242,9 @@ func (c *credential) note(value string) {
 // shortestSecret is the length below which a value is not looked for in texts: it would hide harmless words.
 const shortestSecret = 6
 
-// given are the values that servers were given to let us in, for actors.Cell.
-func (k *credentials) given(name string) []string {
-	if c := k.known(name); c != nil {
+// secretsOf are the values that servers were given to let us in, for actors.Cell.
+func (k *credentials) secretsOf(name string) []string {
+	if c := k.findCredential(name); c != nil {
 		if s := c.secrets.Load(); s != nil {
 			return *s
 		}
@@ -256,29 +256,29 @@ func (k *credentials) given(name string) []string {
 func (c *credential) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
 	bool, error) {
 	sent := used.Clone()
-	c.refused.Store(&sent)
-	if t := c.given.Load(); t != nil && status == http.StatusUnauthorized {
+	c.refusedHeader.Store(&sent)
+	if t := c.providedToken.Load(); t != nil && status == http.StatusUnauthorized {
 		if used.Get("Authorization") != "Bearer "+*t {
 			return true, nil // it was provided meanwhile
 		}
-		c.given.CompareAndSwap(t, nil)
-		return c.kind() != nil, nil
+		c.providedToken.CompareAndSwap(t, nil)
+		return c.innerAuthorizer() != nil, nil
 	}
-	if a := c.kind(); a != nil {
+	if a := c.innerAuthorizer(); a != nil {
 		return a.Refused(ctx, status, challenge, used)
 	}
 	return false, nil
 }
 
-// await returns nil when there may be other credentials than those that were refused, whoever brought them: another
+// awaitChange returns nil when there may be other credentials than those that were refused, whoever brought them: another
 // process that has signed in, a program that writes a token file. It returns an error when ctx ends.
-func (c *credential) await(ctx context.Context) error {
-	switch a := c.kind().(type) {
+func (c *credential) awaitChange(ctx context.Context) error {
+	switch a := c.innerAuthorizer().(type) {
 	case interface{ Changed(context.Context) error }:
 		return a.Changed(ctx)
 	case auth.Awaiter:
 		var used http.Header
-		if h := c.refused.Load(); h != nil {
+		if h := c.refusedHeader.Load(); h != nil {
 			used = *h
 		}
 		return a.Await(ctx, used)
@@ -289,10 +289,10 @@ func (c *credential) await(ctx context.Context) error {
 
 // awaitCredentials is actors.ServerConfig.Await.
 func (c *Config) awaitCredentials(ctx context.Context, name string, spec *Spec) error {
-	k, err := c.credentials.of(name, spec)
+	k, err := c.credentials.credentialFor(name, spec)
 	if err != nil {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return k.await(ctx)
+	return k.awaitChange(ctx)
 }

@@ -145,14 +145,14 @@ func TestProgressByMessage(t *testing.T) {
 	settled(t, m)
 	c := correspond(t, m)
 	c.send(&messages.CallTool{CallId: "1", Server: "p", Tool: "count", Progress: true})
-	told, last := 0, 0.0
+	received, last := 0, 0.0
 	for {
 		msg := c.next()
 		if p, ok := msg.(*messages.CallProgress); ok {
 			if p.GetCallId() != "1" || p.GetProgress() <= last || p.GetTotal() != 50 {
 				t.Errorf("%v after %v", p, last)
 			}
-			told, last = told+1, p.GetProgress()
+			received, last = received+1, p.GetProgress()
 			continue
 		}
 		if r := msg.(*messages.CallToolReply); r.GetOutcome() != "result" {
@@ -160,8 +160,8 @@ func TestProgressByMessage(t *testing.T) {
 		}
 		break
 	}
-	if told == 0 || told >= 50 {
-		t.Errorf("told %d times of 50", told)
+	if received == 0 || received >= 50 {
+		t.Errorf("told %d times of 50", received)
 	}
 	if r, ok := c.ask(&messages.CallTool{Server: "p", Tool: "count"}).(*messages.CallToolReply); !ok || r.GetOutcome() != "result" {
 		t.Errorf("%v", r)

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// told spawns an actor that hands on what it receives, and gives a way to send messages in its name.
-func told(m *Manager) (pid *actor.PID, send func(any), got chan any) {
+// newWatchingActor spawns an actor that hands on what it receives, and gives a way to send messages in its name.
+func newWatchingActor(m *Manager) (pid *actor.PID, send func(any), got chan any) {
 	got = make(chan any, 10_000)
 	root := m.System().Root
 	pid = root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -28,7 +28,7 @@ func told(m *Manager) (pid *actor.PID, send func(any), got chan any) {
 func TestAnActorThatWatchesTwiceIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startEcho(t, zap.NewNop())
-		pid, send, got := told(m)
+		pid, send, got := newWatchingActor(m)
 		defer m.System().Root.Stop(pid)
 		send(&messages.Watch{Buffer: 100})
 		send(&messages.Watch{Buffer: 100})
@@ -60,7 +60,7 @@ func TestAnActorThatWatchesTwiceIsToldOnce(t *testing.T) {
 func TestAnActorThatEndedIsNotToldOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startEcho(t, zap.NewNop())
-		pid, send, got := told(m)
+		pid, send, got := newWatchingActor(m)
 		send(&messages.Watch{Buffer: 100})
 		<-got
 		if !m.shared.hub.Watched() {
@@ -78,7 +78,7 @@ func TestAnActorThatEndedIsNotToldOn(t *testing.T) {
 func TestCallsByMessageThatEndedDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startEcho(t, zap.NewNop())
-		pid, send, got := told(m)
+		pid, send, got := newWatchingActor(m)
 		defer m.System().Root.Stop(pid)
 		for range maxActorCalls + 10 {
 			send(&messages.CallTool{Server: "a", Tool: "none"})

@@ -188,9 +188,9 @@ func ExampleFollow() {
 		return
 	}
 	defer func() { _ = m.Close(ctx) }()
-	told := make(chan supervisor.ReloadResult, 16)
+	received := make(chan supervisor.ReloadResult, 16)
 	f, err := supervisor.Follow(ctx, m, supervisor.FollowOptions{Reading: &reading,
-		OnReload: func(r supervisor.ReloadResult) { told <- r }})
+		OnReload: func(r supervisor.ReloadResult) { received <- r }})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -198,7 +198,7 @@ func ExampleFollow() {
 	defer f.Close()
 
 	write(`{"mcpServers": {"hi": {"type": "sdk", "name": "greeter", "callTimeout": "5s"}, "ho": {"type": "sdk", "name": "greeter"}}}`)
-	r := <-told
+	r := <-received
 	fmt.Println("added", r.Added, "adjusted", r.Adjusted)
 
 	// A program that has changed the file itself need not wait for the system to tell.

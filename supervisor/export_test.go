@@ -7,7 +7,7 @@ import (
 
 // Admit is what the rules do to a call on its way.
 func (m *Manager) Admit(ctx context.Context, tool *Tool, args json.RawMessage) error {
-	return m.permissions.allow(ctx, tool, args)
+	return m.permissions.allowCall(ctx, tool, args)
 }
 
 // Held is what all servers hold of the memory budget.
@@ -15,5 +15,5 @@ func (m *Manager) Held() int64 { return m.cfg.budget.Total() }
 
 // RunDirectly is a call without what may record it.
 func (m *Manager) RunDirectly(ctx context.Context, name string) (*Result, error) {
-	return m.run(ctx, "", name, nil, nil)
+	return m.runCall(ctx, "", name, nil, nil)
 }

@@ -70,7 +70,7 @@ func TestServersAndToolsAreFoundByName(t *testing.T) {
 		if got := names(m); !slices.Equal(got, []string{"mcp__a__x", "mcp__a__y", "mcp__b__x"}) {
 			t.Errorf("all tools: %q", got)
 		}
-		of := func(servers ...string) (got []string) {
+		toolsOf := func(servers ...string) (got []string) {
 			t.Helper()
 			entries, err := m.ToolsOf(t.Context(), servers...)
 			if err != nil {
@@ -81,13 +81,13 @@ func TestServersAndToolsAreFoundByName(t *testing.T) {
 			}
 			return got
 		}
-		if got := of("b"); !slices.Equal(got, []string{"mcp__b__x"}) {
+		if got := toolsOf("b"); !slices.Equal(got, []string{"mcp__b__x"}) {
 			t.Errorf("the tools of b: %q", got)
 		}
-		if got := of("b", "a"); !slices.Equal(got, []string{"mcp__b__x", "mcp__a__x", "mcp__a__y"}) {
+		if got := toolsOf("b", "a"); !slices.Equal(got, []string{"mcp__b__x", "mcp__a__x", "mcp__a__y"}) {
 			t.Errorf("the tools of b and a: %q", got)
 		}
-		if got := of(); len(got) != 3 {
+		if got := toolsOf(); len(got) != 3 {
 			t.Errorf("the tools of all: %q", got)
 		}
 		if _, err := m.ToolsOf(t.Context(), "a", "nobody"); !errors.Is(err, supervisor.ErrUnknownServer) {

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
-	"github.com/mcpvisor/mcpvisor/supervisor/reload"
-	"github.com/mcpvisor/mcpvisor/supervisor/reload/plan"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload/plan"
 )
 
 // FollowOptions say which files a manager follows. The zero value follows those of the working directory, as FromFiles reads
@@ -20,7 +20,7 @@ type FollowOptions struct {
 	Dir string
 	// Reading, if not nil, is a configuration that was read before, in the place of that of Dir. What was read is applied
 	// first, and then what the files are now.
-	Reading *discover.Reading
+	Reading *discover.Snapshot
 	// Quiet, Most, Grace and Poll are when a change is applied: after Quiet (100 ms) without another one, at the latest Most
 	// (1 s) after the first; what is missing or broken has Grace (1 s). Everything is read every Poll (5 s) without an event.
 	Quiet, Most, Grace, Poll time.Duration
@@ -49,14 +49,14 @@ type ReloadResult struct {
 // change is applied as the smallest difference: what did not change keeps its connection and its calls, what changed in
 // a timeout, a bound, the tools that are offered, or disabled keeps its connection, what is replaced or removed lets admitted
 // calls finish for at most Timing.Drain. An invalid file changes nothing, an invalid entry nothing of its server: packages
-// supervisor/reload and supervisor/reload/plan say exactly what counts when.
+// supervisor/internal/reload and supervisor/internal/reload/plan say exactly what counts when.
 //
 // Servers, the policies of managed files, the rules about tools and what is done about changed ones are followed, and what the
 // person approves meanwhile. Servers that were added at runtime are left alone, and so is everything else of Config but Managed,
 // Access, Pin and LeastPin, which those of the files replace. ctx bounds only the beginning. A manager follows one set of files
 // at a time.
 func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error) {
-	var reading discover.Reading
+	var reading discover.Snapshot
 	if o.Reading != nil {
 		reading = *o.Reading
 	} else {
@@ -70,10 +70,10 @@ func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error)
 		return nil, &Error{Op: "follow", Class: messages.ClassInvalid, Text: "the manager follows files already",
 			Fix: "close the follower before"}
 	}
-	cfg := reload.Config{Reading: reading, Quiet: o.Quiet, Most: o.Most, Grace: o.Grace, Poll: o.Poll, Apply: f.apply,
+	cfg := reload.Config{Reading: reading, Quiet: o.Quiet, Most: o.Most, Grace: o.Grace, Poll: o.Poll, Apply: f.applyDecision,
 		Done: m.stopped, Log: m.cfg.Logger}
 	if o.OnReload != nil {
-		cfg.Told = func(d plan.Decision) { o.OnReload(resultOf(d)) }
+		cfg.Decided = func(d plan.Decision) { o.OnReload(resultOf(d)) }
 	}
 	f.files = reload.Follow(cfg)
 	close(f.ready)
@@ -111,10 +111,10 @@ func (f *Follower) Close() {
 	f.m.follower.CompareAndSwap(f, nil)
 }
 
-// apply puts a decision in force.
-func (f *Follower) apply(ctx context.Context, d plan.Decision) error {
+// applyDecision puts a decision in force.
+func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	ctx = audit.WithVia(ctx, "file", "")
-	if !f.m.permissions.same(d.Permissions) { // first, so that nothing new runs under the old ones
+	if !f.m.permissions.hasRules(d.Permissions) { // first, so that nothing new runs under the old ones
 		if err := f.m.SetPermissions(ctx, d.Permissions); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (f *Follower) apply(ctx context.Context, d plan.Decision) error {
 	if err := f.m.setPin(ctx, d.Pin.Own, d.Pin.Least); err != nil {
 		return err
 	}
-	_, err := f.m.configure(ctx, configure{specs: maps.Clone(d.Specs), managed: &d.Policies})
+	_, err := f.m.configureServers(ctx, configureServers{specs: maps.Clone(d.Specs), managed: &d.Policies})
 	return err
 }
 
@@ -144,8 +144,8 @@ func (m *Manager) Reload(ctx context.Context) (ReloadResult, error) {
 // reloadTime bounds a reload that another actor asks for.
 const reloadTime = 30 * time.Second
 
-// reply is the result as it travels.
-func (r ReloadResult) reply(err error) *messages.ReloadReply {
+// toReply is the result as it travels.
+func (r ReloadResult) toReply(err error) *messages.ReloadReply {
 	p := &messages.ReloadReply{Added: r.Added, Removed: r.Removed, Replaced: r.Replaced, Adjusted: r.Adjusted, Moved: r.Moved,
 		Kept: r.Kept, Remarks: r.Remarks, Held: r.Held, Rules: r.Rules, Restart: r.Restart,
 		Failure: messages.FailureOf(err)}

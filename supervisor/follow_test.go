@@ -27,15 +27,15 @@ import (
 
 // desktop is a home with a project, and a manager that follows its files.
 type desktop struct {
-	t       *testing.T
-	project string
-	user    string
-	options discover.Options
-	m       *supervisor.Manager
-	fakes   map[string]*fake
-	follow  *supervisor.Follower
-	mu      sync.Mutex
-	told    []supervisor.ReloadResult
+	t        *testing.T
+	project  string
+	user     string
+	options  discover.Options
+	m        *supervisor.Manager
+	fakes    map[string]*fake
+	follow   *supervisor.Follower
+	mu       sync.Mutex
+	received []supervisor.ReloadResult
 }
 
 func newDesktop(t *testing.T, names ...string) *desktop {
@@ -91,7 +91,7 @@ func (d *desktop) begin(change ...func(*supervisor.FollowOptions)) {
 	o := supervisor.FollowOptions{Reading: &reading, OnReload: func(r supervisor.ReloadResult) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.told = append(d.told, r)
+		d.received = append(d.received, r)
 	}}
 	for _, f := range change {
 		f(&o)
@@ -136,7 +136,7 @@ func TestChangedFilesAreFollowed(t *testing.T) {
 			eventually(t, "the broken file is reported", func() bool {
 				d.mu.Lock()
 				defer d.mu.Unlock()
-				return len(d.told) > 0 && len(d.told[len(d.told)-1].Problems) > 0
+				return len(d.received) > 0 && len(d.received[len(d.received)-1].Problems) > 0
 			})
 			d.becomes("a", "b")
 			d.write(d.user, entries(`a "callTimeout": "9s"`), rename)

@@ -11,15 +11,15 @@ import (
 
 // Who is behind a server's credentials decides who may see the lists that it gave.
 
-// accountant is an Authorizer that tells accounts apart; empty while nobody is signed in.
-type accountant interface{ Account() string }
+// accountSource is an Authorizer that tells accounts apart; empty while nobody is signed in.
+type accountSource interface{ Account() string }
 
 // unknownAccount is what package oauth calls the account of a sign-in that says nothing of it.
 const unknownAccount = "unknown"
 
-// pin notes for which account the newest connection goes; nil: that is not known. Requests ask it: it writes only what is
+// setAccount notes for which account the newest connection goes; nil: that is not known. Requests ask it: it writes only what is
 // new.
-func (c *credential) pin(account *string) {
+func (c *credential) setAccount(account *string) {
 	if account != nil && *account == unknownAccount {
 		account = nil
 	}
@@ -28,32 +28,32 @@ func (c *credential) pin(account *string) {
 	}
 }
 
-// acting is for whom requests are sent: the token that was given, or the account; empty if nobody can tell.
-func (c *credential) acting() string {
+// actingAccount is for whom requests are sent: the token that was given, or the account; empty if nobody can tell.
+func (c *credential) actingAccount() string {
 	if c == nil {
 		return ""
 	}
-	if t := c.given.Load(); t != nil {
+	if t := c.providedToken.Load(); t != nil {
 		return "token " + *t
 	}
-	if in, ok := c.kind().(accountant); ok {
+	if in, ok := c.innerAuthorizer().(accountSource); ok {
 		return in.Account()
 	}
 	return ""
 }
 
-// identity is who is behind a server's credentials, beside what its spec says with its values; known is false where that
+// identityOf is who is behind a server's credentials, beside what its spec says with its values; known is false where that
 // cannot be told without dialling: what a helper prints, a token or a certificate in a file, a token that the program gave.
 // It reads no file and opens no store: an actor asks it in its turn.
-func (k *credentials) identity(name string, spec *Spec) (identity string, known bool) {
+func (k *credentials) identityOf(name string, spec *Spec) (identity string, known bool) {
 	if !remoteKind(spec) {
 		return "", true
 	}
 	if t := spec.TLS; t != nil && t.CertFile != "" {
 		return "", false
 	}
-	c := k.known(name)
-	if c != nil && (c.given.Load() != nil || !c.from.Equal(k.from(spec))) {
+	c := k.findCredential(name)
+	if c != nil && (c.providedToken.Load() != nil || !c.madeFrom.Equal(k.relevantSpec(spec))) {
 		return "", false
 	}
 	account := func() (string, bool) {
@@ -86,7 +86,7 @@ func (k *credentials) identity(name string, spec *Spec) (identity string, known 
 	case messages.AuthAPIKey, messages.AuthBearer:
 		return valueOf(a)
 	case messages.AuthOAuth:
-		if a.Type == "" && plain(*spec) { // no sign-in is used
+		if a.Type == "" && isSentInClear(*spec) { // no sign-in is used
 			return "", true
 		}
 		return account()
@@ -111,21 +111,21 @@ func valueOf(a *Auth) (value string, known bool) {
 	return "", false
 }
 
-// recollectTime bounds how long a start waits for the store of sign-ins. What is not known by then is dialled for.
-const recollectTime = 2 * time.Second
+// loadAccountsTime bounds how long a start waits for the store of sign-ins. What is not known by then is dialled for.
+const loadAccountsTime = 2 * time.Second
 
-// recollect finds out who is signed in to the lazy servers of which lists are kept, so that the supervisor knows whose
+// loadAccounts finds out who is signed in to the lazy servers of which lists are kept, so that the supervisor knows whose
 // they are without looking into the store.
-func (c *Config) recollect(ctx context.Context, specs map[string]Spec) {
+func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
 	if c.lists == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, recollectTime)
+	ctx, cancel := context.WithTimeout(ctx, loadAccountsTime)
 	defer cancel()
 	var all sync.WaitGroup
 	for name, spec := range specs {
 		if spec.Connect != messages.Lazy || spec.Disabled || spec.Invalid != "" || spec.Hold != "" || !remoteKind(&spec) ||
-			c.check(name, spec) != "" || c.refusal(spec) != "" || !c.lists.Known(name) {
+			c.specProblem(name, spec) != "" || c.refusingRule(spec) != "" || !c.lists.Known(name) {
 			continue
 		}
 		all.Add(1)
@@ -134,8 +134,8 @@ func (c *Config) recollect(ctx context.Context, specs map[string]Spec) {
 			defer func() {
 				_ = recover() // the first attempt to connect meets it, and tells it
 			}()
-			if k, err := c.credentials.of(name, &spec); err == nil && k.useful() {
-				k.look()
+			if k, err := c.credentials.credentialFor(name, &spec); err == nil && k.mayBeSent() {
+				k.loadAccount()
 			}
 		}()
 	}

@@ -47,17 +47,17 @@ func (w *working) Dial(ctx context.Context, sink transports.Sink) (transports.Co
 
 type workingConn struct {
 	transports.Conn
-	of    *working
+	owner *working
 	begun time.Time
 }
 
-func (c *workingConn) Work() (procinfo.Work, error) {
+func (c *workingConn) Work() (procinfo.Usage, error) {
 	passed := time.Since(c.begun)
-	w := procinfo.Work{Waited: time.Duration(float64(passed) * c.of.waits)}
-	if c.of.busy {
+	w := procinfo.Usage{CPUWait: time.Duration(float64(passed) * c.owner.waits)}
+	if c.owner.busy {
 		w.CPU = passed
-	} else if c.of.waits == 0 {
-		w.CPU = min(passed, c.of.installs) / 2
+	} else if c.owner.waits == 0 {
+		w.CPU = min(passed, c.owner.installs) / 2
 	}
 	return w, nil
 }
@@ -80,8 +80,8 @@ func launching(t *testing.T, w *working, spec supervisor.Spec) *supervisor.Manag
 	}, nil)
 }
 
-// told is the history of the server x.
-func told(t *testing.T, m *supervisor.Manager) (texts string) {
+// historyText is the history of the server x.
+func historyText(t *testing.T, m *supervisor.Manager) (texts string) {
 	entries, err := m.History("x")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestAFirstInstallationIsWaitedFor(t *testing.T) {
 		if st, _ := m.ServerStatus("x"); st.Status != messages.Connected || w.dials.Load() != 1 {
 			t.Errorf("after 55s: %s, %s, %d dials", st.Status, st.Error, w.dials.Load())
 		}
-		if texts := told(t, m); !strings.Contains(texts, "most likely installing") {
+		if texts := historyText(t, m); !strings.Contains(texts, "most likely installing") {
 			t.Errorf("the history says nothing of an installation: %s", texts)
 		}
 	})
@@ -173,7 +173,7 @@ func TestATimeoutThatWasHitIsNotHitAgain(t *testing.T) {
 		if st, _ := m.ServerStatus("x"); st.Status != messages.Connected || w.dials.Load() != 3 {
 			t.Errorf("%s, %s, %d dials", st.Status, st.Error, w.dials.Load())
 		}
-		if texts := told(t, m); !strings.Contains(texts, "within 30s") || !strings.Contains(texts, "within 1m0s") {
+		if texts := historyText(t, m); !strings.Contains(texts, "within 30s") || !strings.Contains(texts, "within 1m0s") {
 			t.Errorf("%s", texts)
 		}
 	})

@@ -30,7 +30,7 @@ type LoginOptions struct {
 // completed; if only connecting failed, as that of Connect. A server that has tools of another account is connected anew.
 func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) error {
 	const op = "login"
-	in, v, err := m.signIn(op, server)
+	in, v, err := m.signInOf(op, server)
 	if err != nil {
 		return err
 	}
@@ -43,28 +43,28 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	if p.Challenge == nil && v.State.Phase == messages.NeedsAuth && v.State.Cause != nil {
 		p.Challenge = v.State.Cause.Challenge
 	}
-	c := m.cfg.credentials.known(server)
-	before := c.acting()
+	c := m.cfg.credentials.findCredential(server)
+	before := c.actingAccount()
 	_, err = in.Login(ctx, p)
-	m.audit.change(byContext(ctx), audit.Record{Change: "sign-in", Server: server}, err)
+	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-in", Server: server}, err)
 	if err != nil {
 		return authError(op, server, err)
 	}
 	if c != nil {
-		c.given.Store(nil) // the sign-in is newer
-		c.pin(nil)
+		c.providedToken.Store(nil) // the sign-in is newer
+		c.setAccount(nil)
 	}
 	m.forgetLists(server)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
-	if c.acting() != before && m.offers(server) {
+	if c.actingAccount() != before && m.showsTools(server) {
 		return m.Reconnect(ctx, server)
 	}
-	return m.connectAgain(ctx, server)
+	return m.reconnectIfDown(ctx, server)
 }
 
-// offers reports whether a server has tools that callers see, though it may rest: those of the account before.
-func (m *Manager) offers(server string) bool {
-	cell := m.shared.cell(server)
+// showsTools reports whether a server has tools that callers see, though it may rest: those of the account before.
+func (m *Manager) showsTools(server string) bool {
+	cell := m.shared.cellOf(server)
 	if cell == nil {
 		return false
 	}
@@ -72,9 +72,9 @@ func (m *Manager) offers(server string) bool {
 	return v.State.Phase == messages.Connected || v.State.Phase == messages.Pending && v.State.Step == messages.Idle
 }
 
-// connectAgain connects a server that has failed or needs credentials.
-func (m *Manager) connectAgain(ctx context.Context, server string) error {
-	cell := m.shared.cell(server)
+// reconnectIfDown connects a server that has failed or needs credentials.
+func (m *Manager) reconnectIfDown(ctx context.Context, server string) error {
+	cell := m.shared.cellOf(server)
 	if cell == nil {
 		return nil
 	}
@@ -90,13 +90,13 @@ func (m *Manager) connectAgain(ctx context.Context, server string) error {
 // it did. Which authorization server configured credentials belong to stays known; see Forget. A connected server is
 // connected again, which makes it needs-auth if it wants credentials.
 func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err error) {
-	return m.logout(ctx, server, signIn.Logout)
+	return m.endSignIn(ctx, server, signIn.Logout)
 }
 
 // Forget is Logout, and forgets as well which authorization server configured credentials belong to: before they are sent
 // to one again, a person is asked, or the configuration names it.
 func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err error) {
-	return m.logout(ctx, server, func(in signIn, ctx context.Context) (bool, error) {
+	return m.endSignIn(ctx, server, func(in signIn, ctx context.Context) (bool, error) {
 		if all, ok := in.(interface {
 			Forget(ctx context.Context) (bool, error)
 		}); ok {
@@ -106,27 +106,27 @@ func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err 
 	})
 }
 
-func (m *Manager) logout(ctx context.Context, server string, leave func(signIn, context.Context) (bool, error)) (
+func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signIn, context.Context) (bool, error)) (
 	revoked bool, err error) {
 	const op = "logout"
-	in, _, err := m.signIn(op, server)
+	in, _, err := m.signInOf(op, server)
 	if err != nil {
 		return false, err
 	}
-	if c := m.cfg.credentials.known(server); c != nil {
-		c.given.Store(nil)
+	if c := m.cfg.credentials.findCredential(server); c != nil {
+		c.providedToken.Store(nil)
 	}
 	revoked, err = leave(in, ctx)
-	m.audit.change(byContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
+	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
 	if err != nil {
 		return revoked, authError(op, server, err)
 	}
-	if c := m.cfg.credentials.known(server); c != nil {
-		c.pin(nil)
+	if c := m.cfg.credentials.findCredential(server); c != nil {
+		c.setAccount(nil)
 	}
 	m.forgetLists(server)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
-	if m.offers(server) {
+	if m.showsTools(server) {
 		if err := m.Reconnect(ctx, server); err != nil && !errors.Is(err, ErrNeedsAuth) {
 			return revoked, err
 		}
@@ -139,41 +139,41 @@ func (m *Manager) logout(ctx context.Context, server string, leave func(signIn, 
 // the server refuses it, when its spec changes, and by Login and Logout. It is an answer to EventAuthRequired for
 // programs that have tokens; actors send messages.ProvideCredentials.
 func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) error {
-	if err := m.provide(byContext(ctx), server, token); err != nil {
+	if err := m.provideToken(callerFromContext(ctx), server, token); err != nil {
 		return err
 	}
-	return m.connectAgain(ctx, server)
+	return m.reconnectIfDown(ctx, server)
 }
 
-// provide puts a token in its place.
-func (m *Manager) provide(b by, server, token string) (err error) {
+// provideToken puts a token in its place.
+func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	const op = "authorize"
-	defer func() { m.audit.change(b, audit.Record{Change: "credentials", Server: server}, err) }()
-	wrong := func(text, fix string) error {
+	defer func() { m.audit.recordChange(b, audit.Record{Change: "credentials", Server: server}, err) }()
+	invalid := func(text, fix string) error {
 		return &Error{Op: op, Class: messages.ClassInvalid, Server: server, Text: text, Fix: fix}
 	}
 	token = strings.TrimPrefix(strings.TrimSpace(token), "Bearer ")
 	if token == "" || !httpguts.ValidHeaderFieldValue(token) {
-		return wrong("the token is empty or holds what HTTP does not allow", "")
+		return invalid("the token is empty or holds what HTTP does not allow", "")
 	}
-	c, v, err := m.credential(op, server)
+	c, v, err := m.remoteCredential(op, server)
 	switch {
 	case err != nil:
 		return err
-	case plain(*v.Spec):
-		return wrong("credentials are not sent to another machine over plain http", "use https, or set allowPlainHTTP")
+	case isSentInClear(*v.Spec):
+		return invalid("credentials are not sent to another machine over plain http", "use https, or set allowPlainHTTP")
 	}
-	c.given.Store(&token)
+	c.providedToken.Store(&token)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	return nil
 }
 
-// credential is that of a remote server which may be started.
-func (m *Manager) credential(op, server string) (*credential, *actors.View, error) {
+// remoteCredential is that of a remote server which may be started.
+func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View, error) {
 	if m.closing.Load() {
 		return nil, nil, closedError(op)
 	}
-	cell := m.shared.cell(server)
+	cell := m.shared.cellOf(server)
 	if cell == nil {
 		return nil, nil, unknownServer(op, server)
 	}
@@ -184,7 +184,7 @@ func (m *Manager) credential(op, server string) (*credential, *actors.View, erro
 	if !remoteKind(v.Spec) {
 		return refuse(messages.ClassInvalid, "it is no remote server and needs no credentials")
 	}
-	rule := m.cfg.refusal(*v.Spec)
+	rule := m.cfg.refusingRule(*v.Spec)
 	switch {
 	case v.Spec.Invalid != "":
 		return refuse(messages.ClassConfig, v.Spec.Invalid)
@@ -193,10 +193,10 @@ func (m *Manager) credential(op, server string) (*credential, *actors.View, erro
 	case rule != "":
 		return refuse(messages.ClassDenied, rule)
 	}
-	if text := m.cfg.check(server, *v.Spec); text != "" {
+	if text := m.cfg.specProblem(server, *v.Spec); text != "" {
 		return refuse(messages.ClassConfig, text)
 	}
-	c, err := m.cfg.credentials.of(server, v.Spec)
+	c, err := m.cfg.credentials.credentialFor(server, v.Spec)
 	if err != nil {
 		return nil, nil, authError(op, server, err)
 	}
@@ -209,13 +209,13 @@ func remoteKind(s *Spec) bool {
 		messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy}, s.Kind())
 }
 
-// signIn is how somebody signs in to a server.
-func (m *Manager) signIn(op, server string) (signIn, *actors.View, error) {
-	c, v, err := m.credential(op, server)
+// signInOf is how somebody signs in to a server.
+func (m *Manager) signInOf(op, server string) (signIn, *actors.View, error) {
+	c, v, err := m.remoteCredential(op, server)
 	if err != nil {
 		return nil, nil, err
 	}
-	if in, ok := c.kind().(signIn); ok {
+	if in, ok := c.innerAuthorizer().(signIn); ok {
 		return in, v, nil
 	}
 	e := &Error{Op: op, Class: messages.ClassInvalid, Server: server,
@@ -223,7 +223,7 @@ func (m *Manager) signIn(op, server string) (signIn, *actors.View, error) {
 	switch {
 	case c.inner.Load().program:
 		e.Text, e.Fix = "the program that runs the manager gives it its credentials", ""
-	case plain(*v.Spec):
+	case isSentInClear(*v.Spec):
 		e.Text, e.Fix = "a sign-in is not used over plain http to another machine", "use https, or set allowPlainHTTP"
 	}
 	return nil, nil, e

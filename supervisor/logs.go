@@ -15,7 +15,7 @@ type LogLine = actors.LogLine
 // such server. Spec.LogLevel asks a server for what it would not send by itself. Watch tells of each as EventLog, of at
 // most 64 a second and server. Their texts are untrusted.
 func (m *Manager) Logs(server string) []LogLine {
-	cell := m.shared.cell(server)
+	cell := m.shared.cellOf(server)
 	if cell == nil {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (m *Manager) Logs(server string) []LogLine {
 // connected first. The error is an *Error.
 func (m *Manager) Ping(ctx context.Context, server string) (time.Duration, error) {
 	var took time.Duration
-	err := m.askAside(ctx, server, true, func(ctx context.Context, s *session.Session) error {
+	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) error {
 		began := time.Now()
 		err := s.Ping(ctx)
 		took = time.Since(began)

@@ -24,11 +24,11 @@ import (
 // Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use.
 type Manager struct {
 	cfg    *Config
-	shared *shared
+	shared *sharedState
 	calls  *actors.Calls
 	// outputs compares answers with output schemas.
 	outputs output.Checker
-	index   index
+	index   listIndex
 	// permissions decide which calls may be made.
 	permissions *permissions
 	// audit records what happens; nil if nobody wants that.
@@ -56,37 +56,37 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Op: "start", Class: messages.ClassOf(err), Text: "the context had ended before the start", Err: err}
 	}
-	cfg, err := cfg.validated()
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	cfg.desk = newDesk(&cfg)
+	cfg.requestHandler = newRequestHandler(&cfg)
 	cfg.credentials = newCredentials(&cfg)
 	cfg.permissions = newPermissions(&cfg)
 	m := &Manager{cfg: &cfg, permissions: cfg.permissions, system: cfg.System, closeDone: make(chan struct{}), closed: make(chan struct{})}
 	if m.system == nil {
 		m.system, m.ownSystem = newSystem(cfg.Logger), true
 	}
-	m.shared = &shared{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
-	cfg.permissions.cell, cfg.permissions.names, cfg.permissions.publish = m.shared.cell, m.Servers, m.shared.hub.Publish
-	cfg.desk.publish = m.shared.hub.Publish
+	m.shared = &sharedState{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
+	cfg.permissions.cell, cfg.permissions.names, cfg.permissions.publish = m.shared.cellOf, m.Servers, m.shared.hub.Publish
+	cfg.requestHandler.publish = m.shared.hub.Publish
 	m.audit = newAuditor(m)
 	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
 	m.calls = &actors.Calls{
-		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cell, Wait: cfg.CallWait, Traced: m.audit != nil,
-		Allow: cfg.permissions.allow, Refuse: cfg.permissions.refuse, Meant: m.meant,
+		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
+		Allow: cfg.permissions.allowCall, Refuse: cfg.permissions.refuseTool, ResolveName: m.resolveToolName,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
-			m.send(wish{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
+			m.sendCommand(serverCommand{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
 		},
 	}
-	cfg.recollect(ctx, cfg.Servers)
+	cfg.loadAccounts(ctx, cfg.Servers)
 	sup := newSupervisor(&cfg, m.shared, m.audit)
 	m.stopped = sup.stopped
 	n := instances.Add(1)
-	m.pid, err = m.system.Root.SpawnNamed(cfg.props("supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
+	m.pid, err = m.system.Root.SpawnNamed(cfg.actorProps("supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
 	if err == nil {
-		m.entry, err = m.system.Root.SpawnNamed(cfg.props("entry", func() actor.Actor { return newEntry(m) }),
+		m.entry, err = m.system.Root.SpawnNamed(cfg.actorProps("entry", func() actor.Actor { return newEntryActor(m) }),
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
@@ -97,8 +97,8 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		go m.followPins()
 	}
 	// From here on every configured server has a status.
-	if err := m.look(ctx, "start", m.shared.tickets.Add(1)); err != nil {
-		m.closeOnce.Do(func() { m.closing.Store(true); go m.end(0) })
+	if err := m.awaitHandled(ctx, "start", m.shared.tickets.Add(1)); err != nil {
+		m.closeOnce.Do(func() { m.closing.Store(true); go m.shutDown(0) })
 		return nil, err
 	}
 	return m, nil
@@ -110,16 +110,16 @@ func (m *Manager) PID() *actor.PID { return m.entry }
 // System is the actor system that the manager lives in.
 func (m *Manager) System() *actor.ActorSystem { return m.system }
 
-func (m *Manager) send(command any) { m.system.Root.Send(m.pid, command) }
+func (m *Manager) sendCommand(command any) { m.system.Root.Send(m.pid, command) }
 
-// ask sends a command that make builds around its reply, and waits for the reply.
-func ask[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
+// askSupervisor sends a command that make builds around its reply, and waits for the reply.
+func askSupervisor[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
 	var zero T
 	if m.closing.Load() {
 		return zero, closedError(op)
 	}
 	replied := make(chan T, 1)
-	m.send(command(func(v T) { replied <- v }))
+	m.sendCommand(command(func(v T) { replied <- v }))
 	select {
 	case v := <-replied:
 		return v, nil
@@ -135,44 +135,44 @@ func ask[T any](ctx context.Context, m *Manager, op string, command func(reply f
 // policy; ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
-	m.cfg.recollect(ctx, map[string]Spec{name: spec})
+	m.cfg.loadAccounts(ctx, map[string]Spec{name: spec})
 	ticket := m.shared.tickets.Add(1)
-	err, asked := ask(ctx, m, "connect", func(reply func(error)) any {
-		reply = m.audit.told(byContext(ctx), added(name, spec), reply)
+	err, askErr := askSupervisor(ctx, m, "connect", func(reply func(error)) any {
+		reply = m.audit.recordingReply(callerFromContext(ctx), addedRecord(name, spec), reply)
 		return addServer{name: name, spec: spec, ticket: ticket, reply: reply}
 	})
-	if asked != nil {
-		return asked
+	if askErr != nil {
+		return askErr
 	}
 	if err != nil {
 		return err
 	}
-	return m.attempt(ctx, "connect", name, ticket)
+	return m.awaitAttempt(ctx, "connect", name, ticket)
 }
 
-// attempt waits until the attempt that the ticket belongs to has ended and reports how.
-func (m *Manager) attempt(ctx context.Context, op, name string, ticket uint64) error {
-	v, err := m.answered(ctx, op, name, ticket)
+// awaitAttempt waits until the attempt that the ticket belongs to has ended and reports how.
+func (m *Manager) awaitAttempt(ctx context.Context, op, name string, ticket uint64) error {
+	v, err := m.awaitTicket(ctx, op, name, ticket)
 	if err != nil {
 		return err
 	}
 	switch v.State.Phase {
 	case messages.Connected:
-		return m.published(ctx, op)
+		return m.awaitCatalog(ctx, op)
 	case messages.Failed, messages.NeedsAuth:
-		return failure(op, v)
+		return failureError(op, v)
 	case messages.Disabled:
 		return nil
 	case messages.Pending:
 		if v.State.Step == messages.Restarting { // it was lost before its tools were in the catalog
-			return failure(op, v)
+			return failureError(op, v)
 		}
 	}
 	return nil // it rests, or another command has begun anew
 }
 
-// failure is why a server is not connected, as an error.
-func failure(op string, v *actors.View) error {
+// failureError is why a server is not connected, as an error.
+func failureError(op string, v *actors.View) error {
 	e := &Error{Op: op, Class: messages.ClassNetwork, Server: v.Name, Text: "it is not connected"}
 	if c := v.State.Cause; c != nil {
 		e.Class, e.Text, e.RetryAfter, e.Challenge = c.Class, c.Text, c.RetryAfter, c.Challenge
@@ -180,9 +180,9 @@ func failure(op string, v *actors.View) error {
 	return e
 }
 
-// answered waits until a server has settled the ticket.
-func (m *Manager) answered(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
-	cell := m.shared.cell(name)
+// awaitTicket waits until a server has settled the ticket.
+func (m *Manager) awaitTicket(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
+	cell := m.shared.cellOf(name)
 	if cell == nil {
 		return nil, unknownServer(op, name)
 	}
@@ -191,20 +191,20 @@ func (m *Manager) answered(ctx context.Context, op, name string, ticket uint64) 
 	})
 	if err != nil {
 		return v, &Error{Op: op, Class: messages.ClassOf(err), Server: name,
-			Text: fmt.Sprintf("still %s when the context ended", describe(v)), Fix: "it goes on in the background", Err: err}
+			Text: fmt.Sprintf("still %s when the context ended", describePhase(v)), Fix: "it goes on in the background", Err: err}
 	}
 	return v, nil
 }
 
-func describe(v *actors.View) string {
+func describePhase(v *actors.View) string {
 	if v.State.Step != "" {
 		return string(v.State.Phase) + " (" + string(v.State.Step) + ")"
 	}
 	return string(v.State.Phase)
 }
 
-// published returns when the catalog shows everything that the servers have said so far.
-func (m *Manager) published(ctx context.Context, op string) error {
+// awaitCatalog returns when the catalog shows everything that the servers have said so far.
+func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 	for {
 		pid, replaced := m.shared.registry.PID()
 		done := make(chan struct{})
@@ -222,102 +222,102 @@ func (m *Manager) published(ctx context.Context, op string) error {
 	}
 }
 
-// do sends a wish and waits for its end.
-func (m *Manager) do(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
+// runCommand sends a wish and waits for its end.
+func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
 	ticket := m.shared.tickets.Add(1)
-	err, asked := ask(ctx, m, op, func(reply func(error)) any {
+	err, askErr := askSupervisor(ctx, m, op, func(reply func(error)) any {
 		e := event(ticket)
-		return wish{name, e, m.audit.told(byContext(ctx), wished(name, e), reply)}
+		return serverCommand{name, e, m.audit.recordingReply(callerFromContext(ctx), commandRecord(name, e), reply)}
 	})
-	if asked != nil {
-		return asked
+	if askErr != nil {
+		return askErr
 	}
 	if err != nil {
 		return err
 	}
-	return m.attempt(ctx, op, name, ticket)
+	return m.awaitAttempt(ctx, op, name, ticket)
 }
 
 // Disconnect ends the server's connection and keeps the server: it is disabled until Toggle or Connect. It returns when
 // no new call can reach it and its tools are out of the catalog; calls in flight end by themselves.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return m.withdrawn(ctx, "disconnect", name, true)
+	return m.disableServer(ctx, "disconnect", name, true)
 }
 
 // Toggle enables or disables a server. Disabling takes its tools out of the catalog and keeps its connection warm; it
 // returns when both are visible. Enabling returns when the attempt has ended, with its reason if it failed.
 func (m *Manager) Toggle(ctx context.Context, name string, enabled bool) error {
 	if !enabled {
-		return m.withdrawn(ctx, "disable", name, false)
+		return m.disableServer(ctx, "disable", name, false)
 	}
-	return m.do(ctx, "enable", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
+	return m.runCommand(ctx, "enable", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
 }
 
-func (m *Manager) withdrawn(ctx context.Context, op, name string, cold bool) error {
-	err := m.do(ctx, op, name, func(t uint64) lifecycle.Event { return lifecycle.Disable{Cold: cold, Ticket: t} })
+func (m *Manager) disableServer(ctx context.Context, op, name string, cold bool) error {
+	err := m.runCommand(ctx, op, name, func(t uint64) lifecycle.Event { return lifecycle.Disable{Cold: cold, Ticket: t} })
 	if err != nil {
 		return err
 	}
-	return m.published(ctx, op)
+	return m.awaitCatalog(ctx, op)
 }
 
 // Reconnect tears the server's connection down, forgets its failures and dials again at once. It returns when the
 // attempt has ended, with its reason if it failed. A disabled server is refused.
 func (m *Manager) Reconnect(ctx context.Context, name string) error {
-	return m.do(ctx, "reconnect", name, func(t uint64) lifecycle.Event { return lifecycle.Reconnect{Ticket: t} })
+	return m.runCommand(ctx, "reconnect", name, func(t uint64) lifecycle.Event { return lifecycle.Reconnect{Ticket: t} })
 }
 
 // Refresh lists the server's tools again and returns when the catalog shows them.
 func (m *Manager) Refresh(ctx context.Context, name string) error {
-	return m.do(ctx, "refresh", name, func(t uint64) lifecycle.Event { return lifecycle.Refresh{Ticket: t} })
+	return m.runCommand(ctx, "refresh", name, func(t uint64) lifecycle.Event { return lifecycle.Refresh{Ticket: t} })
 }
 
 // Remove takes a server away that was added at runtime. It returns when no new call can reach it and its tools are out
 // of the catalog; its process ends in the background, within the stop ladder's bound. A configured server is refused.
 func (m *Manager) Remove(ctx context.Context, name string) error {
-	cell := m.shared.cell(name)
-	err, asked := ask(ctx, m, "remove", func(reply func(error)) any {
-		return removeServer{name, m.audit.told(byContext(ctx), audit.Record{Change: "remove", Server: name}, reply)}
+	cell := m.shared.cellOf(name)
+	err, askErr := askSupervisor(ctx, m, "remove", func(reply func(error)) any {
+		return removeServer{name, m.audit.recordingReply(callerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)}
 	})
-	if asked != nil {
-		return asked
+	if askErr != nil {
+		return askErr
 	}
 	if err != nil {
 		return err
 	}
 	if cell != nil {
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			return gone(v) || m.shared.cell(name) != cell
+			return isUnreachable(v) || m.shared.cellOf(name) != cell
 		}); err != nil {
 			return &Error{Op: "remove", Class: messages.ClassOf(err), Server: name, Text: "the context ended first", Err: err}
 		}
 	}
-	return m.published(ctx, "remove")
+	return m.awaitCatalog(ctx, "remove")
 }
 
 // SetServers replaces the whole set of servers that were added at runtime; configured ones stay. It returns when the
 // change is accepted: unchanged servers keep their connections, Errors holds the specs that cannot work, by name.
 func (m *Manager) SetServers(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
 	return m.replaceAll(ctx, "set servers", func(reply func(SetServersResult, error)) any {
-		return setServers{maps.Clone(specs), m.audit.replaced(byContext(ctx), reply)}
+		return setServers{maps.Clone(specs), m.audit.recordingSetReply(callerFromContext(ctx), reply)}
 	})
 }
 
 // Configure replaces the whole set of configured servers, as Config.Servers gave it; runtime servers stay. Like
 // SetServers it leaves alone what did not change.
 func (m *Manager) Configure(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
-	command := configure{specs: maps.Clone(specs)}
-	changes, err := m.configure(ctx, command)
+	command := configureServers{specs: maps.Clone(specs)}
+	changes, err := m.configureServers(ctx, command)
 	if err != nil {
 		return SetServersResult{}, err
 	}
-	return command.result(changes), nil
+	return command.facadeResult(changes), nil
 }
 
-func (m *Manager) configure(ctx context.Context, command configure) (config.Changes, error) {
-	return ask(ctx, m, "configure", func(reply func(config.Changes)) any {
+func (m *Manager) configureServers(ctx context.Context, command configureServers) (config.Changes, error) {
+	return askSupervisor(ctx, m, "configure", func(reply func(config.Changes)) any {
 		command.reply = func(c config.Changes) {
-			m.audit.configured(byContext(ctx), "configure", command.result(c))
+			m.audit.recordConfigured(callerFromContext(ctx), "configure", command.facadeResult(c))
 			reply(c)
 		}
 		return command
@@ -329,7 +329,7 @@ func (m *Manager) replaceAll(ctx context.Context, op string, command func(func(S
 		res SetServersResult
 		err error
 	}
-	r, err := ask(ctx, m, op, func(reply func(result)) any {
+	r, err := askSupervisor(ctx, m, op, func(reply func(result)) any {
 		return command(func(res SetServersResult, err error) { reply(result{res, err}) })
 	})
 	if err != nil {
@@ -338,8 +338,8 @@ func (m *Manager) replaceAll(ctx context.Context, op string, command func(func(S
 	return r.res, r.err
 }
 
-// each runs f for every name at once and collects the errors, sorted by name.
-func each(names []string, f func(name string) error) error {
+// forEachServer runs f for every name at once and collects the errors, sorted by name.
+func forEachServer(names []string, f func(name string) error) error {
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
@@ -350,13 +350,13 @@ func each(names []string, f func(name string) error) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return joined(errs)
+	return joinedErrors(errs)
 }
 
-// joined is several errors in one line.
-type joined []error
+// joinedErrors is several errors in one line.
+type joinedErrors []error
 
-func (j joined) Error() string {
+func (j joinedErrors) Error() string {
 	texts := make([]string, len(j))
 	for i, err := range j {
 		texts[i] = err.Error()
@@ -364,13 +364,13 @@ func (j joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-func (j joined) Unwrap() []error { return j }
+func (j joinedErrors) Unwrap() []error { return j }
 
 // ConnectAll enables and connects every server that is not connected, and returns when every attempt has ended. The
 // error, if any, holds one *Error per server that failed.
 func (m *Manager) ConnectAll(ctx context.Context) error {
-	return each(m.Servers(), func(name string) error {
-		cell := m.shared.cell(name)
+	return forEachServer(m.Servers(), func(name string) error {
+		cell := m.shared.cellOf(name)
 		if cell == nil {
 			return nil
 		}
@@ -381,9 +381,9 @@ func (m *Manager) ConnectAll(ctx context.Context) error {
 			return m.Toggle(ctx, name, true)
 		case messages.Pending:
 			if cell.View().State.Step == messages.Idle {
-				return m.do(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} })
+				return m.runCommand(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} })
 			}
-			return m.do(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
+			return m.runCommand(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
 		case messages.Failed, messages.NeedsAuth:
 		}
 		return m.Reconnect(ctx, name)
@@ -392,7 +392,7 @@ func (m *Manager) ConnectAll(ctx context.Context) error {
 
 // DisconnectAll disconnects every server; they stay configured, disabled.
 func (m *Manager) DisconnectAll(ctx context.Context) error {
-	return each(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
+	return forEachServer(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
 }
 
 // Settled returns when none of the named servers, of all if none is named, is on its way any more (each is connected,
@@ -401,7 +401,7 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 	const op = "wait"
 	ticket := m.shared.tickets.Add(1)
-	if err := m.look(ctx, op, ticket); err != nil {
+	if err := m.awaitHandled(ctx, op, ticket); err != nil {
 		return err
 	}
 	all := len(servers) == 0
@@ -409,7 +409,7 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 		servers = m.Servers()
 	}
 	for _, name := range servers {
-		cell := m.shared.cell(name)
+		cell := m.shared.cellOf(name)
 		switch {
 		case cell == nil && all: // it was removed just now
 			continue
@@ -417,28 +417,30 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 			return unknownServer(op, name)
 		}
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			return v.Seen >= ticket && v.State.Settled() && decided(v) || v.State.Removing
+			return v.Seen >= ticket && v.State.Settled() && isRetryKnown(v) || v.State.Removing
 		}); err != nil {
 			return &Error{Op: op, Class: messages.ClassOf(err), Server: name,
-				Text: "still " + describe(cell.View()) + " when the context ended", Err: err}
+				Text: "still " + describePhase(cell.View()) + " when the context ended", Err: err}
 		}
 	}
-	return m.published(ctx, op)
+	return m.awaitCatalog(ctx, op)
 }
 
 // Woken tells the manager that the machine has slept, or that the network is back. Servers that wait to be tried again
 // are tried within a few seconds, spread and through the start gate, and remote connections are asked for a sign of life.
 // The manager notices by itself that the machine has slept, within 10 s; a program that is told sooner, or that is told of
 // the network, says it here. It returns at once.
-func (m *Manager) Woken() { m.send(slept{}) }
+func (m *Manager) Woken() { m.sendCommand(sleepNoticed{}) }
 
-// decided reports whether it is known what follows a failure.
-func decided(v *actors.View) bool { return v.State.Phase != messages.Failed || v.State.Retry != "" }
+// isRetryKnown reports whether it is known what follows a failure.
+func isRetryKnown(v *actors.View) bool {
+	return v.State.Phase != messages.Failed || v.State.Retry != ""
+}
 
-// look returns when every command that was sent before it has been handled. View.Seen tells when a server's actor has
+// awaitHandled returns when every command that was sent before it has been handled. View.Seen tells when a server's actor has
 // handled what it was sent before.
-func (m *Manager) look(ctx context.Context, op string, ticket uint64) error {
-	_, err := ask(ctx, m, op, func(reply func(struct{})) any { return look{ticket, func() { reply(struct{}{}) }} })
+func (m *Manager) awaitHandled(ctx context.Context, op string, ticket uint64) error {
+	_, err := askSupervisor(ctx, m, op, func(reply func(struct{})) any { return barrier{ticket, func() { reply(struct{}{}) }} })
 	return err
 }
 
@@ -454,7 +456,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			drain = max(time.Until(deadline)/2, 0)
 		}
-		go m.end(drain)
+		go m.shutDown(drain)
 	})
 	select {
 	case <-m.closed:
@@ -474,9 +476,9 @@ func (m *Manager) Close(ctx context.Context) error {
 // stored is a sign-in lost.
 const refreshTime = 10 * time.Second
 
-// end is Close's own goroutine: it ends when the last actor has.
-func (m *Manager) end(drain time.Duration) {
-	m.send(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
+// shutDown is Close's own goroutine: it ends when the last actor has.
+func (m *Manager) shutDown(drain time.Duration) {
+	m.sendCommand(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
 	<-m.closeDone
 	stored, cancel := context.WithTimeout(context.Background(), refreshTime)
 	m.cfg.credentials.close(stored)

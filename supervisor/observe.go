@@ -26,8 +26,8 @@ func (m *Manager) Status() []Status {
 	names := m.Servers()
 	out := make([]Status, 0, len(names))
 	for _, name := range names {
-		if cell := m.shared.cell(name); cell != nil {
-			out = append(out, m.status(cell))
+		if cell := m.shared.cellOf(name); cell != nil {
+			out = append(out, m.statusOf(cell))
 		}
 	}
 	return out
@@ -35,20 +35,20 @@ func (m *Manager) Status() []Status {
 
 // ServerStatus is the status of one server. The error is ErrUnknownServer.
 func (m *Manager) ServerStatus(name string) (Status, error) {
-	cell := m.shared.cell(name)
+	cell := m.shared.cellOf(name)
 	if cell == nil {
 		return Status{}, unknownServer("status", name)
 	}
-	return m.status(cell), nil
+	return m.statusOf(cell), nil
 }
 
-// status counts no failures for a server that has been healthy for the stable period.
-func (m *Manager) status(cell *actors.Cell) Status {
+// statusOf counts no failures for a server that has been healthy for the stable period.
+func (m *Manager) statusOf(cell *actors.Cell) Status {
 	st := cell.View().Status()
-	if held := cell.Share.Held(); held >= 1<<20 {
-		st.Memory = held
+	if heldBytes := cell.Share.Held(); heldBytes >= 1<<20 {
+		st.Memory = heldBytes
 	}
-	if st.Status == messages.Connected && since(st.Since) >= m.cfg.Restart.Stable {
+	if st.Status == messages.Connected && timeSince(st.Since) >= m.cfg.Restart.Stable {
 		st.Attempts = 0
 	}
 	return st
@@ -58,7 +58,7 @@ func (m *Manager) status(cell *actors.Cell) Status {
 func (m *Manager) ConnectedServers() []string {
 	var names []string
 	for _, name := range m.Servers() {
-		if cell := m.shared.cell(name); cell != nil && cell.View().State.Phase == messages.Connected {
+		if cell := m.shared.cellOf(name); cell != nil && cell.View().State.Phase == messages.Connected {
 			names = append(names, name)
 		}
 	}
@@ -67,7 +67,7 @@ func (m *Manager) ConnectedServers() []string {
 
 // Server is a handle on one server, nil if there is none of that name. It stays valid when the server is reconnected.
 func (m *Manager) Server(name string) *Server {
-	if m.shared.cell(name) == nil {
+	if m.shared.cellOf(name) == nil {
 		return nil
 	}
 	return &Server{m: m, name: name}
@@ -87,7 +87,7 @@ func (s *Server) Status() (Status, error) { return s.m.ServerStatus(s.name) }
 
 // IsConnected reports whether calls are admitted now.
 func (s *Server) IsConnected() bool {
-	cell := s.m.shared.cell(s.name)
+	cell := s.m.shared.cellOf(s.name)
 	return cell != nil && cell.View().State.Phase == messages.Connected
 }
 
@@ -111,13 +111,13 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 		return slices.Collect(m.Tools().All()), nil
 	}
 	for _, name := range servers {
-		cell := m.shared.cell(name)
+		cell := m.shared.cellOf(name)
 		if cell == nil {
 			return nil, unknownServer("list tools", name)
 		}
 		entries := m.Tools().Server(name)
 		if len(entries) == 0 && cell.View().State.Phase == messages.Pending {
-			if err := m.awake(ctx, name); err != nil {
+			if err := m.wakeServer(ctx, name); err != nil {
 				return nil, err
 			}
 			entries = m.Tools().Server(name)
@@ -132,13 +132,15 @@ func (m *Manager) Watch(buffer int) *Watcher { return m.shared.hub.Watch(buffer)
 
 // History is what happened to a server, oldest first: at most 64 entries. The error is ErrUnknownServer.
 func (m *Manager) History(name string) ([]HistoryEntry, error) {
-	cell := m.shared.cell(name)
+	cell := m.shared.cellOf(name)
 	if cell == nil {
 		return nil, unknownServer("history", name)
 	}
 	return cell.History.Entries(), nil
 }
 
-// gone reports whether a server that was removed at runtime cannot be reached by a new call: it ends, or is what its
+// isUnreachable reports whether a server that was removed at runtime cannot be reached by a new call: it ends, or is what its
 // configuration says again.
-func gone(v *actors.View) bool { return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime }
+func isUnreachable(v *actors.View) bool {
+	return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime
+}

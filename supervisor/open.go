@@ -14,9 +14,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
-// open makes the transport of a spec, as it is used. It runs in the goroutine of an attempt.
-func (c *Config) open(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
-	t, err := c.made(name, spec, share)
+// openTransport makes the transport of a spec, as it is used. It runs in the goroutine of an attempt.
+func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+	t, err := c.newTransport(name, spec, share)
 	if err != nil || c.Wrap == nil {
 		return t, err
 	}
@@ -26,9 +26,9 @@ func (c *Config) open(name string, spec *Spec, share *budget.Share) (transports.
 	return t, nil
 }
 
-// made is the transport that a spec describes, which counts what it holds in share.
-func (c *Config) made(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
-	if rule := c.refusal(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
+// newTransport is the transport that a spec describes, which counts what it holds in share.
+func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+	if rule := c.refusingRule(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
 		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
 	if c.Transport != nil {
@@ -46,12 +46,12 @@ func (c *Config) made(name string, spec *Spec, share *budget.Share) (transports.
 		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
 		return transports.NewStdio(transports.StdioConfig{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
-			Grace: grace, Fetches: runner.Of(spec.Command, spec.Args) != "",
+			Grace: grace, Fetches: runner.NameOf(spec.Command, spec.Args) != "",
 			MaxMessage: spec.MaxMessage, Share: share, Guard: c.Guard, Secrets: spec.Secrets(),
 			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
 		}), nil
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		return c.remote(name, spec, grace, share)
+		return c.newRemoteTransport(name, spec, grace, share)
 	case messages.SDK:
 		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
 			t := transports.NewInProcess(serve)
@@ -59,12 +59,12 @@ func (c *Config) made(name string, spec *Spec, share *budget.Share) (transports.
 			return t, nil
 		}
 	}
-	return nil, &Error{Op: "connect", Class: messages.ClassConfig, Text: c.check(name, *spec)}
+	return nil, &Error{Op: "connect", Class: messages.ClassConfig, Text: c.specProblem(name, *spec)}
 }
 
-// remote makes the transport of a server behind a URL. It reads the files of the spec's TLS.
-func (c *Config) remote(name string, spec *Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
-	client, err := c.clients.of(spec.TLS, origin(spec))
+// newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS.
+func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
+	client, err := c.clients.clientFor(spec.TLS, originOf(spec))
 	if err != nil {
 		return nil, openError(err)
 	}
@@ -72,13 +72,13 @@ func (c *Config) remote(name string, spec *Spec, grace time.Duration, share *bud
 		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
 		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
 	}
-	credential, err := c.credentials.of(name, spec)
+	credential, err := c.credentials.credentialFor(name, spec)
 	if err != nil {
 		return nil, openError(err)
 	}
-	if credential.useful() {
-		credential.look()
-		cfg.Auth = &ofAccount{credential: credential}
+	if credential.mayBeSent() {
+		credential.loadAccount()
+		cfg.Auth = &accountCredential{credential: credential}
 	}
 	switch spec.Kind() {
 	case messages.SSE:
@@ -131,8 +131,8 @@ func checkURL(kind messages.TransportKind, raw string) string {
 	return ""
 }
 
-// origin is what the start gate counts dials by: one host and port is one, whatever is spoken there.
-func origin(s *Spec) string {
+// originOf is what the start gate counts dials by: one host and port is one, whatever is spoken there.
+func originOf(s *Spec) string {
 	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
 		scheme := u.Scheme
 		switch scheme {

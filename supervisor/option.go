@@ -28,8 +28,8 @@ func WithMeta(meta json.RawMessage) CallOption {
 	return func(o *session.Options) { o.Meta = meta }
 }
 
-// options is nil if nothing is wished.
-func (m *Manager) options(opts []CallOption) *session.Options {
+// sessionOptions is nil if nothing is wished.
+func (m *Manager) sessionOptions(opts []CallOption) *session.Options {
 	if len(opts) == 0 {
 		return nil
 	}

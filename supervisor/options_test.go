@@ -68,30 +68,30 @@ func TestWoken(t *testing.T) {
 // back is not tried before.
 func TestWokenMakesNobodyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		soon, told := newFake("t"), &throttled{}
+		soon, received := newFake("t"), &throttled{}
 		soon.refuse = &supervisor.Error{Class: messages.ClassNetwork, Text: "no route"}
 		m := start(t, supervisor.Config{
 			Rand: func() float64 { return 0.9 },
 			Transport: func(name string, _ supervisor.Spec) (transports.Transport, error) {
 				if name == "told" {
-					return told, nil
+					return received, nil
 				}
 				return nil, nil
 			},
 		}, map[string]*fake{"soon": soon, "told": newFake("t")})
 		time.Sleep(10 * time.Millisecond)
-		first, asked := soon.dials.Load(), told.dials.Load()
+		first, asked := soon.dials.Load(), received.dials.Load()
 		m.Woken() // it would draw 4.5 s
 		time.Sleep(time.Second)
 		if n := soon.dials.Load(); n == first {
 			t.Errorf("what was due within half a second was not dialled again in one: %d", n)
 		}
 		time.Sleep(50 * time.Second)
-		if n := told.dials.Load(); n != asked {
+		if n := received.dials.Load(); n != asked {
 			t.Errorf("what was to wait for a minute was dialled before: %d, not %d", n, asked)
 		}
 		time.Sleep(20 * time.Second)
-		if n := told.dials.Load(); n == asked {
+		if n := received.dials.Load(); n == asked {
 			t.Errorf("and not after the minute: %d", n)
 		}
 	})
@@ -126,7 +126,7 @@ func TestSuccessorsInOrder(t *testing.T) {
 				made = append(made, name)
 				return []actor.PropsOption{actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
 					return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-						if _, look := envelope.Message.(actors.Look); look && armed {
+						if _, look := envelope.Message.(actors.Barrier); look && armed {
 							panic("told to")
 						}
 						next(c, envelope)

@@ -304,13 +304,13 @@ func TestAnAnswerThatCannotBeUsedEndsTheCall(t *testing.T) {
 	})
 }
 
-// again is a transport whose second connection sends no call: it is there, and what is called cannot be written.
-type again struct {
+// brokenSecondConn is a transport whose second connection sends no call: it is there, and what is called cannot be written.
+type brokenSecondConn struct {
 	transports.Transport
 	dials *atomic.Int64
 }
 
-func (a again) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+func (a brokenSecondConn) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	conn, err := a.Transport.Dial(ctx, sink)
 	if a.dials.Add(1) == 1 || err != nil {
 		return conn, err
@@ -336,7 +336,7 @@ func TestARepetitionThatWasNotSentLeavesTheFirstUnknown(t *testing.T) {
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Trusted: true}},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-				return again{transports.NewInProcess(f.serve), dials}, nil
+				return brokenSecondConn{transports.NewInProcess(f.serve), dials}, nil
 			},
 		})
 		if err != nil {

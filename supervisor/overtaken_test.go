@@ -20,27 +20,27 @@ func TestARequestThatAGrantOvertookIsNotGrantedAgain(t *testing.T) {
 	for _, releasedFirst := range []bool{true, false} {
 		cfg := Config{Restart: restart.DefaultPolicy(), Gate: restart.DefaultLimits(2), Logger: zap.NewNop(),
 			Rand: func() float64 { return 0.5 }}
-		s := newSupervisor(&cfg, &shared{}, nil)
+		s := newSupervisor(&cfg, &sharedState{}, nil)
 		system := newSystem(cfg.Logger)
 		defer system.Shutdown()
 		s.root = system.Root
 		pid := s.root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))
 		s.self = pid
-		r := &record{name: "a", spec: &Spec{Command: "a"}, pid: pid, life: 1}
-		s.records["a"] = r
+		r := &managedServer{name: "a", spec: &Spec{Command: "a"}, pid: pid, actorEpoch: 1}
+		s.servers["a"] = r
 		defer s.stopTimers()
 		says := func(knows uint64, e lifecycle.Effect) {
-			s.fromServer(nil, actors.FromServer{Name: "a", Life: 1, Attempt: knows, Effect: e})
-			s.pump(nil)
+			s.handleFromServer(nil, actors.FromServer{Name: "a", ActorEpoch: 1, Attempt: knows, Effect: e})
+			s.grantStarts(nil)
 		}
 
 		says(0, lifecycle.Ask{Urgency: lifecycle.Normal, Fresh: true})
-		if r.live != 1 {
-			t.Fatalf("the first start has epoch %d, not 1", r.live)
+		if r.liveEpoch != 1 {
+			t.Fatalf("the first start has epoch %d, not 1", r.liveEpoch)
 		}
 		says(0, lifecycle.Ask{Urgency: lifecycle.Person, Fresh: true})
 		end := []func(){
-			func() { s.released(nil, actors.Released{Name: "a", Epoch: 1}); s.pump(nil) },
+			func() { s.handleReleased(nil, actors.AttemptReleased{Name: "a", Epoch: 1}); s.grantStarts(nil) },
 			func() {
 				says(1, lifecycle.Report{Epoch: 1, Cause: lifecycle.Cause{Class: messages.ClassTimeout, Text: "no answer"}})
 			},
@@ -51,15 +51,15 @@ func TestARequestThatAGrantOvertookIsNotGrantedAgain(t *testing.T) {
 		for _, do := range end {
 			do()
 		}
-		if r.live != 0 {
-			t.Errorf("released first %v: started again at once, with epoch %d", releasedFirst, r.live)
+		if r.liveEpoch != 0 {
+			t.Errorf("released first %v: started again at once, with epoch %d", releasedFirst, r.liveEpoch)
 		}
 		if granted, wake := s.gate.Next(time.Now()); len(granted) > 0 || wake.Before(time.Now()) {
 			t.Errorf("released first %v: granted %v, and the next start is due at %v", releasedFirst, granted, wake)
 		}
 		// Somebody asks again, of a server that knows of its last attempt: that is granted.
 		says(1, lifecycle.Ask{Urgency: lifecycle.Person, Fresh: true})
-		if r.live != 2 {
+		if r.liveEpoch != 2 {
 			t.Errorf("released first %v: a person's wish was not granted", releasedFirst)
 		}
 	}

@@ -87,24 +87,24 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trap atomic.Bool
 		m := startEcho(t, trapped(&trap))
-		before, other := m.shared.cell("a").View(), m.shared.cell("b").View()
+		before, other := m.shared.cellOf("a").View(), m.shared.cellOf("b").View()
 		trap.Store(true)
-		m.send(wish{"a", lifecycle.Disable{}, func(error) {}})
+		m.sendCommand(serverCommand{"a", lifecycle.Disable{}, func(error) {}})
 		synctest.Wait()
-		m.send(wish{"a", lifecycle.Enable{}, func(error) {}})
+		m.sendCommand(serverCommand{"a", lifecycle.Enable{}, func(error) {}})
 		synctest.Wait()
-		if v := m.shared.cell("a").View(); v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic {
+		if v := m.shared.cellOf("a").View(); v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic {
 			t.Fatalf("after the panic: %+v", v.State)
 		}
 		if e, ok := m.Tools().Lookup("mcp__a__x"); ok && e.Route != nil && e.State == 0 {
 			t.Errorf("its tools are still live: %+v", e)
 		}
 		time.Sleep(10 * time.Second)
-		v := m.shared.cell("a").View()
+		v := m.shared.cellOf("a").View()
 		if v.State.Phase != messages.Connected || v.State.Epoch <= before.State.Epoch {
 			t.Errorf("no successor: %+v", v.State)
 		}
-		if m.shared.cell("b").View() != other {
+		if m.shared.cellOf("b").View() != other {
 			t.Error("the other server was touched")
 		}
 		if _, err := m.CallTool(t.Context(), "mcp__a__x", nil); err != nil {
@@ -159,7 +159,7 @@ func TestAPanickedRegistryIsReplaced(t *testing.T) {
 func TestAPanicInTheSupervisorCostsOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startEcho(t, nil)
-		m.send(look{}) // calls a function that is nil
+		m.sendCommand(barrier{}) // calls a function that is nil
 		if err := m.Reconnect(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -190,13 +190,13 @@ func TestSleepIsNoticed(t *testing.T) {
 			time.Sleep(time.Millisecond) // see closeAll
 		}()
 		time.Sleep(20 * time.Minute) // parked
-		if v := m.shared.cell("a").View(); v.State.Retry != messages.RetryParked {
+		if v := m.shared.cellOf("a").View(); v.State.Retry != messages.RetryParked {
 			t.Fatalf("%+v", v.State)
 		}
 		refuse = false
-		m.send(slept{})
+		m.sendCommand(sleepNoticed{})
 		time.Sleep(6 * time.Second)
-		if v := m.shared.cell("a").View(); v.State.Phase != messages.Connected {
+		if v := m.shared.cellOf("a").View(); v.State.Phase != messages.Connected {
 			t.Errorf("six seconds after waking: %+v", v.State)
 		}
 	})

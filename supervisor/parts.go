@@ -11,11 +11,11 @@ import (
 // The functions of this file read the parts of a result by walking: by exact names, the last of doubled ones, and without
 // stopping at a member of another type than usual. A result may have texts that are no Unicode, so Unmarshal is too strict.
 
-func trimmed(raw json.RawMessage) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
+func trimSpace(raw json.RawMessage) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
 
 // partsOf are the elements of a list in a result: none where the result has no such list.
 func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
-	raw = trimmed(raw)
+	raw = trimSpace(raw)
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
 		return nil, errors.New("it is no JSON object")
 	}
@@ -36,7 +36,7 @@ func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 // onlyText is the text of a result whose content is one part of text, which most are, read in one walk; not ok for every
 // other result.
 func onlyText(raw json.RawMessage) (text string, ok bool) {
-	raw = trimmed(raw)
+	raw = trimSpace(raw)
 	if !rawjson.IsObject(raw) {
 		return "", false
 	}

@@ -20,62 +20,62 @@ type permissions struct {
 	cfg   *Config
 	cell  func(server string) *actors.Cell
 	names func() []string
-	rules atomic.Pointer[judge]
+	rules atomic.Pointer[ruleSet]
 	asker asker
 	audit *auditor
-	pins  pinned
+	pins  pinState
 	// publish tells watchers.
 	publish func(messages.Event)
 }
 
-// judge is one set of rules, with what they say of each tool that was called.
-type judge struct {
+// ruleSet is one set of rules, with what they say of each tool that was called.
+type ruleSet struct {
 	*access.Matcher
 	// empty rules decide nothing, and cost nothing.
 	empty bool
 	// tools holds judgements by the definition of the tool, which a snapshot shares with the next one.
-	tools atomic.Pointer[sync.Map] // *messages.Tool → *access.Judgement
-	kept  atomic.Int64
+	tools     atomic.Pointer[sync.Map] // *messages.Tool → *access.Judgement
+	keptCount atomic.Int64
 }
 
-// maxKept bounds the judgements that are kept. Definitions that are gone are forgotten with all others, now and then.
-const maxKept = 1 << 16
+// maxJudgements bounds the judgements that are kept. Definitions that are gone are forgotten with all others, now and then.
+const maxJudgements = 1 << 16
 
 func newPermissions(cfg *Config) *permissions {
 	p := &permissions{cfg: cfg}
-	p.asker.init(cfg)
-	p.pins.set(cfg.Pin, cfg.LeastPin)
-	p.set(cfg.Access)
+	p.asker.initAsker(cfg)
+	p.pins.setPolicy(cfg.Pin, cfg.LeastPin)
+	p.setRules(cfg.Access)
 	return p
 }
 
-// compile makes the matcher that would be in force with these rules.
-func (p *permissions) compile(r access.Rules) *access.Matcher {
+// compileRules makes the matcher that would be in force with these rules.
+func (p *permissions) compileRules(r access.Rules) *access.Matcher {
 	r.Hints = r.Hints || p.cfg.Ask != nil
 	return access.Compile(r)
 }
 
-// same reports whether these are the rules that are in force, each from the same place: a verdict names it.
-func (p *permissions) same(r access.Rules) bool {
-	return reflect.DeepEqual(p.rules.Load().Rules(), p.compile(r).Rules())
+// hasRules reports whether these are the rules that are in force, each from the same place: a verdict names it.
+func (p *permissions) hasRules(r access.Rules) bool {
+	return reflect.DeepEqual(p.rules.Load().Rules(), p.compileRules(r).Rules())
 }
 
-func (p *permissions) set(r access.Rules) {
-	made := p.compile(r)
-	j := &judge{Matcher: made, empty: made.Rules().Empty()}
+func (p *permissions) setRules(r access.Rules) {
+	made := p.compileRules(r)
+	j := &ruleSet{Matcher: made, empty: made.Rules().Empty()}
 	j.tools.Store(new(sync.Map))
 	p.rules.Store(j)
 }
 
-// of is the judgement about a tool that is offered.
-func (j *judge) of(tool *Tool, naming messages.Naming) *access.Judgement {
+// judgementFor is the judgement about a tool that is offered.
+func (j *ruleSet) judgementFor(tool *Tool, naming messages.Naming) *access.Judgement {
 	known := j.tools.Load()
 	if v, ok := known.Load(tool); ok {
 		return v.(*access.Judgement)
 	}
 	made := j.Tool(tool.Server, tool.Name, naming.Tool(tool.Server, tool.Name))
-	if j.kept.Add(1) > maxKept {
-		j.kept.Store(1)
+	if j.keptCount.Add(1) > maxJudgements {
+		j.keptCount.Store(1)
 		known = new(sync.Map)
 		j.tools.Store(known)
 	}
@@ -83,16 +83,16 @@ func (j *judge) of(tool *Tool, naming messages.Naming) *access.Judgement {
 	return made
 }
 
-// allow is the rule of a call. It is asked before the call's own time begins, so that a person takes none of it.
-func (p *permissions) allow(ctx context.Context, tool *Tool, args json.RawMessage) error {
+// allowCall is the rule of a call. It is asked before the call's own time begins, so that a person takes none of it.
+func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMessage) error {
 	if j := p.rules.Load(); !j.empty {
-		judgement := j.of(tool, p.cfg.Naming)
+		judgement := j.judgementFor(tool, p.cfg.Naming)
 		if judgement.Verdict() == access.Allow {
 			if p.audit != nil {
-				decidedBy(ctx, judgement.Decide(access.Request{}))
+				noteDecision(ctx, judgement.Decide(access.Request{}))
 			}
 		} else {
-			if err := p.decide(ctx, judgement, tool, args); err != nil {
+			if err := p.decideCall(ctx, judgement, tool, args); err != nil {
 				return err
 			}
 		}
@@ -105,40 +105,40 @@ func (p *permissions) allow(ctx context.Context, tool *Tool, args json.RawMessag
 	return nil
 }
 
-func (p *permissions) decide(ctx context.Context, j *access.Judgement, tool *Tool, args json.RawMessage) error {
-	trusted := p.trusts(tool.Server)
+func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool *Tool, args json.RawMessage) error {
+	trusted := p.isTrusted(tool.Server)
 	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
 	if p.audit != nil {
-		decidedBy(ctx, d)
+		noteDecision(ctx, d)
 	}
 	switch d.Verdict {
 	case access.Allow:
 		return nil
 	case access.Ask:
-		return p.asker.ask(ctx, d, AskRequest{Server: tool.Server, Tool: tool.Name, Arguments: args,
+		return p.asker.askPermission(ctx, d, AskRequest{Server: tool.Server, Tool: tool.Name, Arguments: args,
 			Annotations: tool.Annotations, Trusted: trusted, Why: d.Why})
 	case access.Deny:
 	}
-	return denied(tool.Server, tool.Name, d)
+	return deniedError(tool.Server, tool.Name, d)
 }
 
-func (p *permissions) trusts(server string) bool {
+func (p *permissions) isTrusted(server string) bool {
 	cell := p.cell(server)
 	return cell != nil && cell.View().Spec.Trusted
 }
 
-// denied is the error of a call that a rule denies.
-func denied(server, tool string, d access.Decision) *Error {
+// deniedError is the error of a call that a rule denies.
+func deniedError(server, tool string, d access.Decision) *Error {
 	return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
-		Text: deniedBy(d), Err: messages.ErrDenied}
+		Text: denialText(d), Err: messages.ErrDenied}
 }
 
-func deniedBy(d access.Decision) string { return "denied: " + d.Why }
+func denialText(d access.Decision) string { return "denied: " + d.Why }
 
-// refuse says why a tool that is not offered may not be called: it is held back, or a rule denies every call of it.
-func (p *permissions) refuse(qualified, server, tool string) error {
+// refuseTool says why a tool that is not offered may not be called: it is held back, or a rule denies every call of it.
+func (p *permissions) refuseTool(qualified, server, tool string) error {
 	if qualified != "" {
-		if server, tool = p.hidden(qualified); server == "" {
+		if server, tool = p.findHiddenTool(qualified); server == "" {
 			return nil
 		}
 	}
@@ -158,14 +158,14 @@ func (p *permissions) refuse(qualified, server, tool string) error {
 	if j.empty {
 		return nil
 	}
-	if d, hopeless := j.Tool(server, tool, p.cfg.Naming.Tool(server, tool)).Hopeless(false, nil); hopeless && d.ByRule {
-		return denied(server, tool, d)
+	if d, hopeless := j.Tool(server, tool, p.cfg.Naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
+		return deniedError(server, tool, d)
 	}
 	return nil
 }
 
-// hidden finds the tool that a qualified name means and that is not offered.
-func (p *permissions) hidden(qualified string) (server, tool string) {
+// findHiddenTool finds the tool that a qualified name means and that is not offered.
+func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
 	if server, tool, ok := p.cfg.Naming.Split(qualified); ok {
 		return server, tool
 	}
@@ -183,9 +183,9 @@ func (p *permissions) hidden(qualified string) (server, tool string) {
 	return "", ""
 }
 
-// screen takes the tools out of a list that can only be denied: nobody needs to be shown what nobody may call.
-func (p *permissions) screen(name string, spec *Spec, list *session.ToolList) *session.ToolList {
-	list = p.unchanged(name, spec, list)
+// filterTools takes the tools out of a list that can only be denied: nobody needs to be shown what nobody may call.
+func (p *permissions) filterTools(name string, spec *Spec, list *session.ToolList) *session.ToolList {
+	list = p.filterChanged(name, spec, list)
 	j := p.rules.Load()
 	if j.empty {
 		return list
@@ -193,52 +193,52 @@ func (p *permissions) screen(name string, spec *Spec, list *session.ToolList) *s
 	out := *list
 	out.Tools, out.Quarantined = nil, slices.Clone(list.Quarantined)
 	for _, t := range list.Tools {
-		d, hopeless := j.Tool(name, t.Name, p.cfg.Naming.Tool(name, t.Name)).Hopeless(spec.Trusted, t.Annotations)
+		d, hopeless := j.Tool(name, t.Name, p.cfg.Naming.Tool(name, t.Name)).AlwaysDenied(spec.Trusted, t.Annotations)
 		if !hopeless {
 			out.Tools = append(out.Tools, t)
 			continue
 		}
 		out.Quarantined = append(out.Quarantined,
-			messages.QuarantinedTool{Name: t.Name, Reason: deniedBy(d), By: messages.QuarantinedByRule})
+			messages.QuarantinedTool{Name: t.Name, Reason: denialText(d), By: messages.QuarantinedByRule})
 	}
 	return &out
 }
 
-// read refuses to read what a server offers beside tools, if a rule denies the whole server.
-func (p *permissions) read(server string) error {
+// checkRead refuses to read what a server offers beside tools, if a rule denies the whole server.
+func (p *permissions) checkRead(server string) error {
 	j := p.rules.Load()
 	if j.empty {
 		return nil
 	}
 	if d := j.Server(server); d.Verdict == access.Deny {
-		e := denied(server, "", d)
+		e := deniedError(server, "", d)
 		e.Op = "read"
 		return e
 	}
 	return nil
 }
 
-// read is ask for what servers offer beside tools.
-func (m *Manager) read(
-	ctx context.Context, server string, again bool, f func(context.Context, *session.Session) error,
+// readServer is ask for what servers offer beside tools.
+func (m *Manager) readServer(
+	ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error,
 ) error {
-	if err := m.permissions.read(server); err != nil {
+	if err := m.permissions.checkRead(server); err != nil {
 		return err
 	}
-	return m.ask(ctx, server, again, f)
+	return m.sendRequest(ctx, server, repeatable, f)
 }
 
-// fetch is read for one resource or prompt, which t is told of.
-func (m *Manager) fetch(
+// readTraced is read for one resource or prompt, which t is told of.
+func (m *Manager) readTraced(
 	ctx context.Context, server string, t *actors.Trace, f func(context.Context, *session.Session) error,
 ) error {
-	if err := m.permissions.read(server); err != nil {
+	if err := m.permissions.checkRead(server); err != nil {
 		return err
 	}
 	if m.closing.Load() {
 		return closedError("read")
 	}
-	return m.calls.Ask(ctx, actors.Question{Server: server, Again: true, Trace: t, Ask: f})
+	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
 }
 
 // Permissions are the rules that are in force.
@@ -251,36 +251,36 @@ func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	if m.closing.Load() {
 		return closedError("configure")
 	}
-	m.permissions.set(r)
-	m.audit.change(byContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: ruleCount(r)}, nil)
-	return m.rescreen(ctx)
+	m.permissions.setRules(r)
+	m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: ruleCount(r)}, nil)
+	return m.refilterTools(ctx)
 }
 
-// rescreen has every server show anew what it offers, and returns when the catalog does.
-func (m *Manager) rescreen(ctx context.Context) error {
+// refilterTools has every server show anew what it offers, and returns when the catalog does.
+func (m *Manager) refilterTools(ctx context.Context) error {
 	ticket := m.shared.tickets.Add(1)
-	m.send(rescreen{})
-	if err := m.look(ctx, "configure", ticket); err != nil {
+	m.sendCommand(refilterAll{})
+	if err := m.awaitHandled(ctx, "configure", ticket); err != nil {
 		return err
 	}
 	for _, name := range m.Servers() {
-		if cell := m.shared.cell(name); cell != nil {
+		if cell := m.shared.cellOf(name); cell != nil {
 			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-				return v.Seen >= ticket || v.State.Removing || m.shared.cell(name) != cell
+				return v.Seen >= ticket || v.State.Removing || m.shared.cellOf(name) != cell
 			}); err != nil {
 				return &Error{Op: "configure", Class: messages.ClassOf(err), Server: name,
 					Text: "the rules are in force, and its tools were not shown anew when the context ended", Err: err}
 			}
 		}
 	}
-	return m.published(ctx, "configure")
+	return m.awaitCatalog(ctx, "configure")
 }
 
 // Decide says what would happen to a call, without making it: by the rules, and by what its trusted server says of the
 // tool, if it is offered. What a person has allowed until the manager ends does not count.
 func (m *Manager) Decide(server, tool string, args json.RawMessage) access.Decision {
 	q := access.Request{Server: server, Tool: tool, Qualified: m.cfg.Naming.Tool(server, tool), Args: args,
-		Trusted: m.permissions.trusts(server)}
+		Trusted: m.permissions.isTrusted(server)}
 	if e, ok := m.Tools().LookupTool(server, tool); ok {
 		q.Annotations = e.Tool.Annotations
 	}

@@ -109,10 +109,10 @@ func TestAnnotationsOfTrustedServersInformTheDefault(t *testing.T) {
 		}
 		m := start(t, cfg, map[string]*fake{"known": newFake("read", "destroy", "plain"), "other": newFake("read", "destroy")})
 		settled(t, m)
-		for _, of := range []string{"known:read", "known:destroy", "known:plain", "other:read", "other:destroy"} {
-			server, tool, _ := strings.Cut(of, ":")
+		for _, qualified := range []string{"known:read", "known:destroy", "known:plain", "other:read", "other:destroy"} {
+			server, tool, _ := strings.Cut(qualified, ":")
 			if _, err := m.CallServerTool(t.Context(), server, tool, nil); err != nil {
-				t.Errorf("%s: %v", of, err)
+				t.Errorf("%s: %v", qualified, err)
 			}
 		}
 		want := []string{"known:destroy its trusted server calls it destructive", "known:plain the default is ask",

@@ -51,7 +51,7 @@ func (p *PromptResult) Messages() []PromptMessage {
 func (m *Manager) GetServerPrompt(
 	ctx context.Context, server, name string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
-	return m.audit.prompt(ctx, server, name, args, func(t *actors.Trace) (*PromptResult, error) {
+	return m.audit.auditPrompt(ctx, server, name, args, func(t *actors.Trace) (*PromptResult, error) {
 		return m.getPrompt(ctx, server, name, args, t, opts)
 	})
 }
@@ -60,14 +60,14 @@ func (m *Manager) getPrompt(
 	ctx context.Context, server, name string, args map[string]string, t *actors.Trace, opts []CallOption,
 ) (*PromptResult, error) {
 	res := &PromptResult{Server: server, Name: name}
-	err := m.fetch(ctx, server, t, func(ctx context.Context, s *session.Session) (err error) {
-		res.Raw, err = s.GetPrompt(ctx, name, args, m.options(opts))
+	err := m.readTraced(ctx, server, t, func(ctx context.Context, s *session.Session) (err error) {
+		res.Raw, err = s.GetPrompt(ctx, name, args, m.sessionOptions(opts))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	res.Description, _ = rawjson.Text(rawjson.Member(trimmed(res.Raw), "description")) // Raw shows one that is no text
+	res.Description, _ = rawjson.Text(rawjson.Member(trimSpace(res.Raw), "description")) // Raw shows one that is no text
 	return res, nil
 }
 
@@ -76,8 +76,8 @@ func (m *Manager) getPrompt(
 func (m *Manager) GetPrompt(
 	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
-	return m.audit.prompt(ctx, "", qualified, args, func(t *actors.Trace) (*PromptResult, error) {
-		server, name, ok := m.prompt(ctx, qualified)
+	return m.audit.auditPrompt(ctx, "", qualified, args, func(t *actors.Trace) (*PromptResult, error) {
+		server, name, ok := m.resolvePrompt(ctx, qualified)
 		if !ok {
 			if m.closing.Load() {
 				return nil, closedError("read")
@@ -91,35 +91,35 @@ func (m *Manager) GetPrompt(
 	})
 }
 
-// prompt resolves a qualified name: a plain one says whose it is, one with a hash only a list does. The servers whose name it
+// resolvePrompt resolves a qualified name: a plain one says whose it is, one with a hash only a list does. The servers whose name it
 // cannot be are not asked, and whoever has it is not waited for longer than it takes to say so.
-func (m *Manager) prompt(ctx context.Context, qualified string) (server, name string, ok bool) {
+func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, name string, ok bool) {
 	if server, name, ok = m.cfg.Naming.Split(qualified); ok {
-		return server, name, m.known(server)
+		return server, name, m.isConfigured(server)
 	}
-	if server, name, ok = m.index.prompt(qualified); ok && m.known(server) {
+	if server, name, ok = m.index.findPrompt(qualified); ok && m.isConfigured(server) {
 		return server, name, true
 	}
-	may := slices.DeleteFunc(m.readable(), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
+	may := slices.DeleteFunc(m.readableServers(), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
 	if len(may) == 0 {
 		return "", "", false
 	}
 	search, found := context.WithCancel(ctx)
 	defer found()
-	m.prompts(search, may, func(p *messages.Prompt) { // what a server's failure leaves out is not known
+	m.promptParts(search, may, func(p *messages.Prompt) { // what a server's failure leaves out is not known
 		if p.Qualified == qualified {
 			found()
 		}
 	})
-	server, name, ok = m.index.prompt(qualified)
-	return server, name, ok && m.known(server)
+	server, name, ok = m.index.findPrompt(qualified)
+	return server, name, ok && m.isConfigured(server)
 }
 
 // Complete asks a server for proposals for the value of an argument of a prompt or of a resource template, by the server's
 // own names. The error is an *Error with an Outcome.
 func (m *Manager) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
 	var c messages.Completion
-	err := m.read(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+	err := m.readServer(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
 		c, err = s.Complete(ctx, r)
 		return err
 	})

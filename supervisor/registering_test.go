@@ -58,7 +58,7 @@ func TestConnectedMeansRegistered(t *testing.T) {
 						}
 						asked <- m.Reconnect(t.Context(), name)
 					}()
-					v, err := m.shared.cell(name).Wait(t.Context(), func(v *actors.View) bool {
+					v, err := m.shared.cellOf(name).Wait(t.Context(), func(v *actors.View) bool {
 						return v.State.Phase == messages.Connected && v.State.Epoch > last
 					})
 					if err != nil {

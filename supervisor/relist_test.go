@@ -50,9 +50,9 @@ func TestAnUnchangedListIsNotPublished(t *testing.T) {
 		if err := m.Reconnect(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		again := m.Tools()
+		second := m.Tools()
 		for _, was := range changed.Server("a") {
-			now, ok := again.LookupTool("a", was.Tool.Name)
+			now, ok := second.LookupTool("a", was.Tool.Name)
 			if !ok || now.Tool != was.Tool || now.Epoch == was.Epoch {
 				t.Fatalf("%s was defined anew: %+v", was.Name, now)
 			}

@@ -77,7 +77,7 @@ func (r *ResourceResult) Text() string {
 // A read changes nothing, so that one whose connection was lost is asked once more on the next connection, unless somebody
 // has answered a question of the server about it.
 func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, opts ...CallOption) (*ResourceResult, error) {
-	return m.audit.resource(ctx, server, uri, func(t *actors.Trace) (*ResourceResult, error) {
+	return m.audit.auditRead(ctx, server, uri, func(t *actors.Trace) (*ResourceResult, error) {
 		return m.readResource(ctx, server, uri, t, opts)
 	})
 }
@@ -86,8 +86,8 @@ func (m *Manager) readResource(
 	ctx context.Context, server, uri string, t *actors.Trace, opts []CallOption,
 ) (*ResourceResult, error) {
 	res := &ResourceResult{Server: server, URI: uri}
-	err := m.fetch(ctx, server, t, func(ctx context.Context, s *session.Session) (err error) {
-		res.Raw, err = s.ReadResource(ctx, uri, m.options(opts))
+	err := m.readTraced(ctx, server, t, func(ctx context.Context, s *session.Session) (err error) {
+		res.Raw, err = s.ReadResource(ctx, uri, m.sessionOptions(opts))
 		return err
 	})
 	if err != nil {
@@ -102,8 +102,8 @@ func (m *Manager) readResource(
 // meant. A URI that holds what is for its owner alone is read with ReadServerResource: one that has not been connected yet
 // cannot be known to be its owner.
 func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ResourceResult, error) {
-	return m.audit.resource(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
-		server, err := m.offering(ctx, uri)
+	return m.audit.auditRead(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
+		server, err := m.findOffering(ctx, uri)
 		if err != nil {
 			return nil, err
 		}
@@ -112,34 +112,34 @@ func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOpti
 	})
 }
 
-// offering finds the one server that offers a resource.
-func (m *Manager) offering(ctx context.Context, uri string) (string, error) {
+// findOffering finds the one server that offers a resource.
+func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) {
 	if m.closing.Load() {
 		return "", closedError("read")
 	}
 	if uri == "" {
 		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
 	}
-	before := map[string]belonging{} // what is listed may be another account's already, and is then forgotten below
+	before := map[string]listOwner{} // what is listed may be another account's already, and is then forgotten below
 	for _, server := range m.Servers() {
-		before[server], _ = m.belonging(server)
+		before[server], _ = m.listOwnerOf(server)
 	}
-	listed := m.resources(ctx, nil)
+	listed := m.resourceParts(ctx, nil)
 	for i := range listed {
-		m.index.list(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
+		m.index.setResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
 	}
-	owners := owning(listed, func(r *messages.Resource) bool { return r.URI == uri })
+	owners := serversWith(listed, func(r *messages.Resource) bool { return r.URI == uri })
 	if len(owners) == 0 {
-		owners = m.index.away(uri, m.belonging) // listed by a server that is not connected now
+		owners = m.index.serversListing(uri, m.listOwnerOf) // listed by a server that is not connected now
 	}
-	failed := failures(listed)
+	failed := failedServers(listed)
 	if len(owners) == 0 {
-		templates := m.templates(ctx, nil)
-		failed = append(failed, failures(templates)...)
+		templates := m.templateParts(ctx, nil)
+		failed = append(failed, failedServers(templates)...)
 		for i := range templates {
 			templates[i].items = templates[i].items[:min(len(templates[i].items), maxTried)]
 		}
-		owners = owning(templates, func(t *messages.ResourceTemplate) bool {
+		owners = serversWith(templates, func(t *messages.ResourceTemplate) bool {
 			return ctx.Err() == nil && TemplateFits(t.URITemplate, uri)
 		})
 	}
@@ -173,12 +173,12 @@ func plainURI(uri string) string {
 	return uri
 }
 
-func (m *Manager) known(server string) bool { return m.shared.cell(server) != nil }
+func (m *Manager) isConfigured(server string) bool { return m.shared.cellOf(server) != nil }
 
-func owning[T any](parts []part[T], is func(*T) bool) (servers []string) {
+func serversWith[T any](parts []listPart[T], matches func(*T) bool) (servers []string) {
 	for i := range parts {
 		for k := range parts[i].items {
-			if is(&parts[i].items[k]) {
+			if matches(&parts[i].items[k]) {
 				servers = append(servers, parts[i].server)
 				break
 			}
@@ -187,7 +187,7 @@ func owning[T any](parts []part[T], is func(*T) bool) (servers []string) {
 	return servers
 }
 
-func failures[T any](parts []part[T]) (servers []string) {
+func failedServers[T any](parts []listPart[T]) (servers []string) {
 	for i := range parts {
 		if parts[i].err != nil {
 			servers = append(servers, parts[i].server)
@@ -204,8 +204,8 @@ const (
 	maxNames = 16
 )
 
-// tooManifold reports whether a template has more names than are compared.
-func tooManifold(template string) bool {
+// hasTooManyNames reports whether a template has more names than are compared.
+func hasTooManyNames(template string) bool {
 	for names := 0; names <= maxNames; {
 		_, rest, more := strings.Cut(template, "{")
 		if !more {
@@ -233,7 +233,7 @@ func TemplateFits(template, uri string) (ok bool) {
 	if !strings.Contains(template, "{") {
 		return template == uri
 	}
-	if tooManifold(template) || !literalScheme().MatchString(template) {
+	if hasTooManyNames(template) || !literalScheme().MatchString(template) {
 		return false
 	}
 	t, err := uritemplate.New(template)
@@ -248,7 +248,7 @@ func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) err
 	if m.closing.Load() {
 		return closedError("read")
 	}
-	if err := m.permissions.read(server); err != nil {
+	if err := m.permissions.checkRead(server); err != nil {
 		return err
 	}
 	return m.calls.Subscribe(ctx, server, uri)
@@ -259,7 +259,7 @@ func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) e
 	if m.closing.Load() {
 		return closedError("read")
 	}
-	if m.shared.cell(server) == nil {
+	if m.shared.cellOf(server) == nil {
 		return unknownServer("read", server)
 	}
 	return m.calls.Unsubscribe(ctx, server, uri)

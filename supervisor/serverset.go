@@ -27,96 +27,96 @@ func unknownServer(op, name string) error {
 		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
 }
 
-func (s *supervisor) add(ctx actor.Context, m addServer) {
+func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 	if s.closing != nil {
 		m.reply(closedError("connect"))
 		return
 	}
 	spec := m.spec
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
-	if cause := s.unusable(m.name, spec); cause != nil {
+	if cause := s.unusableCause(m.name, spec); cause != nil {
 		m.reply(&Error{Op: "connect", Class: cause.Class, Server: m.name, Text: cause.Text})
 		return
 	}
-	r := s.records[m.name]
+	r := s.servers[m.name]
 	switch {
 	case r == nil:
-		r = s.newRecord(m.name)
+		r = s.addManagedServer(m.name)
 		r.runtime = &spec
-		s.start(ctx, r)
+		s.startServer(ctx, r)
 	case r.removing:
 		// "Re-adding a name waits for the old connection's close."
 		if m.early {
 			m.reply(nil)
 			m.reply = func(error) {}
 		}
-		r.again = append(r.again, func(ctx actor.Context) { s.add(ctx, m) })
+		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) })
 		return
 	case m.set && r.runtime != nil && r.runtime.Equal(spec): // a command before it, which waited as well, has added it
 	case r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled:
 		// The same again: whoever adds wants it connected.
 		if v := r.cell.View(); v.State.Phase == messages.Failed || v.State.Phase == messages.NeedsAuth {
-			s.tell(r, lifecycle.Reconnect{Ticket: m.ticket})
+			s.sendEvent(r, lifecycle.Reconnect{Ticket: m.ticket})
 		} else {
-			s.tell(r, lifecycle.Wake{Ticket: m.ticket})
+			s.sendEvent(r, lifecycle.Wake{Ticket: m.ticket})
 		}
 	default:
 		r.runtime = &spec
-		s.respec(r, !spec.Disabled, m.ticket)
+		s.applySpec(r, !spec.Disabled, m.ticket)
 	}
 	m.reply(nil)
 }
 
-// tell sends to the server's actor. While there is none the wish is in the record, and the successor reads it there.
-func (s *supervisor) tell(r *record, e lifecycle.Event) {
+// sendEvent sends to the server's actor. While there is none the wish is in the record, and the successor reads it there.
+func (s *supervisor) sendEvent(r *managedServer, e lifecycle.Event) {
 	if r.pid != nil {
 		s.root.Send(r.pid, e)
 	}
 }
 
-func (s *supervisor) newRecord(name string) *record {
-	r := &record{name: name, holder: &actors.Holder{}}
-	s.records[name] = r
+func (s *supervisor) addManagedServer(name string) *managedServer {
+	r := &managedServer{name: name, holder: &actors.Holder{}}
+	s.servers[name] = r
 	return r
 }
 
-// start brings a new record to life.
-func (s *supervisor) start(ctx actor.Context, r *record) {
-	r.spec = r.winner()
+// startServer brings a new record to life.
+func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
+	r.spec = r.specInForce()
 	r.wanted = !r.spec.Disabled
-	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.looked,
+	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.barrierSeen,
 		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: s.shared.tickets.Load()}})
 	r.cell.Share = s.cfg.budget.Open(r.name)
 	r.cell.Logs.Share = r.cell.Share
-	r.cell.Given = func() []string { return s.cfg.credentials.given(r.name) }
+	r.cell.GivenSecrets = func() []string { return s.cfg.credentials.secretsOf(r.name) }
 	s.shared.cells.Store(r.name, r.cell)
-	s.spawn(ctx, r)
+	s.spawnServer(ctx, r)
 }
 
-// respec puts the winning spec in force. A connection that is one of the new spec, too, goes on. Otherwise the server's
+// applySpec puts the winning spec in force. A connection that is one of the new spec, too, goes on. Otherwise the server's
 // failures are forgotten, which were another spec's, and the new connection begins when the calls of the old one have ended,
 // or Timing.Drain has passed.
-func (s *supervisor) respec(r *record, wanted bool, ticket uint64) {
-	keep := r.spec.SameConnection(*r.winner())
-	r.spec, r.wanted = r.winner(), wanted
+func (s *supervisor) applySpec(r *managedServer, wanted bool, ticket uint64) {
+	keep := r.spec.SameConnection(*r.specInForce())
+	r.spec, r.wanted = r.specInForce(), wanted
 	if !keep {
 		r.policy = restart.Record{}
 	}
-	r.blocked = s.blocked(r)
+	r.blocked = s.blockingCause(r)
 	if r.pid != nil {
-		s.root.Send(r.pid, actors.Respec{Spec: r.spec, Event: lifecycle.Respec{
+		s.root.Send(r.pid, actors.ReplaceSpec{Spec: r.spec, Event: lifecycle.Respec{
 			Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Keep: keep, Blocked: r.blocked, Ticket: ticket}})
 	}
 }
 
-func (s *supervisor) remove(ctx actor.Context, m removeServer) {
-	r := s.records[m.name]
+func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
+	r := s.servers[m.name]
 	switch {
 	case s.closing != nil:
 		m.reply(closedError("remove"))
 		return
-	case r != nil && r.returns():
-		r.again = append(r.again, func(ctx actor.Context) { s.remove(ctx, m) })
+	case r != nil && r.comesBack():
+		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleRemove(ctx, m) })
 		return
 	case r == nil || r.removing:
 		m.reply(unknownServer("remove", m.name))
@@ -127,7 +127,7 @@ func (s *supervisor) remove(ctx actor.Context, m removeServer) {
 		return
 	}
 	r.runtime = nil
-	s.drop(ctx, r)
+	s.dropSource(ctx, r)
 	m.reply(nil)
 }
 
@@ -138,16 +138,16 @@ func sourceOf(s *Spec) string {
 	return "the configuration (scope " + string(s.Scope) + ")"
 }
 
-// drop removes a record, or lets it fall back to the spec of its other source.
-func (s *supervisor) drop(ctx actor.Context, r *record) {
-	if w := r.winner(); w != nil {
-		s.respec(r, !w.Disabled, 0)
+// dropSource removes a record, or lets it fall back to the spec of its other source.
+func (s *supervisor) dropSource(ctx actor.Context, r *managedServer) {
+	if w := r.specInForce(); w != nil {
+		s.applySpec(r, !w.Disabled, 0)
 		return
 	}
-	s.end(ctx, r, s.cfg.Timing.Drain)
+	s.endServer(ctx, r, s.cfg.Timing.Drain)
 }
 
-func (s *supervisor) end(ctx actor.Context, r *record, drain time.Duration) {
+func (s *supervisor) endServer(ctx actor.Context, r *managedServer, drain time.Duration) {
 	if r.removing {
 		return
 	}
@@ -156,19 +156,19 @@ func (s *supervisor) end(ctx actor.Context, r *record, drain time.Duration) {
 	switch {
 	case r.pid != nil:
 		s.root.Send(r.pid, actors.Stop{Drain: drain})
-	case r.live == 0:
-		s.removed(ctx, r)
+	case r.liveEpoch == 0:
+		s.finishRemoval(ctx, r)
 	}
 }
 
-func (s *supervisor) wish(ctx actor.Context, m wish) {
-	r := s.records[m.name]
+func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
+	r := s.servers[m.name]
 	switch {
 	case s.closing != nil:
 		m.reply(closedError("change"))
 		return
-	case r != nil && r.returns():
-		r.again = append(r.again, func(ctx actor.Context) { s.wish(ctx, m) })
+	case r != nil && r.comesBack():
+		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleCommand(ctx, m) })
 		return
 	case r == nil || r.removing:
 		m.reply(unknownServer("change", m.name))
@@ -185,48 +185,48 @@ func (s *supervisor) wish(ctx actor.Context, m wish) {
 				Fix: "enable it first", Err: messages.ErrDisabled})
 			return
 		}
-		if cause := s.blocked(r); cause != nil {
+		if cause := s.blockingCause(r); cause != nil {
 			m.reply(&Error{Op: "reconnect", Class: cause.Class, Server: m.name, Text: cause.Text})
 			return
 		}
-		if r.pid == nil && r.live == 0 { // its actor died and waits for its successor: now
+		if r.pid == nil && r.liveEpoch == 0 { // its actor died and waits for its successor: now
 			r.spawnAt = time.Time{}
 			s.spawnDue(ctx)
 		}
 	}
-	s.tell(r, m.event)
+	s.sendEvent(r, m.event)
 	m.reply(nil)
 }
 
-func (s *supervisor) setServers(ctx actor.Context, m setServers) {
+func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 	if s.closing != nil {
 		m.reply(SetServersResult{}, closedError("set servers"))
 		return
 	}
 	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
-	for _, name := range slices.Sorted(maps.Keys(s.records)) {
-		r := s.records[name]
+	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
+		r := s.servers[name]
 		if _, keep := m.specs[name]; keep {
 			continue
 		}
 		switch {
-		case r.returns(): // what waits to be added is not wanted any more
-			s.remove(ctx, removeServer{name, func(error) {}})
+		case r.comesBack(): // what waits to be added is not wanted any more
+			s.handleRemove(ctx, removeServer{name, func(error) {}})
 		case !r.removing && r.runtime != nil:
 			res.Removed = append(res.Removed, name)
 			r.runtime = nil
-			s.drop(ctx, r)
+			s.dropSource(ctx, r)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.specs)) {
 		spec, adjusted := m.specs[name], false
-		r := s.records[name]
+		r := s.servers[name]
 		if r != nil && !r.removing && r.runtime != nil {
 			if r.runtime.Equal(spec) {
 				res.Kept = append(res.Kept, name)
 				continue
 			}
-			if s.unusable(name, spec) == nil {
+			if s.unusableCause(name, spec) == nil {
 				if r.runtime.SameConnection(spec) {
 					adjusted = true
 				} else {
@@ -234,7 +234,7 @@ func (s *supervisor) setServers(ctx actor.Context, m setServers) {
 				}
 			}
 		}
-		s.add(ctx, addServer{name: name, spec: spec, early: true, set: true, reply: func(err error) {
+		s.handleAdd(ctx, addServer{name: name, spec: spec, early: true, set: true, reply: func(err error) {
 			switch {
 			case err != nil:
 				res.Errors[name] = err.Error()
@@ -249,8 +249,8 @@ func (s *supervisor) setServers(ctx actor.Context, m setServers) {
 	m.reply(res, nil)
 }
 
-// close ends everything: commands and grants are refused from here on.
-func (s *supervisor) close(ctx actor.Context, m closeAll) {
+// closeServers ends everything: commands and grants are refused from here on.
+func (s *supervisor) closeServers(ctx actor.Context, m closeAll) {
 	if s.closing != nil {
 		return // the facade calls once
 	}
@@ -261,18 +261,18 @@ func (s *supervisor) close(ctx actor.Context, m closeAll) {
 	})
 	s.closing = &m
 	s.stopTimers()
-	for _, name := range slices.Sorted(maps.Keys(s.records)) {
-		r := s.records[name]
-		r.runtime, r.configured, r.waiting = nil, nil, nil
-		s.end(ctx, r, m.drain)
+	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
+		r := s.servers[name]
+		r.runtime, r.configured, r.waitingSpec = nil, nil, nil
+		s.endServer(ctx, r, m.drain)
 	}
-	s.closed(ctx)
+	s.finishClose(ctx)
 }
 
-// closed answers Close once no server is left and the empty snapshot is published.
-func (s *supervisor) closed(actor.Context) {
-	if s.closing == nil || len(s.records) > 0 {
+// finishClose answers Close once no server is left and the empty snapshot is published.
+func (s *supervisor) finishClose(actor.Context) {
+	if s.closing == nil || len(s.servers) > 0 {
 		return
 	}
-	s.tellRegistry(actors.Sync{Done: s.closing.reply})
+	s.sendToRegistry(actors.Sync{Done: s.closing.reply})
 }

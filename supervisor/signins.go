@@ -27,8 +27,8 @@ func DefaultAuthOptions() (auth.Options, error) {
 // LocksFor are the locks that belong to a store of those options: all processes that share the one share the other.
 func LocksFor(o auth.Options) *auth.Locks { return auth.NewLocks(filepath.Join(o.Dir, "locks")) }
 
-// open opens the store of sign-ins, once. An error is not kept: the next attempt may be luckier.
-func (k *credentials) open() (auth.Store, *auth.Locks, error) {
+// openStore opens the store of sign-ins, once. An error is not kept: the next attempt may be luckier.
+func (k *credentials) openStore() (auth.Store, *auth.Locks, error) {
 	k.opening.Lock()
 	defer k.opening.Unlock()
 	if k.store != nil {
@@ -58,9 +58,9 @@ func (k *credentials) open() (auth.Store, *auth.Locks, error) {
 	return store, locks, nil
 }
 
-// worthOpening reports whether there may be a sign-in. A program that nobody has ever signed in with does not ask the
+// mayHoldSignIn reports whether there may be a sign-in. A program that nobody has ever signed in with does not ask the
 // keyring: that may take seconds, or show a person a question.
-func (k *credentials) worthOpening() bool {
+func (k *credentials) mayHoldSignIn() bool {
 	if k.cfg.AuthStore != nil {
 		return true
 	}
@@ -70,18 +70,18 @@ func (k *credentials) worthOpening() bool {
 	}
 	if _, err = os.Stat(dir); err != nil {
 		now := time.Now()
-		k.nothing.Store(&now)
+		k.emptyAt.Store(&now)
 	}
 	return err == nil
 }
 
-// lookEvery is how often requests look whether there is a sign-in meanwhile, at most. It bounds how long they go on without
+// storeCheckEvery is how often requests look whether there is a sign-in meanwhile, at most. It bounds how long they go on without
 // the first one of a machine, which another process makes; a request that is refused looks at once.
-const lookEvery = time.Second
+const storeCheckEvery = time.Second
 
-// nothingLately reports that somebody has just looked, and found that nobody has ever signed in. A request asks this
+// isKnownEmpty reports that somebody has just looked, and found that nobody has ever signed in. A request asks this
 // first: with a look at the file system each, a call would take a tenth longer.
-func (k *credentials) nothingLately() bool {
-	at := k.nothing.Load()
-	return at != nil && time.Since(*at) < lookEvery
+func (k *credentials) isKnownEmpty() bool {
+	at := k.emptyAt.Load()
+	return at != nil && time.Since(*at) < storeCheckEvery
 }

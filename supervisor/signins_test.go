@@ -16,18 +16,18 @@ func TestRequestsLookForSignIns(t *testing.T) {
 		state := t.TempDir()
 		t.Setenv("XDG_STATE_HOME", state)
 		k := newCredentials(&Config{})
-		l := &lazily{owner: k, name: "s"}
+		l := &lazySignIn{owner: k, name: "s"}
 		h := http.Header{}
 		request := func() {
-			if err := l.Authorize(t.Context(), h); err != nil || len(h) != 0 || l.made.Load() != nil {
+			if err := l.Authorize(t.Context(), h); err != nil || len(h) != 0 || l.authorizer.Load() != nil {
 				t.Fatalf("%v, headers %v", err, h)
 			}
 		}
-		if k.nothingLately() {
+		if k.isKnownEmpty() {
 			t.Error("before the first look, nothing is known")
 		}
 		request()
-		if !k.nothingLately() {
+		if !k.isKnownEmpty() {
 			t.Error("the first request has looked, and the next one looks again")
 		}
 		if n := testing.AllocsPerRun(100, request); n != 0 {
@@ -36,14 +36,14 @@ func TestRequestsLookForSignIns(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(state, "mcpvisor", "secrets"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if !k.worthOpening() {
+		if !k.mayHoldSignIn() {
 			t.Error("a refused request does not see that somebody has signed in")
 		}
-		if !k.nothingLately() {
+		if !k.isKnownEmpty() {
 			t.Error("a request looks before the second is over")
 		}
-		time.Sleep(lookEvery)
-		if k.nothingLately() {
+		time.Sleep(storeCheckEvery)
+		if k.isKnownEmpty() {
 			t.Error("a request does not look although a second has passed")
 		}
 	})

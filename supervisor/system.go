@@ -20,13 +20,13 @@ func newSystem(log *zap.Logger) *actor.ActorSystem {
 		// The library's throttle for dead letters keeps a goroutine for its interval; the shortest one lets it end.
 		actor.WithDeadLetterThrottleInterval(time.Nanosecond),
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-			return slog.New(discreet{zapslog.NewHandler(log.Core(), zapslog.WithName("protoactor"))})
+			return slog.New(contentlessHandler{zapslog.NewHandler(log.Core(), zapslog.WithName("protoactor"))})
 		}),
 	)
 }
 
-// props are those of an actor of ours, with what the owner of the manager adds to them.
-func (c *Config) props(name string, producer actor.Producer) *actor.Props {
+// actorProps are those of an actor of ours, with what the owner of the manager adds to them.
+func (c *Config) actorProps(name string, producer actor.Producer) *actor.Props {
 	options := []actor.PropsOption{actor.WithDispatcher(actors.Dispatcher{})}
 	if c.ActorOptions != nil {
 		options = append(options, c.ActorOptions(name)...)
@@ -34,16 +34,16 @@ func (c *Config) props(name string, producer actor.Producer) *actor.Props {
 	return actor.PropsFromProducer(producer, options...)
 }
 
-// discreet logs of a message that it was there, and not what is in it. The actor library logs the messages that reach
+// contentlessHandler logs of a message that it was there, and not what is in it. The actor library logs the messages that reach
 // nobody, and a specification with its secrets may be one.
-type discreet struct{ slog.Handler }
+type contentlessHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (d discreet) Handle(ctx context.Context, r slog.Record) error {
+func (d contentlessHandler) Handle(ctx context.Context, r slog.Record) error {
 	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Value.Kind() == slog.KindAny {
-			a.Value = slog.StringValue(described(a.Value.Any()))
+			a.Value = slog.StringValue(describeValue(a.Value.Any()))
 		}
 		out.AddAttrs(a)
 		return true
@@ -52,14 +52,16 @@ func (d discreet) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler; the library does not use it with messages.
-func (d discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return discreet{d.Handler.WithAttrs(attrs)}
+func (d contentlessHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return contentlessHandler{d.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (d discreet) WithGroup(name string) slog.Handler { return discreet{d.Handler.WithGroup(name)} }
+func (d contentlessHandler) WithGroup(name string) slog.Handler {
+	return contentlessHandler{d.Handler.WithGroup(name)}
+}
 
-func described(v any) string {
+func describeValue(v any) string {
 	switch v := v.(type) {
 	case *actor.PID:
 		if v == nil {

@@ -45,7 +45,7 @@ func (m *Manager) guardedTask(f func(TaskStatus)) func(TaskStatus) {
 // it; of any other it is an *Error of class invalid, and nothing is sent.
 func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error) {
 	var tasks []TaskStatus
-	err := m.askAside(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
 		tasks, err = s.Tasks(ctx)
 		return err
 	})
@@ -62,7 +62,7 @@ func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error
 // connection or process.
 func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, error) {
 	var task TaskStatus
-	err := m.askAside(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
 		task, err = s.Task(ctx, id)
 		return err
 	})
@@ -75,18 +75,18 @@ func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, erro
 // was is not known here, so that Config.Sanitize gets a Tool without a name, and there is no Flaw.
 func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...CallOption) (*Result, error) {
 	var res session.Result
-	err := m.askAside(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
-		res, err = s.TaskResult(ctx, id, m.options(opts))
+	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+		res, err = s.TaskResult(ctx, id, m.sessionOptions(opts))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return m.result(server, "", res.Raw, res.IsError), nil
+	return m.newResult(server, "", res.Raw, res.IsError), nil
 }
 
 // CancelTask asks a server to end a task. In the modern era nil means no more than that the server has heard it: the
 // task may still come to a result.
 func (m *Manager) CancelTask(ctx context.Context, server, id string) error {
-	return m.askAside(ctx, server, true, func(ctx context.Context, s *session.Session) error { return s.CancelTask(ctx, id) })
+	return m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) error { return s.CancelTask(ctx, id) })
 }

@@ -449,13 +449,13 @@ func TestCallersByMessageTakeTurns(t *testing.T) {
 		m := start(t, bounded(1, 0), map[string]*fake{"a": f})
 		settled(t, m)
 		root := m.System().Root
-		send := func(by string) actor.Future {
-			return root.RequestFuture(m.PID(), &messages.CallTool{Server: "a", Tool: "work", Caller: by,
-				Arguments: fmt.Appendf(nil, `{"by":%q}`, by)}, time.Hour)
+		send := func(caller string) actor.Future {
+			return root.RequestFuture(m.PID(), &messages.CallTool{Server: "a", Tool: "work", Caller: caller,
+				Arguments: fmt.Appendf(nil, `{"by":%q}`, caller)}, time.Hour)
 		}
 		var all []actor.Future
-		for _, by := range []string{"x", "x", "x", "y"} {
-			all = append(all, send(by))
+		for _, caller := range []string{"x", "x", "x", "y"} {
+			all = append(all, send(caller))
 			synctest.Wait()
 		}
 		for _, f := range all {

@@ -18,8 +18,8 @@ import (
 func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []int
-		var told []messages.Event
-		d := newDesk(&Config{Logger: zap.NewNop(),
+		var received []messages.Event
+		d := newRequestHandler(&Config{Logger: zap.NewNop(),
 			Elicit: func(_ context.Context, r ElicitRequest) (ElicitResult, error) {
 				heard = append(heard, r.Unheard)
 				return ElicitResult{Action: messages.ElicitDecline}, nil
@@ -28,8 +28,8 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 				heard = append(heard, r.Unheard)
 				return json.RawMessage(`{}`), nil
 			}})
-		d.publish = func(e messages.Event) { told = append(told, e) }
-		h := d.handlers("s")
+		d.publish = func(e messages.Event) { received = append(received, e) }
+		h := d.handlersFor("s")
 		for name, kind := range map[string]struct {
 			burst int
 			ask   func()
@@ -37,12 +37,12 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 			"elicitation": {elicitBurst, func() { _, _ = h.Elicit(t.Context(), ElicitRequest{Mode: messages.ElicitURL}) }},
 			"sampling":    {sampleBurst, func() { _, _ = h.Sample(t.Context(), SampleRequest{}) }},
 		} {
-			heard, told = nil, nil
+			heard, received = nil, nil
 			for range kind.burst + 7 {
 				kind.ask()
 			}
-			if len(heard) != kind.burst || len(told) != 1 || told[0].Kind != messages.EventUnheard || told[0].Server != "s" || told[0].Missed != 1 {
-				t.Fatalf("%s: %d were heard, told %+v", name, len(heard), told)
+			if len(heard) != kind.burst || len(received) != 1 || received[0].Kind != messages.EventUnheard || received[0].Server != "s" || received[0].Missed != 1 {
+				t.Fatalf("%s: %d were heard, told %+v", name, len(heard), received)
 			}
 			time.Sleep(elicitEvery)
 			kind.ask()
@@ -53,8 +53,8 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 			for range kind.burst + 2 {
 				kind.ask()
 			}
-			if len(told) != 2 || told[1].Missed != 7 {
-				t.Errorf("%s: a minute later watchers are told %+v", name, told)
+			if len(received) != 2 || received[1].Missed != 7 {
+				t.Errorf("%s: a minute later watchers are told %+v", name, received)
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func TestAnActorIsToldOfQuestionsOverTheBound(t *testing.T) {
 			}
 		}))
 		synctest.Wait()
-		h := m.cfg.desk.handlers("s")
+		h := m.cfg.requestHandler.handlersFor("s")
 		for name, kind := range map[string]struct {
 			burst int
 			ask   func()

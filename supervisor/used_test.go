@@ -145,7 +145,7 @@ type looked struct {
 
 type lookedConn struct {
 	transports.Conn
-	of *looked
+	owner *looked
 }
 
 func (l *looked) Kind() messages.TransportKind { return messages.Stdio }
@@ -155,9 +155,9 @@ func (l *looked) Dial(ctx context.Context, sink transports.Sink) (transports.Con
 	return &lookedConn{conn, l}, err
 }
 
-func (c *lookedConn) Work() (procinfo.Work, error) {
-	c.of.looks.Add(1)
-	return procinfo.Work{}, nil
+func (c *lookedConn) Work() (procinfo.Usage, error) {
+	c.owner.looks.Add(1)
+	return procinfo.Usage{}, nil
 }
 
 // What an attempt looks at is looked at no more once the server is connected.
@@ -192,7 +192,7 @@ func TestTheGateIsClosedBeforeTheCatalogHears(t *testing.T) {
 		return []actor.PropsOption{actor.WithDispatcher(actor.NewSynchronizedDispatcher(1000)),
 			actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
 				return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
-					if change, is := e.Message.(catalog.Change); is && change.Kind == catalog.Withdraw {
+					if change, ok := e.Message.(catalog.Change); ok && change.Kind == catalog.Withdraw {
 						_, err := m.CallServerTool(context.Background(), "a", "work", nil)
 						called = append(called, err)
 					}

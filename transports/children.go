@@ -25,8 +25,8 @@ type Child struct {
 	Ended bool
 }
 
-// maxEnded bounds the children that are remembered after their end.
-const maxEnded = 4096
+// maxEndedChildren bounds the children that are remembered after their end.
+const maxEndedChildren = 4096
 
 // children are all of this program, whatever manager they belong to.
 var children childTable
@@ -41,9 +41,9 @@ type childTable struct {
 	starting []chan struct{} // one for each start under way, closed at its end
 }
 
-// starts gives a function that starts cmd and notes the child before it returns, for launch. The child may run a little
+// trackedStart gives a function that starts cmd and notes the child before it returns, for launch. The child may run a little
 // earlier than it is known: see await.
-func (t *childTable) starts(cmd *exec.Cmd, as Child) func() error {
+func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 	return func() error {
 		done := make(chan struct{})
 		t.mu.Lock()
@@ -51,9 +51,9 @@ func (t *childTable) starts(cmd *exec.Cmd, as Child) func() error {
 		t.mu.Unlock()
 		err := cmd.Start()
 		if err == nil {
-			as.PID = cmd.Process.Pid
-			if p, err := procinfo.Look(as.PID); err == nil { // it has not been reaped: the number is its own
-				as.Start = p.Start
+			child.PID = cmd.Process.Pid
+			if p, err := procinfo.Find(child.PID); err == nil { // it has not been reaped: the number is its own
+				child.Start = p.Start
 			}
 		}
 		t.mu.Lock()
@@ -66,14 +66,14 @@ func (t *childTable) starts(cmd *exec.Cmd, as Child) func() error {
 		if t.known == nil {
 			t.known = map[int]*Child{}
 		}
-		t.known[as.PID] = &as
-		t.isolated = t.isolated || as.Isolated
+		t.known[child.PID] = &child
+		t.isolated = t.isolated || child.Isolated
 		return nil
 	}
 }
 
-// reaped notes that a child has ended.
-func (t *childTable) reaped(pid int) {
+// markReaped notes that a child has ended.
+func (t *childTable) markReaped(pid int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.known[pid]
@@ -81,7 +81,7 @@ func (t *childTable) reaped(pid int) {
 		return
 	}
 	c.Ended = true
-	if t.ended = append(t.ended, c); len(t.ended) <= maxEnded {
+	if t.ended = append(t.ended, c); len(t.ended) <= maxEndedChildren {
 		return
 	}
 	oldest := t.ended[0]
@@ -91,8 +91,8 @@ func (t *childTable) reaped(pid int) {
 	}
 }
 
-// await returns when every start has ended that was under way when it was called.
-func (t *childTable) await(ctx context.Context) error {
+// awaitStarts returns when every start has ended that was under way when it was called.
+func (t *childTable) awaitStarts(ctx context.Context) error {
 	t.mu.Lock()
 	starting := slices.Clone(t.starting)
 	t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *childTable) await(ctx context.Context) error {
 
 // AwaitStarts returns when every child is known to FindChild that could run when it was called. The error is that of ctx:
 // a program on a file system that hangs may take long to start.
-func AwaitStarts(ctx context.Context) error { return children.await(ctx) }
+func AwaitStarts(ctx context.Context) error { return children.awaitStarts(ctx) }
 
 // FindChild is the newest child of this program with a number: one that runs, or one of the last 4,096 that have ended.
 func FindChild(pid int) (Child, bool) {

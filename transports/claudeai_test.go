@@ -46,7 +46,7 @@ func TestClaudeAIContract(t *testing.T) {
 			p := newWebPeer(t, func(p *webPeer) http.Handler { return behindProxy(t, o.Secret, streamable(p)) })
 			cfg := configOf(t, p.server.URL+"/v1/mcp/mcpsrv_01", o)
 			cfg.Headers["x-mcp-connector-id"] = "somebody else's"
-			return listening{claudeAI(cfg)}
+			return listeningTransport{claudeAI(cfg)}
 		},
 		Broken:   broken,
 		Features: transporttest.Features{SendWaits: true, Push: true, CancelClosesStream: true},

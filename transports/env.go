@@ -30,71 +30,71 @@ import (
 // A proxy's URL may hold a password. It is passed on all the same: without it a server behind the proxy reaches
 // nothing. A value that begins with "()" is a function exported by a shell, and code, and never passed on.
 func ChildEnv(parent []string, declared map[string]string, inherit bool) (env, withheld []string) {
-	return childEnvOf(runtime.GOOS, parent, declared, inherit)
+	return childEnvFor(runtime.GOOS, parent, declared, inherit)
 }
 
-// childEnvOf is ChildEnv on a system of that name.
-func childEnvOf(goos string, parent []string, declared map[string]string, inherit bool) (env, withheld []string) {
+// childEnvFor is ChildEnv on a system of that name.
+func childEnvFor(goos string, parent []string, declared map[string]string, inherit bool) (env, withheld []string) {
 	key := func(name string) string { return name }
 	if goos == "windows" {
 		key = strings.ToUpper
 	}
-	values := map[string]string{} // by key: "NAME=value"
-	left := map[string]string{}   // by key: the name as it is written
+	values := map[string]string{}        // by key: "NAME=value"
+	withheldNames := map[string]string{} // by key: the name as it is written
 	for _, kv := range parent {
 		name, value, ok := strings.Cut(kv, "=")
 		if !ok || name == "" { // "=C:=C:\dir" on Windows
 			continue
 		}
 		k := key(name)
-		if inherit && k != ourPassphrase || passes(goos, k) && !strings.HasPrefix(value, "()") {
+		if inherit && k != passphraseVariable || isAllowedEnv(goos, k) && !strings.HasPrefix(value, "()") {
 			values[k] = kv
-			delete(left, k)
+			delete(withheldNames, k)
 		} else {
-			left[k] = name
+			withheldNames[k] = name
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		values[key(name)] = name + "=" + declared[name]
-		delete(left, key(name))
+		delete(withheldNames, key(name))
 	}
 	env = slices.Sorted(maps.Values(values))
-	withheld = slices.Sorted(maps.Values(left))
+	withheld = slices.Sorted(maps.Values(withheldNames))
 	return env, withheld
 }
 
-// ourPassphrase is the variable that package auth reads.
-const ourPassphrase = "MCPVISOR_PASSPHRASE"
+// passphraseVariable is the variable that package auth reads.
+const passphraseVariable = "MCPVISOR_PASSPHRASE"
 
-// passes reports whether a variable of the parent is passed on. name is in upper case on Windows.
-func passes(goos, name string) bool {
-	if allowed[name] || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_") {
+// isAllowedEnv reports whether a variable of the parent is passed on. name is in upper case on Windows.
+func isAllowedEnv(goos, name string) bool {
+	if allowedEnv[name] || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_") {
 		return true
 	}
 	switch goos {
 	case "windows":
-		return allowedOnWindows[name]
+		return allowedEnvWindows[name]
 	case "darwin":
 		return name == "__CF_USER_TEXT_ENCODING"
 	}
 	return false
 }
 
-var allowed = set(
+var allowedEnv = stringSet(
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TEMP", "TMP",
 	"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
 	"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 )
 
-var allowedOnWindows = set(
+var allowedEnvWindows = stringSet(
 	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "OS", "USERNAME", "USERDOMAIN", "USERPROFILE",
 	"HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "ALLUSERSPROFILE", "PROGRAMDATA", "PROGRAMFILES",
 	"PROGRAMFILES(X86)", "PROGRAMW6432", "COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "PUBLIC",
 	"COMPUTERNAME", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PSMODULEPATH",
 )
 
-func set(names ...string) map[string]bool {
+func stringSet(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, n := range names {
 		m[n] = true

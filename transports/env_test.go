@@ -60,7 +60,7 @@ func TestChildEnv(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			env, withheld := childEnvOf(c.goos, c.parent, c.declared, c.inherit)
+			env, withheld := childEnvFor(c.goos, c.parent, c.declared, c.inherit)
 			if fmt.Sprint(env) != fmt.Sprint(c.env) {
 				t.Errorf("env\ngot  %q\nwant %q", env, c.env)
 			}
@@ -75,7 +75,7 @@ func TestChildEnv(t *testing.T) {
 func TestChildEnvListIsDocumented(t *testing.T) {
 	source := readSource(t, "env.go")
 	comment, _, _ := strings.Cut(source, "func ChildEnv")
-	for name := range allowed {
+	for name := range allowedEnv {
 		if strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
 			name = strings.ToUpper(name)
 		}
@@ -83,7 +83,7 @@ func TestChildEnvListIsDocumented(t *testing.T) {
 			t.Errorf("%s is not in the comment of ChildEnv", name)
 		}
 	}
-	for name := range allowedOnWindows {
+	for name := range allowedEnvWindows {
 		if !strings.Contains(strings.ToUpper(comment), name) {
 			t.Errorf("%s is not in the comment of ChildEnv", name)
 		}

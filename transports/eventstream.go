@@ -19,22 +19,22 @@ type event struct {
 	name string
 	// data belongs to the receiver; empty for an event that only carries an id or a retry time.
 	data []byte
-	// big is set instead of data if data was over the limit.
-	big *oversize
+	// oversized is set instead of data if data was over the limit.
+	oversized *oversizedMessage
 }
 
 // isMessage reports whether the event carries JSON-RPC. Events with names that MCP does not define carry something
 // else.
 func (e event) isMessage() bool { return e.name == "" || e.name == "message" }
 
-// maxField is the longest line, in bytes, of a field other than data. A longer one is ignored.
-const maxField = 8 << 10
+// maxFieldLine is the longest line, in bytes, of a field other than data. A longer one is ignored.
+const maxFieldLine = 8 << 10
 
 // maxRetry is the longest reconnection time that is believed.
 const maxRetry = time.Hour
 
-// errEndless says that one event went on far beyond the limit. The stream is of no more use.
-var errEndless = errors.New("an event without an end")
+// errEndlessEvent says that one event went on far beyond the limit. The stream is of no more use.
+var errEndlessEvent = errors.New("an event without an end")
 
 // eventReader takes a stream of bytes apart into events. It is not safe for concurrent use.
 type eventReader struct {
@@ -43,24 +43,24 @@ type eventReader struct {
 	id    string
 	retry time.Duration
 
-	src    io.Reader
-	limit  int64
-	buf    *[]byte // from eventBuffers
-	at, to int     // what of buf has not been looked at
-	err    error   // what src said last; it comes after the bytes that came with it
+	src            io.Reader
+	limit          int64
+	buf            *[]byte // from eventBuffers
+	bufPos, bufEnd int     // what of buf has not been looked at
+	err            error   // what src said last; it comes after the bytes that came with it
 
 	line   []byte // the beginning of the line, until it is known which field it is
 	mode   lineMode
 	first  bool // no line is complete yet: a byte order mark may stand here
 	skipLF bool // the line before ended with CR: LF belongs to it
 
-	name    string
-	nextID  *string
-	hasData bool
-	data    growing
-	big     *oversize
+	name      string
+	nextID    *string
+	hasData   bool
+	data      messageBuffer
+	oversized *oversizedMessage
 
-	lines int // that carried no data, and were not charged yet
+	unchargedLines int // that carried no data, and were not charged yet
 }
 
 type lineMode uint8
@@ -79,8 +79,8 @@ var (
 	wideBuffers  = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
 )
 
-// widen exchanges the buffer, which is empty, for the size that fits what is being read.
-func (r *eventReader) widen() {
+// resizeBuffer exchanges the buffer, which is empty, for the size that fits what is being read.
+func (r *eventReader) resizeBuffer() {
 	if wide := len(*r.buf) > 4<<10; wide == (len(r.data.b) > 16<<10) {
 		return
 	} else if wide {
@@ -93,38 +93,38 @@ func (r *eventReader) widen() {
 }
 
 // newEventReader reads events with at most limit bytes of data each. The reader calls release when it stops.
-func newEventReader(src io.Reader, limit int64, h holding) *eventReader {
+func newEventReader(src io.Reader, limit int64, h memoryReservation) *eventReader {
 	r := &eventReader{src: src, limit: limit, buf: eventBuffers.Get().(*[]byte), first: true}
-	r.data.holding = h
+	r.data.reservation = h
 	return r
 }
 
-// release gives the buffer back. The reader must not be used afterwards, except for id and retry.
-func (r *eventReader) release() {
+// releaseBuffers gives the buffer back. The reader must not be used afterwards, except for id and retry.
+func (r *eventReader) releaseBuffers() {
 	if r.buf != nil {
-		r.data.drop()
-		r.widen()
+		r.data.releaseBuffer()
+		r.resizeBuffer()
 		eventBuffers.Put(r.buf)
-		r.buf, r.at, r.to = nil, 0, 0
+		r.buf, r.bufPos, r.bufEnd = nil, 0, 0
 	}
 }
 
-// exhausted reports that the source has ended and nothing of it is left.
-func (r *eventReader) exhausted() bool { return r.at == r.to && errors.Is(r.err, io.EOF) }
+// isExhausted reports that the source has ended and nothing of it is left.
+func (r *eventReader) isExhausted() bool { return r.bufPos == r.bufEnd && errors.Is(r.err, io.EOF) }
 
-// next is the next event. An event that the end of the stream cuts off is dropped, as the format wants it.
-func (r *eventReader) next() (event, error) {
+// nextEvent is the next event. An event that the end of the stream cuts off is dropped, as the format wants it.
+func (r *eventReader) nextEvent() (event, error) {
 	for {
-		if r.at == r.to {
-			if err := r.fill(); err != nil {
+		if r.bufPos == r.bufEnd {
+			if err := r.fillBuffer(); err != nil {
 				return event{}, err
 			}
 		}
-		chunk := (*r.buf)[r.at:r.to]
+		chunk := (*r.buf)[r.bufPos:r.bufEnd]
 		if r.skipLF {
 			r.skipLF = false
 			if chunk[0] == '\n' {
-				r.at++
+				r.bufPos++
 				continue
 			}
 		}
@@ -135,15 +135,15 @@ func (r *eventReader) next() (event, error) {
 			end = bytes.IndexByte(chunk, '\r')
 		}
 		if end < 0 {
-			r.at = r.to
-			if err := r.take(chunk); err != nil {
+			r.bufPos = r.bufEnd
+			if err := r.takeLinePiece(chunk); err != nil {
 				return event{}, err
 			}
 			continue
 		}
-		r.at += end + 1
+		r.bufPos += end + 1
 		r.skipLF = chunk[end] == '\r'
-		if err := r.take(chunk[:end]); err != nil {
+		if err := r.takeLinePiece(chunk[:end]); err != nil {
 			return event{}, err
 		}
 		if e, ok := r.endLine(); ok {
@@ -152,14 +152,14 @@ func (r *eventReader) next() (event, error) {
 	}
 }
 
-func (r *eventReader) fill() error {
+func (r *eventReader) fillBuffer() error {
 	if r.err != nil {
 		return r.err
 	}
-	r.widen()
+	r.resizeBuffer()
 	for range 100 {
 		n, err := r.src.Read(*r.buf)
-		r.at, r.to, r.err = 0, n, err
+		r.bufPos, r.bufEnd, r.err = 0, n, err
 		if n > 0 {
 			return nil
 		}
@@ -170,8 +170,8 @@ func (r *eventReader) fill() error {
 	return io.ErrNoProgress
 }
 
-// take adds a piece of a line, without its end.
-func (r *eventReader) take(p []byte) error {
+// takeLinePiece adds a piece of a line, without its end.
+func (r *eventReader) takeLinePiece(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -183,9 +183,9 @@ func (r *eventReader) take(p []byte) error {
 		if p[0] == ' ' {
 			p = p[1:]
 		}
-		return r.add(p)
+		return r.addData(p)
 	case lineData:
-		return r.add(p)
+		return r.addData(p)
 	}
 	// The usual line begins with data: and is not copied twice.
 	if len(r.line) == 0 {
@@ -206,7 +206,7 @@ func (r *eventReader) take(p []byte) error {
 		r.line = r.line[:0]
 		return r.beginData(value)
 	}
-	if len(r.line) > 0 && r.line[0] == ':' || len(r.line) > maxField {
+	if len(r.line) > 0 && r.line[0] == ':' || len(r.line) > maxFieldLine {
 		r.line, r.mode = r.line[:0], lineSkip
 	}
 	return nil
@@ -218,29 +218,29 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 func (r *eventReader) beginData(value []byte) error {
 	r.mode = lineValue
 	if r.hasData {
-		if err := r.add([]byte{'\n'}); err != nil {
+		if err := r.addData([]byte{'\n'}); err != nil {
 			return err
 		}
 	}
 	r.hasData = true
-	return r.take(value)
+	return r.takeLinePiece(value)
 }
 
-// add adds to the data of the event, or only to its measure once that is over the limit.
-func (r *eventReader) add(p []byte) error {
+// addData adds to the data of the event, or only to its measure once that is over the limit.
+func (r *eventReader) addData(p []byte) error {
 	tooLong := int64(len(r.data.b)+len(p)) > r.limit
-	if r.big == nil && (tooLong || !r.data.room(p, int(r.limit))) {
-		r.big = &oversize{unheld: !tooLong}
-		r.big.add(r.data.b)
-		r.data.drop()
+	if r.oversized == nil && (tooLong || !r.data.makeRoom(p, int(r.limit))) {
+		r.oversized = &oversizedMessage{overBudget: !tooLong}
+		r.oversized.addBytes(r.data.b)
+		r.data.releaseBuffer()
 	}
-	if r.big == nil {
+	if r.oversized == nil {
 		r.data.b = append(r.data.b, p...)
 		return nil
 	}
-	r.big.add(p)
-	if r.big.size > skipBound(r.limit) {
-		return errEndless
+	r.oversized.addBytes(p)
+	if r.oversized.size > skipBound(r.limit) {
+		return errEndlessEvent
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (r *eventReader) endLine() (e event, ok bool) {
 	case mode != lineStart:
 		return event{}, false
 	case len(line) == 0:
-		return r.dispatch()
+		return r.dispatchEvent()
 	}
 	field, value, _ := bytes.Cut(line, []byte{':'})
 	if len(value) > 0 && value[0] == ' ' {
@@ -289,46 +289,46 @@ func (r *eventReader) endLine() (e event, ok bool) {
 // chargeLine notes a line that carries no data. A stream may be comments without an end; that of an answer has two or three
 // such lines.
 func (r *eventReader) chargeLine() {
-	if r.lines++; r.lines < 256 {
+	if r.unchargedLines++; r.unchargedLines < 256 {
 		return
 	}
-	h := &r.data.holding
-	h.share.Charge(time.Duration(r.lines)*50*time.Nanosecond, budget.Unknown, time.Now())
-	r.lines = 0
-	takePause(h.share, h.ended)
+	h := &r.data.reservation
+	h.share.Charge(time.Duration(r.unchargedLines)*50*time.Nanosecond, budget.Unknown, time.Now())
+	r.unchargedLines = 0
+	takePause(h.share, h.connEnded)
 }
 
-// dispatch ends an event.
-func (r *eventReader) dispatch() (e event, ok bool) {
+// dispatchEvent ends an event.
+func (r *eventReader) dispatchEvent() (e event, ok bool) {
 	if r.nextID != nil {
 		r.id, r.nextID = *r.nextID, nil
 	}
-	e = event{name: r.name, data: r.data.take(), big: r.big}
+	e = event{name: r.name, data: r.data.takeMessage(), oversized: r.oversized}
 	ok = r.hasData
-	r.name, r.big, r.hasData = "", nil, false
+	r.name, r.oversized, r.hasData = "", nil, false
 	return e, ok
 }
 
-// oversize measures a message that is over the limit and keeps its ends.
-type oversize struct {
+// oversizedMessage measures a message that is over the limit and keeps its ends.
+type oversizedMessage struct {
 	head, tail []byte
 	size       int64
-	unheld     bool // it was not over the limit: the server's share of the memory had no room for it
+	overBudget bool // it was not over the limit: the server's share of the memory had no room for it
 }
 
-// endSize is how many bytes of each end of an oversized message are kept.
-const endSize = 4 << 10
+// keptEndSize is how many bytes of each end of an oversized message are kept.
+const keptEndSize = 4 << 10
 
-func (o *oversize) add(p []byte) {
+func (o *oversizedMessage) addBytes(p []byte) {
 	o.size += int64(len(p))
-	if room := endSize - len(o.head); room > 0 {
+	if room := keptEndSize - len(o.head); room > 0 {
 		o.head = append(o.head, p[:min(len(p), room)]...)
 	}
-	if len(p) >= endSize {
-		o.tail = append(o.tail[:0], p[len(p)-endSize:]...)
+	if len(p) >= keptEndSize {
+		o.tail = append(o.tail[:0], p[len(p)-keptEndSize:]...)
 		return
 	}
-	if over := len(o.tail) + len(p) - endSize; over > 0 {
+	if over := len(o.tail) + len(p) - keptEndSize; over > 0 {
 		o.tail = o.tail[:copy(o.tail, o.tail[over:])]
 	}
 	o.tail = append(o.tail, p...)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// seen is everything that can be known of a stream.
-type seen struct {
+// parsedStream is everything that can be known of a stream.
+type parsedStream struct {
 	Events []seenEvent
 	ID     string
 	Retry  time.Duration
@@ -26,13 +26,13 @@ type seenEvent struct {
 	Big        int64
 }
 
-func readAllEvents(t testing.TB, src io.Reader, limit int64) seen {
+func readAllEvents(t testing.TB, src io.Reader, limit int64) parsedStream {
 	t.Helper()
-	r := newEventReader(src, limit, holding{})
-	defer r.release()
-	var s seen
+	r := newEventReader(src, limit, memoryReservation{})
+	defer r.releaseBuffers()
+	var s parsedStream
 	for {
-		e, err := r.next()
+		e, err := r.nextEvent()
 		if err != nil {
 			if err != io.EOF {
 				t.Fatalf("the stream ends with %v", err)
@@ -41,16 +41,16 @@ func readAllEvents(t testing.TB, src io.Reader, limit int64) seen {
 			return s
 		}
 		got := seenEvent{Name: e.name, Data: string(e.data)}
-		if e.big != nil {
-			got.Big = e.big.size
+		if e.oversized != nil {
+			got.Big = e.oversized.size
 		}
 		s.Events = append(s.Events, got)
 	}
 }
 
 // plainEvents is the format as the HTML standard words it, on a whole stream at once and without a thought for memory.
-func plainEvents(text string, limit int64) seen {
-	var s seen
+func plainEvents(text string, limit int64) parsedStream {
+	var s parsedStream
 	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
@@ -92,14 +92,14 @@ func plainEvents(text string, limit int64) seen {
 	return s
 }
 
-// pieces gives a stream in pieces of random sizes.
-type pieces struct {
+// chunkedReader gives a stream in pieces of random sizes.
+type chunkedReader struct {
 	rest string
 	rnd  *rand.Rand
 	most int // of one piece
 }
 
-func (p *pieces) Read(b []byte) (int, error) {
+func (p *chunkedReader) Read(b []byte) (int, error) {
 	if p.rest == "" {
 		return 0, io.EOF
 	}
@@ -137,7 +137,7 @@ func TestEventStream(t *testing.T) {
 		for name, src := range map[string]io.Reader{
 			"whole": strings.NewReader(s), "bytes": iotest.OneByteReader(strings.NewReader(s)),
 			"with the end": iotest.DataErrReader(strings.NewReader(s)),
-			"pieces":       &pieces{s, rand.New(rand.NewPCG(1, 2)), 9},
+			"pieces":       &chunkedReader{s, rand.New(rand.NewPCG(1, 2)), 9},
 		} {
 			if got := readAllEvents(t, src, limit); !reflect.DeepEqual(got, want) {
 				t.Errorf("%.60q, %s:\n got %+v\nwant %+v", s, name, got, want)
@@ -155,7 +155,7 @@ func FuzzEventStream(f *testing.F) {
 			limit = 1 - limit
 		}
 		for _, line := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
-			if len(line) > maxField && !strings.HasPrefix(line, "data:") {
+			if len(line) > maxFieldLine && !strings.HasPrefix(line, "data:") {
 				return // a field of this length is ignored, which the plain reader does not know
 			}
 		}
@@ -163,14 +163,14 @@ func FuzzEventStream(f *testing.F) {
 		if got := readAllEvents(t, strings.NewReader(s), limit); !reflect.DeepEqual(got, want) {
 			t.Errorf("whole:\n got %+v\nwant %+v", got, want)
 		}
-		if got := readAllEvents(t, &pieces{s, rand.New(rand.NewPCG(seed, 0)), 9}, limit); !reflect.DeepEqual(got, want) {
+		if got := readAllEvents(t, &chunkedReader{s, rand.New(rand.NewPCG(seed, 0)), 9}, limit); !reflect.DeepEqual(got, want) {
 			t.Errorf("in pieces:\n got %+v\nwant %+v", got, want)
 		}
 	})
 }
 
 func TestLongFieldsAreIgnored(t *testing.T) {
-	long := strings.Repeat("l", maxField+1)
+	long := strings.Repeat("l", maxFieldLine+1)
 	s := "id: 1\n\nid: " + long + "\nevent: " + long + "\n" + long + ": x\n:" + long + long + "\ndata: d\n\n"
 	got := readAllEvents(t, strings.NewReader(s), 100)
 	if len(got.Events) != 1 || got.Events[0] != (seenEvent{Data: "d"}) || got.ID != "1" {
@@ -178,10 +178,10 @@ func TestLongFieldsAreIgnored(t *testing.T) {
 	}
 }
 
-// endless is a stream of one byte for ever.
-type endless byte
+// endlessReader is a stream of one byte for ever.
+type endlessReader byte
 
-func (e endless) Read(p []byte) (int, error) {
+func (e endlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = byte(e)
 	}
@@ -189,14 +189,14 @@ func (e endless) Read(p []byte) (int, error) {
 }
 
 func TestEndlessEventIsGivenUp(t *testing.T) {
-	r := newEventReader(io.MultiReader(strings.NewReader("data:"), endless('x')), 1000, holding{})
-	defer r.release()
+	r := newEventReader(io.MultiReader(strings.NewReader("data:"), endlessReader('x')), 1000, memoryReservation{})
+	defer r.releaseBuffers()
 	var e event
 	var err error
-	if n := testing.AllocsPerRun(1, func() { e, err = r.next() }); n > 100 {
+	if n := testing.AllocsPerRun(1, func() { e, err = r.nextEvent() }); n > 100 {
 		t.Errorf("%v allocations for an event that is dropped", n)
 	}
-	if !errors.Is(err, errEndless) {
+	if !errors.Is(err, errEndlessEvent) {
 		t.Errorf("got %+v, %v", e, err)
 	}
 }
@@ -206,14 +206,14 @@ func TestExhausted(t *testing.T) {
 		rest string
 		want bool
 	}{{"", true}, {"\n", false}, {": more", false}} {
-		r := newEventReader(iotest.DataErrReader(strings.NewReader("data: x\n\n"+c.rest)), 100, holding{})
-		if _, err := r.next(); err != nil {
+		r := newEventReader(iotest.DataErrReader(strings.NewReader("data: x\n\n"+c.rest)), 100, memoryReservation{})
+		if _, err := r.nextEvent(); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.exhausted(); got != c.want {
+		if got := r.isExhausted(); got != c.want {
 			t.Errorf("with %q left: exhausted %v", c.rest, got)
 		}
-		r.release()
+		r.releaseBuffers()
 	}
 }
 
@@ -221,16 +221,16 @@ func TestOversizeKeepsTheEnds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		var all []byte
-		var o oversize
+		var o oversizedMessage
 		for range rnd.IntN(20) {
-			p := make([]byte, rnd.IntN(3*endSize))
+			p := make([]byte, rnd.IntN(3*keptEndSize))
 			for i := range p {
 				p[i] = byte(rnd.IntN(256))
 			}
 			all = append(all, p...)
-			o.add(p)
+			o.addBytes(p)
 		}
-		head, tail := all[:min(len(all), endSize)], all[max(0, len(all)-endSize):]
+		head, tail := all[:min(len(all), keptEndSize)], all[max(0, len(all)-keptEndSize):]
 		if !bytes.Equal(o.head, head) || !bytes.Equal(o.tail, tail) || o.size != int64(len(all)) {
 			t.Fatalf("of %d bytes: head %d, tail %d, size %d", len(all), len(o.head), len(o.tail), o.size)
 		}
@@ -244,11 +244,11 @@ func BenchmarkEventStream(b *testing.B) {
 			b.SetBytes(int64(len(stream)))
 			b.ReportAllocs()
 			for b.Loop() {
-				r := newEventReader(strings.NewReader(stream), 1<<20, holding{})
-				if e, err := r.next(); err != nil || len(e.data) != size {
+				r := newEventReader(strings.NewReader(stream), 1<<20, memoryReservation{})
+				if e, err := r.nextEvent(); err != nil || len(e.data) != size {
 					b.Fatal(err)
 				}
-				r.release()
+				r.releaseBuffers()
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestLargeEvents(t *testing.T) {
 	}
 	want := plainEvents(text.String(), 250_000)
 	for range 5 {
-		src := &pieces{text.String(), rnd, 20_000}
+		src := &chunkedReader{text.String(), rnd, 20_000}
 		if got := readAllEvents(t, src, 250_000); !reflect.DeepEqual(got, want) {
 			t.Fatal("events read in pieces differ")
 		}

@@ -30,11 +30,11 @@ import (
 // On Windows there is no such process, and none is needed: the system ends job objects with the process that holds
 // them. StartGuardian starts nothing there.
 type Guardian struct {
-	mu   sync.Mutex
-	line *os.File // the lifeline; nil on Windows and after Close
-	lost error    // the guardian does not listen any more
-	cmd  *exec.Cmd
-	done chan struct{}
+	mu          sync.Mutex
+	lifeline    *os.File // the lifeline; nil on Windows and after Close
+	lifelineErr error    // the guardian does not listen any more
+	cmd         *exec.Cmd
+	done        chan struct{}
 }
 
 var _ Guard = (*Guardian)(nil)
@@ -42,8 +42,8 @@ var _ Guard = (*Guardian)(nil)
 // guardianGrace is the time between SIGTERM and SIGKILL.
 const guardianGrace = 2 * time.Second
 
-// announceTime bounds how long a guardian that does not read can hold up a start.
-const announceTime = time.Second
+// lifelineTimeout bounds how long a guardian that does not read can hold up a start.
+const lifelineTimeout = time.Second
 
 // StartGuardian starts cmd as the guardian of this process. cmd is this program again, with an argument (or a variable)
 // that makes it call RunGuardian(os.Stdin) and nothing else, before it does anything that could be seen. Its standard
@@ -71,7 +71,7 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 		_ = w.Close()
 		return nil, guardianError(err)
 	}
-	g.line, g.cmd = w, cmd
+	g.lifeline, g.cmd = w, cmd
 	go func() {
 		defer close(g.done)
 		_ = cmd.Wait() // how it ended tells nothing: it ends with the lifeline, or was killed
@@ -81,7 +81,7 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 
 func guardianError(err error) *Error {
 	e := startError(&StdioConfig{Command: "guardian"}, err)
-	return &Error{Class: e.Class, Text: "the guardian process cannot be started: " + reason(err), Err: e.Err}
+	return &Error{Class: e.Class, Text: "the guardian process cannot be started: " + causeText(err), Err: e.Err}
 }
 
 // Watch implements Guard. A nil Guardian guards nothing.
@@ -89,19 +89,19 @@ func (g *Guardian) Watch(pgid int) (release func()) {
 	if g == nil || !guardianNeeded {
 		return func() {}
 	}
-	id := identify(pgid)
-	g.announce("watch %d %d %d\n", pgid, id.start, id.session)
-	return sync.OnceFunc(func() { g.announce("release %d\n", pgid) })
+	id := identifyProcess(pgid)
+	g.writeLifeline("watch %d %d %d\n", pgid, id.start, id.session)
+	return sync.OnceFunc(func() { g.writeLifeline("release %d\n", pgid) })
 }
 
-func (g *Guardian) announce(format string, args ...any) {
+func (g *Guardian) writeLifeline(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.line == nil || g.lost != nil {
+	if g.lifeline == nil || g.lifelineErr != nil {
 		return
 	}
-	_ = g.line.SetWriteDeadline(time.Now().Add(announceTime))
-	_, g.lost = fmt.Fprintf(g.line, format, args...)
+	_ = g.lifeline.SetWriteDeadline(time.Now().Add(lifelineTimeout))
+	_, g.lifelineErr = fmt.Fprintf(g.lifeline, format, args...)
 }
 
 // Done is closed when the guardian has ended. If that was not Close, no process ends the groups when this one is
@@ -112,8 +112,8 @@ func (g *Guardian) Done() <-chan struct{} { return g.done }
 // when the guardian has ended, which takes a moment, or 2 s if groups were left that do not end when asked.
 func (g *Guardian) Close() error {
 	g.mu.Lock()
-	line := g.line
-	g.line = nil
+	line := g.lifeline
+	g.lifeline = nil
 	g.mu.Unlock()
 	if line == nil {
 		<-g.done
@@ -138,11 +138,11 @@ func (g *Guardian) Close() error {
 // the groups have been ended then too.
 func RunGuardian(lifeline io.Reader) error {
 	ignoreSignals()
-	groups := map[int]identity{}
+	groups := map[int]processIdentity{}
 	in := bufio.NewScanner(lifeline)
 	for in.Scan() {
 		var pgid int
-		var id identity
+		var id processIdentity
 		if n, _ := fmt.Sscanf(in.Text(), "watch %d %d %d", &pgid, &id.start, &id.session); n == 3 && pgid > 1 {
 			groups[pgid] = id
 		} else if n, _ := fmt.Sscanf(in.Text(), "release %d", &pgid); n == 1 {
@@ -153,8 +153,8 @@ func RunGuardian(lifeline io.Reader) error {
 	return in.Err()
 }
 
-// identity tells a process group from another one that was given the same number later. Zero values are not known.
-type identity struct {
+// processIdentity tells a process group from another one that was given the same number later. Zero values are not known.
+type processIdentity struct {
 	start   uint64 // when the first process was started, in the system's own unit
 	session int
 }

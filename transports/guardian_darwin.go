@@ -2,13 +2,13 @@ package transports
 
 import "golang.org/x/sys/unix"
 
-// identify reads when a process was started, in microseconds. Sessions are not told by number.
-func identify(pid int) identity {
+// identifyProcess reads when a process was started, in microseconds. Sessions are not told by number.
+func identifyProcess(pid int) processIdentity {
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(p.Proc.P_pid) != pid {
-		return identity{}
+		return processIdentity{}
 	}
-	return identity{start: uint64(p.Proc.P_starttime.Sec)*1e6 + uint64(p.Proc.P_starttime.Usec)}
+	return processIdentity{start: uint64(p.Proc.P_starttime.Sec)*1e6 + uint64(p.Proc.P_starttime.Usec)}
 }
 
 // memberSessions gives one zero, the session of every identity here, for each member of a group.

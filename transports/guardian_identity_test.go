@@ -25,19 +25,19 @@ func TestGuardianTellsGroupsApart(t *testing.T) {
 	}
 	one := start()
 	pgid := one.Process.Pid
-	id := identify(pgid)
+	id := identifyProcess(pgid)
 	if id.start == 0 {
 		t.Fatalf("this system does not tell when process %d was started", pgid)
 	}
-	if !id.holds(pgid) {
+	if !id.matchesGroup(pgid) {
 		t.Error("a group is not recognised")
 	}
 	other := id
 	other.start++
-	if other.holds(pgid) {
+	if other.matchesGroup(pgid) {
 		t.Error("a group whose first process was started at another time is taken for ours")
 	}
-	endGroups(map[int]identity{pgid: other}, 50*time.Millisecond)
+	endGroups(map[int]processIdentity{pgid: other}, 50*time.Millisecond)
 	if syscall.Kill(pgid, 0) != nil {
 		t.Fatal("a stranger's group was ended")
 	}
@@ -51,12 +51,12 @@ func TestGuardianTellsGroupsApart(t *testing.T) {
 	defer func() { _ = member.Wait() }()
 	_ = one.Process.Kill()
 	_ = one.Wait()
-	if !id.holds(pgid) {
+	if !id.matchesGroup(pgid) {
 		t.Error("a group without its first process is not recognised")
 	}
 	other = id
 	other.session++
-	if other.holds(pgid) {
+	if other.matchesGroup(pgid) {
 		t.Error("a group in another session is taken for ours")
 	}
 	done := make(chan struct{})
@@ -64,13 +64,13 @@ func TestGuardianTellsGroupsApart(t *testing.T) {
 		defer close(done)
 		_ = member.Wait() // or it stays a zombie, and counts as a member
 	}()
-	endGroups(map[int]identity{pgid: id}, 5*time.Second)
+	endGroups(map[int]processIdentity{pgid: id}, 5*time.Second)
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Error("our group was not ended")
 	}
-	if id.holds(pgid) {
+	if id.matchesGroup(pgid) {
 		t.Error("a group without members is taken for ours")
 	}
 }

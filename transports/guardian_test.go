@@ -183,7 +183,7 @@ func TestGuardianIgnoresSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE} {
 		deadline := time.Now().Add(10 * time.Second)
 		// It may not have come as far as ignoring them.
-		for !ignores(guardian, s) {
+		for !ignoresSignal(guardian, s) {
 			if time.Now().After(deadline) {
 				t.Fatalf("the guardian does not ignore %v", s)
 			}
@@ -199,8 +199,8 @@ func TestGuardianIgnoresSignals(t *testing.T) {
 	waitGone(t, 15*time.Second, pids...)
 }
 
-// ignores reads the mask of ignored signals, where the system shows it.
-func ignores(pid int, s syscall.Signal) bool {
+// ignoresSignal reads the mask of ignored signals, where the system shows it.
+func ignoresSignal(pid int, s syscall.Signal) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		time.Sleep(500 * time.Millisecond)
@@ -231,8 +231,8 @@ func startGuardian(t *testing.T) (*transports.Guardian, *exec.Cmd) {
 	return g, cmd
 }
 
-// stranger starts a process in a group of its own that nothing of ours has started.
-func stranger(t *testing.T) *exec.Cmd {
+// startStranger starts a process in a group of its own that nothing of ours has started.
+func startStranger(t *testing.T) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -254,7 +254,7 @@ func stranger(t *testing.T) *exec.Cmd {
 func TestGuardianLeavesReleasedGroupsAlone(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	g, _ := startGuardian(t)
-	kept, ended := stranger(t), stranger(t)
+	kept, ended := startStranger(t), startStranger(t)
 	release := g.Watch(kept.Process.Pid)
 	release()
 	release() // harmless
@@ -285,7 +285,7 @@ func TestGuardianThatDiedIsNoticed(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Done is not closed")
 	}
-	release := g.Watch(stranger(t).Process.Pid)
+	release := g.Watch(startStranger(t).Process.Pid)
 	release()
 	if err := g.Close(); err != nil {
 		t.Error(err)

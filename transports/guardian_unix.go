@@ -19,10 +19,10 @@ func ignoreSignals() {
 }
 
 // endGroups asks every group to end and kills after grace what has not.
-func endGroups(groups map[int]identity, grace time.Duration) {
+func endGroups(groups map[int]processIdentity, grace time.Duration) {
 	signal := func(s syscall.Signal) {
 		for pgid, id := range groups {
-			if id.holds(pgid) {
+			if id.matchesGroup(pgid) {
 				_ = unix.Kill(-pgid, s)
 			} else {
 				delete(groups, pgid)
@@ -41,15 +41,15 @@ func endGroups(groups map[int]identity, grace time.Duration) {
 	signal(syscall.SIGKILL)
 }
 
-// holds reports whether the group of that number is still the one that was meant.
-func (id identity) holds(pgid int) bool {
+// matchesGroup reports whether the group of that number is still the one that was meant.
+func (id processIdentity) matchesGroup(pgid int) bool {
 	if unix.Kill(-pgid, 0) == unix.ESRCH {
 		return false
 	}
 	if id.start == 0 {
 		return true // the system did not tell
 	}
-	if now := identify(pgid); now.start != 0 {
+	if now := identifyProcess(pgid); now.start != 0 {
 		return now.start == id.start
 	}
 	// The first process is gone. As long as the group has members its number is taken, and it had some a moment ago:

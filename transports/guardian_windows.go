@@ -11,6 +11,6 @@ func guardianAttributes() *syscall.SysProcAttr { return nil }
 
 func ignoreSignals() {}
 
-func endGroups(map[int]identity, time.Duration) {}
+func endGroups(map[int]processIdentity, time.Duration) {}
 
-func identify(int) identity { return identity{} }
+func identifyProcess(int) processIdentity { return processIdentity{} }

@@ -92,12 +92,12 @@ func (t *HTTP) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	case ctx.Err() != nil:
 		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
-	c := &httpConn{origin: t.origin.connection(), life: newAskingLife(sink), fallback: t.cfg.FallbackSSE, grace: t.cfg.Grace}
-	c.resumer, _ = sink.(Resumer)
-	c.relater, _ = sink.(Relater)
+	c := &httpConn{origin: t.origin.forConnection(), lifetime: newRequestLifetime(sink), canFallBack: t.cfg.FallbackSSE, grace: t.cfg.Grace}
+	c.reopenSink, _ = sink.(StreamReopenSink)
+	c.requestSink, _ = sink.(RequestStreamSink)
 	if c.grace <= 0 {
 		c.grace = time.Second
 	}
-	c.life.farewell = c.sayGoodbye
+	c.lifetime.afterDown = c.deleteSession
 	return c, nil
 }

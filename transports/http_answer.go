@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// answers reports whether body is the response to the request with that id, or a batch that holds it. It reads no
+// answersRequest reports whether body is the response to the request with that id, or a batch that holds it. It reads no
 // further than it must: serialisers put the id before the result, and a result may have megabytes. For anything that is
 // not JSON it is false. The head of a message that was cut off is enough, if the id is in it.
-func answers(body []byte, id int64) bool {
-	for n := range responses(body) {
+func answersRequest(body []byte, id int64) bool {
+	for n := range responseIDs(body) {
 		if n == id {
 			return true
 		}
@@ -22,23 +22,23 @@ func answers(body []byte, id int64) bool {
 	return false
 }
 
-// responses gives the ids of the responses in body, which is a message or a batch.
-func responses(body []byte) iter.Seq[int64] {
+// responseIDs gives the ids of the responses in body, which is a message or a batch.
+func responseIDs(body []byte) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		s := scanner{b: body}
-		switch s.peek() {
+		s := jsonScanner{b: body}
+		switch s.peekByte() {
 		case '{':
-			if id, ok := s.response(); ok {
+			if id, ok := s.scanResponse(); ok {
 				yield(id)
 			}
 		case '[':
 			s.i++
-			for s.peek() == '{' {
+			for s.peekByte() == '{' {
 				start := s.i
-				if id, ok := s.response(); ok && !yield(id) {
+				if id, ok := s.scanResponse(); ok && !yield(id) {
 					return
 				}
-				if s.i = start; !s.skip() || s.peek() != ',' {
+				if s.i = start; !s.skipValue() || s.peekByte() != ',' {
 					return
 				}
 				s.i++
@@ -47,14 +47,14 @@ func responses(body []byte) iter.Seq[int64] {
 	}
 }
 
-// scanner walks over JSON without decoding it, and without judging it: the code that decodes it later does that.
-type scanner struct {
+// jsonScanner walks over JSON without decoding it, and without judging it: the code that decodes it later does that.
+type jsonScanner struct {
 	b []byte
 	i int
 }
 
-// peek is the next byte that is not space, 0 at the end.
-func (s *scanner) peek() byte {
+// peekByte is the next byte that is not space, 0 at the end.
+func (s *jsonScanner) peekByte() byte {
 	for ; s.i < len(s.b); s.i++ {
 		switch s.b[s.i] {
 		case ' ', '\t', '\r', '\n':
@@ -65,22 +65,22 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// response reads the members of an object up to the point where it is certain whether it is a response, and to which
+// scanResponse reads the members of an object up to the point where it is certain whether it is a response, and to which
 // request. Ids that are no integers are none of ours.
-func (s *scanner) response() (id int64, ok bool) {
+func (s *jsonScanner) scanResponse() (id int64, ok bool) {
 	s.i++
 	isResponse, hasID := false, false
-	for s.peek() == '"' {
+	for s.peekByte() == '"' {
 		start := s.i
-		if !s.str() {
+		if !s.skipString() {
 			return 0, false
 		}
 		key := s.b[start:s.i]
-		if s.peek() != ':' {
+		if s.peekByte() != ':' {
 			return 0, false
 		}
 		s.i++
-		s.peek()
+		s.peekByte()
 		value := s.i
 		switch string(key) {
 		case `"method"`:
@@ -90,7 +90,7 @@ func (s *scanner) response() (id int64, ok bool) {
 				return id, true
 			}
 		}
-		if !s.skip() {
+		if !s.skipValue() {
 			return 0, false
 		}
 		if string(key) == `"id"` {
@@ -99,15 +99,15 @@ func (s *scanner) response() (id int64, ok bool) {
 				return id, true
 			}
 		}
-		if s.peek() == ',' {
+		if s.peekByte() == ',' {
 			s.i++
 		}
 	}
 	return 0, false
 }
 
-// str skips a string, whose opening quote is next.
-func (s *scanner) str() bool {
+// skipString skips a string, whose opening quote is next.
+func (s *jsonScanner) skipString() bool {
 	for s.i++; ; {
 		n := bytes.IndexByte(s.b[s.i:], '"')
 		if n < 0 {
@@ -125,13 +125,13 @@ func (s *scanner) str() bool {
 	}
 }
 
-// skip skips one value. It reports false if the value does not end in b.
-func (s *scanner) skip() bool {
+// skipValue skips one value. It reports false if the value does not end in b.
+func (s *jsonScanner) skipValue() bool {
 	depth := 0
 	for ; s.i < len(s.b); s.i++ {
 		switch s.b[s.i] {
 		case '"':
-			if !s.str() {
+			if !s.skipString() {
 				return false
 			}
 			s.i--
@@ -158,17 +158,17 @@ func (s *scanner) skip() bool {
 	return false
 }
 
-// eventStream and oneJSON are the media types that an answer may have.
+// mediaEventStream and mediaJSON are the media types that an answer may have.
 const (
-	eventStream = "text/event-stream"
-	oneJSON     = "application/json"
+	mediaEventStream = "text/event-stream"
+	mediaJSON        = "application/json"
 )
 
 // mediaType is the type of a response's body, in lower case and without parameters; empty if it says none.
 func mediaType(h http.Header) string {
 	full := h.Get("Content-Type")
 	switch kind, _, _ := strings.Cut(full, ";"); kind {
-	case eventStream, oneJSON: // as almost everybody writes them
+	case mediaEventStream, mediaJSON: // as almost everybody writes them
 		return kind
 	}
 	kind, _, _ := mime.ParseMediaType(full)
@@ -176,23 +176,23 @@ func mediaType(h http.Header) string {
 }
 
 // readBody reads one message. big is set instead if the message is over the limit, or if h has no room for it.
-func readBody(body io.Reader, length, limit int64, h holding) (msg []byte, big *oversize, err error) {
-	g := growing{holding: h}
-	defer g.drop()
+func readBody(body io.Reader, length, limit int64, h memoryReservation) (msg []byte, oversized *oversizedMessage, err error) {
+	g := messageBuffer{reservation: h}
+	defer g.releaseBuffer()
 	if length >= 0 {
 		// One byte more than announced, so that the end of the body is seen without growing.
 		size := min(length, limit) + 1
-		if size > sharedRoom && !g.holding.more(size) {
-			return measure(nil, body, limit, true)
+		if size > pooledBufferSize && !g.reservation.reserveMore(size) {
+			return measureRest(nil, body, limit, true)
 		}
 		g.b = make([]byte, 0, size)
 	} else {
-		err = g.begin(body)
+		err = g.readFirstPiece(body)
 	}
 	for err == nil && int64(len(g.b)) <= limit {
 		if len(g.b) == cap(g.b) {
-			if !g.reserve(len(g.b)+1, int(limit)+1) {
-				return measure(g.b, body, limit, true)
+			if !g.reserveBytes(len(g.b)+1, int(limit)+1) {
+				return measureRest(g.b, body, limit, true)
 			}
 		}
 		var n int
@@ -201,22 +201,22 @@ func readBody(body io.Reader, length, limit int64, h holding) (msg []byte, big *
 	}
 	switch {
 	case int64(len(g.b)) > limit:
-		return measure(g.b, body, limit, false)
+		return measureRest(g.b, body, limit, false)
 	case err != io.EOF: //nolint:errorlint // one that wraps it may be a connection that broke
 		return nil, nil, err
 	}
-	return g.take(), nil, nil
+	return g.takeMessage(), nil, nil
 }
 
-// measure reads the rest of a body that is not kept and keeps its ends. What comes after skipBound is not read:
+// measureRest reads the rest of a body that is not kept and keeps its ends. What comes after skipBound is not read:
 // the exchange is given up then, and its connection with it.
-func measure(seen []byte, body io.Reader, limit int64, unheld bool) ([]byte, *oversize, error) {
-	big := &oversize{unheld: unheld}
-	big.add(seen)
+func measureRest(seen []byte, body io.Reader, limit int64, overBudget bool) ([]byte, *oversizedMessage, error) {
+	big := &oversizedMessage{overBudget: overBudget}
+	big.addBytes(seen)
 	buf := make([]byte, 32<<10)
 	for big.size < skipBound(limit) {
 		n, err := body.Read(buf)
-		big.add(buf[:n])
+		big.addBytes(buf[:n])
 		if err == io.EOF {
 			break
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// attended plays a server that opens its stream by open, and writes down what came in which order.
-func attended(t *testing.T, open func(w http.ResponseWriter, r *http.Request, note func(string))) (order []string) {
+// playListenServer plays a server that opens its stream by open, and writes down what came in which order.
+func playListenServer(t *testing.T, open func(w http.ResponseWriter, r *http.Request, note func(string))) (order []string) {
 	t.Helper()
 	var mu sync.Mutex
 	note := func(what string) {
@@ -55,7 +55,7 @@ func attended(t *testing.T, open func(w http.ResponseWriter, r *http.Request, no
 func TestACallWaitsForTheStreamOfQuestions(t *testing.T) {
 	var order []string
 	for range 5 { // on a machine that stands still for longer than the bound, the order is not ours
-		order = attended(t, func(w http.ResponseWriter, r *http.Request, note func(string)) {
+		order = playListenServer(t, func(w http.ResponseWriter, r *http.Request, note func(string)) {
 			time.Sleep(30 * time.Millisecond)
 			note("stream")
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -78,7 +78,7 @@ func TestACallDoesNotWaitForAStreamThatDoesNotCome(t *testing.T) {
 		"silent": func(_ http.ResponseWriter, r *http.Request, _ func(string)) { <-r.Context().Done() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if order := attended(t, open); !slices.Equal(order, []string{"call"}) {
+			if order := playListenServer(t, open); !slices.Equal(order, []string{"call"}) {
 				t.Errorf("the server saw %v", order)
 			}
 		})

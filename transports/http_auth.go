@@ -25,42 +25,42 @@ type Authorizer interface {
 	// *Error of class ClassUnauthorized or ClassNetwork, keeps the request from being sent (NotWritten).
 	Authorize(ctx context.Context, h http.Header) error
 	// Refused is told that the server refused (401, or 403 insufficient_scope) a request that had been sent with the
-	// headers used. again reports that there are other credentials now, so that the same request is worth sending once
+	// headers used. retry reports that there are other credentials now, so that the same request is worth sending once
 	// more. challenge may be nil. The caller gets an error in the place of the refusal: of class ClassNetwork,
 	// that it is not known yet whether there are others (the token endpoint does not answer).
-	Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (again bool, err error)
+	Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (retry bool, err error)
 }
 
-// authorized sends one request with the connection's credentials, and once more if the server refuses them and there
+// sendAuthorized sends one request with the connection's credentials, and once more if the server refuses them and there
 // are others. used is what send has to put into the request's headers, nil for nothing; send reports as roundTrip does.
 // The response may be a refusal: it is the caller's to judge, like every other.
 //
 // It is made for any request that ends in an *http.Response, the upgrade to a websocket among them.
-func (o *origin) authorized(ctx context.Context,
+func (o *origin) sendAuthorized(ctx context.Context,
 	send func(used http.Header) (*http.Response, Delivery, error)) (*http.Response, Delivery, error) {
 	c := o.credentials
 	if c == nil {
 		return send(nil)
 	}
-	used, round, failed := c.authorize(ctx, o)
+	used, round, failed := c.authorizeRequest(ctx, o)
 	if failed != nil {
 		return nil, NotWritten, failed
 	}
 	resp, d, err := send(used)
-	status := refusal(resp)
+	status := refusalStatus(resp)
 	if err != nil && resp == nil || status == 0 {
 		return resp, d, err
 	}
-	challenge := o.challenge(resp.Header, "")
-	again, failed := c.refused(ctx, o, round, status, challenge, used)
-	if !again && failed == nil {
-		c.reject(o, resp, used)
+	challenge := o.challengeOf(resp.Header, "")
+	retry, failed := c.handleRefusal(ctx, o, round, status, challenge, used)
+	if !retry && failed == nil {
+		c.rememberRejection(o, resp, used)
 		return resp, d, err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, endSize) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, keptEndSize) // so that the connection can be used again
 	_ = resp.Body.Close()
 	if failed == nil {
-		used, _, failed = c.authorize(ctx, o)
+		used, _, failed = c.authorizeRequest(ctx, o)
 	}
 	if failed != nil {
 		// The server has refused the message before it looked at it, which its status says.
@@ -72,18 +72,18 @@ func (o *origin) authorized(ctx context.Context,
 		return nil, Written, failed
 	}
 	resp, d, err = send(used)
-	if refusal(resp) != 0 {
-		c.reject(o, resp, used)
+	if refusalStatus(resp) != 0 {
+		c.rememberRejection(o, resp, used)
 	}
 	return resp, d, err
 }
 
-// refusal is the status of a response that means the credentials, else 0.
+// refusalStatus is the status of a response that means the credentials, else 0.
 //
 // 2026-07-28, Authorization, Error Handling: 401 is for "Authorization required or token invalid", 403 for "Invalid
 // scopes or insufficient permissions". Only a 403 that says insufficient_scope can be cured by other credentials; one
 // that names scopes and no error means the same.
-func refusal(resp *http.Response) int {
+func refusalStatus(resp *http.Response) int {
 	switch {
 	case resp == nil:
 	case resp.StatusCode == http.StatusUnauthorized:
@@ -97,21 +97,21 @@ func refusal(resp *http.Response) int {
 	return 0
 }
 
-// connection is o for one connection: what a connection learns about its credentials ends with it.
-func (o *origin) connection() *origin {
+// forConnection is o for one connection: what a connection learns about its credentials ends with it.
+func (o *origin) forConnection() *origin {
 	if o.auth == nil {
 		return o
 	}
 	k := *o
-	k.credentials = &credentials{from: o.auth}
+	k.credentials = &credentials{authorizer: o.auth}
 	return &k
 }
 
-// plainHost refuses a configuration that would show credentials to everybody on the way.
+// checkCredentialURL refuses a configuration that would show credentials to everybody on the way.
 //
 // 2026-07-28, Authorization Security Considerations, Communication Security: "All authorization server
 // endpoints MUST be served over HTTPS." The token itself deserves no less.
-func plainHost(u *url.URL, allowed bool) *Error {
+func checkCredentialURL(u *url.URL, allowed bool) *Error {
 	if u.Scheme == "https" || u.Scheme == "wss" || allowed {
 		return nil
 	}
@@ -126,12 +126,12 @@ func plainHost(u *url.URL, allowed bool) *Error {
 
 // authError turns what an Authorizer returned into an error of this boundary that holds none of the known secrets.
 func (o *origin) authError(ctx context.Context, err error) *Error {
-	clean := func(s string) string { return string(o.scrub([]byte(s), "")) }
+	clean := func(s string) string { return string(o.redactText([]byte(s), "")) }
 	var own *Error
 	switch {
 	case errors.As(err, &own):
 		e := *own // another caller may be given the same one
-		e.Text, e.Fix, e.Body = clean(e.Text), clean(e.Fix), o.scrub(e.Body, "")
+		e.Text, e.Fix, e.Body = clean(e.Text), clean(e.Fix), o.redactText(e.Body, "")
 		if e.Err != nil && clean(e.Err.Error()) != e.Err.Error() {
 			e.Err = errors.New(clean(e.Err.Error()))
 		}
@@ -140,15 +140,15 @@ func (o *origin) authError(ctx context.Context, err error) *Error {
 		return contextError(ctx, "authorizing the request to "+o.label)
 	}
 	return &Error{Class: messages.ClassUnauthorized, Err: errors.New(clean(err.Error())),
-		Text: "there are no credentials for " + o.label + ": " + sentence(clean(err.Error()))}
+		Text: "there are no credentials for " + o.label + ": " + shortSentence(clean(err.Error()))}
 }
 
-// usable keeps of the headers that an Authorizer gave what may go into a request.
-func (o *origin) usable(given http.Header) (http.Header, *Error) {
+// usableHeaders keeps of the headers that an Authorizer gave what may go into a request.
+func (o *origin) usableHeaders(given http.Header) (http.Header, *Error) {
 	used := make(http.Header, len(given))
 	for name, values := range given {
 		name = http.CanonicalHeaderKey(name)
-		if describesMessage(name) || name == "Host" {
+		if isReservedHeader(name) || name == "Host" {
 			continue
 		}
 		for _, v := range values {
@@ -164,8 +164,8 @@ func (o *origin) usable(given http.Header) (http.Header, *Error) {
 	return used, nil
 }
 
-// describesMessage reports whether a header belongs to the message or the session, so that no configuration may set it.
-func describesMessage(name string) bool {
+// isReservedHeader reports whether a header belongs to the message or the session, so that no configuration may set it.
+func isReservedHeader(name string) bool {
 	switch name {
 	case "Content-Length", "Transfer-Encoding", "Connection", headerSession, headerVersion:
 		return true

@@ -44,7 +44,7 @@ func TestAMinuteOf401(t *testing.T) {
 		call := transports.Message{ID: 1, Method: "tools/call", Body: []byte(`{"jsonrpc":"2.0","id":1}`)}
 		for time.Since(start) < time.Minute {
 			_, err := conn.Send(t.Context(), call)
-			if e := looked(t, err); e.Class != messages.ClassUnauthorized {
+			if e := boundaryError(t, err); e.Class != messages.ClassUnauthorized {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// keys is an Authorizer whose token has a number, which Refused raises up to most.
-type keys struct {
+// numberedTokens is an Authorizer whose token has a number, which Refused raises up to most.
+type numberedTokens struct {
 	number, most    atomic.Int32
 	asked, refused  atomic.Int32
 	authorize, deny error         // what the methods return instead
@@ -28,15 +28,15 @@ type keys struct {
 	challenge       *messages.Challenge
 }
 
-func newKeys(most int32) *keys {
-	k := &keys{}
+func newKeys(most int32) *numberedTokens {
+	k := &numberedTokens{}
 	k.most.Store(most)
 	return k
 }
 
 func token(n int32) string { return fmt.Sprintf("Bearer %s-%d", canary, n) }
 
-func (k *keys) Authorize(_ context.Context, h http.Header) error {
+func (k *numberedTokens) Authorize(_ context.Context, h http.Header) error {
 	k.asked.Add(1)
 	h.Set("Authorization", token(k.number.Load()))
 	h.Set("mcp-session-id", "not yours")
@@ -46,7 +46,7 @@ func (k *keys) Authorize(_ context.Context, h http.Header) error {
 	return k.authorize
 }
 
-func (k *keys) Refused(ctx context.Context, status int, c *messages.Challenge, used http.Header) (bool, error) {
+func (k *numberedTokens) Refused(ctx context.Context, status int, c *messages.Challenge, used http.Header) (bool, error) {
 	k.refused.Add(1)
 	k.lastStatus.Store(int32(status))
 	k.mu.Lock()
@@ -92,7 +92,7 @@ func guardedServer(t *testing.T, wanted int32, next http.HandlerFunc) (url strin
 	}).URL, seen
 }
 
-func okay(w http.ResponseWriter, r *http.Request) { reply(w, read(r), `"ok"`) }
+func answerOK(w http.ResponseWriter, r *http.Request) { reply(w, read(r), `"ok"`) }
 
 func withAuth(t *testing.T, url string, a transports.Authorizer) *client {
 	return dial(t, transports.NewHTTP(transports.HTTPConfig{URL: url, Auth: a, Client: ownClient(t)}))
@@ -119,7 +119,7 @@ func TestEveryRequestIsAuthorized(t *testing.T) {
 	listening := make(chan struct{}, 1)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		note(r)
-		shaken("session-1", func(w http.ResponseWriter, r *http.Request) {
+		withHandshake("session-1", func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				w.Header().Set("Content-Type", "text/event-stream")
 				w.(http.Flusher).Flush()
@@ -161,7 +161,7 @@ func TestEveryRequestIsAuthorized(t *testing.T) {
 
 // TestRefreshedOnce: a refused request is sent once more with other credentials.
 func TestRefreshedOnce(t *testing.T) {
-	url, seen := guardedServer(t, 1, okay)
+	url, seen := guardedServer(t, 1, answerOK)
 	k := newKeys(5)
 	c := withAuth(t, url, k)
 	if got := c.call("tools/call", `{}`); got != `"ok"` || seen.Load() != 2 || k.refused.Load() != 1 {
@@ -177,16 +177,16 @@ func TestRefreshedOnce(t *testing.T) {
 // TestRefusedForGood: a server that answers 401 gets one request, one refresh and one repetition, and nothing more
 // until there are other credentials.
 func TestRefusedForGood(t *testing.T) {
-	url, seen := guardedServer(t, 7, okay)
+	url, seen := guardedServer(t, 7, answerOK)
 	k := newKeys(1)
 	c := withAuth(t, url, k)
-	_, d, err := c.try(t.Context(), "tools/call", `{}`)
+	_, d, err := c.trySend(t.Context(), "tools/call", `{}`)
 	if err == nil || err.Class != messages.ClassUnauthorized || err.Status != 401 || err.Challenge == nil ||
 		d != transports.Written || seen.Load() != 2 || k.refused.Load() != 1 {
 		t.Fatalf("%v, %v after %d requests and %d questions", d, err, seen.Load(), k.refused.Load())
 	}
 	for range 50 {
-		_, d, err := c.try(t.Context(), "tools/call", `{}`)
+		_, d, err := c.trySend(t.Context(), "tools/call", `{}`)
 		if err == nil || err.Class != messages.ClassUnauthorized || err.Challenge == nil || d != transports.NotWritten {
 			t.Fatalf("%v, %v", d, err)
 		}
@@ -201,7 +201,7 @@ func TestRefusedForGood(t *testing.T) {
 	// A new connection knows nothing of it.
 	k.number.Store(1)
 	before := seen.Load()
-	if _, _, err := withAuth(t, url, k).try(t.Context(), "tools/call", `{}`); err == nil || seen.Load() == before {
+	if _, _, err := withAuth(t, url, k).trySend(t.Context(), "tools/call", `{}`); err == nil || seen.Load() == before {
 		t.Errorf("%v after %d requests", err, seen.Load()-before)
 	}
 }
@@ -239,14 +239,14 @@ func TestFlood(t *testing.T) {
 
 // TestRequestsWaitForRefresh: while one question is asked nothing is sent; who gives up leaves, and the next one asks.
 func TestRequestsWaitForRefresh(t *testing.T) {
-	url, seen := guardedServer(t, 1, okay)
+	url, seen := guardedServer(t, 1, answerOK)
 	k := newKeys(1)
 	k.gate = make(chan struct{})
 	c := withAuth(t, url, k)
 	first, giveUp := context.WithCancel(t.Context())
 	done := make(chan *transports.Error)
 	go func() {
-		_, _, err := c.try(first, "tools/call", `{}`)
+		_, _, err := c.trySend(first, "tools/call", `{}`)
 		done <- err
 	}()
 	for k.refused.Load() == 0 {
@@ -262,7 +262,7 @@ func TestRequestsWaitForRefresh(t *testing.T) {
 	}
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, d, err := c.try(impatient, "tools/call", `{}`); err == nil || d != transports.NotWritten {
+	if _, d, err := c.trySend(impatient, "tools/call", `{}`); err == nil || d != transports.NotWritten {
 		t.Errorf("%v, %v", d, err)
 	}
 	if n := seen.Load(); n != 1 {
@@ -300,7 +300,7 @@ func TestInsufficientScope(t *testing.T) {
 			reply(w, m, `"ok"`)
 		})
 		k := newKeys(1)
-		_, _, err := withAuth(t, s.URL, k).try(t.Context(), "tools/call", `{}`)
+		_, _, err := withAuth(t, s.URL, k).trySend(t.Context(), "tools/call", `{}`)
 		if k.refused.Load() != c.questions || c.ok != (err == nil) ||
 			err != nil && err.Class != messages.ClassForbidden {
 			t.Errorf("%q: %v after %d questions", c.header, err, k.refused.Load())
@@ -313,28 +313,28 @@ func TestInsufficientScope(t *testing.T) {
 
 // TestAuthorizerErrors: what an Authorizer says reaches the caller, and no secret with it.
 func TestAuthorizerErrors(t *testing.T) {
-	url, seen := guardedServer(t, 1, okay)
+	url, seen := guardedServer(t, 1, answerOK)
 	secret := canary + "-0"
 	for _, c := range []struct {
 		name      string
-		keys      func(k *keys)
+		keys      func(k *numberedTokens)
 		class     messages.Class
 		delivered transports.Delivery
 		text      string
 	}{
-		{"no token", func(k *keys) {
+		{"no token", func(k *numberedTokens) {
 			k.authorize = &transports.Error{Class: messages.ClassUnauthorized, Text: "sign in with " + secret}
 		}, messages.ClassUnauthorized, transports.NotWritten, "sign in with [redacted]"},
-		{"no network", func(k *keys) {
+		{"no network", func(k *numberedTokens) {
 			k.authorize = &transports.Error{Class: messages.ClassNetwork, Text: "no route", Err: errors.New(secret)}
 		}, messages.ClassNetwork, transports.NotWritten, "no route"},
-		{"a bare error", func(k *keys) { k.authorize = errors.New("no " + secret) },
+		{"a bare error", func(k *numberedTokens) { k.authorize = errors.New("no " + secret) },
 			messages.ClassUnauthorized, transports.NotWritten, "no [redacted]"},
-		{"a panic", func(k *keys) { k.panics = true }, messages.ClassPanic, transports.NotWritten, "panic: with"},
-		{"refresh fails in the network", func(k *keys) {
+		{"a panic", func(k *numberedTokens) { k.panics = true }, messages.ClassPanic, transports.NotWritten, "panic: with"},
+		{"refresh fails in the network", func(k *numberedTokens) {
 			k.deny = &transports.Error{Class: messages.ClassNetwork, Text: "the token endpoint cannot answer: " + secret}
 		}, messages.ClassNetwork, transports.Written, "cannot answer: [redacted]"},
-		{"refresh is refused", func(k *keys) {
+		{"refresh is refused", func(k *numberedTokens) {
 			k.deny = &transports.Error{Class: messages.ClassUnauthorized, Text: "sign in again"}
 		}, messages.ClassUnauthorized, transports.Written, "sign in again"},
 	} {
@@ -342,7 +342,7 @@ func TestAuthorizerErrors(t *testing.T) {
 			k := newKeys(9)
 			c.keys(k)
 			before := seen.Load()
-			_, d, err := withAuth(t, url, k).try(t.Context(), "tools/call", `{}`)
+			_, d, err := withAuth(t, url, k).trySend(t.Context(), "tools/call", `{}`)
 			if err == nil || err.Class != c.class || d != c.delivered || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("%v, %v", d, err)
 			}
@@ -359,9 +359,9 @@ func TestAuthorizerErrors(t *testing.T) {
 
 // TestUnusableCredentials: a line break in a token is no second header.
 func TestUnusableCredentials(t *testing.T) {
-	url, seen := guardedServer(t, 0, okay)
+	url, seen := guardedServer(t, 0, answerOK)
 	a := authorizer(func(h http.Header) { h.Set("X-Key", canary+"\r\nX-Admin: yes") })
-	_, d, err := withAuth(t, url, a).try(t.Context(), "tools/call", `{}`)
+	_, d, err := withAuth(t, url, a).trySend(t.Context(), "tools/call", `{}`)
 	if err == nil || d != transports.NotWritten || !strings.Contains(err.Error(), "X-Key") || seen.Load() != 0 {
 		t.Errorf("%v, %v", d, err)
 	}
@@ -380,7 +380,7 @@ func TestCredentialsStayInTheOrigin(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
-	if _, _, err := withAuth(t, s.URL, newKeys(0)).try(t.Context(), "tools/call", `{}`); err == nil {
+	if _, _, err := withAuth(t, s.URL, newKeys(0)).trySend(t.Context(), "tools/call", `{}`); err == nil {
 		t.Error("a redirect to another origin was followed")
 	}
 	for url, want := range map[string]bool{
@@ -390,7 +390,7 @@ func TestCredentialsStayInTheOrigin(t *testing.T) {
 	} {
 		for _, allowed := range []bool{false, true} {
 			_, err := transports.NewHTTP(transports.HTTPConfig{URL: url, Auth: newKeys(0), PlainCredentials: allowed,
-				Client: ownClient(t)}).Dial(t.Context(), &forgetful{})
+				Client: ownClient(t)}).Dial(t.Context(), &droppingSink{})
 			if (err == nil) != (want || allowed) {
 				t.Errorf("%s, allowed %t: %v", url, allowed, err)
 			}
@@ -416,7 +416,7 @@ func TestFormerTokenIsScrubbed(t *testing.T) {
 	c := withAuth(t, s.URL, k)
 	c.call("tools/call", `{}`)
 	k.number.Add(1)
-	if _, _, err := c.try(t.Context(), "tools/call", `{}`); err == nil || !strings.Contains(err.Error(), "[redacted]") {
+	if _, _, err := c.trySend(t.Context(), "tools/call", `{}`); err == nil || !strings.Contains(err.Error(), "[redacted]") {
 		t.Error(err)
 	}
 }

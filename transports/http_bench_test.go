@@ -28,7 +28,7 @@ func BenchmarkHTTP(b *testing.B) {
 			_, _ = io.WriteString(w, c.body)
 		}))
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-		conn, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(b.Context(), &forgetful{})
+		conn, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(b.Context(), &droppingSink{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func BenchmarkHTTPIdle(b *testing.B) {
 		for i := range conns {
 			tr := transports.NewHTTP(transports.HTTPConfig{
 				URL: fmt.Sprintf("http://host-%d.invalid/mcp", i), Headers: map[string]string{"Authorization": "Bearer x"}})
-			conns[i], _ = tr.Dial(b.Context(), &forgetful{})
+			conns[i], _ = tr.Dial(b.Context(), &droppingSink{})
 		}
 		more, _ := memory()
 		b.ReportMetric(float64(more-heap)/n, "heapB/conn")

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// smallBody is the size in bytes up to which a message is copied. net/http writes a body that it knows to lie in memory
+// maxCopiedBody is the size in bytes up to which a message is copied. net/http writes a body that it knows to lie in memory
 // together with the headers, through a buffer of 4 KiB, and any other body after them: copying this much costs less than
 // a second write, a second TLS record and the server's second read.
-const smallBody = 3 << 10
+const maxCopiedBody = 3 << 10
 
-// sendBody is the body of a message that belongs to the caller of Send. net/http may go on reading a body after the
+// requestBody is the body of a message that belongs to the caller of Send. net/http may go on reading a body after the
 // exchange has failed; detach makes sure that it does not, so that the caller may reuse the bytes, and so that nothing
 // is written any more of a message whose caller has been told its end. A small message is a copy, which is written in
 // one piece or not at all.
-type sendBody struct {
+type requestBody struct {
 	data   []byte
 	copied bool
 
@@ -23,14 +23,14 @@ type sendBody struct {
 	detached bool
 }
 
-func (b *sendBody) take(data []byte) {
+func (b *requestBody) setData(data []byte) {
 	b.data = data
-	if len(data) <= smallBody {
+	if len(data) <= maxCopiedBody {
 		b.data, b.copied = bytes.Clone(data), true
 	}
 }
 
-func (b *sendBody) detach() {
+func (b *requestBody) detachReaders() {
 	if b.copied {
 		return
 	}
@@ -39,9 +39,9 @@ func (b *sendBody) detach() {
 	b.detached = true
 }
 
-// reader reads the body from its beginning. A redirect, or a connection that broke before anything was written, makes
+// newReader reads the body from its beginning. A redirect, or a connection that broke before anything was written, makes
 // net/http ask for another one.
-func (b *sendBody) reader() io.ReadCloser {
+func (b *requestBody) newReader() io.ReadCloser {
 	if b.copied {
 		return io.NopCloser(bytes.NewReader(b.data))
 	}
@@ -49,21 +49,21 @@ func (b *sendBody) reader() io.ReadCloser {
 }
 
 type bodyReader struct {
-	body *sendBody
-	at   int
+	body   *requestBody
+	offset int
 }
 
 func (r *bodyReader) Read(p []byte) (int, error) {
 	r.body.mu.Lock()
 	defer r.body.mu.Unlock()
-	if r.at == len(r.body.data) {
+	if r.offset == len(r.body.data) {
 		return 0, io.EOF // also when detached: net/http looks for the end when the response may be there already
 	}
 	if r.body.detached {
 		return 0, io.ErrClosedPipe
 	}
-	n := copy(p, r.body.data[r.at:])
-	r.at += n
+	n := copy(p, r.body.data[r.offset:])
+	r.offset += n
 	return n, nil
 }
 

@@ -9,14 +9,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// challenge is the one of the WWW-Authenticate challenges that MCP means: the first Bearer, else the first of any kind.
+// challengeOf is the one of the WWW-Authenticate challenges that MCP means: the first Bearer, else the first of any kind.
 // It is nil if there is none.
-func (o *origin) challenge(h http.Header, session string) *messages.Challenge {
+func (o *origin) challengeOf(h http.Header, session string) *messages.Challenge {
 	found := bearerChallenge(h)
 	if found == nil {
 		return nil
 	}
-	clean := func(s string, limit int) string { return messages.Line(string(o.scrub([]byte(s), session)), limit) }
+	clean := func(s string, limit int) string {
+		return messages.Line(string(o.redactText([]byte(s), session)), limit)
+	}
 	text := found.params["error_description"]
 	if text == "" {
 		text = found.params["error"]
@@ -70,7 +72,7 @@ func parseChallenges(s string) []authChallenge {
 		out = append(out, authChallenge{scheme: name, params: map[string]string{}})
 		s = rest
 		if len(after) < len(rest) && after != "" {
-			if end := token68(after); end > 0 {
+			if end := token68Length(after); end > 0 {
 				s = after[end:]
 			}
 		}
@@ -111,8 +113,8 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// token68 is the length of the token68 that s begins with, if it stands alone up to a comma or the end; else 0.
-func token68(s string) int {
+// token68Length is the length of the token68 that s begins with, if it stands alone up to a comma or the end; else 0.
+func token68Length(s string) int {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' ||
 		strings.IndexByte("-._~+/", s[i]) >= 0) {

@@ -23,10 +23,10 @@ func NewTLSClient(cfg *tls.Config) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		TLSClientConfig:     cfg,
-		DialContext:         dialer(DefaultDeadAfter).DialContext,
+		DialContext:         newDialer(DefaultDeadAfter).DialContext,
 		TLSHandshakeTimeout: 15 * time.Second,
 		ForceAttemptHTTP2:   true,
-		HTTP2:               pings(DefaultDeadAfter),
+		HTTP2:               pingConfig(DefaultDeadAfter),
 		// 64 callers of one server find their connections again. A connection that is not used goes after 90 s.
 		// A thousand callers of one server find their connections again; a connection that is not used goes after 90 s. With fewer, each
 		// caller beyond them opens a connection for every call, which over TLS costs many times the call.

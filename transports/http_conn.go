@@ -18,29 +18,29 @@ const (
 
 // httpConn is one connection of HTTP. It holds no socket of its own: the client's pool does.
 type httpConn struct {
-	origin *origin
-	life   *life
-	grace  time.Duration
+	origin   *origin
+	lifetime *lifetime
+	grace    time.Duration
 
-	// older is set for good when the server turned out to speak HTTP+SSE: everything goes there then.
-	older atomic.Pointer[sseConn]
+	// sseFallback is set for good when the server turned out to speak HTTP+SSE: everything goes there then.
+	sseFallback atomic.Pointer[sseConn]
 
-	resumer Resumer // the sink, if it is one
-	relater Relater // likewise
+	reopenSink  StreamReopenSink  // the sink, if it is one
+	requestSink RequestStreamSink // likewise
 
-	// ends is when the streams of answers end.
-	ends ends
+	// endTimes is when the streams of answers end.
+	endTimes streamEndTimes
 
-	mu        sync.Mutex
-	fallback  bool // an initialize that is refused may still turn the connection into SSE
-	session   string
-	version   string
-	posting   *fields // of a POST with that session and version; nil until one is needed
-	listening bool
-	hears     bool                // the stream for unasked messages is open, or will be again
-	hearing   chan struct{}       // closed when its first opening has succeeded or failed; nil before listen
-	since     time.Time           // when listen began
-	waiting   map[int64]*exchange // the requests under way, by their ids; legacy era only
+	mu              sync.Mutex
+	canFallBack     bool // an initialize that is refused may still turn the connection into SSE
+	session         string
+	version         string
+	postHeaders     *headerSet // of a POST with that session and version; nil until one is needed
+	listening       bool
+	hasListenStream bool                // the stream for unasked messages is open, or will be again
+	listenReady     chan struct{}       // closed when its first opening has succeeded or failed; nil before listen
+	listenSince     time.Time           // when listen began
+	pending         map[int64]*exchange // the requests under way, by their ids; legacy era only
 }
 
 var _ Conn = (*httpConn)(nil)
@@ -48,18 +48,18 @@ var _ Conn = (*httpConn)(nil)
 // Negotiated implements Conn.
 func (c *httpConn) Negotiated(protocolVersion string) {
 	c.mu.Lock()
-	c.version, c.posting = protocolVersion, nil
+	c.version, c.postHeaders = protocolVersion, nil
 	c.mu.Unlock()
-	if older := c.older.Load(); older != nil {
+	if older := c.sseFallback.Load(); older != nil {
 		older.Negotiated(protocolVersion)
 	}
 }
 
 // Close implements Conn.
-func (c *httpConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+func (c *httpConn) Close(ctx context.Context) error { return c.lifetime.close(ctx) }
 
 // Released implements Conn.
-func (c *httpConn) Released() <-chan struct{} { return c.life.released }
+func (c *httpConn) Released() <-chan struct{} { return c.lifetime.released }
 
 // Info implements Conn.
 func (c *httpConn) Info() Info {
@@ -68,31 +68,31 @@ func (c *httpConn) Info() Info {
 	return Info{SessionID: c.session}
 }
 
-// state holds the values that the headers of the next request depend on.
-func (c *httpConn) state() (session, version string) {
+// sessionAndVersion holds the values that the headers of the next request depend on.
+func (c *httpConn) sessionAndVersion() (session, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session, c.version
 }
 
-// begin makes a request of the legacy era known to the connection's other streams, until forget, and gives it what its
+// beginExchange makes a request of the legacy era known to the connection's other streams, until forget, and gives it what its
 // headers depend on.
-func (c *httpConn) begin(x *exchange) {
+func (c *httpConn) beginExchange(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.posting == nil {
+	if c.postHeaders == nil {
 		h := sessionHeader(c.session, c.version)
-		postHeader(h)
-		c.posting = &fields{own: h}
+		setPostHeaders(h)
+		c.postHeaders = &headerSet{own: h}
 	}
-	x.session, x.version, x.fields = c.session, c.version, c.posting
+	x.session, x.version, x.headers = c.session, c.version, c.postHeaders
 	if x.m.ID == 0 {
 		return
 	}
-	if c.waiting == nil {
-		c.waiting = make(map[int64]*exchange)
+	if c.pending == nil {
+		c.pending = make(map[int64]*exchange)
 	}
-	c.waiting[x.m.ID] = x
+	c.pending[x.m.ID] = x
 }
 
 // sessionHeader is the part of the headers that all methods share.
@@ -112,20 +112,20 @@ func sessionHeader(session, version string) http.Header {
 	return h
 }
 
-// postHeader adds what every POST carries.
+// setPostHeaders adds what every POST carries.
 //
 // 2025-11-25, Sending Messages to the Server: "The client MUST include an Accept header, listing both application/json
 // and text/event-stream as supported content types."
-func postHeader(h http.Header) {
+func setPostHeaders(h http.Header) {
 	h["Content-Type"] = []string{"application/json"}
 	h["Accept"] = []string{"application/json, text/event-stream"}
 }
 
-// capture takes the session id from the answer to initialize.
+// captureSession takes the session id from the answer to initialize.
 //
 // "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)." An id that does not cannot
 // be echoed as it is.
-func (c *httpConn) capture(h http.Header) *Error {
+func (c *httpConn) captureSession(h http.Header) *Error {
 	id := h.Get(headerSession)
 	for i := range len(id) {
 		if id[i] < 0x21 || id[i] > 0x7e {
@@ -134,39 +134,39 @@ func (c *httpConn) capture(h http.Header) *Error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session, c.posting = id, nil
-	c.fallback = false
+	c.session, c.postHeaders = id, nil
+	c.canFallBack = false
 	return nil
 }
 
-// sayGoodbye is the farewell of a session that we close.
+// deleteSession is the farewell of a session that we close.
 //
 // "Clients that no longer need a particular session … SHOULD send an HTTP DELETE to the MCP endpoint with the
 // MCP-Session-Id header, to explicitly terminate the session." Whether it arrives changes nothing for us, so no caller
 // learns how it went.
-func (c *httpConn) sayGoodbye(cause *Error) {
-	session, version := c.state()
-	if session == "" || cause.Class != messages.ClassCanceled || c.older.Load() != nil {
+func (c *httpConn) deleteSession(cause *Error) {
+	session, version := c.sessionAndVersion()
+	if session == "" || cause.Class != messages.ClassCanceled || c.sseFallback.Load() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.grace)
 	defer cancel()
 	resp, _, err := c.origin.roundTrip(ctx, http.MethodDelete, c.origin.url,
-		&fields{own: sessionHeader(session, version)}, nil)
+		&headerSet{own: sessionHeader(session, version)}, nil)
 	if err != nil {
 		return
 	}
-	startOf(resp.Body, cancel)
+	readErrorBody(resp.Body, cancel)
 	_ = resp.Body.Close()
 }
 
-// lost ends the connection if the server has forgotten its session. It returns e.
+// endIfSessionLost ends the connection if the server has forgotten its session. It returns e.
 //
 // "When a client receives HTTP 404 in response to a request containing an MCP-Session-Id, it MUST start a new session":
 // that is a new connection, and the layer above opens it.
-func (c *httpConn) lost(e *Error) *Error {
+func (c *httpConn) endIfSessionLost(e *Error) *Error {
 	if e.Class == messages.ClassSession {
-		c.life.end(e)
+		c.lifetime.endConn(e)
 	}
 	return e
 }

@@ -54,7 +54,7 @@ func TestHTTPContract(t *testing.T) {
 				New: func(t *testing.T, o transporttest.Options) transports.Transport {
 					p := newWebPeer(t, streamable)
 					p.asEvents = asEvents
-					return listening{transports.NewHTTP(configOf(t, p.server.URL, o))}
+					return listeningTransport{transports.NewHTTP(configOf(t, p.server.URL, o))}
 				},
 				Broken: brokenWeb(func(c transports.HTTPConfig) transports.Transport { return transports.NewHTTP(c) }),
 				Features: transporttest.Features{
@@ -72,7 +72,7 @@ func TestSSEContract(t *testing.T) {
 	at := func(class messages.Class, handler http.HandlerFunc) func(*testing.T, transporttest.Options) (
 		transports.Transport, messages.Class) {
 		return func(t *testing.T, o transporttest.Options) (transports.Transport, messages.Class) {
-			s := quiet(httptest.NewUnstartedServer(handler))
+			s := silenceErrorLog(httptest.NewUnstartedServer(handler))
 			s.Start()
 			t.Cleanup(s.Close)
 			return transports.NewSSE(configOf(t, s.URL, o)), class
@@ -106,7 +106,7 @@ func TestSSEContract(t *testing.T) {
 	})
 	transporttest.Run(t, transporttest.Harness{
 		New: func(t *testing.T, o transporttest.Options) transports.Transport {
-			p := newWebPeer(t, older)
+			p := newWebPeer(t, sseHandler)
 			return transports.NewSSE(configOf(t, p.server.URL+"/sse", o))
 		},
 		Broken:   broken,

@@ -13,51 +13,53 @@ import (
 
 // credentials remembers what one connection knows about the credentials that its Authorizer gives it.
 type credentials struct {
-	from Authorizer
+	authorizer Authorizer
 
 	mu sync.Mutex
-	// running is the question about a refusal that is being asked, last the one before it. rounds counts those that
+	// runningCall is the question about a refusal that is being asked, last the one before it. rounds counts those that
 	// have an answer: a request that took its credentials in an earlier round need not ask.
-	running, last *question
-	rounds        int
-	// given are the headers that were given for the newest request, used what of them went into it; rejected those that
+	runningCall, lastCall *refusalCall
+	rounds                int
+	// givenHeaders are the headers that were given for the newest request, used what of them went into it; rejected those that
 	// the server did not want, and what it said. None of them is written to.
-	given, used, rejected http.Header
-	verdict               *Error
+	givenHeaders, usedHeaders, rejectedHeaders http.Header
+	rejection                                  *Error
 	// secrets are the values given lately, newest first, in the form of origin.secrets.
-	secrets []heldSecrets
+	secrets []credentialSecrets
 }
 
-// heldSecrets are those of one set of headers.
-type heldSecrets struct {
-	of     http.Header
-	values [][]byte
+// credentialSecrets are those of one set of headers.
+type credentialSecrets struct {
+	headers http.Header
+	values  [][]byte
 }
 
-// keptSecrets is how many sets of credentials are remembered: what a server repeats belongs to a request that is under
+// maxSecretSets is how many sets of credentials are remembered: what a server repeats belongs to a request that is under
 // way.
-const keptSecrets = 8
+const maxSecretSets = 8
 
-// question is one call of Refused. done is closed when the rest is set.
-type question struct {
+// refusalCall is one call of Refused. done is closed when the rest is set.
+type refusalCall struct {
 	status int
 	scope  string
 	done   chan struct{}
 
-	again bool
+	retry bool
 	err   *Error
 	// aborted says that the caller who asked gave up: there is no answer.
 	aborted bool
 }
 
-func (q *question) same(status int, scope string) bool { return q.status == status && q.scope == scope }
+func (q *refusalCall) isForRefusal(status int, scope string) bool {
+	return q.status == status && q.scope == scope
+}
 
-// authorize gives the headers of a request, and the round in which they were taken. While a question is being asked it
+// authorizeRequest gives the headers of a request, and the round in which they were taken. While a question is being asked it
 // waits for the answer: the credentials that were refused would be refused again.
-func (c *credentials) authorize(ctx context.Context, o *origin) (used http.Header, round int, _ *Error) {
+func (c *credentials) authorizeRequest(ctx context.Context, o *origin) (used http.Header, round int, _ *Error) {
 	c.mu.Lock()
-	for c.running != nil {
-		q := c.running
+	for c.runningCall != nil {
+		q := c.runningCall
 		c.mu.Unlock()
 		select {
 		case <-q.done:
@@ -69,8 +71,8 @@ func (c *credentials) authorize(ctx context.Context, o *origin) (used http.Heade
 	round = c.rounds
 	c.mu.Unlock()
 	h := http.Header{}
-	err := guarded(func() error { return c.from.Authorize(ctx, h) })
-	used, failed := c.remember(o, h)
+	err := callRecovering(func() error { return c.authorizer.Authorize(ctx, h) })
+	used, failed := c.acceptHeaders(o, h)
 	switch {
 	case err != nil:
 		return nil, 0, o.authError(ctx, err)
@@ -79,29 +81,29 @@ func (c *credentials) authorize(ctx context.Context, o *origin) (used http.Heade
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.verdict == nil {
+	if c.rejection == nil {
 		return used, round, nil
 	}
-	if sameHeader(used, c.rejected) {
-		e := *c.verdict
+	if sameHeader(used, c.rejectedHeaders) {
+		e := *c.rejection
 		return nil, 0, &e
 	}
-	c.verdict, c.rejected = nil, nil
+	c.rejection, c.rejectedHeaders = nil, nil
 	return used, round, nil
 }
 
-// refused asks the Authorizer about a refusal, or adopts the answer to the same question that was asked since the
+// handleRefusal asks the Authorizer about a refusal, or adopts the answer to the same question that was asked since the
 // request took its credentials.
-func (c *credentials) refused(ctx context.Context, o *origin, round, status int, challenge *messages.Challenge,
-	used http.Header) (again bool, _ *Error) {
+func (c *credentials) handleRefusal(ctx context.Context, o *origin, round, status int, challenge *messages.Challenge,
+	used http.Header) (retry bool, _ *Error) {
 	scope := ""
 	if challenge != nil {
 		scope = challenge.Scope
 	}
-	var mine *question
-	for mine == nil {
+	var call *refusalCall
+	for call == nil {
 		c.mu.Lock()
-		switch q := c.running; {
+		switch q := c.runningCall; {
 		case q != nil:
 			c.mu.Unlock()
 			select {
@@ -109,42 +111,42 @@ func (c *credentials) refused(ctx context.Context, o *origin, round, status int,
 			case <-ctx.Done():
 				return false, contextError(ctx, "authorizing the request to "+o.label)
 			}
-			if !q.aborted && q.same(status, scope) {
-				return q.again, q.copy()
+			if !q.aborted && q.isForRefusal(status, scope) {
+				return q.retry, q.errorCopy()
 			}
 			continue
-		case c.rounds > round && c.last.same(status, scope):
-			q = c.last
+		case c.rounds > round && c.lastCall.isForRefusal(status, scope):
+			q = c.lastCall
 			c.mu.Unlock()
-			return q.again, q.copy()
+			return q.retry, q.errorCopy()
 		}
-		mine = &question{status: status, scope: scope, done: make(chan struct{}), aborted: true}
-		c.running = mine
+		call = &refusalCall{status: status, scope: scope, done: make(chan struct{}), aborted: true}
+		c.runningCall = call
 		c.mu.Unlock()
 	}
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.running = nil
-		if !mine.aborted {
-			c.last = mine
+		c.runningCall = nil
+		if !call.aborted {
+			c.lastCall = call
 			c.rounds++
 		}
-		close(mine.done)
+		close(call.done)
 	}()
-	err := guarded(func() (err error) {
-		mine.again, err = c.from.Refused(ctx, status, challenge, used.Clone())
+	err := callRecovering(func() (err error) {
+		call.retry, err = c.authorizer.Refused(ctx, status, challenge, used.Clone())
 		return err
 	})
 	if err != nil {
-		mine.again, mine.err = false, o.authError(ctx, err)
+		call.retry, call.err = false, o.authError(ctx, err)
 	}
-	mine.aborted = err != nil && ctx.Err() != nil
-	return mine.again, mine.copy()
+	call.aborted = err != nil && ctx.Err() != nil
+	return call.retry, call.errorCopy()
 }
 
-// copy is the error, for one caller.
-func (q *question) copy() *Error {
+// errorCopy is the error, for one caller.
+func (q *refusalCall) errorCopy() *Error {
 	if q.err == nil {
 		return nil
 	}
@@ -152,9 +154,9 @@ func (q *question) copy() *Error {
 	return &e
 }
 
-// reject remembers that the server does not want these credentials, and that there are no others. A refused scope is
+// rememberRejection remembers that the server does not want these credentials, and that there are no others. A refused scope is
 // about one request only.
-func (c *credentials) reject(o *origin, resp *http.Response, used http.Header) {
+func (c *credentials) rememberRejection(o *origin, resp *http.Response, used http.Header) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return
 	}
@@ -162,43 +164,43 @@ func (c *credentials) reject(o *origin, resp *http.Response, used http.Header) {
 	e.Text += "; the same credentials are not sent again"
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rejected, c.verdict = used, e
+	c.rejectedHeaders, c.rejection = used, e
 }
 
-// remember keeps the values in h for scrub, and gives what of h may go into a request: the same header again, for as long
+// acceptHeaders keeps the values in h for scrub, and gives what of h may go into a request: the same header again, for as long
 // as what is given stays the same.
-func (c *credentials) remember(o *origin, h http.Header) (http.Header, *Error) {
+func (c *credentials) acceptHeaders(o *origin, h http.Header) (http.Header, *Error) {
 	if len(h) == 0 {
 		return nil, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.used != nil && sameHeader(h, c.given) {
-		return c.used, nil
+	if c.usedHeaders != nil && sameHeader(h, c.givenHeaders) {
+		return c.usedHeaders, nil
 	}
-	used, failed := o.usable(h)
-	c.keep(h)
-	c.used = used
+	used, failed := o.usableHeaders(h)
+	c.storeHeaders(h)
+	c.usedHeaders = used
 	return used, failed
 }
 
-// keep makes h what was given last.
-func (c *credentials) keep(h http.Header) {
-	c.given = h.Clone()
-	set := heldSecrets{of: c.given}
+// storeHeaders makes h what was given last.
+func (c *credentials) storeHeaders(h http.Header) {
+	c.givenHeaders = h.Clone()
+	set := credentialSecrets{headers: c.givenHeaders}
 	for _, values := range h {
 		for _, v := range values {
 			set.values = appendSecret(set.values, v)
 		}
 	}
 	sortSecrets(set.values)
-	c.secrets = slices.DeleteFunc(c.secrets, func(s heldSecrets) bool { return sameHeader(s.of, h) })
+	c.secrets = slices.DeleteFunc(c.secrets, func(s credentialSecrets) bool { return sameHeader(s.headers, h) })
 	c.secrets = slices.Insert(c.secrets, 0, set)
-	c.secrets = c.secrets[:min(len(c.secrets), keptSecrets)]
+	c.secrets = c.secrets[:min(len(c.secrets), maxSecretSets)]
 }
 
-// held are the values that texts must not hold.
-func (c *credentials) held() [][]byte {
+// secretValues are the values that texts must not hold.
+func (c *credentials) secretValues() [][]byte {
 	if c == nil {
 		return nil
 	}
@@ -214,9 +216,9 @@ func (c *credentials) held() [][]byte {
 
 func sameHeader(a, b http.Header) bool { return maps.EqualFunc(a, b, slices.Equal) }
 
-// guarded runs code that is not ours and returns its panic as an error, because the callers that wait for the result would wait for
+// callRecovering runs code that is not ours and returns its panic as an error, because the callers that wait for the result would wait for
 // ever otherwise.
-func guarded(f func() error) (err error) {
+func callRecovering(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicError(v)

@@ -27,8 +27,8 @@ func (o *origin) networkError(err error, session string) *Error {
 		return own
 	}
 	e := &Error{Class: messages.ClassNetwork, Err: err}
-	if text := err.Error(); string(o.scrub([]byte(text), session)) != text {
-		e.Err = errors.New(string(o.scrub([]byte(text), session)))
+	if text := err.Error(); string(o.redactText([]byte(text), session)) != text {
+		e.Err = errors.New(string(o.redactText([]byte(text), session)))
 	}
 	var (
 		dns       *net.DNSError
@@ -65,7 +65,7 @@ func (o *origin) networkError(err error, session string) *Error {
 	case errors.As(err, &verify), errors.As(err, &invalid), errors.As(err, &alert):
 		e.Text = "no agreement on TLS with " + o.label
 	case errors.As(err, &op) && op.Op == "remote error": // so crypto/tls says what the other side has complained of
-		e.Text = o.label + " refused our side of TLS: " + sentence(op.Err.Error())
+		e.Text = o.label + " refused our side of TLS: " + shortSentence(op.Err.Error())
 		e.Fix = "if it asks for a certificate, give tls.certFile and tls.keyFile"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		e.Text = "there is no network route to " + o.label
@@ -87,41 +87,41 @@ func (o *origin) networkError(err error, session string) *Error {
 // errorBodyTime is how long the body of an error response may take: it is nice to have and nothing more.
 const errorBodyTime = time.Second
 
-// startOf reads the start of an error's body. cancel ends the request and with it a body that does not come.
-func startOf(body io.Reader, cancel func()) []byte {
+// readErrorBody reads the start of an error's body. cancel ends the request and with it a body that does not come.
+func readErrorBody(body io.Reader, cancel func()) []byte {
 	t := time.AfterFunc(errorBodyTime, cancel)
 	defer t.Stop()
-	b, _ := io.ReadAll(io.LimitReader(body, faultSize))
+	b, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	return b
 }
 
-// faultSize is how many bytes of an error's body are kept if it is a JSON-RPC error, which may carry data.
-const faultSize = 64 << 10
+// maxErrorBody is how many bytes of an error's body are kept if it is a JSON-RPC error, which may carry data.
+const maxErrorBody = 64 << 10
 
 // statusError translates a response that is no success. session is the session id that the request carried, or empty;
 // body is the start of the response's body.
 func (o *origin) statusError(resp *http.Response, body []byte, session string) *Error {
 	size := len(body)
-	if size > endSize {
-		if _, ok := faultOf(body); !ok {
-			size = endSize
+	if size > keptEndSize {
+		if _, ok := parseRPCError(body); !ok {
+			size = keptEndSize
 		}
 	}
 	e := &Error{
-		Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrubStart(body, size, session),
+		Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.redactStart(body, size, session),
 		RetryAfter: RetryAfter(resp.Header, time.Now()),
 	}
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized:
 		e.Class, e.Text = messages.ClassUnauthorized, "asks for authorization"
-		e.Challenge = o.challenge(resp.Header, session)
+		e.Challenge = o.challengeOf(resp.Header, session)
 	case code == http.StatusForbidden:
 		e.Class, e.Text, e.Fix = messages.ClassForbidden, "forbids this", forbiddenFix(resp.Request)
-		e.Challenge = o.challenge(resp.Header, session)
-	case code == http.StatusNotFound && unknownMethod(body):
+		e.Challenge = o.challengeOf(resp.Header, session)
+	case code == http.StatusNotFound && isUnknownMethod(body):
 		e.Class, e.Text = messages.ClassRejected, "does not know the method"
 	case code == http.StatusNotFound && session != "",
-		code == http.StatusBadRequest && session != "" && (staleSession(body) || e.isModern()):
+		code == http.StatusBadRequest && session != "" && (saysStaleSession(body) || e.isModern()):
 		// The modern era has no sessions: a server that speaks it now has forgotten those of its legacy self.
 		e.Class, e.Text = messages.ClassSession, "does not know the session any more"
 	case code == http.StatusNotFound, code == http.StatusGone:
@@ -144,17 +144,17 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 		e.Text = "refused the message"
 	}
 	e.Text = fmt.Sprintf("%s %s (%d %s)", o.label, e.Text, e.Status, http.StatusText(e.Status))
-	if said := ownWords(resp.Header, e.Body); said != "" {
+	if said := serverErrorText(resp.Header, e.Body); said != "" {
 		e.Text += ": " + said
 	}
 	return e
 }
 
-// Refused is the error of a response that is no success, as HTTP and SSE make it: for a transport of another kind, or one
+// RefusalError is the error of a response that is no success, as HTTP and SSE make it: for a transport of another kind, or one
 // in memory, that is refused in the words of HTTP. label names the server in the text, body is the start of the response's
 // body, and session says that the request carried a session id. The error holds what the response says, with no secret
 // taken out.
-func Refused(label string, resp *http.Response, body []byte, session bool) *Error {
+func RefusalError(label string, resp *http.Response, body []byte, session bool) *Error {
 	id := ""
 	if session {
 		id = "\x00" // only whether there is one counts, and nothing that a server writes holds this
@@ -162,8 +162,8 @@ func Refused(label string, resp *http.Response, body []byte, session bool) *Erro
 	return (&origin{label: label}).statusError(resp, body, id)
 }
 
-// rpcFault is the error of a JSON-RPC response.
-type rpcFault struct {
+// rpcError is the error of a JSON-RPC response.
+type rpcError struct {
 	ID    json.RawMessage `json:"id"`
 	Error *struct {
 		Code    int    `json:"code"`
@@ -171,18 +171,18 @@ type rpcFault struct {
 	} `json:"error"`
 }
 
-func faultOf(body []byte) (rpcFault, bool) {
-	var f rpcFault
+func parseRPCError(body []byte) (rpcError, bool) {
+	var f rpcError
 	err := json.Unmarshal(body, &f)
 	return f, err == nil && f.Error != nil
 }
 
-// unknownMethod reports that a 404 is about the method, and not about the session or the address.
+// isUnknownMethod reports that a 404 is about the method, and not about the session or the address.
 //
 // 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a
 // JSON-RPC error with code -32601".
-func unknownMethod(body []byte) bool {
-	f, ok := faultOf(body)
+func isUnknownMethod(body []byte) bool {
+	f, ok := parseRPCError(body)
 	return ok && f.Error.Code == -32601
 }
 
@@ -191,26 +191,26 @@ func unknownMethod(body []byte) bool {
 // 2026-07-28, Backward Compatibility: "If the body contains a recognized modern JSON-RPC error, the server speaks a
 // modern version of MCP".
 func (e *Error) isModern() bool {
-	f, ok := faultOf(e.Body)
+	f, ok := parseRPCError(e.Body)
 	return ok && (f.Error.Code >= -32022 && f.Error.Code <= -32020 ||
-		e.Status == http.StatusNotFound && unknownMethod(e.Body))
+		e.Status == http.StatusNotFound && isUnknownMethod(e.Body))
 }
 
-// stale recognises how servers word a forgotten session where they should have answered 404.
-var stale = sync.OnceValue(func() *regexp.Regexp {
+// staleSessionText recognises how servers word a forgotten session where they should have answered 404.
+var staleSessionText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)no valid session|(invalid|unknown|expired|stale)( or expired)? session|` +
 		`session( id)?( was| is| has| does)?( not)?( been)? (found|exist|expired|terminated|closed|invalid|unknown|valid)`)
 })
 
-// staleSession reports that a 400 says that the session is gone. An error that carries the request's id and an own code
+// saysStaleSession reports that a 400 says that the session is gone. An error that carries the request's id and an own code
 // for bad parameters is about the request, whatever words it uses.
-func staleSession(body []byte) bool {
+func saysStaleSession(body []byte) bool {
 	text := string(body)
-	if f, ok := faultOf(body); ok {
+	if f, ok := parseRPCError(body); ok {
 		if f.Error.Code == -32602 && len(f.ID) > 0 && string(f.ID) != "null" {
 			return false
 		}
 		text = f.Error.Message
 	}
-	return stale().MatchString(text)
+	return staleSessionText().MatchString(text)
 }

@@ -27,17 +27,17 @@ func (c *httpConn) mayFallBack(e *Error) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	may := c.fallback
-	c.fallback = false
+	may := c.canFallBack
+	c.canFallBack = false
 	return may
 }
 
 // fallBack turns the connection into one of SSE and sends the message there. refused is the error of streamable HTTP; it
 // stays the error if there is no SSE either, because it is about the address that was configured.
 func (c *httpConn) fallBack(ctx context.Context, m Message, refused *Error) (Delivery, error) {
-	older, err := openSSE(ctx, c.origin, c.life)
+	older, err := openSSE(ctx, c.origin, c.lifetime)
 	if err == nil {
-		c.older.Store(older)
+		c.sseFallback.Store(older)
 		return older.Send(ctx, m)
 	}
 	switch err.Class {

@@ -74,7 +74,7 @@ func TestRedirects(t *testing.T) {
 				}
 				return
 			}
-			_, d, err := cn.try(t.Context(), "tools/call", `{}`)
+			_, d, err := cn.trySend(t.Context(), "tools/call", `{}`)
 			if err == nil || err.Class != messages.ClassProtocol || err.Status != c.status ||
 				!strings.Contains(err.Error(), c.text) || d == transports.NotWritten {
 				t.Errorf("%v, %v", d, err)
@@ -86,8 +86,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// raw is a server on bare TCP: each connection is given to handler and closed after it.
-func raw(t *testing.T, handler func(net.Conn)) (addr string) {
+// startTCPServer is a server on bare TCP: each connection is given to handler and closed after it.
+func startTCPServer(t *testing.T, handler func(net.Conn)) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestBrokenConnections(t *testing.T) {
 		}, messages.ClassProtocol, "over the limit", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := config(t, "http://"+raw(t, c.handler))
+			cfg := config(t, "http://"+startTCPServer(t, c.handler))
 			cfg.MaxMessage = 1 << 16
 			cfg.Client.Transport.(*http.Transport).MaxResponseHeaderBytes = 1 << 16
 			cn := dial(t, transports.NewHTTP(cfg))
@@ -212,7 +212,7 @@ func TestBrokenConnections(t *testing.T) {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}
 			defer cancel()
-			_, d, err := cn.try(ctx, "tools/call", `{}`)
+			_, d, err := cn.trySend(ctx, "tools/call", `{}`)
 			if err == nil || err.Class != c.class || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("class %q wanted, with %q: %+v", c.class, c.text, err)
 			}
@@ -238,7 +238,7 @@ func TestNotWritten(t *testing.T) {
 	_ = refused.Close()
 	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { reply(w, read(r), `{}`) })
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	quiet(secure).StartTLS()
+	silenceErrorLog(secure).StartTLS()
 	t.Cleanup(secure.Close)
 	dialing := func(dial func(context.Context, string, string) (net.Conn, error)) func(*transports.HTTPConfig) {
 		return func(c *transports.HTTPConfig) { c.Client.Transport.(*http.Transport).DialContext = dial }
@@ -286,7 +286,7 @@ func TestNotWritten(t *testing.T) {
 				ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 			}
 			defer cancel()
-			_, d, err := cn.try(ctx, "tools/call", `{}`)
+			_, d, err := cn.trySend(ctx, "tools/call", `{}`)
 			if err == nil || err.Class != c.class || !strings.Contains(err.Text, c.text) {
 				t.Errorf("%v", err)
 			}
@@ -308,7 +308,7 @@ func (s silentTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAClientThatTellsNothing(t *testing.T) {
 	cfg := config(t, "http://host.invalid")
 	cfg.Client = &http.Client{Transport: silentTripper{errors.New("odd")}}
-	_, d, err := dial(t, transports.NewHTTP(cfg)).try(t.Context(), "tools/call", `{}`)
+	_, d, err := dial(t, transports.NewHTTP(cfg)).trySend(t.Context(), "tools/call", `{}`)
 	if d != transports.MaybeWritten || err.Class != messages.ClassNetwork {
 		t.Errorf("%v, %v: nothing is known of the delivery", d, err)
 	}
@@ -317,7 +317,7 @@ func TestAClientThatTellsNothing(t *testing.T) {
 // TestStaleIdleConnection: a server closes a connection while it is idle. A request is never written twice.
 func TestStaleIdleConnection(t *testing.T) {
 	var calls atomic.Int32
-	addr := raw(t, func(c net.Conn) {
+	addr := startTCPServer(t, func(c net.Conn) {
 		for request(c) {
 			n := calls.Add(1)
 			body := result(rpc{ID: int64(n)}, `{}`)
@@ -330,7 +330,7 @@ func TestStaleIdleConnection(t *testing.T) {
 	})
 	cn := dial(t, transports.NewHTTP(config(t, "http://"+addr)))
 	for i := int32(1); i <= 40; i++ {
-		_, d, err := cn.try(t.Context(), "tools/call", `{}`)
+		_, d, err := cn.trySend(t.Context(), "tools/call", `{}`)
 		switch {
 		case err == nil && calls.Load() != i:
 			t.Fatalf("after %d calls, %d were executed", i, calls.Load())
@@ -347,7 +347,7 @@ func TestStaleIdleConnection(t *testing.T) {
 func TestNothingIsWrittenAfterSend(t *testing.T) {
 	begun, returned := make(chan struct{}), make(chan struct{})
 	found := make(chan bool, 1)
-	addr := raw(t, func(c net.Conn) {
+	addr := startTCPServer(t, func(c net.Conn) {
 		first := make([]byte, 1)
 		_, _ = io.ReadFull(c, first)
 		close(begun)
@@ -364,7 +364,7 @@ func TestNothingIsWrittenAfterSend(t *testing.T) {
 	}()
 	body := []byte(strings.Repeat("a", 32<<20))
 	d, err := c.Send(ctx, transports.Message{ID: 1, Method: "x", Body: body})
-	if d != transports.MaybeWritten || looked(t, err).Class != messages.ClassCanceled {
+	if d != transports.MaybeWritten || boundaryError(t, err).Class != messages.ClassCanceled {
 		t.Errorf("%v, %v", d, err)
 	}
 	for i := range body {

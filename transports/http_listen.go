@@ -10,44 +10,44 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// listen opens the stream for what the server sends unasked, once, if the protocol version has one: the versions from
+// startListening opens the stream for what the server sends unasked, once, if the protocol version has one: the versions from
 // 2026 on do not.
-func (c *httpConn) listen() {
+func (c *httpConn) startListening() {
 	c.mu.Lock()
 	start := !c.listening && c.version != "" && c.version < "2026"
 	c.listening = c.listening || start
-	c.hears = c.hears || start
+	c.hasListenStream = c.hasListenStream || start
 	if start {
-		c.hearing, c.since = make(chan struct{}), time.Now()
+		c.listenReady, c.listenSince = make(chan struct{}), time.Now()
 	}
 	c.mu.Unlock()
-	if start && c.life.enter() {
+	if start && c.lifetime.enter() {
 		go func() {
-			defer c.life.guard()
-			defer c.deaf()
+			defer c.lifetime.leaveRecovering()
+			defer c.endListening()
 			c.keepListening()
 		}()
 	}
 }
 
-// attentionTime is how long a request waits for the stream to be open, counted from the handshake. Servers answer the
+// listenReadyTimeout is how long a request waits for the stream to be open, counted from the handshake. Servers answer the
 // GET at once, so that nothing is waited for as a rule; this is for those that keep the head back until there is an
 // event.
-const attentionTime = time.Second
+const listenReadyTimeout = time.Second
 
-// attend waits with a request that a server may have questions about until the stream is open on which it asks them.
+// awaitListenStream waits with a request that a server may have questions about until the stream is open on which it asks them.
 // What it asks while no stream is open is lost, and it waits for the answer until its own timeout.
 //
 // 2025-11-25, Listening for Messages from the Server: "The server MAY send JSON-RPC requests and notifications on the
 // stream."
-func (c *httpConn) attend(ctx context.Context, m Message) {
+func (c *httpConn) awaitListenStream(ctx context.Context, m Message) {
 	switch m.Method {
 	case "tools/call", "prompts/get", "resources/read":
 	default:
 		return
 	}
 	c.mu.Lock()
-	hearing, since := c.hearing, c.since
+	hearing, since := c.listenReady, c.listenSince
 	c.mu.Unlock()
 	if hearing == nil {
 		return
@@ -57,72 +57,72 @@ func (c *httpConn) attend(ctx context.Context, m Message) {
 		return
 	default:
 	}
-	timer := time.NewTimer(attentionTime - time.Since(since))
+	timer := time.NewTimer(listenReadyTimeout - time.Since(since))
 	defer timer.Stop()
 	select {
 	case <-hearing:
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-c.life.ctx.Done():
+	case <-c.lifetime.ctx.Done():
 	}
 }
 
-func (c *httpConn) deaf() {
+func (c *httpConn) endListening() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hears = false
+	c.hasListenStream = false
 }
 
 // The pauses before the stream is opened again. After a stream that worked, the first one: a proxy that cuts idle
 // streams costs a second each time. Then they double. A server's own wish (retry, Retry-After) is a lower bound.
 const (
-	listenFirst = time.Second
-	listenMost  = 30 * time.Second
-	// listenWorked is how long a stream must last, without an event, to count as one that worked.
-	listenWorked = 10 * time.Second
+	listenMinDelay = time.Second
+	listenMaxDelay = 30 * time.Second
+	// listenWorkedTime is how long a stream must last, without an event, to count as one that worked.
+	listenWorkedTime = 10 * time.Second
 )
 
 // keepListening keeps the stream open until the connection ends or the server says that there is none. A lost stream is
 // no lost connection, however long it lasts.
 func (c *httpConn) keepListening() {
-	l := listener{c: c, first: c.hearing}
+	l := streamListener{c: c, firstOpened: c.listenReady}
 	for failures := 0; ; failures++ {
 		opened := time.Now()
-		more, heard := l.once()
+		more, heard := l.listenOnce()
 		if !more {
 			return
 		}
-		if heard || time.Since(opened) >= listenWorked {
+		if heard || time.Since(opened) >= listenWorkedTime {
 			failures = 0
 		}
-		if !sleepFor(c.life.ctx, streamDelay(failures, l.wait, listenFirst, listenMost)) {
+		if !sleepFor(c.lifetime.ctx, streamDelay(failures, l.wait, listenMinDelay, listenMaxDelay)) {
 			return
 		}
 	}
 }
 
-// listener holds the state that one stream hands on to the one that replaces it.
-type listener struct {
+// streamListener holds the state that one stream hands on to the one that replaces it.
+type streamListener struct {
 	c      *httpConn
 	lastID string
 	retry  time.Duration
 	// wait is the least pause that the server asks for before the next attempt.
 	wait time.Duration
-	// first is closed when the first opening is done, and nil after that.
-	first chan struct{}
+	// firstOpened is closed when the first opening is done, and nil after that.
+	firstOpened chan struct{}
 	// gap says that there was a time since the handshake in which no stream was open.
 	gap bool
 }
 
-// once opens the stream and reads it to its end. more is false if the server has no stream.
-func (l *listener) once() (more, heard bool) {
-	ctx, cancel := context.WithCancel(l.c.life.ctx)
+// listenOnce opens the stream and reads it to its end. more is false if the server has no stream.
+func (l *streamListener) listenOnce() (more, heard bool) {
+	ctx, cancel := context.WithCancel(l.c.lifetime.ctx)
 	defer cancel()
 	l.wait = l.retry
 	resp, err := l.c.openStream(ctx, l.lastID)
-	if l.first != nil {
-		close(l.first)
-		l.first = nil
+	if l.firstOpened != nil {
+		close(l.firstOpened)
+		l.firstOpened = nil
 	}
 	gap := l.gap && l.lastID == ""
 	l.gap = true
@@ -134,27 +134,27 @@ func (l *listener) once() (more, heard bool) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusOK {
-		if gap && l.c.resumer != nil {
-			l.c.resumer.StreamReopened()
+		if gap && l.c.reopenSink != nil {
+			l.c.reopenSink.StreamReopened()
 		}
-		heard = l.read(resp)
+		heard = l.deliverEvents(resp)
 		l.wait = l.retry
 		return true, heard
 	}
-	session, _ := l.c.state()
-	e := l.c.lost(l.c.origin.statusError(resp, startOf(resp.Body, cancel), session))
+	session, _ := l.c.sessionAndVersion()
+	e := l.c.endIfSessionLost(l.c.origin.statusError(resp, readErrorBody(resp.Body, cancel), session))
 	l.wait = max(l.wait, e.RetryAfter)
-	return l.again(e), false
+	return l.mayReopen(e), false
 }
 
-// again reports whether a refusal means that the stream may be had later.
+// mayReopen reports whether a refusal means that the stream may be had later.
 //
 // "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP 405
 // Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Most other refusals
 // mean the same; a POST will show what is wrong, if anything is. But 409 is how servers say that they have not
 // noticed the end of the stream before, and a server that has a stream may refuse to go on after an event that it
 // does not know any more.
-func (l *listener) again(e *Error) bool {
+func (l *streamListener) mayReopen(e *Error) bool {
 	switch {
 	case e.Class == messages.ClassThrottled, e.Status >= 500 && e.Status != http.StatusNotImplemented,
 		e.Status == http.StatusConflict:
@@ -167,13 +167,13 @@ func (l *listener) again(e *Error) bool {
 	return true
 }
 
-// read delivers everything that a stream brings.
-func (l *listener) read(resp *http.Response) (heard bool) {
-	r := newEventReader(resp.Body, l.c.origin.limit, holding{share: l.c.origin.share, ended: l.c.life.ctx.Done()})
-	defer r.release()
-	x := exchange{origin: l.c.origin, life: l.c.life, c: l.c} // of no message: nothing is its own answer
+// deliverEvents delivers everything that a stream brings.
+func (l *streamListener) deliverEvents(resp *http.Response) (heard bool) {
+	r := newEventReader(resp.Body, l.c.origin.limit, memoryReservation{share: l.c.origin.share, connEnded: l.c.lifetime.ctx.Done()})
+	defer r.releaseBuffers()
+	x := exchange{origin: l.c.origin, lifetime: l.c.lifetime, c: l.c} // of no message: nothing is its own answer
 	for ; ; heard = true {
-		e, err := r.next()
+		e, err := r.nextEvent()
 		if r.id != "" {
 			l.lastID = r.id
 		}
@@ -183,7 +183,7 @@ func (l *listener) read(resp *http.Response) (heard bool) {
 		if err != nil {
 			return heard
 		}
-		x.deliver(e)
+		x.deliverEvent(e)
 	}
 }
 
@@ -194,17 +194,17 @@ func (l *listener) read(resp *http.Response) (heard bool) {
 //
 // 2025-11-25: "If a server sends a retry field, the client MUST respect it, waiting the given number of milliseconds
 // before attempting to reconnect."
-func streamDelay(failures int, asked, first, most time.Duration) time.Duration {
-	if failures == 0 && asked > 0 {
-		return max(asked, leastDelay)
+func streamDelay(failures int, serverDelay, first, maxDelay time.Duration) time.Duration {
+	if failures == 0 && serverDelay > 0 {
+		return max(serverDelay, minStreamDelay)
 	}
-	d := most
+	d := maxDelay
 	if failures < 20 {
-		d = min(first<<failures, most)
+		d = min(first<<failures, maxDelay)
 	}
 	d -= rand.N(d/2 + 1)
-	return max(d, asked)
+	return max(d, serverDelay)
 }
 
-// leastDelay keeps a server that asks for no pause, and ends each stream at once, from keeping us busy.
-const leastDelay = 20 * time.Millisecond
+// minStreamDelay keeps a server that asks for no pause, and ends each stream at once, from keeping us busy.
+const minStreamDelay = 20 * time.Millisecond

@@ -36,13 +36,13 @@ const (
 //
 // A tab inside a value is allowed either way; it is encoded here, because some who pass a header on make a space of it.
 func HeaderValue(value string) string {
-	if isPlain(value) {
+	if isPlainHeaderValue(value) {
 		return value
 	}
 	return encodedFrom + base64.StdEncoding.EncodeToString([]byte(value)) + encodedTo
 }
 
-func isPlain(value string) bool {
+func isPlainHeaderValue(value string) bool {
 	for i := range len(value) {
 		if value[i] < ' ' || value[i] > '~' {
 			return false
@@ -52,15 +52,15 @@ func isPlain(value string) bool {
 		(!strings.HasPrefix(value, encodedFrom) || !strings.HasSuffix(value, encodedTo))
 }
 
-// modernFields are the headers of a message of the modern era. An error means that the message cannot be sent.
+// modernHeaders are the headers of a message of the modern era. An error means that the message cannot be sent.
 //
 // 2026-07-28, Standard Request Headers: Mcp-Method is "Required For All requests", Mcp-Name, from "params.name or
 // params.uri", for "tools/call, resources/read, prompts/get requests". The extension for tasks adds the methods that
 // are about one task, by its id.
-func (o *origin) modernFields(m Message) (*fields, *Error) {
+func (o *origin) modernHeaders(m Message) (*headerSet, *Error) {
 	h := make(http.Header, 5+len(m.Header))
 	h[headerVersion] = []string{m.Version}
-	postHeader(h)
+	setPostHeaders(h)
 	for name, value := range m.Header {
 		key := textproto.CanonicalMIMEHeaderKey(name)
 		if !strings.HasPrefix(key, headerParam) || key == headerParam ||
@@ -75,7 +75,7 @@ func (o *origin) modernFields(m Message) (*fields, *Error) {
 	case "tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/update", "tasks/cancel":
 		h[headerName] = []string{HeaderValue(m.Name)}
 	}
-	return &fields{own: h}, nil
+	return &headerSet{own: h}, nil
 }
 
 // isCancellation reports that the message is not sent over HTTP, because the end of a Send says it.

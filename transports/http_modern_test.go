@@ -30,7 +30,7 @@ func (c *client) tryModern(ctx context.Context, m transports.Message) (int64, tr
 	if err == nil {
 		return m.ID, d, nil
 	}
-	return m.ID, d, looked(c.t, err)
+	return m.ID, d, boundaryError(c.t, err)
 }
 
 // TestHeaderValue holds the examples of the specification's Value Encoding.
@@ -97,15 +97,15 @@ func TestModernHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen string
 			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				of := func(key string) string {
+				headerOf := func(key string) string {
 					if v, ok := r.Header[key]; ok {
 						return strings.Join(v, ",")
 					}
 					return "-"
 				}
-				seen = of("Mcp-Method") + "|" + of("Mcp-Name") + "|" + of("Mcp-Param-Region")
-				if got := of("Accept") + " " + of("Content-Type") + " " + of("Mcp-Protocol-Version") + " " +
-					of("Mcp-Session-Id"); got != "application/json, text/event-stream application/json 2026-07-28 -" {
+				seen = headerOf("Mcp-Method") + "|" + headerOf("Mcp-Name") + "|" + headerOf("Mcp-Param-Region")
+				if got := headerOf("Accept") + " " + headerOf("Content-Type") + " " + headerOf("Mcp-Protocol-Version") + " " +
+					headerOf("Mcp-Session-Id"); got != "application/json, text/event-stream application/json 2026-07-28 -" {
 					t.Errorf("headers: %s", got)
 				}
 				w.Header().Set("Mcp-Session-Id", "not-wanted")
@@ -197,7 +197,7 @@ func TestModernCancellation(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, HTTP/2 %v", name, http2), func(t *testing.T) {
 				arrived, ended := make(chan struct{}), make(chan struct{})
-				s := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					read(r)
 					begun(w)
 					close(arrived)
@@ -378,7 +378,7 @@ func TestDiscoverThenInitialize(t *testing.T) {
 				case "server/discover":
 					refuse(w, r)
 				case "":
-					shaken("s", func(w http.ResponseWriter, r *http.Request) {
+					withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 						if r.Header.Get("Mcp-Session-Id") != "s" {
 							t.Error("without the session")
 						}
@@ -406,7 +406,7 @@ func TestDiscoverThenInitialize(t *testing.T) {
 		})
 		t.Run("SSE/"+name, func(t *testing.T) {
 			p := newWebPeer(t, func(p *webPeer) http.Handler {
-				h := older(p)
+				h := sseHandler(p)
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					switch {
 					case r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "":
@@ -424,7 +424,7 @@ func TestDiscoverThenInitialize(t *testing.T) {
 			if _, _, err := cn.tryModern(t.Context(), transports.Message{Method: "server/discover"}); err == nil {
 				t.Error("no error")
 			}
-			if _, d, err := cn.try(t.Context(), "initialize", initialize); err != nil || d != transports.Written {
+			if _, d, err := cn.trySend(t.Context(), "initialize", initialize); err != nil || d != transports.Written {
 				t.Fatalf("%v, %v", d, err)
 			}
 			cn.waitFor(1, "no such command")
@@ -451,7 +451,7 @@ func TestNoFallbackFromModern(t *testing.T) {
 		})
 		cfg := config(t, s.URL)
 		cfg.FallbackSSE = true
-		if _, _, err := dial(t, transports.NewHTTP(cfg)).try(t.Context(), "initialize", initialize); err == nil ||
+		if _, _, err := dial(t, transports.NewHTTP(cfg)).trySend(t.Context(), "initialize", initialize); err == nil ||
 			err.Status != status || strings.Contains(err.Text, "HTTP+SSE") {
 			t.Errorf("%v", err)
 		}

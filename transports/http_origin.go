@@ -28,9 +28,9 @@ type origin struct {
 	secrets [][]byte
 	rt      http.RoundTripper
 	limit   int64
-	// shares says that rt is known to leave requests as they are: what all requests of a connection have in common is
+	// sharesHeaders says that rt is known to leave requests as they are: what all requests of a connection have in common is
 	// made once then.
-	shares bool
+	sharesHeaders bool
 
 	share *budget.Share
 
@@ -59,14 +59,14 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 	if o.rt == nil {
 		o.rt = http.DefaultTransport
 	}
-	_, o.shares = o.rt.(*http.Transport)
+	_, o.sharesHeaders = o.rt.(*http.Transport)
 	for name, value := range cfg.Headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, &Error{Class: messages.ClassConfig,
 				Text: "the header " + messages.Line(name, 100) + " has a name or value that HTTP does not allow",
 				Fix:  "look for line breaks and stray characters in it"}
 		}
-		o.secret(value)
+		o.addSecret(value)
 		if name = textproto.CanonicalMIMEHeaderKey(name); name == "Host" {
 			o.host = value
 			continue
@@ -74,9 +74,9 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 		o.header.Set(name, value)
 	}
 	o.takeURLSecrets()
-	maps.DeleteFunc(o.header, func(name string, _ []string) bool { return describesMessage(name) })
+	maps.DeleteFunc(o.header, func(name string, _ []string) bool { return isReservedHeader(name) })
 	if o.auth = cfg.Auth; o.auth != nil {
-		if err := plainHost(u, cfg.PlainCredentials); err != nil {
+		if err := checkCredentialURL(u, cfg.PlainCredentials); err != nil {
 			return nil, err
 		}
 	}
@@ -91,31 +91,31 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 func (o *origin) takeURLSecrets() {
 	if user := o.url.User; user != nil {
 		password, _ := user.Password()
-		o.secret(password)
+		o.addSecret(password)
 		if o.header.Get("Authorization") == "" {
 			basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
-			o.secret(basic)
+			o.addSecret(basic)
 			o.header.Set("Authorization", "Basic "+basic)
 		}
 		o.url.User = nil
 	}
 	o.url.Fragment, o.url.RawFragment = "", ""
-	o.querySecrets(o.url)
+	o.addQuerySecrets(o.url)
 }
 
-func (o *origin) querySecrets(u *url.URL) {
+func (o *origin) addQuerySecrets(u *url.URL) {
 	for _, values := range u.Query() {
 		for _, v := range values {
-			o.secret(v)
+			o.addSecret(v)
 		}
 	}
 }
 
-// keeping is the same origin, with what the query of u holds among its secrets: a session id, for one.
-func (o *origin) keeping(u *url.URL) *origin {
+// withQuerySecrets is the same origin, with what the query of u holds among its secrets: a session id, for one.
+func (o *origin) withQuerySecrets(u *url.URL) *origin {
 	k := *o
 	k.secrets = slices.Clone(o.secrets)
-	k.querySecrets(u)
+	k.addQuerySecrets(u)
 	sortSecrets(k.secrets)
 	return &k
 }
@@ -125,27 +125,29 @@ func sortSecrets(secrets [][]byte) {
 	slices.SortFunc(secrets, func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
 }
 
-// secret remembers a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
-func (o *origin) secret(value string) { o.secrets = appendSecret(o.secrets, value) }
+// addSecret remembers a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
+func (o *origin) addSecret(value string) { o.secrets = appendSecret(o.secrets, value) }
 
-// scrub replaces every secret in what a server said, in each form in which programs write it. extra is a secret that came
-// later, or empty. It comes before the text is cut; scrubStart cuts.
-func (o *origin) scrub(text []byte, extra string) []byte { return o.scrubStart(text, len(text), extra) }
+// redactText replaces every secret in what a server said, in each form in which programs write it. extra is a secret that came
+// later, or empty. It comes before the text is cut; redactStart cuts.
+func (o *origin) redactText(text []byte, extra string) []byte {
+	return o.redactStart(text, len(text), extra)
+}
 
-// scrubStart is scrub for the first bytes of a text: a secret that the cut goes through is hidden whole.
-func (o *origin) scrubStart(text []byte, size int, extra string) []byte {
+// redactStart is scrub for the first bytes of a text: a secret that the cut goes through is hidden whole.
+func (o *origin) redactStart(text []byte, size int, extra string) []byte {
 	text = text[:min(len(text), size+messages.LongestWritten)]
-	known := append(o.credentials.held(), o.secrets...)
+	known := append(o.credentials.secretValues(), o.secrets...)
 	if extra != "" {
 		known = append(known, []byte(extra))
 	}
-	hide := &secrets{values: make([]string, len(known))}
+	r := &redactor{values: make([]string, len(known))}
 	for i, s := range known {
-		hide.values[i] = string(s)
+		r.values[i] = string(s)
 	}
-	clean := []byte(hide.beginning(string(text), size))
+	clean := []byte(r.redactStart(string(text), size))
 	for _, s := range known { // also those that are too short to be looked for otherwise
-		clean = bytes.ReplaceAll(clean, s, []byte(hidden))
+		clean = bytes.ReplaceAll(clean, s, []byte(redactedMark))
 	}
 	return clean
 }

@@ -37,7 +37,7 @@ func TestChallenge(t *testing.T) {
 		{[]string{`, ,Bearer , scope=s,,`}, &messages.Challenge{Scheme: "Bearer", Scope: "s"}},
 		{[]string{`="x"`}, nil},
 	} {
-		got := (&origin{}).challenge(http.Header{"Www-Authenticate": c.values}, "")
+		got := (&origin{}).challengeOf(http.Header{"Www-Authenticate": c.values}, "")
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q: got %+v, want %+v", c.values, got, c.want)
 		}
@@ -93,7 +93,7 @@ func TestStaleSession(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"unknown session of your shop"}}`: false,
 		`{"jsonrpc":"2.0","id":5,"error":{"code":-32000,"message":"try a new session type"}}`:       false,
 	} {
-		if got := staleSession([]byte(body)); got != want {
+		if got := saysStaleSession([]byte(body)); got != want {
 			t.Errorf("%s: %v", body, got)
 		}
 	}
@@ -131,16 +131,16 @@ var answerSeeds = []string{
 func TestAnswers(t *testing.T) {
 	for _, s := range answerSeeds {
 		if json.Valid([]byte(s)) {
-			if got, want := answers([]byte(s), 5), answersPlainly([]byte(s), 5); got != want {
+			if got, want := answersRequest([]byte(s), 5), answersPlainly([]byte(s), 5); got != want {
 				t.Errorf("%s: %v", s, got)
 			}
 		}
 	}
 	// The head of a message that was cut off tells it too.
-	if !answers([]byte(`{"jsonrpc":"2.0","id":5,"result":{"cut`), 5) {
+	if !answersRequest([]byte(`{"jsonrpc":"2.0","id":5,"result":{"cut`), 5) {
 		t.Error("a head with an id and a result is not recognised")
 	}
-	if answers([]byte(`{"jsonrpc":"2.0","id":5`), 5) {
+	if answersRequest([]byte(`{"jsonrpc":"2.0","id":5`), 5) {
 		t.Error("the beginning of a number was taken for the number")
 	}
 }
@@ -150,7 +150,7 @@ func FuzzAnswers(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got := answers(b, 5) // must not panic or hang, whatever b is
+		got := answersRequest(b, 5) // must not panic or hang, whatever b is
 		if !json.Valid(b) || strings.Contains(string(b), `\u`) {
 			return
 		}
@@ -184,7 +184,7 @@ func TestStreamDelay(t *testing.T) {
 			}
 		}
 	}
-	if d := streamDelay(0, 1, first, most); d != leastDelay {
+	if d := streamDelay(0, 1, first, most); d != minStreamDelay {
 		t.Errorf("the server asked for 1ns and gets %v", d)
 	}
 }
@@ -203,7 +203,7 @@ func TestRefused(t *testing.T) {
 		{http.StatusTooManyRequests, http.Header{"Retry-After": {"7"}}, false, messages.ClassThrottled},
 		{http.StatusBadGateway, nil, true, messages.ClassNetwork},
 	} {
-		e := Refused("x.example:443", &http.Response{StatusCode: c.status, Header: c.header}, []byte("no"), c.session)
+		e := RefusalError("x.example:443", &http.Response{StatusCode: c.status, Header: c.header}, []byte("no"), c.session)
 		if e.Class != c.class || e.Status != c.status || string(e.Body) != "no" || !strings.HasPrefix(e.Text, "x.example:443 ") {
 			t.Errorf("%d: %+v", c.status, e)
 		}

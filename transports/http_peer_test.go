@@ -50,8 +50,8 @@ func (s *stream) write(msg []byte) error {
 	}
 }
 
-// quiet keeps a server's complaints about connections that a test broke out of the output.
-func quiet(s *httptest.Server) *httptest.Server {
+// silenceErrorLog keeps a server's complaints about connections that a test broke out of the output.
+func silenceErrorLog(s *httptest.Server) *httptest.Server {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	return s
 }
@@ -68,7 +68,7 @@ func newWebPeer(t *testing.T, handler func(*webPeer) http.Handler) *webPeer {
 	p := &webPeer{streams: map[string]*stream{}, changed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.ctx = ctx
-	p.server = quiet(httptest.NewUnstartedServer(handler(p)))
+	p.server = silenceErrorLog(httptest.NewUnstartedServer(handler(p)))
 	p.server.Start()
 	t.Cleanup(func() {
 		cancel()
@@ -78,14 +78,14 @@ func newWebPeer(t *testing.T, handler func(*webPeer) http.Handler) *webPeer {
 	return p
 }
 
-// die ends the peer as a crash would: no new connection, and the old ones are cut. What was written before is out.
-func (p *webPeer) die() {
+// cutConnections ends the peer as a crash would: no new connection, and the old ones are cut. What was written before is out.
+func (p *webPeer) cutConnections() {
 	_ = p.server.Listener.Close()
 	go p.server.CloseClientConnections() // waits for the handlers, one of which is the caller
 }
 
-// serve serves an event stream until it is closed.
-func (p *webPeer) serve(w http.ResponseWriter, r *http.Request) {
+// serveStream serves an event stream until it is closed.
+func (p *webPeer) serveStream(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
@@ -106,7 +106,7 @@ func (p *webPeer) serve(w http.ResponseWriter, r *http.Request) {
 		select {
 		case msg := <-s.queue:
 			if msg == nil {
-				p.die()
+				p.cutConnections()
 				panic(http.ErrAbortHandler)
 			}
 			_ = writeEvent(w, msg)
@@ -167,14 +167,14 @@ func (o *webPort) Push(msg []byte) error {
 	return s.write(msg)
 }
 func (o *webPort) Noise([]byte) error { return errors.New("no such thing") }
-func (o *webPort) Die()               { o.p.die() }
+func (o *webPort) Die()               { o.p.cutConnections() }
 
 // streamable is the handler of streamable HTTP.
 func streamable(p *webPeer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodGet:
-			p.serve(w, r)
+			p.serveStream(w, r)
 		case http.MethodPost:
 			msg, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -196,7 +196,7 @@ func streamable(p *webPeer) http.Handler {
 				w.WriteHeader(http.StatusOK)
 				port.write = func(b []byte) error { return writeEvent(w, b) }
 			}
-			done := p.play(r.Context(), port, msg)
+			done := p.playMessage(r.Context(), port, msg)
 			<-done
 			if len(one) > 0 {
 				w.Header().Set("Content-Type", "application/json")
@@ -208,9 +208,9 @@ func streamable(p *webPeer) http.Handler {
 	})
 }
 
-// play plays msg. The channel is closed as soon as the answer to the request stands, so that a push after it does not
+// playMessage plays msg. The channel is closed as soon as the answer to the request stands, so that a push after it does not
 // hold up the response.
-func (p *webPeer) play(ctx context.Context, port *webPort, msg []byte) <-chan struct{} {
+func (p *webPeer) playMessage(ctx context.Context, port *webPort, msg []byte) <-chan struct{} {
 	var e struct {
 		Method string `json:"method"`
 	}
@@ -240,10 +240,10 @@ func hasNotifications(msg []byte) bool {
 	return e.Method == "notify" || e.Method == "last-words" || e.Method == "ask"
 }
 
-// older is the handler of HTTP+SSE: GET /sse and POST /messages.
-func older(p *webPeer) http.Handler {
+// sseHandler is the handler of HTTP+SSE: GET /sse and POST /messages.
+func sseHandler(p *webPeer) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /sse", p.serve)
+	mux.HandleFunc("GET /sse", p.serveStream)
 	mux.HandleFunc("POST /messages", func(w http.ResponseWriter, r *http.Request) {
 		msg, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -268,12 +268,12 @@ func (o olderPort) Push(msg []byte) error  { return o.s.write(msg) }
 func (o olderPort) Noise([]byte) error     { return errors.New("no such thing") }
 func (o olderPort) Die()                   { _ = o.s.write(nil) }
 
-var _ transports.Transport = listening{}
+var _ transports.Transport = listeningTransport{}
 
-// listening is HTTP after its handshake, so that the stream for unasked messages is open.
-type listening struct{ transports.Transport }
+// listeningTransport is HTTP after its handshake, so that the stream for unasked messages is open.
+type listeningTransport struct{ transports.Transport }
 
-func (l listening) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+func (l listeningTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	s := &sinkOf{Sink: sink}
 	c, err := l.Transport.Dial(ctx, s)
 	if err != nil {

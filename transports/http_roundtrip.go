@@ -20,22 +20,22 @@ const maxRedirects = 5
 //
 // The Delivery belongs to an error only. It is NotWritten if it is certain that no connection was ever given the
 // request.
-func (o *origin) roundTrip(ctx context.Context, method string, u *url.URL, f *fields, body *sendBody) (
+func (o *origin) roundTrip(ctx context.Context, method string, u *url.URL, f *headerSet, body *requestBody) (
 	*http.Response, Delivery, error) {
-	return o.authorized(ctx, func(used http.Header) (*http.Response, Delivery, error) {
+	return o.sendAuthorized(ctx, func(used http.Header) (*http.Response, Delivery, error) {
 		return o.roundTripWith(ctx, used, method, u, f, body)
 	})
 }
 
 // roundTripWith is roundTrip with the credentials in used.
-func (o *origin) roundTripWith(ctx context.Context, used http.Header, method string, u *url.URL, f *fields,
-	body *sendBody) (*http.Response, Delivery, error) {
-	var reached reach
-	ctx = reached.watch(ctx)
+func (o *origin) roundTripWith(ctx context.Context, used http.Header, method string, u *url.URL, f *headerSet,
+	body *requestBody) (*http.Response, Delivery, error) {
+	var reached writeState
+	ctx = reached.withTrace(ctx)
 	for hops := 0; ; hops++ {
-		resp, err := o.rt.RoundTrip(o.request(ctx, method, u, used, f, body))
+		resp, err := o.rt.RoundTrip(o.newRequest(ctx, method, u, used, f, body))
 		if err != nil {
-			if hops > 0 || reached.maybe() {
+			if hops > 0 || reached.mayBeWritten() {
 				return nil, MaybeWritten, err
 			}
 			return nil, NotWritten, err
@@ -43,8 +43,8 @@ func (o *origin) roundTripWith(ctx context.Context, used http.Header, method str
 		if resp.StatusCode/100 != 3 {
 			return resp, Written, nil
 		}
-		next, refused := o.redirect(method, u, resp)
-		_, _ = io.CopyN(io.Discard, resp.Body, endSize) // so that the connection can be used again
+		next, refused := o.redirectTarget(method, u, resp)
+		_, _ = io.CopyN(io.Discard, resp.Body, keptEndSize) // so that the connection can be used again
 		_ = resp.Body.Close()
 		switch {
 		case refused != nil:
@@ -57,12 +57,12 @@ func (o *origin) roundTripWith(ctx context.Context, used http.Header, method str
 	}
 }
 
-// redirect is where to go next.
+// redirectTarget is where to go next.
 //
 // RFC 9110, 15.4: "307 (Temporary Redirect) … the user agent MUST NOT change the request method if it performs an
 // automatic redirection". The others turn a POST into a GET in practice, and the message would be lost without a word.
 // Another origin is refused because it would be sent the message, and the credentials with it.
-func (o *origin) redirect(method string, from *url.URL, resp *http.Response) (*url.URL, *Error) {
+func (o *origin) redirectTarget(method string, from *url.URL, resp *http.Response) (*url.URL, *Error) {
 	fail := func(text, fix string) *Error {
 		return &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
 			Text: fmt.Sprintf("%s answered with a redirect (%d)%s", o.label, resp.StatusCode, text), Fix: fix}
@@ -88,21 +88,21 @@ func (o *origin) redirect(method string, from *url.URL, resp *http.Response) (*u
 	return nil, fail("", "check the URL")
 }
 
-// reach finds out whether a request may have been written. Between the moment when it is given to a connection and the
+// writeState finds out whether a request may have been written. Between the moment when it is given to a connection and the
 // moment when it is written, it cannot be taken back: from the first of them on, the request may have been delivered.
 //
 // A request that was given to a connection and asks for another one (GetConn again) has not been written: net/http
 // repeats a POST only if nothing of it was, or if the HTTP/2 server has said that it did not look at it.
-type reach struct {
-	asked, got atomic.Bool
-	trace      httptrace.ClientTrace
+type writeState struct {
+	connWanted, connGiven atomic.Bool
+	trace                 httptrace.ClientTrace
 }
 
-func (r *reach) watch(ctx context.Context) context.Context {
-	r.trace.GetConn = func(string) { r.got.Store(false); r.asked.Store(true) }
-	r.trace.GotConn = func(httptrace.GotConnInfo) { r.got.Store(true) }
+func (r *writeState) withTrace(ctx context.Context) context.Context {
+	r.trace.GetConn = func(string) { r.connGiven.Store(false); r.connWanted.Store(true) }
+	r.trace.GotConn = func(httptrace.GotConnInfo) { r.connGiven.Store(true) }
 	return httptrace.WithClientTrace(ctx, &r.trace)
 }
 
-// maybe is true as well for a RoundTripper that tells nothing.
-func (r *reach) maybe() bool { return r.got.Load() || !r.asked.Load() }
+// mayBeWritten is true as well for a RoundTripper that tells nothing.
+func (r *writeState) mayBeWritten() bool { return r.connGiven.Load() || !r.connWanted.Load() }

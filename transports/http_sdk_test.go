@@ -152,7 +152,7 @@ func TestServersOfTheSDKs(t *testing.T) {
 			// Close while a call runs.
 			done := make(chan *transports.Error, 1)
 			go func() {
-				_, _, err := c.try(context.Background(), "tools/call", callTool("slow", `{}`))
+				_, _, err := c.trySend(context.Background(), "tools/call", callTool("slow", `{}`))
 				done <- err
 			}()
 			if !strings.Contains(name, "JSON") { // which has nothing to carry a notification
@@ -194,14 +194,14 @@ func TestSDKServerRestarts(t *testing.T) {
 			mu.Lock()
 			h = start()
 			mu.Unlock()
-			_, _, err := c.try(t.Context(), "tools/list", `{}`)
+			_, _, err := c.trySend(t.Context(), "tools/list", `{}`)
 			if err == nil || err.Class != messages.ClassSession {
 				t.Fatalf("%v", err)
 			}
 			c.Wait(t, bound, "Down", func() bool { return len(c.Downs()) > 0 })
-			again := dial(t, tr)
-			again.handshake()
-			again.call("tools/list", `{}`)
+			second := dial(t, tr)
+			second.handshake()
+			second.call("tools/list", `{}`)
 		})
 	}
 }
@@ -216,7 +216,7 @@ func TestSDKServerResumes(t *testing.T) {
 	c.handshake()
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c.try(context.Background(), "tools/call", callTool("slow", `{}`))
+		_, _, err := c.trySend(context.Background(), "tools/call", callTool("slow", `{}`))
 		done <- err
 	}()
 	c.waitFor(1, "notifications/progress")

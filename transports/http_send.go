@@ -12,18 +12,18 @@ import (
 
 // Send implements Conn. It works in the caller's goroutine until the answer has been given to the sink.
 func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
-	if older := c.older.Load(); older != nil {
+	if older := c.sseFallback.Load(); older != nil {
 		return older.Send(ctx, m)
 	}
-	c.attend(ctx, m)
+	c.awaitListenStream(ctx, m)
 	if ctx.Err() != nil {
 		return NotWritten, contextError(ctx, "sending to "+c.origin.label)
 	}
-	if !c.life.enter() {
-		return NotWritten, c.life.ended()
+	if !c.lifetime.enter() {
+		return NotWritten, c.lifetime.endError()
 	}
 	if m.isCancellation() {
-		c.life.leave()
+		c.lifetime.leave()
 		return Written, nil
 	}
 	d, err := c.sendOnce(ctx, m)
@@ -33,142 +33,142 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if m.Method == "initialize" && c.mayFallBack(err) {
 		return c.fallBack(ctx, m, err)
 	}
-	return d, c.lost(err)
+	return d, c.endIfSessionLost(err)
 }
 
 // sendOnce is one message and what came of it. The caller is inside c.life; sendOnce leaves.
 func (c *httpConn) sendOnce(ctx context.Context, m Message) (Delivery, *Error) {
-	x := newExchange(ctx, c.origin, c.life, m)
-	defer x.leave()
+	x := newExchange(ctx, c.origin, c.lifetime, m)
+	defer x.endExchange()
 	x.c = c
 	if m.Version != "" {
 		var err *Error
 		x.version = m.Version
-		if x.fields, err = c.origin.modernFields(m); err != nil {
+		if x.headers, err = c.origin.modernHeaders(m); err != nil {
 			return NotWritten, err
 		}
-		return x.post()
+		return x.postMessage()
 	}
-	if c.begin(x); m.ID == 0 {
-		return x.post()
+	if c.beginExchange(x); m.ID == 0 {
+		return x.postMessage()
 	}
-	defer c.forget(x)
-	if d, err := x.post(); err != nil {
-		return x.orElsewhere(d, err)
+	defer c.forgetExchange(x)
+	if d, err := x.postMessage(); err != nil {
+		return x.awaitStrayAnswer(d, err)
 	}
 	return Written, nil
 }
 
 // exchange is one POST with its response, and the GETs that resume it.
 type exchange struct {
-	origin *origin
-	life   *life
-	c      *httpConn // nil for SSE
-	m      Message
-	caller context.Context
-	began  time.Time
-	body   sendBody
+	origin    *origin
+	lifetime  *lifetime
+	c         *httpConn // nil for SSE
+	m         Message
+	callerCtx context.Context
+	began     time.Time
+	body      requestBody
 
 	session, version string // at the beginning; no session in the modern era
-	fields           *fields
+	headers          *headerSet
 
-	ctx     context.Context
-	cancel  context.CancelFunc
-	stop    func() bool
-	goingOn bool // a goroutine of its own reads the rest of the response, and leaves
+	ctx            context.Context
+	cancel         context.CancelFunc
+	stop           func() bool
+	readsRestAsync bool // a goroutine of its own reads the rest of the response, and leaves
 
 	// lastID and retry are what the answer's stream has said until now.
 	lastID string
 	retry  time.Duration
-	// heard says that the stream has brought something since it was opened.
-	heard bool
+	// hadEvents says that the stream has brought something since it was opened.
+	hadEvents bool
 
 	// unanswered says that the response ended as if it needed no answer, elsewhere that another stream brought it.
-	unanswered bool
-	elsewhere  atomic.Bool
+	unanswered        bool
+	answeredElsewhere atomic.Bool
 }
 
 // newExchange begins an exchange for a caller that is inside l. The caller leaves by leave.
-func newExchange(ctx context.Context, o *origin, l *life, m Message) *exchange {
-	x := &exchange{origin: o, life: l, m: m, caller: ctx, began: time.Now()}
-	x.body.take(m.Body)
+func newExchange(ctx context.Context, o *origin, l *lifetime, m Message) *exchange {
+	x := &exchange{origin: o, lifetime: l, m: m, callerCtx: ctx, began: time.Now()}
+	x.body.setData(m.Body)
 	// The request's context is not the caller's: when Send has returned and its context has ended, the response is
 	// still read to its end, so that its connection can be used again.
-	x.ctx, x.cancel = context.WithCancel(l.asking)
+	x.ctx, x.cancel = context.WithCancel(l.requestCtx)
 	x.stop = context.AfterFunc(ctx, x.cancel)
 	return x
 }
 
-// holding is for what this exchange receives.
-func (x *exchange) holding() holding {
-	return holding{share: x.origin.share, ended: x.ctx.Done()}
+// newReservation is for what this exchange receives.
+func (x *exchange) newReservation() memoryReservation {
+	return memoryReservation{share: x.origin.share, connEnded: x.ctx.Done()}
 }
 
-func (x *exchange) leave() {
-	x.body.detach()
+func (x *exchange) endExchange() {
+	x.body.detachReaders()
 	x.stop()
-	if !x.goingOn {
+	if !x.readsRestAsync {
 		x.cancel()
-		x.life.leave()
+		x.lifetime.leave()
 	}
 }
 
-// post sends the message.
-func (x *exchange) post() (Delivery, *Error) {
-	resp, d, err := x.origin.roundTrip(x.ctx, http.MethodPost, x.origin.url, x.fields, &x.body)
+// postMessage sends the message.
+func (x *exchange) postMessage() (Delivery, *Error) {
+	resp, d, err := x.origin.roundTrip(x.ctx, http.MethodPost, x.origin.url, x.headers, &x.body)
 	if err != nil {
-		return d, x.failure(err)
+		return d, x.exchangeError(err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return Written, x.refused(resp)
+		return Written, x.readRefusal(resp)
 	}
 	if x.m.Method == "initialize" {
-		if err := x.c.capture(resp.Header); err != nil {
+		if err := x.c.captureSession(resp.Header); err != nil {
 			_ = resp.Body.Close()
 			return Written, err
 		}
 	}
 	switch kind := mediaType(resp.Header); {
 	case x.m.ID == 0:
-		x.inBackground(resp, kind)
+		x.drainResponse(resp, kind)
 		if x.m.Method == "notifications/initialized" {
-			x.c.listen()
+			x.c.startListening()
 		}
 		return Written, nil
-	case kind == eventStream:
-		return x.follow(resp)
-	case kind == oneJSON:
-		return Written, x.json(resp)
+	case kind == mediaEventStream:
+		return x.readAnswerStream(resp)
+	case kind == mediaJSON:
+		return Written, x.readJSONAnswer(resp)
 	default:
 		defer func() { _ = resp.Body.Close() }()
-		return Written, x.wrongAnswer(resp, kind)
+		return Written, x.wrongAnswerError(resp, kind)
 	}
 }
 
-// failure is why an exchange broke: the connection's end, the caller's, or the network's.
-func (x *exchange) failure(err error) *Error {
-	if ended := x.life.ended(); ended != nil {
+// exchangeError is why an exchange broke: the connection's end, the caller's, or the network's.
+func (x *exchange) exchangeError(err error) *Error {
+	if ended := x.lifetime.endError(); ended != nil {
 		return ended
 	}
-	if x.caller.Err() != nil {
-		return contextError(x.caller, "waiting for "+x.origin.label)
+	if x.callerCtx.Err() != nil {
+		return contextError(x.callerCtx, "waiting for "+x.origin.label)
 	}
 	return x.origin.networkError(err, x.session)
 }
 
-// refused reads a response that is no success.
-func (x *exchange) refused(resp *http.Response) *Error {
-	body := startOf(resp.Body, x.cancel)
+// readRefusal reads a response that is no success.
+func (x *exchange) readRefusal(resp *http.Response) *Error {
+	body := readErrorBody(resp.Body, x.cancel)
 	_ = resp.Body.Close()
 	return x.origin.statusError(resp, body, x.session)
 }
 
-// wrongAnswer says what is wrong with a successful response that holds no answer.
-func (x *exchange) wrongAnswer(resp *http.Response, kind string) *Error {
+// wrongAnswerError says what is wrong with a successful response that holds no answer.
+func (x *exchange) wrongAnswerError(resp *http.Response, kind string) *Error {
 	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode}
 	switch {
 	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusNoContent, resp.ContentLength == 0:
-		x.endedEmpty(nil)
+		x.noteEmptyEnd(nil)
 		e.Text = x.origin.label + " took the request and gave no answer"
 	case kind == "":
 		e.Text = x.origin.label + " answered without a content type"
@@ -179,75 +179,75 @@ func (x *exchange) wrongAnswer(resp *http.Response, kind string) *Error {
 	return e
 }
 
-// json reads an answer in one piece.
-func (x *exchange) json(resp *http.Response) *Error {
+// readJSONAnswer reads an answer in one piece.
+func (x *exchange) readJSONAnswer(resp *http.Response) *Error {
 	defer func() { _ = resp.Body.Close() }()
-	msg, big, err := readBody(resp.Body, resp.ContentLength, x.origin.limit, x.holding())
+	msg, big, err := readBody(resp.Body, resp.ContentLength, x.origin.limit, x.newReservation())
 	switch {
 	case err != nil:
-		return x.failure(err)
+		return x.exchangeError(err)
 	case big != nil:
-		discard(x.life.sink, big)
-		return x.tooLong()
+		reportDiscarded(x.lifetime.sink, big)
+		return x.tooLongError()
 	case len(msg) == 0:
-		return x.wrongAnswer(resp, "an empty body")
+		return x.wrongAnswerError(resp, "an empty body")
 	}
-	ours := answers(msg, x.m.ID)
+	isAnswer := answersRequest(msg, x.m.ID)
 	var start []byte
 	var others []*exchange
-	if !ours {
-		others = x.others(msg)
-		start = x.origin.scrubStart(msg, endSize, x.session)
+	if !isAnswer {
+		others = x.answeredExchanges(msg)
+		start = x.origin.redactStart(msg, keptEndSize, x.session)
 	}
-	x.life.sink.Message(msg)
-	if !ours {
-		tell(others)
+	x.lifetime.sink.Message(msg)
+	if !isAnswer {
+		completeAnswered(others)
 		return &Error{Class: messages.ClassProtocol, Status: resp.StatusCode, Body: start,
 			Text: x.origin.label + " answered with something else than the answer to the request"}
 	}
 	return nil
 }
 
-func (x *exchange) tooLong() *Error {
+func (x *exchange) tooLongError() *Error {
 	return &Error{Class: messages.ClassProtocol, Text: x.origin.label + " gave an answer that is over the limit",
 		Fix: "raise maxMessage, or ask for less"}
 }
 
-// waste has the server pay for an event that carries nothing.
-func (x *exchange) waste(size int) {
-	x.origin.share.Charge(time.Microsecond+readPrice(size), budget.Unknown, time.Now())
-	takePause(x.origin.share, x.life.ctx.Done())
+// chargeEmptyEvent has the server pay for an event that carries nothing.
+func (x *exchange) chargeEmptyEvent(size int) {
+	x.origin.share.Charge(time.Microsecond+readCost(size), budget.Unknown, time.Now())
+	takePause(x.origin.share, x.lifetime.ctx.Done())
 }
 
-// deliver gives an event's message to the sink and reports whether it was the answer; tooLong that it was the answer,
+// deliverEvent gives an event's message to the sink and reports whether it was the answer; tooLongError that it was the answer,
 // or may have been, and was over the limit.
-func (x *exchange) deliver(e event) (answer, tooLong bool) {
+func (x *exchange) deliverEvent(e event) (answer, tooLong bool) {
 	switch {
 	case !e.isMessage():
-		x.waste(len(e.data))
+		x.chargeEmptyEvent(len(e.data))
 		return false, false
-	case e.big != nil:
-		tooLong = x.m.ID != 0 && answers(e.big.head, x.m.ID)
-		discard(x.life.sink, e.big)
-		takePause(x.origin.share, x.life.ctx.Done())
+	case e.oversized != nil:
+		tooLong = x.m.ID != 0 && answersRequest(e.oversized.head, x.m.ID)
+		reportDiscarded(x.lifetime.sink, e.oversized)
+		takePause(x.origin.share, x.lifetime.ctx.Done())
 		return false, tooLong
 	case len(e.data) == 0:
-		x.waste(0)
+		x.chargeEmptyEvent(0)
 		return false, false
 	}
-	answer = x.m.ID != 0 && answers(e.data, x.m.ID)
+	answer = x.m.ID != 0 && answersRequest(e.data, x.m.ID)
 	var others []*exchange
 	if !answer {
-		others = x.others(e.data)
+		others = x.answeredExchanges(e.data)
 	}
-	if x.m.ID != 0 && x.c.relater != nil { // only a message of ours has a connection here for sure
-		x.c.relater.MessageOn(x.m.ID, e.data)
+	if x.m.ID != 0 && x.c.requestSink != nil { // only a message of ours has a connection here for sure
+		x.c.requestSink.MessageOn(x.m.ID, e.data)
 	} else {
-		x.life.sink.Message(e.data)
+		x.lifetime.sink.Message(e.data)
 	}
-	tell(others)
+	completeAnswered(others)
 	if !answer {
-		takePause(x.origin.share, x.life.ctx.Done())
+		takePause(x.origin.share, x.lifetime.ctx.Done())
 	}
 	return answer, false
 }

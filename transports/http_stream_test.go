@@ -50,7 +50,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		{name: "events over HTTP 2", events: true, tls: true, http2: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				m := read(r)
 				switch {
 				case m.ID == 0:
@@ -89,7 +89,7 @@ func TestConnectionsAreReused(t *testing.T) {
 			const calls = 100
 			for range calls {
 				ctx, cancel := context.WithCancel(t.Context())
-				if _, _, err := cn.try(ctx, "tools/call", `{}`); err != nil {
+				if _, _, err := cn.trySend(ctx, "tools/call", `{}`); err != nil {
 					t.Fatal(err)
 				}
 				cancel() // as callers do, and it must not cost the connection
@@ -193,7 +193,7 @@ func TestOversizedEventIsTheAnswer(t *testing.T) {
 	if got := c.call("small", `{}`); got != `"small"` {
 		t.Errorf("the answer is %s", got)
 	}
-	_, d, err := c.try(t.Context(), "big", `{}`)
+	_, d, err := c.trySend(t.Context(), "big", `{}`)
 	if d == transports.NotWritten || err == nil || err.Class != messages.ClassProtocol ||
 		!strings.Contains(err.Text, "limit") {
 		t.Errorf("%v, %v", d, err)
@@ -203,8 +203,8 @@ func TestOversizedEventIsTheAnswer(t *testing.T) {
 	}
 }
 
-// resumable is a server whose answers' streams break, and that keeps what they would have said.
-type resumable struct {
+// resumableServer is a server whose answers' streams break, and that keeps what they would have said.
+type resumableServer struct {
 	mu    sync.Mutex
 	gets  []string    // Last-Event-ID of each
 	times []time.Time // of the end of the POST, and of the beginning of each GET
@@ -212,7 +212,7 @@ type resumable struct {
 	get   func(w http.ResponseWriter, lastID string, n int)
 }
 
-func (s *resumable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *resumableServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		s.post(w, read(r))
 		s.mu.Lock()
@@ -286,12 +286,12 @@ func TestResume(t *testing.T) {
 			get: func(w http.ResponseWriter, _ string, _ int) { begin(w) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := &resumable{post: c.post, get: c.get}
+			h := &resumableServer{post: c.post, get: c.get}
 			s := serve(t, h.ServeHTTP)
 			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
 			ctx, cancel := context.WithTimeout(t.Context(), bound)
 			defer cancel()
-			id, d, err := cn.try(ctx, "tools/call", `{}`)
+			id, d, err := cn.trySend(ctx, "tools/call", `{}`)
 			if c.class == "" {
 				if err != nil || d != transports.Written || string(cn.Answer(t, bound, id)) != `"at last"` {
 					t.Errorf("%v, %v", d, err)
@@ -315,7 +315,7 @@ func TestResume(t *testing.T) {
 
 // TestResumeEnds: a Send that waits for its stream to come back ends with its context and with the connection.
 func TestResumeEnds(t *testing.T) {
-	h := &resumable{
+	h := &resumableServer{
 		post: func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "id: 1\nretry: 3600000\ndata:\n\n") },
 		get:  func(http.ResponseWriter, string, int) { t.Error("the server asked to wait for an hour") },
 	}
@@ -323,13 +323,13 @@ func TestResumeEnds(t *testing.T) {
 	c := dial(t, transports.NewHTTP(config(t, s.URL)))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, d, err := c.try(ctx, "tools/call", `{}`)
+	_, d, err := c.trySend(ctx, "tools/call", `{}`)
 	if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c.try(context.Background(), "tools/call", `{}`)
+		_, _, err := c.trySend(context.Background(), "tools/call", `{}`)
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
@@ -344,7 +344,7 @@ func TestListening(t *testing.T) {
 	var mu sync.Mutex
 	var gets []string
 	cut := make(chan struct{})
-	s := serve(t, shaken("s", func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			if m := read(r); m.ID != 0 {
 				reply(w, m, `{}`)
@@ -408,7 +408,7 @@ func TestNoListening(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var gets atomic.Int32
 			answered := make(chan struct{}, 10)
-			s := serve(t, shaken("s", func(w http.ResponseWriter, r *http.Request) {
+			s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 				switch r.Method {
 				case http.MethodGet:
 					gets.Add(1)
@@ -427,12 +427,12 @@ func TestNoListening(t *testing.T) {
 			}
 			if c.down {
 				cn.Wait(t, bound, "Down", func() bool { return len(cn.Downs()) > 0 })
-				if e := looked(t, cn.Downs()[0]); e.Class != messages.ClassSession {
+				if e := boundaryError(t, cn.Downs()[0]); e.Class != messages.ClassSession {
 					t.Errorf("Down: %v", e)
 				}
 				return
 			}
-			for deadline := time.Now().Add(bound); strings.Contains(stacks(), "keepListening"); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(bound); strings.Contains(goroutineStacks(), "keepListening"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("there is no stream, and somebody waits to open it again")
 				}
@@ -449,8 +449,8 @@ func TestNoListening(t *testing.T) {
 	}
 }
 
-// stacks is what all goroutines do.
-func stacks() string {
+// goroutineStacks is what all goroutines do.
+func goroutineStacks() string {
 	b := make([]byte, 4<<20)
 	return string(b[:runtime.Stack(b, true)])
 }
@@ -459,7 +459,7 @@ func stacks() string {
 func TestListeningOutlivesTheServer(t *testing.T) {
 	var away atomic.Bool
 	cut := make(chan struct{})
-	s := serve(t, shaken("s", func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if away.Swap(false) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -491,7 +491,7 @@ func TestFallback(t *testing.T) {
 	for _, status := range []int{400, 404, 405} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			p := newWebPeer(t, func(p *webPeer) http.Handler {
-				h := older(p)
+				h := sseHandler(p)
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.Method == http.MethodPost && r.URL.Path == "/sse" {
 						w.WriteHeader(status)
@@ -504,7 +504,7 @@ func TestFallback(t *testing.T) {
 			cfg.FallbackSSE = true
 			c := dial(t, transports.NewHTTP(cfg))
 			// The scripted peer knows no initialize: its answer is an error, and it is an answer.
-			if _, d, err := c.try(t.Context(), "initialize", initialize); err != nil || d != transports.Written {
+			if _, d, err := c.trySend(t.Context(), "initialize", initialize); err != nil || d != transports.Written {
 				t.Fatalf("%v, %v", d, err)
 			}
 			c.waitFor(1, "no such command")
@@ -513,9 +513,9 @@ func TestFallback(t *testing.T) {
 			if got := c.call("echo", `{"x":1}`); got != `{"x":1}` {
 				t.Errorf("echo: %s", got)
 			}
-			p.die()
+			p.cutConnections()
 			c.Wait(t, bound, "Down", func() bool { return len(c.Downs()) > 0 })
-			if _, d, err := c.try(t.Context(), "echo", `{}`); d != transports.NotWritten || err.Class != messages.ClassNetwork {
+			if _, d, err := c.trySend(t.Context(), "echo", `{}`); d != transports.NotWritten || err.Class != messages.ClassNetwork {
 				t.Errorf("after the end: %v, %v", d, err)
 			}
 		})
@@ -556,7 +556,7 @@ func TestNoFallback(t *testing.T) {
 			cfg.FallbackSSE = c.fallback
 			cn := dial(t, transports.NewHTTP(cfg))
 			for _, want := range []int32{c.gets, c.twiceGets} {
-				_, d, err := cn.try(t.Context(), c.method, `{}`)
+				_, d, err := cn.trySend(t.Context(), c.method, `{}`)
 				if err == nil || d != transports.Written {
 					t.Fatalf("%v, %v", d, err)
 				}
@@ -586,14 +586,14 @@ func TestFallbackEnds(t *testing.T) {
 	c := dial(t, transports.NewHTTP(cfg))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, d, err := c.try(ctx, "initialize", initialize)
+	_, d, err := c.trySend(ctx, "initialize", initialize)
 	if d == transports.NotWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
 	c2 := dial(t, transports.NewHTTP(cfg))
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c2.try(context.Background(), "initialize", initialize)
+		_, _, err := c2.trySend(context.Background(), "initialize", initialize)
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)

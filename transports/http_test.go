@@ -66,8 +66,8 @@ func (c *client) close() {
 	}
 }
 
-// try sends a request and returns what Send returned. The error, if any, has been looked at.
-func (c *client) try(ctx context.Context, method, params string) (int64, transports.Delivery, *transports.Error) {
+// trySend sends a request and returns what Send returned. The error, if any, has been looked at.
+func (c *client) trySend(ctx context.Context, method, params string) (int64, transports.Delivery, *transports.Error) {
 	c.t.Helper()
 	id := c.next.Add(1)
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
@@ -75,11 +75,11 @@ func (c *client) try(ctx context.Context, method, params string) (int64, transpo
 	if err == nil {
 		return id, d, nil
 	}
-	return id, d, looked(c.t, err)
+	return id, d, boundaryError(c.t, err)
 }
 
-// looked is err as the error of the boundary. It holds no canary.
-func looked(t testing.TB, err error) *transports.Error {
+// boundaryError is err as the error of the boundary. It holds no canary.
+func boundaryError(t testing.TB, err error) *transports.Error {
 	t.Helper()
 	var e *transports.Error
 	if !errors.As(err, &e) {
@@ -100,7 +100,7 @@ func (c *client) call(method, params string) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	id, d, err := c.try(ctx, method, params)
+	id, d, err := c.trySend(ctx, method, params)
 	if err != nil || d != transports.Written {
 		c.t.Fatalf("%s: %v, %v", method, d, err)
 	}
@@ -148,7 +148,7 @@ func (c *client) waitFor(n int, text string) {
 
 // serve starts a server that ends with the test.
 func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
-	s := quiet(httptest.NewUnstartedServer(handler))
+	s := silenceErrorLog(httptest.NewUnstartedServer(handler))
 	s.Start()
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -191,8 +191,8 @@ func reply(w http.ResponseWriter, m rpc, value string) {
 
 const agreed = `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`
 
-// shaken answers the handshake and gives everything else to next.
-func shaken(session string, next http.HandlerFunc) http.HandlerFunc {
+// withHandshake answers the handshake and gives everything else to next.
+func withHandshake(session string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			body, _ := io.ReadAll(r.Body)
@@ -338,7 +338,7 @@ func TestStatuses(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			})
 			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
-			_, d, err := cn.try(t.Context(), "tools/call", `{}`)
+			_, d, err := cn.trySend(t.Context(), "tools/call", `{}`)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -379,7 +379,7 @@ func TestForgottenSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var deleted atomic.Int32
 			waiting := make(chan struct{})
-			s := serve(t, shaken("sess-"+canary, func(w http.ResponseWriter, r *http.Request) {
+			s := serve(t, withHandshake("sess-"+canary, func(w http.ResponseWriter, r *http.Request) {
 				switch m := read(r); {
 				case r.Method == http.MethodDelete:
 					deleted.Add(1)
@@ -397,11 +397,11 @@ func TestForgottenSession(t *testing.T) {
 			cn.handshake()
 			other := make(chan *transports.Error, 1)
 			go func() {
-				_, _, err := cn.try(context.Background(), "wait", `{}`)
+				_, _, err := cn.trySend(context.Background(), "wait", `{}`)
 				other <- err
 			}()
 			<-waiting
-			_, d, err := cn.try(t.Context(), "tools/call", `{}`)
+			_, d, err := cn.trySend(t.Context(), "tools/call", `{}`)
 			if err == nil || (err.Class == messages.ClassSession) != c.down || d == transports.NotWritten {
 				t.Fatalf("%v, %v", d, err)
 			}
@@ -419,13 +419,13 @@ func TestForgottenSession(t *testing.T) {
 				return
 			}
 			cn.Wait(t, bound, "Down", func() bool { return len(cn.Downs()) > 0 })
-			if e := looked(t, cn.Downs()[0]); e.Class != messages.ClassSession {
+			if e := boundaryError(t, cn.Downs()[0]); e.Class != messages.ClassSession {
 				t.Errorf("Down: %v", e)
 			}
 			if err := <-other; err == nil || err.Class != messages.ClassSession {
 				t.Errorf("the call that waited: %v", err)
 			}
-			_, d, err = cn.try(t.Context(), "tools/call", `{}`)
+			_, d, err = cn.trySend(t.Context(), "tools/call", `{}`)
 			if d != transports.NotWritten || err == nil || err.Class != messages.ClassSession {
 				t.Errorf("a call afterwards: %v, %v", d, err)
 			}
@@ -440,7 +440,7 @@ func TestForgottenSession(t *testing.T) {
 // TestSilentDelete is H10.
 func TestSilentDelete(t *testing.T) {
 	asked := make(chan struct{})
-	s := serve(t, shaken("s", func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			close(asked)
 			<-r.Context().Done()
@@ -464,7 +464,7 @@ func TestSilentDelete(t *testing.T) {
 func TestCycles(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var open atomic.Int32
-	s := httptest.NewServer(shaken("s", func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			return
 		}
@@ -481,7 +481,7 @@ func TestCycles(t *testing.T) {
 	}()
 	tr := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client})
 	for range 1000 {
-		c := &forgetful{}
+		c := &droppingSink{}
 		conn, err := tr.Dial(context.Background(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -508,10 +508,10 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// forgetful is a sink that forgets.
-type forgetful struct{}
+// droppingSink is a sink that forgets.
+type droppingSink struct{}
 
-func (*forgetful) Message([]byte)                 {}
-func (*forgetful) Oversized(_, _ []byte, _ int64) {}
-func (*forgetful) Noise([]byte)                   {}
-func (*forgetful) Down(error)                     {}
+func (*droppingSink) Message([]byte)                 {}
+func (*droppingSink) Oversized(_, _ []byte, _ int64) {}
+func (*droppingSink) Noise([]byte)                   {}
+func (*droppingSink) Down(error)                     {}

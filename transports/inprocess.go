@@ -22,9 +22,9 @@ type Peer interface {
 	Write(ctx context.Context, msg []byte) error
 }
 
-// Direct is the Peer of a server that can answer a request by a function call. The Peer that InProcess gives to a serve
+// DirectPeer is the Peer of a server that can answer a request by a function call. The Peer that InProcess gives to a serve
 // function is one.
-type Direct interface {
+type DirectPeer interface {
 	Peer
 	// Answer has every request of the client answered by answer from now on, without Read: two switches between goroutines
 	// for a call, where reading, handling and writing need four. It is called once, before the first Read.
@@ -88,32 +88,32 @@ func (t *InProcess) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "connecting to the in-process server")
 	}
-	c := &inProcessConn{life: newLife(sink), limit: t.MaxMessage, share: t.Share, returned: make(chan struct{})}
+	c := &inProcessConn{lifetime: newLifetime(sink), limit: t.MaxMessage, share: t.Share, returned: make(chan struct{})}
 	if c.limit <= 0 {
 		c.limit = defaultMaxBody
 	}
-	c.life.farewell = c.await
-	go c.run(t.serve)
+	c.lifetime.afterDown = c.awaitServe
+	go c.runServe(t.serve)
 	return c, nil
 }
 
 // inProcessConn is one connection: a queue in one direction and the sink in the other.
 type inProcessConn struct {
-	life     *life
+	lifetime *lifetime
 	limit    int64
 	share    *budget.Share
 	queue    inProcessQueue
-	crew     crew
+	workers  workerPool
 	returned chan struct{} // closed when serve has returned
 }
 
 var (
-	_ Conn   = (*inProcessConn)(nil)
-	_ Direct = (*inProcessPeer)(nil)
+	_ Conn       = (*inProcessConn)(nil)
+	_ DirectPeer = (*inProcessPeer)(nil)
 )
 
-// run is the goroutine of serve.
-func (c *inProcessConn) run(serve func(context.Context, Peer) error) {
+// runServe is the goroutine of serve.
+func (c *inProcessConn) runServe(serve func(context.Context, Peer) error) {
 	defer close(c.returned)
 	// What holds if serve ends its goroutine without returning, as testing.T.FailNow does.
 	end := &Error{Class: messages.ClassExited, Text: "the in-process server ended its goroutine"}
@@ -122,21 +122,21 @@ func (c *inProcessConn) run(serve func(context.Context, Peer) error) {
 			end = panicError(v)
 			end.Text = "the in-process server ended with a " + end.Text
 		}
-		c.life.end(end)
+		c.lifetime.endConn(end)
 	}()
-	err := serve(c.life.ctx, (*inProcessPeer)(c))
+	err := serve(c.lifetime.ctx, (*inProcessPeer)(c))
 	end.Text, end.Err = "the in-process server returned", err
 	if err != nil {
-		end.Text = "the in-process server failed: " + sentence(err.Error())
+		end.Text = "the in-process server failed: " + shortSentence(err.Error())
 	}
 }
 
-// await gives serve and what answers for it their time to end.
-func (c *inProcessConn) await(*Error) {
-	gone := c.crew.close()
+// awaitServe gives serve and what answers for it their time to end.
+func (c *inProcessConn) awaitServe(*Error) {
+	workersDone := c.workers.close()
 	t := time.NewTimer(serveGrace)
 	defer t.Stop()
-	for _, ended := range [2]<-chan struct{}{c.returned, gone} {
+	for _, ended := range [2]<-chan struct{}{c.returned, workersDone} {
 		select {
 		case <-ended:
 		case <-t.C:
@@ -150,17 +150,17 @@ func (c *inProcessConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if ctx.Err() != nil {
 		return NotWritten, contextError(ctx, "sending to the in-process server")
 	}
-	if !c.life.enter() {
-		return NotWritten, c.life.ended()
+	if !c.lifetime.enter() {
+		return NotWritten, c.lifetime.endError()
 	}
-	defer c.life.leave()
-	if m.ID != 0 && c.queue.quiet.Load() && c.crew.jobs != nil {
+	defer c.lifetime.leave()
+	if m.ID != 0 && c.queue.allHandled.Load() && c.workers.jobs != nil {
 		m.Body = bytes.Clone(m.Body)
-		c.crew.give(m)
+		c.workers.dispatchMessage(m)
 		return Written, nil
 	}
-	item := c.queue.put(m.Body)
-	c.attend()
+	item := c.queue.putMessage(m.Body)
+	c.startReceiving()
 	if item == nil {
 		return Written, nil
 	}
@@ -168,12 +168,12 @@ func (c *inProcessConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	case <-item.accepted:
 		return Written, nil
 	case <-ctx.Done():
-	case <-c.life.ctx.Done():
+	case <-c.lifetime.ctx.Done():
 	}
-	if !c.queue.withdraw(item) {
+	if !c.queue.withdrawItem(item) {
 		return Written, nil // accepted in the same moment
 	}
-	if ended := c.life.ended(); ended != nil {
+	if ended := c.lifetime.endError(); ended != nil {
 		return NotWritten, ended
 	}
 	return NotWritten, contextError(ctx, "sending to the in-process server, which does not read,")
@@ -183,10 +183,10 @@ func (c *inProcessConn) Send(ctx context.Context, m Message) (Delivery, error) {
 func (c *inProcessConn) Negotiated(string) {}
 
 // Close implements Conn.
-func (c *inProcessConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+func (c *inProcessConn) Close(ctx context.Context) error { return c.lifetime.close(ctx) }
 
 // Released implements Conn.
-func (c *inProcessConn) Released() <-chan struct{} { return c.life.released }
+func (c *inProcessConn) Released() <-chan struct{} { return c.lifetime.released }
 
 // Info implements Conn.
 func (c *inProcessConn) Info() Info { return Info{} }
@@ -196,19 +196,19 @@ type inProcessPeer inProcessConn
 
 func (p *inProcessPeer) Read(ctx context.Context) ([]byte, error) {
 	for {
-		if p.life.ctx.Err() != nil {
+		if p.lifetime.ctx.Err() != nil {
 			return nil, io.EOF
 		}
-		msg, more := p.queue.take() // nothing and nil, if another goroutine receives
+		msg, more := p.queue.takeMessage() // nothing and nil, if another goroutine receives
 		if msg != nil {
 			return msg, nil
 		}
 		select {
 		case <-more:
-		case <-p.life.ctx.Done():
+		case <-p.lifetime.ctx.Done():
 			return nil, io.EOF
 		case <-ctx.Done():
-			if p.life.ctx.Err() != nil { // serve's own context is a child of it, and may be seen to end first
+			if p.lifetime.ctx.Err() != nil { // serve's own context is a child of it, and may be seen to end first
 				return nil, io.EOF
 			}
 			return nil, ctx.Err()
@@ -217,72 +217,72 @@ func (p *inProcessPeer) Read(ctx context.Context) ([]byte, error) {
 }
 
 func (p *inProcessPeer) Write(ctx context.Context, msg []byte) error {
-	if err := ctx.Err(); err != nil && p.life.ctx.Err() == nil {
+	if err := ctx.Err(); err != nil && p.lifetime.ctx.Err() == nil {
 		return err
 	}
 	if len(msg) == 0 {
 		return fmt.Errorf("transports: an empty message")
 	}
-	if !(*inProcessConn)(p).deliver(msg) {
+	if !(*inProcessConn)(p).deliverMessage(msg) {
 		return io.ErrClosedPipe
 	}
 	return nil
 }
 
-// deliver hands a message to the client, and reports false if the connection has ended.
-func (c *inProcessConn) deliver(msg []byte) bool {
-	if !c.life.enter() {
+// deliverMessage hands a message to the client, and reports false if the connection has ended.
+func (c *inProcessConn) deliverMessage(msg []byte) bool {
+	if !c.lifetime.enter() {
 		return false
 	}
-	defer c.life.guard() // a sink that panics must not end the goroutine of the server's program
+	defer c.lifetime.leaveRecovering() // a sink that panics must not end the goroutine of the server's program
 	if int64(len(msg)) > c.limit {
-		big := &oversize{}
-		big.add(msg)
-		c.life.sink.Oversized(big.head, big.tail, big.size)
+		big := &oversizedMessage{}
+		big.addBytes(msg)
+		c.lifetime.sink.Oversized(big.head, big.tail, big.size)
 	} else {
-		c.life.sink.Message(msg)
+		c.lifetime.sink.Message(msg)
 	}
-	takePause(c.share, c.life.ctx.Done())
+	takePause(c.share, c.lifetime.ctx.Done())
 	return true
 }
 
 // Answer implements Direct.
 func (p *inProcessPeer) Answer(answer func(Message) []byte) {
 	c := (*inProcessConn)(p)
-	c.crew.open(func(m Message) {
+	c.workers.startAnswering(func(m Message) {
 		defer func() {
 			if v := recover(); v != nil {
-				c.life.end(panicError(v))
+				c.lifetime.endConn(panicError(v))
 			}
 		}()
 		if reply := answer(m); len(reply) > 0 {
-			c.deliver(reply)
+			c.deliverMessage(reply)
 		}
 	})
 }
 
 // Receive implements Direct.
 func (p *inProcessPeer) Receive(receive func([]byte)) {
-	p.queue.give(receive)
-	(*inProcessConn)(p).attend()
+	p.queue.setReceiver(receive)
+	(*inProcessConn)(p).startReceiving()
 }
 
-// attend hands the queue to the function that receives it, if there is one and the queue is not empty.
-func (c *inProcessConn) attend() {
-	receive := c.queue.claim()
+// startReceiving hands the queue to the function that receives it, if there is one and the queue is not empty.
+func (c *inProcessConn) startReceiving() {
+	receive := c.queue.claimReceiver()
 	if receive == nil {
 		return
 	}
-	c.crew.begin(func() {
+	c.workers.goTracked(func() {
 		done := false
 		defer func() {
 			if v := recover(); v != nil {
-				c.life.end(panicError(v))
+				c.lifetime.endConn(panicError(v))
 			} else if !done {
-				c.life.end(&Error{Class: messages.ClassExited, Text: "the in-process server ended its goroutine"})
+				c.lifetime.endConn(&Error{Class: messages.ClassExited, Text: "the in-process server ended its goroutine"})
 			}
 		}()
-		for msg := c.queue.next(); msg != nil && c.life.ctx.Err() == nil; msg = c.queue.next() {
+		for msg := c.queue.nextClaimed(); msg != nil && c.lifetime.ctx.Err() == nil; msg = c.queue.nextClaimed() {
 			receive(msg)
 		}
 		done = true

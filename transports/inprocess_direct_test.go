@@ -38,7 +38,7 @@ func serveScriptDirectly(ctx context.Context, peer transports.Peer) error {
 	defer cancel(nil)
 	port := &peerPort{peer: peer, die: cancel}
 	script := new(transporttest.Script)
-	peer.(transports.Direct).Answer(func(m transports.Message) []byte {
+	peer.(transports.DirectPeer).Answer(func(m transports.Message) []byte {
 		held := &answerPort{peerPort: port}
 		script.Play(ctx, held, m.Body)
 		return held.take()
@@ -58,7 +58,7 @@ func TestReceiveContract(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(ctx)
 				defer cancel(nil)
 				port := &peerPort{peer: peer, die: cancel}
-				script, own := new(transporttest.Script), peer.(transports.Direct)
+				script, own := new(transporttest.Script), peer.(transports.DirectPeer)
 				own.Answer(func(m transports.Message) []byte {
 					held := &answerPort{peerPort: port}
 					script.Play(ctx, held, m.Body)
@@ -126,7 +126,7 @@ func (p *answerPort) Die() {
 // direct is a serve function whose requests are answered by answer; read gets what comes to Read.
 func direct(answer func(transports.Message) []byte, read func([]byte)) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, p transports.Peer) error {
-		p.(transports.Direct).Answer(answer)
+		p.(transports.DirectPeer).Answer(answer)
 		for {
 			msg, err := p.Read(ctx)
 			if err != nil {
@@ -140,8 +140,8 @@ func direct(answer func(transports.Message) []byte, read func([]byte)) func(cont
 // received is direct for a server that has everything given to it.
 func received(answer func(transports.Message) []byte, receive func([]byte)) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, p transports.Peer) error {
-		p.(transports.Direct).Answer(answer)
-		p.(transports.Direct).Receive(receive)
+		p.(transports.DirectPeer).Answer(answer)
+		p.(transports.DirectPeer).Receive(receive)
 		if msg, err := p.Read(ctx); !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read %q, %w", msg, err)
 		}
@@ -190,13 +190,13 @@ func keepsTheOrder(
 		synctest.Wait() // it reads
 		begin := time.Now()
 		for _, method := range []string{"slow", "quick"} {
-			if _, d, err := c.try(t.Context(), method, `{}`); d != transports.Written || err != nil {
+			if _, d, err := c.trySend(t.Context(), method, `{}`); d != transports.Written || err != nil {
 				t.Errorf("%s: %v, %v", method, d, err)
 			}
 			synctest.Wait()
 		}
 		c.notify("note")
-		if _, d, err := c.try(t.Context(), "behind it", `{}`); d != transports.Written || err != nil {
+		if _, d, err := c.trySend(t.Context(), "behind it", `{}`); d != transports.Written || err != nil {
 			t.Errorf("behind a notification: %v, %v", d, err)
 		}
 		if took := time.Since(begin); took != 0 {
@@ -230,7 +230,7 @@ func TestDirectEnds(t *testing.T) {
 					return empty(m)
 				}, func([]byte) {})))
 				synctest.Wait()
-				if _, _, err := cn.try(t.Context(), "bad", `{}`); err != nil {
+				if _, _, err := cn.trySend(t.Context(), "bad", `{}`); err != nil {
 					t.Error(err)
 				}
 				synctest.Wait()
@@ -238,7 +238,7 @@ func TestDirectEnds(t *testing.T) {
 					cn.call("good", `{}`)
 					return
 				}
-				if downs := cn.Downs(); len(downs) != 1 || looked(t, downs[0]).Class != c.class {
+				if downs := cn.Downs(); len(downs) != 1 || boundaryError(t, downs[0]).Class != c.class {
 					t.Errorf("Down: %v", downs)
 				}
 			})
@@ -261,7 +261,7 @@ func TestReceiveEnds(t *testing.T) {
 				synctest.Wait()
 				cn.notify("note")
 				synctest.Wait()
-				if downs := cn.Downs(); len(downs) != 1 || looked(t, downs[0]).Class != c.class {
+				if downs := cn.Downs(); len(downs) != 1 || boundaryError(t, downs[0]).Class != c.class {
 					t.Errorf("Down: %v", downs)
 				}
 			})
@@ -304,7 +304,7 @@ func TestDirectStubborn(t *testing.T) {
 				return empty(m)
 			}, func([]byte) {})))
 			synctest.Wait()
-			if _, d, err := c.try(t.Context(), "x", `{}`); d != transports.Written || err != nil {
+			if _, d, err := c.trySend(t.Context(), "x", `{}`); d != transports.Written || err != nil {
 				t.Errorf("%v, %v", d, err)
 			}
 			begin := time.Now()
@@ -320,7 +320,7 @@ func TestDirectStubborn(t *testing.T) {
 }
 
 func BenchmarkDirect(b *testing.B) {
-	sink := &answered{ch: make(chan struct{}, 1)}
+	sink := &notifyingSink{ch: make(chan struct{}, 1)}
 	conn, err := transports.NewInProcess(direct(empty, func([]byte) {})).Dial(b.Context(), sink)
 	if err != nil {
 		b.Fatal(err)

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// inProcessRoom is how many bytes may wait to be read.
-const inProcessRoom = 4 << 20
+// maxQueuedBytes is how many bytes may wait to be read.
+const maxQueuedBytes = 4 << 20
 
 // inProcessQueue holds messages in the order in which they were put. A message is accepted when there is room for it
 // behind those accepted before, or when it is read; until then it can be withdrawn. So a message of any size passes,
 // and it is always known whether a withdrawn one was seen. The zero value is empty.
 type inProcessQueue struct {
-	// quiet says that the reader has handled everything that was put: it has found nothing more, and nothing came since.
-	quiet atomic.Bool
+	// allHandled says that the reader has handled everything that was put: it has found nothing more, and nothing came since.
+	allHandled atomic.Bool
 
 	mu       sync.Mutex
 	items    []*inProcessItem
@@ -30,18 +30,18 @@ type inProcessItem struct {
 	accepted chan struct{} // nil if it was accepted at once
 }
 
-// put appends a copy of msg. It returns nil if the message is accepted, otherwise the item to wait for.
-func (q *inProcessQueue) put(msg []byte) *inProcessItem {
+// putMessage appends a copy of msg. It returns nil if the message is accepted, otherwise the item to wait for.
+func (q *inProcessQueue) putMessage(msg []byte) *inProcessItem {
 	item := &inProcessItem{msg: append(make([]byte, 0, len(msg)), msg...)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = append(q.items, item)
-	q.quiet.Store(false)
+	q.allHandled.Store(false)
 	if q.more != nil {
 		close(q.more)
 		q.more = nil
 	}
-	if q.accepted == len(q.items)-1 && q.bytes+len(msg) <= inProcessRoom {
+	if q.accepted == len(q.items)-1 && q.bytes+len(msg) <= maxQueuedBytes {
 		q.accepted++
 		q.bytes += len(msg)
 		return nil
@@ -50,8 +50,8 @@ func (q *inProcessQueue) put(msg []byte) *inProcessItem {
 	return item
 }
 
-// take removes the first message, or returns a channel that is closed when there may be one; nil if it is not for take.
-func (q *inProcessQueue) take() (msg []byte, more <-chan struct{}) {
+// takeMessage removes the first message, or returns a channel that is closed when there may be one; nil if it is not for take.
+func (q *inProcessQueue) takeMessage() (msg []byte, more <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -60,26 +60,26 @@ func (q *inProcessQueue) take() (msg []byte, more <-chan struct{}) {
 	case len(q.items) > 0:
 		return q.pop(), nil
 	}
-	q.rest()
+	q.markHandled()
 	if q.more == nil {
 		q.more = make(chan struct{})
 	}
 	return nil, q.more
 }
 
-// give has receive given what comes, from now on.
-func (q *inProcessQueue) give(receive func([]byte)) {
+// setReceiver has receive given what comes, from now on.
+func (q *inProcessQueue) setReceiver(receive func([]byte)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.receive = receive
 	if len(q.items) == 0 {
-		q.rest()
+		q.markHandled()
 	}
 }
 
-// claim makes the caller the one who takes next until there is nothing more, and returns whom to give it to; nil if there is
+// claimReceiver makes the caller the one who takes next until there is nothing more, and returns whom to give it to; nil if there is
 // nothing, nobody to give it to, or somebody else who does.
-func (q *inProcessQueue) claim() func([]byte) {
+func (q *inProcessQueue) claimReceiver() func([]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.receive == nil || q.claimed || len(q.items) == 0 {
@@ -89,22 +89,22 @@ func (q *inProcessQueue) claim() func([]byte) {
 	return q.receive
 }
 
-// next removes the first message. With nil, the claim ends.
-func (q *inProcessQueue) next() []byte {
+// nextClaimed removes the first message. With nil, the claim ends.
+func (q *inProcessQueue) nextClaimed() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 {
-		q.rest()
+		q.markHandled()
 		q.claimed = false
 		return nil
 	}
 	return q.pop()
 }
 
-// rest is when everything was handled. The caller holds mu, here and below.
-func (q *inProcessQueue) rest() {
+// markHandled is when everything was handled. The caller holds mu, here and below.
+func (q *inProcessQueue) markHandled() {
 	q.items = nil // an idle connection keeps no memory of busier times
-	q.quiet.Store(true)
+	q.allHandled.Store(true)
 }
 
 // pop removes the first message, which must be there.
@@ -118,13 +118,13 @@ func (q *inProcessQueue) pop() []byte {
 	} else {
 		close(first.accepted)
 	}
-	q.admit()
+	q.admitWaiting()
 	return first.msg
 }
 
-// admit accepts what there is room for.
-func (q *inProcessQueue) admit() {
-	for q.accepted < len(q.items) && q.bytes+len(q.items[q.accepted].msg) <= inProcessRoom {
+// admitWaiting accepts what there is room for.
+func (q *inProcessQueue) admitWaiting() {
+	for q.accepted < len(q.items) && q.bytes+len(q.items[q.accepted].msg) <= maxQueuedBytes {
 		next := q.items[q.accepted]
 		q.accepted++
 		q.bytes += len(next.msg)
@@ -132,14 +132,14 @@ func (q *inProcessQueue) admit() {
 	}
 }
 
-// withdraw removes an item that is not accepted yet. It reports false if it is too late.
-func (q *inProcessQueue) withdraw(item *inProcessItem) bool {
+// withdrawItem removes an item that is not accepted yet. It reports false if it is too late.
+func (q *inProcessQueue) withdrawItem(item *inProcessItem) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := q.accepted; i < len(q.items); i++ {
 		if q.items[i] == item {
 			q.items = slices.Delete(q.items, i, i+1)
-			q.admit() // it may have been in the way of smaller ones
+			q.admitWaiting() // it may have been in the way of smaller ones
 			return true
 		}
 	}

@@ -32,16 +32,16 @@ func TestQueueAgainstPlain(t *testing.T) {
 		for step := range 200 {
 			switch rnd.IntN(3) {
 			case 0:
-				e := &entry{name: fmt.Sprint(step), size: 4 + rnd.IntN(inProcessRoom)}
+				e := &entry{name: fmt.Sprint(step), size: 4 + rnd.IntN(maxQueuedBytes)}
 				if rnd.IntN(5) == 0 {
-					e.size += inProcessRoom
+					e.size += maxQueuedBytes
 				}
 				msg := make([]byte, e.size)
 				copy(msg, e.name)
-				e.item = q.put(msg)
+				e.item = q.putMessage(msg)
 				plain = append(plain, e)
 			case 1:
-				msg, _ := q.take()
+				msg, _ := q.takeMessage()
 				if (msg == nil) != (len(plain) == 0) {
 					t.Fatalf("take gave %d bytes of %d messages", len(msg), len(plain))
 				}
@@ -60,7 +60,7 @@ func TestQueueAgainstPlain(t *testing.T) {
 				if plain[i].item == nil {
 					continue
 				}
-				if q.withdraw(plain[i].item) == plain[i].accepted {
+				if q.withdrawItem(plain[i].item) == plain[i].accepted {
 					t.Fatalf("%s was accepted: %v, and could be withdrawn all the same, or not", plain[i].name, plain[i].accepted)
 				}
 				if !plain[i].accepted {
@@ -68,7 +68,7 @@ func TestQueueAgainstPlain(t *testing.T) {
 				}
 			}
 			// Accepted are exactly the first ones that fit together; one that was accepted stays so.
-			room, open := inProcessRoom, true
+			room, open := maxQueuedBytes, true
 			for _, e := range plain {
 				open = open && (e.accepted || e.size <= room)
 				if e.accepted = e.accepted || open; e.accepted {

@@ -42,11 +42,11 @@ func TestInProcessEnds(t *testing.T) {
 					cn.notify("wake up")
 				}
 				cn.Wait(t, bound, "Down", func() bool { return len(cn.Downs()) > 0 })
-				if e := looked(t, cn.Downs()[0]); e.Class != c.class || !strings.Contains(e.Text, c.text) {
+				if e := boundaryError(t, cn.Downs()[0]); e.Class != c.class || !strings.Contains(e.Text, c.text) {
 					t.Errorf("class %q, %q", e.Class, e.Text)
 				}
 				<-cn.Released()
-				if _, d, err := cn.try(t.Context(), "x", `{}`); d != transports.NotWritten || err == nil || err.Class != c.class {
+				if _, d, err := cn.trySend(t.Context(), "x", `{}`); d != transports.NotWritten || err == nil || err.Class != c.class {
 					t.Errorf("Send afterwards: %v, %v", d, err)
 				}
 			})
@@ -68,7 +68,7 @@ func TestInProcessStubborn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if e := looked(t, c.Close(ctx)); e.Class != messages.ClassTimeout || time.Since(start) != time.Second {
+		if e := boundaryError(t, c.Close(ctx)); e.Class != messages.ClassTimeout || time.Since(start) != time.Second {
 			t.Errorf("Close with 1s: %v after %v", e, time.Since(start))
 		}
 		if len(c.Downs()) != 1 {
@@ -84,16 +84,16 @@ func TestInProcessStubborn(t *testing.T) {
 	})
 }
 
-// rotten is a sink that panics.
-type rotten struct {
+// panickingSink is a sink that panics.
+type panickingSink struct {
 	*transporttest.Recorder
 }
 
-func (r rotten) Message([]byte) { panic("a bug of ours") }
+func (r panickingSink) Message([]byte) { panic("a bug of ours") }
 
 func TestInProcessSinkPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := rotten{&transporttest.Recorder{}}
+		r := panickingSink{&transporttest.Recorder{}}
 		conn, err := transports.NewInProcess(echo).Dial(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestInProcessSinkPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-conn.Released()
-		if downs := r.Downs(); len(downs) != 1 || looked(t, downs[0]).Class != messages.ClassPanic {
+		if downs := r.Downs(); len(downs) != 1 || boundaryError(t, downs[0]).Class != messages.ClassPanic {
 			t.Errorf("Down: %v", downs)
 		}
 	})
@@ -167,16 +167,16 @@ func echo(ctx context.Context, p transports.Peer) error {
 	}
 }
 
-// answered is a sink that tells of each message.
-type answered struct {
-	forgetful
+// notifyingSink is a sink that tells of each message.
+type notifyingSink struct {
+	droppingSink
 	ch chan struct{}
 }
 
-func (a *answered) Message([]byte) { a.ch <- struct{}{} }
+func (a *notifyingSink) Message([]byte) { a.ch <- struct{}{} }
 
 func BenchmarkInProcess(b *testing.B) {
-	sink := &answered{ch: make(chan struct{}, 1)}
+	sink := &notifyingSink{ch: make(chan struct{}, 1)}
 	conn, err := transports.NewInProcess(echo).Dial(b.Context(), sink)
 	if err != nil {
 		b.Fatal(err)
@@ -201,7 +201,7 @@ func BenchmarkInProcessIdle(b *testing.B) {
 		heap, stack := memory()
 		conns := make([]transports.Conn, n)
 		for i := range conns {
-			c, err := tr.Dial(b.Context(), &forgetful{})
+			c, err := tr.Dial(b.Context(), &droppingSink{})
 			if err != nil {
 				b.Fatal(err)
 			}

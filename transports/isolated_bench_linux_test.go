@@ -13,7 +13,7 @@ import (
 func BenchmarkIsolatedDial(b *testing.B) {
 	for name, i := range map[string]*messages.Isolation{
 		"none": nil, "temp": {PrivateTemp: true}, "preset": messages.DefaultIsolation(),
-		"all": everything(messages.NetworkNone), "loopback": everything(messages.NetworkLoopback),
+		"all": fullIsolation(messages.NetworkNone), "loopback": fullIsolation(messages.NetworkLoopback),
 	} {
 		b.Run(name, func(b *testing.B) {
 			cfg := asRole("exit:0")

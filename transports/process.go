@@ -19,48 +19,48 @@ import (
 // cost no 1,000 threads. The child stays a zombie until reap, and while it is one its group id cannot be given to
 // anybody else: killing the group before reap cannot hit a stranger.
 type process struct {
-	cmd    *exec.Cmd
-	group  group
-	thread func() // gives the thread back that the child's life hangs on
+	cmd           *exec.Cmd
+	group         processGroup
+	releaseThread func() // gives the thread back that the child's life hangs on
 
 	stdin, stdout, stderr *os.File // our ends
 
-	isolated *isolated // what it is kept from
-	started  time.Time
+	isolation *childIsolation // what it is kept from
+	started   time.Time
 
-	exited chan struct{} // closed when the child has ended
-	once   sync.Once     // reaps
-	exit   string        // how it ended, set by reap
+	exited   chan struct{} // closed when the child has ended
+	reapOnce sync.Once     // reaps
+	exitText string        // how it ended, set by reap
 }
 
 // A group ends a whole tree of processes, by the means of the platform. Its methods fail silently: what cannot be
 // signalled is gone, or not ours.
-type group interface {
+type processGroup interface {
 	// terminate asks, kill ends. alive reports whether anybody is left, living whether anybody but zombies is, which
 	// costs far more to know; they may only be asked after the child was reaped.
 	terminate()
 	kill()
-	alive() bool
-	living() bool
+	hasMembers() bool
+	hasLivingMembers() bool
 	// close releases what the platform holds for the group.
 	close()
 }
 
 // startProcess starts what cfg describes, which has been resolved to path.
 func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *process, failed *Error) {
-	kept, failed := isolate(cfg, func(want messages.Isolation) isolation.Capabilities { return CapabilitiesFor(ctx, want) })
+	restrictions, failed := planIsolation(cfg, func(want messages.Isolation) isolation.Capabilities { return CapabilitiesFor(ctx, want) })
 	if failed != nil {
 		return nil, failed
 	}
-	p := &process{exited: make(chan struct{}), isolated: kept, started: time.Now()}
-	var theirs []*os.File
+	p := &process{exited: make(chan struct{}), isolation: restrictions, started: time.Now()}
+	var childFiles []*os.File
 	defer func() {
-		for _, f := range theirs {
+		for _, f := range childFiles {
 			_ = f.Close()
 		}
 		if failed != nil {
 			p.closePipes()
-			kept.release()
+			restrictions.releaseTemp()
 		}
 	}()
 	for _, end := range []**os.File{&p.stdin, &p.stdout, &p.stderr} {
@@ -72,36 +72,36 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 			r, w = w, r
 		}
 		*end = r
-		theirs = append(theirs, w)
+		childFiles = append(childFiles, w)
 	}
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		p.cmd = &exec.Cmd{
-			Path: path, Args: append([]string{cfg.Command}, cfg.Args...), Dir: dir, Env: childEnv(kept.env(cfg.Env), dir),
-			Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2], SysProcAttr: attributes(cfg),
+			Path: path, Args: append([]string{cfg.Command}, cfg.Args...), Dir: dir, Env: childEnv(restrictions.withTempEnv(cfg.Env), dir),
+			Stdin: childFiles[0], Stdout: childFiles[1], Stderr: childFiles[2], SysProcAttr: processAttributes(cfg),
 		}
-		release, err := kept.start(ctx, p.cmd, Child{Server: cfg.Server, MayControl: cfg.MayControl, Isolated: kept != nil})
+		release, err := restrictions.startChild(ctx, p.cmd, Child{Server: cfg.Server, MayControl: cfg.MayControl, Isolated: restrictions != nil})
 		if err == nil {
-			p.thread = release
+			p.releaseThread = release
 			break
 		}
 		// A file that has just been written (an upgrade, a build) can be held open for writing by another thread's
 		// fork for a moment.
-		if !textBusy(err) || wait > 200*time.Millisecond || !sleepContext(ctx, wait) {
+		if !isTextBusy(err) || wait > 200*time.Millisecond || !sleepContext(ctx, wait) {
 			if ctx.Err() != nil {
 				return nil, contextError(ctx, "starting the process")
 			}
-			if failed := kept.failure(err); failed != nil {
+			if failed := restrictions.launchFailure(err); failed != nil {
 				return nil, failed
 			}
 			return nil, startError(cfg, err)
 		}
 	}
-	g, err := adopt(p.cmd.Process)
+	g, err := newProcessGroup(p.cmd.Process)
 	if err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
-		children.reaped(p.cmd.Process.Pid)
-		p.thread()
+		children.markReaped(p.cmd.Process.Pid)
+		p.releaseThread()
 		return nil, startError(cfg, err)
 	}
 	p.group = g
@@ -117,31 +117,31 @@ func childEnv(env []string, dir string) []string {
 	return env
 }
 
-// reap takes the child's status from the system, so that no zombie is left, and gives its text. It must not be called
+// reapChild takes the child's status from the system, so that no zombie is left, and gives its text. It must not be called
 // before the child has ended.
-func (p *process) reap() string {
-	p.once.Do(func() {
-		state := p.wait()
-		children.reaped(p.cmd.Process.Pid)
-		p.exit = "unknown exit status" // other code of this process has waited for the child
+func (p *process) reapChild() string {
+	p.reapOnce.Do(func() {
+		state := p.waitStatus()
+		children.markReaped(p.cmd.Process.Pid)
+		p.exitText = "unknown exit status" // other code of this process has waited for the child
 		if state != nil {
-			p.exit = state.String()
+			p.exitText = state.String()
 		}
-		p.thread()
+		p.releaseThread()
 	})
-	return p.exit
+	return p.exitText
 }
 
-// sweep waits until no process of the group is left, for at most d, and reports whether that is so. The child must have
+// awaitGroupEnd waits until no process of the group is left, for at most d, and reports whether that is so. The child must have
 // been reaped. With killed set, members that are only zombies do not count: the parent that has to reap them may be slow, or
 // never do it (the first process of many containers).
 //
 // While anybody is left, the group's id is taken; it would have to become free, be given to a new process and that
 // one's group within one period of asking for this to see a stranger.
-func (p *process) sweep(d time.Duration, killed bool) bool {
+func (p *process) awaitGroupEnd(d time.Duration, killed bool) bool {
 	deadline := time.Now().Add(d)
 	for period := time.Millisecond; ; period = min(2*period, 25*time.Millisecond) {
-		if !p.group.alive() || killed && period > 10*time.Millisecond && !p.group.living() {
+		if !p.group.hasMembers() || killed && period > 10*time.Millisecond && !p.group.hasLivingMembers() {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -159,14 +159,14 @@ func (p *process) closePipes() {
 	}
 }
 
-// discard ends a process at once that no connection needs any more.
-func (p *process) discard() {
+// killAndRelease ends a process at once that no connection needs any more.
+func (p *process) killAndRelease() {
 	p.group.kill()
 	p.awaitExit()
-	p.reap()
+	p.reapChild()
 	p.group.close()
 	p.closePipes()
-	p.isolated.release()
+	p.isolation.releaseTemp()
 }
 
 // sleepContext reports false if ctx ended first.
@@ -188,7 +188,7 @@ const watchdogTime = time.Minute
 // exitError says that the child has ended by itself, and what may have been the reason.
 func (p *process) exitError(exit string) *Error {
 	e := exitError(exit)
-	if f := p.isolated; f != nil && f.steps.Files.HidesSignals() && time.Since(p.started) < watchdogTime &&
+	if f := p.isolation; f != nil && f.steps.Files.HidesSignals() && time.Since(p.started) < watchdogTime &&
 		strings.HasPrefix(exit, "exit status") {
 		e.Fix = "see what it said (logs); if nothing: it may watch its parent with kill(ppid, 0), which \"read\", \"write\" and " +
 			"\"network\" of its isolation refuse, so that it takes its parent for gone: switch that off in it, or write " +

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts the child into a session of its own and lets the kernel end it when this process is killed. The kernel
+// processAttributes puts the child into a session of its own and lets the kernel end it when this process is killed. The kernel
 // reaches the child only, not what the child has started: the guardian ends that, and asks first. So if there is a guardian,
 // the kernel asks too.
-func attributes(cfg *StdioConfig) *syscall.SysProcAttr {
+func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr {
 	a := ownSession(cfg.Terminal)
 	a.Pdeathsig = syscall.SIGKILL
 	if cfg.Guard != nil {
@@ -24,27 +24,27 @@ func attributes(cfg *StdioConfig) *syscall.SysProcAttr {
 
 // The kernel sends the death signal when the *thread* that created the child ends, and Go ends threads as it likes. So
 // all children are created by one thread, which lives from the first child's start to the last one's end.
-var starter struct {
+var starterThread struct {
 	sync.Mutex
 	children int
 	jobs     chan func()
 }
 
-// launch runs start on the thread of all children. release must be called when the child has been reaped.
-func launch(ctx context.Context, start func() error) (release func(), err error) {
-	starter.Lock()
-	if starter.children == 0 {
-		starter.jobs = make(chan func())
-		go startThread(starter.jobs)
+// launchChild runs start on the thread of all children. release must be called when the child has been reaped.
+func launchChild(ctx context.Context, start func() error) (release func(), err error) {
+	starterThread.Lock()
+	if starterThread.children == 0 {
+		starterThread.jobs = make(chan func())
+		go startThread(starterThread.jobs)
 	}
-	starter.children++
-	jobs := starter.jobs
-	starter.Unlock()
+	starterThread.children++
+	jobs := starterThread.jobs
+	starterThread.Unlock()
 	release = sync.OnceFunc(func() {
-		starter.Lock()
-		defer starter.Unlock()
-		if starter.children--; starter.children == 0 {
-			close(starter.jobs)
+		starterThread.Lock()
+		defer starterThread.Unlock()
+		if starterThread.children--; starterThread.children == 0 {
+			close(starterThread.jobs)
 		}
 	})
 
@@ -86,17 +86,17 @@ func (p *process) awaitExit() {
 		f := os.NewFile(uintptr(fd), "pidfd")
 		defer f.Close()
 		if raw, e := f.SyscallConn(); e == nil && raw.Read(func(fd uintptr) bool {
-			return ended(unix.P_PIDFD, int(fd), unix.WNOHANG)
+			return hasEnded(unix.P_PIDFD, int(fd), unix.WNOHANG)
 		}) == nil {
 			return
 		}
 	}
 	// A kernel before 5.10, or a sandbox that does not know the call: wait in a thread.
-	ended(unix.P_PID, pid, 0)
+	hasEnded(unix.P_PID, pid, 0)
 }
 
-// ended reports whether a child is a zombie, without reaping it. With no option it waits until that is so.
-func ended(kind, id, option int) bool {
+// hasEnded reports whether a child is a zombie, without reaping it. With no option it waits until that is so.
+func hasEnded(kind, id, option int) bool {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOWAIT|option, nil)
@@ -108,8 +108,8 @@ func ended(kind, id, option int) bool {
 	}
 }
 
-// wait takes the status of the zombie.
-func (p *process) wait() *os.ProcessState {
+// waitStatus takes the status of the zombie.
+func (p *process) waitStatus() *os.ProcessState {
 	_ = p.cmd.Wait() // its error repeats the status
 	return p.cmd.ProcessState
 }

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// attributes puts the child into a session of its own. The kernel does not end it when this process is killed: its input
+// processAttributes puts the child into a session of its own. The kernel does not end it when this process is killed: its input
 // ends, and the guardian ends it if there is one.
-func attributes(cfg *StdioConfig) *syscall.SysProcAttr { return ownSession(cfg.Terminal) }
+func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr { return ownSession(cfg.Terminal) }
 
-func launch(ctx context.Context, start func() error) (release func(), err error) {
+func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (p *process) awaitExit() {
 	_ = p.cmd.Wait()
 }
 
-func (p *process) wait() *os.ProcessState { return p.cmd.ProcessState }
+func (p *process) waitStatus() *os.ProcessState { return p.cmd.ProcessState }
 
-// livingMember cannot be told apart from a zombie here.
-func livingMember(int) bool { return true }
+// hasLivingMember cannot be told apart from a zombie here.
+func hasLivingMember(int) bool { return true }

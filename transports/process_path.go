@@ -15,12 +15,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// resolve finds the program and the working directory of cfg, and says what cannot work before anything is started.
+// resolveCommand finds the program and the working directory of cfg, and says what cannot work before anything is started.
 //
 // A command without a separator is looked up in the PATH of the child's environment, because that is what the person
 // wrote it for, and in ours if the child has none. A command with one that is not absolute is relative to the working
 // directory. Relative entries of PATH are not searched: a server must not depend on where we were started.
-func resolve(cfg *StdioConfig) (path, dir string, _ *Error) {
+func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 	if cfg.Command == "" {
 		return "", "", &Error{Class: messages.ClassConfig, Text: "no command is given", Fix: `set "command"`}
 	}
@@ -37,13 +37,13 @@ func resolve(cfg *StdioConfig) (path, dir string, _ *Error) {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", "", dirError(dir, "does not exist", err)
 		case err != nil:
-			return "", "", dirError(dir, "cannot be used: "+reason(err), err)
+			return "", "", dirError(dir, "cannot be used: "+causeText(err), err)
 		case !info.IsDir():
 			return "", "", dirError(dir, "is not a directory", syscall.ENOTDIR)
 		}
 	}
 	if filepath.Base(cfg.Command) == cfg.Command {
-		path, failed := search(cfg)
+		path, failed := searchPath(cfg)
 		return path, dir, failed
 	}
 	path = cfg.Command
@@ -57,15 +57,15 @@ func resolve(cfg *StdioConfig) (path, dir string, _ *Error) {
 	if err == nil {
 		return path, dir, nil
 	}
-	e := lookError(cfg, err)
-	if _, here := os.Stat(cfg.Command); here == nil && missing(err) {
-		e.Fix = "it exists in this program's own directory, but a relative command starts at " + quote(dir)
+	e := lookPathError(cfg, err)
+	if _, here := os.Stat(cfg.Command); here == nil && isNotFound(err) {
+		e.Fix = "it exists in this program's own directory, but a relative command starts at " + quotePrintable(dir)
 	}
 	return "", "", e
 }
 
-// search walks the directories of PATH.
-func search(cfg *StdioConfig) (string, *Error) {
+// searchPath walks the directories of PATH.
+func searchPath(cfg *StdioConfig) (string, *Error) {
 	list, ok := lookupEnv(cfg.Env, "PATH")
 	if !ok {
 		list = os.Getenv("PATH")
@@ -86,10 +86,10 @@ func search(cfg *StdioConfig) (string, *Error) {
 		}
 	}
 	if denied != nil {
-		return "", lookError(cfg, denied)
+		return "", lookPathError(cfg, denied)
 	}
 	e := missingError(cfg)
-	e.Text = fmt.Sprintf("the command %s was not found: PATH was searched (%d directories)", shown(cfg.Command), searched)
+	e.Text = fmt.Sprintf("the command %s was not found: PATH was searched (%d directories)", shownCommand(cfg.Command), searched)
 	return "", e
 }
 
@@ -115,38 +115,38 @@ func checkText(cfg *StdioConfig) *Error {
 		if strings.ContainsRune(value, 0) {
 			return &Error{
 				Class: messages.ClassConfig,
-				Text:  "the value of the environment variable " + quote(name) + " holds a zero byte",
+				Text:  "the value of the environment variable " + quotePrintable(name) + " holds a zero byte",
 			}
 		}
 	}
 	return nil
 }
 
-// lookError translates what exec.LookPath says of one path.
-func lookError(cfg *StdioConfig, err error) *Error {
+// lookPathError translates what exec.LookPath says of one path.
+func lookPathError(cfg *StdioConfig, err error) *Error {
 	switch {
-	case missing(err):
+	case isNotFound(err):
 		return missingError(cfg)
 	case errors.Is(err, syscall.EISDIR):
 		return &Error{
-			Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is a directory", Err: cause(err),
+			Class: messages.ClassConfig, Text: "the command " + shownCommand(cfg.Command) + " is a directory", Err: systemCause(err),
 		}
 	case errors.Is(err, fs.ErrPermission):
 		return &Error{
-			Class: messages.ClassConfig, Text: "the command " + shown(cfg.Command) + " is not executable",
-			Fix: "allow its execution (chmod +x), or start it with its interpreter", Err: cause(err),
+			Class: messages.ClassConfig, Text: "the command " + shownCommand(cfg.Command) + " is not executable",
+			Fix: "allow its execution (chmod +x), or start it with its interpreter", Err: systemCause(err),
 		}
 	}
 	return startError(cfg, err)
 }
 
-func missing(err error) bool {
+func isNotFound(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)
 }
 
 func missingError(cfg *StdioConfig) *Error {
 	e := &Error{
-		Class: messages.ClassMissing, Text: "the command " + shown(cfg.Command) + " does not exist",
+		Class: messages.ClassMissing, Text: "the command " + shownCommand(cfg.Command) + " does not exist",
 		Fix: "install it, or give its full path", Err: exec.ErrNotFound,
 	}
 	if len(strings.Fields(cfg.Command)) > 1 {
@@ -158,41 +158,41 @@ func missingError(cfg *StdioConfig) *Error {
 // startError translates what the system says when a process is started. Our own shortage is told apart from what is
 // wrong with the server, because it passes by itself.
 func startError(cfg *StdioConfig, err error) *Error {
-	e := &Error{Class: messages.ClassExited, Err: cause(err)}
+	e := &Error{Class: messages.ClassExited, Err: systemCause(err)}
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		e.Class, e.Text = messages.ClassExhausted, "no file descriptors are left to start a process"
 		e.Fix = "raise the limit (ulimit -n)"
-	case exhausted(err):
-		e.Class, e.Text = messages.ClassExhausted, "the system cannot start another process: "+reason(err)
-	case textBusy(err):
-		e.Class, e.Text = messages.ClassExhausted, "the program "+shown(cfg.Command)+" is being written by another process"
-	case missing(err):
+	case isResourceShortage(err):
+		e.Class, e.Text = messages.ClassExhausted, "the system cannot start another process: "+causeText(err)
+	case isTextBusy(err):
+		e.Class, e.Text = messages.ClassExhausted, "the program "+shownCommand(cfg.Command)+" is being written by another process"
+	case isNotFound(err):
 		// The program was there a moment ago.
 		e.Class = messages.ClassMissing
-		e.Text = "the program " + shown(cfg.Command) + ", or the interpreter that its first line names, does not exist"
+		e.Text = "the program " + shownCommand(cfg.Command) + ", or the interpreter that its first line names, does not exist"
 		e.Fix = "install it"
-	case unusable(err):
+	case isUnusableProgram(err):
 		e.Class = messages.ClassConfig
-		e.Text = "the program " + shown(cfg.Command) + " cannot be executed: " + reason(err)
+		e.Text = "the program " + shownCommand(cfg.Command) + " cannot be executed: " + causeText(err)
 		e.Fix = "is it made for this system, or a script without a first line that names its interpreter?"
 	case errors.Is(err, fs.ErrPermission):
-		e.Class, e.Text = messages.ClassConfig, "the program "+shown(cfg.Command)+" may not be executed"
+		e.Class, e.Text = messages.ClassConfig, "the program "+shownCommand(cfg.Command)+" may not be executed"
 	case errors.Is(err, syscall.E2BIG):
 		e.Class, e.Text = messages.ClassConfig, "the arguments and the environment are too long for the system"
 	default:
-		e.Text = "the program " + shown(cfg.Command) + " cannot be started: " + reason(err)
+		e.Text = "the program " + shownCommand(cfg.Command) + " cannot be started: " + causeText(err)
 	}
 	return e
 }
 
 func dirError(dir, what string, err error) *Error {
-	return &Error{Class: messages.ClassConfig, Text: "the working directory " + quote(dir) + " " + what,
-		Fix: `correct "cwd"`, Err: cause(err)}
+	return &Error{Class: messages.ClassConfig, Text: "the working directory " + quotePrintable(dir) + " " + what,
+		Fix: `correct "cwd"`, Err: systemCause(err)}
 }
 
-// cause is the bare error of the system: what wraps it may repeat a whole command line.
-func cause(err error) error {
+// systemCause is the bare error of the system: what wraps it may repeat a whole command line.
+func systemCause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno
@@ -205,15 +205,15 @@ func cause(err error) error {
 	return errors.New("not started")
 }
 
-func reason(err error) string { return strings.TrimRight(cause(err).Error(), ".") }
+func causeText(err error) string { return strings.TrimRight(systemCause(err).Error(), ".") }
 
-// shown returns a command as an error may show it: up to the first space, because its author may have put arguments behind it,
+// shownCommand returns a command as an error may show it: up to the first space, because its author may have put arguments behind it,
 // and a token among them.
-func shown(command string) string {
+func shownCommand(command string) string {
 	if words := strings.Fields(command); len(words) > 1 {
-		return quote(words[0] + " …")
+		return quotePrintable(words[0] + " …")
 	}
-	return quote(command)
+	return quotePrintable(command)
 }
 
-func quote(s string) string { return strconv.Quote(messages.Printable(s)) }
+func quotePrintable(s string) string { return strconv.Quote(messages.Printable(s)) }

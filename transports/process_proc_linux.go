@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// identify reads when a process was started (in clock ticks since boot) and its session, of a zombie too.
-func identify(pid int) identity {
+// identifyProcess reads when a process was started (in clock ticks since boot) and its session, of a zombie too.
+func identifyProcess(pid int) processIdentity {
 	f, ok := statFields(pid)
 	if !ok {
-		return identity{}
+		return processIdentity{}
 	}
-	return identity{start: f.start, session: f.session}
+	return processIdentity{start: f.start, session: f.session}
 }
 
-// members walks over the members of a group, until f reports false. That reads all of /proc.
-func members(pgid int, f func(procStat) bool) {
+// walkGroupMembers walks over the members of a group, until f reports false. That reads all of /proc.
+func walkGroupMembers(pgid int, f func(procStat) bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
@@ -32,16 +32,16 @@ func members(pgid int, f func(procStat) bool) {
 
 // memberSessions lists the sessions of the members of a group.
 func memberSessions(pgid int) (sessions []int) {
-	members(pgid, func(s procStat) bool {
+	walkGroupMembers(pgid, func(s procStat) bool {
 		sessions = append(sessions, s.session)
 		return true
 	})
 	return sessions
 }
 
-// livingMember reports whether a group has a member that is no zombie.
-func livingMember(pgid int) (found bool) {
-	members(pgid, func(s procStat) bool {
+// hasLivingMember reports whether a group has a member that is no zombie.
+func hasLivingMember(pgid int) (found bool) {
+	walkGroupMembers(pgid, func(s procStat) bool {
 		found = s.state != 'Z' && s.state != 'X'
 		return !found
 	})

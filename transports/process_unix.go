@@ -24,9 +24,9 @@ func (g unixGroup) terminate() { _ = unix.Kill(-int(g), unix.SIGTERM) }
 func (g unixGroup) kill()      { _ = unix.Kill(-int(g), unix.SIGKILL) }
 func (g unixGroup) close()     {}
 
-// alive takes what has died of the group and was left to us to reap: that is so if this process is the first one of a
+// hasMembers takes what has died of the group and was left to us to reap: that is so if this process is the first one of a
 // container, or has asked to adopt orphans. They would count as alive for ever.
-func (g unixGroup) alive() bool {
+func (g unixGroup) hasMembers() bool {
 	for {
 		pid, err := unix.Wait4(-int(g), nil, unix.WNOHANG, nil)
 		if err == unix.EINTR || err == nil && pid > 0 {
@@ -37,18 +37,18 @@ func (g unixGroup) alive() bool {
 	return unix.Kill(-int(g), 0) != unix.ESRCH
 }
 
-func (g unixGroup) living() bool { return livingMember(int(g)) }
+func (g unixGroup) hasLivingMembers() bool { return hasLivingMember(int(g)) }
 
-func adopt(p *os.Process) (group, error) { return unixGroup(p.Pid), nil }
+func newProcessGroup(p *os.Process) (processGroup, error) { return unixGroup(p.Pid), nil }
 
-// exhausted: the limit of processes, or of memory.
-func exhausted(err error) bool {
+// isResourceShortage: the limit of processes, or of memory.
+func isResourceShortage(err error) bool {
 	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM)
 }
 
-func textBusy(err error) bool { return errors.Is(err, unix.ETXTBSY) }
+func isTextBusy(err error) bool { return errors.Is(err, unix.ETXTBSY) }
 
-func unusable(err error) bool {
+func isUnusableProgram(err error) bool {
 	return errors.Is(err, unix.ENOEXEC) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL)
 }

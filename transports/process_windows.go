@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// attributes starts the child suspended: it must be in its job object before it can start anything itself.
-func attributes(*StdioConfig) *syscall.SysProcAttr {
+// processAttributes starts the child suspended: it must be in its job object before it can start anything itself.
+func processAttributes(*StdioConfig) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
 		HideWindow:    true,
 	}
 }
 
-func launch(ctx context.Context, start func() error) (release func(), err error) {
+func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ type jobGroup struct {
 	pid uint32
 }
 
-// adopt puts the suspended child into a new job and lets it run.
-func adopt(p *os.Process) (group, error) {
+// newProcessGroup puts the suspended child into a new job and lets it run.
+func newProcessGroup(p *os.Process) (processGroup, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return nil, os.NewSyscallError("CreateJobObject", err)
@@ -51,7 +51,7 @@ func adopt(p *os.Process) (group, error) {
 		err = errors.Join(err, e)
 	}
 	if err == nil {
-		err = resume(g.pid)
+		err = resumeProcess(g.pid)
 	}
 	if err != nil {
 		g.close()
@@ -60,8 +60,8 @@ func adopt(p *os.Process) (group, error) {
 	return g, nil
 }
 
-// resume lets the threads of a suspended process run: it has one.
-func resume(pid uint32) error {
+// resumeProcess lets the threads of a suspended process run: it has one.
+func resumeProcess(pid uint32) error {
 	all, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (g *jobGroup) terminate() { _ = windows.GenerateConsoleCtrlEvent(windows.CT
 func (g *jobGroup) kill()      { _ = windows.TerminateJobObject(g.job, 1) }
 func (g *jobGroup) close()     { _ = windows.CloseHandle(g.job) }
 
-func (g *jobGroup) alive() bool {
+func (g *jobGroup) hasMembers() bool {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
 		userTime, kernelTime, periodUserTime, periodKernelTime    int64
 		pageFaults, processes, activeProcesses, limitTerminations uint32
@@ -105,7 +105,7 @@ func (g *jobGroup) alive() bool {
 	return err == nil && info.activeProcesses > 0
 }
 
-func (g *jobGroup) living() bool { return g.alive() }
+func (g *jobGroup) hasLivingMembers() bool { return g.hasMembers() }
 
 // awaitExit returns when the child has ended. Its id stays taken while the handle is open.
 func (p *process) awaitExit() {
@@ -113,16 +113,16 @@ func (p *process) awaitExit() {
 	_ = p.cmd.Wait()
 }
 
-func (p *process) wait() *os.ProcessState { return p.cmd.ProcessState }
+func (p *process) waitStatus() *os.ProcessState { return p.cmd.ProcessState }
 
-func exhausted(err error) bool {
+func isResourceShortage(err error) bool {
 	return errors.Is(err, windows.ERROR_NOT_ENOUGH_MEMORY) || errors.Is(err, windows.ERROR_COMMITMENT_LIMIT) ||
 		errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES) || errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) ||
 		errors.Is(err, windows.ERROR_NO_PROC_SLOTS)
 }
 
-func textBusy(err error) bool { return errors.Is(err, windows.ERROR_SHARING_VIOLATION) }
+func isTextBusy(err error) bool { return errors.Is(err, windows.ERROR_SHARING_VIOLATION) }
 
-func unusable(err error) bool {
+func isUnusableProgram(err error) bool {
 	return errors.Is(err, windows.ERROR_BAD_EXE_FORMAT) || errors.Is(err, windows.ERROR_DIRECTORY)
 }

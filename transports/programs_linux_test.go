@@ -24,7 +24,7 @@ const setuidVariable = "TRANSPORTS_TEST_SETUID"
 func init() {
 	ordinary = append(ordinary, "TestProgramsThatWorkInAServer")
 	attempts["setuid"] = func(program string) error {
-		out, err := said(program, "-u")
+		out, err := runProgram(program, "-u")
 		if err == nil && strings.TrimSpace(out) != "0" {
 			err = errors.New("it runs as " + strings.TrimSpace(out))
 		}
@@ -32,14 +32,14 @@ func init() {
 	}
 	// Whether a user may do anything with sudo is the machine's affair. That sudo gets as far as to ask for that is not.
 	attempts["sudo"] = func(string) error {
-		out, err := said("sudo", "-n", "true")
+		out, err := runProgram("sudo", "-n", "true")
 		if err != nil && (strings.Contains(out, "password is required") || strings.Contains(out, "may not run sudo")) {
 			err = nil
 		}
 		return err
 	}
 	attempts["bwrap"] = func(string) error {
-		_, err := said("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--die-with-parent", "true")
+		_, err := runProgram("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--die-with-parent", "true")
 		return err
 	}
 	// A browser without --no-sandbox shows nothing where its sandbox cannot be made.
@@ -47,7 +47,7 @@ func init() {
 		for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"} {
 			_ = os.Setenv(name, home)
 		}
-		out, err := said("chromium", "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync",
+		out, err := runProgram("chromium", "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync",
 			"--disable-component-update", "--disable-crash-reporter", "--disable-breakpad", "--no-proxy-server", "--disable-dev-shm-usage",
 			"--user-data-dir="+home+"/data", "--dump-dom", "data:text/html,<p>shown</p>")
 		if err == nil && !strings.Contains(out, "<p>shown</p>") {
@@ -78,19 +78,19 @@ func init() {
 		if err := os.WriteFile(text, []byte("text"), 0o600); err != nil {
 			return err
 		}
-		_, err := said("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "a@example.com", "ed25519", "sign", "never")
+		_, err := runProgram("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "a@example.com", "ed25519", "sign", "never")
 		if err == nil {
-			_, err = said("gpg", "--batch", "--quiet", "--output", text+".gpg", "--sign", text)
+			_, err = runProgram("gpg", "--batch", "--quiet", "--output", text+".gpg", "--sign", text)
 		}
 		if err == nil {
-			_, err = said("gpg", "--batch", "--quiet", "--verify", text+".gpg")
+			_, err = runProgram("gpg", "--batch", "--quiet", "--verify", text+".gpg")
 		}
 		return err
 	}
 }
 
-// said runs a program, and is what it said. An error repeats it.
-func said(name string, args ...string) (string, error) {
+// runProgram runs a program, and is what it said. An error repeats it.
+func runProgram(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", name, err, out)
@@ -134,7 +134,7 @@ func agent(t *testing.T, dir string) (public, variable string) {
 		_ = cmd.Wait() // it was killed
 	})
 	variable = "SSH_AUTH_SOCK=" + socket
-	if _, err := said("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key); err != nil {
+	if _, err := runProgram("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(childBound); ; time.Sleep(10 * time.Millisecond) {
@@ -209,13 +209,13 @@ func TestProgramsThatWorkInAServer(t *testing.T) {
 					cfg.Env = append(cfg.Env, env)
 				}
 				if kind != "without" {
-					i := kinds(dir)[kind]
-					needs(t, i)
+					i := isolationKinds(dir)[kind]
+					skipWithout(t, i)
 					needsLandlock(t, 2)
 					cfg.Isolation = &i
 				}
 				said := map[string]string{}
-				if err := json.Unmarshal([]byte(startServer(t, cfg).line(0)), &said); err != nil {
+				if err := json.Unmarshal([]byte(startServer(t, cfg).waitLine(0)), &said); err != nil {
 					t.Fatal(err)
 				}
 				works := slices.Contains(strings.Fields(p.works), kind)

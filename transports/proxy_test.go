@@ -107,7 +107,7 @@ func (p *forwardProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		target := &url.URL{Scheme: "http", Host: p.plain}
 		(&httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { pr.SetURL(target) }, FlushInterval: -1,
-			ErrorLog: quiet(&httptest.Server{Config: &http.Server{}}).Config.ErrorLog}).ServeHTTP(w, r)
+			ErrorLog: silenceErrorLog(&httptest.Server{Config: &http.Server{}}).Config.ErrorLog}).ServeHTTP(w, r)
 		return
 	}
 	there, err := net.Dial("tcp", p.secure)
@@ -132,16 +132,16 @@ func (p *forwardProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestProxiesOfTheEnvironment(t *testing.T) {
 	a := certs.New(t)
 	cert, _, _ := a.Issue(t, "server", "secure.example")
-	plain := quiet(httptest.NewUnstartedServer(everyKind(t)))
+	plain := silenceErrorLog(httptest.NewUnstartedServer(everyKind(t)))
 	plain.Start()
 	t.Cleanup(plain.Close)
-	secure := quiet(httptest.NewUnstartedServer(everyKind(t)))
+	secure := silenceErrorLog(httptest.NewUnstartedServer(everyKind(t)))
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	p := &forwardProxy{asked: map[string]int{},
 		plain: plain.Listener.Addr().String(), secure: secure.Listener.Addr().String()}
-	proxy := quiet(httptest.NewUnstartedServer(p))
+	proxy := silenceErrorLog(httptest.NewUnstartedServer(p))
 	proxy.Start()
 	t.Cleanup(func() {
 		proxy.CloseClientConnections()

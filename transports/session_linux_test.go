@@ -195,7 +195,7 @@ func onTerminal(t *testing.T, plan map[string]any) map[string]string {
 // A helper that may ask on it has.
 func TestAChildHasNoTerminal(t *testing.T) {
 	said := onTerminal(t, map[string]any{"List": "tty\nleads"})
-	expect(t, said, map[string]string{"tty": "no such device", "leads": ""})
+	expectAttempts(t, said, map[string]string{"tty": "no such device", "leads": ""})
 	if os.Getuid() != 0 { // root types into any terminal that it can open
 		said = onTerminal(t, map[string]any{"List": "type {tty}"})
 		if said["type"] == "ok" {
@@ -203,12 +203,12 @@ func TestAChildHasNoTerminal(t *testing.T) {
 		}
 	}
 	said = onTerminal(t, map[string]any{"List": "tty", "Terminal": true})
-	expect(t, said, map[string]string{"tty": ""})
+	expectAttempts(t, said, map[string]string{"tty": ""})
 }
 
-// withdrawn says what a server learns of a manager: the first word is what that could read from the descriptor that it was
+// runWithdrawn says what a server learns of a manager: the first word is what that could read from the descriptor that it was
 // given, the rest what became of the server's attempts.
-func withdrawn(t *testing.T, arg string) (own string, said map[string]string) {
+func runWithdrawn(t *testing.T, arg string) (own string, said map[string]string) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -238,14 +238,14 @@ func TestAProcessThatHidesIsNotRead(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("it is run as an ordinary user by TestAsAnOrdinaryUser")
 	}
-	_, said := withdrawn(t, "no:")
-	expect(t, said, map[string]string{"environment": ""})
-	_, said = withdrawn(t, "yes:")
-	expect(t, said, map[string]string{"environment": "permission denied"})
-	needs(t, messages.Isolation{Network: messages.NetworkLoopback})
+	_, said := runWithdrawn(t, "no:")
+	expectAttempts(t, said, map[string]string{"environment": ""})
+	_, said = runWithdrawn(t, "yes:")
+	expectAttempts(t, said, map[string]string{"environment": "permission denied"})
+	skipWithout(t, messages.Isolation{Network: messages.NetworkLoopback})
 	// What is hidden can still make a network for a server.
-	_, said = withdrawn(t, `yes:{"network": "loopback"}`)
-	expect(t, said, map[string]string{"environment": "permission denied"})
+	_, said = runWithdrawn(t, `yes:{"network": "loopback"}`)
+	expectAttempts(t, said, map[string]string{"environment": "permission denied"})
 }
 
 func TestDescriptorsAreWithheld(t *testing.T) {
@@ -253,10 +253,10 @@ func TestDescriptorsAreWithheld(t *testing.T) {
 		"no:": "", "yes:": "bad file descriptor",
 		`no:{"noNewPrivileges": true}`: "bad file descriptor", // its launcher does it, and nothing of the manager changes
 	} {
-		own, said := withdrawn(t, arg)
+		own, said := runWithdrawn(t, arg)
 		if own != "mine" {
 			t.Errorf("%s: the manager itself read %q", arg, own)
 		}
-		expect(t, said, map[string]string{"descriptor": want})
+		expectAttempts(t, said, map[string]string{"descriptor": want})
 	}
 }

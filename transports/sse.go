@@ -44,8 +44,8 @@ func (t *SSE) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	case ctx.Err() != nil:
 		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
-	l := newAskingLife(sink)
-	c, err := openSSE(ctx, t.origin.connection(), l)
+	l := newRequestLifetime(sink)
+	c, err := openSSE(ctx, t.origin.forConnection(), l)
 	if err != nil {
 		l.cancel()
 		return nil, err
@@ -55,78 +55,78 @@ func (t *SSE) Dial(ctx context.Context, sink Sink) (Conn, error) {
 
 // sseConn is one connection of SSE.
 type sseConn struct {
-	origin  *origin
-	life    *life
-	target  *url.URL // where messages go
-	posting atomic.Pointer[fields]
+	origin      *origin
+	lifetime    *lifetime
+	postURL     *url.URL // where messages go
+	postHeaders atomic.Pointer[headerSet]
 }
 
 var _ Conn = (*sseConn)(nil)
 
 // openSSE opens the stream and waits for the address. It gives the connection to l; if it fails, nothing is left of it
 // and l is as it was.
-func openSSE(ctx context.Context, o *origin, l *life) (*sseConn, *Error) {
+func openSSE(ctx context.Context, o *origin, l *lifetime) (*sseConn, *Error) {
 	stream, cancel := context.WithCancel(l.ctx)
 	stop := context.AfterFunc(ctx, cancel)
 	fail := func(err error) (*sseConn, *Error) {
 		stop()
 		cancel()
 		switch {
-		case l.ended() != nil:
-			return nil, l.ended()
+		case l.endError() != nil:
+			return nil, l.endError()
 		case ctx.Err() != nil:
 			return nil, contextError(ctx, "connecting to "+o.label)
 		}
 		return nil, o.networkError(err, "")
 	}
 	resp, _, err := o.roundTrip(stream, http.MethodGet, o.url,
-		&fields{own: http.Header{"Accept": {eventStream}}}, nil)
+		&headerSet{own: http.Header{"Accept": {mediaEventStream}}}, nil)
 	if err != nil {
 		return fail(err)
 	}
-	r := newEventReader(resp.Body, o.limit, holding{share: o.share, ended: l.ctx.Done()})
-	c := &sseConn{life: l}
-	if c.target, err = o.endpoint(resp, r, cancel); err == nil && !stop() {
+	r := newEventReader(resp.Body, o.limit, memoryReservation{share: o.share, connEnded: l.ctx.Done()})
+	c := &sseConn{lifetime: l}
+	if c.postURL, err = o.readEndpoint(resp, r, cancel); err == nil && !stop() {
 		err = ctx.Err()
 	}
 	if err == nil && !l.enter() {
-		err = l.ended()
+		err = l.endError()
 	}
 	if err != nil {
-		r.release()
+		r.releaseBuffers()
 		defer func() { _ = resp.Body.Close() }() // after cancel, which ends what may still be coming
 		return fail(err)
 	}
-	c.origin = o.keeping(c.target)
+	c.origin = o.withQuerySecrets(c.postURL)
 	c.Negotiated("")
 	go func() {
-		defer l.guard()
+		defer l.leaveRecovering()
 		defer cancel()
 		defer func() { _ = resp.Body.Close() }()
-		defer r.release()
-		l.end(c.read(r))
+		defer r.releaseBuffers()
+		l.endConn(c.readStream(r))
 	}()
 	return c, nil
 }
 
-// endpoint reads the stream up to the address for messages.
+// readEndpoint reads the stream up to the address for messages.
 //
 // 2024-11-05, HTTP with SSE: "When a client connects, the server MUST send an endpoint event containing a URI for the
 // client to use for sending messages."
 //
 // An address in another origin is refused: the messages, and the credentials with them, would go to the host that the server
 // names.
-func (o *origin) endpoint(resp *http.Response, r *eventReader, cancel func()) (*url.URL, error) {
+func (o *origin) readEndpoint(resp *http.Response, r *eventReader, cancel func()) (*url.URL, error) {
 	if resp.StatusCode != http.StatusOK {
-		return nil, o.statusError(resp, startOf(resp.Body, cancel), "")
+		return nil, o.statusError(resp, readErrorBody(resp.Body, cancel), "")
 	}
-	if mediaType(resp.Header) != eventStream {
+	if mediaType(resp.Header) != mediaEventStream {
 		return nil, &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
 			Text: o.label + " answered with something else than an event stream",
 			Fix:  "check that the URL is the stream of an HTTP+SSE server"}
 	}
 	for {
-		e, err := r.next()
+		e, err := r.nextEvent()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil, &Error{Class: messages.ClassNetwork, Err: err,
@@ -155,21 +155,21 @@ func (o *origin) endpoint(resp *http.Response, r *eventReader, cancel func()) (*
 	}
 }
 
-// read delivers messages until the stream ends, and says why it did.
-func (c *sseConn) read(r *eventReader) *Error {
-	x := exchange{origin: c.origin, life: c.life} // of no message: which one is whose answer is the session's business
+// readStream delivers messages until the stream ends, and says why it did.
+func (c *sseConn) readStream(r *eventReader) *Error {
+	x := exchange{origin: c.origin, lifetime: c.lifetime} // of no message: which one is whose answer is the session's business
 	for {
-		e, err := r.next()
+		e, err := r.nextEvent()
 		switch {
 		case errors.Is(err, io.EOF):
 			return &Error{Class: messages.ClassNetwork, Err: err, Text: c.origin.label + " closed the event stream"}
-		case errors.Is(err, errEndless):
+		case errors.Is(err, errEndlessEvent):
 			return &Error{Class: messages.ClassProtocol, Err: err,
 				Text: c.origin.label + " sent a message without an end"}
 		case err != nil:
 			return c.origin.networkError(err, "")
 		}
-		x.deliver(e)
+		x.deliverEvent(e)
 	}
 }
 
@@ -178,19 +178,19 @@ func (c *sseConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if ctx.Err() != nil {
 		return NotWritten, contextError(ctx, "sending to "+c.origin.label)
 	}
-	if !c.life.enter() {
-		return NotWritten, c.life.ended()
+	if !c.lifetime.enter() {
+		return NotWritten, c.lifetime.endError()
 	}
-	x := newExchange(ctx, c.origin, c.life, m)
-	defer x.leave()
-	resp, d, err := c.origin.roundTrip(x.ctx, http.MethodPost, c.target, c.posting.Load(), &x.body)
+	x := newExchange(ctx, c.origin, c.lifetime, m)
+	defer x.endExchange()
+	resp, d, err := c.origin.roundTrip(x.ctx, http.MethodPost, c.postURL, c.postHeaders.Load(), &x.body)
 	switch {
 	case err != nil:
-		return d, x.failure(err)
+		return d, x.exchangeError(err)
 	case resp.StatusCode/100 != 2:
-		return Written, x.refused(resp)
+		return Written, x.readRefusal(resp)
 	}
-	x.inBackground(resp, "")
+	x.drainResponse(resp, "")
 	return Written, nil
 }
 
@@ -198,14 +198,14 @@ func (c *sseConn) Send(ctx context.Context, m Message) (Delivery, error) {
 func (c *sseConn) Negotiated(protocolVersion string) {
 	h := sessionHeader("", protocolVersion)
 	h["Content-Type"] = []string{"application/json"}
-	c.posting.Store(&fields{own: h})
+	c.postHeaders.Store(&headerSet{own: h})
 }
 
 // Close implements Conn.
-func (c *sseConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+func (c *sseConn) Close(ctx context.Context) error { return c.lifetime.close(ctx) }
 
 // Released implements Conn.
-func (c *sseConn) Released() <-chan struct{} { return c.life.released }
+func (c *sseConn) Released() <-chan struct{} { return c.lifetime.released }
 
 // Info implements Conn.
 func (c *sseConn) Info() Info { return Info{} }

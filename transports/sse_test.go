@@ -44,7 +44,7 @@ func (s *olderServer) start(t *testing.T) string {
 	return web.URL
 }
 
-func open(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+func holdOpen(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func accept(w http.ResponseWriter, r *http.Request) {
 	_ = read(r)
@@ -64,7 +64,7 @@ func TestSSEEndpoint(t *testing.T) {
 		"http://someone:else@{host}/m?": "/m?",
 	} {
 		t.Run(endpoint, func(t *testing.T) {
-			s := &olderServer{stream: open, post: accept}
+			s := &olderServer{stream: holdOpen, post: accept}
 			url := s.start(t)
 			s.endpoint = strings.ReplaceAll(endpoint, "{host}", strings.TrimPrefix(url, "http://"))
 			c := dial(t, transports.NewSSE(config(t, url+"/deep/sse?key="+canary)))
@@ -96,7 +96,7 @@ func TestSSEStreamBreaks(t *testing.T) {
 	c := dial(t, transports.NewSSE(config(t, s.start(t))))
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, d, err := c.try(context.Background(), "tools/call", `{}`)
+		_, d, err := c.trySend(context.Background(), "tools/call", `{}`)
 		if d != transports.MaybeWritten {
 			t.Errorf("delivery %v", d)
 		}
@@ -117,7 +117,7 @@ func TestSSEStreamBreaks(t *testing.T) {
 // TestSSERefusals: a refused message costs itself. The session's id stands in the address and in no error.
 func TestSSERefusals(t *testing.T) {
 	status := http.StatusNotFound
-	s := &olderServer{endpoint: "/m?session=only-the-server-knew", stream: open,
+	s := &olderServer{endpoint: "/m?session=only-the-server-knew", stream: holdOpen,
 		post: func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no such session: "+r.URL.Query().Get("session"), status)
 		}}
@@ -126,7 +126,7 @@ func TestSSERefusals(t *testing.T) {
 		404: messages.ClassNetwork, 401: messages.ClassUnauthorized, 500: messages.ClassNetwork, 400: messages.ClassProtocol,
 	} {
 		status = code
-		_, d, err := c.try(t.Context(), "tools/call", `{}`)
+		_, d, err := c.trySend(t.Context(), "tools/call", `{}`)
 		if d != transports.Written || err == nil || err.Class != class || !strings.Contains(err.Text, "[redacted]") ||
 			strings.Contains(err.Text+string(err.Body), "only-the-server-knew") {
 			t.Errorf("%d: %v, %v", code, d, err)
@@ -140,7 +140,7 @@ func TestSSERefusals(t *testing.T) {
 // TestSSEDialEnds: a server that says nothing, and one that begins and never names its address.
 func TestSSEDialEnds(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
-		"silent":     open,
+		"silent":     holdOpen,
 		"no address": func(w http.ResponseWriter, r *http.Request) { begin(w); emit(w, ": hello\n\n"); <-r.Context().Done() },
 		"a slow drip": func(w http.ResponseWriter, r *http.Request) {
 			begin(w)
@@ -154,11 +154,11 @@ func TestSSEDialEnds(t *testing.T) {
 			s := serve(t, handler)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			conn, err := transports.NewSSE(config(t, s.URL)).Dial(ctx, &forgetful{})
+			conn, err := transports.NewSSE(config(t, s.URL)).Dial(ctx, &droppingSink{})
 			if err == nil {
 				t.Fatalf("connected: %v", conn)
 			}
-			if e := looked(t, err); e.Class != messages.ClassTimeout {
+			if e := boundaryError(t, err); e.Class != messages.ClassTimeout {
 				t.Errorf("%v", e)
 			}
 		})

@@ -111,7 +111,7 @@ func (s *Stdio) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "starting the process")
 	}
-	path, dir, failed := resolve(&s.cfg)
+	path, dir, failed := resolveCommand(&s.cfg)
 	if failed != nil {
 		return nil, failed
 	}
@@ -120,7 +120,7 @@ func (s *Stdio) Dial(ctx context.Context, sink Sink) (Conn, error) {
 		return nil, failed
 	}
 	if ctx.Err() != nil {
-		p.discard()
+		p.killAndRelease()
 		return nil, contextError(ctx, "starting the process")
 	}
 	return newStdioConn(&s.cfg, p, sink)

@@ -120,7 +120,7 @@ func BenchmarkDeathToDown(b *testing.B) {
 			var sum, worst time.Duration
 			for range b.N {
 				r := &router{down: make(chan struct{}), waiting: nil}
-				c, err := transports.NewStdio(asRole(role)).Dial(context.Background(), &onlyDown{r})
+				c, err := transports.NewStdio(asRole(role)).Dial(context.Background(), &downOnlySink{r})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -143,10 +143,10 @@ func BenchmarkDeathToDown(b *testing.B) {
 	}
 }
 
-// onlyDown hears only Down.
-type onlyDown struct{ *router }
+// downOnlySink hears only Down.
+type downOnlySink struct{ *router }
 
-func (d *onlyDown) Message([]byte) {}
+func (d *downOnlySink) Message([]byte) {}
 
 // BenchmarkStdioDialClose is the start of a child, one message and the whole stop.
 func BenchmarkStdioDialClose(b *testing.B) {

@@ -16,69 +16,69 @@ import (
 // stdioConn is one child. It has three goroutines while it lives (output, standard error, exit), and one more at its
 // end: finish, which calls Down.
 type stdioConn struct {
-	p       *process
-	sink    Sink
-	grace   time.Duration
-	fetches bool        // StdioConfig.Fetches
-	spoke   atomic.Bool // a message has come
-	printed tail        // what it wrote to standard output before that, whole lines without secrets
-	out     outbox
-	lines   lines
-	tail    tail
-	hide    *secrets
-	noise   atomic.Int64
-	exit    atomic.Pointer[string]
-	guard   func() // tells the guard that the group is gone
+	p            *process
+	sink         Sink
+	grace        time.Duration
+	fetches      bool        // StdioConfig.Fetches
+	gotMessage   atomic.Bool // a message has come
+	earlyStdout  outputTail  // what it wrote to standard output before that, whole lines without secrets
+	out          writeQueue
+	lines        lineSplitter
+	stderrTail   outputTail
+	redactor     *redactor
+	noise        atomic.Int64
+	exitText     atomic.Pointer[string]
+	releaseGuard func() // tells the guard that the group is gone
 
-	ending   sync.Once
-	told     sync.Once
-	stdout   inlet
-	stderr   inlet
-	reading  atomic.Int32  // how many of them are being read
-	drained  chan struct{} // closed when none is
-	share    *budget.Share
-	hurried  sync.Once
-	hurry    chan struct{} // closed when what is left in the pipes is to be read without a pause
-	released chan struct{}
+	endOnce     sync.Once
+	downOnce    sync.Once
+	stdout      pipeReader
+	stderr      pipeReader
+	openReaders atomic.Int32  // how many of them are being read
+	drained     chan struct{} // closed when none is
+	share       *budget.Share
+	skipOnce    sync.Once
+	skipPauses  chan struct{} // closed when what is left in the pipes is to be read without a pause
+	released    chan struct{}
 }
 
 var (
-	_ Poster = (*stdioConn)(nil)
-	_ Worker = (*stdioConn)(nil)
+	_ AsyncSender = (*stdioConn)(nil)
+	_ ProcessConn = (*stdioConn)(nil)
 )
 
 func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
-	pipe, err := newOutlet(p.stdin)
+	pipe, err := newPipeWriter(p.stdin)
 	if err != nil {
-		p.discard()
+		p.killAndRelease()
 		return nil, startError(cfg, err)
 	}
-	hide := newSecrets(cfg)
+	r := newRedactor(cfg)
 	c := &stdioConn{
-		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, hide: hide,
-		guard:    func() {},
-		printed:  tail{size: min(printedSize, cfg.StderrTail)},
-		tail:     tail{size: cfg.StderrTail, overlap: hide.overlap()},
-		stdout:   inlet{f: p.stdout},
-		stderr:   inlet{f: p.stderr},
-		drained:  make(chan struct{}),
-		share:    cfg.Share,
-		hurry:    make(chan struct{}),
-		released: make(chan struct{}),
+		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, redactor: r,
+		releaseGuard: func() {},
+		earlyStdout:  outputTail{size: min(printedSize, cfg.StderrTail)},
+		stderrTail:   outputTail{size: cfg.StderrTail, overlap: r.cutOverlap()},
+		stdout:       pipeReader{f: p.stdout},
+		stderr:       pipeReader{f: p.stderr},
+		drained:      make(chan struct{}),
+		share:        cfg.Share,
+		skipPauses:   make(chan struct{}),
+		released:     make(chan struct{}),
 	}
 	if cfg.Guard != nil {
-		c.guard = cfg.Guard.Watch(p.cmd.Process.Pid)
+		c.releaseGuard = cfg.Guard.Watch(p.cmd.Process.Pid)
 	}
-	c.lines = lines{
-		limit: cfg.MaxMessage, endless: endlessLine, overlap: hide.overlap(),
-		holding: holding{share: cfg.Share, ended: c.hurry},
-		message: c.onMessage, large: func(over *oversize) { discard(sink, over) }, noise: c.onNoise,
+	c.lines = lineSplitter{
+		limit: cfg.MaxMessage, endlessSize: endlessLine, overlap: r.cutOverlap(),
+		reservation: memoryReservation{share: cfg.Share, connEnded: c.skipPauses},
+		onMessage:   c.onMessage, onOversized: func(over *oversizedMessage) { reportDiscarded(sink, over) }, onNoise: c.onNoise,
 	}
-	c.out = outbox{pipe: pipe, broken: func() { c.end(pipeClosed, closedPipe("input")) }}
-	c.reading.Store(2)
+	c.out = writeQueue{pipe: pipe, onBroken: func() { c.beginShutdown(pipeClosed, closedPipeError("input")) }}
+	c.openReaders.Store(2)
 	go c.readOutput()
 	go c.readErrors()
-	go c.watch()
+	go c.awaitChildEnd()
 	return c, nil
 }
 
@@ -88,7 +88,7 @@ func (c *stdioConn) Send(ctx context.Context, m Message) (Delivery, error) {
 }
 
 // Post implements Poster.
-func (c *stdioConn) Post(m Message) (Posting, Delivery, error) { return c.out.Post(m.Body) }
+func (c *stdioConn) Post(m Message) (PendingPost, Delivery, error) { return c.out.Post(m.Body) }
 
 // Negotiated implements Conn. Every version of the protocol writes its lines alike.
 func (c *stdioConn) Negotiated(string) {}
@@ -98,25 +98,25 @@ func (c *stdioConn) Released() <-chan struct{} { return c.released }
 
 // Info implements Conn.
 func (c *stdioConn) Info() Info {
-	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.printed.shown(c.hide) + c.tail.shown(c.hide), Noise: c.noise.Load(),
-		Isolation: c.p.isolated.enforced()}
-	if e := c.exit.Load(); e != nil {
+	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.earlyStdout.redactedText(c.redactor) + c.stderrTail.redactedText(c.redactor), Noise: c.noise.Load(),
+		Isolation: c.p.isolation.enforcedParts()}
+	if e := c.exitText.Load(); e != nil {
 		info.PID, info.Exit = 0, *e // another process may have the number by now
 	}
 	return info
 }
 
 // Work implements Worker. The child is reaped after its exit is known, so that its number is not another's.
-func (c *stdioConn) Work() (procinfo.Work, error) {
-	if c.exit.Load() != nil {
-		return procinfo.Work{}, os.ErrProcessDone
+func (c *stdioConn) Work() (procinfo.Usage, error) {
+	if c.exitText.Load() != nil {
+		return procinfo.Usage{}, os.ErrProcessDone
 	}
-	return procinfo.Worked(c.p.cmd.Process.Pid)
+	return procinfo.UsageOf(c.p.cmd.Process.Pid)
 }
 
 // Close implements Conn.
 func (c *stdioConn) Close(ctx context.Context) error {
-	c.end(weClosed, &Error{Class: messages.ClassCanceled, Text: "the connection was closed"})
+	c.beginShutdown(weClosed, &Error{Class: messages.ClassCanceled, Text: "the connection was closed"})
 	select {
 	case <-c.released:
 		return nil
@@ -131,61 +131,61 @@ func (c *stdioConn) Close(ctx context.Context) error {
 }
 
 func (c *stdioConn) readOutput() {
-	defer c.read()
-	defer c.recovered() // the sink is code of the caller
+	defer c.readerDone()
+	defer c.recoverPanic() // the sink is code of the caller
 	whole := true
-	c.stdout.run(func(p []byte) bool {
+	c.stdout.readUntilEnd(func(p []byte) bool {
 		whole = c.lines.feed(p)
-		if c.lines.dropping() {
-			c.share.Charge(readPrice(len(p)), budget.Unknown, time.Now())
+		if c.lines.isDropping() {
+			c.share.Charge(readCost(len(p)), budget.Unknown, time.Now())
 		}
-		takePause(c.share, c.hurry)
+		takePause(c.share, c.skipPauses)
 		return whole
 	})
 	if !whole {
-		c.end(fault, &Error{Class: messages.ClassProtocol, Text: "the server wrote a line that does not end"})
+		c.beginShutdown(connFault, &Error{Class: messages.ClassProtocol, Text: "the server wrote a line that does not end"})
 		return
 	}
-	c.lines.end()
-	c.end(pipeClosed, closedPipe("output"))
+	c.lines.endStream()
+	c.beginShutdown(pipeClosed, closedPipeError("output"))
 }
 
 func (c *stdioConn) readErrors() {
-	defer c.read()
-	defer c.recovered()
-	c.stderr.run(func(p []byte) bool {
-		c.tail.write(p)
-		c.share.Charge(readPrice(len(p)), budget.Unknown, time.Now())
-		takePause(c.share, c.hurry)
+	defer c.readerDone()
+	defer c.recoverPanic()
+	c.stderr.readUntilEnd(func(p []byte) bool {
+		c.stderrTail.write(p)
+		c.share.Charge(readCost(len(p)), budget.Unknown, time.Now())
+		takePause(c.share, c.skipPauses)
 		return true
 	})
 }
 
-// readOn has what is left read without a pause.
-func (c *stdioConn) readOn() { c.hurried.Do(func() { close(c.hurry) }) }
+// startSkippingPauses has what is left read without a pause.
+func (c *stdioConn) startSkippingPauses() { c.skipOnce.Do(func() { close(c.skipPauses) }) }
 
-// watch waits for the child's end.
-func (c *stdioConn) watch() {
-	defer c.recovered()
+// awaitChildEnd waits for the child's end.
+func (c *stdioConn) awaitChildEnd() {
+	defer c.recoverPanic()
 	c.p.awaitExit()
-	c.end(childEnded, nil)
+	c.beginShutdown(childEnded, nil)
 }
 
-// recovered is deferred by every goroutine of the connection: a panic costs the connection, not the program.
-func (c *stdioConn) recovered() {
+// recoverPanic is deferred by every goroutine of the connection: a panic costs the connection, not the program.
+func (c *stdioConn) recoverPanic() {
 	if v := recover(); v != nil {
-		c.end(fault, panicError(v))
+		c.beginShutdown(connFault, panicError(v))
 	}
 }
 
-// read notes that one of the two has been read to its end.
-func (c *stdioConn) read() {
-	if c.reading.Add(-1) == 0 {
+// readerDone notes that one of the two has been read to its end.
+func (c *stdioConn) readerDone() {
+	if c.openReaders.Add(-1) == 0 {
 		close(c.drained)
 	}
 }
 
-func closedPipe(which string) *Error {
+func closedPipeError(which string) *Error {
 	return &Error{
 		Class: messages.ClassProtocol,
 		Text:  fmt.Sprintf("the server closed its standard %s and had not ended %v later", which, exitTime),

@@ -21,7 +21,7 @@ func TestStdioContract(t *testing.T) {
 // stdioContract runs the suite against children that are isolated so.
 func stdioContract(t *testing.T, isolated *messages.Isolation) {
 	secretive := func(o transporttest.Options, role string) transports.StdioConfig {
-		cfg := secretive(o, role)
+		cfg := secretConfig(o, role)
 		cfg.Isolation = isolated
 		return cfg
 	}
@@ -112,8 +112,8 @@ func stdioContract(t *testing.T, isolated *messages.Isolation) {
 	})
 }
 
-// secretive is a configuration with the secret in every place that can hold one.
-func secretive(o transporttest.Options, role string) transports.StdioConfig {
+// secretConfig is a configuration with the secret in every place that can hold one.
+func secretConfig(o transporttest.Options, role string) transports.StdioConfig {
 	cfg := asRole(role, "PEER_TOKEN="+o.Secret, "DATABASE_URL=postgres://user:"+o.Secret+"@localhost/db")
 	cfg.MaxMessage = o.MaxMessage
 	cfg.Args = []string{"--api-key", o.Secret}

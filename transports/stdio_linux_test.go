@@ -40,7 +40,7 @@ func TestKernelEndsTheChildOfAKilledManager(t *testing.T) { endsWithItsManager(t
 func endsWithItsManager(t *testing.T, role string) {
 	t.Helper()
 	manager := startServer(t, asRole(role))
-	manager.line(0)
+	manager.waitLine(0)
 	server := children(manager.Recorder)
 	if len(server) != 1 || !running(server[0]) {
 		t.Fatalf("the server %v does not run", server)
@@ -61,9 +61,9 @@ func TestChildOutlivesTheThreadThatDialled(t *testing.T) {
 		s = startServer(t, asRole("script"))
 	}()
 	<-dialled
-	s.echo()
+	s.expectEcho()
 	time.Sleep(100 * time.Millisecond)
-	s.echo()
+	s.expectEcho()
 	if d := s.Downs(); len(d) > 0 {
 		t.Errorf("the child has ended: %v", d)
 	}
@@ -78,8 +78,8 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-// offspring lists the children of this process by state, zombies included.
-func offspring(t *testing.T) (list []string) {
+// childStates lists the children of this process by state, zombies included.
+func childStates(t *testing.T) (list []string) {
 	t.Helper()
 	all, err := os.ReadDir("/proc")
 	if err != nil {
@@ -122,7 +122,7 @@ func TestNothingIsLeft(t *testing.T) {
 			startServer(t, asRole("script")), startServer(t, asRole("exit:1")), startServer(t, asRole("script")),
 			startServer(t, runaway),
 		}
-		ends[0].echo()
+		ends[0].expectEcho()
 		_ = syscall.Kill(ends[2].Info().PID, syscall.SIGKILL)
 		for _, s := range ends {
 			s.close()
@@ -137,13 +137,13 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 	cycle() // what is opened once: the poller
-	fds, goroutines, kin := descriptors(t), runtime.NumGoroutine(), offspring(t)
+	fds, goroutines, kin := descriptors(t), runtime.NumGoroutine(), childStates(t)
 	for range 15 {
 		cycle()
 	}
 	deadline := time.Now().Add(childBound)
 	for {
-		f, g, k := descriptors(t), runtime.NumGoroutine(), offspring(t)
+		f, g, k := descriptors(t), runtime.NumGoroutine(), childStates(t)
 		if f <= fds && g <= goroutines && len(k) <= len(kin) {
 			return
 		}
@@ -164,7 +164,7 @@ func TestChildrenCostNoThreads(t *testing.T) {
 		servers[i] = startServer(t, asRole("script"))
 	}
 	for _, s := range servers {
-		s.echo()
+		s.expectEcho()
 	}
 	if now := status(t, "Threads"); now > before+n/2 {
 		t.Errorf("%d threads for %d children, %d before", now, n, before)
@@ -173,7 +173,7 @@ func TestChildrenCostNoThreads(t *testing.T) {
 		go func() { _ = s.Close(context.Background()) }()
 	}
 	for _, s := range servers {
-		s.released()
+		s.expectReleased()
 	}
 }
 
@@ -181,7 +181,7 @@ func TestChildrenCostNoThreads(t *testing.T) {
 // process's, so this is played in one of its own.
 func TestWithoutDescriptors(t *testing.T) {
 	s := startServer(t, asRole("starved"))
-	if got, want := s.line(0), `{"class":"exhausted","echo":true,"after":true}`; got != want {
+	if got, want := s.waitLine(0), `{"class":"exhausted","echo":true,"after":true}`; got != want {
 		t.Errorf("got %s, want %s; %s", got, want, s.Info().StderrTail)
 	}
 }
@@ -222,9 +222,9 @@ func playStarved() {
 	}
 	during := echo(1)
 	fail(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old))
-	again, err := transports.NewStdio(asRole("exit:0")).Dial(ctx, &transporttest.Recorder{})
+	second, err := transports.NewStdio(asRole("exit:0")).Dial(ctx, &transporttest.Recorder{})
 	fail(err)
-	fail(again.Close(ctx))
+	fail(second.Close(ctx))
 	fmt.Printf("{\"class\":%q,\"echo\":%v,\"after\":%v}\n", class, during, echo(2))
 	fail(alive.Close(ctx))
 }

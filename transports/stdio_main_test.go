@@ -63,7 +63,7 @@ var roles = map[string]func(arg string){
 		os.Exit(code)
 	},
 	// deaf hears neither the end of its input nor SIGTERM.
-	"deaf": func(string) { deaf() },
+	"deaf": func(string) { ignoreSignalsRole() },
 	// stubborn ends on SIGTERM, not on the end of its input, and says so.
 	"stubborn": func(string) {
 		c := make(chan os.Signal, 1)
@@ -101,7 +101,7 @@ var roles = map[string]func(arg string){
 	// family starts another deaf process, writes its number into a file, and is deaf itself.
 	"family": func(file string) {
 		_ = os.WriteFile(file, strconv.AppendInt(nil, int64(startRole("deaf")), 10), 0o600)
-		deaf()
+		ignoreSignalsRole()
 	},
 	// input says how many bytes it could read.
 	"input": func(string) {
@@ -133,7 +133,7 @@ var roles = map[string]func(arg string){
 		} else {
 			_ = os.Stdout.Close()
 		}
-		deaf()
+		ignoreSignalsRole()
 	},
 	// unfinished answers without a last newline.
 	"unfinished": func(arg string) { fmt.Print(arg) },
@@ -161,7 +161,7 @@ var roles = map[string]func(arg string){
 	},
 }
 
-func deaf() {
+func ignoreSignalsRole() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	fmt.Println(`{"ready":true}`)
 	time.Sleep(5 * time.Minute) // not for ever: a test that fails may leave it

@@ -12,23 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeMost is the most that a pipe can hold without special rights. What was written before an end is never more.
-const pipeMost = 1 << 20
+// maxPipeSize is the most that a pipe can hold without special rights. What was written before an end is never more.
+const maxPipeSize = 1 << 20
 
-// inlet reads a pipe to its end. An inlet that waits holds no buffer.
-type inlet struct {
+// pipeReader reads a pipe to its end. An inlet that waits holds no buffer.
+type pipeReader struct {
 	f        *os.File
 	stopping atomic.Bool
 }
 
-// run gives everything that comes to feed, which must not keep it, until the end of the pipe, until feed reports false,
+// readUntilEnd gives everything that comes to feed, which must not keep it, until the end of the pipe, until feed reports false,
 // or until stop.
-func (in *inlet) run(feed func([]byte) bool) {
+func (in *pipeReader) readUntilEnd(feed func([]byte) bool) {
 	raw, err := in.f.SyscallConn()
 	if err != nil {
 		return
 	}
-	last := pipeMost
+	last := maxPipeSize
 	step := func(fd uintptr) (done bool) {
 		buf := pipeBuffers.Get().(*[]byte)
 		defer pipeBuffers.Put(buf)
@@ -59,49 +59,49 @@ func (in *inlet) run(feed func([]byte) bool) {
 	}
 }
 
-// stop lets run read what is in the pipe now and return.
-func (in *inlet) stop() {
+// stopReading lets run read what is in the pipe now and return.
+func (in *pipeReader) stopReading() {
 	in.stopping.Store(true)
 	_ = in.f.SetReadDeadline(time.Unix(1, 0))
 }
 
-// outlet writes into a pipe. It is used by one goroutine at a time.
-type outlet struct {
-	raw  syscall.RawConn
-	buf  []byte
-	n    int
-	err  error
-	once func(fd uintptr) bool
+// pipeWriter writes into a pipe. It is used by one goroutine at a time.
+type pipeWriter struct {
+	raw       syscall.RawConn
+	buf       []byte
+	n         int
+	err       error
+	writeOnce func(fd uintptr) bool
 }
 
 // nonblocking says that a write never waits, so that a sender may try by itself, and that a read can be interrupted.
 const nonblocking = true
 
-func newOutlet(f *os.File) (*outlet, error) {
+func newPipeWriter(f *os.File) (*pipeWriter, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	o := &outlet{raw: raw}
-	o.once = func(fd uintptr) bool {
+	o := &pipeWriter{raw: raw}
+	o.writeOnce = func(fd uintptr) bool {
 		o.n, o.err = writeNow(int(fd), o.buf)
 		return true
 	}
 	return o, nil
 }
 
-// try writes as much as fits and does not wait.
-func (o *outlet) try(buf []byte) (int, error) {
+// tryWrite writes as much as fits and does not wait.
+func (o *pipeWriter) tryWrite(buf []byte) (int, error) {
 	o.buf = buf
-	if err := o.raw.Write(o.once); err != nil {
+	if err := o.raw.Write(o.writeOnce); err != nil {
 		return 0, err
 	}
 	o.buf = nil
 	return o.n, o.err
 }
 
-// loop calls step whenever more fits, until it reports that it is done. It returns early if the file is closed.
-func (o *outlet) loop(step func(write func([]byte) (int, error)) (done bool)) {
+// writeLoop calls step whenever more fits, until it reports that it is done. It returns early if the file is closed.
+func (o *pipeWriter) writeLoop(step func(write func([]byte) (int, error)) (done bool)) {
 	_ = o.raw.Write(func(fd uintptr) bool {
 		return step(func(buf []byte) (int, error) { return writeNow(int(fd), buf) })
 	})

@@ -9,12 +9,12 @@ const printedSize = 4 << 10
 // JSON. What has the member that every message must have counts as the child's first message, and what was printed
 // before it is forgotten: it was no reason to end.
 func (c *stdioConn) onMessage(body []byte) {
-	if !c.spoke.Load() {
+	if !c.gotMessage.Load() {
 		if bytes.Contains(body, []byte(`"jsonrpc"`)) {
-			c.spoke.Store(true)
-			c.printed.forget()
+			c.gotMessage.Store(true)
+			c.earlyStdout.clearText()
 		} else {
-			c.print(c.hide.beginning(string(c.lines.start(body)), noiseSize))
+			c.keepPrinted(c.redactor.redactStart(string(c.lines.noisePart(body)), noiseSize))
 		}
 	}
 	c.sink.Message(body)
@@ -22,13 +22,13 @@ func (c *stdioConn) onMessage(body []byte) {
 
 func (c *stdioConn) onNoise(line []byte) {
 	c.noise.Add(1)
-	text := c.hide.beginning(string(line), noiseSize) // a copy: line is a part of the reader's buffer
-	if !c.spoke.Load() {
-		c.print(text)
+	text := c.redactor.redactStart(string(line), noiseSize) // a copy: line is a part of the reader's buffer
+	if !c.gotMessage.Load() {
+		c.keepPrinted(text)
 	}
 	c.sink.Noise([]byte(text))
 }
 
-// print keeps a line of a child that has not spoken yet: many a program says on standard output why it ends. It is kept
+// keepPrinted keeps a line of a child that has not spoken yet: many a program says on standard output why it ends. It is kept
 // apart from standard error, where it could cut a secret in two that comes in pieces.
-func (c *stdioConn) print(line string) { c.printed.write([]byte(line + "\n")) }
+func (c *stdioConn) keepPrinted(line string) { c.earlyStdout.write([]byte(line + "\n")) }

@@ -58,15 +58,15 @@ func (s *child) close() {
 	}
 }
 
-// line waits for the n-th message.
-func (s *child) line(n int) string {
+// waitLine waits for the n-th message.
+func (s *child) waitLine(n int) string {
 	s.t.Helper()
 	s.Wait(s.t, childBound, fmt.Sprintf("line %d", n), func() bool { return len(s.Messages()) > n })
 	return string(s.Messages()[n])
 }
 
-// down waits for the end and checks its class and text.
-func (s *child) down(class messages.Class, text string) {
+// expectDown waits for the end and checks its class and text.
+func (s *child) expectDown(class messages.Class, text string) {
 	s.t.Helper()
 	s.Wait(s.t, childBound, "Down", func() bool { return len(s.Downs()) > 0 })
 	var e *transports.Error
@@ -75,7 +75,7 @@ func (s *child) down(class messages.Class, text string) {
 	}
 }
 
-func (s *child) released() {
+func (s *child) expectReleased() {
 	s.t.Helper()
 	select {
 	case <-s.Released():
@@ -84,7 +84,7 @@ func (s *child) released() {
 	}
 }
 
-func (s *child) echo() {
+func (s *child) expectEcho() {
 	s.t.Helper()
 	const body = `{"jsonrpc":"2.0","id":77,"method":"echo","params":{"x":1}}`
 	before := s.Answers(77)
@@ -100,8 +100,8 @@ func TestExitIsTold(t *testing.T) {
 		0: "the process ended with exit status 0", 1: "the process ended with exit status 1", 127: "exit status 127",
 	} {
 		s := startServer(t, asRole(fmt.Sprintf("exit:%d", code)))
-		s.down(messages.ClassExited, want)
-		s.released()
+		s.expectDown(messages.ClassExited, want)
+		s.expectReleased()
 		if got := s.Info(); !strings.Contains(got.Exit, fmt.Sprint(code)) || got.PID != 0 {
 			t.Errorf("Info of a child that has ended: Exit %q, PID %d", got.Exit, got.PID)
 		}
@@ -110,12 +110,12 @@ func TestExitIsTold(t *testing.T) {
 
 func TestKilledChildIsTold(t *testing.T) {
 	s := startServer(t, asRole("script"))
-	s.echo()
+	s.expectEcho()
 	if err := syscall.Kill(s.Info().PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.down(messages.ClassExited, "the process was ended by the signal killed")
-	s.released()
+	s.expectDown(messages.ClassExited, "the process was ended by the signal killed")
+	s.expectReleased()
 }
 
 // P3: a child that ignores the end of its input and SIGTERM is killed when both graces have passed.
@@ -123,10 +123,10 @@ func TestDeafChildIsKilled(t *testing.T) {
 	cfg := asRole("deaf")
 	cfg.Grace = 100 * time.Millisecond
 	s := startServer(t, cfg)
-	s.line(0)
+	s.waitLine(0)
 	pid := s.Info().PID
 	s.close()
-	s.down(messages.ClassCanceled, "closed")
+	s.expectDown(messages.ClassCanceled, "closed")
 	if s.Info().Exit != "signal: killed" {
 		t.Errorf("it ended with %q", s.Info().Exit)
 	}
@@ -138,7 +138,7 @@ func TestCloseWithLittleTime(t *testing.T) {
 	cfg := asRole("deaf")
 	cfg.Grace = 500 * time.Millisecond
 	s := startServer(t, cfg)
-	s.line(0)
+	s.waitLine(0)
 	pid := s.Info().PID
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
@@ -152,7 +152,7 @@ func TestCloseWithLittleTime(t *testing.T) {
 	if !errors.As(err, &e) || e.Class != messages.ClassTimeout {
 		t.Errorf("Close: %v", err)
 	}
-	s.released()
+	s.expectReleased()
 	waitGone(t, 0, pid)
 }
 
@@ -162,9 +162,9 @@ func TestStubbornChildIsAsked(t *testing.T) {
 	cfg := asRole("stubborn")
 	cfg.Grace = 3 * time.Second
 	s := startServer(t, cfg)
-	s.line(0)
+	s.waitLine(0)
 	s.close()
-	if s.line(1) != `{"asked":true}` || s.Info().Exit != "exit status 0" {
+	if s.waitLine(1) != `{"asked":true}` || s.Info().Exit != "exit status 0" {
 		t.Errorf("messages %q, exit %q", s.Messages(), s.Info().Exit)
 	}
 }
@@ -180,10 +180,10 @@ func TestAnInstallationIsGivenTimeToEnd(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if want != "exit status 0" {
-			s.line(0)
+			s.waitLine(0)
 		}
 		s.close()
-		s.released()
+		s.expectReleased()
 		if s.Info().Exit != want {
 			t.Errorf("%s ended with %q, want %q", role, s.Info().Exit, want)
 		}
@@ -214,8 +214,8 @@ func TestChildEndsAndItsChildHoldsTheOutput(t *testing.T) {
 	for _, role := range []string{"runaway:deaf", "runaway:babble", "runaway:endless:{"} {
 		t.Run(role, func(t *testing.T) {
 			s := startServer(t, asRole(role))
-			s.down(messages.ClassExited, "exit status 4")
-			s.released()
+			s.expectDown(messages.ClassExited, "exit status 4")
+			s.expectReleased()
 			if n := len(children(s.Recorder)); n != 1 {
 				t.Fatalf("%d children told: %.200q", n, s.Messages())
 			}
@@ -230,7 +230,7 @@ func TestStandardErrorIsDrained(t *testing.T) {
 	cfg := asRole(fmt.Sprintf("wordy:%d", n))
 	cfg.StderrTail = 4 << 10
 	s := startServer(t, cfg)
-	s.echo()
+	s.expectEcho()
 	want := fmt.Sprintf("log line %d\n", n-1)
 	tail := s.Info().StderrTail
 	for deadline := time.Now().Add(childBound); !strings.HasSuffix(tail, want) && time.Now().Before(deadline); {
@@ -245,7 +245,7 @@ func TestStandardErrorIsDrained(t *testing.T) {
 // The last words on standard error are what a person needs when a server does not come up.
 func TestStandardErrorOfAChildThatEndsAtOnce(t *testing.T) {
 	s := startServer(t, asRole("no such role"))
-	s.down(messages.ClassExited, "exit status 99")
+	s.expectDown(messages.ClassExited, "exit status 99")
 	if got := s.Info().StderrTail; got != "no such role: no such role\n" {
 		t.Errorf("StderrTail is %q", got)
 	}
@@ -256,19 +256,19 @@ func TestMuteChildIsNoticed(t *testing.T) {
 	cfg := asRole("mute:stdout")
 	cfg.Grace = 100 * time.Millisecond
 	s := startServer(t, cfg)
-	s.down(messages.ClassProtocol, "closed its standard output")
-	s.released()
+	s.expectDown(messages.ClassProtocol, "closed its standard output")
+	s.expectReleased()
 
 	cfg = asRole("mute:stdin")
 	cfg.Grace = 100 * time.Millisecond
 	s = startServer(t, cfg)
-	s.line(0)
+	s.waitLine(0)
 	d, err := s.Send(context.Background(), transports.Message{ID: 1, Method: "x", Body: []byte("{}")})
 	if d != transports.NotWritten || err == nil {
 		t.Errorf("Send: %v, %v", d, err)
 	}
-	s.down(messages.ClassProtocol, "closed its standard input")
-	s.released()
+	s.expectDown(messages.ClassProtocol, "closed its standard input")
+	s.expectReleased()
 }
 
 // P8: a line without an end costs neither memory nor the other servers anything, and Close works meanwhile.
@@ -283,7 +283,7 @@ func TestEndlessLine(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		s := startServer(t, cfg)
 		time.Sleep(300 * time.Millisecond) // tens or hundreds of megabytes
-		healthy.echo()
+		healthy.expectEcho()
 		runtime.GC() // what is held counts, not what has passed through
 		runtime.ReadMemStats(&after)
 		if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 8<<20 {
@@ -315,18 +315,18 @@ func TestHugeLine(t *testing.T) {
 	if got := s.OversizedMessages()[0].Size; got != 67108864 {
 		t.Errorf("its size is reported as %d", got)
 	}
-	s.echo()
+	s.expectEcho()
 }
 
 // Some servers answer and exit without a last newline.
 func TestLastMessageWithoutANewline(t *testing.T) {
 	s := startServer(t, asRole(`unfinished:{"id":1}`))
-	s.down(messages.ClassExited, "exit status 0")
+	s.expectDown(messages.ClassExited, "exit status 0")
 	if got := fmt.Sprintf("%s", s.Messages()); got != `[{"id":1}]` {
 		t.Errorf("messages %s", got)
 	}
 	s = startServer(t, asRole(`unfinished:{"id":`))
-	s.down(messages.ClassExited, "exit status 0")
+	s.expectDown(messages.ClassExited, "exit status 0")
 	if len(s.Messages()) != 0 || len(s.NoiseLines()) != 1 {
 		t.Errorf("messages %q, noise %q", s.Messages(), s.NoiseLines())
 	}
@@ -335,7 +335,7 @@ func TestLastMessageWithoutANewline(t *testing.T) {
 // A sink that panics costs its connection, not the program.
 func TestSinkPanics(t *testing.T) {
 	s := startServer(t, asRole("script")) // judged at the end: it must not notice
-	sink := &panicky{down: make(chan error, 1)}
+	sink := &panickingDownSink{down: make(chan error, 1)}
 	cfg := asRole("deaf")
 	cfg.Grace = 100 * time.Millisecond
 	c, err := transports.NewStdio(cfg).Dial(context.Background(), sink)
@@ -356,15 +356,15 @@ func TestSinkPanics(t *testing.T) {
 	case <-time.After(childBound):
 		t.Fatal("not released")
 	}
-	s.echo()
+	s.expectEcho()
 }
 
-type panicky struct{ down chan error }
+type panickingDownSink struct{ down chan error }
 
-func (p *panicky) Message([]byte)                  { panic("the sink is broken") }
-func (p *panicky) Oversized([]byte, []byte, int64) {}
-func (p *panicky) Noise([]byte)                    {}
-func (p *panicky) Down(err error) {
+func (p *panickingDownSink) Message([]byte)                  { panic("the sink is broken") }
+func (p *panickingDownSink) Oversized([]byte, []byte, int64) {}
+func (p *panickingDownSink) Noise([]byte)                    {}
+func (p *panickingDownSink) Down(err error) {
 	p.down <- err
 	panic("here too")
 }
@@ -383,7 +383,7 @@ func TestChildSeesWhatItIsGiven(t *testing.T) {
 		Args          []string
 		Dir, Pwd, Env string
 	}
-	if err := json.Unmarshal([]byte(startServer(t, cfg).line(0)), &got); err != nil {
+	if err := json.Unmarshal([]byte(startServer(t, cfg).waitLine(0)), &got); err != nil {
 		t.Fatal(err)
 	}
 	if fmt.Sprintf("%q", got.Args) != `["a b" "\"c\"" ""]` || got.Dir != dir || got.Pwd != dir || got.Env != "" {
@@ -434,7 +434,7 @@ func TestWhereCommandsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.class == messages.ClassNone {
-				if got := startServer(t, c.cfg).line(0); got != `{"found":true}` {
+				if got := startServer(t, c.cfg).waitLine(0); got != `{"found":true}` {
 					t.Errorf("the child says %s", got)
 				}
 				return
@@ -485,7 +485,7 @@ func TestProgramThatIsBeingWritten(t *testing.T) {
 		}
 	}
 	time.AfterFunc(30*time.Millisecond, func() { _ = f.Close() })
-	startServer(t, cfg).echo()
+	startServer(t, cfg).expectEcho()
 }
 
 // The guard is told of every group, and that it is gone when it is gone.
@@ -537,13 +537,13 @@ func TestWhatIsPrintedBeforeTheFirstMessageIsKept(t *testing.T) {
 		{"welcome\n{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\nError: later\n", ""},
 	} {
 		s := startServer(t, asRole("unfinished:"+c.prints, "GITHUB_TOKEN=ghp_canary"))
-		s.down(messages.ClassExited, "exit status 0")
+		s.expectDown(messages.ClassExited, "exit status 0")
 		if got := s.Info().StderrTail; got != c.want {
 			t.Errorf("of %q is kept %q, want %q", c.prints, got, c.want)
 		}
 	}
 	s := startServer(t, asRole("unfinished:"+strings.Repeat(strings.Repeat("x", 1000)+"\n", 50)))
-	s.down(messages.ClassExited, "exit status 0")
+	s.expectDown(messages.ClassExited, "exit status 0")
 	if got := s.Info().StderrTail; len(got) > 4<<10 || len(got) < 3<<10 {
 		t.Errorf("%d bytes are kept", len(got))
 	}

@@ -19,19 +19,19 @@ import (
 )
 
 // newTestOutbox writes into a pipe that the test reads.
-func newTestOutbox(t *testing.T) (*outbox, *os.File) {
+func newTestOutbox(t *testing.T) (*writeQueue, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipe, err := newOutlet(w)
+	pipe, err := newPipeWriter(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &outbox{pipe: pipe, broken: func() {}}
+	o := &writeQueue{pipe: pipe, onBroken: func() {}}
 	t.Cleanup(func() {
-		o.fail(&Error{Class: messages.ClassCanceled, Text: "the test is over"})
+		o.failAll(&Error{Class: messages.ClassCanceled, Text: "the test is over"})
 		_ = r.Close()
 		_ = w.Close()
 		o.writers.Wait()
@@ -39,22 +39,22 @@ func newTestOutbox(t *testing.T) (*outbox, *os.File) {
 	return o, r
 }
 
-type sent struct {
+type sendResult struct {
 	delivery Delivery
 	err      error
 }
 
-func (o *outbox) sendLater(ctx context.Context, body string) <-chan sent {
-	c := make(chan sent, 1)
+func (o *writeQueue) sendLater(ctx context.Context, body string) <-chan sendResult {
+	c := make(chan sendResult, 1)
 	go func() {
 		d, err := o.Send(ctx, []byte(body))
-		c <- sent{d, err}
+		c <- sendResult{d, err}
 	}()
 	return c
 }
 
-// waits reports whether the queue holds n messages within a generous time.
-func (o *outbox) waits(t *testing.T, n int) {
+// holdsMessages reports whether the queue holds n messages within a generous time.
+func (o *writeQueue) holdsMessages(t *testing.T, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		o.mu.Lock()
@@ -77,11 +77,11 @@ func TestOutboxWithAPipeThatIsFull(t *testing.T) {
 	ctxBig, leaveBig := context.WithCancel(context.Background())
 	ctxBehind, leaveBehind := context.WithCancel(context.Background())
 	first := o.sendLater(ctxBig, big)
-	o.waits(t, 1)
+	o.holdsMessages(t, 1)
 	behind := o.sendLater(ctxBehind, "{behind}")
-	o.waits(t, 2)
+	o.holdsMessages(t, 2)
 	third := o.sendLater(context.Background(), "{third}")
-	o.waits(t, 3)
+	o.holdsMessages(t, 3)
 
 	leaveBehind()
 	if got := <-behind; got.delivery != NotWritten || !errors.Is(got.err, context.Canceled) {
@@ -107,11 +107,11 @@ func TestOutboxWithAPipeThatIsFull(t *testing.T) {
 func TestOutboxFails(t *testing.T) {
 	o, _ := newTestOutbox(t)
 	first := o.sendLater(context.Background(), "{"+strings.Repeat("b", 1<<20)+"}")
-	o.waits(t, 1)
+	o.holdsMessages(t, 1)
 	behind := o.sendLater(context.Background(), "{behind}")
-	o.waits(t, 2)
+	o.holdsMessages(t, 2)
 	why := &Error{Class: messages.ClassExited, Text: "the process ended"}
-	o.fail(why)
+	o.failAll(why)
 	if got := <-first; got.delivery != MaybeWritten || got.err != why {
 		t.Errorf("the message half written: %v, %v", got.delivery, got.err)
 	}
@@ -127,12 +127,12 @@ func TestOutboxFails(t *testing.T) {
 func TestOutboxWithoutAReader(t *testing.T) {
 	o, r := newTestOutbox(t)
 	broken := make(chan struct{})
-	o.broken = func() { close(broken) }
+	o.onBroken = func() { close(broken) }
 	_ = r.Close()
 	waiting := o.sendLater(context.Background(), "{}")
 	<-broken
 	why := &Error{Class: messages.ClassExited, Text: "the process ended with exit status 1"}
-	o.fail(why)
+	o.failAll(why)
 	if got := <-waiting; got.delivery != NotWritten || got.err != why {
 		t.Errorf("%v, %v; want not written, %v", got.delivery, got.err, why)
 	}
@@ -152,24 +152,24 @@ func TestOutboxRefusesWhatWouldBreakTheFrame(t *testing.T) {
 // A sender can leave while its message is part of a write. If the system took nothing of it, it is never written: its
 // sender has an outcome.
 func TestOutboxDropsWhatWasLeftDuringAWrite(t *testing.T) {
-	o := &outbox{}
+	o := &writeQueue{}
 	for _, body := range []string{"{1}", "{2}", "{3}", "{4}"} {
-		o.queue = append(o.queue, &outgoing{body: []byte(body), done: make(chan struct{}, 1)})
+		o.queue = append(o.queue, &queuedMessage{body: []byte(body), done: make(chan struct{}, 1)})
 	}
 	all := slices.Clone(o.queue)
-	_, count := o.gather(make([]byte, 10)) // two and a half
+	_, count := o.fillBuffer(make([]byte, 10)) // two and a half
 	if count != 3 {
 		t.Fatalf("%d messages in 10 bytes", count)
 	}
 	for _, m := range all[:3] {
-		if d := o.leave(m); d != MaybeWritten {
+		if d := o.withdrawMessage(m); d != MaybeWritten {
 			t.Errorf("left during the write: %v", d)
 		}
 	}
-	if d := o.leave(all[3]); d != NotWritten {
+	if d := o.withdrawMessage(all[3]); d != NotWritten {
 		t.Errorf("left behind the write: %v", d)
 	}
-	o.account(o.queue[:count], 5) // one and a quarter
+	o.accountWritten(o.queue[:count], 5) // one and a quarter
 	if len(o.queue) != 1 || o.queue[0] != all[1] || all[1].off != 1 {
 		t.Errorf("%d messages are left to be written; of the second one %d bytes have been", len(o.queue), all[1].off)
 	}
@@ -269,7 +269,7 @@ func message(sender, n, size int) string {
 func TestOutboxHandsOver(t *testing.T) {
 	const senders, each = 64, 2000
 	o, r := newTestOutbox(t)
-	o.broken = func() { t.Error("the pipe is taken for broken, and is read") }
+	o.onBroken = func() { t.Error("the pipe is taken for broken, and is read") }
 	turn := make(chan struct{}, senders)
 	go func() {
 		buf := make([]byte, 64<<10)
@@ -311,7 +311,7 @@ func TestOutboxPosts(t *testing.T) {
 	if p, d, err := o.Post([]byte("{\n}")); p != nil || d != NotWritten || err == nil {
 		t.Errorf("two lines: %v, %v, %v", p, d, err)
 	}
-	post := func(body string) (Posting, []byte) {
+	post := func(body string) (PendingPost, []byte) {
 		b := []byte(body)
 		p, _, err := o.Post(b)
 		if p == nil || err != nil {
@@ -321,10 +321,10 @@ func TestOutboxPosts(t *testing.T) {
 	}
 	big := "{" + strings.Repeat("b", 1<<20) + "}"
 	half, halfBody := post(big)
-	o.waits(t, 1)
+	o.holdsMessages(t, 1)
 	kept, _ := post("{kept}")
 	gone, goneBody := post("{gone}")
-	o.waits(t, 3)
+	o.holdsMessages(t, 3)
 	if d, err := gone.Leave(); d != NotWritten || err != nil {
 		t.Errorf("left in the queue: %v, %v", d, err)
 	}
@@ -352,7 +352,7 @@ func TestOutboxPosts(t *testing.T) {
 			t.Fatalf("the child reads %.40q (%d bytes), %v; want %.40q", line, len(line), err, want)
 		}
 	}
-	o.waits(t, 0)
+	o.holdsMessages(t, 0)
 	select {
 	case <-kept.Failed():
 		t.Error("a message that was written has failed")
@@ -366,7 +366,7 @@ func TestOutboxPosts(t *testing.T) {
 	begun()
 	behind, _ := post("{behind}")
 	why := &Error{Class: messages.ClassExited, Text: "the process ended"}
-	o.fail(why)
+	o.failAll(why)
 	<-half.Failed()
 	<-behind.Failed()
 	if d, err := half.Leave(); d != MaybeWritten || err != why {

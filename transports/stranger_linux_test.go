@@ -144,8 +144,8 @@ func answerNoLandlock() error {
 	return nil
 }
 
-// kinds are isolations of every kind for a server that works in dir.
-func kinds(dir string) map[string]messages.Isolation {
+// isolationKinds are isolations of every kind for a server that works in dir.
+func isolationKinds(dir string) map[string]messages.Isolation {
 	return map[string]messages.Isolation{
 		"true":     *messages.DefaultIsolation(),
 		"write":    {PrivateTemp: true, Write: []string{dir}},
@@ -167,7 +167,7 @@ func needsLandlock(t *testing.T, version int) {
 }
 
 func TestFilesMoveBetweenFolders(t *testing.T) {
-	for name := range kinds("") {
+	for name := range isolationKinds("") {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, d := range []string{"one", "two"} {
@@ -180,10 +180,10 @@ func TestFilesMoveBetweenFolders(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			i := kinds(dir)[name]
-			needs(t, i)
-			_, said := attempt(t, i, "move "+dir, "link "+dir)
-			expect(t, said, map[string]string{"move": "", "link": ""})
+			i := isolationKinds(dir)[name]
+			skipWithout(t, i)
+			_, said := attemptIsolated(t, i, "move "+dir, "link "+dir)
+			expectAttempts(t, said, map[string]string{"move": "", "link": ""})
 		})
 	}
 }
@@ -192,11 +192,11 @@ func TestFilesMoveBetweenFolders(t *testing.T) {
 func TestAnIsolatedServerLeavesOthersAlone(t *testing.T) {
 	needsLandlock(t, 6)
 	neighbour := startServer(t, asRole("attempts:temp", "NEIGHBOURS_TOKEN=x"))
-	neighbour.line(0)
+	neighbour.waitLine(0)
 	dir := t.TempDir()
-	for name, i := range kinds(dir) {
+	for name, i := range isolationKinds(dir) {
 		t.Run(name, func(t *testing.T) {
-			needs(t, i)
+			skipWithout(t, i)
 			list := []string{"trace " + strconv.Itoa(os.Getpid())}
 			want := map[string]string{"trace": "denied"}
 			if os.Getuid() != 0 { // root reads the environment of everybody
@@ -225,8 +225,8 @@ func TestAnIsolatedServerLeavesOthersAlone(t *testing.T) {
 				list = append(list, "traceChild")
 				want["traceChild"] = ""
 			}
-			_, said := attempt(t, i, list...)
-			expect(t, said, want)
+			_, said := attemptIsolated(t, i, list...)
+			expectAttempts(t, said, want)
 		})
 	}
 }
@@ -242,10 +242,10 @@ func TestAServerWithoutIsolationDoesWhatItLikes(t *testing.T) {
 		}
 	}
 	said := map[string]string{}
-	if err := json.Unmarshal([]byte(startServer(t, asRole("attempts:"+strings.Join(list, "\n"))).line(0)), &said); err != nil {
+	if err := json.Unmarshal([]byte(startServer(t, asRole("attempts:"+strings.Join(list, "\n"))).waitLine(0)), &said); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, said, want)
+	expectAttempts(t, said, want)
 }
 
 // A server that is kept from files, or from the network, types into no terminal that it opens by name, and with write or read it
@@ -253,12 +253,12 @@ func TestAServerWithoutIsolationDoesWhatItLikes(t *testing.T) {
 func TestABoundedServerHasNoTerminal(t *testing.T) {
 	needsLandlock(t, 5)
 	dir := t.TempDir()
-	for name, i := range kinds(dir) {
+	for name, i := range isolationKinds(dir) {
 		if name == "true" || name == "limits" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			needs(t, i)
+			skipWithout(t, i)
 			said := onTerminal(t, map[string]any{"List": "tty\ntype {tty}\npaste {tty}\ntypeFar {tty}\nlisten {tty}", "Isolation": &i})
 			for _, what := range []string{"tty", "type", "paste", "typeFar"} {
 				if said[what] == "ok" {
@@ -280,7 +280,7 @@ func TestAKernelWithoutLandlockIsNamed(t *testing.T) {
 		`{"write": []}`:                                  "! isolation.write cannot be enforced on this machine: it has no Landlock",
 	} {
 		cfg := asRole("withoutLandlock:named:" + arg)
-		if line := startServer(t, cfg).line(0); !strings.Contains(line, want) {
+		if line := startServer(t, cfg).waitLine(0); !strings.Contains(line, want) {
 			t.Errorf("%s: %s", arg, line)
 		}
 	}
@@ -294,16 +294,16 @@ func TestAServerThatWatchesItsParentIsExplained(t *testing.T) {
 		cfg := asRole("watchdog")
 		if cfg.Isolation = i; fix == "" {
 			s := startServer(t, cfg)
-			s.line(0)
+			s.waitLine(0)
 			time.Sleep(50 * time.Millisecond)
 			if d := s.Downs(); len(d) > 0 {
 				t.Error(d)
 			}
 			continue
 		}
-		needs(t, *i)
+		skipWithout(t, *i)
 		s := startServer(t, cfg)
-		s.released()
+		s.expectReleased()
 		var e *transports.Error
 		if d := s.Downs(); len(d) != 1 || !errors.As(d[0], &e) || !strings.Contains(e.Fix, fix) {
 			t.Errorf("%v", d)

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// tempHome is the folder of this process in the system's temporary folder, which holds the private ones of its children. It
+// processTempDir is the folder of this process in the system's temporary folder, which holds the private ones of its children. It
 // exists while there is one of these, and bears a lock that the system releases when this process dies, so that the next
 // process of the same user that needs such a folder removes it (not on Windows, where folders cannot be locked).
-type tempHome struct {
+type processTempDir struct {
 	mu    sync.Mutex
 	users int
 	path  string
@@ -24,22 +24,22 @@ const (
 	tempMarker = ".mcpvisor-process"
 )
 
-var temps tempHome
+var temps processTempDir
 
-// make makes a private folder. remove removes it, with whatever is in it; it may be called once.
-func (h *tempHome) make() (dir string, remove func(), err error) {
+// makeChildDir makes a private folder. remove removes it, with whatever is in it; it may be called once.
+func (h *processTempDir) makeChildDir() (dir string, remove func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users == 0 {
-		sweepTemps(os.TempDir())
-		if h.path, h.lock, err = makeHome(os.TempDir()); err != nil {
+		removeStaleTemps(os.TempDir())
+		if h.path, h.lock, err = makeProcessDir(os.TempDir()); err != nil {
 			return "", nil, err
 		}
 	}
 	dir, err = os.MkdirTemp(h.path, "")
 	if err != nil {
 		if h.users == 0 {
-			h.close()
+			h.removeProcessDir()
 		}
 		return "", nil, err
 	}
@@ -50,12 +50,12 @@ func (h *tempHome) make() (dir string, remove func(), err error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.users--; h.users == 0 && h.path == home {
-			h.close()
+			h.removeProcessDir()
 		}
 	}, nil
 }
 
-func (h *tempHome) close() {
+func (h *processTempDir) removeProcessDir() {
 	removeTemp(h.path)
 	if h.lock != nil {
 		_ = h.lock.Close()
@@ -63,9 +63,9 @@ func (h *tempHome) close() {
 	h.path, h.lock = "", nil
 }
 
-// makeHome makes and locks the folder of this process. One that another process has taken for an abandoned one, in the
+// makeProcessDir makes and locks the folder of this process. One that another process has taken for an abandoned one, in the
 // moment before it was locked, is replaced.
-func makeHome(parent string) (string, *os.File, error) {
+func makeProcessDir(parent string) (string, *os.File, error) {
 	for {
 		path, err := os.MkdirTemp(parent, tempPrefix) // 0700
 		if err != nil {
@@ -89,15 +89,15 @@ func makeHome(parent string) (string, *os.File, error) {
 	}
 }
 
-// sweepTemps removes what processes of this user have left that were killed.
-func sweepTemps(parent string) {
+// removeStaleTemps removes what processes of this user have left that were killed.
+func removeStaleTemps(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		path := filepath.Join(parent, e.Name())
-		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.IsDir() || !ownDir(path) || !marked(path) {
+		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.IsDir() || !isOwnDir(path) || !hasTempMarker(path) {
 			continue
 		}
 		if lock, ok := lockDir(path); ok && lock != nil {
@@ -107,8 +107,8 @@ func sweepTemps(parent string) {
 	}
 }
 
-// marked reports whether a folder was made for a process.
-func marked(path string) bool {
+// hasTempMarker reports whether a folder was made for a process.
+func hasTempMarker(path string) bool {
 	info, err := os.Lstat(filepath.Join(path, tempMarker))
 	return err == nil && info.Mode().IsRegular()
 }

@@ -7,4 +7,4 @@ import "os"
 // lockDir has nothing to lock here, so that nothing is ever swept.
 func lockDir(string) (*os.File, bool) { return nil, true }
 
-func ownDir(string) bool { return false }
+func isOwnDir(string) bool { return false }

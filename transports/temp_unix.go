@@ -26,8 +26,8 @@ func lockDir(path string) (*os.File, bool) {
 	return nil, false
 }
 
-// ownDir reports whether a folder is this user's: the temporary folder of the system is everybody's.
-func ownDir(path string) bool {
+// isOwnDir reports whether a folder is this user's: the temporary folder of the system is everybody's.
+func isOwnDir(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return false

@@ -58,7 +58,7 @@ func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, "", tlsError("tls.certFile", t.CertFile, "and the key "+messages.Line(t.KeyFile, 300)+
-				" cannot be used: "+sentence(err.Error()), err)
+				" cannot be used: "+shortSentence(err.Error()), err)
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}
@@ -94,5 +94,5 @@ func plainFileError(err error) string {
 	if p, ok := err.(*os.PathError); ok { //nolint:errorlint // as os returns it
 		err = p.Err
 	}
-	return sentence(err.Error())
+	return shortSentence(err.Error())
 }

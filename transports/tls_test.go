@@ -22,11 +22,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-// mutual serves h over TLS to clients that the authority knows.
-func mutual(t *testing.T, a *certs.Authority, h http.Handler, names ...string) *httptest.Server {
+// mutualTLSServer serves h over TLS to clients that the authority knows.
+func mutualTLSServer(t *testing.T, a *certs.Authority, h http.Handler, names ...string) *httptest.Server {
 	t.Helper()
 	cert, _, _ := a.Issue(t, "server", names...)
-	s := quiet(httptest.NewUnstartedServer(h))
+	s := silenceErrorLog(httptest.NewUnstartedServer(h))
 	s.TLS = &tls.Config{
 		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
 		// With 1.3 a client learns late what its certificate lacks: the end may overtake the reason.
@@ -70,7 +70,7 @@ var remoteKinds = map[string]func(url string, c *http.Client) transports.Transpo
 func everyKind(t *testing.T) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", streamable(newWebPeer(t, streamable)))
-	old := older(newWebPeer(t, older))
+	old := sseHandler(newWebPeer(t, sseHandler))
 	mux.Handle("/sse", old)
 	mux.Handle("/messages", old)
 	sockets := newSocketPeer(t)
@@ -104,8 +104,8 @@ func TestOwnAuthorityAndCertificate(t *testing.T) {
 	a, stranger := certs.New(t), certs.New(t)
 	_, certFile, keyFile := a.Issue(t, "client")
 	_, strangerCert, strangerKey := stranger.Issue(t, "stranger")
-	s := mutual(t, a, everyKind(t))
-	named := mutual(t, a, everyKind(t), "inner.example")
+	s := mutualTLSServer(t, a, everyKind(t))
+	named := mutualTLSServer(t, a, everyKind(t), "inner.example")
 	for kind, make := range remoteKinds {
 		t.Run(kind, func(t *testing.T) {
 			full := messages.TLS{CAFile: a.CAFile, CertFile: certFile, KeyFile: keyFile}
@@ -212,7 +212,7 @@ func TestLoadTLSContentTellsARenewedFile(t *testing.T) {
 		return content
 	}
 	before := load()
-	if again := load(); again != before {
+	if second := load(); second != before {
 		t.Error("the same files have two contents")
 	}
 	_, newCert, newKey := a.Issue(t, "client") // over the same files
@@ -228,7 +228,7 @@ func TestOwnTLSReusesConnections(t *testing.T) {
 	inner := newWebPeer(t, streamable).server.Config.Handler
 	var mu sync.Mutex
 	remote := map[string]int{}
-	s := mutual(t, a, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := mutualTLSServer(t, a, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		remote[r.RemoteAddr]++
 		mu.Unlock()

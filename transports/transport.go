@@ -44,24 +44,24 @@ type Conn interface {
 	Info() Info
 }
 
-// Poster is a Conn whose Send need not be waited for: who waits for the answer to a request learns by it that the request
+// AsyncSender is a Conn whose Send need not be waited for: who waits for the answer to a request learns by it that the request
 // was written, and is not woken twice.
-type Poster interface {
+type AsyncSender interface {
 	Conn
 	// Post begins what Send does. It does not block. posting is nil if that is done, with what Send returns then.
-	Post(m Message) (posting Posting, d Delivery, err error)
+	Post(m Message) (posting PendingPost, d Delivery, err error)
 }
 
-// Worker is a Conn whose other side are processes of this machine.
-type Worker interface {
+// ProcessConn is a Conn whose other side are processes of this machine.
+type ProcessConn interface {
 	Conn
 	// Work returns the processor time that they have used since they began. It reads a few files for each of them, and fails if they
 	// are gone, or if this system does not tell.
-	Work() (procinfo.Work, error)
+	Work() (procinfo.Usage, error)
 }
 
-// Posting is a message that Post has taken and that is not written yet.
-type Posting interface {
+// PendingPost is a message that Post has taken and that is not written yet.
+type PendingPost interface {
 	// Failed lets one receive pass when the message will not be written any more.
 	Failed() <-chan struct{}
 	// Leave says how far the message got, and why not further; without an error if nothing but the sender's leaving is the
@@ -84,9 +84,9 @@ type Sink interface {
 	Down(err error)
 }
 
-// Resumer is a Sink that wants to know when notifications may have been lost. A connection looks once whether its sink
+// StreamReopenSink is a Sink that wants to know when notifications may have been lost. A connection looks once whether its sink
 // is one; a sink that wraps another one passes it on.
-type Resumer interface {
+type StreamReopenSink interface {
 	// StreamReopened is called when what the server sends unasked is heard again after a time in which it was not, if
 	// what it sent meanwhile will not come any more: over HTTP in the legacy era, when the stream for it was opened again
 	// and the server does not number its events, or does not know the last one any more, and when it could not be opened
@@ -95,10 +95,10 @@ type Resumer interface {
 	StreamReopened()
 }
 
-// Relater is a Sink that wants to know on which request's own stream a message came. A connection that has such streams
+// RequestStreamSink is a Sink that wants to know on which request's own stream a message came. A connection that has such streams
 // (HTTP, legacy era) gives it what came there by MessageOn in place of Message. A sink that wraps another one may leave it
 // out: Message says the same and less.
-type Relater interface {
+type RequestStreamSink interface {
 	// MessageOn is Message; id is that of the request on whose stream the message came.
 	MessageOn(id int64, body []byte)
 }

@@ -123,9 +123,9 @@ func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	case ctx.Err() != nil:
 		return nil, contextError(ctx, "connecting to "+t.origin.label)
 	}
-	o := t.origin.connection()
-	c := &wsConn{origin: o, life: newLife(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
-	shake := &wsHandshake{origin: o, life: c.life}
+	o := t.origin.forConnection()
+	c := &wsConn{origin: o, lifetime: newLifetime(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
+	shake := &wsHandshake{origin: o, lifetime: c.lifetime}
 	//nolint:bodyclose // "You never need to close resp.Body yourself."
 	conn, _, err := websocket.Dial(ctx, o.url.String(), &websocket.DialOptions{
 		HTTPClient:     &http.Client{Transport: shake},
@@ -133,22 +133,22 @@ func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
 		OnPingReceived: c.onPing,
 	})
 	if err != nil {
-		c.life.cancel()
+		c.lifetime.cancel()
 		if ctx.Err() != nil {
 			return nil, contextError(ctx, "connecting to "+o.label)
 		}
-		return nil, shake.failure(err)
+		return nil, shake.handshakeError(err)
 	}
-	c.start(conn, shake.stream)
+	c.startLoops(conn, shake.stream)
 	return c, nil
 }
 
 // wsHandshake sends the request that the library makes, by the rules of origin: to one place, with the configured
 // headers, redirected only within its origin. It keeps what the connection is made of.
 type wsHandshake struct {
-	origin *origin
-	life   *life
-	stream *wsStream
+	origin   *origin
+	lifetime *lifetime
+	stream   *wsStream
 }
 
 // RoundTrip implements http.RoundTripper. All its errors are *Error.
@@ -158,9 +158,9 @@ type wsHandshake struct {
 func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := h.origin
 	// The response's body is the connection, which must not end with the context of Dial.
-	ctx, cancel := context.WithCancel(h.life.ctx)
+	ctx, cancel := context.WithCancel(h.lifetime.ctx)
 	stop := context.AfterFunc(req.Context(), cancel)
-	resp, _, err := o.roundTrip(ctx, http.MethodGet, o.url, &fields{own: req.Header}, nil)
+	resp, _, err := o.roundTrip(ctx, http.MethodGet, o.url, &headerSet{own: req.Header}, nil)
 	if err != nil {
 		stop()
 		cancel()
@@ -170,7 +170,7 @@ func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer stop()
 		defer cancel()
 		defer func() { _ = resp.Body.Close() }()
-		return nil, o.noSwitch(resp, startOf(resp.Body, cancel))
+		return nil, o.noSwitchError(resp, readErrorBody(resp.Body, cancel))
 	}
 	if !stop() {
 		_ = resp.Body.Close()
@@ -179,7 +179,7 @@ func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
 	if chosen := resp.Header.Get("Sec-Websocket-Protocol"); chosen != "" && chosen != subprotocol {
 		_ = resp.Body.Close()
 		return nil, &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
-			Text: o.label + " wants to speak the subprotocol " + messages.Line(string(o.scrub([]byte(chosen), "")), 60) +
+			Text: o.label + " wants to speak the subprotocol " + messages.Line(string(o.redactText([]byte(chosen), "")), 60) +
 				" and not mcp", Fix: "check that the URL is an MCP endpoint"}
 	}
 	if stream, ok := newWSStream(resp.Body); ok {
@@ -188,31 +188,31 @@ func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// noSwitch translates a response that leaves the connection what it was.
-func (o *origin) noSwitch(resp *http.Response, body []byte) *Error {
+// noSwitchError translates a response that leaves the connection what it was.
+func (o *origin) noSwitchError(resp *http.Response, body []byte) *Error {
 	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusUpgradeRequired {
 		return o.statusError(resp, body, "")
 	}
-	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.scrub(body, ""),
+	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode, Body: o.redactText(body, ""),
 		Text: o.label + " does not speak WebSocket at this address", Fix: "check the path of the URL"}
 	return e
 }
 
-// failure is why the library has refused what came back, or why nothing did.
-func (h *wsHandshake) failure(err error) *Error {
+// handshakeError is why the library has refused what came back, or why nothing did.
+func (h *wsHandshake) handshakeError(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
 		return own
 	}
-	return &Error{Class: messages.ClassProtocol, Err: h.origin.scrubbed(err),
+	return &Error{Class: messages.ClassProtocol, Err: h.origin.redactedError(err),
 		Text: h.origin.label + " did not answer the WebSocket handshake as it must",
 		Fix:  "check that the URL is an MCP endpoint"}
 }
 
-// scrubbed is err, or its text without the secrets that it held.
-func (o *origin) scrubbed(err error) error {
+// redactedError is err, or its text without the secrets that it held.
+func (o *origin) redactedError(err error) error {
 	text := err.Error()
-	if clean := string(o.scrub([]byte(text), "")); clean != text {
+	if clean := string(o.redactText([]byte(text), "")); clean != text {
 		return errors.New(clean)
 	}
 	return err

@@ -16,33 +16,33 @@ import (
 // wsConn is one connection of WebSocket. An idle one has one goroutine, which reads; another one writes while there is
 // something to write. The reader never waits for the writer: pongs are the writer's too.
 type wsConn struct {
-	origin *origin
-	life   *life
-	grace  time.Duration
-	ping   time.Duration
-	conn   *websocket.Conn
-	stream *wsStream
-	out    wsOutbox
-	pulse  wsPulse
-	noise  atomic.Int64
+	origin    *origin
+	lifetime  *lifetime
+	grace     time.Duration
+	ping      time.Duration
+	conn      *websocket.Conn
+	stream    *wsStream
+	out       wsWriteQueue
+	keepalive wsKeepalive
+	noise     atomic.Int64
 }
 
 var _ Conn = (*wsConn)(nil)
 
-// start brings the connection to life. It is the first thing that is called, before anybody else knows of it.
-func (c *wsConn) start(conn *websocket.Conn, stream *wsStream) {
+// startLoops brings the connection to life. It is the first thing that is called, before anybody else knows of it.
+func (c *wsConn) startLoops(conn *websocket.Conn, stream *wsStream) {
 	c.conn, c.stream = conn, stream
 	conn.SetReadLimit(-1) // the limit is kept here, where it costs the message and not the connection
-	c.out = wsOutbox{
-		life: c.life, control: func(frame []byte) error { _, err := stream.Write(frame); return err },
-		message: func(body []byte) error { return conn.Write(context.Background(), websocket.MessageText, body) },
-		tries:   stream.tries.Load, broken: c.brokenOutput,
+	c.out = wsWriteQueue{
+		lifetime: c.lifetime, writeControl: func(frame []byte) error { _, err := stream.Write(frame); return err },
+		writeText:   func(body []byte) error { return conn.Write(context.Background(), websocket.MessageText, body) },
+		writesBegun: stream.writesBegun.Load, onBroken: c.handleWriteError,
 	}
-	c.life.enter()
-	c.life.enter()
-	go c.read()
-	context.AfterFunc(c.life.ctx, c.hangUp)
-	c.startPulse()
+	c.lifetime.enter()
+	c.lifetime.enter()
+	go c.readLoop()
+	context.AfterFunc(c.lifetime.ctx, c.closeStream)
+	c.startKeepalive()
 }
 
 // Send implements Conn. It returns when the system has taken the message.
@@ -53,11 +53,11 @@ func (c *wsConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if len(m.Body) == 0 {
 		return NotWritten, &Error{Class: messages.ClassInvalid, Text: "the message is empty"}
 	}
-	if !c.life.enter() {
-		return NotWritten, c.life.ended()
+	if !c.lifetime.enter() {
+		return NotWritten, c.lifetime.endError()
 	}
-	defer c.life.leave()
-	d, err := c.out.send(ctx, m.Body)
+	defer c.lifetime.leave()
+	d, err := c.out.sendMessage(ctx, m.Body)
 	switch {
 	case err != nil:
 		return d, err
@@ -71,70 +71,70 @@ func (c *wsConn) Send(ctx context.Context, m Message) (Delivery, error) {
 func (c *wsConn) Negotiated(string) {}
 
 // Close implements Conn.
-func (c *wsConn) Close(ctx context.Context) error { return c.life.close(ctx) }
+func (c *wsConn) Close(ctx context.Context) error { return c.lifetime.close(ctx) }
 
 // Released implements Conn.
-func (c *wsConn) Released() <-chan struct{} { return c.life.released }
+func (c *wsConn) Released() <-chan struct{} { return c.lifetime.released }
 
 // Info implements Conn.
 func (c *wsConn) Info() Info { return Info{Noise: c.noise.Load()} }
 
-// read gives the sink what comes, until nothing comes any more.
-func (c *wsConn) read() {
-	defer c.life.guard()
+// readLoop gives the sink what comes, until nothing comes any more.
+func (c *wsConn) readLoop() {
+	defer c.lifetime.leaveRecovering()
 	for {
 		kind, r, err := c.conn.Reader(context.Background())
 		if err != nil {
-			c.life.end(c.brokenInput(err))
+			c.lifetime.endConn(c.readError(err))
 			return
 		}
-		msg, big, err := readBody(r, 0, c.origin.limit, holding{share: c.origin.share, ended: c.life.ctx.Done()})
-		if err == nil && c.stream.over.Load() {
+		msg, big, err := readBody(r, 0, c.origin.limit, memoryReservation{share: c.origin.share, connEnded: c.lifetime.ctx.Done()})
+		if err == nil && c.stream.readFailed.Load() {
 			// The library takes the end of the stream for the end of a message if it comes between two reads.
 			err = net.ErrClosed
 		}
 		switch {
 		case err != nil:
-			c.life.end(c.brokenInput(err))
+			c.lifetime.endConn(c.readError(err))
 			return
 		case big != nil:
-			discard(c.life.sink, big)
+			reportDiscarded(c.lifetime.sink, big)
 			if big.size >= skipBound(c.origin.limit) {
-				c.life.end(&Error{Class: messages.ClassProtocol, Text: c.origin.label + " sent a message without an end"})
+				c.lifetime.endConn(&Error{Class: messages.ClassProtocol, Text: c.origin.label + " sent a message without an end"})
 				return
 			}
 		case kind != websocket.MessageText, !beginsMessage(msg):
 			if len(msg) > 0 {
 				c.noise.Add(1)
-				c.life.sink.Noise(c.origin.scrubStart(msg, noiseSize, ""))
+				c.lifetime.sink.Noise(c.origin.redactStart(msg, noiseSize, ""))
 			}
 		default:
-			c.life.sink.Message(msg)
+			c.lifetime.sink.Message(msg)
 		}
-		takePause(c.origin.share, c.life.ctx.Done())
+		takePause(c.origin.share, c.lifetime.ctx.Done())
 	}
 }
 
 // beginsMessage reports whether text can be JSON-RPC.
 func beginsMessage(text []byte) bool {
-	s := scanner{b: text}
-	return opens(s.peek())
+	s := jsonScanner{b: text}
+	return isMessageStart(s.peekByte())
 }
 
-// brokenInput is why nothing more can be read.
-func (c *wsConn) brokenInput(err error) *Error {
+// readError is why nothing more can be read.
+func (c *wsConn) readError(err error) *Error {
 	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &closed):
 		return c.origin.closeError(closed)
-	case c.stream.over.Load(), errors.Is(err, net.ErrClosed):
+	case c.stream.readFailed.Load(), errors.Is(err, net.ErrClosed):
 		e := c.origin.networkError(err, "")
-		if c.stream.over.Load() && errors.Is(err, net.ErrClosed) {
+		if c.stream.readFailed.Load() && errors.Is(err, net.ErrClosed) {
 			e.Text = c.origin.label + " broke the connection"
 		}
 		return e
 	}
-	return &Error{Class: messages.ClassProtocol, Err: c.origin.scrubbed(err),
+	return &Error{Class: messages.ClassProtocol, Err: c.origin.redactedError(err),
 		Text: c.origin.label + " sent something that WebSocket does not allow"}
 }
 
@@ -142,14 +142,14 @@ func (c *wsConn) brokenInput(err error) *Error {
 // went is still on its way, and so is the reason.
 const wsDrainTime = time.Second
 
-// brokenOutput is called by the writer.
-func (c *wsConn) brokenOutput(err error) {
-	time.AfterFunc(wsDrainTime, func() { c.life.end(c.origin.networkError(err, "")) })
+// handleWriteError is called by the writer.
+func (c *wsConn) handleWriteError(err error) {
+	time.AfterFunc(wsDrainTime, func() { c.lifetime.endConn(c.origin.networkError(err, "")) })
 }
 
 // closeError translates the code of a closing handshake that the server began (RFC 6455, 7.4, and IANA's registry).
 func (o *origin) closeError(closed websocket.CloseError) *Error {
-	e := &Error{Class: messages.ClassNetwork, Text: o.label + " closed the connection", Err: o.scrubbed(closed)}
+	e := &Error{Class: messages.ClassNetwork, Text: o.label + " closed the connection", Err: o.redactedError(closed)}
 	switch closed.Code {
 	case websocket.StatusNormalClosure, websocket.StatusNoStatusRcvd, websocket.StatusGoingAway:
 	case websocket.StatusProtocolError, websocket.StatusUnsupportedData, websocket.StatusInvalidFramePayloadData,
@@ -166,23 +166,23 @@ func (o *origin) closeError(closed websocket.CloseError) *Error {
 	if closed.Code != websocket.StatusNoStatusRcvd {
 		e.Text += fmt.Sprintf(" (%d)", closed.Code)
 	}
-	if said := sentence(string(o.scrub([]byte(closed.Reason), ""))); said != "" {
+	if said := shortSentence(string(o.redactText([]byte(closed.Reason), ""))); said != "" {
 		e.Text += ": " + said
 	}
 	return e
 }
 
-// hangUp runs once, when the life has ended.
+// closeStream runs once, when the life has ended.
 //
 // RFC 6455, 7.1.1: "To _Close the WebSocket Connection_, an endpoint closes the underlying TCP connection. An endpoint
 // SHOULD use a method that cleanly closes the TCP connection". We ask the server first, if the end was our wish, and
 // give it Grace to agree.
-func (c *wsConn) hangUp() {
-	defer c.life.guard()
-	cause := c.life.ended()
-	c.out.fail(cause)
-	c.stopPulse()
-	timer := time.AfterFunc(c.grace, c.stream.cut)
+func (c *wsConn) closeStream() {
+	defer c.lifetime.leaveRecovering()
+	cause := c.lifetime.endError()
+	c.out.failAll(cause)
+	c.stopKeepalive()
+	timer := time.AfterFunc(c.grace, c.stream.closeOnce)
 	defer timer.Stop()
 	if cause.Class == messages.ClassCanceled {
 		_ = c.conn.Close(websocket.StatusNormalClosure, "")

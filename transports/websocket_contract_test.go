@@ -29,7 +29,7 @@ func TestWebSocketContract(t *testing.T) {
 	at := func(class messages.Class, handler http.HandlerFunc) func(*testing.T, transporttest.Options) (
 		transports.Transport, messages.Class) {
 		return func(t *testing.T, o transporttest.Options) (transports.Transport, messages.Class) {
-			s := quiet(httptest.NewUnstartedServer(handler))
+			s := silenceErrorLog(httptest.NewUnstartedServer(handler))
 			s.Start()
 			t.Cleanup(s.Close)
 			return transports.NewWebSocket(socketConfig(t, s.URL, o)), class

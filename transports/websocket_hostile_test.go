@@ -69,7 +69,7 @@ func TestWebSocketHandshakeThatLiesIsRefused(t *testing.T) {
 			near, far := net.Pipe()
 			defer far.Close()
 			client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-				h := switched(r)
+				h := upgradeHeader(r)
 				lie(h)
 				return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: h, Body: near, Request: r,
 					ProtoMajor: 1, ProtoMinor: 1}, nil

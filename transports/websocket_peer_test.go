@@ -27,7 +27,7 @@ func newSocketPeer(t *testing.T) *socketPeer {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.ctx = ctx
 	var serving sync.WaitGroup
-	p.server = quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.server = silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serving.Add(1)
 		defer serving.Done()
 		p.serve(w, r)

@@ -10,45 +10,45 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// wsPulse watches for signs of life. Its fields but the timer belong to the timer's function, which never runs twice at
+// wsKeepalive watches for signs of life. Its fields but the timer belong to the timer's function, which never runs twice at
 // once.
-type wsPulse struct {
+type wsKeepalive struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil when it is not wanted, or not any more
 
-	missed int   // pings without any sign of life since
-	heard  int64 // when the last byte had come, when we looked last
-	turn   int64 // the message that was being written when we looked last
-	moved  int64 // the bytes that had been taken then
+	missedPings int   // pings without any sign of life since
+	lastRead    int64 // when the last byte had come, when we looked last
+	lastMessage int64 // the message that was being written when we looked last
+	lastWritten int64 // the bytes that had been taken then
 }
 
-// pingsMissed is how many pings in a row may bring no sign of life, each given WebSocketConfig.Ping.
-const pingsMissed = 2
+// maxMissedPings is how many pings in a row may bring no sign of life, each given WebSocketConfig.Ping.
+const maxMissedPings = 2
 
-func (c *wsConn) startPulse() {
+func (c *wsConn) startKeepalive() {
 	if c.ping < 0 {
 		return
 	}
-	c.pulse.mu.Lock()
-	defer c.pulse.mu.Unlock()
-	c.pulse.timer = time.AfterFunc(c.ping, c.feel)
-	if c.life.ended() != nil {
-		c.pulse.timer.Stop()
-		c.pulse.timer = nil
+	c.keepalive.mu.Lock()
+	defer c.keepalive.mu.Unlock()
+	c.keepalive.timer = time.AfterFunc(c.ping, c.checkKeepalive)
+	if c.lifetime.endError() != nil {
+		c.keepalive.timer.Stop()
+		c.keepalive.timer = nil
 	}
 }
 
-func (c *wsConn) stopPulse() {
-	c.pulse.mu.Lock()
-	defer c.pulse.mu.Unlock()
-	if c.pulse.timer != nil {
-		c.pulse.timer.Stop()
-		c.pulse.timer = nil
+func (c *wsConn) stopKeepalive() {
+	c.keepalive.mu.Lock()
+	defer c.keepalive.mu.Unlock()
+	if c.keepalive.timer != nil {
+		c.keepalive.timer.Stop()
+		c.keepalive.timer = nil
 	}
 }
 
-// again looks after that time again.
-func (p *wsPulse) again(after time.Duration) {
+// scheduleCheck looks after that time again.
+func (p *wsKeepalive) scheduleCheck(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -56,46 +56,46 @@ func (p *wsPulse) again(after time.Duration) {
 	}
 }
 
-// feel is called when the server may have been silent for long enough.
-func (c *wsConn) feel() {
-	if !c.life.enter() {
+// checkKeepalive is called when the server may have been silent for long enough.
+func (c *wsConn) checkKeepalive() {
+	if !c.lifetime.enter() {
 		return
 	}
-	defer c.life.guard()
-	p := &c.pulse
-	turn, moved := c.out.turn(), c.stream.moved.Load()
+	defer c.lifetime.leaveRecovering()
+	p := &c.keepalive
+	current, written := c.out.currentMessage(), c.stream.bytesWritten.Load()
 	// A message that is longer on its way than this has filled every buffer: what still moves is taken by the server.
-	moving := turn != 0 && turn == p.turn && moved > p.moved
-	heard, silent := c.stream.heard.Load(), c.stream.silence()
-	if moving || heard != p.heard {
-		p.missed = 0
+	progressing := current != 0 && current == p.lastMessage && written > p.lastWritten
+	heard, silent := c.stream.lastRead.Load(), c.stream.silentFor()
+	if progressing || heard != p.lastRead {
+		p.missedPings = 0
 	}
-	p.heard, p.turn, p.moved = heard, turn, moved
+	p.lastRead, p.lastMessage, p.lastWritten = heard, current, written
 	switch {
 	case silent < c.ping:
-		p.again(c.ping - silent)
-	case moving:
-		p.again(c.ping)
-	case p.missed == pingsMissed:
-		c.life.end(&Error{Class: messages.ClassNetwork,
+		p.scheduleCheck(c.ping - silent)
+	case progressing:
+		p.scheduleCheck(c.ping)
+	case p.missedPings == maxMissedPings:
+		c.lifetime.endConn(&Error{Class: messages.ClassNetwork,
 			Text: c.origin.label + " has given no sign of life for " + silent.Round(time.Second).String(),
 			Fix:  "check the network between here and there"})
 	default:
-		p.missed++
-		c.out.owePing()
-		p.again(c.ping)
+		p.missedPings++
+		c.out.queuePing()
+		p.scheduleCheck(c.ping)
 	}
 }
 
-// pongPrice is the processor time that reading a ping and writing a pong costs.
-const pongPrice = 5 * time.Microsecond
+// pongCost is the processor time that reading a ping and writing a pong costs.
+const pongCost = 5 * time.Microsecond
 
 // onPing is called by the library in the reader's goroutine. It never lets the library answer: that would hold up
 // reading for as long as a message is being written, and end the connection if that takes more than 5 s.
 func (c *wsConn) onPing(_ context.Context, payload []byte) bool {
-	c.out.owePong(payload)
-	c.origin.share.Charge(pongPrice, budget.Unknown, time.Now())
-	takePause(c.origin.share, c.life.ctx.Done())
+	c.out.queuePong(payload)
+	c.origin.share.Charge(pongCost, budget.Unknown, time.Now())
+	takePause(c.origin.share, c.lifetime.ctx.Done())
 	return false
 }
 

@@ -73,8 +73,8 @@ func (s *rawSocket) read() (op byte, payload string) {
 	return head[0] & 0xf, string(body)
 }
 
-// switched is the answer of a server that takes the handshake.
-func switched(r *http.Request) http.Header {
+// upgradeHeader is the answer of a server that takes the handshake.
+func upgradeHeader(r *http.Request) http.Header {
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return http.Header{
 		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {"mcp"},
@@ -89,7 +89,7 @@ func pipeSocket(t *testing.T, cfg transports.WebSocketConfig) (*transports.WebSo
 	cfg.URL = "ws://server.example/mcp"
 	cfg.Client = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{
-			StatusCode: http.StatusSwitchingProtocols, Header: switched(r), Body: near, Request: r, ProtoMajor: 1, ProtoMinor: 1,
+			StatusCode: http.StatusSwitchingProtocols, Header: upgradeHeader(r), Body: near, Request: r, ProtoMajor: 1, ProtoMinor: 1,
 		}, nil
 	})}
 	t.Cleanup(func() { _ = far.Close() })

@@ -9,15 +9,15 @@ import (
 
 // wsStream is the connection below the library: what it reads and writes passes here and is counted.
 type wsStream struct {
-	rwc  io.ReadWriteCloser
-	born time.Time
-	cut  func() // closes it, once; safe for concurrent use
+	rwc       io.ReadWriteCloser
+	openedAt  time.Time
+	closeOnce func() // closes it, once; safe for concurrent use
 
-	heard atomic.Int64 // when the last byte came, in nanoseconds since born
-	moved atomic.Int64 // bytes that the system has taken
-	tries atomic.Int64 // writes begun
-	over  atomic.Bool  // a read has failed: there is nothing more
-	err   error        // belongs to the reader: what the next read returns
+	lastRead     atomic.Int64 // when the last byte came, in nanoseconds since born
+	bytesWritten atomic.Int64 // bytes that the system has taken
+	writesBegun  atomic.Int64 // writes begun
+	readFailed   atomic.Bool  // a read has failed: there is nothing more
+	err          error        // belongs to the reader: what the next read returns
 }
 
 // newWSStream reports false if body is read-only.
@@ -26,8 +26,8 @@ func newWSStream(body io.ReadCloser) (*wsStream, bool) {
 	if !ok {
 		return nil, false
 	}
-	s := &wsStream{rwc: rwc, born: time.Now()}
-	s.cut = sync.OnceFunc(func() { _ = rwc.Close() })
+	s := &wsStream{rwc: rwc, openedAt: time.Now()}
+	s.closeOnce = sync.OnceFunc(func() { _ = rwc.Close() })
 	return s, true
 }
 
@@ -37,28 +37,30 @@ func (s *wsStream) Read(p []byte) (n int, err error) {
 		n, s.err = s.rwc.Read(p)
 	}
 	if n > 0 {
-		s.heard.Store(int64(time.Since(s.born)))
+		s.lastRead.Store(int64(time.Since(s.openedAt)))
 		return n, nil
 	}
 	if s.err != nil {
-		s.over.Store(true)
+		s.readFailed.Store(true)
 	}
 	return 0, s.err
 }
 
 // Write implements io.Writer.
 func (s *wsStream) Write(p []byte) (int, error) {
-	s.tries.Add(1)
+	s.writesBegun.Add(1)
 	n, err := s.rwc.Write(p)
-	s.moved.Add(int64(n))
+	s.bytesWritten.Add(int64(n))
 	return n, err
 }
 
 // Close implements io.Closer.
 func (s *wsStream) Close() error {
-	s.cut()
+	s.closeOnce()
 	return nil
 }
 
-// silence is how long nothing has come.
-func (s *wsStream) silence() time.Duration { return time.Since(s.born) - time.Duration(s.heard.Load()) }
+// silentFor is how long nothing has come.
+func (s *wsStream) silentFor() time.Duration {
+	return time.Since(s.openedAt) - time.Duration(s.lastRead.Load())
+}

@@ -51,7 +51,7 @@ func dialSocket(t *testing.T, cfg transports.WebSocketConfig) (transports.Conn, 
 // rawServer serves WebSockets by hand.
 func rawServer(t *testing.T, serve func(*rawSocket)) string {
 	t.Helper()
-	s := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -59,7 +59,7 @@ func rawServer(t *testing.T, serve func(*rawSocket)) string {
 		}
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n")
-		_ = switched(r).Write(conn)
+		_ = upgradeHeader(r).Write(conn)
 		_, _ = io.WriteString(conn, "\r\n")
 		serve(&rawSocket{t: t, Conn: conn, r: bufio.NewReader(rw)})
 	})))
@@ -229,13 +229,13 @@ func TestWebSocketSaysWhyTheServerClosed(t *testing.T) {
 		class messages.Class
 		text  string
 	}{
-		"going away": {closing(1001, "restart"), messages.ClassNetwork, "closed the connection (1001): restart"},
+		"going away": {closeFrame(1001, "restart"), messages.ClassNetwork, "closed the connection (1001): restart"},
 		"no code": {func(s *rawSocket) { s.write(frameFinal|frameClose, 0, "") }, messages.ClassNetwork,
 			"closed the connection"},
-		"too big":      {closing(1009, ""), messages.ClassProtocol, "over what it was sent (1009)"},
-		"later":        {closing(1013, ""), messages.ClassThrottled, "come again later (1013)"},
-		"unauthorized": {closing(3000, "not "+secret), messages.ClassUnauthorized, "(3000): not [redacted]"},
-		"forbidden":    {closing(3003, ""), messages.ClassForbidden, "forbids this (3003)"},
+		"too big":      {closeFrame(1009, ""), messages.ClassProtocol, "over what it was sent (1009)"},
+		"later":        {closeFrame(1013, ""), messages.ClassThrottled, "come again later (1013)"},
+		"unauthorized": {closeFrame(3000, "not "+secret), messages.ClassUnauthorized, "(3000): not [redacted]"},
+		"forbidden":    {closeFrame(3003, ""), messages.ClassForbidden, "forbids this (3003)"},
 		"reserved bits": {func(s *rawSocket) { s.write(frameFinal|0x40|frameText, 2, "{}") }, messages.ClassProtocol,
 			"sent something that WebSocket does not allow"},
 	} {
@@ -253,7 +253,7 @@ func TestWebSocketSaysWhyTheServerClosed(t *testing.T) {
 	}
 }
 
-func closing(code uint16, reason string) func(*rawSocket) {
+func closeFrame(code uint16, reason string) func(*rawSocket) {
 	payload := string(binary.BigEndian.AppendUint16(nil, code)) + reason
 	return func(s *rawSocket) { s.write(frameFinal|frameClose, len(payload), payload) }
 }

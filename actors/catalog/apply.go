@@ -70,9 +70,9 @@ type Change struct {
 func (s *Snapshot) Apply(changes ...Change) (*Snapshot, bool) {
 	e := edit{base: s}
 	for _, c := range changes {
-		e.apply(c)
+		e.applyChange(c)
 	}
-	return e.snapshot()
+	return e.buildSnapshot()
 }
 
 // edit collects what a batch does to a snapshot.
@@ -82,7 +82,7 @@ type edit struct {
 	names   map[string]*Entry  // all names of the touched servers, before and after; nil for one that nobody has now
 }
 
-func (e *edit) apply(c Change) {
+func (e *edit) applyChange(c Change) {
 	old, known := e.touched[c.Server]
 	if !known {
 		old = e.base.servers.get(c.Server)
@@ -91,39 +91,39 @@ func (e *edit) apply(c Change) {
 	switch c.Kind {
 	case Announce, Cache, Lose, Withdraw:
 		if old == nil || at.after(old.mark) {
-			e.put(c.Server, old, e.successor(c, old))
+			e.putServer(c.Server, old, e.successorOf(c, old))
 		}
 	case Expire:
 		if old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at) {
 			if old.mark.after(at) {
 				at = old.mark
 			}
-			e.put(c.Server, old, &server{mark: at})
+			e.putServer(c.Server, old, &server{mark: at})
 		}
 	case Forget:
 		if old != nil {
-			e.put(c.Server, old, nil)
+			e.putServer(c.Server, old, nil)
 		}
 	}
 }
 
-// successor is what a newer word makes of a server.
-func (e *edit) successor(c Change, old *server) *server {
+// successorOf is what a newer word makes of a server.
+func (e *edit) successorOf(c Change, old *server) *server {
 	at := mark{c.Epoch, c.Rev}
 	switch c.Kind {
 	case Announce:
-		return e.build(c, Live)
+		return e.buildServer(c, Live)
 	case Cache:
-		return e.build(c, Cached)
+		return e.buildServer(c, Cached)
 	case Lose:
-		return lose(old, at)
+		return loseServer(old, at)
 	default: // Withdraw
 		return &server{mark: at}
 	}
 }
 
-// put replaces a server, and what names belong to it.
-func (e *edit) put(id string, old, now *server) {
+// putServer replaces a server, and what names belong to it.
+func (e *edit) putServer(id string, old, now *server) {
 	if e.touched == nil {
 		e.touched, e.names = map[string]*server{}, map[string]*Entry{}
 	}
@@ -140,18 +140,18 @@ func (e *edit) put(id string, old, now *server) {
 	}
 }
 
-// holder is the entry that has a name now.
-func (e *edit) holder(name string) *Entry {
+// entryNamed is the entry that has a name now.
+func (e *edit) entryNamed(name string) *Entry {
 	if entry, ok := e.names[name]; ok {
 		return entry
 	}
 	return e.base.byName.get(name)
 }
 
-// build makes the entries of a whole list. An entry that is as it was in the base is that entry, and a definition that
+// buildServer makes the entries of a whole list. An entry that is as it was in the base is that entry, and a definition that
 // is as it was is that definition, whatever happened in between: a reconnect shares all definitions with the snapshot
 // before.
-func (e *edit) build(c Change, state State) *server {
+func (e *edit) buildServer(c Change, state State) *server {
 	out := &server{mark: mark{c.Epoch, c.Rev}, state: state, entries: make([]*Entry, 0, len(c.Tools))}
 	before := e.base.servers.get(c.Server)
 	mine := make(map[string]bool, len(c.Tools))
@@ -159,7 +159,7 @@ func (e *edit) build(c Change, state State) *server {
 		t := &c.Tools[i]
 		var prev *Entry
 		if before != nil {
-			prev, _ = before.find(t.Name)
+			prev, _ = before.findTool(t.Name)
 		}
 		var name string
 		if prev != nil {
@@ -168,11 +168,11 @@ func (e *edit) build(c Change, state State) *server {
 			name = e.base.name(c.Server, t.Name)
 		}
 		if mine[name] {
-			out.refuse(t.Name, "the server lists two tools under this name; the first one is offered")
+			out.addRefused(t.Name, "the server lists two tools under this name; the first one is offered")
 			continue
 		}
-		if h := e.holder(name); h != nil && h.Tool.Server != c.Server {
-			out.refuse(t.Name,
+		if h := e.entryNamed(name); h != nil && h.Tool.Server != c.Server {
+			out.addRefused(t.Name,
 				fmt.Sprintf("its qualified name %s is that of server %q, tool %q", name, h.Tool.Server, h.Tool.Name))
 			continue
 		}
@@ -195,13 +195,13 @@ func (e *edit) build(c Change, state State) *server {
 	return out
 }
 
-func (s *server) refuse(tool, reason string) {
+func (s *server) addRefused(tool, reason string) {
 	s.refused = append(s.refused, messages.QuarantinedTool{Name: tool, Reason: reason})
 }
 
-// lose marks the entries. Those that are lost already keep the mark that their Expire will come with: otherwise failing
+// loseServer marks the entries. Those that are lost already keep the mark that their Expire will come with: otherwise failing
 // attempts could keep them in sight for ever.
-func lose(old *server, at mark) *server {
+func loseServer(old *server, at mark) *server {
 	out := &server{mark: at, state: Lost, lost: at}
 	if old == nil {
 		return out
@@ -217,10 +217,10 @@ func lose(old *server, at mark) *server {
 	return out
 }
 
-// snapshot is the result of the batch.
-func (e *edit) snapshot() (*Snapshot, bool) {
+// buildSnapshot is the result of the batch.
+func (e *edit) buildSnapshot() (*Snapshot, bool) {
 	base := e.base
-	servers, marks, refusals := base.servers.edit(), false, false
+	servers, marks, refusals := base.servers.startEdit(), false, false
 	for id, srv := range e.touched {
 		before := base.servers.get(id)
 		if srv == before {
@@ -240,8 +240,8 @@ func (e *edit) snapshot() (*Snapshot, bool) {
 	next := *base
 	next.servers = servers.next
 
-	var changed []renamed
-	byName := base.byName.edit()
+	var changed []nameChange
+	byName := base.byName.startEdit()
 	for name, entry := range e.names {
 		switch {
 		case base.byName.get(name) == entry:
@@ -251,11 +251,11 @@ func (e *edit) snapshot() (*Snapshot, bool) {
 		default:
 			byName.set(name, entry)
 		}
-		changed = append(changed, renamed{name, entry})
+		changed = append(changed, nameChange{name, entry})
 	}
 	if len(changed) > 0 {
-		slices.SortFunc(changed, func(a, b renamed) int { return strings.Compare(a.name, b.name) })
-		next.byName, next.sorted = byName.next, merge(base.sorted, changed)
+		slices.SortFunc(changed, func(a, b nameChange) int { return strings.Compare(a.name, b.name) })
+		next.byName, next.sorted = byName.next, mergeSorted(base.sorted, changed)
 	}
 	if len(changed) == 0 && !refusals {
 		return &next, false
@@ -264,8 +264,8 @@ func (e *edit) snapshot() (*Snapshot, bool) {
 	return &next, true
 }
 
-// renamed is a name with its new entry, nil if it has none any more.
-type renamed struct {
+// nameChange is a name with its new entry, nil if it has none any more.
+type nameChange struct {
 	name  string
 	entry *Entry
 }
@@ -277,8 +277,8 @@ func refusedBy(s *server) []messages.QuarantinedTool {
 	return s.refused
 }
 
-// merge copies the stretches between the changed names, which it finds by bisection.
-func merge(old []*Entry, changed []renamed) []*Entry {
+// mergeSorted copies the stretches between the changed names, which it finds by bisection.
+func mergeSorted(old []*Entry, changed []nameChange) []*Entry {
 	out := make([]*Entry, 0, len(old)+len(changed))
 	for _, c := range changed {
 		i, found := slices.BinarySearchFunc(old, c.name, func(e *Entry, name string) int {

@@ -51,11 +51,11 @@ func BenchmarkApply(b *testing.B) {
 			}
 		})
 		b.Run(fmt.Sprintf("one of %d servers says the same again", servers), func(b *testing.B) {
-			again := same
-			again.Epoch, again.Rev, again.Route = s.Server(id)[0].Epoch, 2, s.Server(id)[0].Route
+			second := same
+			second.Epoch, second.Rev, second.Route = s.Server(id)[0].Epoch, 2, s.Server(id)[0].Route
 			b.ReportAllocs()
 			for b.Loop() {
-				s.Apply(again)
+				s.Apply(second)
 			}
 		})
 	}

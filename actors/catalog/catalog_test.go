@@ -110,7 +110,7 @@ func TestGenerations(t *testing.T) {
 	if s1.Generation() != 1 {
 		t.Errorf("the first change makes generation %d", s1.Generation())
 	}
-	if again := apply(t, s1, list); again != s1 {
+	if second := apply(t, s1, list); second != s1 {
 		t.Error("the same change again gives another snapshot")
 	}
 
@@ -299,7 +299,7 @@ func TestStringsOfEnums(t *testing.T) {
 	}
 }
 
-func dropKey[V any](t *table[V], key string) { delete(t.parts[part(key)], key) }
+func dropKey[V any](t *table[V], key string) { delete(t.parts[partOf(key)], key) }
 
 // TestCheckFindsFaults breaks each invariant by hand: a check that finds nothing proves nothing.
 func TestCheckFindsFaults(t *testing.T) {

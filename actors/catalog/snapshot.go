@@ -94,7 +94,7 @@ func (s *Snapshot) LookupTool(server, tool string) (*Entry, bool) {
 	if srv == nil {
 		return nil, false
 	}
-	return srv.find(tool)
+	return srv.findTool(tool)
 }
 
 // Server is the entries of one server, sorted by the tool's own name. The slice is the snapshot's own: read it only.
@@ -139,7 +139,7 @@ func (s *Snapshot) Refused(server string) []messages.QuarantinedTool {
 	return nil
 }
 
-func (s *server) find(tool string) (*Entry, bool) {
+func (s *server) findTool(tool string) (*Entry, bool) {
 	i, ok := slices.BinarySearchFunc(s.entries, tool, func(e *Entry, tool string) int {
 		return strings.Compare(e.Tool.Name, tool)
 	})

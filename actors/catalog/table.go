@@ -6,7 +6,7 @@ import "maps"
 // few hundred entries instead of all ten thousand. The zero value is empty.
 type table[V any] struct{ parts [256]map[string]V }
 
-func (t *table[V]) get(key string) V { return t.parts[part(key)][key] }
+func (t *table[V]) get(key string) V { return t.parts[partOf(key)][key] }
 
 // all calls yield for every key, in no order.
 func (t *table[V]) all(yield func(key string, v V) bool) {
@@ -25,13 +25,13 @@ type tableEdit[V any] struct {
 	owned [256]bool
 }
 
-func (t *table[V]) edit() *tableEdit[V] {
+func (t *table[V]) startEdit() *tableEdit[V] {
 	next := *t
 	return &tableEdit[V]{next: &next}
 }
 
-func (e *tableEdit[V]) own(key string) map[string]V {
-	i := part(key)
+func (e *tableEdit[V]) ownPart(key string) map[string]V {
+	i := partOf(key)
 	if !e.owned[i] {
 		e.owned[i] = true
 		if e.next.parts[i] = maps.Clone(e.next.parts[i]); e.next.parts[i] == nil {
@@ -41,12 +41,12 @@ func (e *tableEdit[V]) own(key string) map[string]V {
 	return e.next.parts[i]
 }
 
-func (e *tableEdit[V]) set(key string, v V) { e.own(key)[key] = v }
-func (e *tableEdit[V]) delete(key string)   { delete(e.own(key), key) }
+func (e *tableEdit[V]) set(key string, v V) { e.ownPart(key)[key] = v }
+func (e *tableEdit[V]) delete(key string)   { delete(e.ownPart(key), key) }
 
-// part spreads keys over the parts, eight bytes at a time: names share their beginnings, and the tools of a server
+// partOf spreads keys over the parts, eight bytes at a time: names share their beginnings, and the tools of a server
 // their ends. Nothing that a reader can see depends on it.
-func part(key string) uint8 {
+func partOf(key string) uint8 {
 	const prime = 0x9e3779b97f4a7c15 // 2⁶⁴ / golden ratio, odd
 	h := uint64(len(key))
 	i := 0

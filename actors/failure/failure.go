@@ -57,23 +57,23 @@ const (
 )
 
 // Explain says why the program that wrote this to its standard error has ended.
-func Explain(stderr string) Cause { return explain(stderr, false) }
+func Explain(stderr string) Cause { return explainText(stderr, false) }
 
 // ExplainSilence says why the program that wrote this lives and does not answer: it may wait for a person, or speak to others.
-func ExplainSilence(stderr string) Cause { return explain(stderr, true) }
+func ExplainSilence(stderr string) Cause { return explainText(stderr, true) }
 
-func explain(stderr string, silent bool) Cause {
-	t := read(stderr)
+func explainText(stderr string, silent bool) Cause {
+	t := readLines(stderr)
 	c := Cause{}
-	reason := t.reason()
+	reason := t.reasonLine()
 	if reason >= 0 {
-		c.Line = t.shown(reason)
+		c.Line = t.displayLine(reason)
 	}
-	for _, table := range known {
+	for _, table := range knownFailures {
 		for i := range table.rows {
 			if k := &table.rows[i]; silent || !k.silent {
-				if line, found := k.find(t, reason, table.near); found != nil {
-					c = Cause{Line: t.shown(line), Name: k.name, Reason: fill(k.reason, found), Fix: fill(k.fix, found)}
+				if line, found := k.findLine(t, reason, table.near); found != nil {
+					c = Cause{Line: t.displayLine(line), Name: k.name, Reason: fillGroups(k.reason, found), Fix: fillGroups(k.fix, found)}
 					if k.reason == "" {
 						c.Reason = "its last words: " + c.Line
 					}
@@ -85,8 +85,8 @@ func explain(stderr string, silent bool) Cause {
 	return c
 }
 
-// row is a known failure.
-type row struct {
+// knownFailure is a known failure.
+type knownFailure struct {
 	name string
 	// sign is in every line that pattern matches, so that almost every line is passed over at little cost. It is compared as
 	// it is written.
@@ -104,8 +104,8 @@ type row struct {
 	alone bool
 }
 
-// find looks for the row's failure, from the last line on. What stands before a later error was survived.
-func (k *row) find(t *text, reason int, near bool) (line int, groups []string) {
+// findLine looks for the row's failure, from the last line on. What stands before a later error was survived.
+func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, groups []string) {
 	if !strings.Contains(t.whole, k.sign) {
 		return 0, nil
 	}
@@ -115,14 +115,14 @@ func (k *row) find(t *text, reason int, near bool) (line int, groups []string) {
 			continue
 		}
 		switch far := i < reason-nearby || i > reason+nearby; {
-		case k.alone && i != reason, !near && t.survived(i, reason), near && !k.silent && (far || i != reason && t.kind(i) == frame):
+		case k.alone && i != reason, !near && t.wasSurvived(i, reason), near && !k.silent && (far || i != reason && t.lineKind(i) == stackFrame):
 			continue
 		}
 		looked++
 		if k.match != nil {
 			groups = k.match(t.lines[i])
 		} else {
-			groups = compiled(k.pattern).FindStringSubmatch(t.lines[i])
+			groups = compilePattern(k.pattern).FindStringSubmatch(t.lines[i])
 		}
 		if groups != nil {
 			return i, groups
@@ -134,7 +134,7 @@ func (k *row) find(t *text, reason int, near bool) (line int, groups []string) {
 // patterns are those that a text has had the sign of.
 var patterns sync.Map // string to *regexp.Regexp
 
-func compiled(pattern string) *regexp.Regexp {
+func compilePattern(pattern string) *regexp.Regexp {
 	if re, ok := patterns.Load(pattern); ok {
 		return re.(*regexp.Regexp)
 	}
@@ -143,8 +143,8 @@ func compiled(pattern string) *regexp.Regexp {
 	return re
 }
 
-// fill puts the groups into a clause.
-func fill(clause string, groups []string) string {
+// fillGroups puts the groups into a clause.
+func fillGroups(clause string, groups []string) string {
 	for i := 1; i < len(groups); i++ {
 		n, part := strconv.Itoa(i), messages.Line(groups[i], partRunes)
 		clause = strings.ReplaceAll(clause, "{"+n+"}", strconv.Quote(part))

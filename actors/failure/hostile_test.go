@@ -67,7 +67,7 @@ func TestExplainIsNotMisled(t *testing.T) {
 // A server that writes what every row looks for, as much of it as is kept, costs no more than milliseconds.
 func TestExplainIsBounded(t *testing.T) {
 	var signs strings.Builder
-	for _, table := range known {
+	for _, table := range knownFailures {
 		for _, k := range table.rows {
 			signs.WriteString(k.sign + " ")
 		}

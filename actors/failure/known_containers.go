@@ -1,7 +1,7 @@
 package failure
 
 // containers are the failures of docker and podman, before the server in the container was started.
-var containers = []row{
+var containers = []knownFailure{
 	{
 		name: "docker-permission", sign: "permission denied while trying to connect to the",
 		pattern: `permission denied while trying to connect to the (?:Docker daemon socket|docker API) at (\S+?):? `,

@@ -1,7 +1,7 @@
 package failure
 
 // otherLanguages are the failures of programs in Go, Java, Ruby, Rust, Perl and .NET, and of what starts them.
-var otherLanguages = []row{
+var otherLanguages = []knownFailure{
 	{
 		name: "go-missing-folder", sign: "directory not found",
 		pattern: `^stat (.*): directory not found`,

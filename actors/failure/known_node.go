@@ -3,7 +3,7 @@ package failure
 const otherNode = "install a newer node, and let \"command\" name that one"
 
 // node are the failures of programs that run in Node.
-var node = []row{
+var node = []knownFailure{
 	{
 		name: "node-missing-file", sign: "Cannot find module '",
 		pattern: `^Error: Cannot find module '((?:/|[A-Za-z]:\\).*?)'$`,

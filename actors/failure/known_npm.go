@@ -11,7 +11,7 @@ const (
 )
 
 // npm are the failures of npx and npm, before the server was started at all.
-var npm = []row{
+var npm = []knownFailure{
 	{
 		name: "npm-unknown-package", sign: " 404 ",
 		pattern: `404\s+(?:The requested resource )?'(.+?)@[^@']*' (?:could not be found|is not in this registry)`,

@@ -3,7 +3,7 @@ package failure
 import "strings"
 
 // programs are what servers themselves say in front of a person: a key is missing, an argument, a folder.
-var programs = []row{
+var programs = []knownFailure{
 	{
 		name: "missing-variable", sign: "_", match: missingVariable,
 		fix: variableFix,
@@ -78,10 +78,10 @@ const (
 func missingVariable(line string) (groups []string) {
 	name, asks := "", false
 	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !isWord(r) && r != '_' }) {
-		if name == "" && variable(word) {
+		if name == "" && isVariableName(word) {
 			name = word
 		}
-		asks = asks || asking(strings.ToLower(word))
+		asks = asks || isDemandWord(strings.ToLower(word))
 	}
 	if name == "" || !asks {
 		return nil
@@ -89,13 +89,13 @@ func missingVariable(line string) (groups []string) {
 	return []string{line, name}
 }
 
-// variable reports whether a word is written as the names of environment variables are: API_KEY.
-func variable(word string) bool {
+// isVariableName reports whether a word is written as the names of environment variables are: API_KEY.
+func isVariableName(word string) bool {
 	return strings.Contains(word, "_") && word[0] >= 'A' && word[0] <= 'Z' && !strings.HasSuffix(word, "_") &&
 		!strings.ContainsFunc(word, func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 }
 
-func asking(word string) bool {
+func isDemandWord(word string) bool {
 	switch word {
 	case "required", "requires", "require", "missing", "set", "unset", "provide", "provided", "define", "defined", "undefined", "specify", "specified",
 		"must", "need", "needs", "needed", "empty", "without", "configure", "configured":

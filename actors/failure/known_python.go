@@ -6,7 +6,7 @@ const (
 )
 
 // python are the failures of Python, pip and uv.
-var python = []row{
+var python = []knownFailure{
 	{
 		name: "python-missing-file", sign: "can't open file",
 		pattern: `can't open file '(.*)': \[Errno 2\]`,

@@ -1,7 +1,7 @@
 package failure
 
 // system are what shells, the dynamic linker and the kernel say, in the words of any language.
-var system = []row{
+var system = []knownFailure{
 	{
 		name: "linker-library", sign: "error while loading shared libraries: ",
 		pattern: `error while loading shared libraries: (\S+?): cannot open`,

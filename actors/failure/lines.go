@@ -20,16 +20,16 @@ type text struct {
 type kind uint8
 
 const (
-	unread kind = iota // nobody has asked yet
-	plain              // anything else
-	frame              // a part of a stack, a brace, a place: it goes with an error and does not name it
-	sounds             // it has the sound of an error
-	thrown             // the head of an error that nobody caught: it is why the program ends
+	unclassified  kind = iota // nobody has asked yet
+	plainLine                 // anything else
+	stackFrame                // a part of a stack, a brace, a place: it goes with an error and does not name it
+	errorSounding             // it has the sound of an error
+	uncaught                  // the head of an error that nobody caught: it is why the program ends
 )
 
 var colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:\x1b|\ufffd)\\[[0-9;?]*[A-Za-z]") })
 
-func read(stderr string) *text {
+func readLines(stderr string) *text {
 	if len(stderr) > textSize {
 		stderr = stderr[len(stderr)-textSize:]
 		if i := strings.IndexByte(stderr, '\n'); i >= 0 && i < len(stderr)-1 {
@@ -56,45 +56,45 @@ func read(stderr string) *text {
 	return t
 }
 
-// kind is that of the line i.
-func (t *text) kind(i int) kind {
-	if t.kinds[i] == unread {
+// lineKind is that of the line i.
+func (t *text) lineKind(i int) kind {
+	if t.kinds[i] == unclassified {
 		line := t.lines[i]
 		switch t.kinds[i] = kindOf(line); {
 		case t.usage == i+1, t.usage > 0 && i >= t.usage && (strings.TrimLeft(line, " \t-") != line || strings.HasSuffix(line, ":")):
-			t.kinds[i] = frame // how it is used, and the options
+			t.kinds[i] = stackFrame // how it is used, and the options
 		}
 	}
 	return t.kinds[i]
 }
 
-// reason is the line that names the reason, -1 if nothing was written.
+// reasonLine is the line that names the reason, -1 if nothing was written.
 //
 // It is the last error that nobody caught, unless the program went on for a while after it; else the last line that sounds
 // like an error; else the last one that says something; else how the program is used.
-func (t *text) reason() int {
+func (t *text) reasonLine() int {
 	last, lastSounds, after := -1, -1, 0
 	for i := len(t.kinds) - 1; i >= 0 && i >= len(t.kinds)-reasonLines; i-- {
-		switch t.kind(i) {
-		case thrown, sounds:
-			if t.kind(i) == thrown && after <= survivedAfter {
-				return t.told(i)
+		switch t.lineKind(i) {
+		case uncaught, errorSounding:
+			if t.lineKind(i) == uncaught && after <= survivedAfter {
+				return t.errorLine(i)
 			}
 			if lastSounds < 0 {
 				lastSounds = i
 			}
 			after++
-		case plain:
+		case plainLine:
 			if last < 0 {
 				last = i
 			}
 			after++
-		case frame, unread:
+		case stackFrame, unclassified:
 		}
 	}
 	switch {
 	case lastSounds >= 0:
-		return t.told(lastSounds)
+		return t.errorLine(lastSounds)
 	case last < 0:
 		return t.usage - 1
 	}
@@ -107,9 +107,9 @@ const reasonLines = 250
 // survivedAfter is how many lines of an error's own text may follow its head.
 const survivedAfter = 4
 
-// told is the line that names an error whose head names only its kind: a panic of Rust, an exception of C++, and what is
+// errorLine is the line that names an error whose head names only its kind: a panic of Rust, an exception of C++, and what is
 // printed as an object.
-func (t *text) told(head int) int {
+func (t *text) errorLine(head int) int {
 	line := t.lines[head]
 	next := min(head+1, len(t.lines)-1)
 	switch {
@@ -130,21 +130,21 @@ func (t *text) told(head int) int {
 // objectLines is how far the message of an object may stand below its first line.
 const objectLines = 20
 
-// survived reports whether an error at line i was followed by another one, that of the line reason.
-func (t *text) survived(i, reason int) bool {
+// wasSurvived reports whether an error at line i was followed by another one, that of the line reason.
+func (t *text) wasSurvived(i, reason int) bool {
 	if i >= reason {
 		return false
 	}
 	for ; i < reason; i++ { // a block of lines with a common beginning, as npm writes them, is one error
-		if t.kind(i+1) == thrown && t.kind(i) != thrown && !strings.HasPrefix(t.lines[i+1], "Caused by: ") {
+		if t.lineKind(i+1) == uncaught && t.lineKind(i) != uncaught && !strings.HasPrefix(t.lines[i+1], "Caused by: ") {
 			return true
 		}
 	}
 	return false
 }
 
-// shown is a line for a person: without what its program puts in front of it.
-func (t *text) shown(i int) string {
+// displayLine is a line for a person: without what its program puts in front of it.
+func (t *text) displayLine(i int) string {
 	line := strings.TrimSpace(t.lines[i])
 	for _, front := range []string{"[cause]: ", "npm error ", "npm ERR! ", "| ", "╰─▶ ", "╰─> ", "├─▶ ", "× ", "what():  "} {
 		line = strings.TrimSpace(strings.TrimPrefix(line, front))
@@ -162,21 +162,21 @@ func (t *text) shown(i int) string {
 func kindOf(line string) kind {
 	bare := strings.TrimSpace(line)
 	switch {
-	case !strings.ContainsFunc(bare, isWord), begins(bare, frames...), line != bare && inner().MatchString(line):
-		return frame
-	case begins(bare, "npm error ", "npm ERR! ", "npm error", "npm ERR!"):
+	case !strings.ContainsFunc(bare, isWord), hasAnyPrefix(bare, frames...), line != bare && inner().MatchString(line):
+		return stackFrame
+	case hasAnyPrefix(bare, "npm error ", "npm ERR! ", "npm error", "npm ERR!"):
 		_, rest, _ := strings.Cut(bare, " ")
 		_, rest, _ = strings.Cut(rest, " ")
 		if npmFrame().MatchString(rest) {
-			return frame
+			return stackFrame
 		}
-		return sounds
-	case contains(line, headSigns...) && head().MatchString(line):
-		return thrown
-	case (line == bare || begins(bare, "╰", "├", "│", "×")) && soundsBad(bare):
-		return sounds
+		return errorSounding
+	case containsAny(line, headSigns...) && head().MatchString(line):
+		return uncaught
+	case (line == bare || hasAnyPrefix(bare, "╰", "├", "│", "×")) && soundsBad(bare):
+		return errorSounding
 	}
-	return plain
+	return plainLine
 }
 
 // soundsBad reports whether a line has a word, or two in a row, of those with which programs say what is wrong.
@@ -189,10 +189,10 @@ func soundsBad(line string) bool {
 		}
 		before = word
 	}
-	return begins(line, "×", "✖", "✗", "❌")
+	return hasAnyPrefix(line, "×", "✖", "✗", "❌")
 }
 
-func contains(line string, signs ...string) bool {
+func containsAny(line string, signs ...string) bool {
 	for _, s := range signs {
 		if strings.Contains(line, s) {
 			return true
@@ -210,7 +210,7 @@ func isWord(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 0x7f && r != 0xfffd
 }
 
-func begins(line string, fronts ...string) bool {
+func hasAnyPrefix(line string, fronts ...string) bool {
 	for _, f := range fronts {
 		if strings.HasPrefix(line, f) {
 			return true

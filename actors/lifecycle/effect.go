@@ -1,7 +1,7 @@
 package lifecycle
 
 // Effect is something that the shell must do, in the order of the slice.
-type Effect interface{ effect() }
+type Effect interface{ isEffect() }
 
 // Urgency orders the starts that servers ask for.
 type Urgency uint8
@@ -84,21 +84,21 @@ type (
 	Rest struct{ Epoch, Rev uint64 }
 )
 
-func (Ask) effect()      {}
-func (Unask) effect()    {}
-func (Report) effect()   {}
-func (Answer) effect()   {}
-func (Install) effect()  {}
-func (Up) effect()       {}
-func (Decline) effect()  {}
-func (Gone) effect()     {}
-func (Dial) effect()     {}
-func (Greet) effect()    {}
-func (List) effect()     {}
-func (Coalesce) effect() {}
-func (Shut) effect()     {}
-func (Show) effect()     {}
-func (Update) effect()   {}
-func (Lose) effect()     {}
-func (Withdraw) effect() {}
-func (Rest) effect()     {}
+func (Ask) isEffect()      {}
+func (Unask) isEffect()    {}
+func (Report) isEffect()   {}
+func (Answer) isEffect()   {}
+func (Install) isEffect()  {}
+func (Up) isEffect()       {}
+func (Decline) isEffect()  {}
+func (Gone) isEffect()     {}
+func (Dial) isEffect()     {}
+func (Greet) isEffect()    {}
+func (List) isEffect()     {}
+func (Coalesce) isEffect() {}
+func (Shut) isEffect()     {}
+func (Show) isEffect()     {}
+func (Update) isEffect()   {}
+func (Lose) isEffect()     {}
+func (Withdraw) isEffect() {}
+func (Rest) isEffect()     {}

@@ -7,7 +7,7 @@ import (
 )
 
 // Event is what a server actor can be told.
-type Event interface{ event() }
+type Event interface{ isEvent() }
 
 // Wishes. Each carries the Ticket of whoever waits for its end (0: nobody waits).
 type (
@@ -92,26 +92,26 @@ type (
 	IdleOut struct{ Epoch uint64 }
 )
 
-func (Init) event()         {}
-func (Enable) event()       {}
-func (Disable) event()      {}
-func (Reconnect) event()    {}
-func (Wake) event()         {}
-func (Refresh) event()      {}
-func (Respec) event()       {}
-func (Remove) event()       {}
-func (Announce) event()     {}
-func (Granted) event()      {}
-func (Scheduled) event()    {}
-func (Dialed) event()       {}
-func (Installing) event()   {}
-func (Greeted) event()      {}
-func (Listed) event()       {}
-func (ListFailed) event()   {}
-func (Failed) event()       {}
-func (Lost) event()         {}
-func (Closed) event()       {}
-func (Unauthorized) event() {}
-func (ToolsChanged) event() {}
-func (RelistDue) event()    {}
-func (IdleOut) event()      {}
+func (Init) isEvent()         {}
+func (Enable) isEvent()       {}
+func (Disable) isEvent()      {}
+func (Reconnect) isEvent()    {}
+func (Wake) isEvent()         {}
+func (Refresh) isEvent()      {}
+func (Respec) isEvent()       {}
+func (Remove) isEvent()       {}
+func (Announce) isEvent()     {}
+func (Granted) isEvent()      {}
+func (Scheduled) isEvent()    {}
+func (Dialed) isEvent()       {}
+func (Installing) isEvent()   {}
+func (Greeted) isEvent()      {}
+func (Listed) isEvent()       {}
+func (ListFailed) isEvent()   {}
+func (Failed) isEvent()       {}
+func (Lost) isEvent()         {}
+func (Closed) isEvent()       {}
+func (Unauthorized) isEvent() {}
+func (ToolsChanged) isEvent() {}
+func (RelistDue) isEvent()    {}
+func (IdleOut) isEvent()      {}

@@ -35,8 +35,8 @@ func (h *history) step(e Event) ([]Effect, error) {
 			faults = append(faults, fmt.Errorf("%s in %s: "+format, append([]any{write(e), writeState(before)}, args...)...))
 		}
 	}
-	again, sameEffects := Step(before, e)
-	must(reflect.DeepEqual(after, again) && reflect.DeepEqual(effects, sameEffects), "a second Step differs")
+	second, sameEffects := Step(before, e)
+	must(reflect.DeepEqual(after, second) && reflect.DeepEqual(effects, sameEffects), "a second Step differs")
 	err := after.Check()
 	must(err == nil, "%v", err)
 	must(after.Epoch >= before.Epoch && after.Rev >= before.Rev && after.Answered >= before.Answered, "a count falls")
@@ -88,12 +88,12 @@ func (h *history) judge(before, after State, e Event, effect Effect, must func(b
 	case Ask:
 		must(after.Conn == None, "a start is asked for before the release")
 	case Unask:
-		must(before.Asked, "nothing was asked for")
+		must(before.StartRequested, "nothing was asked for")
 	case Report:
 		must(a.closed, "a start is asked for before the release")
 		must(effect.Up == a.up, "Report says up=%v", effect.Up)
 	case Dial:
-		must(before.Asked && before.Conn == None, "a dial that nobody asked for, or beside a connection (L3)")
+		must(before.StartRequested && before.Conn == None, "a dial that nobody asked for, or beside a connection (L3)")
 		must(!known && epoch > before.Epoch, "epoch %d is not new", epoch)
 		last := h.attempts[before.Epoch]
 		must(last == nil || last.closed, "epoch %d is not closed", before.Epoch)

@@ -224,7 +224,7 @@ func place(s State) string {
 	also(s.Step == messages.Restarting && s.Conn == None && s.Retry == "", "not scheduled")
 	also(s.Step == messages.Restarting && s.Conn == None && s.Retry != "", "retry at a time")
 	also(s.Listing && s.Phase != messages.Pending, "listing")
-	also(s.Again, "again")
+	also(s.RelistAfter, "again")
 	also(s.Dirty, "dirty")
 	also(s.Phase == messages.Connected && s.Dirty && !s.Listing && s.ListFailures > 0, "after a failed list")
 	return strings.Join(words, ", ")
@@ -236,7 +236,7 @@ func flavour(s State) string {
 	case s.Removing:
 	case s.Blocked != nil && s.Phase != messages.Pending:
 		return ", blocked by " + string(s.Blocked.Class)
-	case s.Phase == messages.Disabled && s.Conn != Open && s.Lazy && s.Ever:
+	case s.Phase == messages.Disabled && s.Conn != Open && s.Lazy && s.EverConnected:
 		return ", lazy"
 	case s.Phase == messages.Connected && !s.Listing && s.Lazy:
 		return ", lazy"
@@ -282,18 +282,18 @@ func why(s State, e Event) (reason string, may bool) {
 	case Reconnect:
 		return first(!s.Wanted, "a disabled server stays disabled", s.Blocked != nil, "its spec cannot start",
 				s.Conn == Opening, "an attempt is on its way",
-				s.Step == messages.Closing && s.Due == Person, "its start waits for the release already"),
+				s.Step == messages.Closing && s.DueUrgency == Person, "its start waits for the release already"),
 			s.Step == messages.Closing
 	case Wake:
 		return first(s.Step != messages.Idle, "it does not rest"), false
 	case Refresh:
-		return first(s.Phase != messages.Connected, "it is not connected", s.Refreshing && s.Again,
+		return first(s.Phase != messages.Connected, "it is not connected", s.Refreshing && s.RelistAfter,
 			"one more list follows already"), false
 	case Respec:
 		return "it leads to where the server is", true
 	case Scheduled:
-		return first(!s.Asked, "no start is asked for", s.Step == messages.Queued, "a newer Ask has overtaken the Report",
-			s.Retry == e.Retry && s.NextAt.Equal(e.At), "it is known"), s.Step != messages.Queued && s.Asked
+		return first(!s.StartRequested, "no start is asked for", s.Step == messages.Queued, "a newer Ask has overtaken the Report",
+			s.Retry == e.Retry && s.NextAt.Equal(e.At), "it is known"), s.Step != messages.Queued && s.StartRequested
 	case Dialed:
 		return first(s.Step != messages.Dialing, "nothing is being dialled"), false
 	case Installing:

@@ -138,14 +138,14 @@ func writeState(s State) string {
 	}
 	also(s.Retry != "", "retry=%s", s.Retry)
 	also(!s.NextAt.IsZero(), "at %s", s.NextAt.Sub(beginning))
-	also(s.Step == messages.Closing, "then %v", s.Due)
-	also(s.Asked, "asked")
+	also(s.Step == messages.Closing, "then %v", s.DueUrgency)
+	also(s.StartRequested, "asked")
 	also(s.Listing, "listing")
-	also(s.Again, "again")
+	also(s.RelistAfter, "again")
 	also(s.Dirty, "dirty")
 	also(s.ListFailures > 0, "%d list failures", s.ListFailures)
 	also(s.Refreshing, "refreshing")
-	also(s.Shown, "shown")
+	also(s.ToolsShown, "shown")
 	also(s.Ticket != s.Answered, "ticket %d waits", s.Ticket)
 	return b.String()
 }

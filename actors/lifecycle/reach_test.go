@@ -48,18 +48,18 @@ func facts(epoch int) []string {
 
 // key is a State without what has no bound: every state that behaves alike has the same key.
 type key struct {
-	wanted, removing, lazy             bool
-	blocked                            messages.Class
-	phase                              messages.Phase
-	step                               messages.Step
-	begun                              bool // an epoch was granted
-	conn                               Conn
-	cause                              messages.Class
-	retry                              messages.Retry
-	scheduled, asked, wasUp, ever      bool
-	due                                Urgency
-	listing, dirty, again, listFailing bool
-	refreshing, shown, waits           bool
+	wanted, removing, lazy                bool
+	blocked                               messages.Class
+	phase                                 messages.Phase
+	step                                  messages.Step
+	begun                                 bool // an epoch was granted
+	conn                                  Conn
+	cause                                 messages.Class
+	retry                                 messages.Retry
+	scheduled, asked, wasUp, ever         bool
+	due                                   Urgency
+	listing, dirty, repeated, listFailing bool
+	refreshing, shown, waits              bool
 }
 
 // canonical is the state of its key: epochs, revisions and tickets begin again.
@@ -81,8 +81,8 @@ func canonical(s State) (key, State) {
 	}
 	return key{
 		s.Wanted, s.Removing, s.Lazy, class(s.Blocked), s.Phase, s.Step, s.Epoch != 0, s.Conn, class(s.Cause), s.Retry,
-		!s.NextAt.IsZero(), s.Asked, s.WasUp, s.Ever, s.Due, s.Listing, s.Dirty, s.Again, s.ListFailures > 0,
-		s.Refreshing, s.Shown, waits,
+		!s.NextAt.IsZero(), s.StartRequested, s.WasUp, s.EverConnected, s.DueUrgency, s.Listing, s.Dirty, s.RelistAfter, s.ListFailures > 0,
+		s.Refreshing, s.ToolsShown, waits,
 	}, s
 }
 

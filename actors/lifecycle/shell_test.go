@@ -26,8 +26,8 @@ type world struct {
 
 	conns map[uint64]*connection
 	// The server's tools have a version. told is the one that the actor knows, shown the one in the catalog.
-	version, told, shown int
-	tickets              uint64
+	version, received, shown int
+	tickets                  uint64
 }
 
 // connection is what an accepted grant led to.
@@ -92,7 +92,7 @@ func (w *world) perform(effect Effect) {
 	case Shut:
 		c.shut = true
 	case Show, Update:
-		w.shown = w.told
+		w.shown = w.received
 	}
 }
 
@@ -150,7 +150,7 @@ func (w *world) finish(c *connection, i int, cause *Cause) {
 			j.sampled = w.version
 		}
 		if c.epoch == w.state.Epoch {
-			w.told = j.sampled
+			w.received = j.sampled
 		}
 		w.tell(Listed{c.epoch})
 	}

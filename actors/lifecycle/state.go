@@ -52,25 +52,25 @@ type State struct {
 	// Retry and NextAt are the supervisor's decision after a failure; empty until it came.
 	Retry  messages.Retry
 	NextAt time.Time
-	// Asked: the supervisor will grant a start, now or when the time has come.
-	Asked bool
+	// StartRequested: the supervisor will grant a start, now or when the time has come.
+	StartRequested bool
 	// WasUp: this attempt reached connected.
 	WasUp bool
-	// Ever: this spec reached connected at least once, in this life or, as its cached tools tell, in an earlier one.
-	Ever bool
-	// Due is the urgency of the start that waits for the old connection's release.
-	Due Urgency
+	// EverConnected: this spec reached connected at least once, in this life or, as its cached tools tell, in an earlier one.
+	EverConnected bool
+	// DueUrgency is the urgency of the start that waits for the old connection's release.
+	DueUrgency Urgency
 
 	// Listing: a list is in flight. Dirty: the server's tools changed since the last list was asked for.
 	Listing, Dirty bool
-	// Again: the list in flight is older than a wish for it; one more follows at once.
-	Again bool
+	// RelistAfter: the list in flight is older than a wish for it; one more follows at once.
+	RelistAfter bool
 	// ListFailures counts consecutive re-lists that failed.
 	ListFailures int
 	// Refreshing: somebody waits for the list that is in flight.
 	Refreshing bool
-	// Shown: the registry was told tools of this server and not yet told to withdraw them.
-	Shown bool
+	// ToolsShown: the registry was told tools of this server and not yet told to withdraw them.
+	ToolsShown bool
 	// Rev numbers what the registry is told, for its tombstones.
 	Rev uint64
 
@@ -99,26 +99,26 @@ func (s State) Check() error {
 		return nil
 	}
 	up := s.Phase == messages.Connected
-	held := s.Conn == Opening || s.Conn == Open
+	hasConn := s.Conn == Opening || s.Conn == Open
 	if up && (!s.Wanted || s.Conn != Open) {
 		return fail(1, "connected without wish or connection")
 	}
 	if (s.Phase == messages.Disabled) == s.Wanted || s.Removing && s.Wanted {
 		return fail(2, "disabled and wanted disagree")
 	}
-	if s.Asked && s.Conn != None {
+	if s.StartRequested && s.Conn != None {
 		return fail(3, "a start is asked for beside a connection")
 	}
-	if s.Phase == messages.NeedsAuth && s.Asked {
+	if s.Phase == messages.NeedsAuth && s.StartRequested {
 		return fail(4, "needs-auth asks for a start")
 	}
-	if !s.NextAt.IsZero() && (!s.Asked || s.Phase != messages.Failed && s.Step != messages.Restarting) {
+	if !s.NextAt.IsZero() && (!s.StartRequested || s.Phase != messages.Failed && s.Step != messages.Restarting) {
 		return fail(4, "a next attempt of what has not failed, or asks for none")
 	}
-	if (s.Listing || s.Dirty) && !held || (s.Again || s.Refreshing) && !s.Listing {
+	if (s.Listing || s.Dirty) && !hasConn || (s.RelistAfter || s.Refreshing) && !s.Listing {
 		return fail(5, "a list without a connection")
 	}
-	if s.Asked && !s.Wanted {
+	if s.StartRequested && !s.Wanted {
 		return fail(6, "a start is asked for that nobody wants")
 	}
 	if s.Answered > s.Ticket || s.Settled() && !s.Refreshing && s.Answered != s.Ticket {
@@ -139,21 +139,21 @@ func (s State) Check() error {
 func (s State) onItsWay() bool {
 	switch s.Step {
 	case messages.Queued:
-		return s.Asked
+		return s.StartRequested
 	case messages.Dialing, messages.Handshaking, messages.Installing:
 		return s.Conn == Opening && !s.Listing
 	case messages.Listing:
 		return (s.Conn == Opening || s.Conn == Open) && s.Listing
 	case messages.Restarting:
-		return s.Conn == Closing || s.Asked
+		return s.Conn == Closing || s.StartRequested
 	case messages.Closing:
 		return s.Conn == Closing
 	case messages.Idle:
-		return !s.Asked && (s.Conn == Closing || s.Conn == None)
+		return !s.StartRequested && (s.Conn == Closing || s.Conn == None)
 	}
 	switch s.Phase {
 	case messages.Failed:
-		return s.Conn == Closing || s.Conn == None && (s.Asked || s.Retry == messages.RetryNever)
+		return s.Conn == Closing || s.Conn == None && (s.StartRequested || s.Retry == messages.RetryNever)
 	case messages.NeedsAuth:
 		return s.Conn == Closing || s.Conn == None
 	case messages.Pending, messages.Connected, messages.Disabled:

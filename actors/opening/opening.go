@@ -24,25 +24,25 @@ import "time"
 
 // Numbers of the decision.
 const (
-	// Most is the default of Limits.Most: 10 min. A longer one lets a larger package be installed over a slow line, and
+	// MaxAttempt is the default of Limits.Most: 10 min. A longer one lets a larger package be installed over a slow line, and
 	// a server that burns a processor do so for longer.
-	Most = 10 * time.Minute
-	// Every is how often a runner that says nothing is looked at: 2 s. A look reads a few files of /proc for each process.
-	Every = 2 * time.Second
-	// Early is when a process that has not said anything is looked at first: 1.5 s. That is before the start gate takes its
+	MaxAttempt = 10 * time.Minute
+	// CheckEvery is how often a runner that says nothing is looked at: 2 s. A look reads a few files of /proc for each process.
+	CheckEvery = 2 * time.Second
+	// FirstCheck is when a process that has not said anything is looked at first: 1.5 s. That is before the start gate takes its
 	// slot back, and after most servers have answered.
-	Early = 1500 * time.Millisecond
-	// Again is how often it is looked at as long as it mostly waits for a processor: 1 s.
-	Again = time.Second
-	// Slotted is how long that goes on at most: 20 s, as no slot is held for longer.
-	Slotted = 20 * time.Second
-	// Settling is how long a runner may work before that is called installing: 5 s. A package that is installed already
+	FirstCheck = 1500 * time.Millisecond
+	// StarvedEvery is how often it is looked at as long as it mostly waits for a processor: 1 s.
+	StarvedEvery = time.Second
+	// StarvedMost is how long that goes on at most: 20 s, as no slot is held for longer.
+	StarvedMost = 20 * time.Second
+	// InstallingAfter is how long a runner may work before that is called installing: 5 s. A package that is installed already
 	// starts sooner than that on most machines.
-	Settling = 5 * time.Second
-	// Unseen times Silence is what a runner has where its work cannot be seen: 4, so 2 min.
-	Unseen = 4
-	// Longest is how far Grown goes: 5 min.
-	Longest = 5 * time.Minute
+	InstallingAfter = 5 * time.Second
+	// UnseenFactor times Silence is what a runner has where its work cannot be seen: 4, so 2 min.
+	UnseenFactor = 4
+	// MaxSilence is how far Grown goes: 5 min.
+	MaxSilence = 5 * time.Minute
 )
 
 // What counts as work between two looks: wanting a processor for a hundredth of the time, or 32 KiB/s read and written. A
@@ -69,16 +69,16 @@ type Limits struct {
 func Grown(base time.Duration, timeouts int) time.Duration {
 	grown := base
 	for range timeouts {
-		if grown >= Longest/2 {
-			return max(base, Longest)
+		if grown >= MaxSilence/2 {
+			return max(base, MaxSilence)
 		}
 		grown *= 2
 	}
 	return grown
 }
 
-// Look is what was seen of an attempt at a time.
-type Look struct {
+// Observation is what was seen of an attempt at a time.
+type Observation struct {
 	At time.Time
 	// Heard is when the server said something, zero if it has not yet.
 	Heard time.Time
@@ -92,8 +92,8 @@ type Look struct {
 
 // State is what is kept between two looks.
 type State struct {
-	begun, quiet time.Time // quiet is when the silence began that counts
-	last         Look
+	startedAt, silentSince time.Time // quiet is when the silence began that counts
+	lastObserved           Observation
 	// Installing says that a runner works, and its server has not said anything.
 	Installing bool
 	// Starved says that its processes spent most of the time between the last two looks waiting for a processor.
@@ -102,86 +102,86 @@ type State struct {
 	Waited time.Duration
 }
 
-// Verdict is what follows.
-type Verdict struct {
+// Decision is what follows.
+type Decision struct {
 	// Over says that the attempt is given up. Otherwise it is to be looked at again at At.
 	Over bool
 	At   time.Time
 }
 
 // Begin is the state of an attempt that begins, and when to look at it first.
-func Begin(l Limits, now time.Time) (State, Verdict) {
-	s := State{begun: now, quiet: now, last: Look{At: now, Seen: true}}
-	return s, s.next(l, now)
+func Begin(l Limits, now time.Time) (State, Decision) {
+	s := State{startedAt: now, silentSince: now, lastObserved: Observation{At: now, Seen: true}}
+	return s, s.nextDecision(l, now)
 }
 
-// Look decides about an attempt that has not connected yet.
-func (s State) Look(l Limits, k Look) (State, Verdict) {
-	if k.At.Before(s.last.At) {
-		k.At = s.last.At
+// Observe decides about an attempt that has not connected yet.
+func (s State) Observe(l Limits, k Observation) (State, Decision) {
+	if k.At.Before(s.lastObserved.At) {
+		k.At = s.lastObserved.At
 	}
-	s.Starved = k.Seen && s.last.Seen && k.At.After(s.last.At) && k.Waited-s.last.Waited > k.At.Sub(s.last.At)/2
+	s.Starved = k.Seen && s.lastObserved.Seen && k.At.After(s.lastObserved.At) && k.Waited-s.lastObserved.Waited > k.At.Sub(s.lastObserved.At)/2
 	if !l.Exact {
-		s = s.grant(l, k)
+		s = s.grantTime(l, k)
 	}
-	s.last = k
-	return s, s.next(l, k.At)
+	s.lastObserved = k
+	return s, s.nextDecision(l, k.At)
 }
 
-// grant moves the beginning of the silence by what was none.
-func (s State) grant(l Limits, k Look) State {
-	passed := k.At.Sub(s.last.At)
-	span := max(passed, Every) // two looks that follow each other closely see noise
+// grantTime moves the beginning of the silence by what was none.
+func (s State) grantTime(l Limits, k Observation) State {
+	passed := k.At.Sub(s.lastObserved.At)
+	span := max(passed, CheckEvery) // two looks that follow each other closely see noise
 	var waited, cpu time.Duration
 	var moved uint64
-	if k.Seen && s.last.Seen {
-		waited = min(max(k.Waited-s.last.Waited, 0), passed)
-		cpu = max(k.CPU-s.last.CPU, 0)
-		moved = max(k.Moved, s.last.Moved) - s.last.Moved
+	if k.Seen && s.lastObserved.Seen {
+		waited = min(max(k.Waited-s.lastObserved.Waited, 0), passed)
+		cpu = max(k.CPU-s.lastObserved.CPU, 0)
+		moved = max(k.Moved, s.lastObserved.Moved) - s.lastObserved.Moved
 	}
 	switch {
-	case l.Runner && !k.Heard.IsZero() && s.last.Heard.IsZero():
-		if k.Heard.After(s.quiet) && !k.Heard.After(k.At) {
-			s.quiet = k.Heard // the server runs: what follows is as for any other
+	case l.Runner && !k.Heard.IsZero() && s.lastObserved.Heard.IsZero():
+		if k.Heard.After(s.silentSince) && !k.Heard.After(k.At) {
+			s.silentSince = k.Heard // the server runs: what follows is as for any other
 		}
 	case l.Runner && k.Heard.IsZero() &&
 		(k.Elsewhere || cpu+waited >= span/workShare || moved >= uint64(span/time.Millisecond)*workBytes/1000):
-		s.quiet = k.At
-		s.Installing = s.Installing || k.At.Sub(s.begun) >= Settling
+		s.silentSince = k.At
+		s.Installing = s.Installing || k.At.Sub(s.startedAt) >= InstallingAfter
 		return s
 	case l.Runner && k.Heard.IsZero() && !k.Seen:
-		s.Installing = s.Installing || k.At.Sub(s.begun) >= Settling
+		s.Installing = s.Installing || k.At.Sub(s.startedAt) >= InstallingAfter
 	}
-	s.quiet = s.quiet.Add(waited)
+	s.silentSince = s.silentSince.Add(waited)
 	s.Waited += waited
 	return s
 }
 
-func (s State) next(l Limits, now time.Time) Verdict {
+func (s State) nextDecision(l Limits, now time.Time) Decision {
 	silence := l.Silence
-	if l.Runner && !l.Exact && !s.last.Seen && s.last.Heard.IsZero() {
-		silence *= Unseen
+	if l.Runner && !l.Exact && !s.lastObserved.Seen && s.lastObserved.Heard.IsZero() {
+		silence *= UnseenFactor
 	}
-	end := s.quiet.Add(silence)
-	if most := s.begun.Add(max(l.Most, l.Silence)); !l.Exact && end.After(most) {
+	end := s.silentSince.Add(silence)
+	if most := s.startedAt.Add(max(l.Most, l.Silence)); !l.Exact && end.After(most) {
 		end = most
 	}
 	at := end
-	if l.Runner && !l.Exact && s.last.Heard.IsZero() {
-		at = earlier(at, s.begun.Add(now.Sub(s.begun).Truncate(Every)+Every))
+	if l.Runner && !l.Exact && s.lastObserved.Heard.IsZero() {
+		at = earlierOf(at, s.startedAt.Add(now.Sub(s.startedAt).Truncate(CheckEvery)+CheckEvery))
 	}
-	if s.last.Heard.IsZero() && l.Process {
-		switch lasted := now.Sub(s.begun); {
-		case lasted < Early:
-			at = earlier(at, s.begun.Add(Early))
-		case s.Starved && lasted < Slotted:
-			at = earlier(at, now.Add(Again))
+	if s.lastObserved.Heard.IsZero() && l.Process {
+		switch lasted := now.Sub(s.startedAt); {
+		case lasted < FirstCheck:
+			at = earlierOf(at, s.startedAt.Add(FirstCheck))
+		case s.Starved && lasted < StarvedMost:
+			at = earlierOf(at, now.Add(StarvedEvery))
 		}
 	}
-	return Verdict{Over: !now.Before(end), At: at}
+	return Decision{Over: !now.Before(end), At: at}
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
@@ -189,7 +189,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Lasted is how long the attempt had gone on at the last look.
-func (s State) Lasted() time.Duration { return s.last.At.Sub(s.begun) }
+func (s State) Lasted() time.Duration { return s.lastObserved.At.Sub(s.startedAt) }
 
-// Quiet is how long the server was silent at the last look.
-func (s State) Quiet() time.Duration { return s.last.At.Sub(s.quiet) }
+// SilentFor is how long the server was silent at the last look.
+func (s State) SilentFor() time.Duration { return s.lastObserved.At.Sub(s.silentSince) }

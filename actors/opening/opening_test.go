@@ -26,7 +26,7 @@ func (s story) run() (over time.Duration, installing bool, looks int) {
 	state, v := opening.Begin(s.limits, start)
 	for ; !v.Over; looks++ {
 		at := v.At.Sub(start)
-		k := opening.Look{At: v.At, Seen: !s.unseen}
+		k := opening.Observation{At: v.At, Seen: !s.unseen}
 		if s.heard > 0 && at >= s.heard {
 			k.Heard = start.Add(s.heard)
 		}
@@ -43,7 +43,7 @@ func (s story) run() (over time.Duration, installing bool, looks int) {
 			k.Elsewhere = s.elsewhere(at)
 		}
 		before := v.At
-		state, v = state.Look(s.limits, k)
+		state, v = state.Observe(s.limits, k)
 		if !v.Over && !v.At.After(before) {
 			panic("no progress")
 		}
@@ -59,9 +59,9 @@ func until(end time.Duration, share float64) func(time.Duration) time.Duration {
 
 func TestHowLongAnAttemptGoesOn(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	server := opening.Limits{Silence: 30 * s, Most: opening.Most}
-	npx := opening.Limits{Silence: 30 * s, Most: opening.Most, Runner: true}
-	exact := opening.Limits{Silence: 7 * s, Most: opening.Most, Runner: true, Exact: true}
+	server := opening.Limits{Silence: 30 * s, Most: opening.MaxAttempt}
+	npx := opening.Limits{Silence: 30 * s, Most: opening.MaxAttempt, Runner: true}
+	exact := opening.Limits{Silence: 7 * s, Most: opening.MaxAttempt, Runner: true, Exact: true}
 	for _, c := range []struct {
 		name       string
 		story      story
@@ -85,7 +85,7 @@ func TestHowLongAnAttemptGoesOn(t *testing.T) {
 		{"npx on a system that tells nothing", story{limits: npx, unseen: true}, 2 * m, true},
 		{"a server on a system that tells nothing", story{limits: server, unseen: true}, 30 * s, false},
 		{"npx with the person's own bound", story{limits: exact, cpu: until(time.Hour, 1), waited: until(time.Hour, 1)}, 7 * s, false},
-		{"a bound beyond the longest attempt", story{limits: opening.Limits{Silence: time.Hour, Most: opening.Most, Exact: true}}, time.Hour, false},
+		{"a bound beyond the longest attempt", story{limits: opening.Limits{Silence: time.Hour, Most: opening.MaxAttempt, Exact: true}}, time.Hour, false},
 	} {
 		over, installing, _ := c.story.run()
 		if over != c.over || installing != c.installing {
@@ -101,11 +101,11 @@ func TestAServerThatIsNoRunnerIsHardlyLookedAt(t *testing.T) {
 		story story
 		looks int
 	}{
-		{"no process", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most}}, 1},
-		{"a silent process", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most, Process: true}}, 2},
-		{"a process that has said something", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most, Process: true},
+		{"no process", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.MaxAttempt}}, 1},
+		{"a silent process", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.MaxAttempt, Process: true}}, 2},
+		{"a process that has said something", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.MaxAttempt, Process: true},
 			heard: time.Second, waited: until(1400*time.Millisecond, 0.9)}, 2},
-		{"a process that the system does not show", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.Most, Process: true},
+		{"a process that the system does not show", story{limits: opening.Limits{Silence: 30 * time.Second, Most: opening.MaxAttempt, Process: true},
 			unseen: true, waited: until(time.Hour, 0.9)}, 2},
 	} {
 		if _, _, looks := c.story.run(); looks != c.looks {
@@ -117,12 +117,12 @@ func TestAServerThatIsNoRunnerIsHardlyLookedAt(t *testing.T) {
 // TestAStarvedProcessIsLookedAtAgain: the gate holds its slot for longer by what it waited, and must be told in time.
 func TestAStarvedProcessIsLookedAtAgain(t *testing.T) {
 	for _, exact := range []bool{false, true} {
-		l := opening.Limits{Silence: time.Minute, Most: opening.Most, Process: true, Exact: exact}
+		l := opening.Limits{Silence: time.Minute, Most: opening.MaxAttempt, Process: true, Exact: exact}
 		state, v := opening.Begin(l, start)
 		var at []time.Duration
 		for !v.Over && v.At.Sub(start) < 25*time.Second {
 			after := v.At.Sub(start)
-			state, v = state.Look(l, opening.Look{At: v.At, Seen: true, Waited: until(4*time.Second, 0.9)(after)})
+			state, v = state.Observe(l, opening.Observation{At: v.At, Seen: true, Waited: until(4*time.Second, 0.9)(after)})
 			if at = append(at, after); state.Starved != (after < 4500*time.Millisecond) {
 				t.Errorf("after %v it is starved: %v", after, state.Starved)
 			}
@@ -133,7 +133,7 @@ func TestAStarvedProcessIsLookedAtAgain(t *testing.T) {
 		state, v = opening.Begin(l, start)
 		for at = nil; !v.Over && v.At.Sub(start) < 40*time.Second; {
 			at = append(at, v.At.Sub(start))
-			state, v = state.Look(l, opening.Look{At: v.At, Seen: true, Waited: v.At.Sub(start)})
+			state, v = state.Observe(l, opening.Observation{At: v.At, Seen: true, Waited: v.At.Sub(start)})
 		}
 		if n := len(at); n != 20 || at[n-1] != 20500*time.Millisecond {
 			t.Errorf("it is looked at after %v", at)
@@ -152,21 +152,21 @@ func ExampleGrown() {
 func FuzzLook(f *testing.F) {
 	f.Add(int64(30), true, false, int64(1), int64(2), int64(3), uint64(4))
 	f.Fuzz(func(t *testing.T, silence int64, runner, exact bool, passed, cpu, waited int64, moved uint64) {
-		l := opening.Limits{Silence: time.Duration(silence%1e12 + 1e12), Most: opening.Most, Runner: runner, Exact: exact}
+		l := opening.Limits{Silence: time.Duration(silence%1e12 + 1e12), Most: opening.MaxAttempt, Runner: runner, Exact: exact}
 		state, _ := opening.Begin(l, start)
-		var v opening.Verdict
+		var v opening.Decision
 		at := start
 		for range 20 {
 			at = at.Add(time.Duration(passed % 1e11))
-			state, v = state.Look(l, opening.Look{At: at, Seen: moved%2 == 0, CPU: time.Duration(cpu), Waited: time.Duration(waited), Moved: moved})
+			state, v = state.Observe(l, opening.Observation{At: at, Seen: moved%2 == 0, CPU: time.Duration(cpu), Waited: time.Duration(waited), Moved: moved})
 			if most := start.Add(max(l.Most, l.Silence)); !v.Over && !at.Before(most) {
 				t.Fatalf("it goes on at %v", at.Sub(start))
 			}
 			if !v.Over && at.Before(v.At.Add(-max(l.Most, l.Silence)*2)) {
 				t.Fatalf("the next look is at %v", v.At)
 			}
-			if state.Quiet() > state.Lasted() || state.Quiet() < 0 {
-				t.Fatalf("silent for %v of %v", state.Quiet(), state.Lasted())
+			if state.SilentFor() > state.Lasted() || state.SilentFor() < 0 {
+				t.Fatalf("silent for %v of %v", state.SilentFor(), state.Lasted())
 			}
 		}
 	})

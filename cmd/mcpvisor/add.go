@@ -15,7 +15,7 @@ import (
 
 // addFlags are those of add and add-json.
 type addFlags struct {
-	scope, transport, as, clientID    string
+	scope, transport, alias, clientID string
 	env, headers                      []string
 	callbackPort                      int
 	replace, noConnect, noAsk, asJSON bool
@@ -23,15 +23,15 @@ type addFlags struct {
 	install                           installFlags
 }
 
-// addition is what add was given besides flags: a command, a URL, or the name of a server of a registry.
-type addition struct {
+// addArgs is what add was given besides flags: a command, a URL, or the name of a server of a registry.
+type addArgs struct {
 	name, url, ref string
 	command        []string
 }
 
 func newAdd(o *options) *cobra.Command {
 	var f addFlags
-	var a addition
+	var a addArgs
 	cmd := &cobra.Command{
 		Use:   "add NAME [flags] [--] COMMAND [ARGUMENT…] | NAME URL | SERVER-OF-THE-REGISTRY",
 		Short: "Add a server, connect it once and show its tools",
@@ -61,26 +61,26 @@ Exit codes: 0 added, and connected unless --no-connect · 1 added, but it does n
 			if help, _ := cmd.Flags().GetBool("help"); help { // it stood after the name
 				return cmd.Help()
 			}
-			return o.add(cmd, a, f)
+			return o.addServer(cmd, a, f)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	f.common(cmd)
+	f.addSharedTo(cmd)
 	flags.StringVarP(&f.transport, "transport", "t", "", "how it is reached: `stdio`, http, sse or ws (default: by what is given)")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "set a variable for a program: `KEY=VALUE`; KEY alone asks for the value (repeatable)")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "send a header to a remote server: `'NAME: VALUE'` (repeatable)")
 	flags.StringVar(&f.clientID, "client-id", "", "sign in as this OAuth `client`")
 	flags.IntVar(&f.callbackPort, "callback-port", 0, "wait for the browser on this `port` when signing in")
-	flags.StringVar(&f.as, "as", "", "call a server of the registry `NAME`")
-	f.install.add(flags)
+	flags.StringVar(&f.alias, "as", "", "call a server of the registry `NAME`")
+	f.install.addTo(flags)
 	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions([]string{"stdio", "http", "sse", "ws"}, // it exists
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// common are the flags that add and add-json share.
-func (f *addFlags) common(cmd *cobra.Command) {
+// addSharedTo are the flags that add and add-json share.
+func (f *addFlags) addSharedTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.scope, "scope", "s", "local", "write into the file of this `scope`: local, project or user")
 	flags.BoolVar(&f.replace, "replace", false, "replace a server of the same name")
@@ -91,13 +91,13 @@ func (f *addFlags) common(cmd *cobra.Command) {
 	completeScope(cmd)
 }
 
-// assignment is the beginning of NAME=VALUE.
-var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`) })
+// assignmentPattern is the beginning of NAME=VALUE.
+var assignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`) })
 
-var hasScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`) })
+var schemePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`) })
 
 // parse reads what stands after the flags. Flags may follow the name and a URL as well; what follows a command is its own.
-func (a *addition) parse(cmd *cobra.Command, args []string, transport string) error {
+func (a *addArgs) parse(cmd *cobra.Command, args []string, transport string) error {
 	fs := cmd.Flags()
 	more := func(words []string) ([]string, error) {
 		if fs.ArgsLenAtDash() >= 0 {
@@ -109,7 +109,7 @@ func (a *addition) parse(cmd *cobra.Command, args []string, transport string) er
 		return fs.Args(), nil
 	}
 	if len(args) == 0 {
-		return usage(cmd, "what is to be added? Write mcpvisor add NAME COMMAND…, mcpvisor add NAME URL, or mcpvisor add "+
+		return usageError(cmd, "what is to be added? Write mcpvisor add NAME COMMAND…, mcpvisor add NAME URL, or mcpvisor add "+
 			"and the name of a server of the registry")
 	}
 	rest, err := more(args[1:])
@@ -121,24 +121,24 @@ func (a *addition) parse(cmd *cobra.Command, args []string, transport string) er
 	}
 	a.name = args[0]
 	switch {
-	case fs.Changed("env") && assignment().MatchString(a.name): // the value may be a secret
-		return usage(cmd, "--env takes one variable; write it again before the next one: --env A=1 --env B=2 NAME COMMAND…")
-	case len(rest) > 0 && assignment().MatchString(rest[0]):
-		return usage(cmd, "a variable stands where the command belongs; write each with its own --env: mcpvisor add NAME --env A=1 "+
+	case fs.Changed("env") && assignmentPattern().MatchString(a.name): // the value may be a secret
+		return usageError(cmd, "--env takes one variable; write it again before the next one: --env A=1 --env B=2 NAME COMMAND…")
+	case len(rest) > 0 && assignmentPattern().MatchString(rest[0]):
+		return usageError(cmd, "a variable stands where the command belongs; write each with its own --env: mcpvisor add NAME --env A=1 "+
 			"--env B=2 COMMAND…")
-	case len(rest) == 0 && hasScheme().MatchString(a.name):
-		return usage(cmd, "give the server a name: mcpvisor add NAME URL")
+	case len(rest) == 0 && schemePattern().MatchString(a.name):
+		return usageError(cmd, "give the server a name: mcpvisor add NAME URL")
 	case len(rest) == 0 && transport != "":
-		return usage(cmd, "what is %q? Write the command or the URL after the name", messages.Line(a.name, 80))
+		return usageError(cmd, "what is %q? Write the command or the URL after the name", messages.Line(a.name, 80))
 	case len(rest) == 0:
 		a.name, a.ref = "", args[0]
-	case hasScheme().MatchString(rest[0]), transport != "" && transport != string(messages.Stdio):
+	case schemePattern().MatchString(rest[0]), transport != "" && transport != string(messages.Stdio):
 		a.url = rest[0]
 		if rest, err = more(rest[1:]); err != nil {
 			return err
 		}
 		if len(rest) > 0 { // which may be a secret
-			return usage(cmd, "something follows the URL that is no flag; a header is --header 'NAME: VALUE'")
+			return usageError(cmd, "something follows the URL that is no flag; a header is --header 'NAME: VALUE'")
 		}
 	default:
 		a.command = rest
@@ -146,8 +146,8 @@ func (a *addition) parse(cmd *cobra.Command, args []string, transport string) er
 	return nil
 }
 
-// stray names a flag of ours that stands among the arguments of a command, where it is the command's.
-func (a addition) stray(cmd *cobra.Command) string {
+// strayFlag names a flag of ours that stands among the arguments of a command, where it is the command's.
+func (a addArgs) strayFlag(cmd *cobra.Command) string {
 	if cmd.Flags().ArgsLenAtDash() >= 0 || len(a.command) == 0 {
 		return ""
 	}
@@ -160,22 +160,22 @@ func (a addition) stray(cmd *cobra.Command) string {
 	return ""
 }
 
-func (o *options) add(cmd *cobra.Command, a addition, f addFlags) error {
+func (o *options) addServer(cmd *cobra.Command, a addArgs, f addFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
 		return err
 	}
-	w, err := o.openWriter(cmd, scope, f)
+	w, err := o.openEntryWriter(cmd, scope, f)
 	if err != nil {
 		return err
 	}
 	if a.ref == "" {
-		if err := w.free(a.name); err != nil {
+		if err := w.checkNameFree(a.name); err != nil {
 			return err
 		}
 	}
-	if word := a.stray(cmd); word != "" {
-		o.remark("%s stands after the command and is given to it; flags of mcpvisor stand before NAME", word)
+	if word := a.strayFlag(cmd); word != "" {
+		o.printRemark("%s stands after the command and is given to it; flags of mcpvisor stand before NAME", word)
 	}
 	spec, err := w.specOf(&a)
 	if err != nil {
@@ -184,7 +184,7 @@ func (o *options) add(cmd *cobra.Command, a addition, f addFlags) error {
 	if spec, err = w.askUnset(a.name, spec); err != nil {
 		return err
 	}
-	return w.write(a.name, spec, entryText(spec))
+	return w.writeEntry(a.name, spec, entryText(spec))
 }
 
 func newAddJSON(o *options) *cobra.Command {
@@ -198,13 +198,13 @@ programs call its keys is understood. "-" reads the JSON from standard input. Ev
   mcpvisor add-json files --scope user '{"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"]}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usage(cmd, `write mcpvisor add-json NAME '{"command": "…"}'`)
+				return usageError(cmd, `write mcpvisor add-json NAME '{"command": "…"}'`)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.addJSON(cmd, args[0], args[1], f) },
 	}
-	f.common(cmd)
+	f.addSharedTo(cmd)
 	return cmd
 }
 
@@ -213,11 +213,11 @@ func (o *options) addJSON(cmd *cobra.Command, name, text string, f addFlags) err
 	if err != nil {
 		return err
 	}
-	w, err := o.openWriter(cmd, scope, f)
+	w, err := o.openEntryWriter(cmd, scope, f)
 	if err != nil {
 		return err
 	}
-	if err := w.free(name); err != nil {
+	if err := w.checkNameFree(name); err != nil {
 		return err
 	}
 	entry, err := entryJSON(text, o.in)
@@ -228,5 +228,5 @@ func (o *options) addJSON(cmd *cobra.Command, name, text string, f addFlags) err
 	if err != nil {
 		return err
 	}
-	return w.write(name, spec, entry)
+	return w.writeEntry(name, spec, entry)
 }

@@ -7,18 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
 )
 
-// secret asks for a value without echo. Empty is an answer only if there may be none.
-func (w *writer) secret(server, question string, optional bool) (string, error) {
+// askSecret asks for a value without echo. Empty is an answer only if there may be none.
+func (w *entryWriter) askSecret(server, question string, optional bool) (string, error) {
 	value := ""
-	err := w.desk.ask(w.cmd.Context(), server, func(t *talk) error {
+	err := w.prompter.promptForCommand(w.cmd.Context(), server, func(t *conversation) error {
 		t.print("\n%s\n", question)
 		for {
-			v, err := t.typed("> ", true)
+			v, err := t.readAnswer("> ", true)
 			switch {
 			case err != nil:
 				return err
@@ -44,11 +44,11 @@ const notShown = ": not shown while you type; ${NAME} takes it from your environ
 // askUnset asks for the values of variables that env and headers name and that are not set. What is typed is written in
 // their place; without an answer the variable stays, and must be set when the server starts. Nothing is written in their
 // place into the file of the project, which others read.
-func (w *writer) askUnset(name string, s messages.Spec) (messages.Spec, error) {
-	if !w.asks() || w.scope == messages.ScopeProject {
+func (w *entryWriter) askUnset(name string, s messages.Spec) (messages.Spec, error) {
+	if !w.canAsk() || w.scope == messages.ScopeProject {
 		return s, nil
 	}
-	ctx := w.setup.Reading.Context
+	ctx := w.setup.Snapshot.Context
 	given := map[string]string{}
 	for _, values := range []*map[string]string{&s.Env, &s.Headers} {
 		*values = maps.Clone(*values)
@@ -57,7 +57,7 @@ func (w *writer) askUnset(name string, s messages.Spec) (messages.Spec, error) {
 				v, asked := given[variable]
 				if !asked {
 					var err error
-					if v, err = w.secret(name, messages.Line(variable, 60)+", which "+messages.Line(key, 60)+" names, is not set. Its "+
+					if v, err = w.askSecret(name, messages.Line(variable, 60)+", which "+messages.Line(key, 60)+" names, is not set. Its "+
 						"value, to be written into the file (not shown while you type; nothing: leave it to the environment)", true); err != nil {
 						return s, err
 					}
@@ -72,8 +72,8 @@ func (w *writer) askUnset(name string, s messages.Spec) (messages.Spec, error) {
 	return s, nil
 }
 
-// credentials asks what to do about a server that lets nobody in. It reports whether another attempt is worth it.
-func (w *writer) credentials(ctx context.Context, out newcomer, st messages.Status) (again bool, err error) {
+// askCredentials asks what to do about a server that lets nobody in. It reports whether another attempt is worth it.
+func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st messages.Status) (retry bool, err error) {
 	name := messages.Line(out.Name, 60)
 	words := []string{"token", "later"}
 	question := name + " wants credentials. Type a [t]oken, or [l]ater?"
@@ -89,9 +89,9 @@ func (w *writer) credentials(ctx context.Context, out newcomer, st messages.Stat
 		}
 	}
 	word := "later"
-	err = w.desk.ask(ctx, out.Name, func(t *talk) error {
+	err = w.prompter.promptForCommand(ctx, out.Name, func(t *conversation) error {
 		var err error
-		word, err = t.choose(question, words...)
+		word, err = t.chooseWord(question, words...)
 		return err
 	})
 	if err != nil {
@@ -99,13 +99,13 @@ func (w *writer) credentials(ctx context.Context, out newcomer, st messages.Stat
 	}
 	switch word {
 	case "sign in":
-		if err := w.login(w.cmd, out.Name, loginFlags{timeout: 5 * time.Minute}); err != nil {
-			w.report(err)
+		if err := w.signIn(w.cmd, out.Name, loginFlags{timeout: 5 * time.Minute}); err != nil {
+			w.reportError(err)
 			return false, nil
 		}
 		return true, nil
 	case "token":
-		token, err := w.secret(out.Name, "The token of "+name+", sent as Authorization: Bearer"+notShown, false)
+		token, err := w.askSecret(out.Name, "The token of "+name+", sent as Authorization: Bearer"+notShown, false)
 		if err != nil {
 			return false, err
 		}
@@ -115,21 +115,21 @@ func (w *writer) credentials(ctx context.Context, out newcomer, st messages.Stat
 }
 
 // putToken writes a token into the entry, and approves the entry as it is now.
-func (w *writer) putToken(name, token string) error {
-	var is config.Entry
+func (w *entryWriter) putToken(name, token string) error {
+	var saved config.Entry
 	err := editFile(w.file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		e, ok := ours.Servers[name]
 		if !ok || e.Path == nil {
 			return nil, &exitError{exitFailed, "somebody took the server out of " + messages.Line(w.file, 0) + " meanwhile"}
 		}
-		text, err := edit.Put(text, append(slices.Clone(e.Path), "headers", "Authorization"), encode("Bearer "+token))
+		text, err := edit.Put(text, append(slices.Clone(e.Path), "headers", "Authorization"), encodeJSON("Bearer "+token))
 		if err == nil {
-			is, err = w.check(name, text)
+			saved, err = w.checkEntry(name, text)
 		}
 		return text, err
 	})
 	if err != nil {
 		return err
 	}
-	return w.approveWritten(name, is)
+	return w.approveWritten(name, saved)
 }

@@ -60,30 +60,30 @@ func splitHeaders(words []string) (map[string]string, error) {
 	return out, nil
 }
 
-// kindsOf are the words of --transport.
-var kindsOf = map[string]messages.TransportKind{
+// transportKinds are the words of --transport.
+var transportKinds = map[string]messages.TransportKind{
 	"stdio": messages.Stdio, "http": messages.HTTP, "streamable-http": messages.HTTP, "sse": messages.SSE,
 	"ws": messages.WebSocket, "websocket": messages.WebSocket,
 }
 
-// typed is the server that a command or a URL and flags describe. What a file could say wrongly is left to the reading of
+// specFromFlags is the server that a command or a URL and flags describe. What a file could say wrongly is left to the reading of
 // the file; this refuses what only a command line can say.
-func (a addition) typed(cmd *cobra.Command, f addFlags, env, headers map[string]string) (messages.Spec, error) {
-	kind, known := kindsOf[f.transport]
+func (a addArgs) specFromFlags(cmd *cobra.Command, f addFlags, env, headers map[string]string) (messages.Spec, error) {
+	kind, known := transportKinds[f.transport]
 	switch {
 	case f.transport != "" && !known:
-		return messages.Spec{}, usage(cmd, "--transport: %q is no way to reach a server; write stdio, http, sse or ws",
+		return messages.Spec{}, usageError(cmd, "--transport: %q is no way to reach a server; write stdio, http, sse or ws",
 			messages.Line(f.transport, 40))
 	case a.url != "" && kind == messages.Stdio:
-		return messages.Spec{}, usage(cmd, "--transport stdio is for a command, and this is a URL; leave it out")
+		return messages.Spec{}, usageError(cmd, "--transport stdio is for a command, and this is a URL; leave it out")
 	case a.url != "" && len(f.env) > 0:
-		return messages.Spec{}, usage(cmd, "--env is for a program; a remote server takes --header 'NAME: VALUE'")
+		return messages.Spec{}, usageError(cmd, "--env is for a program; a remote server takes --header 'NAME: VALUE'")
 	case a.url == "" && len(f.headers) > 0:
-		return messages.Spec{}, usage(cmd, "--header is for a remote server; a program takes --env KEY=VALUE")
+		return messages.Spec{}, usageError(cmd, "--header is for a remote server; a program takes --env KEY=VALUE")
 	case a.url == "" && (f.clientID != "" || f.callbackPort != 0):
-		return messages.Spec{}, usage(cmd, "--client-id and --callback-port are for a remote server")
+		return messages.Spec{}, usageError(cmd, "--client-id and --callback-port are for a remote server")
 	case f.callbackPort < 0 || f.callbackPort > 65535:
-		return messages.Spec{}, usage(cmd, "--callback-port: %d is no port; use 1 to 65535", f.callbackPort)
+		return messages.Spec{}, usageError(cmd, "--callback-port: %d is no port; use 1 to 65535", f.callbackPort)
 	}
 	if a.url == "" {
 		return messages.Spec{Type: messages.Stdio, Command: a.command[0], Args: a.command[1:], Env: env}, nil
@@ -130,20 +130,20 @@ func entryJSON(text string, in io.Reader) (json.RawMessage, error) {
 
 // specOfJSON is what an entry describes; faults are found when the file is read with it.
 func specOfJSON(name string, entry json.RawMessage) (messages.Spec, error) {
-	text := append(append([]byte(`{"mcpServers": {`), encode(name)...), ':')
+	text := append(append([]byte(`{"mcpServers": {`), encodeJSON(name)...), ':')
 	text = append(append(text, entry...), "}}"...)
 	p := config.Parse(config.File{Path: "the entry", Data: text})
 	e, ok := p.Servers[name]
 	for _, problem := range p.Problems {
 		if !problem.Warning && (!ok || problem.Server == name) {
-			return messages.Spec{}, &exitError{exitUsage, flagFault(problem)}
+			return messages.Spec{}, &exitError{exitUsage, flagProblem(problem)}
 		}
 	}
 	return e.Spec, nil
 }
 
-// flagFault says what is wrong with an entry that was typed just now, by the flag that said it.
-func flagFault(p config.Problem) string {
+// flagProblem says what is wrong with an entry that was typed just now, by the flag that said it.
+func flagProblem(p config.Problem) string {
 	text := p.Text
 	if p.Fix != "" {
 		text += "; " + p.Fix
@@ -166,30 +166,30 @@ func flagFault(p config.Problem) string {
 	return text
 }
 
-// anArgument is what inTheClear calls one that looks like a secret.
-const anArgument = "an argument of the command"
+// secretArgument is what secretsInClear calls one that looks like a secret.
+const secretArgument = "an argument of the command"
 
-// visibleArgument is what is said of it where the file is the person's own.
-const visibleArgument = "an argument looks like a secret, and everybody on this machine can read arguments in the list of processes; " +
+// secretArgumentNote is what is said of it where the file is the person's own.
+const secretArgumentNote = "an argument looks like a secret, and everybody on this machine can read arguments in the list of processes; " +
 	"if the server takes it from a variable as well, write --env NAME=VALUE in its place"
 
-// inTheClear names what of a spec looks like a secret and is written out in it, not taken from a variable.
-func inTheClear(s messages.Spec) (names []string) {
+// secretsInClear names what of a spec looks like a secret and is written out in it, not taken from a variable.
+func secretsInClear(s messages.Spec) (names []string) {
 	shown := func(words ...string) bool {
-		is := messages.Spec{Args: words}
-		return slices.Equal(is.Redacted().Args, words)
+		probe := messages.Spec{Args: words}
+		return slices.Equal(probe.Redacted().Args, words)
 	}
-	look := func(flag string, values map[string]string) {
+	collectSecrets := func(flag string, values map[string]string) {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			if v := values[key]; v != "" && !strings.Contains(v, "${") && !shown(key+"="+v) {
 				names = append(names, flag+" "+messages.Line(key, 60))
 			}
 		}
 	}
-	look("--env", s.Env)
-	look("--header", s.Headers)
+	collectSecrets("--env", s.Env)
+	collectSecrets("--header", s.Headers)
 	if plain := slices.DeleteFunc(slices.Clone(s.Args), func(a string) bool { return strings.Contains(a, "${") }); !shown(plain...) {
-		names = append(names, anArgument)
+		names = append(names, secretArgument)
 	}
 	if !strings.Contains(s.URL, "${") && messages.RedactURL(s.URL) != s.URL {
 		names = append(names, "the URL")

@@ -12,15 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// writer adds one server to a file.
-type writer struct {
+// entryWriter adds one server to a file.
+type entryWriter struct {
 	*options
 	addFlags
 	cmd   *cobra.Command
@@ -30,34 +30,34 @@ type writer struct {
 	file string
 }
 
-func (o *options) openWriter(cmd *cobra.Command, scope messages.Scope, f addFlags) (*writer, error) {
-	s, err := load(o)
+func (o *options) openEntryWriter(cmd *cobra.Command, scope messages.Scope, f addFlags) (*entryWriter, error) {
+	s, err := loadSetup(o)
 	if err != nil && (s == nil || len(o.configs) > 0) {
 		return nil, err // of the files that were found only the one that is written to matters
 	}
-	if err := s.mayManage("added"); err != nil {
+	if err := s.checkMayManage("added"); err != nil {
 		return nil, err
 	}
 	if f.wait <= 0 {
-		return nil, usage(cmd, "--wait: %s is no time to connect in; --no-connect only writes the file", f.wait)
+		return nil, usageError(cmd, "--wait: %s is no time to connect in; --no-connect only writes the file", f.wait)
 	}
-	return &writer{o, f, cmd, s, scope, discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)}, nil
+	return &entryWriter{o, f, cmd, s, scope, discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)}, nil
 }
 
-// asks reports whether there is somebody to be asked.
-func (w *writer) asks() bool { return !w.noAsk && w.desk.terminal() }
+// canAsk reports whether there is somebody to be asked.
+func (w *entryWriter) canAsk() bool { return !w.noAsk && w.prompter.hasTerminal() }
 
-// free refuses a name that another entry of the scope has, unless it is to be replaced: then it is replaced where it stands.
-func (w *writer) free(name string) error {
-	for _, e := range w.setup.standings(name) {
+// checkNameFree refuses a name that another entry of the scope has, unless it is to be replaced: then it is replaced where it stands.
+func (w *entryWriter) checkNameFree(name string) error {
+	for _, e := range w.setup.entriesOf(name) {
 		if e.scope != w.scope {
 			continue
 		}
-		if err := e.editable("replaced"); err != nil {
+		if err := e.checkEditable("replaced"); err != nil {
 			return err
 		}
 		if !w.replace {
-			return w.taken(name, e.place())
+			return w.nameTakenError(name, e.positionText())
 		}
 		w.file = e.file
 		return nil
@@ -65,16 +65,16 @@ func (w *writer) free(name string) error {
 	return nil
 }
 
-func (w *writer) taken(name, place string) error {
+func (w *entryWriter) nameTakenError(name, location string) error {
 	return &exitError{exitUsage, fmt.Sprintf("server %q is there already (%s scope, %s); --replace replaces it, and "+
-		"mcpvisor remove %s --scope %s takes it out", messages.Line(name, 60), w.scope, place, shellWord(name), w.scope)}
+		"mcpvisor remove %s --scope %s takes it out", messages.Line(name, 60), w.scope, location, shellWord(name), w.scope)}
 }
 
 // specOf is the server that was typed, with what had to be asked for. It gives one of the registry its name.
-func (w *writer) specOf(a *addition) (messages.Spec, error) {
+func (w *entryWriter) specOf(a *addArgs) (messages.Spec, error) {
 	none := messages.Spec{}
 	env, asked, err := splitEnv(w.env)
-	if err == nil && len(asked) > 0 && !w.asks() {
+	if err == nil && len(asked) > 0 && !w.canAsk() {
 		err = fmt.Errorf("--env: %s has no value, and nobody can be asked here; write %s=VALUE, or %s='${%s}'", asked[0], asked[0],
 			asked[0], asked[0])
 	}
@@ -84,16 +84,16 @@ func (w *writer) specOf(a *addition) (messages.Spec, error) {
 	}
 	switch {
 	case err != nil:
-		return none, usage(w.cmd, "%s", messages.Printable(err.Error()))
-	case a.ref == "" && w.as != "":
-		return none, usage(w.cmd, "--as is for a server of the registry; this one is called %s", messages.Line(a.name, 60))
+		return none, usageError(w.cmd, "%s", messages.Printable(err.Error()))
+	case a.ref == "" && w.alias != "":
+		return none, usageError(w.cmd, "--as is for a server of the registry; this one is called %s", messages.Line(a.name, 60))
 	case a.ref == "" && len(a.command) > 0:
-		if err := w.mistaken(a.command[0]); err != nil {
+		if err := w.rejectRegistryName(a.command[0]); err != nil {
 			return none, err
 		}
 	}
 	for _, key := range asked {
-		v, err := w.secret(cmp.Or(a.name, a.ref), "The value of "+messages.Line(key, 60)+notShown, false)
+		v, err := w.askSecret(cmp.Or(a.name, a.ref), "The value of "+messages.Line(key, 60)+notShown, false)
 		if err != nil {
 			return none, err
 		}
@@ -103,7 +103,7 @@ func (w *writer) specOf(a *addition) (messages.Spec, error) {
 		env[key] = v
 	}
 	if a.ref == "" {
-		return a.typed(w.cmd, w.addFlags, env, headers)
+		return a.specFromFlags(w.cmd, w.addFlags, env, headers)
 	}
 	f := w.install
 	f.env, f.headers, f.silent = env, headers, w.noAsk
@@ -111,12 +111,12 @@ func (w *writer) specOf(a *addition) (messages.Spec, error) {
 	if err != nil {
 		return none, err
 	}
-	a.name = cmp.Or(w.as, name)
-	return spec, w.free(a.name)
+	a.name = cmp.Or(w.alias, name)
+	return spec, w.checkNameFree(a.name)
 }
 
-// mistaken refuses the name of a server of the registry in the place of a command.
-func (w *writer) mistaken(command string) error {
+// rejectRegistryName refuses the name of a server of the registry in the place of a command.
+func (w *entryWriter) rejectRegistryName(command string) error {
 	host, _, ok := strings.Cut(command, "/")
 	if !ok || strings.Count(command, "/") != 1 || strings.Count(host, ".") < 1 || strings.HasPrefix(host, ".") {
 		return nil
@@ -124,12 +124,12 @@ func (w *writer) mistaken(command string) error {
 	if _, err := os.Stat(command); err == nil {
 		return nil
 	}
-	return usage(w.cmd, "there is no program %s; a server of the registry is added with: mcpvisor add %s --as NAME",
+	return usageError(w.cmd, "there is no program %s; a server of the registry is added with: mcpvisor add %s --as NAME",
 		messages.Line(command, 80), shellWord(command))
 }
 
-// newcomer is what `add --json` prints.
-type newcomer struct {
+// addReport is what `add --json` prints.
+type addReport struct {
 	Name     string         `json:"name"`
 	Scope    messages.Scope `json:"scope"`
 	File     string         `json:"file"`
@@ -156,15 +156,15 @@ type addedTool struct {
 	Description string `json:"description,omitempty"`
 }
 
-// write puts the entry into the file, approves it and connects it.
-func (w *writer) write(name string, spec messages.Spec, entry json.RawMessage) error {
-	out := newcomer{Name: name, Scope: w.scope, File: w.file, Config: spec.Redacted()}
+// writeEntry puts the entry into the file, approves it and connects it.
+func (w *entryWriter) writeEntry(name string, spec messages.Spec, entry json.RawMessage) error {
+	out := addReport{Name: name, Scope: w.scope, File: w.file, Config: spec.Redacted()}
 	if rule := config.Refusal(spec, w.setup.Policies...); rule != "" {
 		return &exitError{exitUsage, "nothing is added: " + rule}
 	}
 	_, err := os.Lstat(w.file)
 	fresh := err != nil
-	var is config.Entry
+	var saved config.Entry
 	err = editFile(w.file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		path, err := w.pathIn(name, ours)
 		if err != nil {
@@ -174,56 +174,56 @@ func (w *writer) write(name string, spec messages.Spec, entry json.RawMessage) e
 		if text, err = edit.Put(text, path, entry); err != nil {
 			return nil, err
 		}
-		is, err = w.check(name, text)
+		saved, err = w.checkEntry(name, text)
 		return text, err
 	})
 	if err != nil {
 		return err
 	}
-	out.Line = is.Pos.Line
+	out.Line = saved.Pos.Line
 	word := "add"
 	if out.Replaced {
 		word = "replace"
 	}
-	w.changed(w.file, audit.Record{Change: word, Server: name, Detail: startsOf(spec)})
-	w.said(out)
+	w.recordChanges(w.file, audit.Record{Change: word, Server: name, Detail: startText(spec)})
+	w.printChange(out)
 	if fresh && w.scope == messages.ScopeLocal && keepOutOfGit(w.file) {
-		w.remark("it is kept out of git by a .gitignore beside it")
+		w.printRemark("it is kept out of git by a .gitignore beside it")
 	}
-	clear := inTheClear(spec)
-	switch inArgument := slices.Contains(clear, anArgument); {
+	clear := secretsInClear(spec)
+	switch inArgument := slices.Contains(clear, secretArgument); {
 	case w.scope == messages.ScopeProject && len(clear) > 0:
-		w.remark("warning: %s stands in a file that others read; write '${NAME}' in its place, which is taken from the environment "+
+		w.printRemark("warning: %s stands in a file that others read; write '${NAME}' in its place, which is taken from the environment "+
 			"at each start", strings.Join(clear, ", "))
 	case inArgument:
-		w.remark("warning: %s", visibleArgument)
+		w.printRemark("warning: %s", secretArgumentNote)
 	}
-	return w.tryOut(out, is)
+	return w.approveAndConnect(out, saved)
 }
 
 // pathIn is where the entry belongs in a file as it is now.
-func (w *writer) pathIn(name string, ours config.Parsed) ([]string, error) {
+func (w *entryWriter) pathIn(name string, ours config.Parsed) ([]string, error) {
 	old, there := ours.Servers[name]
 	switch {
 	case there && !w.replace:
-		return nil, w.taken(name, standing{file: w.file, entry: old}.place())
+		return nil, w.nameTakenError(name, fileEntry{file: w.file, entry: old}.positionText())
 	case there && old.Path == nil:
-		return nil, inList(w.file)
+		return nil, inListError(w.file)
 	case there:
 		return old.Path, nil
 	}
 	key, ok := ours.Under()
 	if !ok {
-		return nil, inList(w.file)
+		return nil, inListError(w.file)
 	}
 	return []string{key, name}, nil
 }
 
-// check reads the new text as it will be read, and refuses an entry that could not work whatever the environment is.
+// checkEntry reads the new text as it will be read, and refuses an entry that could not work whatever the environment is.
 // Variables that are not set are told when it is connected.
-func (w *writer) check(name string, text []byte) (config.Entry, error) {
+func (w *entryWriter) checkEntry(name string, text []byte) (config.Entry, error) {
 	p := config.Parse(config.File{Path: w.file, Scope: w.scope, Dir: w.setup.ProjectDir, Data: text})
-	ctx := w.setup.Reading.Context
+	ctx := w.setup.Snapshot.Context
 	lookup := ctx.Lookup
 	ctx.Lookup = func(v string) (string, bool) {
 		if s, ok := lookup(v); ok {
@@ -243,16 +243,16 @@ func (w *writer) check(name string, text []byte) (config.Entry, error) {
 		case problem.Server != name:
 		case problem.Key == "url" && strings.Contains(e.Spec.URL, "${"): // what it is depends on the environment
 		case problem.Warning:
-			w.remark("warning: %s", flagFault(problem))
+			w.printRemark("warning: %s", flagProblem(problem))
 		default:
-			return e, &exitError{exitUsage, flagFault(problem)}
+			return e, &exitError{exitUsage, flagProblem(problem)}
 		}
 	}
 	return e, nil
 }
 
-// said tells that the file was changed.
-func (w *writer) said(out newcomer) {
+// printChange tells that the file was changed.
+func (w *entryWriter) printChange(out addReport) {
 	if w.asJSON {
 		return
 	}
@@ -260,7 +260,7 @@ func (w *writer) said(out newcomer) {
 	if out.Replaced {
 		verb = "Replaced"
 	}
-	text := describe(messages.Status{Config: &out.Config, Transport: out.Config.Kind()})
+	text := transportText(messages.Status{Config: &out.Config, Transport: out.Config.Kind()})
 	if env := slices.Sorted(maps.Keys(out.Config.Env)); len(env) > 0 {
 		text += " · env " + messages.Line(strings.Join(env, ", "), 200)
 	}
@@ -271,54 +271,54 @@ func (w *writer) said(out newcomer) {
 		messages.Line(out.File, 0))
 }
 
-// tryOut approves the server, which the person has just typed, connects it, and shows what it offers.
-func (w *writer) tryOut(out newcomer, is config.Entry) error {
-	s, err := load(w.options)
+// approveAndConnect approves the server, which the person has just typed, connects it, and shows what it offers.
+func (w *entryWriter) approveAndConnect(out addReport, saved config.Entry) error {
+	s, err := loadSetup(w.options)
 	if s == nil {
 		return err
 	}
 	now := s.Specs[out.Name]
-	if c, ok := discover.Subject(s.Set, out.Name); ok { // until it is approved, another one may count
+	if c, ok := discover.ApprovalCandidate(s.Set, out.Name); ok { // until it is approved, another one may count
 		now = c.Spec
 	}
-	if now.Source != is.Spec.Source || now.Scope != w.scope {
+	if now.Source != saved.Spec.Source || now.Scope != w.scope {
 		out.HiddenBy = now.Source
-		w.remark("it does not count here: %s has a server of this name, which wins over the %s scope", now.Source, w.scope)
-		return w.finish(out)
+		w.printRemark("it does not count here: %s has a server of this name, which wins over the %s scope", now.Source, w.scope)
+		return w.printReport(out)
 	}
-	for _, other := range s.standings(out.Name) {
-		if other.scope != w.scope || other.file != is.Spec.Source {
-			out.Hides = append(out.Hides, other.place())
-			w.remark("it hides the server of this name of the %s scope · %s", other.scope, other.place())
+	for _, other := range s.entriesOf(out.Name) {
+		if other.scope != w.scope || other.file != saved.Spec.Source {
+			out.Hides = append(out.Hides, other.positionText())
+			w.printRemark("it hides the server of this name of the %s scope · %s", other.scope, other.positionText())
 		}
 	}
-	if err := w.approveWritten(out.Name, is); err != nil {
+	if err := w.approveWritten(out.Name, saved); err != nil {
 		return err
 	}
 	if w.noConnect || s.Specs[out.Name].Disabled {
-		return w.finish(out)
+		return w.printReport(out)
 	}
-	return w.connect(out)
+	return w.connectAdded(out)
 }
 
 // approveWritten approves an entry as it was written; not what somebody else has made of it since.
-func (w *writer) approveWritten(name string, is config.Entry) error {
-	s, err := load(w.options)
+func (w *entryWriter) approveWritten(name string, saved config.Entry) error {
+	s, err := loadSetup(w.options)
 	if s == nil {
 		return err
 	}
-	c, ok := discover.Subject(s.Set, name)
-	if !ok || c.Binding.Path != is.Spec.Source || !bytes.Equal(c.Binding.Entry, is.Canonical()) || s.Approvals.Owns(s.Set, name) {
+	c, ok := discover.ApprovalCandidate(s.Set, name)
+	if !ok || c.Binding.Path != saved.Spec.Source || !bytes.Equal(c.Binding.Entry, saved.Canonical()) || s.Approvals.Owns(s.Set, name) {
 		return nil
 	}
-	if err := s.Approvals.Adopt(s.Set, name); err != nil {
+	if err := s.Approvals.ApproveOwn(s.Set, name); err != nil {
 		return err
 	}
-	s.approved(w.options, []string{name})
+	s.recordApprovals(w.options, []string{name})
 	return nil
 }
 
-func (w *writer) finish(out newcomer) error {
+func (w *entryWriter) printReport(out addReport) error {
 	if w.asJSON {
 		return printJSON(w.out, out)
 	}

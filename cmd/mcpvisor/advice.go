@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// notConnected is why nothing can be asked of a server, as the error of a command.
-func notConnected(st messages.Status) *messages.Error {
+// notConnectedError is why nothing can be asked of a server, as the error of a command.
+func notConnectedError(st messages.Status) *messages.Error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: st.Class, Server: st.Name,
 		Challenge: st.Challenge}
 	switch st.Status {
@@ -25,15 +25,15 @@ func notConnected(st messages.Status) *messages.Error {
 	if st.Error != "" {
 		e.Text += ": " + messages.Line(st.Error, 400)
 	}
-	if f := fix(st); !saysWhatToDo(st.Error) && !strings.Contains(st.Error, f) {
+	if f := statusFix(st); !saysWhatToDo(st.Error) && !strings.Contains(st.Error, f) {
 		e.Fix = f
 	}
 	return e
 }
 
-// unreachable is why nothing can be asked of a server, with the time until it is tried again, if a running mcpvisor up will.
-func (p *project) unreachable(st messages.Status) *messages.Error {
-	e := notConnected(st)
+// unreachableError is why nothing can be asked of a server, with the time until it is tried again, if a running mcpvisor up will.
+func (p *project) unreachableError(st messages.Status) *messages.Error {
+	e := notConnectedError(st)
 	if p.up != nil && st.NextAttempt != nil {
 		e.RetryAfter = max(time.Until(*st.NextAttempt), 0)
 	}
@@ -48,8 +48,8 @@ func saysWhatToDo(text string) bool {
 	return strings.Contains(text, "; ")
 }
 
-// fix is what a person can do about a server that is not connected, in a clause; empty if its error says it already.
-func fix(st messages.Status) string {
+// statusFix is what a person can do about a server that is not connected, in a clause; empty if its error says it already.
+func statusFix(st messages.Status) string {
 	name := shellWord(st.Name)
 	switch st.Status {
 	case messages.Connected:
@@ -77,11 +77,11 @@ func fix(st messages.Status) string {
 	return failureFix(st)
 }
 
-// advice is what a person can do, in sentences, for `why`. running says that somebody keeps the server.
-func advice(st messages.Status, withheld []string, running bool) []string {
+// statusAdvice is what a person can do, in sentences, for `why`. running says that somebody keeps the server.
+func statusAdvice(st messages.Status, withheld []string, running bool) []string {
 	var out []string
-	if f := fix(st); f != "" {
-		out = append(out, sentence(f))
+	if f := statusFix(st); f != "" {
+		out = append(out, asSentence(f))
 	}
 	if n := len(st.ChangedTools); n > 0 {
 		out = append(out, "See what changed in its tools with: mcpvisor diff "+shellWord(st.Name)+
@@ -108,8 +108,8 @@ var childEnvMatters = map[messages.Class]bool{
 	messages.ClassUnauthorized: true,
 }
 
-// sentence begins with a capital letter and ends with a full stop.
-func sentence(clause string) string {
+// asSentence begins with a capital letter and ends with a full stop.
+func asSentence(clause string) string {
 	if clause == "" {
 		return ""
 	}

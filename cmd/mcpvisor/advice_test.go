@@ -46,7 +46,7 @@ func TestAdviceIsTrue(t *testing.T) {
 			"never answer", "this machine"},
 	} {
 		c.st.Name, c.st.Status = "x", messages.Failed
-		got := strings.Join(advice(c.st, nil, false), " ")
+		got := strings.Join(statusAdvice(c.st, nil, false), " ")
 		if !strings.Contains(got, c.want) || strings.Contains(got, c.mustNot) {
 			t.Errorf("%s: %q, want %q and not %q", c.what, got, c.want, c.mustNot)
 		}
@@ -56,11 +56,11 @@ func TestAdviceIsTrue(t *testing.T) {
 // A program that says why it will never answer needs no more time.
 func TestAPendingServerThatSpeaksToOthersNeedsNoMoreTime(t *testing.T) {
 	st := messages.Status{Name: "x", Status: messages.Pending, Step: messages.Handshaking, Transport: messages.Stdio}
-	if got := fix(st); !strings.Contains(got, "more time") {
+	if got := statusFix(st); !strings.Contains(got, "more time") {
 		t.Error(got)
 	}
 	st.StderrTail = "Server listening on http://localhost:3000\n"
-	if got := fix(st); !strings.Contains(got, "seems to be an HTTP server") || strings.Contains(got, "more time") {
+	if got := statusFix(st); !strings.Contains(got, "seems to be an HTTP server") || strings.Contains(got, "more time") {
 		t.Error(got)
 	}
 }
@@ -73,7 +73,7 @@ func TestNotConnectedSaysOnceWhatToDo(t *testing.T) {
 		`the command "x" does not exist; install it, or give its full path`:   "",
 		`the process ended with exit status 1; node finds no file "a"; do it`: "",
 	} {
-		e := notConnected(messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: text})
+		e := notConnectedError(messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: text})
 		if !strings.Contains(e.Fix, want) || want == "" && saysWhatToDo(text) && e.Fix != "" {
 			t.Errorf("%s: fix %q", text, e.Fix)
 		}

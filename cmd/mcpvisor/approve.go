@@ -39,7 +39,7 @@ about at a terminal, and accepted as it is with --yes. When it is done, a runnin
 Exit codes: 0 done · 2 usage or configuration, or tools that changed and were not shown.`,
 		Example: `  mcpvisor approve
   mcpvisor approve files`,
-		ValidArgsFunction: o.completeHeld,
+		ValidArgsFunction: o.completeWaiting,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.approveServers(cmd, args, f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "approve every server that waits")
@@ -65,36 +65,36 @@ type approval struct {
 	Unseen   []string `json:"unseen,omitempty"`
 	Runs     string   `json:"runs"`
 	Source   string   `json:"source,omitempty"`
-	screened
+	approvalJSON
 }
 
 func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFlags) error {
 	if f.all && len(names) > 0 {
-		return usage(cmd, "--all and the name of a server exclude each other")
+		return usageError(cmd, "--all and the name of a server exclude each other")
 	}
 	if o.approve {
-		return usage(cmd, "--approve is for the commands that start servers; here it would leave nothing to approve")
+		return usageError(cmd, "--approve is for the commands that start servers; here it would leave nothing to approve")
 	}
-	s, err := load(o)
+	s, err := loadSetup(o)
 	if err != nil {
 		return err
 	}
 	if f.hash != "" && len(names) != 1 {
-		return usage(cmd, "--hash is for one server: mcpvisor approve NAME --hash HASH")
+		return usageError(cmd, "--hash is for one server: mcpvisor approve NAME --hash HASH")
 	}
-	held := slices.Concat(discover.Held(s.Set), discover.Stale(s.Set))
+	held := slices.Concat(discover.AwaitingApproval(s.Set), discover.Stale(s.Set))
 	slices.Sort(held)
 	held = slices.Compact(held)
 	for _, name := range names {
 		if _, ok := s.Specs[name]; !ok {
-			return unknown("approve", name, s.names(), s)
+			return unknownServerError("approve", name, s.serverNames(), s)
 		}
 	}
 	switch {
 	case f.all:
 		names = held
 	case len(names) == 0:
-		return o.printHeld(s, held, f.asJSON)
+		return o.printWaiting(s, held, f.asJSON)
 	}
 	if len(names) == 0 {
 		if f.asJSON {
@@ -103,7 +103,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 		fmt.Fprintln(o.out, "no server waits for an approval")
 		return nil
 	}
-	chosen, err := o.chooseHeld(cmd.Context(), s, names, held, f)
+	chosen, err := o.chooseApproved(cmd.Context(), s, names, held, f)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 			return err
 		}
 	}
-	s.approved(o, chosen)
+	s.recordApprovals(o, chosen)
 	var all []approval
 	for _, name := range names {
 		a := s.approvalOf(name)
@@ -124,7 +124,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 		}
 		all = append(all, a)
 	}
-	o.offered(cmd.Context(), all)
+	o.awaitOffered(cmd.Context(), all)
 	if f.asJSON {
 		err = printJSON(o.out, all)
 	} else {
@@ -155,17 +155,17 @@ func (o *options) printApprovals(all []approval, declined []string) {
 	}
 }
 
-// offeredTime bounds the wait for a running up to have what was approved.
-const offeredTime = 5 * time.Second
+// approvalTimeout bounds the wait for a running up to have what was approved.
+const approvalTimeout = 5 * time.Second
 
-// offered returns when a running mcpvisor up offers the tools that were approved, or takes too long for it: who approves and then
+// awaitOffered returns when a running mcpvisor up offers the tools that were approved, or takes too long for it: who approves and then
 // calls is not refused for what was approved.
-func (o *options) offered(ctx context.Context, all []approval) {
-	ctx, cancel := context.WithTimeout(ctx, offeredTime)
+func (o *options) awaitOffered(ctx context.Context, all []approval) {
+	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
-	aside := *o
-	aside.err = discard{}
-	p, err := aside.open(ctx)
+	quiet := *o
+	quiet.err = discard{}
+	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return // it is approved all the same
 	}
@@ -174,7 +174,7 @@ func (o *options) offered(ctx context.Context, all []approval) {
 		return
 	}
 	if slices.ContainsFunc(all, func(a approval) bool { return a.Approved }) {
-		p.catchUp(ctx)
+		p.reloadUp(ctx)
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -200,7 +200,7 @@ func stillChanged(a approval, now []messages.Status) bool {
 	})
 }
 
-func (o *options) printHeld(s *setup, held []string, asJSON bool) error {
+func (o *options) printWaiting(s *setup, held []string, asJSON bool) error {
 	if asJSON {
 		all := []approval{}
 		for _, name := range held {
@@ -208,7 +208,7 @@ func (o *options) printHeld(s *setup, held []string, asJSON bool) error {
 			a.Waits = true
 			all = append(all, a)
 		}
-		s.Approvals.Show(s.Set, held...)
+		s.Approvals.MarkShown(s.Set, held...)
 		return printJSON(o.out, all)
 	}
 	if len(held) == 0 {
@@ -220,10 +220,10 @@ func (o *options) printHeld(s *setup, held []string, asJSON bool) error {
 			if i > 0 {
 				fmt.Fprintln(o.out)
 			}
-			v.print(o.out)
+			v.printTo(o.out)
 		}
 	}
-	s.Approvals.Show(s.Set, held...)
+	s.Approvals.MarkShown(s.Set, held...)
 	fmt.Fprintln(o.out, "\nApprove with: mcpvisor approve NAME…, or mcpvisor approve --all")
 	return nil
 }
@@ -231,19 +231,19 @@ func (o *options) printHeld(s *setup, held []string, asJSON bool) error {
 // approvalOf returns the object that an approval of a server is bound to.
 func (s *setup) approvalOf(name string) approval {
 	spec := s.Specs[name]
-	if c, ok := discover.Subject(s.Set, name); ok {
+	if c, ok := discover.ApprovalCandidate(s.Set, name); ok {
 		spec = c.Spec
 	}
-	return approval{Server: name, Runs: startsOf(spec), Source: spec.Source, screened: s.screened(name)}
+	return approval{Server: name, Runs: startText(spec), Source: spec.Source, approvalJSON: s.approvalJSONOf(name)}
 }
 
-// chooseHeld is which of the named servers are approved: those that the person was shown as they are, those that are approved unseen by
+// chooseApproved is which of the named servers are approved: those that the person was shown as they are, those that are approved unseen by
 // a flag, and those that the person agrees to now.
-func (o *options) chooseHeld(ctx context.Context, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
+func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
 	var ask, unseen []string
 	for _, name := range names {
-		hash := s.screened(name).Hash
-		now, ever := s.Approvals.Shown(s.Set, name)
+		hash := s.approvalJSONOf(name).Hash
+		now, ever := s.Approvals.WasShown(s.Set, name)
 		switch {
 		case f.hash != "" && hash != f.hash:
 			return nil, &exitError{exitUsage, fmt.Sprintf("%s is not what has that hash, and is not approved; see: mcpvisor approve --json",
@@ -251,48 +251,48 @@ func (o *options) chooseHeld(ctx context.Context, s *setup, names, held []string
 		case !slices.Contains(held, name):
 		case f.hash != "", now:
 			chosen = append(chosen, name)
-		case f.yes, !ever && (f.asJSON || !o.desk.terminal()):
+		case f.yes, !ever && (f.asJSON || !o.prompter.hasTerminal()):
 			chosen, unseen = append(chosen, name), append(unseen, name)
 		default:
 			ask = append(ask, name)
 		}
 	}
 	if !f.asJSON { // which holds all of it
-		o.show(s, unseen)
+		o.printScreens(s, unseen)
 	}
 	if len(ask) == 0 {
 		return chosen, nil
 	}
-	if o.desk.terminal() && !f.asJSON {
+	if o.prompter.hasTerminal() && !f.asJSON {
 		yes, err := o.askEach(ctx, s, ask, "start")
 		return append(chosen, yes...), err
 	}
-	o.show(s, ask)
+	o.printScreens(s, ask)
 	return nil, &exitError{exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
 		"with the same command again", messages.Line(strings.Join(ask, ", "), 200))}
 }
 
-// show prints the screens of servers on standard error, whole: there is nobody to ask, and what is approved stands in the log of
+// printScreens prints the screens of servers on standard error, whole: there is nobody to ask, and what is approved stands in the log of
 // whoever runs this.
-func (o *options) show(s *setup, names []string) {
+func (o *options) printScreens(s *setup, names []string) {
 	for _, name := range names {
 		if v, ok := s.screenOf(name); ok {
-			v.print(o.err)
+			v.printTo(o.err)
 		}
 	}
-	s.Approvals.Show(s.Set, names...)
+	s.Approvals.MarkShown(s.Set, names...)
 }
 
-// runs is what a server of the setup starts or dials.
-func (s *setup) runs(name string) string { return startsOf(s.Specs[name]) }
+// startTextOf is what a server of the setup starts or dials.
+func (s *setup) startTextOf(name string) string { return startText(s.Specs[name]) }
 
-// startsOf is what a spec starts or dials, without secrets, and with the names of what it is given.
-func startsOf(spec messages.Spec) string {
+// startText is what a spec starts or dials, without secrets, and with the names of what it is given.
+func startText(spec messages.Spec) string {
 	spec = spec.Redacted()
 	if spec.Invalid != "" {
 		return "nothing: " + messages.Line(spec.Invalid, 200)
 	}
-	text := describe(messages.Status{Config: &spec, Transport: spec.Kind()})
+	text := transportText(messages.Status{Config: &spec, Transport: spec.Kind()})
 	var env []string
 	for k := range spec.Env {
 		env = append(env, messages.Line(k, 60))
@@ -301,13 +301,13 @@ func startsOf(spec messages.Spec) string {
 		text += " · env " + strings.Join(env, ", ")
 	}
 	if spec.Isolation.Asks() {
-		text += " · isolated: " + messages.Line(isolation.Wanted(spec.Isolation), 400)
+		text += " · isolated: " + messages.Line(isolation.WantedText(spec.Isolation), 400)
 	}
-	return text + takes(spec.Auth)
+	return text + authInputs(spec.Auth)
 }
 
-// takes is what auth runs and reads of this machine to be let in: the spec of a remote server may start a program, too.
-func takes(a *messages.Auth) string {
+// authInputs is what auth runs and reads of this machine to be let in: the spec of a remote server may start a program, too.
+func authInputs(a *messages.Auth) string {
 	if a == nil {
 		return ""
 	}

@@ -20,7 +20,7 @@ func TestApprovalShowsWhatAuthTakes(t *testing.T) {
 		{&messages.Auth{Type: "token_file", TokenPath: "/home/me/.ssh/id"}, " · reads the file /home/me/.ssh/id"},
 		{&messages.Auth{Type: "client_credentials", ClientKeyFile: "/k\x1b[2J"}, " · reads the file /k\ufffd[2J"},
 	} {
-		if got := takes(c.auth); got != c.want {
+		if got := authInputs(c.auth); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.auth, got, c.want)
 		}
 	}

@@ -42,7 +42,7 @@ func splitArgs(words []string) ([]typedArg, error) {
 // buildArgs makes the JSON object of a call from --args and from the arguments that were typed, which win. Without
 // typed arguments the object of --args is what is sent, byte for byte.
 func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) (json.RawMessage, error) {
-	object, raw, err := wholeArgs(whole, stdin)
+	object, raw, err := readArgsFlag(whole, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) 
 	given := map[string]bool{}
 	lists := map[string]bool{} // keys that were repeated, or are a list by their schema
 	for _, a := range typed {
-		v, list, err := a.read(schema)
+		v, list, err := a.toJSON(schema)
 		if err != nil {
 			return nil, err
 		}
@@ -68,15 +68,15 @@ func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) 
 			if err := json.Unmarshal(v, &more); err != nil {
 				return nil, fmt.Errorf("argument %q is given twice", messages.Line(a.key, 80))
 			}
-			v = encode(append(before, more...))
+			v = encodeJSON(append(before, more...))
 		}
 		object[a.key], given[a.key], lists[a.key] = v, true, list
 	}
-	return encode(object), nil
+	return encodeJSON(object), nil
 }
 
-// wholeArgs reads --args.
-func wholeArgs(whole string, stdin io.Reader) (map[string]json.RawMessage, json.RawMessage, error) {
+// readArgsFlag reads --args.
+func readArgsFlag(whole string, stdin io.Reader) (map[string]json.RawMessage, json.RawMessage, error) {
 	if whole == "-" {
 		text, err := io.ReadAll(io.LimitReader(stdin, 64<<20))
 		if err != nil {
@@ -91,14 +91,14 @@ func wholeArgs(whole string, stdin io.Reader) (map[string]json.RawMessage, json.
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
 		if !json.Valid(raw) {
-			return nil, nil, fmt.Errorf("--args: it is no JSON: %s", jsonFault(raw))
+			return nil, nil, fmt.Errorf("--args: it is no JSON: %s", jsonProblem(raw))
 		}
 		return nil, nil, fmt.Errorf("--args: it is no JSON object; write --args '{\"key\": \"value\"}'")
 	}
 	return object, raw, nil
 }
 
-func jsonFault(raw []byte) string {
+func jsonProblem(raw []byte) string {
 	err := json.Unmarshal(raw, new(any))
 	if err == nil {
 		return ""
@@ -106,38 +106,38 @@ func jsonFault(raw []byte) string {
 	return messages.Line(strings.TrimPrefix(err.Error(), "json: "), 120)
 }
 
-// read is the argument as JSON, and whether it is a list that more of the same name may be added to.
-func (a typedArg) read(schema *schema) (json.RawMessage, bool, error) {
+// toJSON is the argument as JSON, and whether it is a list that more of the same name may be added to.
+func (a typedArg) toJSON(schema *schema) (json.RawMessage, bool, error) {
 	if a.json {
 		raw := json.RawMessage(strings.TrimSpace(a.value))
 		if !json.Valid(raw) {
 			return nil, false, fmt.Errorf("argument %q: what follows := is no JSON: %s; write %s=… for a text",
-				messages.Line(a.key, 80), jsonFault(raw), messages.Line(a.key, 40))
+				messages.Line(a.key, 80), jsonProblem(raw), messages.Line(a.key, 40))
 		}
 		return raw, false, nil
 	}
-	p, ok := schema.property(a.key)
+	p, ok := schema.propertySchema(a.key)
 	if !ok {
-		return encode(a.value), false, nil
+		return encodeJSON(a.value), false, nil
 	}
-	types := schema.types(p)
+	types := schema.allowedTypes(p)
 	switch {
 	case len(types) == 0 || slices.Contains(types, "string"):
-		return encode(a.value), false, nil
+		return encodeJSON(a.value), false, nil
 	case slices.Equal(types, []string{"array"}) && !strings.HasPrefix(strings.TrimSpace(a.value), "["):
 		// One element: the schema leaves nothing else that this could mean.
 		items, _ := p["items"].(map[string]any)
-		v, err := a.literal(schema.types(items))
-		return encode([]json.RawMessage{v}), true, err
+		v, err := a.parseLiteral(schema.allowedTypes(items))
+		return encodeJSON([]json.RawMessage{v}), true, err
 	}
-	v, err := a.literal(types)
+	v, err := a.parseLiteral(types)
 	return v, false, err
 }
 
-// literal reads the value as the one of the types that it can be.
-func (a typedArg) literal(types []string) (json.RawMessage, error) {
+// parseLiteral reads the value as the one of the types that it can be.
+func (a typedArg) parseLiteral(types []string) (json.RawMessage, error) {
 	if len(types) == 0 || slices.Contains(types, "string") {
-		return encode(a.value), nil
+		return encodeJSON(a.value), nil
 	}
 	raw := json.RawMessage(strings.TrimSpace(a.value))
 	if json.Valid(raw) {
@@ -155,8 +155,8 @@ func (a typedArg) literal(types []string) (json.RawMessage, error) {
 		strings.Join(types, " or "))
 }
 
-// encode is compact JSON that leaves <, > and & as they are.
-func encode(v any) json.RawMessage {
+// encodeJSON is compact JSON that leaves <, > and & as they are.
+func encodeJSON(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

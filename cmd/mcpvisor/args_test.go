@@ -23,7 +23,7 @@ const schemaOfAll = `{
 }`
 
 func TestArgumentsBecomeWhatTheSchemaSays(t *testing.T) {
-	s := readInput(json.RawMessage(schemaOfAll))
+	s := readInputSchema(json.RawMessage(schemaOfAll))
 	for _, c := range []struct{ words, want string }{
 		{``, `{}`},
 		{`text=5`, `{"text":"5"}`},
@@ -88,7 +88,7 @@ func TestArgumentsBecomeWhatTheSchemaSays(t *testing.T) {
 }
 
 func TestWholeArguments(t *testing.T) {
-	s := readInput(json.RawMessage(schemaOfAll))
+	s := readInputSchema(json.RawMessage(schemaOfAll))
 	for _, c := range []struct{ whole, words, stdin, want string }{
 		{whole: `{"text" : "a"}`, want: `{"text" : "a"}`}, // byte for byte
 		{whole: ` {} `, want: `{}`},

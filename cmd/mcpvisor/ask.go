@@ -34,7 +34,7 @@ type askFlags struct {
 	rootList      []messages.Root
 }
 
-func (a *askFlags) add(f *pflag.FlagSet) {
+func (a *askFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&a.answers, "answers", "", "answer the questions of servers from this JSON `file`: "+
 		`{"SERVER": {"FIELD": value}}`)
 	f.BoolVar(&a.noBrowser, "no-browser", false, "open no page that a server asks to be opened: only show its URL")
@@ -44,8 +44,8 @@ func (a *askFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&a.roots, "root", nil, "tell servers that they may work in this `directory` (repeatable)")
 }
 
-// ofManager names a flag that matters only to who starts the servers; empty if none is given.
-func (a *askFlags) ofManager() string {
+// managerFlag names a flag that matters only to who starts the servers; empty if none is given.
+func (a *askFlags) managerFlag() string {
 	switch {
 	case a.sampling != "":
 		return "--sampling-command"
@@ -55,8 +55,8 @@ func (a *askFlags) ofManager() string {
 	return ""
 }
 
-// settle reads what the flags point at.
-func (a *askFlags) settle(d *desk) error {
+// readValues reads what the flags point at.
+func (a *askFlags) readValues(d *prompter) error {
 	if a.sampling != "" {
 		words, err := config.Words(a.sampling)
 		if err != nil || len(words) == 0 {
@@ -103,100 +103,100 @@ func rootOf(dir string) (messages.Root, error) {
 	return messages.Root{URI: (&url.URL{Scheme: "file", Path: path}).String(), Name: filepath.Base(abs)}, nil
 }
 
-// announce gives the manager what servers may ask. What nobody could answer is not announced, so that servers can do
+// setRequestHandlers gives the manager what servers may ask. What nobody could answer is not announced, so that servers can do
 // without it.
-func (o *options) announce(cfg *supervisor.Config, configured []string) {
-	d := o.desk
+func (o *options) setRequestHandlers(cfg *supervisor.Config, configured []string) {
+	d := o.prompter
 	if d == nil { // a completion starts nothing
 		return
 	}
-	cfg.Ask = d.permit
-	if d.terminal() || d.answers != nil {
-		cfg.Elicit, cfg.ElicitURL = d.elicit, true
+	cfg.Ask = d.permitCall
+	if d.hasTerminal() || d.answers != nil {
+		cfg.Elicit, cfg.ElicitURL = d.answerElicitation, true
 	}
-	command := o.asking.samplingWords
+	command := o.askFlags.samplingWords
 	if command == nil {
 		command = configured
 	}
-	if command != nil && (o.asking.yes || d.terminal()) {
-		s := &sampler{desk: d, command: command, yes: o.asking.yes}
-		cfg.Sample = s.sample
+	if command != nil && (o.askFlags.yes || d.hasTerminal()) {
+		s := &sampler{prompter: d, command: command, yes: o.askFlags.yes}
+		cfg.Sample = s.answerSampling
 	}
-	if roots := o.asking.rootList; len(roots) > 0 {
+	if roots := o.askFlags.rootList; len(roots) > 0 {
 		cfg.Roots = func(context.Context, string) ([]messages.Root, error) { return roots, nil }
 	}
 }
 
-// desk is where servers' questions reach the person: one at a time, from the answers that were given beforehand, or at
+// prompter is where servers' questions reach the person: one at a time, from the answers that were given beforehand, or at
 // the terminal.
-type desk struct {
+type prompter struct {
 	streams
 	run        context.Context
 	interrupts *interrupts
-	answers    answers
+	answers    presetAnswers
 	browser    bool
-	open       func(url string) error
+	openPage   func(url string) error
 	// allowed are the rules of --allow; lasting says that the manager goes on after the call that is asked about.
-	allowed []access.Rule
-	lasting bool
+	allowed      []access.Rule
+	outlivesCall bool
 	// guard ends what the sampling command has started, if this process is killed; nil if there is none.
 	guard transports.Guard
-	// alone gives f the terminal for itself, without what else is shown there. It is set before servers start.
-	alone func(f func())
+	// withTerminal gives f the terminal for itself, without what else is shown there. It is set before servers start.
+	withTerminal func(f func())
 
-	lines lines
-	turns turns
+	lines lineReader
+	queue promptQueue
 
 	mu      sync.Mutex
 	remarks map[string]time.Time // when it was last said of a server that a question was not shown
 }
 
-func newDesk(ctx context.Context, s streams, i *interrupts) *desk {
-	return &desk{
-		streams: s, run: ctx, interrupts: i, open: openBrowser, alone: func(f func()) { f() },
-		lines: lines{in: s.in},
+func newPrompter(ctx context.Context, s streams, i *interrupts) *prompter {
+	return &prompter{
+		streams: s, run: ctx, interrupts: i, openPage: openBrowser, withTerminal: func(f func()) { f() },
+		lines: lineReader{in: s.in},
 	}
 }
 
-// terminal reports whether there is a person to be asked.
-func (d *desk) terminal() bool { return isTerminal(d.in) && isTerminal(d.err) }
+// hasTerminal reports whether there is a person to be asked.
+func (d *prompter) hasTerminal() bool { return isTerminal(d.in) && isTerminal(d.err) }
 
-// say prints a remark about a server, in a line.
-func (d *desk) say(server, format string, args ...any) {
+// printRemark prints a remark about a server, in a line.
+func (d *prompter) printRemark(server, format string, args ...any) {
 	fmt.Fprintf(d.err, "mcpvisor: server %q: %s\n", messages.Line(server, 60), messages.Printable(fmt.Sprintf(format, args...)))
 }
 
-// elicit answers a server's question. It is called concurrently. An error that wraps messages.ErrNotShown says that no
+// answerElicitation answers a server's question. It is called concurrently. An error that wraps messages.ErrNotShown says that no
 // person saw it; a cancellation is a person's.
-func (d *desk) elicit(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
-	res, missing := d.answers.of(r)
+func (d *prompter) answerElicitation(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
+	res, missing := d.answers.answerTo(r)
 	switch {
 	case missing == "":
-		d.say(r.Server, "%s", answeredText(r, res))
+		d.printRemark(r.Server, "%s", answeredText(r, res))
 		return res, nil
-	case !d.terminal():
-		return messages.ElicitResult{}, d.unseen(r.Server, neverShown(missing))
+	case !d.hasTerminal():
+		return messages.ElicitResult{}, d.reportUnseen(r.Server, notShownError(missing))
 	}
-	err := d.put(ctx, r.Server, askedByServer, func(t *talk) error {
+	err := d.promptPerson(ctx, r.Server, serverPrompt, func(t *conversation) error {
 		var err error
 		if r.Mode == messages.ElicitURL {
-			res, err = t.page(r, d)
+			res, err = t.askOpenPage(r, d)
 		} else {
-			res, err = t.form(r, d.answers.fields(r.Server))
+			res, err = t.fillForm(r, d.answers.fieldsFor(r.Server))
 		}
 		return err
 	})
 	switch {
 	case errors.Is(err, messages.ErrNotShown):
-		return messages.ElicitResult{}, d.unseen(r.Server, err)
+		return messages.ElicitResult{}, d.reportUnseen(r.Server, err)
 	case err != nil:
 		res = messages.ElicitResult{Action: messages.ElicitCancel}
 	}
 	return res, nil
 }
 
-// unseen says that a question was not shown, once a minute for each server, and returns the error.
-func (d *desk) unseen(server string, err error) error {
+// reportUnseen says that a question was not shown, once a minute for each server, and returns the error.
+func (d *prompter) reportUnseen(server string, err error) error {
 	now := time.Now()
 	d.mu.Lock()
 	maps.DeleteFunc(d.remarks, func(_ string, at time.Time) bool { return now.Sub(at) >= time.Minute })
@@ -210,35 +210,35 @@ func (d *desk) unseen(server string, err error) error {
 	d.mu.Unlock()
 	var e *messages.Error
 	if !said && errors.As(err, &e) {
-		d.say(server, "%s", e.Text)
+		d.printRemark(server, "%s", e.Text)
 	}
 	return err
 }
 
-// ask is put for a question of a command of the person's own.
-func (d *desk) ask(ctx context.Context, server string, converse func(t *talk) error) error {
-	return d.put(ctx, server, askedByCommand, converse)
+// promptForCommand is put for a question of a command of the person's own.
+func (d *prompter) promptForCommand(ctx context.Context, server string, converse func(t *conversation) error) error {
+	return d.promptPerson(ctx, server, commandPrompt, converse)
 }
 
-// put waits for the terminal and holds a conversation about one question there. The error says that there was none, or
+// promptPerson waits for the terminal and holds a conversation about one question there. The error says that there was none, or
 // that it was broken off; it wraps messages.ErrNotShown if the person did not see the question.
-func (d *desk) put(ctx context.Context, server string, kind askKind, converse func(t *talk) error) error {
+func (d *prompter) promptPerson(ctx context.Context, server string, kind promptKind, converse func(t *conversation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.run, cancel)()
-	end, err := d.turns.take(ctx, server, kind)
+	end, err := d.queue.waitTurn(ctx, server, kind)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if !foreground(d.in) {
-		return neverShown("mcpvisor does not run in the foreground of its terminal")
+	if !isForeground(d.in) {
+		return notShownError("mcpvisor does not run in the foreground of its terminal")
 	}
-	err = neverShown("the terminal is not free")
-	d.alone(func() {
-		release := d.interrupts.take(cancel)
-		d.lines.flush()
-		err = converse(&talk{ctx: ctx, lines: &d.lines, out: d.err})
+	err = notShownError("the terminal is not free")
+	d.withTerminal(func() {
+		release := d.interrupts.captureNext(cancel)
+		d.lines.dropTyped()
+		err = converse(&conversation{ctx: ctx, lines: &d.lines, out: d.err})
 		release(err == nil)
 		if err != nil {
 			fmt.Fprintln(d.err, "\nmcpvisor: the question is cancelled")

@@ -11,16 +11,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// answers are what a person has written down for the questions of servers: by server ("*" is every one) and field, or
+// presetAnswers are what a person has written down for the questions of servers: by server ("*" is every one) and field, or
 // one word for all of a server's questions: "accept", "decline" or "cancel".
-type answers map[string]givenAnswer
+type presetAnswers map[string]presetAnswer
 
-type givenAnswer struct {
+type presetAnswer struct {
 	action string
 	fields map[string]json.RawMessage
 }
 
-func readAnswers(path string) (answers, error) {
+func readAnswers(path string) (presetAnswers, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		reason := err.Error()
@@ -36,13 +36,13 @@ func readAnswers(path string) (answers, error) {
 	}
 	if json.Unmarshal(text, &raw) != nil || raw == nil {
 		if !json.Valid(text) {
-			return nil, bad("it is no JSON: " + jsonFault(text))
+			return nil, bad("it is no JSON: " + jsonProblem(text))
 		}
 		return nil, bad("it is no JSON object")
 	}
-	out := answers{}
+	out := presetAnswers{}
 	for server, v := range raw {
-		var a givenAnswer
+		var a presetAnswer
 		if json.Unmarshal(v, &a.action) == nil {
 			if !slices.Contains([]string{messages.ElicitAccept, messages.ElicitDecline, messages.ElicitCancel}, a.action) {
 				return nil, bad(fmt.Sprintf("%q is no answer", messages.Line(a.action, 60)))
@@ -55,8 +55,8 @@ func readAnswers(path string) (answers, error) {
 	return out, nil
 }
 
-// fields are the values for a server's forms.
-func (a answers) fields(server string) map[string]json.RawMessage {
+// fieldsFor are the values for a server's forms.
+func (a presetAnswers) fieldsFor(server string) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, name := range []string{"*", server} {
 		for field, v := range a[name].fields {
@@ -66,9 +66,9 @@ func (a answers) fields(server string) map[string]json.RawMessage {
 	return out
 }
 
-// of answers a question as far as what is written down does. missing says what is not there; it is empty if the
+// answerTo answers a question as far as what is written down does. missing says what is not there; it is empty if the
 // question is answered.
-func (a answers) of(r messages.ElicitRequest) (res messages.ElicitResult, missing string) {
+func (a presetAnswers) answerTo(r messages.ElicitRequest) (res messages.ElicitResult, missing string) {
 	if a == nil {
 		return res, "there is no terminal to ask at, and no --answers"
 	}
@@ -90,21 +90,21 @@ func (a answers) of(r messages.ElicitRequest) (res messages.ElicitResult, missin
 	if err != nil {
 		return res, err.Error()
 	}
-	all, values := a.fields(r.Server), map[string]json.RawMessage{}
+	all, values := a.fieldsFor(r.Server), map[string]json.RawMessage{}
 	for i := range fields {
 		f := &fields[i]
 		v, there := all[f.name]
 		switch {
 		case there:
-			if err := f.fits(v); err != nil {
+			if err := f.checkValue(v); err != nil {
 				return res, fmt.Sprintf("the answer for %q does not fit: %s", messages.Line(f.name, 60), err)
 			}
 			values[f.name] = v
 		case f.required: // a default of the server's own is nothing that the person has said
-			return res, fmt.Sprintf("--answers has nothing for %q (%s)", messages.Line(f.name, 60), f.hint())
+			return res, fmt.Sprintf("--answers has nothing for %q (%s)", messages.Line(f.name, 60), f.inputHint())
 		}
 	}
-	return messages.ElicitResult{Action: messages.ElicitAccept, Content: written(fields, values)}, ""
+	return messages.ElicitResult{Action: messages.ElicitAccept, Content: encodeFields(fields, values)}, ""
 }
 
 // answeredText says for standard error what was answered. Values are left out: they may be nobody else's business.

@@ -13,28 +13,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// permit answers whether a call may be made that the rules ask about: by --allow, or at the terminal. It is called
+// permitCall answers whether a call may be made that the rules ask about: by --allow, or at the terminal. It is called
 // concurrently.
-func (d *desk) permit(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
+func (d *prompter) permitCall(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
 	allowed := access.Decide(access.Rules{Own: access.Set{Rules: d.allowed, Default: access.Ask}},
 		access.Request{Server: r.Server, Tool: r.Tool, Args: r.Arguments})
 	switch {
 	case allowed.Verdict == access.Allow:
 		return supervisor.AskAll, nil // the flag is about every call that it matches
-	case !d.terminal():
-		return supervisor.AskNo, nobodyToAsk("there is no terminal to ask at", r)
+	case !d.hasTerminal():
+		return supervisor.AskNo, noPersonError("there is no terminal to ask at", r)
 	}
 	answer := supervisor.AskNo
-	err := d.put(ctx, r.Server, askedForCall, func(t *talk) (err error) {
-		answer, err = t.permit(r, d.lasting)
+	err := d.promptPerson(ctx, r.Server, callPrompt, func(t *conversation) (err error) {
+		answer, err = t.askPermission(r, d.outlivesCall)
 		return err
 	})
 	var e *messages.Error
 	switch {
 	case errors.Is(err, messages.ErrNotShown) && errors.As(err, &e):
-		return supervisor.AskNo, nobodyToAsk(e.Text, r)
+		return supervisor.AskNo, noPersonError(e.Text, r)
 	case err != nil:
-		return supervisor.AskNo, nobodyToAsk("the question was cancelled", r)
+		return supervisor.AskNo, noPersonError("the question was cancelled", r)
 	}
 	if answer == supervisor.AskAlways {
 		path := discover.DefaultPaths().User
@@ -47,8 +47,8 @@ func (d *desk) permit(ctx context.Context, r supervisor.AskRequest) (supervisor.
 	return answer, nil
 }
 
-// nobodyToAsk says how a call is allowed without a person.
-func nobodyToAsk(text string, r supervisor.AskRequest) error {
+// noPersonError says how a call is allowed without a person.
+func noPersonError(text string, r supervisor.AskRequest) error {
 	rule := r.Rule
 	if rule == "" {
 		rule = access.Exact(r.Server, r.Tool)
@@ -60,11 +60,11 @@ func nobodyToAsk(text string, r supervisor.AskRequest) error {
 	return &messages.Error{Op: "ask", Class: messages.ClassDenied, Text: text, Fix: fix}
 }
 
-// permit holds the conversation about one call. lasting says that the manager goes on after it.
-func (t *talk) permit(r supervisor.AskRequest, lasting bool) (supervisor.AskAnswer, error) {
+// askPermission holds the conversation about one call. lasting says that the manager goes on after it.
+func (t *conversation) askPermission(r supervisor.AskRequest, outlivesCall bool) (supervisor.AskAnswer, error) {
 	t.print("\nMay the tool %q of the server %q be called?\n", messages.Line(r.Tool, 80), messages.Line(r.Server, 60))
 	if args := strings.TrimSpace(string(r.Arguments)); args != "" && args != "{}" {
-		t.excerpt(args, 2000)
+		t.printExcerpt(args, 2000)
 	} else {
 		t.print("  without arguments\n")
 	}
@@ -84,13 +84,13 @@ func (t *talk) permit(r supervisor.AskRequest, lasting bool) (supervisor.AskAnsw
 			words, prompt = append(words, "every"), fmt.Sprintf("[o]nce, [e]very one of the %d", equal)
 			no = fmt.Sprintf(" or [n]o to all %d?", equal)
 		}
-		if lasting {
+		if outlivesCall {
 			words, prompt = append(words, "session"), prompt+", for this [s]ession"
 		}
 		if r.Rule != "" {
 			words, prompt = append(words, "always"), prompt+", [a]lways (a rule in your own file)"
 		}
-		word, err := t.choose(prompt+no, slices.Concat(words, []string{"no"})...)
+		word, err := t.chooseWord(prompt+no, slices.Concat(words, []string{"no"})...)
 		switch {
 		case err != nil:
 			return supervisor.AskNo, err

@@ -35,9 +35,9 @@ func TestTheCallerOfARunningUpIsAsked(t *testing.T) {
 	term.types("s\r")
 	term.shows(at, `c\r\n`)
 	term.exits(0)
-	again := p.start("--config", "c.json", "call", "one", "echo", "text=d") // at another terminal, or at none
-	if code := again.ends(); code != 3 {
-		t.Errorf("a yes for the session of one terminal counted at another: exit code %d: %s", code, again.stderr.String())
+	second := p.start("--config", "c.json", "call", "one", "echo", "text=d") // at another terminal, or at none
+	if code := second.ends(); code != 3 {
+		t.Errorf("a yes for the session of one terminal counted at another: exit code %d: %s", code, second.stderr.String())
 	}
 	up.signal(syscall.SIGINT)
 	if code := up.ends(); code != 0 {

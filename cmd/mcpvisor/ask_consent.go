@@ -11,81 +11,81 @@ import (
 )
 
 const (
-	// samplesPerYes is how many requests for the model one yes is for. The person sees the first of them, and the next
+	// samplesPerConsent is how many requests for the model one yes is for. The person sees the first of them, and the next
 	// one after the last.
-	samplesPerYes = 20
-	// samplesAtOnce and samplesOfOne bound the sampling commands that run at a time, of all servers and of one.
-	samplesAtOnce = 4
-	samplesOfOne  = 2
+	samplesPerConsent = 20
+	// samplesAtOnce and samplesPerServer bound the sampling commands that run at a time, of all servers and of one.
+	samplesAtOnce    = 4
+	samplesPerServer = 2
 )
 
-// consents counts the requests for the model that the person has allowed, by server. Safe for concurrent use; the zero value is
+// samplingConsents counts the requests for the model that the person has allowed, by server. Safe for concurrent use; the zero value is
 // ready.
-type consents struct {
-	mu sync.Mutex
-	of map[string]*consent // by server
+type samplingConsents struct {
+	mu       sync.Mutex
+	byServer map[string]*serverConsent // by server
 }
 
-type consent struct {
-	left   int           // requests that the last yes is still for
-	given  int           // requests that were allowed
-	never  bool          // the person said no
-	asking chan struct{} // closed when the open question is decided; nil without one
+type serverConsent struct {
+	remaining    int           // requests that the last yes is still for
+	allowedCount int           // requests that were allowed
+	denied       bool          // the person said no
+	decision     chan struct{} // closed when the open question is decided; nil without one
 }
 
-// next looks whether a request needs a question. It does if all are empty; wait is another one's question.
-func (c *consents) next(server string) (allowed, never bool, wait <-chan struct{}, given int) {
+// checkRequest looks whether a request needs a question. It does if all are empty; wait is another one's question.
+func (c *samplingConsents) checkRequest(server string) (allowed, denied bool, wait <-chan struct{}, given int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = map[string]*consent{}
+	if c.byServer == nil {
+		c.byServer = map[string]*serverConsent{}
 	}
-	one := c.of[server]
-	if one == nil {
-		one = &consent{}
-		c.of[server] = one
+	entry := c.byServer[server]
+	if entry == nil {
+		entry = &serverConsent{}
+		c.byServer[server] = entry
 	}
 	switch {
-	case one.never:
-		return false, true, nil, one.given
-	case one.left > 0:
-		one.left--
-		one.given++
-		return true, false, nil, one.given
-	case one.asking != nil:
-		return false, false, one.asking, one.given
+	case entry.denied:
+		return false, true, nil, entry.allowedCount
+	case entry.remaining > 0:
+		entry.remaining--
+		entry.allowedCount++
+		return true, false, nil, entry.allowedCount
+	case entry.decision != nil:
+		return false, false, entry.decision, entry.allowedCount
 	}
-	one.asking = make(chan struct{})
-	return false, false, nil, one.given
+	entry.decision = make(chan struct{})
+	return false, false, nil, entry.allowedCount
 }
 
-// decided ends the question of a server: more is how many requests it allows, the one that asked included.
-func (c *consents) decided(server string, more int, never bool) {
+// recordAnswer ends the question of a server: more is how many requests it allows, the one that asked included.
+func (c *samplingConsents) recordAnswer(server string, more int, denied bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one := c.of[server]
-	one.never = never
+	entry := c.byServer[server]
+	entry.denied = denied
 	if more > 0 {
-		one.left, one.given = more-1, one.given+1
+		entry.remaining, entry.allowedCount = more-1, entry.allowedCount+1
 	}
-	close(one.asking)
-	one.asking = nil
+	close(entry.decision)
+	entry.decision = nil
 }
 
-// allow asks the person, for samplesPerYes requests of a server at a time. A no is until mcpvisor ends.
+// requestConsent asks the person, for samplesPerConsent requests of a server at a time. A no is until mcpvisor ends.
 //
 // 2025-11-25, Sampling: "For trust & safety and security, there SHOULD always be a human in the loop with the ability to
 // deny sampling requests."
-func (s *sampler) allow(ctx context.Context, r messages.SampleRequest) error {
+func (s *sampler) requestConsent(ctx context.Context, r messages.SampleRequest) error {
 	refused := &messages.Error{Op: "sample", Class: messages.ClassDenied, Server: r.Server,
 		Text: "the person does not let it use the model"}
 	var given int
 	for {
-		allowed, never, wait, before := s.consents.next(r.Server)
+		allowed, denied, wait, before := s.consents.checkRequest(r.Server)
 		switch {
 		case allowed:
 			return nil
-		case never:
+		case denied:
 			return refused
 		}
 		if given = before; wait == nil {
@@ -97,58 +97,58 @@ func (s *sampler) allow(ctx context.Context, r messages.SampleRequest) error {
 			return ctx.Err()
 		}
 	}
-	more, never := 0, false
-	defer func() { s.consents.decided(r.Server, more, never) }() // also if the conversation panics
-	err := s.desk.put(ctx, r.Server, askedByServer, func(t *talk) error {
-		word, err := t.consent(r, s.command, given)
+	more, denied := 0, false
+	defer func() { s.consents.recordAnswer(r.Server, more, denied) }() // also if the conversation panics
+	err := s.prompter.promptPerson(ctx, r.Server, serverPrompt, func(t *conversation) error {
+		word, err := t.askConsent(r, s.command, given)
 		switch word {
 		case "yes":
-			more = samplesPerYes
+			more = samplesPerConsent
 		case "once":
 			more = 1
 		case "no":
-			never = true
+			denied = true
 		}
 		return err
 	})
 	switch {
 	case errors.Is(err, messages.ErrNotShown):
-		return s.desk.unseen(r.Server, err)
+		return s.prompter.reportUnseen(r.Server, err)
 	case err != nil || more == 0:
 		return refused
 	}
 	return nil
 }
 
-// consent holds the conversation about the use of the model.
-func (t *talk) consent(r messages.SampleRequest, command []string, given int) (string, error) {
+// askConsent holds the conversation about the use of the model.
+func (t *conversation) askConsent(r messages.SampleRequest, command []string, given int) (string, error) {
 	t.print("\nThe server %q wants an answer of your model. It asks:\n", messages.Line(r.Server, 60))
-	t.excerpt(modelRequest(r.Params), 600)
+	t.printExcerpt(modelRequest(r.Params), 600)
 	t.print("It would be given to: %s\n", messages.Line(strings.Join(command, " "), 200))
 	if given > 0 {
-		t.print("It was given %s before.\n", count(given, "request"))
+		t.print("It was given %s before.\n", countOf(given, "request"))
 	}
-	return t.choose(fmt.Sprintf("Let it have this request and its next %d? [y]es, this one [o]nce or [n]o?", samplesPerYes-1),
+	return t.chooseWord(fmt.Sprintf("Let it have this request and its next %d? [y]es, this one [o]nce or [n]o?", samplesPerConsent-1),
 		"yes", "once", "no")
 }
 
-// running bounds the sampling commands that run at a time. Safe for concurrent use; the zero value is ready.
-type running struct {
-	mu  sync.Mutex
-	all chan struct{}
-	of  map[string]chan struct{} // by server
+// samplingSlots bounds the sampling commands that run at a time. Safe for concurrent use; the zero value is ready.
+type samplingSlots struct {
+	mu       sync.Mutex
+	all      chan struct{}
+	byServer map[string]chan struct{} // by server
 }
 
-// begin waits for a place. A server waits for one of its own first: so it has no more than that in the line for all.
-func (r *running) begin(ctx context.Context, server string) (end func(), err error) {
+// takeSlot waits for a place. A server waits for one of its own first: so it has no more than that in the line for all.
+func (r *samplingSlots) takeSlot(ctx context.Context, server string) (end func(), err error) {
 	r.mu.Lock()
-	if r.of == nil {
-		r.all, r.of = make(chan struct{}, samplesAtOnce), map[string]chan struct{}{}
+	if r.byServer == nil {
+		r.all, r.byServer = make(chan struct{}, samplesAtOnce), map[string]chan struct{}{}
 	}
-	if r.of[server] == nil {
-		r.of[server] = make(chan struct{}, samplesOfOne)
+	if r.byServer[server] == nil {
+		r.byServer[server] = make(chan struct{}, samplesPerServer)
 	}
-	own, all := r.of[server], r.all
+	own, all := r.byServer[server], r.all
 	r.mu.Unlock()
 	select {
 	case own <- struct{}{}:

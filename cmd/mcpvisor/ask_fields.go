@@ -66,11 +66,11 @@ type property struct {
 	Format      string          `json:"format"`
 	Enum        []any           `json:"enum"`
 	EnumNames   []string        `json:"enumNames"`
-	OneOf       []titled        `json:"oneOf"`
+	OneOf       []titledValue   `json:"oneOf"`
 	Items       *struct {
-		Enum  []any    `json:"enum"`
-		AnyOf []titled `json:"anyOf"`
-		OneOf []titled `json:"oneOf"`
+		Enum  []any         `json:"enum"`
+		AnyOf []titledValue `json:"anyOf"`
+		OneOf []titledValue `json:"oneOf"`
 	} `json:"items"`
 	MinItems  *int            `json:"minItems"`
 	MaxItems  *int            `json:"maxItems"`
@@ -80,7 +80,7 @@ type property struct {
 	Maximum   json.RawMessage `json:"maximum"`
 }
 
-type titled struct {
+type titledValue struct {
 	Const any    `json:"const"`
 	Title string `json:"title"`
 }
@@ -139,7 +139,7 @@ func numberOf(raw json.RawMessage) string {
 }
 
 // choicesOf are the texts to choose from, with the names of the older form and the titles of the newer one.
-func choicesOf(enum []any, names []string, options []titled) (out []choice, ok bool) {
+func choicesOf(enum []any, names []string, options []titledValue) (out []choice, ok bool) {
 	for i, v := range enum {
 		s, text := v.(string)
 		if !text {
@@ -161,8 +161,8 @@ func choicesOf(enum []any, names []string, options []titled) (out []choice, ok b
 	return out, len(out) > 0
 }
 
-// numbered reports whether choices may be named by their number: not if a value looks like one.
-func (f *formField) numbered() bool {
+// acceptsNumbers reports whether choices may be named by their number: not if a value looks like one.
+func (f *formField) acceptsNumbers() bool {
 	return !slices.ContainsFunc(f.choices, func(c choice) bool {
 		_, err := strconv.Atoi(c.value)
 		_, named := strconv.Atoi(c.title)
@@ -178,8 +178,8 @@ func (f *formField) label() string {
 	return strconv.Quote(messages.Line(f.name, 80))
 }
 
-// wants says what the field takes, in a few words.
-func (f *formField) wants() string {
+// inputText says what the field takes, in a few words.
+func (f *formField) inputText() string {
 	var words []string
 	switch f.kind {
 	case textField:
@@ -187,7 +187,7 @@ func (f *formField) wants() string {
 		if example := examples[f.format]; example != "" {
 			words = []string{example}
 		}
-		words = append(words, between(f.minLength, f.maxLength, "characters")...)
+		words = append(words, rangeText(f.minLength, f.maxLength, "characters")...)
 	case numberField, integerField:
 		word := "number"
 		if f.kind == integerField {
@@ -208,19 +208,19 @@ func (f *formField) wants() string {
 		words = append(words, "one of these")
 	case choicesField:
 		words = append(words, "any of these, with commas between them")
-		words = append(words, between(f.minItems, f.maxItems, "of them")...)
+		words = append(words, rangeText(f.minItems, f.maxItems, "of them")...)
 	case jsonField:
 		words = append(words, "JSON")
 	}
 	return strings.Join(words, ", ")
 }
 
-// hint is wants, and whether the field may be left out.
-func (f *formField) hint() string {
+// inputHint is wants, and whether the field may be left out.
+func (f *formField) inputHint() string {
 	if f.required {
-		return f.wants()
+		return f.inputText()
 	}
-	return f.wants() + ", optional"
+	return f.inputText() + ", optional"
 }
 
 var examples = map[string]string{
@@ -228,27 +228,27 @@ var examples = map[string]string{
 	"date-time": "date and time, such as 2026-01-31T14:30:00Z",
 }
 
-func between(lo, hi *int, of string) []string {
+func rangeText(lo, hi *int, unit string) []string {
 	switch {
 	case lo != nil && *lo > 0 && hi != nil:
-		return []string{fmt.Sprintf("%d to %d %s", *lo, *hi, of)}
+		return []string{fmt.Sprintf("%d to %d %s", *lo, *hi, unit)}
 	case lo != nil && *lo > 0:
-		return []string{fmt.Sprintf("at least %d %s", *lo, of)}
+		return []string{fmt.Sprintf("at least %d %s", *lo, unit)}
 	case hi != nil:
-		return []string{fmt.Sprintf("at most %d %s", *hi, of)}
+		return []string{fmt.Sprintf("at most %d %s", *hi, unit)}
 	}
 	return nil
 }
 
-// read makes the field's JSON value of what was typed, or says why it does not fit.
-func (f *formField) read(typed string) (json.RawMessage, error) {
+// parseInput makes the field's JSON value of what was typed, or says why it does not fit.
+func (f *formField) parseInput(typed string) (json.RawMessage, error) {
 	var v json.RawMessage
 	switch f.kind {
 	case textField:
 		if typed == `""` {
 			typed = ""
 		}
-		v = encode(typed)
+		v = encodeJSON(typed)
 	case numberField, integerField:
 		n := json.RawMessage(typed)
 		// What float64 cannot hold is no number that anybody means, and 1e999999999 takes an exact check for ever.
@@ -266,18 +266,18 @@ func (f *formField) read(typed string) (json.RawMessage, error) {
 			return nil, errors.New("write yes or no")
 		}
 	case choiceField:
-		value, err := f.chosen(typed)
+		value, err := f.parseChoice(typed)
 		if err != nil {
 			return nil, err
 		}
-		v = encode(value)
+		v = encodeJSON(value)
 	case choicesField:
 		values := []string{}
 		for part := range strings.SplitSeq(typed, ",") {
 			if part = strings.TrimSpace(part); part == "" {
 				continue
 			}
-			value, err := f.chosen(part)
+			value, err := f.parseChoice(part)
 			if err != nil {
 				return nil, err
 			}
@@ -285,22 +285,22 @@ func (f *formField) read(typed string) (json.RawMessage, error) {
 				values = append(values, value)
 			}
 		}
-		v = encode(values)
+		v = encodeJSON(values)
 	case jsonField:
 		if v = json.RawMessage(typed); !json.Valid(v) {
-			return nil, errors.New("that is no JSON: " + jsonFault(v))
+			return nil, errors.New("that is no JSON: " + jsonProblem(v))
 		}
 	}
-	return v, f.fits(v)
+	return v, f.checkValue(v)
 }
 
-func (f *formField) chosen(typed string) (string, error) {
+func (f *formField) parseChoice(typed string) (string, error) {
 	for _, c := range f.choices {
 		if typed == c.value {
 			return c.value, nil
 		}
 	}
-	if n, err := strconv.Atoi(typed); err == nil && f.numbered() && n >= 1 && n <= len(f.choices) {
+	if n, err := strconv.Atoi(typed); err == nil && f.acceptsNumbers() && n >= 1 && n <= len(f.choices) {
 		return f.choices[n-1].value, nil
 	}
 	for _, c := range f.choices {
@@ -311,34 +311,34 @@ func (f *formField) chosen(typed string) (string, error) {
 	return "", fmt.Errorf("%q is none of the choices", messages.Line(typed, 60))
 }
 
-// fits checks a value: first what a sentence of our own is made for, then against the schema.
-func (f *formField) fits(v json.RawMessage) error {
+// checkValue checks a value: first what a sentence of our own is made for, then against the schema.
+func (f *formField) checkValue(v json.RawMessage) error {
 	if f.kind == textField {
 		var s string
 		if err := rawjson.Unmarshal(v, &s); err != nil {
 			return errors.New("it is no text")
 		}
 		if n := utf8.RuneCountInString(s); f.minLength != nil && n < *f.minLength || f.maxLength != nil && n > *f.maxLength {
-			return fmt.Errorf("it has %s; it takes %s", count(n, "character"),
-				strings.Join(between(f.minLength, f.maxLength, "characters"), ""))
+			return fmt.Errorf("it has %s; it takes %s", countOf(n, "character"),
+				strings.Join(rangeText(f.minLength, f.maxLength, "characters"), ""))
 		}
-		if err := formatted(f.format, s); err != nil {
+		if err := checkFormat(f.format, s); err != nil {
 			return err
 		}
 	}
-	faults := f.schema.check(v).faults
+	faults := f.schema.checkValue(v).faults
 	switch {
 	case len(faults) == 0:
 	case f.kind == numberField, f.kind == integerField, f.kind == choicesField:
-		return fmt.Errorf("it takes: %s", f.wants())
+		return fmt.Errorf("it takes: %s", f.inputText())
 	default:
 		return errors.New(strings.TrimPrefix(strings.Join(faults, "; "), "the value: "))
 	}
 	return nil
 }
 
-// formatted checks the formats that a form can ask for.
-func formatted(format, s string) error {
+// checkFormat checks the formats that a form can ask for.
+func checkFormat(format, s string) error {
 	bad := false
 	switch format {
 	case "email":
@@ -360,19 +360,19 @@ func formatted(format, s string) error {
 	return nil
 }
 
-// show is a value in a few words.
-func (f *formField) show(v json.RawMessage) string { return messages.Line(f.whole(v), 200) }
+// shortText is a value in a few words.
+func (f *formField) shortText(v json.RawMessage) string { return messages.Line(f.fullText(v), 200) }
 
-// whole is a value for the last look before it is sent: all of it, with whatever a terminal would not show as it is written
+// fullText is a value for the last look before it is sent: all of it, with whatever a terminal would not show as it is written
 // out. A text with such characters, or with more than one line, is in the quotes and escapes of JSON.
-func (f *formField) whole(v json.RawMessage) string {
+func (f *formField) fullText(v json.RawMessage) string {
 	name := func(s string) string {
 		for _, c := range f.choices {
 			if c.value == s && c.title != "" && c.title != c.value {
-				return messages.Line(c.title, 80) + " (" + plainly(c.value) + ")"
+				return messages.Line(c.title, 80) + " (" + displayText(c.value) + ")"
 			}
 		}
-		return plainly(s)
+		return displayText(s)
 	}
 	var list []string
 	s, text := rawjson.Text(v)
@@ -397,9 +397,9 @@ func (f *formField) whole(v json.RawMessage) string {
 	return jsonLine(v)
 }
 
-// plainly is a text as it is if a terminal shows it so, and otherwise as JSON writes it.
-func plainly(s string) string {
-	if s != "" && messages.Line(s, 0) == s && messages.Hidden(s) == 0 {
+// displayText is a text as it is if a terminal shows it so, and otherwise as JSON writes it.
+func displayText(s string) string {
+	if s != "" && messages.Line(s, 0) == s && messages.CountHidden(s) == 0 {
 		return s
 	}
 	return jsonLine(rawjson.AppendText(nil, s))
@@ -412,13 +412,13 @@ func jsonLine(raw json.RawMessage) string {
 		return messages.Escaped(string(raw))
 	}
 	text := line.String()
-	if messages.Hidden(text) == 0 {
+	if messages.CountHidden(text) == 0 {
 		return messages.Printable(text)
 	}
 	var b strings.Builder
 	for _, r := range text {
 		switch {
-		case messages.Hidden(string(r)) == 0:
+		case messages.CountHidden(string(r)) == 0:
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

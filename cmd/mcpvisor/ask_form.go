@@ -8,22 +8,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// form holds the conversation about a form: who asks and what, each field, and a look at the whole before it is sent.
+// fillForm holds the conversation about a form: who asks and what, each field, and a look at the whole before it is sent.
 // before are values that the person gave for some fields beforehand.
 //
 // 2025-11-25, Elicitation: "Clients SHOULD: Provide clear indication of which server is requesting information; Allow
 // users to review and modify their responses before sending; … decline and cancel options".
-func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage) (messages.ElicitResult, error) {
+func (t *conversation) fillForm(r messages.ElicitRequest, before map[string]json.RawMessage) (messages.ElicitResult, error) {
 	decline := messages.ElicitResult{Action: messages.ElicitDecline}
 	fields, err := fieldsOf(r.Schema)
 	t.print("\nThe server %q asks you:\n", messages.Line(r.Server, 60))
-	t.passage(r.Message)
+	t.printPassage(r.Message)
 	if err != nil {
 		t.print("  It cannot be answered, because %s.\n", err)
 		return messages.ElicitResult{Action: messages.ElicitCancel}, nil
 	}
 	if len(fields) == 0 { // nothing but a yes is asked for
-		switch word, err := t.choose("[y]es, [d]ecline or [c]ancel?", "yes", "decline", "cancel"); {
+		switch word, err := t.chooseWord("[y]es, [d]ecline or [c]ancel?", "yes", "decline", "cancel"); {
 		case err != nil || word == "cancel":
 			return messages.ElicitResult{Action: messages.ElicitCancel}, err
 		case word == "decline":
@@ -31,8 +31,8 @@ func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage)
 		}
 		return messages.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage("{}")}, nil
 	}
-	t.print("  It has %s.\n", count(len(fields), "field"))
-	word, err := t.choose("[a]nswer, [d]ecline or [c]ancel? (Ctrl-C cancels at any time)", "answer", "decline", "cancel")
+	t.print("  It has %s.\n", countOf(len(fields), "field"))
+	word, err := t.chooseWord("[a]nswer, [d]ecline or [c]ancel? (Ctrl-C cancels at any time)", "answer", "decline", "cancel")
 	values := before
 	for {
 		switch {
@@ -41,40 +41,40 @@ func (t *talk) form(r messages.ElicitRequest, before map[string]json.RawMessage)
 		case word == "decline":
 			return decline, nil
 		case word == "send":
-			return messages.ElicitResult{Action: messages.ElicitAccept, Content: written(fields, values)}, nil
+			return messages.ElicitResult{Action: messages.ElicitAccept, Content: encodeFields(fields, values)}, nil
 		}
-		if values, err = t.fill(fields, values); err != nil {
+		if values, err = t.fillFields(fields, values); err != nil {
 			return messages.ElicitResult{Action: messages.ElicitCancel}, err
 		}
 		t.print("\nThis is what %q gets:\n", messages.Line(r.Server, 60))
 		for i := range fields {
 			text := "(left out)"
 			if v, ok := values[fields[i].name]; ok {
-				text = fields[i].whole(v)
+				text = fields[i].fullText(v)
 			}
 			t.print("  %s: %s\n", fields[i].label(), text)
 		}
-		word, err = t.choose("[s]end it, [e]dit it, [d]ecline or [c]ancel?", "send", "edit", "decline", "cancel")
+		word, err = t.chooseWord("[s]end it, [e]dit it, [d]ecline or [c]ancel?", "send", "edit", "decline", "cancel")
 	}
 }
 
 // maxPreset is how long a default may be to be offered, in bytes: a person must be able to see all of what is sent.
 const maxPreset = 2000
 
-// fill asks for each field. What it had before is what an empty line means.
-func (t *talk) fill(fields []formField, before map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+// fillFields asks for each field. What it had before is what an empty line means.
+func (t *conversation) fillFields(fields []formField, before map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for i := range fields {
 		f := &fields[i]
 		had, ok := before[f.name]
-		if !ok || f.fits(had) != nil {
+		if !ok || f.checkValue(had) != nil {
 			had = nil
 		}
-		if had == nil && len(f.preset) > 0 && len(f.preset) <= maxPreset && f.fits(f.preset) == nil {
+		if had == nil && len(f.preset) > 0 && len(f.preset) <= maxPreset && f.checkValue(f.preset) == nil {
 			had = f.preset
 		}
-		t.print("\nfield %d of %d: %s: %s\n", i+1, len(fields), f.label(), f.hint())
-		v, err := t.field(f, had)
+		t.print("\nfield %d of %d: %s: %s\n", i+1, len(fields), f.label(), f.inputHint())
+		v, err := t.askField(f, had)
 		if err != nil {
 			return nil, err
 		}
@@ -85,24 +85,24 @@ func (t *talk) fill(fields []formField, before map[string]json.RawMessage) (map[
 	return values, nil
 }
 
-// field asks for one field until the answer fits; nil leaves it out. had, if not nil, is what an empty line means.
-func (t *talk) field(f *formField, had json.RawMessage) (json.RawMessage, error) {
+// askField asks for one field until the answer fits; nil leaves it out. had, if not nil, is what an empty line means.
+func (t *conversation) askField(f *formField, had json.RawMessage) (json.RawMessage, error) {
 	if f.description != "" {
-		t.quote(messages.Line(f.description, 400))
+		t.printQuoted(messages.Line(f.description, 400))
 	}
-	t.list(f, "")
+	t.listChoices(f, "")
 	prompt := "> "
 	switch {
 	case had != nil:
-		prompt = "[" + f.show(had) + "] > "
-		if f.leavable() {
-			prompt = "[" + f.show(had) + ", - leaves it out] > "
+		prompt = "[" + f.shortText(had) + "] > "
+		if f.isOptional() {
+			prompt = "[" + f.shortText(had) + ", - leaves it out] > "
 		}
 	case !f.required:
 		prompt = "[left out] > "
 	}
 	for {
-		typed, err := t.line(prompt)
+		typed, err := t.readLine(prompt)
 		switch {
 		case err != nil:
 			return nil, err
@@ -111,26 +111,26 @@ func (t *talk) field(f *formField, had json.RawMessage) (json.RawMessage, error)
 		case typed == "" && f.required:
 			t.print("  An answer is required.\n")
 			continue
-		case typed == "" || typed == "-" && had != nil && f.leavable():
+		case typed == "" || typed == "-" && had != nil && f.isOptional():
 			return nil, nil
 		}
-		v, err := f.read(typed)
+		v, err := f.parseInput(typed)
 		if err == nil {
 			return v, nil
 		}
 		if part, ok := strings.CutPrefix(typed, "?"); ok && len(f.choices) > shownChoices {
-			t.list(f, strings.TrimSpace(part))
+			t.listChoices(f, strings.TrimSpace(part))
 			continue
 		}
-		t.print("  %s.\n", sentenceOf(err))
+		t.print("  %s.\n", errorSentence(err))
 	}
 }
 
 // shownChoices is how many choices of a field are listed at once.
 const shownChoices = 50
 
-// list shows the choices of a field that hold a text, and says so if there are more than it shows.
-func (t *talk) list(f *formField, part string) {
+// listChoices shows the choices of a field that hold a text, and says so if there are more than it shows.
+func (t *conversation) listChoices(f *formField, part string) {
 	shown, found := 0, 0
 	for i, c := range f.choices {
 		if !strings.Contains(strings.ToLower(c.title+"\n"+c.value), strings.ToLower(part)) {
@@ -140,7 +140,7 @@ func (t *talk) list(f *formField, part string) {
 			continue
 		}
 		shown++
-		if f.numbered() {
+		if f.acceptsNumbers() {
 			t.print("  %3d  %s\n", i+1, c)
 		} else {
 			t.print("       %s\n", c)
@@ -148,16 +148,16 @@ func (t *talk) list(f *formField, part string) {
 	}
 	switch {
 	case found > shown:
-		t.print("  These are %d of %s choices: ? and a part of one shows those that hold it.\n", shown, grouped(found))
+		t.print("  These are %d of %s choices: ? and a part of one shows those that hold it.\n", shown, withCommas(found))
 	case found == 0 && part != "":
 		t.print("  No choice holds that.\n")
 	}
 }
 
-// leavable reports whether the field may be left out. Its default is not sent then.
-func (f *formField) leavable() bool { return !f.required }
+// isOptional reports whether the field may be left out. Its default is not sent then.
+func (f *formField) isOptional() bool { return !f.required }
 
-func sentenceOf(err error) string {
+func errorSentence(err error) string {
 	text := messages.Line(err.Error(), 300)
 	if text == "" {
 		return "It does not fit"
@@ -165,8 +165,8 @@ func sentenceOf(err error) string {
 	return string(bytes.ToUpper([]byte(text[:1]))) + text[1:]
 }
 
-// written is the object of the values, in the order of the fields.
-func written(fields []formField, values map[string]json.RawMessage) json.RawMessage {
+// encodeFields is the object of the values, in the order of the fields.
+func encodeFields(fields []formField, values map[string]json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i := range fields {
 		v, ok := values[fields[i].name]
@@ -176,7 +176,7 @@ func written(fields []formField, values map[string]json.RawMessage) json.RawMess
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(append(b, encode(fields[i].name)...), ':')
+		b = append(append(b, encodeJSON(fields[i].name)...), ':')
 		b = append(b, v...)
 	}
 	return append(b, '}')

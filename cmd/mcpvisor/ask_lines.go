@@ -20,15 +20,15 @@ import (
 
 var errEndOfInput = errors.New("the input has ended")
 
-// lines gives what a person types, a line at a time, to whoever waits for one. A read of a terminal cannot be taken
+// lineReader gives what a person types, a line at a time, to whoever waits for one. A read of a terminal cannot be taken
 // back: the one that was begun serves the next question.
-type lines struct {
+type lineReader struct {
 	in   io.Reader
 	once sync.Once
 	next chan string // closed at the end of the input
 }
 
-func (l *lines) begin() {
+func (l *lineReader) startReader() {
 	l.once.Do(func() {
 		l.next = make(chan string)
 		go func() { // it ends with the input, or with the process
@@ -45,10 +45,10 @@ func (l *lines) begin() {
 	})
 }
 
-// flush forgets what was typed before the question was there: it answers nothing that could be seen.
-func (l *lines) flush() {
+// dropTyped forgets what was typed before the question was there: it answers nothing that could be seen.
+func (l *lineReader) dropTyped() {
 	flushInput(l.in)
-	l.begin()
+	l.startReader()
 	t := time.NewTimer(20 * time.Millisecond) // for the line that the reader holds
 	defer t.Stop()
 	for {
@@ -63,8 +63,8 @@ func (l *lines) flush() {
 	}
 }
 
-func (l *lines) read(ctx context.Context) (string, error) {
-	l.begin()
+func (l *lineReader) readLine(ctx context.Context) (string, error) {
+	l.startReader()
 	select {
 	case line, ok := <-l.next:
 		if !ok {
@@ -76,19 +76,19 @@ func (l *lines) read(ctx context.Context) (string, error) {
 	}
 }
 
-// talk is a conversation about one question.
-type talk struct {
+// conversation is a conversation about one question.
+type conversation struct {
 	ctx   context.Context
-	lines *lines
+	lines *lineReader
 	out   io.Writer
-	// rest holds the text that excerpt has not shown yet.
-	rest []rune
+	// unshownText holds the text that excerpt has not shown yet.
+	unshownText []rune
 }
 
-func (t *talk) print(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
+func (t *conversation) print(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
 
-// quote shows a text of a server, set off so that nobody takes it for our own words.
-func (t *talk) quote(text string) {
+// printQuoted shows a text of a server, set off so that nobody takes it for our own words.
+func (t *conversation) printQuoted(text string) {
 	for l := range strings.Lines(strings.TrimRight(messages.Printable(text), "\n") + "\n") {
 		t.print("  | %s\n", strings.TrimRight(l, "\n"))
 	}
@@ -97,17 +97,17 @@ func (t *talk) quote(text string) {
 // moreText is how much more of a long text is shown at a time, in characters.
 const moreText = 20_000
 
-// excerpt shows the beginning of a text of a server or a model, set off and in one line, and says so if there is more:
+// printExcerpt shows the beginning of a text of a server or a model, set off and in one line, and says so if there is more:
 // choose offers it then.
-func (t *talk) excerpt(text string, most int) {
+func (t *conversation) printExcerpt(text string, most int) {
 	shown := []rune(messages.Line(text, 0))
 	if len(shown) <= most {
-		t.quote(string(shown))
+		t.printQuoted(string(shown))
 		return
 	}
-	t.quote(string(shown[:most]))
-	t.rest = shown[most:]
-	t.print("  These are the first %s of %s characters: [m]ore shows what follows.\n", grouped(most), grouped(len(shown)))
+	t.printQuoted(string(shown[:most]))
+	t.unshownText = shown[most:]
+	t.print("  These are the first %s of %s characters: [m]ore shows what follows.\n", withCommas(most), withCommas(len(shown)))
 }
 
 const (
@@ -116,8 +116,8 @@ const (
 	passageLines = 40
 )
 
-// passage shows what a server says, set off, in its own lines, and of a long text the beginning: choose offers the rest then.
-func (t *talk) passage(text string) {
+// printPassage shows what a server says, set off, in its own lines, and of a long text the beginning: choose offers the rest then.
+func (t *conversation) printPassage(text string) {
 	text = strings.TrimRight(messages.Printable(text), "\n")
 	end, lines := 0, 1
 	for i, r := range text {
@@ -125,29 +125,29 @@ func (t *talk) passage(text string) {
 			lines++
 		}
 		if i >= passageText || lines > passageLines {
-			t.quote(text[:end])
-			t.rest = []rune(text[end:])
-			t.print("  That is not all: %s characters follow. [m]ore shows them.\n", grouped(len(t.rest)))
+			t.printQuoted(text[:end])
+			t.unshownText = []rune(text[end:])
+			t.print("  That is not all: %s characters follow. [m]ore shows them.\n", withCommas(len(t.unshownText)))
 			return
 		}
 		end = i + utf8.RuneLen(r)
 	}
-	t.quote(text)
+	t.printQuoted(text)
 }
 
-// more shows what follows.
-func (t *talk) more() {
-	n := min(len(t.rest), moreText)
-	t.quote(string(t.rest[:n]))
-	if t.rest = t.rest[n:]; len(t.rest) > 0 {
-		t.print("  %s characters follow: [m]ore shows them.\n", grouped(len(t.rest)))
+// printMore shows what follows.
+func (t *conversation) printMore() {
+	n := min(len(t.unshownText), moreText)
+	t.printQuoted(string(t.unshownText[:n]))
+	if t.unshownText = t.unshownText[n:]; len(t.unshownText) > 0 {
+		t.print("  %s characters follow: [m]ore shows them.\n", withCommas(len(t.unshownText)))
 	} else {
 		t.print("  This was the end.\n")
 	}
 }
 
-// grouped is a number with commas.
-func grouped(n int) string {
+// withCommas is a number with commas.
+func withCommas(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -155,23 +155,23 @@ func grouped(n int) string {
 	return text
 }
 
-// line asks for a line.
-func (t *talk) line(prompt string) (string, error) {
+// readLine asks for a line.
+func (t *conversation) readLine(prompt string) (string, error) {
 	t.print("%s", prompt)
-	text, err := t.lines.read(t.ctx)
+	text, err := t.lines.readLine(t.ctx)
 	return strings.TrimSpace(text), err
 }
 
-// choose asks until the answer is one of the words, or the beginning of one. There is no answer by default: consent is
+// chooseWord asks until the answer is one of the words, or the beginning of one. There is no answer by default: consent is
 // typed.
-func (t *talk) choose(prompt string, words ...string) (string, error) {
+func (t *conversation) chooseWord(prompt string, words ...string) (string, error) {
 	for {
-		got, err := t.line(prompt + " ")
+		got, err := t.readLine(prompt + " ")
 		if err != nil {
 			return "", err
 		}
-		if len(t.rest) > 0 && got != "" && strings.HasPrefix("more", strings.ToLower(got)) {
-			t.more()
+		if len(t.unshownText) > 0 && got != "" && strings.HasPrefix("more", strings.ToLower(got)) {
+			t.printMore()
 			continue
 		}
 		for _, w := range words {
@@ -179,15 +179,15 @@ func (t *talk) choose(prompt string, words ...string) (string, error) {
 				return w, nil
 			}
 		}
-		if len(t.rest) > 0 {
-			t.print("  Type %s.\n", alternatives(slices.Concat([]string{"more"}, words)))
+		if len(t.unshownText) > 0 {
+			t.print("  Type %s.\n", joinAlternatives(slices.Concat([]string{"more"}, words)))
 		} else {
-			t.print("  Type %s.\n", alternatives(words))
+			t.print("  Type %s.\n", joinAlternatives(words))
 		}
 	}
 }
 
-func alternatives(words []string) string {
+func joinAlternatives(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -198,7 +198,7 @@ func alternatives(words []string) string {
 func startDetached(command string, args ...string) error {
 	cmd := exec.Command(command, args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "MCPVISOR_") })
-	detach(cmd)
+	detachProcess(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package main
 
 import "os/exec"
 
-func detach(*exec.Cmd) {}
+func detachProcess(*exec.Cmd) {}
 
-// foreground is always true: there is no job control here.
-func foreground(any) bool { return true }
+// isForeground is always true: there is no job control here.
+func isForeground(any) bool { return true }

@@ -13,18 +13,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// page holds the conversation about a web page that a server wants the person to open.
+// askOpenPage holds the conversation about a web page that a server wants the person to open.
 //
 // 2025-11-25, Elicitation, Safe URL Handling: "Clients implementing URL mode elicitation MUST handle URLs carefully …
 // MUST NOT automatically pre-fetch the URL or any of its metadata. MUST NOT open the URL without explicit consent from
 // the user. MUST show the full URL to the user for examination before consent. … SHOULD highlight the domain of the URL
 // to mitigate subdomain spoofing. SHOULD have warnings for ambiguous/suspicious URIs (i.e., containing Punycode)."
-func (t *talk) page(r messages.ElicitRequest, d *desk) (messages.ElicitResult, error) {
+func (t *conversation) askOpenPage(r messages.ElicitRequest, d *prompter) (messages.ElicitResult, error) {
 	cancel := messages.ElicitResult{Action: messages.ElicitCancel}
 	t.print("\nThe server %q asks you to open a web page:\n", messages.Line(r.Server, 60))
-	t.passage(r.Message)
-	host, remarks, ok := judged(r.URL)
-	t.print("  page: %s\n", messages.Line(r.URL, maxPage))
+	t.printPassage(r.Message)
+	host, remarks, ok := judgeURL(r.URL)
+	t.print("  page: %s\n", messages.Line(r.URL, maxPageURL))
 	if host != "" {
 		t.print("  host: %s\n", host)
 	}
@@ -41,29 +41,29 @@ func (t *talk) page(r messages.ElicitRequest, d *desk) (messages.ElicitResult, e
 	if !d.browser {
 		prompt, words = "[a]gree and open it yourself, [d]ecline or [c]ancel?", words[1:]
 	}
-	word, err := t.choose(prompt, words...)
+	word, err := t.chooseWord(prompt, words...)
 	switch {
 	case err != nil || word == "cancel":
 		return cancel, err
 	case word == "decline":
 		return messages.ElicitResult{Action: messages.ElicitDecline}, nil
 	case word == "open":
-		if err := d.open(r.URL); err != nil {
+		if err := d.openPage(r.URL); err != nil {
 			t.print("  No browser could be started (%s). Open the page yourself.\n", messages.Line(err.Error(), 120))
 		}
 	}
 	return messages.ElicitResult{Action: messages.ElicitAccept}, nil
 }
 
-// maxPage bounds the address of a page, in bytes: a person must be able to see all of it.
-const maxPage = 8192
+// maxPageURL bounds the address of a page, in bytes: a person must be able to see all of it.
+const maxPageURL = 8192
 
-// judged says of a URL which host it leads to, what a person should know about it, and whether it may be opened at all. The
+// judgeURL says of a URL which host it leads to, what a person should know about it, and whether it may be opened at all. The
 // host is safe for a terminal, and in the form in which it travels: a name of other alphabets is shown in both forms.
-func judged(raw string) (host string, remarks []string, ok bool) {
+func judgeURL(raw string) (host string, remarks []string, ok bool) {
 	u, err := url.Parse(raw)
 	switch {
-	case len(raw) > maxPage:
+	case len(raw) > maxPageURL:
 		return "", []string{"it is too long to be looked at"}, false
 	case err != nil || raw != messages.Line(raw, 0) || strings.ContainsAny(raw, " \\\"'`<>^{|}"):
 		return "", []string{"it is no well-formed URL"}, false
@@ -71,7 +71,7 @@ func judged(raw string) (host string, remarks []string, ok bool) {
 		return "", []string{"it is no address of the web (http or https)"}, false
 	case u.Hostname() == "":
 		return "", []string{"it names no host"}, false
-	case strings.Contains(authority(raw), "%") || messages.Line(u.Host, 0) != u.Host || strings.ContainsRune(u.Host, unicode.ReplacementChar):
+	case strings.Contains(urlAuthority(raw), "%") || messages.Line(u.Host, 0) != u.Host || strings.ContainsRune(u.Host, unicode.ReplacementChar):
 		return "", []string{"its host holds characters that are hidden or written in percent codes"}, false
 	}
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
@@ -116,8 +116,8 @@ func judged(raw string) (host string, remarks []string, ok bool) {
 	return shown, remarks, true
 }
 
-// authority is what stands between the slashes and the path of a URL, as it is written, without a name before an @.
-func authority(raw string) string {
+// urlAuthority is what stands between the slashes and the path of a URL, as it is written, without a name before an @.
+func urlAuthority(raw string) string {
 	_, rest, _ := strings.Cut(raw, "://")
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		rest = rest[:end]

@@ -17,7 +17,7 @@ func TestHostsOfPagesAreShownSafely(t *testing.T) {
 		"https://[fe80::1%25eth0]/":           "hidden or written in percent codes",
 		"https://xn--a\u0301.example/":        "no valid name",
 	} {
-		if host, remarks, ok := judged(raw); ok || host != "" && !strings.Contains(strings.Join(remarks, "\n"), "no valid") ||
+		if host, remarks, ok := judgeURL(raw); ok || host != "" && !strings.Contains(strings.Join(remarks, "\n"), "no valid") ||
 			!strings.Contains(strings.Join(remarks, "\n"), want) {
 			t.Errorf("%q: %q, %q, %v", raw, host, remarks, ok)
 		}
@@ -31,17 +31,17 @@ func TestHostsOfPagesAreShownSafely(t *testing.T) {
 		"https://169.254.169.254./": "no public one", "https://10.1/": "no public one", "https://[fd00::1]/": "no public one",
 		"https://8.8.8.8/": "a number instead",
 	} {
-		host, remarks, ok := judged(raw)
+		host, remarks, ok := judgeURL(raw)
 		if !ok || host == "" || !strings.Contains(strings.Join(remarks, "\n"), want) {
 			t.Errorf("%q: %q, %q, %v", raw, host, remarks, ok)
 		}
 	}
-	host, _, _ := judged("https://g\u0456thub.com/")
+	host, _, _ := judgeURL("https://g\u0456thub.com/")
 	if host != "g\u0456thub.com (xn--gthub-n4a.com)" && !strings.Contains(host, "(xn--") {
 		t.Errorf("%q", host)
 	}
 	for _, raw := range []string{"https://example.com/a%20b?c=%C2%9B", "https://1.example/", "https://256.256.256.256.example/"} {
-		if host, remarks, ok := judged(raw); !ok || len(remarks) > 0 {
+		if host, remarks, ok := judgeURL(raw); !ok || len(remarks) > 0 {
 			t.Errorf("%q: %q, %q, %v", raw, host, remarks, ok)
 		}
 	}
@@ -51,7 +51,7 @@ func FuzzJudged(f *testing.F) {
 	f.Add("https://xn--gthub-n4a.com/")
 	f.Add("http://0x7f.1.2%C2%9B/")
 	f.Fuzz(func(t *testing.T, raw string) {
-		host, _, ok := judged(raw)
+		host, _, ok := judgeURL(raw)
 		if ok && host == "" || strings.ContainsAny(host, "\x1b\u009b\u202e\u200b\n") {
 			t.Errorf("%q: %q, %v", raw, host, ok)
 		}

@@ -18,8 +18,8 @@ const (
 	// samplingTime is how long a sampling command may take. A model that thinks takes minutes, and the server's own call
 	// waits meanwhile.
 	samplingTime = 5 * time.Minute
-	// samplingMost bounds what it may write, in bytes.
-	samplingMost = 16 << 20
+	// maxSamplingOutput bounds what it may write, in bytes.
+	maxSamplingOutput = 16 << 20
 )
 
 // sampler answers servers that ask for the model, by a program of the person's: the params of the request are its
@@ -27,21 +27,21 @@ const (
 // own, which is killed when it has ended, takes too long or writes too much, and when the request is taken back.
 // At most two of them run for one server at a time, and four in all; the next requests wait.
 type sampler struct {
-	desk    *desk
-	command []string
-	yes     bool
+	prompter *prompter
+	command  []string
+	yes      bool
 
-	consents consents
-	running  running
+	consents samplingConsents
+	slots    samplingSlots
 }
 
-func (s *sampler) sample(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
+func (s *sampler) answerSampling(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
 	if !s.yes {
-		if err := s.allow(ctx, r); err != nil {
+		if err := s.requestConsent(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	end, err := s.running.begin(ctx, r.Server)
+	end, err := s.slots.takeSlot(ctx, r.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (s *sampler) sample(ctx context.Context, r messages.SampleRequest) (json.Ra
 	defer cancel()
 	// The person's own program sees the person's own environment.
 	out, err := transports.Filter(ctx, transports.StdioConfig{
-		Command: s.command[0], Args: s.command[1:], Env: append(os.Environ(), "MCPVISOR_SERVER="+r.Server), Guard: s.desk.guard,
-	}, r.Params, samplingMost)
+		Command: s.command[0], Args: s.command[1:], Env: append(os.Environ(), "MCPVISOR_SERVER="+r.Server), Guard: s.prompter.guard,
+	}, r.Params, maxSamplingOutput)
 	result := json.RawMessage(bytes.TrimSpace(out))
 	var object map[string]json.RawMessage
 	if err == nil && (json.Unmarshal(result, &object) != nil || object == nil) {
@@ -66,7 +66,7 @@ func (s *sampler) sample(ctx context.Context, r messages.SampleRequest) (json.Ra
 		}
 	}
 	if err != nil {
-		s.desk.say(r.Server, "the sampling command %s failed: %s", messages.Line(s.command[0], 80),
+		s.prompter.printRemark(r.Server, "the sampling command %s failed: %s", messages.Line(s.command[0], 80),
 			messages.Line(err.Error(), 300))
 		return nil, err
 	}

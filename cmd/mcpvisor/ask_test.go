@@ -85,7 +85,7 @@ func TestFieldsReadWhatTheirTypesSay(t *testing.T) {
 		{"deep", `[1]`, "", "want object"},
 		{"deep", `x`, "", "that is no JSON"},
 	} {
-		got, err := byName[c.field].read(c.typed)
+		got, err := byName[c.field].parseInput(c.typed)
 		if c.fault == "" && (err != nil || string(got) != c.want) {
 			t.Errorf("%s: %q gave %s, %v", c.field, c.typed, got, err)
 		}
@@ -110,30 +110,30 @@ func FuzzFieldsOf(f *testing.F) {
 		}
 		values := map[string]json.RawMessage{}
 		for i := range fields {
-			if v, err := fields[i].read(typed); err == nil {
+			if v, err := fields[i].parseInput(typed); err == nil {
 				values[fields[i].name] = v
 			}
-			if text := fields[i].label() + fields[i].hint() + fields[i].show(json.RawMessage(typed)); text != messages.Printable(text) {
+			if text := fields[i].label() + fields[i].inputHint() + fields[i].shortText(json.RawMessage(typed)); text != messages.Printable(text) {
 				t.Errorf("it acts on a terminal: %q", text)
 			}
 		}
-		if got := written(fields, values); !json.Valid(got) {
+		if got := encodeFields(fields, values); !json.Valid(got) {
 			t.Errorf("written %s", got)
 		}
 	})
 }
 
 // talked holds a conversation in which the person types the lines.
-func talked(t *testing.T, r messages.ElicitRequest, d *desk, typed ...string) (messages.ElicitResult, string, error) {
+func talked(t *testing.T, r messages.ElicitRequest, d *prompter, typed ...string) (messages.ElicitResult, string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	talk := &talk{ctx: t.Context(), out: &out, lines: &lines{in: strings.NewReader(strings.Join(typed, "\n") + "\n")}}
+	talk := &conversation{ctx: t.Context(), out: &out, lines: &lineReader{in: strings.NewReader(strings.Join(typed, "\n") + "\n")}}
 	var res messages.ElicitResult
 	var err error
 	if r.Mode == messages.ElicitURL {
-		res, err = talk.page(r, d)
+		res, err = talk.askOpenPage(r, d)
 	} else {
-		res, err = talk.form(r, d.answers.fields(r.Server))
+		res, err = talk.fillForm(r, d.answers.fieldsFor(r.Server))
 	}
 	if text := out.String(); text != messages.Printable(text) && !strings.Contains(text, "\ufffd") {
 		t.Errorf("it acts on a terminal: %q", text)
@@ -145,7 +145,7 @@ func TestAFormIsAnsweredSeenAndSent(t *testing.T) {
 	r := messages.ElicitRequest{Server: "one", Message: "Who\x1b[2J are you?", Schema: json.RawMessage(`{"type":"object",
 		"required":["name"],"properties":{"name":{"type":"string"},"age":{"type":"integer","default":30},
 		"note":{"type":"string"}}}`)}
-	res, text, err := talked(t, r, &desk{}, "maybe", "a", "", "Ann", "old", "", "", "e", "Bob", "31", "-x", "s")
+	res, text, err := talked(t, r, &prompter{}, "maybe", "a", "", "Ann", "old", "", "", "e", "Bob", "31", "-x", "s")
 	want := messages.ElicitResult{Action: "accept", Content: json.RawMessage(`{"name":"Bob","age":31,"note":"-x"}`)}
 	if err != nil || !reflect.DeepEqual(res, want) {
 		t.Errorf("%s %s, %v\n%s", res.Action, res.Content, err, text)
@@ -168,26 +168,26 @@ func TestAFormIsAnsweredSeenAndSent(t *testing.T) {
 		{[]string{"a", "Ann", "", "", "d"}, "decline"},
 		{[]string{"a", "Ann", "", "", "c"}, "cancel"},
 	} {
-		if res, _, err := talked(t, r, &desk{}, c.typed...); err != nil || res.Action != c.action || res.Content != nil {
+		if res, _, err := talked(t, r, &prompter{}, c.typed...); err != nil || res.Action != c.action || res.Content != nil {
 			t.Errorf("%q gave %+v, %v", c.typed, res, err)
 		}
 	}
 	// The end of the input answers nothing.
-	if _, _, err := talked(t, r, &desk{}, "a", "Ann"); !errors.Is(err, errEndOfInput) {
+	if _, _, err := talked(t, r, &prompter{}, "a", "Ann"); !errors.Is(err, errEndOfInput) {
 		t.Errorf("%v", err)
 	}
 	// What was written down beforehand is what an empty line means; what does not fit is not offered.
-	d := &desk{answers: answers{"one": {fields: map[string]json.RawMessage{"name": []byte(`"Zoe"`), "age": []byte(`"x"`)}}}}
+	d := &prompter{answers: presetAnswers{"one": {fields: map[string]json.RawMessage{"name": []byte(`"Zoe"`), "age": []byte(`"x"`)}}}}
 	if res, _, err := talked(t, r, d, "a", "", "", "", "s"); err != nil || string(res.Content) != `{"name":"Zoe","age":30}` {
 		t.Errorf("%+v, %v", res, err)
 	}
 	// A field with a default can be left out, and is then.
-	if res, text, err := talked(t, r, &desk{}, "a", "Ann", "-", "", "s"); err != nil || string(res.Content) != `{"name":"Ann"}` {
+	if res, text, err := talked(t, r, &prompter{}, "a", "Ann", "-", "", "s"); err != nil || string(res.Content) != `{"name":"Ann"}` {
 		t.Errorf("%s, %v\n%s", res.Content, err, text)
 	}
 	// A form without fields is a question for a yes.
 	r.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	if res, _, err := talked(t, r, &desk{}, "y"); err != nil || res.Action != "accept" || string(res.Content) != "{}" {
+	if res, _, err := talked(t, r, &prompter{}, "y"); err != nil || res.Action != "accept" || string(res.Content) != "{}" {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -201,7 +201,7 @@ func TestTheLastLookShowsWhatIsSent(t *testing.T) {
 		"deep":{"type":"object","default":{"a" :
 			"\u001b[2J"}},
 		"pick":{"type":"string","oneOf":[{"const":"` + long + `1","title":"No"},{"const":"` + long + `2","title":"No"}],"default":"` + long + `2"}}}`)}
-	res, text, err := talked(t, r, &desk{}, "a", "", "", "", "", "", "s")
+	res, text, err := talked(t, r, &prompter{}, "a", "", "", "", "", "", "s")
 	want := `{"long":"` + long + `","lines":"a\nb\u202ec  d","deep":{"a":"\u001b[2J"},"pick":"` + long + `2"}`
 	if err != nil || string(res.Content) != want {
 		t.Errorf("%s, %v\n%s", res.Content, err, text)
@@ -220,13 +220,13 @@ func TestTheLastLookShowsWhatIsSent(t *testing.T) {
 func TestAnswersAreNotFilledIn(t *testing.T) {
 	r := messages.ElicitRequest{Server: "x", Schema: json.RawMessage(`{"type":"object","required":["name"],"properties":{
 		"name":{"type":"string"},"consent":{"type":"boolean","default":true}}}`)}
-	given := answers{"x": {fields: map[string]json.RawMessage{"name": []byte(`"n"`)}}}
-	if res, missing := given.of(r); missing != "" || string(res.Content) != `{"name":"n"}` {
+	given := presetAnswers{"x": {fields: map[string]json.RawMessage{"name": []byte(`"n"`)}}}
+	if res, missing := given.answerTo(r); missing != "" || string(res.Content) != `{"name":"n"}` {
 		t.Errorf("%s %q", res.Content, missing)
 	}
 	r.Schema = json.RawMessage(`{"type":"object","required":["name","consent"],"properties":{
 		"name":{"type":"string"},"consent":{"type":"boolean","default":true}}}`)
-	if res, missing := given.of(r); !strings.Contains(missing, "consent") {
+	if res, missing := given.answerTo(r); !strings.Contains(missing, "consent") {
 		t.Errorf("%s %q", res.Content, missing)
 	}
 }
@@ -255,7 +255,7 @@ func TestNamesAlikeButForCase(t *testing.T) {
 // A page is shown with its host and opened after a yes alone; what is no page of the web is not opened at all.
 func TestAPageIsOpenedAfterAYes(t *testing.T) {
 	var opened []string
-	d := &desk{browser: true, open: func(page string) error { opened = append(opened, page); return nil }}
+	d := &prompter{browser: true, openPage: func(page string) error { opened = append(opened, page); return nil }}
 	ask := func(url string, typed ...string) (string, string) {
 		opened = nil
 		res, text, err := talked(t, messages.ElicitRequest{Server: "one", Mode: messages.ElicitURL, Message: "sign in", URL: url},
@@ -305,22 +305,22 @@ func TestAPageIsOpenedAfterAYes(t *testing.T) {
 // and again must not keep a person from ending the command.
 func TestOneInterruptIsAQuestions(t *testing.T) {
 	i := &interrupts{}
-	if i.taken(os.Interrupt) {
+	if i.passToQuestion(os.Interrupt) {
 		t.Error("there was no question")
 	}
 	taken := 0
-	release := i.take(func() { taken++ })
-	if !i.taken(os.Interrupt) || taken != 1 || i.taken(os.Interrupt) {
+	release := i.captureNext(func() { taken++ })
+	if !i.passToQuestion(os.Interrupt) || taken != 1 || i.passToQuestion(os.Interrupt) {
 		t.Error("a question takes one, and no second one")
 	}
 	release(false)
-	release = i.take(func() { taken++ })
-	if i.taken(os.Interrupt) || taken != 1 {
+	release = i.captureNext(func() { taken++ })
+	if i.passToQuestion(os.Interrupt) || taken != 1 {
 		t.Error("the next question has taken the second one")
 	}
 	release(true) // it was answered
-	release = i.take(func() { taken++ })
-	if !i.taken(os.Interrupt) || taken != 2 {
+	release = i.captureNext(func() { taken++ })
+	if !i.passToQuestion(os.Interrupt) || taken != 2 {
 		t.Error("after an answer a question may take one again")
 	}
 	release(false)
@@ -331,11 +331,11 @@ func TestAQuestionThatIsTakenBackEnds(t *testing.T) {
 	in, keys := io.Pipe()
 	defer keys.Close()
 	var out bytes.Buffer
-	d := newDesk(t.Context(), streams{in: in, err: &out}, &interrupts{})
+	d := newPrompter(t.Context(), streams{in: in, err: &out}, &interrupts{})
 	ctx, cancel := context.WithCancel(t.Context())
-	err := d.ask(ctx, "one", func(talk *talk) error {
+	err := d.promptForCommand(ctx, "one", func(talk *conversation) error {
 		cancel()
-		_, err := talk.line("> ")
+		_, err := talk.readLine("> ")
 		return err
 	})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(out.String(), "the question is cancelled") {
@@ -354,7 +354,7 @@ func TestALongQuestionIsShownInParts(t *testing.T) {
 	schema := fmt.Sprintf(`{"type":"object","required":[%[1]q,"of"],"properties":{%[1]q:{"type":"string"},"of":{"type":"string","enum":[%s]}}}`,
 		name, strings.Join(choices, ","))
 	r := messages.ElicitRequest{Server: "one", Message: strings.Repeat("a line\n", 1_000_000) + "THE END", Schema: json.RawMessage(schema)}
-	res, text, err := talked(t, r, &desk{}, "more", "a", "x", "?14999", "c14999", "s")
+	res, text, err := talked(t, r, &prompter{}, "more", "a", "x", "?14999", "c14999", "s")
 	if err != nil || !strings.Contains(string(res.Content), `"of":"c14999"`) {
 		t.Errorf("%s, %v", res.Content, err)
 	}
@@ -371,7 +371,7 @@ func TestALongQuestionIsShownInParts(t *testing.T) {
 			t.Errorf("%q is not shown", piece)
 		}
 	}
-	_, text, _ = talked(t, messages.ElicitRequest{Mode: messages.ElicitURL, Server: "one", URL: "https://example.com/?" + strings.Repeat("a", 1<<20)}, &desk{})
+	_, text, _ = talked(t, messages.ElicitRequest{Mode: messages.ElicitURL, Server: "one", URL: "https://example.com/?" + strings.Repeat("a", 1<<20)}, &prompter{})
 	if len(text) > 20_000 || !strings.Contains(text, "too long to be looked at") {
 		t.Errorf("%d bytes of an address are shown", len(text))
 	}

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detach keeps a Ctrl-C at our terminal from a program that we start.
-func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+// detachProcess keeps a Ctrl-C at our terminal from a program that we start.
+func detachProcess(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// foreground reports whether what is read from the terminal s would reach us: a process in the background is stopped
+// isForeground reports whether what is read from the terminal s would reach us: a process in the background is stopped
 // when it tries.
-func foreground(s any) bool {
+func isForeground(s any) bool {
 	f, ok := s.(interface{ Fd() uintptr })
 	if !ok {
 		return true

@@ -40,7 +40,7 @@ Exit codes: 0 whatever it shows · 2 usage, or a record that cannot be read · 1
 		Example: `  mcpvisor audit --since 1h --kind call
   mcpvisor audit --server github --outcome not-sent
   mcpvisor audit --follow --json | jq -c 'select(.kind == "approval")'`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.showAudit(cmd, q) },
 	}
 	f := cmd.Flags()
@@ -77,29 +77,29 @@ func kindWords() string {
 	return strings.Join(words, ", ")
 }
 
-// filter is a query that was read. What is lost may have been any of it, and passes.
-type filter struct {
+// auditFilter is a query that was read. What is lost may have been any of it, and passes.
+type auditFilter struct {
 	auditQuery
 	from time.Time
 }
 
-func (q auditQuery) filter(cmd *cobra.Command, now time.Time) (f filter, err error) {
+func (q auditQuery) parseFilter(cmd *cobra.Command, now time.Time) (f auditFilter, err error) {
 	f.auditQuery = q
 	for _, k := range q.kinds {
 		if !slices.Contains(audit.Kinds, audit.Kind(k)) {
-			return f, usage(cmd, "--kind: %q is none; there are %s", messages.Line(k, 40), kindWords())
+			return f, usageError(cmd, "--kind: %q is none; there are %s", messages.Line(k, 40), kindWords())
 		}
 	}
 	for _, w := range q.outcomes {
 		if !slices.Contains(auditOutcomes, messages.Outcome(w)) {
-			return f, usage(cmd, "--outcome: %q is none; there are %s", messages.Line(w, 40), outcomeWords())
+			return f, usageError(cmd, "--outcome: %q is none; there are %s", messages.Line(w, 40), outcomeWords())
 		}
 	}
 	if q.last < 0 || q.last > 0 && q.follow {
-		return f, usage(cmd, "--last takes a number from 1 on, and excludes --follow")
+		return f, usageError(cmd, "--last takes a number from 1 on, and excludes --follow")
 	}
 	if q.stats && (q.follow || q.last > 0) {
-		return f, usage(cmd, "--stats excludes --follow and --last")
+		return f, usageError(cmd, "--stats excludes --follow and --last")
 	}
 	if q.since == "" {
 		return f, nil
@@ -114,10 +114,10 @@ func (q auditQuery) filter(cmd *cobra.Command, now time.Time) (f filter, err err
 			return f, nil
 		}
 	}
-	return f, usage(cmd, "--since: %q is no time; write 30m, 24h, or 2006-01-02T15:04:05Z", messages.Line(q.since, 40))
+	return f, usageError(cmd, "--since: %q is no time; write 30m, 24h, or 2006-01-02T15:04:05Z", messages.Line(q.since, 40))
 }
 
-func (f *filter) passes(r *audit.Record) bool {
+func (f *auditFilter) matchesRecord(r *audit.Record) bool {
 	if r.Time.Before(f.from) {
 		return false
 	}
@@ -136,11 +136,11 @@ func (f *filter) passes(r *audit.Record) bool {
 }
 
 func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
-	f, err := q.filter(cmd, time.Now())
+	f, err := q.parseFilter(cmd, time.Now())
 	if err != nil {
 		return err
 	}
-	s, err := load(o)
+	s, err := loadSetup(o)
 	if s == nil {
 		return err
 	}
@@ -151,34 +151,34 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 	if q.stats {
 		return o.printAuditStats(cmd.Context(), f, file.Path)
 	}
-	a := &auditReader{options: o, filter: f}
+	a := &auditReader{options: o, auditFilter: f}
 	if q.follow {
-		a.torn, err = audit.Follow(cmd.Context(), file.Path, a.take)
+		a.torn, err = audit.Follow(cmd.Context(), file.Path, a.addRecord)
 	} else {
-		a.torn, err = audit.ReadFiles(file.Path, func(r audit.Record) bool { return cmd.Context().Err() == nil && a.take(r) })
+		a.torn, err = audit.ReadFiles(file.Path, func(r audit.Record) bool { return cmd.Context().Err() == nil && a.addRecord(r) })
 	}
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
-	a.end(file.Path)
-	return interrupted(cmd.Context())
+	a.printSummary(file.Path)
+	return interruptedError(cmd.Context())
 }
 
 // auditReader prints the records that pass.
 type auditReader struct {
 	*options
-	filter
+	auditFilter
 	shown, torn int
 	lost        uint64
 	// kept are those of --last.
 	kept []audit.Record
 }
 
-func (a *auditReader) take(r audit.Record) bool {
+func (a *auditReader) addRecord(r audit.Record) bool {
 	if r.Lost != nil && !r.Time.Before(a.from) {
 		a.lost += r.Lost.Records
 	}
-	if !a.passes(&r) {
+	if !a.matchesRecord(&r) {
 		return true
 	}
 	if a.last > 0 {
@@ -187,11 +187,11 @@ func (a *auditReader) take(r audit.Record) bool {
 		}
 		return true
 	}
-	return a.print(&r)
+	return a.printRecord(&r)
 }
 
-// print reports whether anybody reads on.
-func (a *auditReader) print(r *audit.Record) bool {
+// printRecord reports whether anybody reads on.
+func (a *auditReader) printRecord(r *audit.Record) bool {
 	a.shown++
 	var err error
 	if a.json {
@@ -206,9 +206,9 @@ func (a *auditReader) print(r *audit.Record) bool {
 	return err == nil
 }
 
-func (a *auditReader) end(path string) {
+func (a *auditReader) printSummary(path string) {
 	for i := range a.kept {
-		a.print(&a.kept[i])
+		a.printRecord(&a.kept[i])
 	}
 	if mode := audit.OpenTo(path); mode != "" {
 		fmt.Fprintln(a.err, "mcpvisor: warning: "+messages.Line(path, 0)+": "+mode+"; chmod 600 it")
@@ -220,7 +220,7 @@ func (a *auditReader) end(path string) {
 		fmt.Fprintf(a.err, "mcpvisor: %d records are missing where the record says so: they could not be written\n", a.lost)
 	}
 	if a.torn > 0 {
-		fmt.Fprintf(a.err, "mcpvisor: %s of %s left out: no whole record\n", count(a.torn, "line"), messages.Line(path, 0))
+		fmt.Fprintf(a.err, "mcpvisor: %s of %s left out: no whole record\n", countOf(a.torn, "line"), messages.Line(path, 0))
 	}
 }
 
@@ -276,7 +276,7 @@ func auditLine(r *audit.Record) string {
 			names []string
 		}{{"added", r.Added}, {"removed", r.Removed}, {"adjusted", r.Adjusted}} {
 			if len(list.names) > 0 {
-				add("%s %s", list.word, enumeration(list.names))
+				add("%s %s", list.word, joinNames(list.names))
 			}
 		}
 	}

@@ -37,7 +37,7 @@ type runningStats struct {
 	audit.Stats
 }
 
-func (a *auditStats) take(r audit.Record) {
+func (a *auditStats) countRecord(r audit.Record) {
 	a.Kinds[r.Kind]++
 	if a.From == nil || r.Time.Before(*a.From) {
 		a.From = &r.Time
@@ -52,25 +52,25 @@ func (a *auditStats) take(r audit.Record) {
 }
 
 // printAuditStats counts what there is, and asks a running up how its own records fare.
-func (o *options) printAuditStats(ctx context.Context, f filter, path string) error {
+func (o *options) printAuditStats(ctx context.Context, f auditFilter, path string) error {
 	out := auditStats{File: path, Kinds: map[audit.Kind]int{}}
 	var err error
 	out.Torn, err = audit.ReadFiles(path, func(r audit.Record) bool {
-		if f.passes(&r) {
-			out.take(r)
+		if f.matchesRecord(&r) {
+			out.countRecord(r)
 		}
 		return ctx.Err() == nil
 	})
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
-	if err := interrupted(ctx); err != nil {
+	if err := interruptedError(ctx); err != nil {
 		return err
 	}
 	out.Mode = audit.OpenTo(path)
-	aside := *o
-	aside.err = discard{}
-	if p, err := aside.open(ctx); err == nil { // without it there is nobody to ask
+	quiet := *o
+	quiet.err = discard{}
+	if p, err := quiet.openProject(ctx); err == nil { // without it there is nobody to ask
 		if p.up != nil && p.up.Audit != nil {
 			out.Running = &runningStats{p.up.PID, *p.up.Audit}
 		}
@@ -79,13 +79,13 @@ func (o *options) printAuditStats(ctx context.Context, f filter, path string) er
 	if f.json {
 		return printJSON(o.out, out)
 	}
-	for _, line := range out.lines() {
+	for _, line := range out.textLines() {
 		fmt.Fprintln(o.out, messages.Line(line, 0))
 	}
 	return nil
 }
 
-func (a *auditStats) lines() []string {
+func (a *auditStats) textLines() []string {
 	lines := []string{"file: " + a.File}
 	if _, err := os.Stat(a.File); err != nil {
 		lines[0] += " (not there)"
@@ -108,10 +108,10 @@ func (a *auditStats) lines() []string {
 		lines = append(lines, "from "+a.From.Local().Format(time.DateTime)+" to "+a.To.Local().Format(time.DateTime))
 	}
 	if a.Gaps > 0 {
-		lines = append(lines, fmt.Sprintf("missing: %d in %s: they could not be written", a.Missing, count(a.Gaps, "place")))
+		lines = append(lines, fmt.Sprintf("missing: %d in %s: they could not be written", a.Missing, countOf(a.Gaps, "place")))
 	}
 	if a.Torn > 0 {
-		lines = append(lines, count(a.Torn, "line")+" left out: no whole record")
+		lines = append(lines, countOf(a.Torn, "line")+" left out: no whole record")
 	}
 	if r := a.Running; r != nil {
 		lines = append(lines, fmt.Sprintf("mcpvisor up (pid %d): %d written, %d waiting, %d lost", r.PID, r.Written, r.Waiting, r.Lost))
@@ -135,12 +135,12 @@ func auditTrouble(s audit.Stats) string {
 	return ""
 }
 
-// tellAuditTrouble says it of a running up.
-func (o *options) tellAuditTrouble(up *control.Hello) {
+// reportAuditTrouble says it of a running up.
+func (o *options) reportAuditTrouble(up *control.Hello) {
 	if up == nil || up.Audit == nil {
 		return
 	}
 	if text := auditTrouble(*up.Audit); text != "" {
-		o.fault(errors.New(text))
+		o.warnFailure(errors.New(text))
 	}
 }

@@ -20,7 +20,7 @@ func newAuth(o *options) *cobra.Command {
 		Short:   "Say how servers let us in, and who is signed in",
 		Example: `  mcpvisor auth status`,
 		Args:    cobra.ArbitraryArgs,
-		RunE:    helpOr,
+		RunE:    showHelp,
 	}
 	cmd.AddCommand(newAuthStatus(o))
 	return cmd
@@ -43,8 +43,8 @@ running "mcpvisor up" keeps, needs a sign-in.`,
 	return cmd
 }
 
-// credentialed is what `auth status` says of one server.
-type credentialed struct {
+// authReport is what `auth status` says of one server.
+type authReport struct {
 	supervisor.AuthStatus
 	// Status is that of the server in a running up.
 	Status messages.Phase `json:"status,omitempty"`
@@ -53,11 +53,11 @@ type credentialed struct {
 }
 
 func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) error {
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
-	s := &signer{p}
+	s := &signInProject{p}
 	defer s.close()
 	specs := map[string]messages.Spec{}
 	named := len(names) > 0
@@ -85,11 +85,11 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 			phases[st.Name] = st
 		}
 	}
-	all, err := s.statuses(ctx, specs)
+	all, err := s.authStatuses(ctx, specs)
 	if err != nil {
 		return err
 	}
-	out := make([]credentialed, len(all))
+	out := make([]authReport, len(all))
 	needed := false
 	for i, a := range all {
 		if st, ok := phases[a.Server]; ok {
@@ -98,7 +98,7 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 			}
 			out[i].Status = st.Status
 		}
-		out[i].AuthStatus, out[i].Todo = a, todo(a, named)
+		out[i].AuthStatus, out[i].Todo = a, authTodo(a, named)
 		needed = needed || a.NeedsAuth || named && out[i].Todo != "" && a.State != supervisor.AuthNotUsed
 	}
 	if asJSON {
@@ -112,10 +112,10 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 	return err
 }
 
-// statuses asks a manager that connects nothing.
-func (s *signer) statuses(ctx context.Context, specs map[string]messages.Spec) ([]supervisor.AuthStatus, error) {
+// authStatuses asks a manager that connects nothing.
+func (s *signInProject) authStatuses(ctx context.Context, specs map[string]messages.Spec) ([]supervisor.AuthStatus, error) {
 	cfg := s.configOf(specs)
-	cfg.Logger = s.logger()
+	cfg.Logger = s.newLogger()
 	if err := s.chooseStore(&cfg); err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func (s *signer) statuses(ctx context.Context, specs map[string]messages.Spec) (
 	return m.AuthStatus(ctx)
 }
 
-// todo is what a person can do about the credentials of a server, in a clause.
-func todo(a supervisor.AuthStatus, named bool) string {
+// authTodo is what a person can do about the credentials of a server, in a clause.
+func authTodo(a supervisor.AuthStatus, named bool) string {
 	login := "mcpvisor login " + shellWord(a.Server)
 	switch {
 	case a.State == supervisor.AuthUnknown:
@@ -155,18 +155,18 @@ func todo(a supervisor.AuthStatus, named bool) string {
 	return ""
 }
 
-func (o *options) printAuth(all []credentialed, now time.Time) {
+func (o *options) printAuth(all []authReport, now time.Time) {
 	if len(all) == 0 {
-		o.remark("no remote server is configured: none needs credentials")
+		o.printRemark("no remote server is configured: none needs credentials")
 		return
 	}
 	t := newTable(o.out, "server", "kind", "state", "who", "scopes", "access until", "kept in")
 	for _, a := range all {
 		t.AppendRow([]any{messages.Line(a.Server, 60), messages.Line(a.Kind, 40),
-			paint(o.out, colourOfAuth(a.AuthStatus), string(a.State)), whoIs(a.AuthStatus),
+			paintText(o.out, colourOfAuth(a.AuthStatus), string(a.State)), personText(a.AuthStatus),
 			messages.Line(strings.Join(a.Scopes, " "), 80), untilText(a.AuthStatus, now), messages.Line(a.Where, 80)})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 	for _, a := range all {
 		if a.Todo != "" {
 			fmt.Fprintf(o.out, "\n%s: %s\n", messages.Line(a.Server, 60), messages.Line(a.Todo, 0))
@@ -185,8 +185,8 @@ func colourOfAuth(a supervisor.AuthStatus) text.Colors {
 	return nil
 }
 
-// whoIs is the person at the authorization server, as far as known.
-func whoIs(a supervisor.AuthStatus) string {
+// personText is the person at the authorization server, as far as known.
+func personText(a supervisor.AuthStatus) string {
 	who := messages.Line(a.Who, 80)
 	if a.Issuer == "" {
 		return who
@@ -199,9 +199,9 @@ func untilText(a supervisor.AuthStatus, now time.Time) string {
 	case a.Expiry.IsZero():
 		return ""
 	case a.Renewable:
-		return clock(a.Expiry, now) + ", then renewed"
+		return clockTime(a.Expiry, now) + ", then renewed"
 	}
-	return clock(a.Expiry, now)
+	return clockTime(a.Expiry, now)
 }
 
 // signInText continues "signed in".

@@ -19,11 +19,11 @@ import (
 )
 
 type callFlags struct {
-	args    string
-	timeout time.Duration
-	timed   bool
-	wait    time.Duration
-	json    bool
+	args       string
+	timeout    time.Duration
+	timeoutSet bool
+	wait       time.Duration
+	json       bool
 	// progress shows how far the call has got; meta is a JSON object for its _meta.
 	progress bool
 	meta     string
@@ -57,17 +57,17 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
   mcpvisor call mcp__github__create_issue --args '{"title":"…"}' --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "which tool? Write mcpvisor call SERVER TOOL KEY=VALUE…")
+				return usageError(cmd, "which tool? Write mcpvisor call SERVER TOOL KEY=VALUE…")
 			}
 			return nil
 		},
 		ValidArgsFunction: o.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.timed = cmd.Flags().Changed("timeout")
+			f.timeoutSet = cmd.Flags().Changed("timeout")
 			if f.json && f.output != "" {
-				return usage(cmd, "--json and --output exclude each other")
+				return usageError(cmd, "--json and --output exclude each other")
 			}
-			return o.call(cmd, args, f)
+			return o.callTool(cmd, args, f)
 		},
 	}
 	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object; - reads it from standard input")
@@ -84,62 +84,62 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 	return cmd
 }
 
-func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
+func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) error {
 	ctx := cmd.Context()
 	for _, text := range f.allow {
 		rule, err := access.Parse(access.Allow, text)
 		if err != nil {
-			return usage(cmd, "--allow: %s", err)
+			return usageError(cmd, "--allow: %s", err)
 		}
-		o.desk.allowed = append(o.desk.allowed, rule)
+		o.prompter.allowed = append(o.prompter.allowed, rule)
 	}
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	aside, done, err := p.beside(cmd, f)
+	hooks, done, err := p.callHooks(cmd, f)
 	if err != nil {
 		return err
 	}
 	defer done()
-	target, words, err := p.target(words, aTool)
+	target, words, err := p.parseTarget(words, toolItem)
 	if err != nil {
 		return err
 	}
 	typed, err := splitArgs(words)
 	if err != nil {
-		return usage(cmd, "%s", err)
+		return usageError(cmd, "%s", err)
 	}
-	tool, err := p.find(ctx, target, f)
+	tool, err := p.findTool(ctx, target, f)
 	if errors.Is(err, messages.ErrDenied) {
-		return p.refused(ctx, target, typed, f, aside, err)
+		return p.recordRefusal(ctx, target, typed, f, hooks, err)
 	}
 	if err != nil {
 		return err
 	}
-	schema := readInput(tool.InputSchema)
+	schema := readInputSchema(tool.InputSchema)
 	args, err := buildArgs(f.args, typed, schema, o.in)
 	if err != nil {
 		return &exitError{exitUsage, err.Error() + "; see: mcpvisor tools " + shellWord(tool.Server)}
 	}
-	if text := schema.misspelt(typed, args); text != "" {
+	if text := schema.misspeltArg(typed, args); text != "" {
 		return &exitError{exitUsage, text + " (nothing was sent; see: mcpvisor tools " + shellWord(tool.Server) + ")"}
 	}
-	v := schema.check(args)
+	v := schema.checkValue(args)
 	if len(v.faults) > 0 {
 		return &exitError{exitUsage, strings.Join(v.faults, "; ") + " (nothing was sent; see: mcpvisor tools " +
 			shellWord(tool.Server) + ")"}
 	}
 	if v.unchecked != "" {
-		o.remark("the arguments are sent unchecked, because the tool's schema cannot be used: %s", v.unchecked)
+		o.printRemark("the arguments are sent unchecked, because the tool's schema cannot be used: %s", v.unchecked)
 	}
-	if f.timed && f.timeout > 0 {
+	if f.timeoutSet && f.timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 		ctx = bounded
 	}
-	res, err := p.Call(ctx, control.Call{Server: tool.Server, Tool: tool.Name, Args: args, Aside: aside})
+	res, err := p.Call(ctx, control.Call{Server: tool.Server, Tool: tool.Name, Args: args, CallHooks: hooks})
 	done()
 	if err != nil {
 		return err
@@ -147,46 +147,46 @@ func (o *options) call(cmd *cobra.Command, words []string, f callFlags) error {
 	return o.printResult(res, tool, f)
 }
 
-// refused has whoever answers refuse a call of a tool that nobody may call: the record of calls shows the attempt.
-func (p *project) refused(ctx context.Context, t target, typed []typedArg, f callFlags, aside control.Aside, why error) error {
-	args, err := buildArgs(f.args, typed, readInput(nil), p.in)
+// recordRefusal has whoever answers refuse a call of a tool that nobody may call: the record of calls shows the attempt.
+func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg, f callFlags, hooks control.CallHooks, denied error) error {
+	args, err := buildArgs(f.args, typed, readInputSchema(nil), p.in)
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
-	c := control.Call{Qualified: t.qualified, Server: t.server, Tool: t.tool, Args: args, Aside: aside}
+	c := control.Call{Qualified: t.qualified, Server: t.server, Tool: t.tool, Args: args, CallHooks: hooks}
 	res, err := p.Call(ctx, c)
 	if err == nil { // the rules have changed meanwhile
 		return p.printResult(res, &control.Tool{}, f)
 	}
 	if errors.Is(err, messages.ErrDenied) {
-		return why
+		return denied
 	}
 	return err
 }
 
-// beside is what goes on while the call is waited for; done ends it.
-func (p *project) beside(cmd *cobra.Command, f callFlags) (a control.Aside, done func(), err error) {
-	a, done = p.aside(), func() {}
+// callHooks is what goes on while the call is waited for; done ends it.
+func (p *project) callHooks(cmd *cobra.Command, f callFlags) (a control.CallHooks, done func(), err error) {
+	a, done = p.defaultHooks(), func() {}
 	if f.meta != "" {
 		var object map[string]json.RawMessage
 		if a.Meta = json.RawMessage(strings.TrimSpace(f.meta)); json.Unmarshal(a.Meta, &object) != nil || object == nil {
-			return a, done, usage(cmd, `--meta: it is no JSON object; write --meta '{"key": "value"}'`)
+			return a, done, usageError(cmd, `--meta: it is no JSON object; write --meta '{"key": "value"}'`)
 		}
 	}
 	if f.progress && !p.quiet {
 		g := &progress{options: p.options}
-		a.Progress, done = g.report, g.clear
-		p.desk.alone = g.alone
+		a.Progress, done = g.showProgress, g.clear
+		p.prompter.withTerminal = g.withTerminal
 	}
 	return a, done, nil
 }
 
-// thing is a kind of what servers offer by name, as sentences call it.
-type thing struct{ word, command, list string }
+// itemKind is a kind of what servers offer by name, as sentences call it.
+type itemKind struct{ word, command, list string }
 
 var (
-	aTool   = thing{"tool", "call", "tools"}
-	aPrompt = thing{"prompt", "prompt", "prompts"}
+	toolItem   = itemKind{"tool", "call", "tools"}
+	promptItem = itemKind{"prompt", "prompt", "prompts"}
 )
 
 // target is a tool as the person named it: by server and name, or by its qualified name.
@@ -196,14 +196,14 @@ type target struct {
 	servers []string
 }
 
-// target reads the words that name the tool and returns those that follow.
-func (p *project) target(words []string, of thing) (target, []string, error) {
+// parseTarget reads the words that name the tool and returns those that follow.
+func (p *project) parseTarget(words []string, kind itemKind) (target, []string, error) {
 	first := words[0]
 	known := func(name string) bool { return slices.Contains(p.names, name) }
 	if !known(first) {
 		if server, tool, ok := (messages.Naming{}).Split(first); ok {
 			if !known(server) {
-				return target{}, nil, unknown(of.command, server, p.names, p.setup)
+				return target{}, nil, unknownServerError(kind.command, server, p.names, p.setup)
 			}
 			return targetOf(server, tool), words[1:], nil
 		}
@@ -220,12 +220,12 @@ func (p *project) target(words []string, of thing) (target, []string, error) {
 			return targetOf(server, tool), words[1:], nil
 		}
 		server, _, _ := strings.Cut(first, ":")
-		return target{}, nil, unknown(of.command, server, p.names, p.setup)
+		return target{}, nil, unknownServerError(kind.command, server, p.names, p.setup)
 	}
 	if len(words) < 2 {
 		return target{}, nil, &exitError{exitUsage, fmt.Sprintf(
-			"which %s of %q? Write mcpvisor %s %s %s; see: mcpvisor %s %s", of.word, messages.Line(first, 60), of.command,
-			shellWord(first), strings.ToUpper(of.word), of.list, shellWord(first))}
+			"which %s of %q? Write mcpvisor %s %s %s; see: mcpvisor %s %s", kind.word, messages.Line(first, 60), kind.command,
+			shellWord(first), strings.ToUpper(kind.word), kind.list, shellWord(first))}
 	}
 	return targetOf(first, words[1]), words[2:], nil
 }
@@ -234,21 +234,21 @@ func targetOf(server, tool string) target {
 	return target{server: server, tool: tool, servers: []string{server}}
 }
 
-// find connects what is needed and returns the tool.
-func (p *project) find(ctx context.Context, t target, f callFlags) (*control.Tool, error) {
+// findTool connects what is needed and returns the tool.
+func (p *project) findTool(ctx context.Context, t target, f callFlags) (*control.Tool, error) {
 	if len(t.servers) == 0 {
-		return nil, noTool(t, "", nil)
+		return nil, noToolError(t, "", nil)
 	}
-	if err := p.start(ctx, t.servers, func(cfg *supervisor.Config) { timed(cfg, f) }); err != nil {
+	if err := p.startServers(ctx, t.servers, func(cfg *supervisor.Config) { applyTimeout(cfg, f) }); err != nil {
 		return nil, err
 	}
 	return firstOf(ctx, t.servers, func(ctx context.Context, server string) (*control.Tool, error) {
-		all, err := p.status(ctx, f.wait, server)
+		all, err := p.awaitStatus(ctx, f.wait, server)
 		if err != nil {
 			return nil, err
 		}
-		if !callable(all[0]) {
-			return nil, p.unreachable(all[0])
+		if !isCallable(all[0]) {
+			return nil, p.unreachableError(all[0])
 		}
 		within, cancel := context.WithTimeout(ctx, f.wait)
 		defer cancel()
@@ -261,7 +261,7 @@ func (p *project) find(ctx context.Context, t target, f callFlags) (*control.Too
 				return &tools[i], nil
 			}
 		}
-		return nil, noTool(t, server, tools, all[0].Quarantined...)
+		return nil, noToolError(t, server, tools, all[0].Quarantined...)
 	})
 }
 
@@ -298,9 +298,9 @@ func firstOf[T any](ctx context.Context, servers []string, ask func(ctx context.
 	return none, errs[0]
 }
 
-// timed gives the servers the time that the command line gives the call.
-func timed(cfg *supervisor.Config, f callFlags) {
-	if !f.timed {
+// applyTimeout gives the servers the time that the command line gives the call.
+func applyTimeout(cfg *supervisor.Config, f callFlags) {
+	if !f.timeoutSet {
 		return
 	}
 	for name, spec := range cfg.Servers {
@@ -311,8 +311,8 @@ func timed(cfg *supervisor.Config, f callFlags) {
 	}
 }
 
-// noTool says that a server does not offer a tool, and what it offers; without a server, that none is named so.
-func noTool(t target, server string, tools []control.Tool, withheld ...messages.QuarantinedTool) error {
+// noToolError says that a server does not offer a tool, and what it offers; without a server, that none is named so.
+func noToolError(t target, server string, tools []control.Tool, withheld ...messages.QuarantinedTool) error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
 		Err: messages.ErrUnknownTool}
 	if server == "" {
@@ -348,7 +348,7 @@ func noTool(t target, server string, tools []control.Tool, withheld ...messages.
 	case near != "":
 		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
 	case len(names) > 0:
-		e.Fix = "it offers " + enumeration(names)
+		e.Fix = "it offers " + joinNames(names)
 	}
 	return e
 }
@@ -365,14 +365,14 @@ func (o *options) printResult(res control.Result, tool *control.Tool, f callFlag
 	default:
 		text := res.Text()
 		if answer := (&supervisor.Result{Raw: res.Raw}); isTerminal(o.out) && text == string(answer.Structured()) {
-			text = indented(answer.Structured()) // a person reads it, and a program in a pipe takes the server's own bytes
+			text = indentJSON(answer.Structured()) // a person reads it, and a program in a pipe takes the server's own bytes
 		}
 		if text = messages.Printable(text); text != "" {
 			fmt.Fprintln(o.out, strings.TrimRight(text, "\n"))
 		}
 	}
 	if flaw := new(check.Checker).Flaw(tool.OutputSchema, res.Raw); flaw != "" {
-		o.remark("%s", flaw)
+		o.printRemark("%s", flaw)
 	}
 	if res.IsError {
 		return &exitError{exitFailed, "the tool answered with an error"}

@@ -14,14 +14,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// attached is a part of a tool's answer that is no text: an image, audio, or the bytes of an embedded resource.
-type attached struct {
+// attachment is a part of a tool's answer that is no text: an image, audio, or the bytes of an embedded resource.
+type attachment struct {
 	kind  string
 	bytes []byte
 }
 
-// attachedOf reads a part; ok is false for text, links and what nobody knows.
-func attachedOf(c *supervisor.Content) (a attached, ok bool, err error) {
+// attachmentOf reads a part; ok is false for text, links and what nobody knows.
+func attachmentOf(c *supervisor.Content) (a attachment, ok bool, err error) {
 	var data string
 	switch c.Type {
 	case "image", "audio":
@@ -49,10 +49,10 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 	if err != nil {
 		return &exitError{exitFailed, "the server's answer has no content that can be read; --json prints it"}
 	}
-	var found []attached
+	var found []attachment
 	var texts []string
 	for i := range parts {
-		a, ok, err := attachedOf(&parts[i])
+		a, ok, err := attachmentOf(&parts[i])
 		switch {
 		case err != nil:
 			return err
@@ -67,20 +67,20 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 	}
 	if path == "-" && len(found) > 1 {
 		return &exitError{exitFailed, fmt.Sprintf("the answer has %s that are no text, and standard output takes one; write --output FILE",
-			count(len(found), "part"))}
+			countOf(len(found), "part"))}
 	}
 	for i, a := range found {
-		to := path
+		dest := path
 		if len(found) > 1 {
 			end := filepath.Ext(path)
-			to = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, end), i+1, end)
+			dest = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, end), i+1, end)
 		}
-		if err := o.writeFile(to, a.bytes); err != nil {
+		if err := o.writeFile(dest, a.bytes); err != nil {
 			return err
 		}
 		if path != "-" {
-			o.remark("wrote %s of %s to %s", bytesOf(int64(len(a.bytes))),
-				kindOf(&supervisor.ResourceContent{MIMEType: a.kind}), messages.Line(to, 200))
+			o.printRemark("wrote %s of %s to %s", sizeText(int64(len(a.bytes))),
+				mimeTypeText(&supervisor.ResourceContent{MIMEType: a.kind}), messages.Line(dest, 200))
 		}
 	}
 	if text := messages.Printable(strings.Join(texts, "\n")); text != "" && path != "-" {
@@ -102,8 +102,8 @@ func (o *options) writeFile(path string, bytes []byte) (err error) {
 	return nil
 }
 
-// indented is JSON with an indent, as a person on a terminal reads it; empty if it is no JSON.
-func indented(raw json.RawMessage) string {
+// indentJSON is JSON with an indent, as a person on a terminal reads it; empty if it is no JSON.
+func indentJSON(raw json.RawMessage) string {
 	text, err := json.MarshalIndent(raw, "", "  ")
 	if err != nil {
 		return ""

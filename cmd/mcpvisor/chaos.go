@@ -29,7 +29,7 @@ func newChaos(o *options) *cobra.Command {
 		Example: `  mcpvisor chaos sim
   mcpvisor chaos run flapping`,
 		Args: cobra.ArbitraryArgs,
-		RunE: helpOr,
+		RunE: showHelp,
 	}
 	for _, command := range chaosCommands {
 		c.AddCommand(command(o))

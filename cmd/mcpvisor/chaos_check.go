@@ -47,7 +47,7 @@ could be concluded`,
   mcpvisor chaos check --json --out .chaos`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(cmd, "one file at most; name servers with --server, and %q is a second argument",
+				return usageError(cmd, "one file at most; name servers with --server, and %q is a second argument",
 					messages.Line(args[1], 60))
 			}
 			return nil
@@ -68,19 +68,19 @@ could be concluded`,
 
 func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlags) error {
 	if f.concurrency < 1 || f.concurrency > 256 {
-		return usage(cmd, "--concurrency: between 1 and 256, not %d", f.concurrency)
+		return usageError(cmd, "--concurrency: between 1 and 256, not %d", f.concurrency)
 	}
 	if f.starts < 1 || f.starts > 50 {
-		return usage(cmd, "--starts: between 1 and 50, not %d", f.starts)
+		return usageError(cmd, "--starts: between 1 and 50, not %d", f.starts)
 	}
 	o.configs = append(o.configs, args...)
-	set, err := load(o)
+	set, err := loadSetup(o)
 	if err != nil {
 		return err
 	}
-	set.warn(o)
+	set.printProblems(o)
 	if len(set.Specs) == 0 {
-		return &exitError{exitInconclusive, set.nothing()}
+		return &exitError{exitInconclusive, set.noServersText()}
 	}
 	opts := check.Options{
 		Servers: set.Specs, Concurrency: f.concurrency, Starts: f.starts, CallTimeout: f.timeout, InheritEnv: o.inheritEnv,
@@ -91,7 +91,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 		for _, name := range f.servers {
 			spec, ok := set.Specs[name]
 			if !ok {
-				return unknown("check", name, set.names(), set)
+				return unknownServerError("check", name, set.serverNames(), set)
 			}
 			opts.Servers[name] = spec
 		}
@@ -100,21 +100,21 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 		return err
 	}
 	if g, err := startGuardian(); err != nil {
-		o.fault(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
+		o.warnFailure(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
 	} else {
 		opts.Guard = g
 		defer g.Close()
 	}
-	if coloured(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
+	if usesColours(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
 		opts.Progress = func(server, what string) {
 			fmt.Fprintf(o.err, "\r\x1b[K%s: %s …", messages.Line(server, 30), what)
 		}
 	}
 	report, err := check.Run(cmd.Context(), opts)
-	if coloured(o.err) && !o.quiet {
+	if usesColours(o.err) && !o.quiet {
 		fmt.Fprint(o.err, "\r\x1b[K")
 	}
-	if stop := interrupted(cmd.Context()); stop != nil {
+	if stop := interruptedError(cmd.Context()); stop != nil {
 		return stop
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 	for _, t := range texts {
 		call, err := check.ParseCall(t)
 		if err != nil {
-			return nil, usage(cmd, "--call: %s", err)
+			return nil, usageError(cmd, "--call: %s", err)
 		}
 		server, tool, named := strings.Cut(call.Tool, ":")
 		if _, ok := specs[server]; named && ok {
@@ -138,8 +138,8 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 			for server = range specs { // the only one
 			}
 		} else {
-			return nil, usage(cmd, "--call: whose tool is %q? Write 'SERVER:TOOL {json}' with one of %s",
-				messages.Line(call.Tool, 60), enumeration(slices.Sorted(maps.Keys(specs))))
+			return nil, usageError(cmd, "--call: whose tool is %q? Write 'SERVER:TOOL {json}' with one of %s",
+				messages.Line(call.Tool, 60), joinNames(slices.Sorted(maps.Keys(specs))))
 		}
 		calls[server] = append(calls[server], call)
 	}
@@ -165,7 +165,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 		}
 	}
 	if f.out != "" {
-		o.remark("report.json and junit.xml are in %s", messages.Line(f.out, 0))
+		o.printRemark("report.json and junit.xml are in %s", messages.Line(f.out, 0))
 	}
 	switch r.Verdict() {
 	case check.Fail:
@@ -190,7 +190,7 @@ func (o *options) printChecked(s check.Server) {
 	fmt.Fprintf(o.out, "%s: %s (%s)\n", strings.Join(about, " · "), counts, s.Took.Round(100*time.Millisecond))
 	t := newTable(o.out, "check", "verdict", "seen")
 	room := 0
-	if columns := width(o.out); columns > 0 {
+	if columns := columnsOf(o.out); columns > 0 {
 		room = max(columns-60, 40)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
@@ -199,9 +199,9 @@ func (o *options) printChecked(s check.Server) {
 		if f.Fix != "" && f.Verdict != check.Pass {
 			seen += "\n→ " + messages.Line(f.Fix, 0)
 		}
-		t.AppendRow(table.Row{f.Title, paint(o.out, colourOfVerdict(f.Verdict), string(f.Verdict)), seen})
+		t.AppendRow(table.Row{f.Title, paintText(o.out, colourOfVerdict(f.Verdict), string(f.Verdict)), seen})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 }
 
 func colourOfVerdict(v check.Verdict) text.Colors {

@@ -31,14 +31,14 @@ fault's parameters with their defaults, and which servers it can befall. A scena
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []cobra.Completion
 			for _, k := range faults.All() {
-				names = append(names, cobra.CompletionWithDesc(k.Name, k.Does))
+				names = append(names, cobra.CompletionWithDesc(k.Name, k.Description))
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usage(cmd, "one fault at a time is explained, and %d are named", len(args))
+				return usageError(cmd, "one fault at a time is explained, and %d are named", len(args))
 			case len(args) == 1:
 				return o.explainFault(args[0], asJSON)
 			case asJSON:
@@ -50,9 +50,9 @@ fault's parameters with their defaults, and which servers it can befall. A scena
 			}
 			t := newTable(o.out, "fault", "from", "tiers", "does")
 			for _, k := range faults.All() {
-				t.AppendRow([]any{k.Name, k.ID, strings.Join(k.Tiers, " "), k.Does})
+				t.AppendRow([]any{k.Name, k.ID, strings.Join(k.Tiers, " "), k.Description})
 			}
-			render(o.out, t)
+			printTable(o.out, t)
 			return nil
 		},
 	}
@@ -82,17 +82,17 @@ type parameter struct {
 
 func faultOf(k faults.Kind) fault {
 	f := fault{
-		Name: k.Name, From: append([]string{k.ID}, k.Also...), Does: k.Does, Kinds: k.Kinds, Eras: k.Eras, Tiers: k.Tiers,
+		Name: k.Name, From: append([]string{k.ID}, k.Also...), Does: k.Description, Kinds: k.Kinds, Eras: k.Eras, Tiers: k.Tiers,
 		Instant: k.Instant,
 	}
 	for _, p := range k.Params {
-		f.With = append(f.With, parameter{p.Name, string(p.Type), p.Words, p.Default, p.What})
+		f.With = append(f.With, parameter{p.Name, string(p.Type), p.Choices, p.Default, p.Description})
 	}
 	return f
 }
 
 func (o *options) explainFault(name string, asJSON bool) error {
-	k, ok := faults.Named(name)
+	k, ok := faults.Find(name)
 	if !ok {
 		what := fmt.Sprintf("no fault is called %q", messages.Line(name, 60))
 		if near := faults.Nearest(name); near != "" {
@@ -103,14 +103,14 @@ func (o *options) explainFault(name string, asJSON bool) error {
 	if asJSON {
 		return printJSON(o.out, faultOf(k))
 	}
-	fmt.Fprintf(o.out, "%s: %s\n\n", k.Name, k.Does)
+	fmt.Fprintf(o.out, "%s: %s\n\n", k.Name, k.Description)
 	fmt.Fprintf(o.out, "  from     %s\n", strings.Join(append([]string{k.ID}, k.Also...), ", "))
-	fmt.Fprintf(o.out, "  servers  %s; %s\n", spaced(k.Kinds), spaced(k.Eras))
+	fmt.Fprintf(o.out, "  servers  %s; %s\n", joinWords(k.Kinds), joinWords(k.Eras))
 	fmt.Fprintf(o.out, "  tiers    %s\n", strings.Join(k.Tiers, ", "))
 	switch {
 	case k.Instant:
 		fmt.Fprintln(o.out, "  lasts    an instant: it ignores for:")
-	case k.Machine && slices.Contains(k.Kinds, messages.Stdio):
+	case k.WholeMachine && slices.Contains(k.Kinds, messages.Stdio):
 		fmt.Fprintln(o.out, "  lasts    for: so long; it is about the whole machine and takes no on:")
 	default:
 		fmt.Fprintln(o.out, "  lasts    for: so long, or to the end")
@@ -121,17 +121,17 @@ func (o *options) explainFault(name string, asJSON bool) error {
 	fmt.Fprintln(o.out)
 	t := newTable(o.out, "with", "is", "default", "means")
 	for _, p := range k.Params {
-		is := string(p.Type)
-		if p.Type == faults.Word {
-			is = strings.Join(slices.DeleteFunc(slices.Clone(p.Words), func(w string) bool { return w == "" }), " | ")
+		typeText := string(p.Type)
+		if p.Type == faults.Choice {
+			typeText = strings.Join(slices.DeleteFunc(slices.Clone(p.Choices), func(w string) bool { return w == "" }), " | ")
 		}
-		t.AppendRow([]any{p.Name, is, p.Default, p.What})
+		t.AppendRow([]any{p.Name, typeText, p.Default, p.Description})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 	return nil
 }
 
-func spaced[T ~string](words []T) string {
+func joinWords[T ~string](words []T) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
 		texts[i] = string(w)

@@ -17,13 +17,13 @@ import (
 	toxic "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// watchRules is how often the file of rules is looked at.
-const watchRules = 250 * time.Millisecond
+// rulesInterval is how often the file of rules is looked at.
+const rulesInterval = 250 * time.Millisecond
 
-// diedError is a server that died of a signal.
-type diedError struct{ signal syscall.Signal }
+// signalError is a server that died of a signal.
+type signalError struct{ signal syscall.Signal }
 
-func (e *diedError) Error() string { return "the server died of " + e.signal.String() }
+func (e *signalError) Error() string { return "the server died of " + e.signal.String() }
 
 type chaosProxyFlags struct {
 	faults             []string
@@ -68,9 +68,9 @@ func newChaosProxy(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.seeded = cmd.Flags().Changed("seed")
 			err := o.chaosProxy(cmd, args, f)
-			var died *diedError
+			var died *signalError
 			if errors.As(err, &died) {
-				return dieOf(died.signal)
+				return dieBySignal(died.signal)
 			}
 			return err
 		},
@@ -94,15 +94,15 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	place := toxic.Stdio
 	switch {
 	case f.url == "" && len(args) == 0:
-		return usage(cmd, "nothing to stand in front of; give a command after --, or --url")
+		return usageError(cmd, "nothing to stand in front of; give a command after --, or --url")
 	case f.url != "" && len(args) > 0:
-		return usage(cmd, "--url and a command: one of them")
+		return usageError(cmd, "--url and a command: one of them")
 	case f.logBodies && f.log == "":
-		return usage(cmd, "--log-bodies needs --log")
+		return usageError(cmd, "--log-bodies needs --log")
 	case f.url != "":
 		place = toxic.HTTP
 	}
-	rules, err := f.read(place)
+	rules, err := f.readRules(place)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // signals are the server's here
 	defer cancel()
 	if f.rules != "" {
-		go proxy.Watch(ctx, f.rules, watchRules, control, place, func(err error) {
+		go proxy.Watch(ctx, f.rules, rulesInterval, control, place, func(err error) {
 			fmt.Fprintln(o.err, "chaos proxy: the rules stay as they were:", messages.Printable(err.Error()))
 		})
 	}
@@ -148,8 +148,8 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	return o.chaosProxyStdio(ctx, args, f, shared)
 }
 
-// read are the rules of the file and of the flags. Without either there are none.
-func (f *chaosProxyFlags) read(place toxic.Place) (proxy.File, error) {
+// readRules are the rules of the file and of the flags. Without either there are none.
+func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 	var out proxy.File
 	if f.rules != "" {
 		text, err := os.ReadFile(f.rules)
@@ -196,7 +196,7 @@ func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosPro
 	case err != nil:
 		return &exitError{exitUsage, err.Error()}
 	case exit.Signal != 0:
-		return &diedError{exit.Signal}
+		return &signalError{exit.Signal}
 	case exit.Code != 0:
 		return &exitError{code: exit.Code}
 	}
@@ -223,47 +223,47 @@ func newChaosProxyFaults(o *options) *cobra.Command {
 		Short: "List the faults that a proxy can do, with their parameters",
 		Example: `  mcpvisor chaos proxy faults
   mcpvisor chaos proxy faults --url`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if o.json {
-				return printJSON(o.out, faultsAt(urls))
+				return printJSON(o.out, proxyFaults(urls))
 			}
 			listFaults(o.out, urls)
 			return nil
 		},
 	}
-	o.jsonFlag(cmd, "print a JSON array")
+	o.addJSONFlag(cmd, "print a JSON array")
 	cmd.Flags().BoolVar(&urls, "url", false, "those in front of a server over HTTP, not of a command")
 	return cmd
 }
 
-// proxied is a fault as "chaos proxy faults --json" prints it.
-type proxied struct {
+// proxyFault is a fault as "chaos proxy faults --json" prints it.
+type proxyFault struct {
 	Name string `json:"name"`
 	Does string `json:"does"`
 	// Not says why a proxy of this kind cannot do it; empty if it can.
-	Not    string    `json:"not,omitempty"`
-	Params []setting `json:"params,omitempty"`
+	Not    string       `json:"not,omitempty"`
+	Params []faultParam `json:"params,omitempty"`
 }
 
-type setting struct {
+type faultParam struct {
 	Name    string `json:"name"`
 	Default string `json:"default,omitempty"`
 	Does    string `json:"does"`
 }
 
-func faultsAt(urls bool) (all []proxied) {
+func proxyFaults(urls bool) (all []proxyFault) {
 	place := toxic.Stdio
 	if urls {
 		place = toxic.HTTP
 	}
 	for _, k := range toxic.Kinds() {
-		p := proxied{Name: k.Name, Does: k.Does}
-		if k.Can(place) != "" {
+		p := proxyFault{Name: k.Name, Does: k.Does}
+		if k.ProblemAt(place) != "" {
 			p.Not = k.Why
 		}
-		for _, is := range k.Params {
-			p.Params = append(p.Params, setting{is.Name, is.Default, is.Does})
+		for _, param := range k.Params {
+			p.Params = append(p.Params, faultParam{param.Name, param.Default, param.Does})
 		}
 		all = append(all, p)
 	}
@@ -276,7 +276,7 @@ func listFaults(w io.Writer, urls bool) {
 		place = toxic.HTTP
 	}
 	for _, k := range toxic.Kinds() {
-		if why := k.Can(place); why != "" {
+		if reason := k.ProblemAt(place); reason != "" {
 			fmt.Fprintf(w, "%-20s not here: %s\n", k.Name, k.Why)
 			continue
 		}
@@ -300,7 +300,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			want := map[string]int{"list": 2, "clear": 2, "add": 3, "remove": 3}
 			if len(args) < 2 || want[args[1]] != len(args) {
-				return usage(cmd, "give the proxy's address, and list, add 'RULE', remove NAME or clear")
+				return usageError(cmd, "give the proxy's address, and list, add 'RULE', remove NAME or clear")
 			}
 			return nil
 		},
@@ -315,7 +315,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 			return nil
 		},
 	}
-	o.jsonFlag(cmd, "print JSON: an array of the rules; of a rule that was added its name")
+	o.addJSONFlag(cmd, "print JSON: an array of the rules; of a rule that was added its name")
 	return cmd
 }
 

@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieOf gives the exit code that a shell would: there are no signals to die of.
-func dieOf(s syscall.Signal) error { return &exitError{code: 128 + int(s)} }
+// dieBySignal gives the exit code that a shell would: there are no signals to die of.
+func dieBySignal(s syscall.Signal) error { return &exitError{code: 128 + int(s)} }

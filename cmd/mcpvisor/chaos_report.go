@@ -43,13 +43,13 @@ inconclusive`,
   mcpvisor chaos report history.jsonl --verdict`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "one history: a file, or the folder of a run")
+				return usageError(cmd, "one history: a file, or the folder of a run")
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.chaosReport(args[0], f) },
 	}
-	o.jsonFlag(cmd, "print a JSON object")
+	o.addJSONFlag(cmd, "print a JSON object")
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "write the report into this `folder`")
 	fl.BoolVar(&f.open, "open", true, "open the page in the browser, if this is a terminal")
@@ -69,7 +69,7 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 		if f.out != "" {
 			r.Dir = f.out
 		}
-		r.Command = recorded.replay(r.Dir)
+		r.Command = recorded.replayCommand(r.Dir)
 		if err := report.Write(r.Dir, r); err != nil {
 			return &exitError{exitUsage, messages.Line(err.Error(), 400)}
 		}
@@ -77,14 +77,14 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 			showReport(r.Dir)
 		}
 	} else {
-		r.Command = recorded.replay("")
+		r.Command = recorded.replayCommand("")
 	}
 	if o.json {
 		if err := printJSON(o.out, judgement{report.Overall(r.Verdicts), r.Dir, r.Command, orEmpty(r.Verdicts)}); err != nil {
 			return err
 		}
 	} else {
-		report.Terminal(o.out, r, coloured(o.out))
+		report.Terminal(o.out, r, usesColours(o.out))
 	}
 	switch report.Overall(r.Verdicts) {
 	case invariant.Violated:
@@ -110,8 +110,8 @@ type recordedRun struct {
 	run report.Run
 	// file is the history, dir where its report belongs.
 	file, dir string
-	// said is the command of the report that lies there, if one does.
-	said string
+	// savedCommand is the command of the report that lies there, if one does.
+	savedCommand string
 }
 
 // openRecorded reads the history of a file or of a run's folder.
@@ -146,19 +146,19 @@ func openRecorded(from string) (*recordedRun, error) {
 			messages.Line(err.Error(), 300))}
 	}
 	r.run.History = h
-	r.beside(h)
+	r.readOldReport(h)
 	return r, nil
 }
 
-// beside takes from an older report of the same run what the history does not say: when it was, and how to replay it.
-func (r *recordedRun) beside(h *history.History) {
+// readOldReport takes from an older report of the same run what the history does not say: when it was, and how to replay it.
+func (r *recordedRun) readOldReport(h *history.History) {
 	dir := filepath.Dir(r.file)
 	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
 	var d report.Document
 	if err != nil || json.Unmarshal(raw, &d) != nil || d.Version == 0 || d.Seed != h.Plan.Seed || d.Tier != h.Plan.Tier {
 		return
 	}
-	r.said = d.Replay
+	r.savedCommand = d.Replay
 	r.run.Took = d.Took
 	if d.Started != nil {
 		r.run.Started = *d.Started
@@ -175,11 +175,11 @@ func isReport(dir string) bool {
 	return err == nil
 }
 
-// replay is the command that the run was replayed with, or the one that follows from the scenario: its name if it came with
+// replayCommand is the command that the run was replayed with, or the one that follows from the scenario: its name if it came with
 // mcpvisor, or the file in the folder of the report.
-func (r *recordedRun) replay(dir string) string {
-	if r.said != "" {
-		return r.said
+func (r *recordedRun) replayCommand(dir string) string {
+	if r.savedCommand != "" {
+		return r.savedCommand
 	}
 	p := r.run.History.Plan
 	verb := "sim"

@@ -51,7 +51,7 @@ be tried did not happen`,
   mcpvisor chaos run my-day.yaml --seed 7 --servers 100 --duration 1m`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "one scenario: a file, or a name of mcpvisor chaos scenarios")
+				return usageError(cmd, "one scenario: a file, or a name of mcpvisor chaos scenarios")
 			}
 			return nil
 		},
@@ -74,9 +74,9 @@ be tried did not happen`,
 	return cmd
 }
 
-// chaosDay is a scenario by file or name with the duration and the number of servers that the person gave, if any.
-func chaosDay(name string, tier scenario.Tier, duration time.Duration, servers int) (scenario.Scenario, error) {
-	s, err := chaosScenario(name, tier)
+// scenarioWithFlags is a scenario by file or name with the duration and the number of servers that the person gave, if any.
+func scenarioWithFlags(name string, tier scenario.Tier, duration time.Duration, servers int) (scenario.Scenario, error) {
+	s, err := scenarioByName(name, tier)
 	if err != nil {
 		return s, err
 	}
@@ -84,24 +84,24 @@ func chaosDay(name string, tier scenario.Tier, duration time.Duration, servers i
 		s.Duration = messages.Duration(duration)
 	}
 	if servers > 0 {
-		s = scaled(s, servers)
+		s = scaleServers(s, servers)
 	}
 	return s, nil
 }
 
 func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) error {
 	if f.servers < 0 || f.servers > 2000 {
-		return usage(cmd, "--servers: between 1 and 2000, not %d", f.servers)
+		return usageError(cmd, "--servers: between 1 and 2000, not %d", f.servers)
 	}
 	if f.duration < 0 {
-		return usage(cmd, "--duration: %s is no time in which things can break", f.duration)
+		return usageError(cmd, "--duration: %s is no time in which things can break", f.duration)
 	}
-	s, err := chaosDay(name, scenario.Real, f.duration, f.servers)
+	s, err := scenarioWithFlags(name, scenario.Real, f.duration, f.servers)
 	if err != nil {
 		return err
 	}
-	if f.out != "" && liesIn(name, f.out) {
-		return usage(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
+	if f.out != "" && isFileIn(name, f.out) {
+		return usageError(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
 	}
 	plan, err := s.Plan(f.seed, scenario.Real)
 	if err != nil {
@@ -112,7 +112,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 		opts.Guard = g
 		defer g.Close()
 	}
-	line := o.progressLine()
+	line := o.newProgressLine()
 	opts.Progress = func(p chaoslive.Progress) { line.draw(chaosProgress(p)) }
 	began := time.Now()
 	h, err := chaoslive.Run(cmd.Context(), plan, opts)
@@ -120,11 +120,11 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	if err != nil {
 		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
 	}
-	if stop := interrupted(cmd.Context()); stop != nil {
+	if stop := interruptedError(cmd.Context()); stop != nil {
 		return stop
 	}
 	return o.chaosJudge(h, report.Run{
-		History: h, Started: began, Took: time.Since(began), Command: f.replay(name, plan.Seed), Replace: true,
+		History: h, Started: began, Took: time.Since(began), Command: f.replayCommand(name, plan.Seed), Replace: true,
 	}, f)
 }
 
@@ -156,7 +156,7 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 		if f.out == "" && answer == invariant.Holds && !f.keep {
 			r.Dir = "" // it is removed
 		}
-		report.Terminal(o.out, r, coloured(o.out))
+		report.Terminal(o.out, r, usesColours(o.out))
 	}
 	switch answer {
 	case invariant.Violated:
@@ -168,8 +168,8 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 	}
 }
 
-// chaosScenario reads a file that is to be run in a tier, or takes the scenario of that name.
-func chaosScenario(name string, tier scenario.Tier) (scenario.Scenario, error) {
+// scenarioByName reads a file that is to be run in a tier, or takes the scenario of that name.
+func scenarioByName(name string, tier scenario.Tier) (scenario.Scenario, error) {
 	if s, ok := scenario.Named(name); ok {
 		return s, nil
 	}
@@ -191,8 +191,8 @@ func chaosScenario(name string, tier scenario.Tier) (scenario.Scenario, error) {
 	return s, nil
 }
 
-// replay is the command that does the same again.
-func (f chaosRunFlags) replay(name string, seed uint64) string {
+// replayCommand is the command that does the same again.
+func (f chaosRunFlags) replayCommand(name string, seed uint64) string {
 	words := []string{"mcpvisor chaos run", shellWord(name), fmt.Sprintf("--seed %d", seed)}
 	if f.servers > 0 {
 		words = append(words, fmt.Sprintf("--servers %d", f.servers))
@@ -220,8 +220,8 @@ func chaosProgress(p chaoslive.Progress) string {
 	return b.String()
 }
 
-// scaled is a scenario with about so many servers: its groups keep their proportions, and each has one at least.
-func scaled(s scenario.Scenario, servers int) scenario.Scenario {
+// scaleServers is a scenario with about so many servers: its groups keep their proportions, and each has one at least.
+func scaleServers(s scenario.Scenario, servers int) scenario.Scenario {
 	s = s.Clone()
 	was := 0
 	for _, g := range s.Servers {
@@ -233,7 +233,7 @@ func scaled(s scenario.Scenario, servers int) scenario.Scenario {
 	return s
 }
 
-// progressLine shows how far something is: a line that is rewritten on a terminal, a line now and then elsewhere.
+// newProgressLine shows how far something is: a line that is rewritten on a terminal, a line now and then elsewhere.
 type progressLine struct {
 	out      io.Writer
 	terminal bool
@@ -241,21 +241,21 @@ type progressLine struct {
 	last     time.Time
 }
 
-// quietly is the time between two lines where nothing can be rewritten.
-const quietly = 10 * time.Second
+// lineInterval is the time between two lines where nothing can be rewritten.
+const lineInterval = 10 * time.Second
 
 func (l *progressLine) draw(text string) {
 	if !l.terminal {
 		if l.last.IsZero() {
 			l.last = time.Now()
 		}
-		if time.Since(l.last) >= quietly {
+		if time.Since(l.last) >= lineInterval {
 			l.last = time.Now()
 			fmt.Fprintln(l.out, "mcpvisor: "+text)
 		}
 		return
 	}
-	if columns := width(l.out); columns > 4 {
+	if columns := columnsOf(l.out); columns > 4 {
 		text = messages.Line(text, columns-1)
 	}
 	fmt.Fprint(l.out, "\r\x1b[2K"+text)

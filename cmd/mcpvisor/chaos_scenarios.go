@@ -53,18 +53,18 @@ func newChaosScenarios(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case schema && check || schema && asJSON || check && asJSON:
-				return usage(cmd, "--schema, --check and --json exclude each other")
+				return usageError(cmd, "--schema, --check and --json exclude each other")
 			case schema && len(args) > 0:
-				return usage(cmd, "--schema takes no arguments, and %q is one", messages.Line(args[0], 60))
+				return usageError(cmd, "--schema takes no arguments, and %q is one", messages.Line(args[0], 60))
 			case schema:
 				_, err := o.out.Write(scenario.Schema())
 				return err
 			case check && len(args) == 0:
-				return usage(cmd, "--check needs the files to check")
+				return usageError(cmd, "--check needs the files to check")
 			case check:
 				return o.checkScenarios(args)
 			case len(args) > 1:
-				return usage(cmd, "one scenario at a time is printed, and %d are named", len(args))
+				return usageError(cmd, "one scenario at a time is printed, and %d are named", len(args))
 			case len(args) == 1:
 				return o.printScenario(args[0])
 			}
@@ -78,18 +78,18 @@ func newChaosScenarios(o *options) *cobra.Command {
 	return cmd
 }
 
-// listed is a scenario as `chaos scenarios --json` prints it.
-type listed struct {
+// scenarioItem is a scenario as `chaos scenarios --json` prints it.
+type scenarioItem struct {
 	Name  string          `json:"name"`
 	Tiers []scenario.Tier `json:"tiers"`
 	About string          `json:"about"`
 }
 
 func (o *options) listScenarios(asJSON bool) error {
-	var list []listed
+	var list []scenarioItem
 	most := 0
 	for _, s := range scenario.Library() {
-		l := listed{s.Name, s.Tiers, s.About}
+		l := scenarioItem{s.Name, s.Tiers, s.About}
 		if len(l.Tiers) == 0 {
 			l.Tiers = scenario.Tiers
 		}
@@ -99,7 +99,7 @@ func (o *options) listScenarios(asJSON bool) error {
 	if asJSON {
 		return printJSON(o.out, list)
 	}
-	columns := width(o.out)
+	columns := columnsOf(o.out)
 	if columns == 0 {
 		columns = 120
 	}
@@ -119,7 +119,7 @@ func (o *options) listScenarios(asJSON bool) error {
 			fmt.Fprintf(o.out, "%s%s\n", strings.Repeat(" ", indent), strings.TrimRight(line, " "))
 		}
 	}
-	o.remark("print one with `mcpvisor chaos scenarios NAME`, run it with `mcpvisor chaos sim NAME` or `mcpvisor chaos run NAME`")
+	o.printRemark("print one with `mcpvisor chaos scenarios NAME`, run it with `mcpvisor chaos sim NAME` or `mcpvisor chaos run NAME`")
 	return nil
 }
 
@@ -142,7 +142,7 @@ func unknownScenario(name string) error {
 
 // checkScenarios prints every fault of every file.
 func (o *options) checkScenarios(files []string) error {
-	wrong := 0
+	problemCount := 0
 	for _, file := range files {
 		text, err := readScenario(file, o.in)
 		if err != nil {
@@ -155,15 +155,15 @@ func (o *options) checkScenarios(files []string) error {
 			for _, p := range problems {
 				fmt.Fprintln(o.out, p.Error())
 			}
-			wrong += len(problems)
+			problemCount += len(problems)
 		case err != nil:
 			return &exitError{exitUsage, messages.Line(file, 0) + ": " + err.Error()}
 		default:
-			fmt.Fprintf(o.out, "%s: %s is well: %s, %s, %s\n", messages.Line(file, 0), s.Name, count(serversOf(s), "server"),
-				countedThings(len(s.Faults), "fault"), countedThings(len(s.Commands), "command"))
+			fmt.Fprintf(o.out, "%s: %s is well: %s, %s, %s\n", messages.Line(file, 0), s.Name, countOf(serversOf(s), "server"),
+				entriesText(len(s.Faults), "fault"), entriesText(len(s.Commands), "command"))
 		}
 	}
-	if wrong > 0 {
+	if problemCount > 0 {
 		return &exitError{code: exitUsage}
 	}
 	return nil
@@ -176,12 +176,12 @@ func serversOf(s scenario.Scenario) (n int) {
 	return n
 }
 
-// countedThings says how many entries there are: one may stand for many occurrences.
-func countedThings(n int, of string) string {
+// entriesText says how many entries there are: one may stand for many occurrences.
+func entriesText(n int, noun string) string {
 	if n == 1 {
-		return "1 entry of " + of + "s"
+		return "1 entry of " + noun + "s"
 	}
-	return fmt.Sprintf("%d entries of %ss", n, of)
+	return fmt.Sprintf("%d entries of %ss", n, noun)
 }
 
 // readScenario reads the file of a scenario.

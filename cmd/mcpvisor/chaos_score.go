@@ -125,10 +125,10 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	if f.only != "" {
 		var err error
 		if only, err = regexp.Compile(f.only); err != nil {
-			return usage(cmd, "--only: %s", messages.Line(err.Error(), 200))
+			return usageError(cmd, "--only: %s", messages.Line(err.Error(), 200))
 		}
 	}
-	clients, err := contestants(cmd, args)
+	clients, err := scoreClients(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -137,17 +137,17 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	for _, c := range clients {
 		c.Only, c.Parallel = only, f.parallel
 		done := 0
-		c.Progress = func(p score.Played) {
+		c.Progress = func(p score.CaseResult) {
 			done++
-			if coloured(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
-				fmt.Fprintf(o.err, "\r\x1b[K%s: %d of %d cases, last: %s %d/%d", c.Name, done, len(score.Cases()), p.Name, p.Got(), p.Of())
+			if usesColours(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
+				fmt.Fprintf(o.err, "\r\x1b[K%s: %d of %d cases, last: %s %d/%d", c.Name, done, len(score.Cases()), p.Name, p.Got(), p.MaxPoints())
 			}
 		}
 		r, err := score.Run(cmd.Context(), c)
-		if coloured(o.err) && !o.quiet {
+		if usesColours(o.err) && !o.quiet {
 			fmt.Fprint(o.err, "\r\x1b[K")
 		}
-		if stop := interrupted(cmd.Context()); stop != nil {
+		if stop := interruptedError(cmd.Context()); stop != nil {
 			return stop
 		}
 		if err != nil && !errors.Is(err, score.ErrNoAdapter) {
@@ -155,14 +155,14 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		}
 		if err != nil {
 			failed++
-			o.fault(&exitError{exitUsage, messages.Line(r.Name+": "+err.Error(), 400)})
+			o.warnFailure(&exitError{exitUsage, messages.Line(r.Name+": "+err.Error(), 400)})
 		}
 		results = append(results, r)
 	}
 	score.NameApart(results)
 	lost := false
 	if failed < len(results) { // otherwise there is nothing to write, and a table of an earlier run is worth more
-		if lost, err = o.printScores(results, f, replayed(args)); err != nil {
+		if lost, err = o.printScores(results, f, scoreCommand(args)); err != nil {
 			return err
 		}
 	}
@@ -175,8 +175,8 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	return nil
 }
 
-// contestants are the clients that the command line names.
-func contestants(cmd *cobra.Command, args []string) ([]score.Options, error) {
+// scoreClients are the clients that the command line names.
+func scoreClients(cmd *cobra.Command, args []string) ([]score.Options, error) {
 	known, own := args, []string(nil)
 	if at := cmd.ArgsLenAtDash(); at >= 0 {
 		known, own = args[:at], args[at:]
@@ -188,7 +188,7 @@ func contestants(cmd *cobra.Command, args []string) ([]score.Options, error) {
 	var all []score.Options
 	for _, name := range known {
 		if !slices.Contains(knownAdapters, name) {
-			return nil, usage(cmd, "there is no adapter %q; there are %s, and your own after --", messages.Line(name, 60),
+			return nil, usageError(cmd, "there is no adapter %q; there are %s, and your own after --", messages.Line(name, 60),
 				strings.Join(knownAdapters, ", "))
 		}
 		all = append(all, score.Options{Name: name, Adapter: []string{self, "chaos", "score", "__adapter", name}})
@@ -204,13 +204,13 @@ func contestants(cmd *cobra.Command, args []string) ([]score.Options, error) {
 		own = own[min(end+1, len(own)):]
 	}
 	if len(all) == 0 {
-		return nil, usage(cmd, "which client? One of %s, or the command of your adapter after --", strings.Join(knownAdapters, ", "))
+		return nil, usageError(cmd, "which client? One of %s, or the command of your adapter after --", strings.Join(knownAdapters, ", "))
 	}
 	return all, nil
 }
 
-// replayed is the command as somebody else would type it.
-func replayed(args []string) string {
+// scoreCommand is the command as somebody else would type it.
+func scoreCommand(args []string) string {
 	words := []string{"mcpvisor", "chaos", "score"}
 	for i, a := range args {
 		if i == 0 && !slices.Contains(knownAdapters, a) || i > 0 && !slices.Contains(knownAdapters, a) &&
@@ -230,7 +230,7 @@ func (o *options) printScores(results []score.Result, f chaosScoreFlags, command
 		}
 	}
 	for _, r := range results {
-		lost = lost || r.Got() < r.Of()
+		lost = lost || r.Got() < r.MaxPoints()
 	}
 	if f.json {
 		return lost, printJSON(o.out, results)
@@ -247,7 +247,7 @@ func (o *options) printScoreTable(results []score.Result) {
 	}
 	t := newTable(o.out, append(header, "lost")...)
 	room := 0
-	if columns := width(o.out); columns > 0 {
+	if columns := columnsOf(o.out); columns > 0 {
 		room = max(columns-50-12*len(results), 40)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3 + len(results), WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
@@ -261,7 +261,7 @@ func (o *options) printScoreTable(results []score.Result) {
 				continue
 			}
 			p := r.Cases[i]
-			row = append(row, fmt.Sprintf("%d/%d", p.Got(), p.Of()))
+			row = append(row, fmt.Sprintf("%d/%d", p.Got(), p.MaxPoints()))
 			for _, l := range p.Lost() {
 				lost = append(lost, messages.Line(r.Name+": "+l, 0))
 			}
@@ -277,7 +277,7 @@ func (o *options) printScoreTable(results []score.Result) {
 		}
 	}
 	t.AppendRow(append(sum, strings.Join(failed, "\n")))
-	render(o.out, t)
+	printTable(o.out, t)
 }
 
 func (o *options) printCases(f chaosScoreFlags) error {
@@ -288,6 +288,6 @@ func (o *options) printCases(f chaosScoreFlags) error {
 	for _, c := range score.Cases() {
 		t.AppendRow(table.Row{c.Number, c.Name, c.Over, c.Story})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 	return nil
 }

@@ -23,8 +23,8 @@ import (
 // chaosWorkerFlag makes `chaos sim` a worker of another one. It is not for people.
 const chaosWorkerFlag = "worker"
 
-// simulatedSeeds is how many random bad days are run if nobody says.
-const simulatedSeeds = 200
+// defaultSeeds is how many random bad days are run if nobody says.
+const defaultSeeds = 200
 
 type chaosSimFlags struct {
 	seed     uint64
@@ -65,7 +65,7 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
   mcpvisor chaos sim my-day.yaml --seed 7 --out .chaos/my-day`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(cmd, "one scenario at most, and %q is a second one", messages.Line(args[1], 60))
+				return usageError(cmd, "one scenario at most, and %q is a second one", messages.Line(args[1], 60))
 			}
 			return nil
 		},
@@ -80,7 +80,7 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
 	}
 	fl := cmd.Flags()
 	fl.Uint64Var(&f.seed, "seed", 0, "the first seed; 1, or that of the scenario, if not given")
-	fl.IntVarP(&f.seeds, "seeds", "n", 0, fmt.Sprintf("how many seeds; %d, or 1 with a scenario, if not given", simulatedSeeds))
+	fl.IntVarP(&f.seeds, "seeds", "n", 0, fmt.Sprintf("how many seeds; %d, or 1 with a scenario, if not given", defaultSeeds))
 	fl.IntVar(&f.servers, "servers", 0, "a random day has at most so many servers; every group of a scenario is made larger or smaller")
 	fl.DurationVar(&f.duration, "duration", 0, "how long things may break, in virtual time")
 	fl.StringVar(&f.out, "out", "", "write reports into this `folder`")
@@ -99,8 +99,8 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 		}
 		return nil
 	}
-	s := simulated{options: o, flags: f}
-	if err := s.prepare(cmd, args); err != nil {
+	s := simulation{options: o, flags: f}
+	if err := s.prepareTask(cmd, args); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -109,20 +109,20 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 	}
 	s.pool = campaign.NewPool(func() *exec.Cmd { return exec.Command(self, "chaos", "sim", "--"+chaosWorkerFlag) }, s.flags.jobs)
 	defer s.pool.Close()
-	var told sync.Mutex
+	var slowMu sync.Mutex
 	s.pool.Slow = func(t campaign.Task, text string) {
-		told.Lock()
-		defer told.Unlock()
-		fmt.Fprintf(s.err, "mcpvisor: seed %d takes more than 10 s: %s\n  repeat: %s\n", t.Seed, messages.Printable(text), s.replay(t))
+		slowMu.Lock()
+		defer slowMu.Unlock()
+		fmt.Fprintf(s.err, "mcpvisor: seed %d takes more than 10 s: %s\n  repeat: %s\n", t.Seed, messages.Printable(text), s.replayCommand(t))
 	}
 	if s.task.Scenario != nil && s.flags.seeds == 1 {
-		return s.one(cmd.Context())
+		return s.runOnce(cmd.Context())
 	}
-	return s.many(cmd.Context())
+	return s.runCampaign(cmd.Context())
 }
 
-// simulated is one `chaos sim`.
-type simulated struct {
+// simulation is one `chaos sim`.
+type simulation struct {
 	*options
 	flags chaosSimFlags
 	name  string // of the scenario, as the person gave it; empty: random days
@@ -130,18 +130,18 @@ type simulated struct {
 	pool  *campaign.Pool
 }
 
-// prepare checks what the person said.
-func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
+// prepareTask checks what the person said.
+func (s *simulation) prepareTask(cmd *cobra.Command, args []string) error {
 	f := &s.flags
 	switch {
 	case f.servers < 0 || f.servers > 10_000:
-		return usage(cmd, "--servers: between 1 and 10000, not %d", f.servers)
+		return usageError(cmd, "--servers: between 1 and 10000, not %d", f.servers)
 	case f.duration < 0:
-		return usage(cmd, "--duration: %s is no time in which things can break", f.duration)
+		return usageError(cmd, "--duration: %s is no time in which things can break", f.duration)
 	case f.seeds < 0:
-		return usage(cmd, "--seeds: at least 1, not %d", f.seeds)
+		return usageError(cmd, "--seeds: at least 1, not %d", f.seeds)
 	case f.jobs < 0 || f.jobs > 1024:
-		return usage(cmd, "--jobs: between 1 and 1024, not %d", f.jobs)
+		return usageError(cmd, "--jobs: between 1 and 1024, not %d", f.jobs)
 	}
 	if f.jobs == 0 {
 		f.jobs = runtime.GOMAXPROCS(0)
@@ -150,12 +150,12 @@ func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		f.seeds, f.seed = max(f.seeds, 0), max(f.seed, 1)
 		if f.seeds == 0 {
-			f.seeds = simulatedSeeds
+			f.seeds = defaultSeeds
 		}
 		return nil
 	}
 	s.name = args[0]
-	day, err := chaosDay(s.name, scenario.Sim, f.duration, f.servers)
+	day, err := scenarioWithFlags(s.name, scenario.Sim, f.duration, f.servers)
 	if err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
 	}
-	if f.seeds <= 1 && f.out != "" && liesIn(s.name, f.out) {
-		return usage(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
+	if f.seeds <= 1 && f.out != "" && isFileIn(s.name, f.out) {
+		return usageError(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
 	}
 	s.task.Scenario = &day
 	f.seed, f.seeds = plan.Seed, max(f.seeds, 1)
@@ -172,30 +172,30 @@ func (s *simulated) prepare(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// one is a scenario that is run once: the whole report.
-func (s *simulated) one(ctx context.Context) error {
+// runOnce is a scenario that is run once: the whole report.
+func (s *simulation) runOnce(ctx context.Context) error {
 	t := s.task
 	t.Seed = s.flags.seed
 	began := time.Now()
-	line := s.progressLine()
+	line := s.newProgressLine()
 	line.draw("simulating …")
-	r, h, err := s.recorded(ctx, t)
+	r, h, err := s.runRecorded(ctx, t)
 	line.clear()
 	if err != nil {
 		return err
 	}
 	if h == nil { // its process has died
-		return s.told(ctx, []campaign.Result{r}, campaign.Summary{Runs: 1, Failed: []campaign.Result{r}})
+		return s.reportCampaign(ctx, []campaign.Result{r}, campaign.Summary{Runs: 1, Failed: []campaign.Result{r}})
 	}
-	full := report.Run{History: h, Verdicts: r.Verdicts, Started: began, Took: r.Took, Command: s.replay(t), Dir: s.flags.out,
+	full := report.Run{History: h, Verdicts: r.Verdicts, Started: began, Took: r.Took, Command: s.replayCommand(t), Dir: s.flags.out,
 		Replace: true}
 	answer := report.Overall(r.Verdicts)
 	if answer == invariant.Violated {
 		if full.Dir == "" {
-			full.Dir = s.folder(h.Plan)
+			full.Dir = s.reportFolder(h.Plan)
 		}
 		v, _ := r.Violated()
-		switch small, err := s.shrunk(ctx, t, r, v); {
+		switch small, err := s.shrinkRun(ctx, t, r, v); {
 		case err != nil:
 			return err
 		case small != nil:
@@ -205,7 +205,7 @@ func (s *simulated) one(ctx context.Context) error {
 			full = *small
 		}
 	}
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return stop
 	}
 	if full.Dir != "" {
@@ -218,13 +218,13 @@ func (s *simulated) one(ctx context.Context) error {
 			return err
 		}
 	} else {
-		report.Terminal(s.out, full, coloured(s.out))
+		report.Terminal(s.out, full, usesColours(s.out))
 	}
 	return chaosExit(answer)
 }
 
-// recorded runs a task and reads its history. There is none if the process of the run has died.
-func (s *simulated) recorded(ctx context.Context, t campaign.Task) (campaign.Result, *history.History, error) {
+// runRecorded runs a task and reads its history. There is none if the process of the run has died.
+func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign.Result, *history.History, error) {
 	f, err := os.CreateTemp("", "mcpvisor-chaos-*.jsonl")
 	if err != nil {
 		return campaign.Result{}, nil, &exitError{exitUsage, "no file can be made for the history: " + messages.Line(err.Error(), 200)}
@@ -235,7 +235,7 @@ func (s *simulated) recorded(ctx context.Context, t campaign.Task) (campaign.Res
 	}()
 	t.History = f.Name()
 	r := s.pool.Do(ctx, t)
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return r, nil, stop
 	}
 	if r.Error != "" {
@@ -251,8 +251,8 @@ func (s *simulated) recorded(ctx context.Context, t campaign.Task) (campaign.Res
 	return r, h, nil
 }
 
-// replay is the command that runs a task again.
-func (s *simulated) replay(t campaign.Task) string {
+// replayCommand is the command that runs a task again.
+func (s *simulation) replayCommand(t campaign.Task) string {
 	words := "mcpvisor chaos sim"
 	if s.name != "" {
 		words += " " + shellWord(s.name)

@@ -21,10 +21,10 @@ import (
 const (
 	// chaosFolder is where reports go that nobody gave a place.
 	chaosFolder = ".chaos"
-	// mostReports is how many failing runs are made smaller and reported: one for each invariant, and no more.
-	mostReports = 3
-	// mostFailed is how many failing runs are told on the terminal.
-	mostFailed = 6
+	// maxReports is how many failing runs are made smaller and reported: one for each invariant, and no more.
+	maxReports = 3
+	// maxFailedShown is how many failing runs are told on the terminal.
+	maxFailedShown = 6
 	// shrinkTime bounds the search for one smaller scenario.
 	shrinkTime = 30 * time.Second
 )
@@ -36,12 +36,12 @@ type chaosFindings struct {
 	Summary *campaign.Summary `json:"summary,omitempty"`
 	Answer  invariant.Answer  `json:"answer,omitempty"`
 	Report  string            `json:"report,omitempty"`
-	Reports []chaosReported   `json:"reports,omitempty"`
+	Reports []failedRun       `json:"reports,omitempty"`
 	Replay  string            `json:"replay,omitempty"`
 }
 
-// chaosReported is one failing run with its report.
-type chaosReported struct {
+// failedRun is one failing run with its report.
+type failedRun struct {
 	Seed   uint64 `json:"seed"`
 	ID     string `json:"id"`
 	Folder string `json:"folder"`
@@ -50,49 +50,49 @@ type chaosReported struct {
 	Verdict invariant.Verdict `json:"verdict"`
 }
 
-// many runs a campaign.
-func (s *simulated) many(ctx context.Context) error {
-	bar := s.progressLine()
+// runCampaign runs a campaign.
+func (s *simulation) runCampaign(ctx context.Context) error {
+	bar := s.newProgressLine()
 	done, failed := 0, 0
 	sum := campaign.Run(ctx, s.pool, campaign.Seeds(s.task, s.flags.seed, s.flags.seeds), func(r campaign.Result) {
 		done++
 		if _, bad := r.Violated(); bad {
 			failed++
 		}
-		bar.draw(fmt.Sprintf("%s %d of %d seeds, %d violated", drawn(done, s.flags.seeds, 30), done, s.flags.seeds, failed))
+		bar.draw(fmt.Sprintf("%s %d of %d seeds, %d violated", progressBar(done, s.flags.seeds, 30), done, s.flags.seeds, failed))
 	})
 	bar.clear()
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return stop
 	}
-	return s.told(ctx, sum.Failed, sum)
+	return s.reportCampaign(ctx, sum.Failed, sum)
 }
 
-// drawn is a bar of so many characters.
-func drawn(done, all, size int) string {
+// progressBar is a bar of so many characters.
+func progressBar(done, all, size int) string {
 	full := size * done / max(all, 1)
 	return strings.Repeat("█", full) + strings.Repeat("░", size-full)
 }
 
-// told reports the failing runs and says what came of the campaign.
-func (s *simulated) told(ctx context.Context, failed []campaign.Result, sum campaign.Summary) error {
-	var reports []chaosReported
+// reportCampaign reports the failing runs and says what came of the campaign.
+func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Result, sum campaign.Summary) error {
+	var reports []failedRun
 	known := map[string]bool{}
 	for _, r := range failed {
-		if v, _ := r.Violated(); len(reports) < mostReports && !known[v.ID] {
+		if v, _ := r.Violated(); len(reports) < maxReports && !known[v.ID] {
 			known[v.ID] = true
-			one, err := s.reported(ctx, r, v)
+			one, err := s.reportFailure(ctx, r, v)
 			if err != nil {
 				return err
 			}
 			reports = append(reports, one)
 		}
 	}
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return stop
 	}
 	answer := sum.Answer()
-	replay := s.replay(campaign.Task{Seed: s.flags.seed})
+	replay := s.replayCommand(campaign.Task{Seed: s.flags.seed})
 	if s.flags.seeds != 1 {
 		replay = strings.Replace(replay, " -n 1", "", 1) + fmt.Sprintf(" -n %d", s.flags.seeds)
 	}
@@ -104,7 +104,7 @@ func (s *simulated) told(ctx context.Context, failed []campaign.Result, sum camp
 			return err
 		}
 	} else {
-		s.print(sum, answer, reports, replay)
+		s.printSummary(sum, answer, reports, replay)
 	}
 	if answer != invariant.Violated && len(sum.Errors) > 0 {
 		return &exitError{exitUsage, fmt.Sprintf("%d of %d seeds could not be run: seed %d: %s", len(sum.Errors),
@@ -113,12 +113,12 @@ func (s *simulated) told(ctx context.Context, failed []campaign.Result, sum camp
 	return chaosExit(answer)
 }
 
-// reported writes the report of a failing run, and the smallest scenario that fails like it.
-func (s *simulated) reported(ctx context.Context, r campaign.Result, v invariant.Verdict) (chaosReported, error) {
+// reportFailure writes the report of a failing run, and the smallest scenario that fails like it.
+func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v invariant.Verdict) (failedRun, error) {
 	t := s.task
 	t.Seed = r.Seed
-	one := chaosReported{Seed: r.Seed, ID: v.ID, Replay: s.replay(t)}
-	small, err := s.shrunk(ctx, t, r, v)
+	one := failedRun{Seed: r.Seed, ID: v.ID, Replay: s.replayCommand(t)}
+	small, err := s.shrinkRun(ctx, t, r, v)
 	if err != nil {
 		return one, err
 	}
@@ -127,25 +127,25 @@ func (s *simulated) reported(ctx context.Context, r campaign.Result, v invariant
 		run = *small
 	} else {
 		began := time.Now()
-		again, h, err := s.recorded(ctx, t)
+		rerun, h, err := s.runRecorded(ctx, t)
 		if err != nil {
 			return one, err
 		}
 		if h == nil {
-			return one, s.crashed(&one, t, r, s.smaller(ctx, t, v))
+			return one, s.writeCrash(&one, t, r, s.smallerScenario(ctx, t, v))
 		}
-		run.History, run.Verdicts, run.Started, run.Took = h, again.Verdicts, began, again.Took
+		run.History, run.Verdicts, run.Started, run.Took = h, rerun.Verdicts, began, rerun.Took
 	}
-	one.Folder = s.folder(run.History.Plan)
+	one.Folder = s.reportFolder(run.History.Plan)
 	run.Dir, run.Replace = one.Folder, true
 	if small != nil {
 		one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "scenario.yaml"))
 		run.Command = one.Replay
 	}
 	one.Verdict = invariant.Verdict{}
-	for _, told := range run.Verdicts {
-		if told.ID == v.ID {
-			one.Verdict = told
+	for _, found := range run.Verdicts {
+		if found.ID == v.ID {
+			one.Verdict = found
 		}
 	}
 	if err := report.Write(one.Folder, run); err != nil {
@@ -154,36 +154,36 @@ func (s *simulated) reported(ctx context.Context, r campaign.Result, v invariant
 	return one, nil
 }
 
-// shrunk is the run of the smallest day that violates what a run violates, with what the report says of the day in which that was found;
+// shrinkRun is the run of the smallest day that violates what a run violates, with what the report says of the day in which that was found;
 // nil if no day is smaller, or nobody wants one.
-func (s *simulated) shrunk(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) (*report.Run, error) {
-	if r.Breaks(campaign.Crash) {
+func (s *simulation) shrinkRun(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) (*report.Run, error) {
+	if r.Violates(campaign.Crash) {
 		return nil, nil // there will be no history of it
 	}
-	small := s.smaller(ctx, t, v)
+	small := s.smallerScenario(ctx, t, v)
 	if small == nil {
 		return nil, nil
 	}
-	found := t.Bad()
+	found := t.EffectiveScenario()
 	found.Seed = t.Seed
 	began := time.Now()
-	again, h, err := s.recorded(ctx, campaign.Task{Seed: t.Seed, Scenario: small})
-	if err != nil || h == nil || !again.Breaks(v.ID) {
+	rerun, h, err := s.runRecorded(ctx, campaign.Task{Seed: t.Seed, Scenario: small})
+	if err != nil || h == nil || !rerun.Violates(v.ID) {
 		return nil, err
 	}
-	return &report.Run{History: h, Verdicts: again.Verdicts, Started: began, Took: again.Took,
-		Found: &report.Found{Scenario: found, Command: s.replay(t)}}, nil
+	return &report.Run{History: h, Verdicts: rerun.Verdicts, Started: began, Took: rerun.Took,
+		Found: &report.Found{Scenario: found, Command: s.replayCommand(t)}}, nil
 }
 
-// crashed writes what is left of a run whose process has died: there is no history to make a report of.
-func (s *simulated) crashed(one *chaosReported, t campaign.Task, r campaign.Result, small *scenario.Scenario) error {
-	bad := t.Bad()
+// writeCrash writes what is left of a run whose process has died: there is no history to make a report of.
+func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Result, small *scenario.Scenario) error {
+	bad := t.EffectiveScenario()
 	bad.Seed = t.Seed
 	plan, err := bad.Plan(t.Seed, scenario.Sim)
 	if err != nil {
 		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
 	}
-	one.Folder = s.folder(plan)
+	one.Folder = s.reportFolder(plan)
 	files := map[string][]byte{"scenario.yaml": bad.YAML(), "crash.txt": []byte(messages.Printable(r.Stack))}
 	if small != nil {
 		files["scenario.yaml"], files["found.yaml"] = small.YAML(), bad.YAML()
@@ -200,18 +200,18 @@ func (s *simulated) crashed(one *chaosReported, t campaign.Task, r campaign.Resu
 	return nil
 }
 
-// folder is where the report of a run goes: not where its own scenario lies, which is what a person has of an earlier run and
+// reportFolder is where the report of a run goes: not where its own scenario lies, which is what a person has of an earlier run and
 // would be gone with that run's report.
-func (s *simulated) folder(p scenario.Plan) string {
-	dir := filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderOf(p))
-	if liesIn(s.name, dir) {
+func (s *simulation) reportFolder(p scenario.Plan) string {
+	dir := filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderName(p))
+	if isFileIn(s.name, dir) {
 		return dir + "-again"
 	}
 	return dir
 }
 
-// liesIn says whether a scenario is a file of this folder.
-func liesIn(name, dir string) bool {
+// isFileIn says whether a scenario is a file of this folder.
+func isFileIn(name, dir string) bool {
 	if _, comes := scenario.Named(name); comes || name == "" {
 		return false
 	}
@@ -219,12 +219,12 @@ func liesIn(name, dir string) bool {
 	if err != nil {
 		return false
 	}
-	is, err := os.Stat(dir)
-	return err == nil && os.SameFile(holds, is)
+	target, err := os.Stat(dir)
+	return err == nil && os.SameFile(holds, target)
 }
 
-// folderOf names the report of a run.
-func folderOf(p scenario.Plan) string {
+// folderName names the report of a run.
+func folderName(p scenario.Plan) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
 			return r
@@ -237,16 +237,16 @@ func folderOf(p scenario.Plan) string {
 	return name
 }
 
-// smaller is the smallest scenario that violates what the run violates, nil if none is smaller, or nobody wants one.
-func (s *simulated) smaller(ctx context.Context, t campaign.Task, v invariant.Verdict) *scenario.Scenario {
+// smallerScenario is the smallest scenario that violates what the run violates, nil if none is smaller, or nobody wants one.
+func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v invariant.Verdict) *scenario.Scenario {
 	if s.flags.noShrink {
 		return nil
 	}
-	bar := s.progressLine()
+	bar := s.newProgressLine()
 	defer bar.clear()
 	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
 	defer cancel()
-	small, stats := campaign.Smaller(ctx, s.pool, t, v, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
+	small, stats := campaign.ShrinkTask(ctx, s.pool, t, v, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
 		bar.draw(fmt.Sprintf("making seed %d smaller: %d tries, %+v", t.Seed, tries, smallest))
 	}})
 	if !stats.Failed || stats.Kept == 0 {
@@ -255,8 +255,8 @@ func (s *simulated) smaller(ctx context.Context, t campaign.Task, v invariant.Ve
 	return &small
 }
 
-// print writes at most 25 lines.
-func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports []chaosReported, replay string) {
+// printSummary writes at most 25 lines.
+func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer, reports []failedRun, replay string) {
 	words := map[invariant.Answer]string{
 		invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
 	}
@@ -303,12 +303,12 @@ func (s *simulated) print(sum campaign.Summary, answer invariant.Answer, reports
 		fmt.Fprintf(s.out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))
 	}
 	for i, r := range sum.Failed {
-		if i == mostFailed {
-			fmt.Fprintf(s.out, "  and %d more\n", len(sum.Failed)-mostFailed)
+		if i == maxFailedShown {
+			fmt.Fprintf(s.out, "  and %d more\n", len(sum.Failed)-maxFailedShown)
 			break
 		}
 		v, _ := r.Violated()
-		if at := slices.IndexFunc(reports, func(one chaosReported) bool { return one.Seed == r.Seed && one.Verdict.ID != "" }); at >= 0 {
+		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed && one.Verdict.ID != "" }); at >= 0 {
 			v = reports[at].Verdict // the words and the times are those of the report
 		}
 		where := ""

@@ -24,8 +24,8 @@ func TestAReplayKeepsItsScenario(t *testing.T) {
 		filepath.Join(".", dir, "s.yaml"):   dir + "-again",
 		filepath.Join("none", "some.yaml"):  dir,
 	} {
-		s := simulated{name: name}
-		if got := s.folder(plan); got != want {
+		s := simulation{name: name}
+		if got := s.reportFolder(plan); got != want {
 			t.Errorf("the report of %q goes to %q, want %q", name, got, want)
 		}
 	}

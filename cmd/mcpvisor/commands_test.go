@@ -188,7 +188,7 @@ func TestAFailureIsTakenApart(t *testing.T) {
 		"unknown command \"x\"; did you mean \"y\"?": {"unknown command \"x\"", "did you mean \"y\"?"},
 		"a; write b; c": {"a", "write b; c"},
 	} {
-		if happened, todo := halves(text); [2]string{happened, todo} != want {
+		if happened, todo := splitAdvice(text); [2]string{happened, todo} != want {
 			t.Errorf("%q: %q, %q", text, happened, todo)
 		}
 	}
@@ -205,7 +205,7 @@ func TestWhatIsPrintedHasItsVersion(t *testing.T) {
 		{one{"<&>"}, `{"schema":1,"a":"<&>"}`}, {one{}, `{"schema":1}`}, {[]one{{"x"}, {}}, `[{"schema":1,"a":"x"},{"schema":1}]`},
 		{[]one{}, `[]`}, {[]string{"x"}, `["x"]`}, {"x", `"x"`}, {nil, `null`},
 	} {
-		if got, err := versioned(c.v); err != nil || string(got) != c.want {
+		if got, err := versionedJSON(c.v); err != nil || string(got) != c.want {
 			t.Errorf("%v: %s, %v", c.v, got, err)
 		}
 	}
@@ -216,14 +216,14 @@ func TestAFailureSaysWhenToTryAgain(t *testing.T) {
 	next := time.Now().Add(time.Hour)
 	st := messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: "it ended", NextAttempt: &next}
 	up := &project{up: &control.Hello{}}
-	if ms := wrongOf(up.unreachable(st)).RetryAfterMs; ms <= 3_000_000 || ms > 3_600_000 {
+	if ms := failureOf(up.unreachableError(st)).RetryAfterMs; ms <= 3_000_000 || ms > 3_600_000 {
 		t.Errorf("%d ms", ms)
 	}
-	if ms := wrongOf((&project{}).unreachable(st)).RetryAfterMs; ms != 0 {
+	if ms := failureOf((&project{}).unreachableError(st)).RetryAfterMs; ms != 0 {
 		t.Errorf("%d ms, though nobody tries again", ms)
 	}
-	var err error = &codedError{exitFailed, fmt.Errorf("x: %w", up.unreachable(st))}
-	if w := wrongOf(err); w.Server != "x" || w.Class != messages.ClassExited || codeOf(err) != exitFailed {
+	var err error = &codedError{exitFailed, fmt.Errorf("x: %w", up.unreachableError(st))}
+	if w := failureOf(err); w.Server != "x" || w.Class != messages.ClassExited || codeOf(err) != exitFailed {
 		t.Errorf("%+v", w)
 	}
 }

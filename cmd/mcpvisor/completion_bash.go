@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ownWords replaces the one part of cobra's script for bash that needs the package bash-completion: which words stand on the
+// bashInitScript replaces the one part of cobra's script for bash that needs the package bash-completion: which words stand on the
 // line, and in which of them the cursor is. Bash splits words at = and : too, and the part joins what no space separates, as key=value
 // and SERVER:TOOL have to be. It is used where that package is not loaded.
-const ownWords = `
+const bashInitScript = `
 __mcpvisor_init_completion()
 {
     local line="${COMP_LINE}" i word
@@ -53,7 +53,7 @@ For every new shell:     mcpvisor completion bash > ~/.local/share/bash-completi
 		if err := cmd.Root().GenBashCompletionV2(o.out, true); err != nil {
 			return err
 		}
-		_, err := fmt.Fprint(o.out, ownWords)
+		_, err := fmt.Fprint(o.out, bashInitScript)
 		return err
 	}
 	for name, line := range map[string]string{

@@ -18,7 +18,7 @@ func newConfig(o *options) *cobra.Command {
 		Example: `  mcpvisor config check
   mcpvisor config isolation`,
 		Args: cobra.ArbitraryArgs,
-		RunE: helpOr,
+		RunE: showHelp,
 	}
 	cmd.AddCommand(newConfigCheck(o), newConfigIsolation(o))
 	return cmd
@@ -34,7 +34,7 @@ it, and the servers that a policy refuses, with the line of a policy that would 
 dialled. Exit code 2: there is a fault; warnings alone are none.`,
 		Example: `  mcpvisor config check
   mcpvisor config check --only --config servers.json`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return o.configCheck(asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
@@ -42,15 +42,15 @@ dialled. Exit code 2: there is a fault; warnings alone are none.`,
 }
 
 func (o *options) configCheck(asJSON bool) error {
-	s, err := load(o)
+	s, err := loadSetup(o)
 	if s == nil {
 		return err
 	}
 	faults, warnings := 0, 0
 	list := []config.Problem{}
-	s.Problems = append(s.Problems, s.refused()...)
-	if text := s.nothing(); text != "" && !slices.ContainsFunc(s.Problems, func(p config.Problem) bool { return !p.Warning }) {
-		s.Problems = append(s.Problems, config.Problem{Text: text, Fix: strings.TrimPrefix(addOne, "; "), Warning: true})
+	s.Problems = append(s.Problems, s.policyProblems()...)
+	if text := s.noServersText(); text != "" && !slices.ContainsFunc(s.Problems, func(p config.Problem) bool { return !p.Warning }) {
+		s.Problems = append(s.Problems, config.Problem{Text: text, Fix: strings.TrimPrefix(addServerHint, "; "), Warning: true})
 	}
 	for _, p := range s.Problems {
 		if list = append(list, p); p.Warning {
@@ -72,9 +72,9 @@ func (o *options) configCheck(asJSON bool) error {
 	return nil
 }
 
-// refused are the servers that a policy keeps from being started. That is no fault of the file.
-func (s *setup) refused() (all []config.Problem) {
-	for _, name := range s.names() {
+// policyProblems are the servers that a policy keeps from being started. That is no fault of the file.
+func (s *setup) policyProblems() (all []config.Problem) {
+	for _, name := range s.serverNames() {
 		spec := s.Specs[name]
 		if rule := config.Refusal(spec, s.Policies...); rule != "" {
 			all = append(all, config.Problem{File: spec.Source, Server: name, Text: "it is not started: " + rule, Warning: true})
@@ -87,7 +87,7 @@ func (o *options) printCheck(s *setup, faults, warnings int) {
 	for _, f := range s.Files {
 		if f.Program != "" {
 			fmt.Fprintf(o.out, "%s: note: read as a file of %s: %s\n", messages.Line(f.Path, 0), f.Program,
-				count(f.Servers, "server"))
+				countOf(f.Servers, "server"))
 		}
 	}
 	for _, p := range s.Problems {
@@ -97,6 +97,6 @@ func (o *options) printCheck(s *setup, faults, warnings int) {
 		fmt.Fprintf(o.out, "%s: note: server %q is hidden by %s: %s\n", messages.Line(h.Loser, 0),
 			messages.Line(h.Server, 80), messages.Line(h.Winner, 0), h.Reason)
 	}
-	fmt.Fprintf(o.out, "%s in %s: %s, %s\n", count(len(s.Specs), "server"), count(len(s.Files), "file"),
-		count(faults, "fault"), count(warnings, "warning"))
+	fmt.Fprintf(o.out, "%s in %s: %s, %s\n", countOf(len(s.Specs), "server"), countOf(len(s.Files), "file"),
+		countOf(faults, "fault"), countOf(warnings, "warning"))
 }

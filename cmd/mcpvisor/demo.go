@@ -23,8 +23,8 @@ const demoIntro = "A demo, with servers built in. clock and dice live in this pr
 	"answers, missing is not installed, private wants credentials. All of them are called again and again. " +
 	"Ctrl-C ends it."
 
-// demo is a run that needs nothing but this program.
-func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
+// demoRun is a run that needs nothing but this program.
+func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
 	if len(o.configs)+len(o.servers) > 0 {
 		return nil, &exitError{exitUsage, "--demo runs its own servers; leave out --config and --mcp-server"}
 	}
@@ -37,7 +37,7 @@ func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
 		return nil, &exitError{exitFailed, "the demo cannot listen on 127.0.0.1: " + messages.Line(err.Error(), 200)}
 	}
 	project := "."
-	if s, _ := load(o); s != nil {
+	if s, _ := loadSetup(o); s != nil {
 		project = s.ProjectDir // the other commands look there
 	}
 	child := func(kind string) messages.Spec {
@@ -47,7 +47,7 @@ func (o *options) demo(_ context.Context, f upFlags) (*upRun, error) {
 	silent := child("silent")
 	silent.ConnectTimeout = messages.Duration(4 * time.Second)
 	return &upRun{
-		options: o, flags: f, project: project, intro: demoIntro, forgets: true, work: demoCalls, close: web.close,
+		options: o, flags: f, project: project, intro: demoIntro, noJournal: true, work: demoCalls, close: web.close,
 		servers: map[string]messages.Spec{
 			"clock":   {Type: messages.SDK},
 			"dice":    {Type: messages.SDK},

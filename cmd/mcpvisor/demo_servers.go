@@ -33,9 +33,9 @@ func newDemoServer(o *options) *cobra.Command {
 			case "notes":
 				return server.ServeStdio(notesServer())
 			case "crashes":
-				life := 2500*time.Millisecond + rand.N(3*time.Second)
-				time.AfterFunc(life, func() {
-					fmt.Fprintf(o.err, "fatal: the demo's luck ran out after %s\n", life.Round(time.Second))
+				lifetime := 2500*time.Millisecond + rand.N(3*time.Second)
+				time.AfterFunc(lifetime, func() {
+					fmt.Fprintf(o.err, "fatal: the demo's luck ran out after %s\n", lifetime.Round(time.Second))
 					os.Exit(1)
 				})
 				return server.ServeStdio(workServer())
@@ -51,10 +51,10 @@ func newDemoServer(o *options) *cobra.Command {
 // request is what an answer is made from.
 type request = mcp.CallToolRequest
 
-type answer = func(context.Context, request) (string, error)
+type answerFunc = func(context.Context, request) (string, error)
 
-// tool adds a tool that answers with a text.
-func tool(s *server.MCPServer, name, description string, answer answer, options ...mcp.ToolOption) {
+// addTextTool adds a tool that answers with a text.
+func addTextTool(s *server.MCPServer, name, description string, answer answerFunc, options ...mcp.ToolOption) {
 	options = append(options, mcp.WithDescription(description))
 	s.AddTool(mcp.NewTool(name, options...), func(ctx context.Context, r request) (*mcp.CallToolResult, error) {
 		text, err := answer(ctx, r)
@@ -73,10 +73,10 @@ func demoServer(name string) *server.MCPServer {
 // clockServer is written with mcp-go and runs in process.
 func clockServer() *server.MCPServer {
 	s := demoServer("clock")
-	tool(s, "now", "Tells the time", func(context.Context, request) (string, error) {
+	addTextTool(s, "now", "Tells the time", func(context.Context, request) (string, error) {
 		return time.Now().Format(time.RFC3339), nil
 	})
-	tool(s, "wait", "Answers after a moment, at most a second", func(ctx context.Context, r request) (string, error) {
+	addTextTool(s, "wait", "Answers after a moment, at most a second", func(ctx context.Context, r request) (string, error) {
 		d := time.Duration(min(max(r.GetInt("milliseconds", 100), 0), 1000)) * time.Millisecond
 		select {
 		case <-time.After(d):
@@ -110,19 +110,19 @@ func notesServer() *server.MCPServer {
 	s := demoServer("notes")
 	var mu sync.Mutex
 	var notes []string
-	tool(s, "add", "Adds a note; the last hundred are kept", func(_ context.Context, r request) (string, error) {
+	addTextTool(s, "add", "Adds a note; the last hundred are kept", func(_ context.Context, r request) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		notes = append(notes, r.GetString("text", ""))
 		notes = notes[max(0, len(notes)-100):]
 		return fmt.Sprintf("%d notes", len(notes)), nil
 	}, mcp.WithString("text", mcp.Required(), mcp.Description("the note")))
-	tool(s, "list", "Lists the notes", func(context.Context, request) (string, error) {
+	addTextTool(s, "list", "Lists the notes", func(context.Context, request) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Join(notes, "\n"), nil
 	})
-	tool(s, "clear", "Forgets the notes", func(context.Context, request) (string, error) {
+	addTextTool(s, "clear", "Forgets the notes", func(context.Context, request) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		notes = nil
@@ -134,7 +134,7 @@ func notesServer() *server.MCPServer {
 // weatherServer is written with mcp-go and is reached over streamable HTTP.
 func weatherServer() *server.MCPServer {
 	s := demoServer("weather")
-	tool(s, "forecast", "Invents the weather of a city", func(_ context.Context, r request) (string, error) {
+	addTextTool(s, "forecast", "Invents the weather of a city", func(_ context.Context, r request) (string, error) {
 		sky := []string{"sun", "clouds", "rain", "snow", "fog"}[rand.IntN(5)]
 		return fmt.Sprintf("%s in %s, %d °C", sky, r.GetString("city", "your town"), rand.IntN(40)-10), nil
 	}, mcp.WithString("city", mcp.Description("where")))
@@ -145,7 +145,7 @@ func weatherServer() *server.MCPServer {
 func quoteServer() *server.MCPServer {
 	s := demoServer("quotes")
 	quotes := []string{"Let it crash.", "Everything fails, all the time.", "Hope is not a strategy."}
-	tool(s, "quote", "Says something about failure", func(context.Context, request) (string, error) {
+	addTextTool(s, "quote", "Says something about failure", func(context.Context, request) (string, error) {
 		return quotes[rand.IntN(len(quotes))], nil
 	})
 	return s
@@ -154,7 +154,7 @@ func quoteServer() *server.MCPServer {
 // workServer takes a while to answer, so that some calls are under way when its process ends.
 func workServer() *server.MCPServer {
 	s := demoServer("crashes")
-	tool(s, "work", "Works for a moment", func(ctx context.Context, _ request) (string, error) {
+	addTextTool(s, "work", "Works for a moment", func(ctx context.Context, _ request) (string, error) {
 		select {
 		case <-time.After(400*time.Millisecond + rand.N(400*time.Millisecond)):
 			return "done", nil

@@ -32,23 +32,23 @@ Exit codes: 0 nothing has changed · 1 something has · 2 usage or configuration
   mcpvisor diff files --json`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.diff(cmd, args[0], asJSON, wait) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.showDiff(cmd, args[0], asJSON, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
 	return cmd
 }
 
-func (o *options) diff(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
-	p, err := o.open(cmd.Context())
+func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
+	p, err := o.openProject(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.start(cmd.Context(), []string{server}, nil); err != nil {
+	if err := p.startServers(cmd.Context(), []string{server}, nil); err != nil {
 		return err
 	}
-	if _, err := p.status(cmd.Context(), wait, server); err != nil {
+	if _, err := p.awaitStatus(cmd.Context(), wait, server); err != nil {
 		return err
 	}
 	store := p.setup.pins
@@ -87,10 +87,10 @@ func (o *options) printDiff(server string, changes []pins.Change, t pins.Turnove
 		fmt.Fprintf(o.out, "%s: is called %s now, with the same definition\n", messages.Line(old, 120), messages.Line(t.Renamed[old], 120))
 	}
 	if len(t.Added) > 0 {
-		fmt.Fprintf(o.out, "new since the server was first seen: %s\n", enumeration(t.Added))
+		fmt.Fprintf(o.out, "new since the server was first seen: %s\n", joinNames(t.Added))
 	}
 	if len(t.Removed) > 0 {
-		fmt.Fprintf(o.out, "not offered any more: %s\n", enumeration(t.Removed))
+		fmt.Fprintf(o.out, "not offered any more: %s\n", joinNames(t.Removed))
 	}
 	if len(changes) > 0 {
 		fmt.Fprintf(o.out, "\nAccept this with: mcpvisor approve %s\n", shellWord(server))
@@ -110,17 +110,17 @@ func (o *options) approvePins(ctx context.Context, s *setup, server string, yes 
 	seen := s.pins.Shown(key)
 	if waiting := s.pins.Changes(key); yes {
 		seen = waiting
-	} else if n := unshown(waiting, seen); n > 0 && o.desk.terminal() {
+	} else if n := countUnshown(waiting, seen); n > 0 && o.prompter.hasTerminal() {
 		if waiting, err = s.pins.Show(key); err != nil {
 			return nil, nil, err
 		}
 		word := "no"
-		err := o.desk.ask(ctx, server, func(t *talk) error {
+		err := o.prompter.promptForCommand(ctx, server, func(t *conversation) error {
 			for _, c := range waiting {
 				t.print("%s\n", strings.TrimRight(c.Text(), "\n"))
 			}
 			var err error
-			word, err = t.choose("Accept this of "+messages.Line(server, 60)+"? [y]es or [n]o", "yes", "no")
+			word, err = t.chooseWord("Accept this of "+messages.Line(server, 60)+"? [y]es or [n]o", "yes", "no")
 			return err
 		})
 		if err != nil {
@@ -135,12 +135,12 @@ func (o *options) approvePins(ctx context.Context, s *setup, server string, yes 
 	for _, tool := range approved {
 		all = append(all, audit.Record{Change: "pin", Server: server, Tool: tool})
 	}
-	s.record(o, all)
+	s.writeRecords(o, all)
 	return approved, unseen, err
 }
 
-// unshown counts the changes that nobody was shown as they are now.
-func unshown(waiting, seen []pins.Change) (n int) {
+// countUnshown counts the changes that nobody was shown as they are now.
+func countUnshown(waiting, seen []pins.Change) (n int) {
 	for _, c := range waiting {
 		if !slices.ContainsFunc(seen, func(o pins.Change) bool { return o.Tool == c.Tool && o.Hash == c.Hash }) {
 			n++

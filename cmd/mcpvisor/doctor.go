@@ -11,20 +11,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// verdictWord is how a check of `doctor` ended.
-type verdictWord string
+// findingLevel is how a check of `doctor` ended.
+type findingLevel string
 
 const (
-	checkOK    verdictWord = "ok"
-	checkNote  verdictWord = "note"  // something is missing that nothing here needs
-	checkFault verdictWord = "fault" // a server of this project cannot work so
+	checkOK    findingLevel = "ok"
+	checkNote  findingLevel = "note"  // something is missing that nothing here needs
+	checkFault findingLevel = "fault" // a server of this project cannot work so
 )
 
 // finding is what one check of `doctor` found.
 type finding struct {
-	Check   string      `json:"check"`
-	Verdict verdictWord `json:"verdict"`
-	Text    string      `json:"text"`
+	Check   string       `json:"check"`
+	Verdict findingLevel `json:"verdict"`
+	Text    string       `json:"text"`
 	// Fix is what to do; empty if there is nothing to do.
 	Fix string `json:"fix,omitempty"`
 }
@@ -45,25 +45,25 @@ No server is started or dialled, and no program but with its option for its vers
 "note" what none of them needs now. Exit code 1: there is a fault.`,
 		Example: `  mcpvisor doctor
   mcpvisor doctor --json | jq '.[] | select(.verdict == "fault")'`,
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.doctor(cmd.Context(), asJSON) },
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.runDoctor(cmd.Context(), asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
 }
 
-func (o *options) doctor(ctx context.Context, asJSON bool) error {
-	s, err := load(o)
+func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
+	s, err := loadSetup(o)
 	if s == nil {
 		return err
 	}
-	e := newExamination(o, s)
+	e := newDoctorRun(o, s)
 	all := []finding{}
-	for _, check := range e.checks() {
+	for _, check := range e.allChecks() {
 		within, cancel := context.WithTimeout(ctx, doctorTime)
 		all = append(all, check(within)...)
 		cancel()
-		if stop := interrupted(ctx); stop != nil {
+		if stop := interruptedError(ctx); stop != nil {
 			return stop
 		}
 	}
@@ -87,9 +87,9 @@ func (o *options) doctor(ctx context.Context, asJSON bool) error {
 }
 
 func (o *options) printFindings(all []finding, faults int) {
-	colours := map[verdictWord]text.Colors{checkOK: {text.FgGreen}, checkNote: {text.FgYellow}, checkFault: {text.FgRed}}
+	colours := map[findingLevel]text.Colors{checkOK: {text.FgGreen}, checkNote: {text.FgYellow}, checkFault: {text.FgRed}}
 	for _, f := range all {
-		fmt.Fprintf(o.out, "%s %s: %s\n", paint(o.out, colours[f.Verdict], fmt.Sprintf("%-5s", f.Verdict)), f.Check,
+		fmt.Fprintf(o.out, "%s %s: %s\n", paintText(o.out, colours[f.Verdict], fmt.Sprintf("%-5s", f.Verdict)), f.Check,
 			messages.Line(f.Text, 0))
 		if f.Fix != "" {
 			fmt.Fprintf(o.out, "      %s\n", messages.Line(f.Fix, 0))
@@ -99,5 +99,5 @@ func (o *options) printFindings(all []finding, faults int) {
 		fmt.Fprintln(o.out, "\nNothing stands in the way. Whether the servers themselves work: mcpvisor list")
 		return
 	}
-	fmt.Fprintf(o.out, "\n%s to mend.\n", count(faults, "fault"))
+	fmt.Fprintf(o.out, "\n%s to mend.\n", countOf(faults, "fault"))
 }

@@ -23,18 +23,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// examination is what the checks of `doctor` look at. They read files and variables and dial addresses of the configuration
+// doctorRun is what the checks of `doctor` look at. They read files and variables and dial addresses of the configuration
 // that are on this machine, and proxies.
-type examination struct {
+type doctorRun struct {
 	*options
 	setup *setup
 	// users are the enabled servers by the program that they are started with.
 	users map[string][]string
 }
 
-func newExamination(o *options, s *setup) *examination {
-	e := &examination{options: o, setup: s, users: map[string][]string{}}
-	for _, name := range s.names() {
+func newDoctorRun(o *options, s *setup) *doctorRun {
+	e := &doctorRun{options: o, setup: s, users: map[string][]string{}}
+	for _, name := range s.serverNames() {
 		if spec := s.Specs[name]; !spec.Disabled && spec.Command != "" {
 			program := programName(spec.Command)
 			e.users[program] = append(e.users[program], name)
@@ -52,9 +52,9 @@ func programName(command string) string {
 	return name
 }
 
-func (e *examination) checks() []func(context.Context) []finding {
+func (e *doctorRun) allChecks() []func(context.Context) []finding {
 	return []func(context.Context) []finding{
-		e.configuration, e.programs, e.npxCache, e.docker, e.proxies, e.certificates, e.keyring, e.temporary, e.ports, e.running,
+		e.checkConfig, e.checkPrograms, e.checkNpxCache, e.checkDocker, e.checkProxies, e.checkCertificates, e.checkKeyring, e.checkTempDir, e.checkPorts, e.checkRunning,
 	}
 }
 
@@ -63,23 +63,23 @@ func serversNamed(names []string) string {
 	if len(names) == 1 {
 		return "server " + messages.Line(names[0], 60)
 	}
-	return "servers " + enumeration(names)
+	return "servers " + joinNames(names)
 }
 
-func (e *examination) configuration(context.Context) (out []finding) {
+func (e *doctorRun) checkConfig(context.Context) (out []finding) {
 	faults := 0
 	for _, p := range e.setup.Problems {
 		if !p.Warning {
 			faults++
 		}
 	}
-	switch text := e.setup.nothing(); {
+	switch text := e.setup.noServersText(); {
 	case faults > 0:
-		out = append(out, finding{"configuration", checkFault, count(faults, "fault") + " in the files", "see each with its place: mcpvisor config check"})
+		out = append(out, finding{"configuration", checkFault, countOf(faults, "fault") + " in the files", "see each with its place: mcpvisor config check"})
 	case text != "":
-		out = append(out, finding{"configuration", checkNote, text, strings.TrimPrefix(addOne, "; ")})
+		out = append(out, finding{"configuration", checkNote, text, strings.TrimPrefix(addServerHint, "; ")})
 	default:
-		out = append(out, finding{"configuration", checkOK, count(len(e.setup.Specs), "server") + " in " + count(len(e.setup.Files), "file"), ""})
+		out = append(out, finding{"configuration", checkOK, countOf(len(e.setup.Specs), "server") + " in " + countOf(len(e.setup.Files), "file"), ""})
 	}
 	if waiting := slices.Sorted(maps.Keys(e.setup.Waiting)); len(waiting) > 0 {
 		wait := "waits"
@@ -100,9 +100,9 @@ var launchers = []struct{ name, from, option string }{
 	{"docker", "install Docker, or Podman under that name", "--version"},
 }
 
-// programs looks for the programs that servers are started with, and for those that most are. Those of an entry with a PATH of its own
+// checkPrograms looks for the programs that servers are started with, and for those that most are. Those of an entry with a PATH of its own
 // are that server's to find.
-func (e *examination) programs(ctx context.Context) (out []finding) {
+func (e *doctorRun) checkPrograms(ctx context.Context) (out []finding) {
 	names := slices.Sorted(maps.Keys(e.users))
 	for _, l := range launchers {
 		if !slices.Contains(names, l.name) {
@@ -136,8 +136,8 @@ func (e *examination) programs(ctx context.Context) (out []finding) {
 	return out
 }
 
-// oldestNode is what current servers need: the oldest version that its makers maintained when this was written had 20.
-const oldestNode = 18
+// minNodeVersion is what current servers need: the oldest version that its makers maintained when this was written had 20.
+const minNodeVersion = 18
 
 // versionOf runs a program for its version. One that does not run is a fault where a server needs it.
 func versionOf(ctx context.Context, name, path, option string, needed bool) finding {
@@ -148,25 +148,25 @@ func versionOf(ctx context.Context, name, path, option string, needed bool) find
 		if needed {
 			verdict = checkFault
 		}
-		return finding{name, verdict, path + " is there, and does not run: " + lineOf(err), "start it by hand: " + shellWord(path) + " " + option}
+		return finding{name, verdict, path + " is there, and does not run: " + errorLine(err), "start it by hand: " + shellWord(path) + " " + option}
 	}
 	major := 0
-	if _, err := fmt.Sscanf(version, "v%d.", &major); name == "node" && err == nil && major < oldestNode {
-		return finding{name, checkNote, fmt.Sprintf("%s at %s is older than most servers need (%d)", version, path, oldestNode), "update Node.js"}
+	if _, err := fmt.Sscanf(version, "v%d.", &major); name == "node" && err == nil && major < minNodeVersion {
+		return finding{name, checkNote, fmt.Sprintf("%s at %s is older than most servers need (%d)", version, path, minNodeVersion), "update Node.js"}
 	}
 	return finding{name, checkOK, messages.Line(version, 80) + " at " + path, ""}
 }
 
-func lineOf(err error) string {
+func errorLine(err error) string {
 	if err == nil {
 		return "it printed nothing"
 	}
 	return messages.Line(err.Error(), 200)
 }
 
-// npxCache looks for folders that an interrupted installation has left: npx takes such a folder for installed and fails in it
+// checkNpxCache looks for folders that an interrupted installation has left: npx takes such a folder for installed and fails in it
 // ever after.
-func (e *examination) npxCache(context.Context) []finding {
+func (e *doctorRun) checkNpxCache(context.Context) []finding {
 	dir := cmp.Or(os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"))
 	if home, err := os.UserHomeDir(); dir == "" && err == nil {
 		dir = filepath.Join(home, ".npm")
@@ -179,7 +179,7 @@ func (e *examination) npxCache(context.Context) []finding {
 	case errors.Is(err, os.ErrNotExist):
 		return nil // npx has not been used yet
 	case err != nil:
-		return []finding{{"npx cache", checkFault, lineOf(err), "npm must be able to read and write " + dir}}
+		return []finding{{"npx cache", checkFault, errorLine(err), "npm must be able to read and write " + dir}}
 	}
 	var broken []string
 	for _, p := range packages {
@@ -189,7 +189,7 @@ func (e *examination) npxCache(context.Context) []finding {
 		}
 	}
 	if len(broken) == 0 {
-		return []finding{{"npx cache", checkOK, count(len(packages), "package") + " in " + filepath.Join(dir, "_npx"), ""}}
+		return []finding{{"npx cache", checkOK, countOf(len(packages), "package") + " in " + filepath.Join(dir, "_npx"), ""}}
 	}
 	verdict := checkNote
 	if len(e.users["npx"]) > 0 {
@@ -203,8 +203,8 @@ func (e *examination) npxCache(context.Context) []finding {
 		"while no npx runs, remove: " + strings.Join(words, " ")}}
 }
 
-// docker asks the daemon: the program alone starts nothing.
-func (e *examination) docker(ctx context.Context) []finding {
+// checkDocker asks the daemon: the program alone starts nothing.
+func (e *doctorRun) checkDocker(ctx context.Context) []finding {
 	users := e.users["docker"]
 	path, err := exec.LookPath("docker")
 	if err != nil || len(users) == 0 {
@@ -219,8 +219,8 @@ func (e *examination) docker(ctx context.Context) []finding {
 	return []finding{{"docker daemon", checkOK, messages.Line(string(said), 60), ""}}
 }
 
-// proxies dials what the variables name: every server of the internet is reached through it, or not at all.
-func (e *examination) proxies(ctx context.Context) (out []finding) {
+// checkProxies dials what the variables name: every server of the internet is reached through it, or not at all.
+func (e *doctorRun) checkProxies(ctx context.Context) (out []finding) {
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"} {
 		value := cmp.Or(os.Getenv(name), os.Getenv(strings.ToLower(name)))
 		if value == "" {
@@ -236,7 +236,7 @@ func (e *examination) proxies(ctx context.Context) (out []finding) {
 		}
 		port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080"}[u.Scheme], "80")
 		host := net.JoinHostPort(u.Hostname(), port) // without the password that may stand before it
-		if err := dial(ctx, host); err != nil {
+		if err := dialTCP(ctx, host); err != nil {
 			out = append(out, finding{name, checkFault, "the proxy at " + host + " cannot be reached", "correct the variable, or unset it"})
 			continue
 		}
@@ -245,7 +245,7 @@ func (e *examination) proxies(ctx context.Context) (out []finding) {
 	return out
 }
 
-func dial(ctx context.Context, address string) error {
+func dialTCP(ctx context.Context, address string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err == nil {
 		c.Close()
@@ -253,8 +253,8 @@ func dial(ctx context.Context, address string) error {
 	return err
 }
 
-// certificates reads the files that replace or extend the trusted authorities: a wrong one makes every TLS connection fail.
-func (e *examination) certificates(context.Context) (out []finding) {
+// checkCertificates reads the files that replace or extend the trusted authorities: a wrong one makes every TLS connection fail.
+func (e *doctorRun) checkCertificates(context.Context) (out []finding) {
 	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} {
 		path := os.Getenv(name)
 		if path == "" {
@@ -263,7 +263,7 @@ func (e *examination) certificates(context.Context) (out []finding) {
 		text, err := os.ReadFile(path)
 		switch {
 		case err != nil:
-			out = append(out, finding{name, checkFault, lineOf(err), "correct the variable, or unset it"})
+			out = append(out, finding{name, checkFault, errorLine(err), "correct the variable, or unset it"})
 		case !strings.Contains(string(text), "-----BEGIN "):
 			out = append(out, finding{name, checkFault, path + " holds no certificate in PEM form", "correct the variable, or unset it"})
 		default:
@@ -273,11 +273,11 @@ func (e *examination) certificates(context.Context) (out []finding) {
 	return out
 }
 
-// keyring says where sign-ins are kept.
-func (e *examination) keyring(ctx context.Context) []finding {
+// checkKeyring says where sign-ins are kept.
+func (e *doctorRun) checkKeyring(ctx context.Context) []finding {
 	opts, err := supervisor.DefaultAuthOptions()
 	if err != nil {
-		return []finding{{"sign-ins", checkNote, "there is no place for them: " + lineOf(err), "set HOME"}}
+		return []finding{{"sign-ins", checkNote, "there is no place for them: " + errorLine(err), "set HOME"}}
 	}
 	if _, err := auth.OpenKeyring(ctx, opts); err != nil {
 		return []finding{{"sign-ins", checkNote, "this system has no keyring that answers: they are kept in encrypted files in " + opts.Dir, ""}}
@@ -285,31 +285,31 @@ func (e *examination) keyring(ctx context.Context) []finding {
 	return []finding{{"sign-ins", checkOK, "kept in the system's keyring", ""}}
 }
 
-// temporary tries to write where servers and their installers write.
-func (e *examination) temporary(context.Context) []finding {
+// checkTempDir tries to write where servers and their installers write.
+func (e *doctorRun) checkTempDir(context.Context) []finding {
 	f, err := os.CreateTemp("", "mcpvisor-doctor-*")
 	if err != nil {
-		return []finding{{"temporary files", checkFault, lineOf(err), "make room, or set TMPDIR to a directory that can be written"}}
+		return []finding{{"temporary files", checkFault, errorLine(err), "make room, or set TMPDIR to a directory that can be written"}}
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
 	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
-		return []finding{{"temporary files", checkFault, lineOf(err), "make room in " + os.TempDir()}}
+		return []finding{{"temporary files", checkFault, errorLine(err), "make room in " + os.TempDir()}}
 	}
 	return []finding{{"temporary files", checkOK, os.TempDir() + " can be written", ""}}
 }
 
-// ports dials the servers on this machine. Whether what listens there is a server, list says.
-func (e *examination) ports(ctx context.Context) (out []finding) {
-	for _, name := range e.setup.names() {
+// checkPorts dials the servers on this machine. Whether what listens there is a server, list says.
+func (e *doctorRun) checkPorts(ctx context.Context) (out []finding) {
+	for _, name := range e.setup.serverNames() {
 		spec := e.setup.Specs[name]
 		u, err := url.Parse(spec.URL)
-		if spec.Disabled || spec.URL == "" || err != nil || !onThisMachine(u.Hostname()) {
+		if spec.Disabled || spec.URL == "" || err != nil || !isLoopback(u.Hostname()) {
 			continue
 		}
 		port := cmp.Or(u.Port(), map[string]string{"https": "443", "wss": "443"}[u.Scheme], "80")
 		host := net.JoinHostPort(u.Hostname(), port)
-		if err := dial(ctx, host); err != nil {
+		if err := dialTCP(ctx, host); err != nil {
 			out = append(out, finding{"server " + messages.Line(name, 60), checkFault, "nothing listens at " + host,
 				"start that server, or correct the port in its entry"})
 			continue
@@ -319,23 +319,23 @@ func (e *examination) ports(ctx context.Context) (out []finding) {
 	return out
 }
 
-func onThisMachine(host string) bool {
-	kind, special := addresses.Written(host)
+func isLoopback(host string) bool {
+	kind, special := addresses.SpecialHost(host)
 	return special && kind == addresses.Loopback
 }
 
-// running looks for a mcpvisor up of this project that is of another version.
-func (e *examination) running(ctx context.Context) []finding {
-	place, err := control.PlaceOf(e.setup.ProjectDir)
+// checkRunning looks for a mcpvisor up of this project that is of another version.
+func (e *doctorRun) checkRunning(ctx context.Context) []finding {
+	location, err := control.LocationOf(e.setup.ProjectDir)
 	if err != nil {
-		return []finding{{"mcpvisor up", checkNote, lineOf(err), ""}}
+		return []finding{{"mcpvisor up", checkNote, errorLine(err), ""}}
 	}
-	c, err := control.Dial(ctx, place)
+	c, err := control.Dial(ctx, location)
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
 		return []finding{{"mcpvisor up", checkOK, "none runs for this project: commands start what they need", ""}}
 	case err != nil:
-		return []finding{{"mcpvisor up", checkFault, lineOf(err), "end that process, and start mcpvisor up again"}}
+		return []finding{{"mcpvisor up", checkFault, errorLine(err), "end that process, and start mcpvisor up again"}}
 	}
 	defer c.Close()
 	hello, _ := c.Hello(ctx) // it is known since it was dialled

@@ -33,8 +33,8 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// usage is a wrong command line.
-func usage(cmd *cobra.Command, format string, args ...any) error {
+// usageError is a wrong command line.
+func usageError(cmd *cobra.Command, format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...) + "; see: " + cmd.CommandPath() + " --help"}
 }
 
@@ -46,8 +46,8 @@ type codedError struct {
 
 func (e *codedError) Unwrap() error { return e.error }
 
-// report prints the error of a run in one sentence, with --json as an object, and gives its exit code.
-func (o *options) report(err error) int {
+// reportError prints the error of a run in one sentence, with --json as an object, and gives its exit code.
+func (o *options) reportError(err error) int {
 	if o.json {
 		o.failJSON(err)
 	}

@@ -24,25 +24,25 @@ Nothing is started.`,
   mcpvisor get files --json | jq -r .file`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.get(cmd.Context(), args[0], asJSON) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.showServer(cmd.Context(), args[0], asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	return cmd
 }
 
-// gotten is what `get --json` prints.
-type gotten struct {
+// serverEntry is what `get --json` prints.
+type serverEntry struct {
 	Name string `json:"name"`
-	where
+	entryLocation
 	// Config is the entry as it counts, with its variables replaced, redacted.
-	Config messages.Spec `json:"config"`
-	Hidden []where       `json:"hidden,omitempty"`
+	Config messages.Spec   `json:"config"`
+	Hidden []entryLocation `json:"hidden,omitempty"`
 	// Up is what the server is in the running mcpvisor up; missing if none runs or it does not have it.
 	Up *messages.Status `json:"up,omitempty"`
 }
 
-// where is a place of an entry.
-type where struct {
+// entryLocation is a place of an entry.
+type entryLocation struct {
 	Scope messages.Scope `json:"scope,omitempty"`
 	File  string         `json:"file,omitempty"`
 	Line  int            `json:"line,omitempty"`
@@ -50,9 +50,11 @@ type where struct {
 	Program string `json:"program,omitempty"`
 }
 
-func (e standing) where() where { return where{e.scope, e.file, e.entry.Pos.Line, e.program} }
+func (e fileEntry) toLocation() entryLocation {
+	return entryLocation{e.scope, e.file, e.entry.Pos.Line, e.program}
+}
 
-func (w where) String() string {
+func (w entryLocation) String() string {
 	text := string(w.Scope) + " scope · " + messages.Line(w.File, 0)
 	if w.Line > 0 {
 		text += fmt.Sprintf(":%d", w.Line)
@@ -63,13 +65,13 @@ func (w where) String() string {
 	return text
 }
 
-func (o *options) get(ctx context.Context, name string, asJSON bool) error {
-	p, err := o.open(ctx)
+func (o *options) showServer(ctx context.Context, name string, asJSON bool) error {
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	out := gotten{Name: name}
+	out := serverEntry{Name: name}
 	if p.up != nil {
 		all, err := p.Status(ctx, control.StatusQuery{Servers: []string{name}})
 		if err == nil {
@@ -80,33 +82,33 @@ func (o *options) get(ctx context.Context, name string, asJSON bool) error {
 	switch {
 	case here:
 		out.Config = spec.Redacted()
-		for i, e := range p.setup.standings(name) {
+		for i, e := range p.setup.entriesOf(name) {
 			if i == 0 {
-				out.where = e.where()
+				out.entryLocation = e.toLocation()
 			} else {
-				out.Hidden = append(out.Hidden, e.where())
+				out.Hidden = append(out.Hidden, e.toLocation())
 			}
 		}
 	case out.Up != nil && out.Up.Config != nil:
 		out.Config = out.Up.Config.Redacted()
-		out.where = where{Scope: out.Config.Scope, File: out.Config.Source}
+		out.entryLocation = entryLocation{Scope: out.Config.Scope, File: out.Config.Source}
 	default:
-		return unknown("get", name, p.setup.names(), p.setup)
+		return unknownServerError("get", name, p.setup.serverNames(), p.setup)
 	}
 	if asJSON {
 		return printJSON(o.out, out)
 	}
-	o.printGotten(out)
+	o.printEntry(out)
 	return nil
 }
 
-func (o *options) printGotten(out gotten) {
-	fmt.Fprintf(o.out, "%s: %s\n", messages.Line(out.Name, 60), startsOf(out.Config))
-	fmt.Fprintf(o.out, "  from    %s\n", out.where)
+func (o *options) printEntry(out serverEntry) {
+	fmt.Fprintf(o.out, "%s: %s\n", messages.Line(out.Name, 60), startText(out.Config))
+	fmt.Fprintf(o.out, "  from    %s\n", out.entryLocation)
 	for _, h := range out.Hidden {
 		fmt.Fprintf(o.out, "  hides   %s\n", h)
 	}
-	if text := o.wouldBe(out); text != "" {
+	if text := o.plannedIsolation(out); text != "" {
 		fmt.Fprintf(o.out, "  %s\n", text)
 	}
 	if out.Config.Disabled {

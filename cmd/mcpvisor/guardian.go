@@ -20,7 +20,7 @@ func newGuardian(o *options) *cobra.Command {
 		Use:    guardianCommand,
 		Short:  "End the servers of a mcpvisor that was killed",
 		Hidden: true,
-		Args:   none,
+		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := transports.RunGuardian(o.in); err != nil {
 				return &exitError{exitFailed, "the lifeline broke: " + messages.Line(err.Error(), 200)}

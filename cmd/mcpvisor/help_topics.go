@@ -59,8 +59,8 @@ var topicsOf = map[string][]string{
 	"version":          {"changes", "json"},
 }
 
-// mostHelpColumns is how wide the lines of a topic are at most: longer ones are hard to read.
-const mostHelpColumns = 120
+// maxHelpColumns is how wide the lines of a topic are at most: longer ones are hard to read.
+const maxHelpColumns = 120
 
 // newHelp is cobra's help command with topics beside the commands, and with an error for a name that is neither.
 func newHelp() *cobra.Command {
@@ -75,8 +75,8 @@ func newHelp() *cobra.Command {
 			if len(args) == 1 {
 				if text, ok := readTopic(args[0]); ok {
 					out := cmd.OutOrStdout()
-					columns := min(width(out), mostHelpColumns)
-					_, err := fmt.Fprint(out, markdown.Render(text, markdown.Options{Width: columns, Colours: coloured(out)}))
+					columns := min(columnsOf(out), maxHelpColumns)
+					_, err := fmt.Fprint(out, markdown.Render(text, markdown.Options{Width: columns, Colours: usesColours(out)}))
 					return err
 				}
 			}
@@ -87,7 +87,7 @@ func newHelp() *cobra.Command {
 			found.InitDefaultHelpFlag()
 			return found.Help()
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
@@ -48,7 +48,7 @@ mcpvisor --config FILE list.`,
 		Example: `  mcpvisor import --dry-run
   mcpvisor import --from vscode
   mcpvisor import --config servers.json --yes`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.importServers(cmd, f) },
 	}
 	var names []string
@@ -71,7 +71,7 @@ mcpvisor --config FILE list.`,
 }
 
 func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
-	w, err := f.wishes(cmd)
+	w, err := f.parseOptions(cmd)
 	if err != nil {
 		return err
 	}
@@ -84,18 +84,18 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	if err != nil {
 		return err
 	}
-	places := slices.DeleteFunc(foreign.Places(foreign.Machine{OS: runtime.GOOS, Home: paths.Home, Dir: dir,
-		Lookup: os.LookupEnv}), func(p foreign.Place) bool { return w.from != "" && p.Format != w.from })
-	found := discover.Others(places, dir)
+	places := slices.DeleteFunc(foreign.Locations(foreign.Machine{OS: runtime.GOOS, Home: paths.Home, Dir: dir,
+		Lookup: os.LookupEnv}), func(p foreign.Location) bool { return w.from != "" && p.Format != w.from })
+	found := discover.ReadForeign(places, dir)
 	if len(o.configs) > 0 {
-		if found, err = o.namedOthers(w.from, dir); err != nil {
+		if found, err = o.readNamedFiles(w.from, dir); err != nil {
 			return err
 		}
 	}
-	aside := *o
-	aside.configs, aside.servers = nil, nil // what was named is what is copied, and configures nothing here
-	if s, _ := load(&aside); s != nil {
-		if err := s.mayManage("copied"); err != nil {
+	bare := *o
+	bare.configs, bare.servers = nil, nil // what was named is what is copied, and configures nothing here
+	if s, _ := loadSetup(&bare); s != nil {
+		if err := s.checkMayManage("copied"); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	}
 	plan := planImport(found, ours, w)
 	if f.asJSON {
-		if err := printJSON(o.out, append([]adoption{}, plan...)); err != nil {
+		if err := printJSON(o.out, append([]importItem{}, plan...)); err != nil {
 			return err
 		}
 	} else {
@@ -115,22 +115,22 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	return o.finishImport(cmd.Context(), f, w, file, plan)
 }
 
-func (f importFlags) wishes(cmd *cobra.Command) (w wishes, err error) {
-	w = wishes{scope: messages.Scope(f.scope), from: foreign.Format(f.from), replace: f.replace, rename: f.rename}
+func (f importFlags) parseOptions(cmd *cobra.Command) (w importOptions, err error) {
+	w = importOptions{scope: messages.Scope(f.scope), from: foreign.Format(f.from), replace: f.replace, rename: f.rename}
 	switch {
 	case !slices.Contains([]messages.Scope{messages.ScopeUser, messages.ScopeProject, messages.ScopeLocal}, w.scope):
-		return w, usage(cmd, "--scope: %q is no scope; write user, project or local", messages.Line(f.scope, 40))
+		return w, usageError(cmd, "--scope: %q is no scope; write user, project or local", messages.Line(f.scope, 40))
 	case f.replace && f.rename:
-		return w, usage(cmd, "--replace and --rename exclude each other")
+		return w, usageError(cmd, "--replace and --rename exclude each other")
 	case w.from != "" && !slices.Contains(foreign.Formats, w.from):
 		var names []string
 		for _, format := range foreign.Formats {
 			names = append(names, string(format))
 		}
 		if near := messages.Nearest(f.from, names); near != "" {
-			return w, usage(cmd, "--from: %q is no program known here; did you mean %q?", messages.Line(f.from, 40), near)
+			return w, usageError(cmd, "--from: %q is no program known here; did you mean %q?", messages.Line(f.from, 40), near)
 		}
-		return w, usage(cmd, "--from: %q is no program known here; known are %s", messages.Line(f.from, 40),
+		return w, usageError(cmd, "--from: %q is no program known here; known are %s", messages.Line(f.from, 40),
 			strings.Join(names, ", "))
 	}
 	return w, nil
@@ -138,15 +138,15 @@ func (f importFlags) wishes(cmd *cobra.Command) (w wishes, err error) {
 
 // readOwn reads the file that is written to. A file that cannot be understood is not edited.
 func readOwn(file string, scope messages.Scope) (ours config.Parsed, err error) {
-	err = editFile(file, scope, func(text []byte, is config.Parsed) ([]byte, error) {
-		ours = is
+	err = editFile(file, scope, func(text []byte, parsed config.Parsed) ([]byte, error) {
+		ours = parsed
 		return text, nil // as it is
 	})
 	return ours, err
 }
 
 // finishImport asks and writes.
-func (o *options) finishImport(ctx context.Context, f importFlags, w wishes, file string, plan []adoption) (err error) {
+func (o *options) finishImport(ctx context.Context, f importFlags, w importOptions, file string, plan []importItem) (err error) {
 	n := 0
 	for _, a := range plan {
 		if a.As != "" {
@@ -157,52 +157,52 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w wishes, fil
 	case n == 0:
 		return nil
 	case f.dryRun:
-		o.tell(f, "%s would be written to %s", count(n, "server"), messages.Line(file, 0))
+		o.printSentence(f, "%s would be written to %s", countOf(n, "server"), messages.Line(file, 0))
 		if rules, _ := rulesOf(plan); f.permissions && len(rules) > 0 {
-			o.tell(f, "%s would be written to %s", count(len(rules), "rule"), messages.Line(discover.DefaultPaths().User, 0))
+			o.printSentence(f, "%s would be written to %s", countOf(len(rules), "rule"), messages.Line(discover.DefaultPaths().User, 0))
 		}
 		return nil
 	case !f.yes:
-		if plan, err = o.agreeEach(ctx, plan, w); err != nil {
+		if plan, err = o.askEachItem(ctx, plan, w); err != nil {
 			return err
 		}
-		if n = len(slices.DeleteFunc(slices.Clone(plan), func(a adoption) bool { return a.As == "" })); n == 0 {
-			o.remark("nothing was copied")
+		if n = len(slices.DeleteFunc(slices.Clone(plan), func(a importItem) bool { return a.As == "" })); n == 0 {
+			o.printRemark("nothing was copied")
 			return nil
 		}
 	}
 	err = editFile(file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
-		return adopted(text, ours, plan, w)
+		return applyPlan(text, ours, plan, w)
 	})
 	if err != nil {
 		return err
 	}
-	aside := *o
-	aside.configs, aside.servers = nil, nil // what was named is what is copied
+	bare := *o
+	bare.configs, bare.servers = nil, nil // what was named is what is copied
 	var copied []audit.Record
 	for _, a := range plan {
 		if a.As != "" {
 			copied = append(copied, audit.Record{Change: "add", Server: a.As, Detail: a.Becomes + " from " + a.File})
 		}
 	}
-	aside.changed(file, copied...)
-	o.tell(f, "%s written to %s", count(n, "server"), messages.Line(file, 0))
-	if err := o.takeRules(ctx, f, plan); err != nil {
+	bare.recordChanges(file, copied...)
+	o.printSentence(f, "%s written to %s", countOf(n, "server"), messages.Line(file, 0))
+	if err := o.importRules(ctx, f, plan); err != nil {
 		return err
 	}
 	if w.scope == messages.ScopeUser {
-		o.tell(f, "See them with: mcpvisor list")
+		o.printSentence(f, "See them with: mcpvisor list")
 	} else {
-		o.tell(f, "They wait for your approval: mcpvisor approve")
+		o.printSentence(f, "They wait for your approval: mcpvisor approve")
 	}
 	return nil
 }
 
-// adopted is the text of a file with what was planned, beside the servers that stand in it by now.
-func adopted(text []byte, ours config.Parsed, plan []adoption, w wishes) ([]byte, error) {
+// applyPlan is the text of a file with what was planned, beside the servers that stand in it by now.
+func applyPlan(text []byte, ours config.Parsed, plan []importItem, w importOptions) ([]byte, error) {
 	key, ok := ours.Under()
 	if !ok {
-		return nil, inList(ours.Path)
+		return nil, inListError(ours.Path)
 	}
 	for _, a := range plan {
 		if a.As == "" {
@@ -216,7 +216,7 @@ func adopted(text []byte, ours config.Parsed, plan []adoption, w wishes) ([]byte
 			path = old.Path
 		}
 		var err error
-		if text, err = edit.Put(text, path, a.text()); err != nil {
+		if text, err = edit.Put(text, path, a.marshalEntry()); err != nil {
 			return nil, err
 		}
 	}
@@ -236,26 +236,26 @@ func plainCause(err error) error {
 	return err
 }
 
-// tell prints a sentence for people: beside JSON it goes to standard error.
-func (o *options) tell(f importFlags, format string, args ...any) {
+// printSentence prints a sentence for people: beside JSON it goes to standard error.
+func (o *options) printSentence(f importFlags, format string, args ...any) {
 	if f.asJSON {
-		o.remark(format, args...)
+		o.printRemark(format, args...)
 		return
 	}
 	fmt.Fprintf(o.out, format+"\n", args...)
 }
 
-// agreeEach shows the servers of a plan one by one and asks about each. Those that are not agreed to keep their place without a name of
+// askEachItem shows the servers of a plan one by one and asks about each. Those that are not agreed to keep their place without a name of
 // ours. Without a terminal, nobody can say yes.
-func (o *options) agreeEach(ctx context.Context, plan []adoption, w wishes) ([]adoption, error) {
-	if !o.desk.terminal() {
+func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOptions) ([]importItem, error) {
+	if !o.prompter.hasTerminal() {
 		return nil, &exitError{exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only"}
 	}
 	plan = slices.Clone(plan)
-	left := 0
+	remaining := 0
 	for _, a := range plan {
 		if a.As != "" {
-			left++
+			remaining++
 		}
 	}
 	rest := false
@@ -264,11 +264,11 @@ func (o *options) agreeEach(ctx context.Context, plan []adoption, w wishes) ([]a
 		if a.As == "" {
 			continue
 		}
-		if left--; rest {
+		if remaining--; rest {
 			a.As = ""
 			continue
 		}
-		word, err := o.askScreen(ctx, a.screen(w), "copy", left)
+		word, err := o.askScreen(ctx, a.importScreen(w), "copy", remaining)
 		if err != nil {
 			return nil, &exitError{exitInterrupted, "nothing was copied"}
 		}
@@ -279,10 +279,10 @@ func (o *options) agreeEach(ctx context.Context, plan []adoption, w wishes) ([]a
 	return plan, nil
 }
 
-// screen is what is shown of a server on its way into a file of ours. Values of variables and headers are the person's own and are not
+// importScreen is what is shown of a server on its way into a file of ours. Values of variables and headers are the person's own and are not
 // shown, unless the file is one of the working directory, or the variable steers programs.
-func (a adoption) screen(w wishes) screen {
-	v := screen{title: a.As, from: a.File, entry: a.text(), review: config.Review{Name: a.As, Scope: w.scope}}
+func (a importItem) importScreen(w importOptions) approvalScreen {
+	v := approvalScreen{title: a.As, source: a.File, entry: a.marshalEntry(), review: config.Review{Name: a.As, Scope: w.scope}}
 	if a.project {
 		return v
 	}
@@ -299,9 +299,9 @@ func (a adoption) screen(w wishes) screen {
 }
 
 // printImport shows what was found, file by file.
-func (o *options) printImport(found []discover.Other, plan []adoption, places int) {
+func (o *options) printImport(found []discover.ForeignFile, plan []importItem, places int) {
 	if len(found) == 0 {
-		fmt.Fprintf(o.out, "no file of another program was found in %s\n", count(places, "place"))
+		fmt.Fprintf(o.out, "no file of another program was found in %s\n", countOf(places, "place"))
 		return
 	}
 	for _, other := range found {
@@ -309,10 +309,10 @@ func (o *options) printImport(found []discover.Other, plan []adoption, places in
 		if title == "" {
 			title = "mcpvisor"
 		}
-		fmt.Fprintf(o.out, "%s · %s\n", title, messages.Line(filepath.FromSlash(other.Place.Path), 0))
+		fmt.Fprintf(o.out, "%s · %s\n", title, messages.Line(filepath.FromSlash(other.Location.Path), 0))
 		shown := false
 		for _, a := range plan {
-			if a.From == other.Format && a.File == other.Place.Path {
+			if a.From == other.Format && a.File == other.Location.Path {
 				o.printAdoption(a)
 				shown = true
 			}
@@ -330,7 +330,7 @@ func (o *options) printImport(found []discover.Other, plan []adoption, places in
 	}
 }
 
-func (o *options) printAdoption(a adoption) {
+func (o *options) printAdoption(a importItem) {
 	switch {
 	case a.Skipped != "":
 		line := fmt.Sprintf("  - %s  %s", messages.Line(a.Name, 60), a.Becomes)

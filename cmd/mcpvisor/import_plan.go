@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// adoption is one server of another program on its way into a file of ours.
-type adoption struct {
+// importItem is one server of another program on its way into a file of ours.
+type importItem struct {
 	Name string `json:"name"`
 	// As is its name with us; empty if it is not imported.
 	As   string         `json:"as,omitempty"`
@@ -36,33 +36,33 @@ type adoption struct {
 	project bool
 }
 
-// wishes are what the person asked of an import.
-type wishes struct {
+// importOptions are what the person asked of an import.
+type importOptions struct {
 	scope           messages.Scope
 	from            foreign.Format
 	replace, rename bool
 }
 
-// holder is what stands under a name already.
-type holder struct {
-	spec messages.Spec
-	by   string
-	ours bool
+// nameHolder is what stands under a name already.
+type nameHolder struct {
+	spec  messages.Spec
+	owner string
+	ours  bool
 }
 
 // planImport decides what becomes of each server that was found. ours are the servers of the file that is written to.
-func planImport(found []discover.Other, ours config.Parsed, w wishes) []adoption {
-	names := map[string]holder{}
+func planImport(found []discover.ForeignFile, ours config.Parsed, w importOptions) []importItem {
+	names := map[string]nameHolder{}
 	for name, e := range ours.Servers {
-		names[name] = holder{e.Spec, ours.Path, true}
+		names[name] = nameHolder{e.Spec, ours.Path, true}
 	}
-	var plan []adoption
+	var plan []importItem
 	for _, other := range found {
-		for _, e := range inOrder(other.Parsed) {
-			a := adoption{Name: e.Name, From: other.Format, File: other.Place.Path, Line: e.Pos.Line, spec: importable(e, other, w),
+		for _, e := range entriesInOrder(other.Parsed) {
+			a := importItem{Name: e.Name, From: other.Format, File: other.Location.Path, Line: e.Pos.Line, spec: importedSpec(e, other, w),
 				envFile: e.EnvFile, approvals: e.Approvals, project: other.Project}
 			if a.envFile != "" && other.Project && w.scope == messages.ScopeUser {
-				a.envFile = inProject(a.envFile, other.Dir)
+				a.envFile = projectPath(a.envFile, other.Dir)
 			}
 			for _, p := range other.Problems {
 				if p.Server == e.Name && p.Warning {
@@ -70,19 +70,19 @@ func planImport(found []discover.Other, ours config.Parsed, w wishes) []adoption
 				}
 			}
 			if a.spec.Invalid == "" {
-				a.Becomes = startsOf(a.spec)
+				a.Becomes = startText(a.spec)
 				if a.spec.Disabled {
 					a.Becomes += " · disabled"
 				}
 			}
-			a.decide(names, other, w)
-			if a.As != "" && slices.Contains(inTheClear(a.spec), anArgument) {
+			a.decideName(names, other, w)
+			if a.As != "" && slices.Contains(secretsInClear(a.spec), secretArgument) {
 				a.Notes = append(a.Notes, config.Problem{Line: e.Pos.Line, Col: e.Pos.Col, Key: "args", Warning: true,
 					Text: "one looks like a secret, and everybody on this machine can read arguments in the list of processes",
 					Fix:  "use env, if the server takes it from a variable as well"})
 			}
 			if a.As != "" {
-				names[a.As] = holder{a.spec, other.Format.Title(), false}
+				names[a.As] = nameHolder{a.spec, other.Format.Title(), false}
 			}
 			plan = append(plan, a)
 		}
@@ -90,8 +90,8 @@ func planImport(found []discover.Other, ours config.Parsed, w wishes) []adoption
 	return plan
 }
 
-// decide gives the server its name with us, or the reason why it is skipped.
-func (a *adoption) decide(names map[string]holder, other discover.Other, w wishes) {
+// decideName gives the server its name with us, or the reason why it is skipped.
+func (a *importItem) decideName(names map[string]nameHolder, other discover.ForeignFile, w importOptions) {
 	old, clash := names[a.Name]
 	switch {
 	case a.spec.Invalid != "":
@@ -102,7 +102,7 @@ func (a *adoption) decide(names map[string]holder, other discover.Other, w wishe
 	case clash && old.spec.Equal(a.spec) && old.ours:
 		a.Skipped = "it is there already"
 	case clash && old.spec.Equal(a.spec):
-		a.Skipped = "it is the same as the one from " + old.by
+		a.Skipped = "it is the same as the one from " + old.owner
 	case clash && old.ours && w.replace:
 		a.As = a.Name
 	case clash && w.rename:
@@ -113,14 +113,14 @@ func (a *adoption) decide(names map[string]holder, other discover.Other, w wishe
 	case clash && old.ours:
 		a.Skipped = "the name is taken there; add --replace or --rename"
 	case clash:
-		a.Skipped = "the name is taken by the one from " + old.by + "; add --rename"
+		a.Skipped = "the name is taken by the one from " + old.owner + "; add --rename"
 	default:
 		a.As = a.Name
 	}
 }
 
 // freeName is name, or name with a number, such that nothing else has it; what has it may be the very same server.
-func freeName(name string, spec messages.Spec, names map[string]holder) string {
+func freeName(name string, spec messages.Spec, names map[string]nameHolder) string {
 	free := name
 	for i := 2; ; i++ {
 		if old, clash := names[free]; !clash || old.spec.Equal(spec) {
@@ -130,30 +130,30 @@ func freeName(name string, spec messages.Spec, names map[string]holder) string {
 	}
 }
 
-// importable is the spec as it is written into a file of ours. A relative directory of a project's file begins at the
+// importedSpec is the spec as it is written into a file of ours. A relative directory of a project's file begins at the
 // project, which only a file of the project can say.
-func importable(e config.Entry, other discover.Other, w wishes) messages.Spec {
+func importedSpec(e config.Entry, other discover.ForeignFile, w importOptions) messages.Spec {
 	s := e.Spec
 	s.Scope, s.Source = "", ""
 	if other.Project && w.scope == messages.ScopeUser {
 		s.Trusted = false
 		if s.Cwd != "" {
-			s.Cwd = inProject(s.Cwd, other.Dir)
+			s.Cwd = projectPath(s.Cwd, other.Dir)
 		}
 	}
 	return s
 }
 
-// inProject is a path of a project's file for a file that is not of the project.
-func inProject(path, dir string) string {
+// projectPath is a path of a project's file for a file that is not of the project.
+func projectPath(path, dir string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "${") || strings.HasPrefix(path, "~") {
 		return path
 	}
 	return filepath.Join(dir, path)
 }
 
-// inOrder are the servers of a file as they stand in it.
-func inOrder(p config.Parsed) []config.Entry {
+// entriesInOrder are the servers of a file as they stand in it.
+func entriesInOrder(p config.Parsed) []config.Entry {
 	entries := make([]config.Entry, 0, len(p.Servers))
 	for _, e := range p.Servers {
 		entries = append(entries, e)
@@ -167,13 +167,13 @@ func inOrder(p config.Parsed) []config.Entry {
 	return entries
 }
 
-// text is the entry as it is written into a file of ours.
-func (a adoption) text() json.RawMessage {
+// marshalEntry is the entry as it is written into a file of ours.
+func (a importItem) marshalEntry() json.RawMessage {
 	text := entryText(a.spec)
 	if a.envFile == "" {
 		return text
 	}
-	return append(append(append(bytes.TrimSuffix(text, []byte("}")), `,"envFile":`...), encode(a.envFile)...), '}')
+	return append(append(append(bytes.TrimSuffix(text, []byte("}")), `,"envFile":`...), encodeJSON(a.envFile)...), '}')
 }
 
 // entryText is a spec as an entry of a file. What follows from the rest is left out.
@@ -182,5 +182,5 @@ func entryText(s messages.Spec) json.RawMessage {
 	case s.Type == messages.Stdio && s.Command != "", s.Type == messages.HTTP && s.FallbackSSE:
 		s.Type, s.FallbackSSE = "", false
 	}
-	return encode(s)
+	return encodeJSON(s)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// namedOthers are the files of --config. One that cannot be read is the end of the command.
-func (o *options) namedOthers(from foreign.Format, dir string) ([]discover.Other, error) {
-	found := discover.Named(o.configs, o.in, from, dir)
+// readNamedFiles are the files of --config. One that cannot be read is the end of the command.
+func (o *options) readNamedFiles(from foreign.Format, dir string) ([]discover.ForeignFile, error) {
+	found := discover.ReadNamed(o.configs, o.in, from, dir)
 	for _, other := range found {
 		if other.Broken && len(other.Problems) > 0 {
 			return nil, &exitError{exitUsage, other.Problems[0].Error()}
@@ -23,7 +23,7 @@ func (o *options) namedOthers(from foreign.Format, dir string) ([]discover.Other
 
 // rulesOf are the rules that say what the programs say of the servers that are copied, and the default that they need:
 // where something is approved, the rest is asked about.
-func rulesOf(plan []adoption) (rules []access.Rule, fallback access.Verdict) {
+func rulesOf(plan []importItem) (rules []access.Rule, fallback access.Verdict) {
 	for _, a := range plan {
 		if a.As == "" {
 			continue
@@ -40,42 +40,42 @@ func rulesOf(plan []adoption) (rules []access.Rule, fallback access.Verdict) {
 	return rules, fallback
 }
 
-// takeRules writes the rules into the person's own file, where alone they may allow, after a yes. Nothing is allowed
+// importRules writes the rules into the person's own file, where alone they may allow, after a yes. Nothing is allowed
 // without one.
-func (o *options) takeRules(ctx context.Context, f importFlags, plan []adoption) error {
+func (o *options) importRules(ctx context.Context, f importFlags, plan []importItem) error {
 	rules, fallback := rulesOf(plan)
 	file := discover.DefaultPaths().User
 	switch {
 	case len(rules) == 0:
 		return nil
 	case f.permissions:
-	case f.yes || !o.desk.terminal():
-		o.tell(f, "What these programs call without asking is not taken over; with rules for it: mcpvisor import --with-permissions")
+	case f.yes || !o.prompter.hasTerminal():
+		o.printSentence(f, "What these programs call without asking is not taken over; with rules for it: mcpvisor import --with-permissions")
 		return nil
 	default:
-		yes, err := o.mayRule(ctx, rules, fallback, messages.Line(file, 0))
+		yes, err := o.askRules(ctx, rules, fallback, messages.Line(file, 0))
 		if err != nil || !yes {
 			return err
 		}
 	}
-	is, err := discover.AddRules(file, rules, fallback)
+	fallbackNow, err := discover.AddRules(file, rules, fallback)
 	if err != nil {
 		return err
 	}
-	o.ruled(fmt.Sprintf("import of %s", count(len(rules), "rule")), file)
-	o.tell(f, "%s written to %s; see: mcpvisor permissions", count(len(rules), "rule"), messages.Line(file, 0))
-	if fallback == access.Ask && is == access.Ask {
-		o.tell(f, "Calls that no rule allows are asked about from now on, of every server")
+	o.recordRuleChange(fmt.Sprintf("import of %s", countOf(len(rules), "rule")), file)
+	o.printSentence(f, "%s written to %s; see: mcpvisor permissions", countOf(len(rules), "rule"), messages.Line(file, 0))
+	if fallback == access.Ask && fallbackNow == access.Ask {
+		o.printSentence(f, "Calls that no rule allows are asked about from now on, of every server")
 	} else if fallback == access.Ask {
-		o.tell(f, "Its default stays %s", messages.Line(string(is), 20))
+		o.printSentence(f, "Its default stays %s", messages.Line(string(fallbackNow), 20))
 	}
 	return nil
 }
 
-// mayRule asks whether the approvals of the other programs are to count here.
-func (o *options) mayRule(ctx context.Context, rules []access.Rule, fallback access.Verdict, file string) (bool, error) {
+// askRules asks whether the approvals of the other programs are to count here.
+func (o *options) askRules(ctx context.Context, rules []access.Rule, fallback access.Verdict, file string) (bool, error) {
 	word := "no"
-	err := o.desk.ask(ctx, file, func(t *talk) error {
+	err := o.prompter.promptForCommand(ctx, file, func(t *conversation) error {
 		for _, rule := range rules {
 			t.print("  %s %s\n", rule.Verdict, messages.Line(rule.Text, 120))
 		}
@@ -84,7 +84,7 @@ func (o *options) mayRule(ctx context.Context, rules []access.Rule, fallback acc
 			what = "Write these rules to " + file + ", and be asked before every other call of any server?"
 		}
 		var err error
-		word, err = t.choose(what+" [y]es or [n]o", "yes", "no")
+		word, err = t.chooseWord(what+" [y]es or [n]o", "yes", "no")
 		return err
 	})
 	if err != nil {

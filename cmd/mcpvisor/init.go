@@ -26,16 +26,16 @@ Scopes: project is .mcp.json, for all who work on the project (the default), loc
 Exit codes: 0 the file is there · 1 it cannot be made · 2 usage.`,
 		Example: `  mcpvisor init
   mcpvisor init --scope user`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.initProject(cmd, messages.Scope(scope)) },
 	}
 	cmd.Flags().StringVarP(&scope, "scope", "s", scope, "whose file: project, local or user")
-	o.jsonFlag(cmd, "print a JSON object")
+	o.addJSONFlag(cmd, "print a JSON object")
 	return cmd
 }
 
-// fileMade is what "init --json" prints. Made is false if the file was there.
-type fileMade struct {
+// initReport is what "init --json" prints. Made is false if the file was there.
+type initReport struct {
 	File  string         `json:"file"`
 	Scope messages.Scope `json:"scope"`
 	Made  bool           `json:"made"`
@@ -45,13 +45,13 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	switch scope {
 	case messages.ScopeProject, messages.ScopeLocal, messages.ScopeUser:
 	default:
-		return usage(cmd, "--scope: %q is none; use project, local or user", messages.Line(string(scope), 40))
+		return usageError(cmd, "--scope: %q is none; use project, local or user", messages.Line(string(scope), 40))
 	}
-	s, err := load(o)
+	s, err := loadSetup(o)
 	if s == nil {
 		return err
 	}
-	if err := s.mayManage("added"); err != nil {
+	if err := s.checkMayManage("added"); err != nil {
 		return err
 	}
 	file := discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)
@@ -70,7 +70,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 		if err == nil && scope == messages.ScopeLocal {
 			keepOutOfGit(file)
 		}
-		return printJSON(o.out, fileMade{file, scope, err == nil})
+		return printJSON(o.out, initReport{file, scope, err == nil})
 	case errors.Is(err, there):
 		fmt.Fprintf(o.out, "%s is there already, and was left as it is. What is in it: mcpvisor list\n", messages.Line(file, 0))
 		return nil

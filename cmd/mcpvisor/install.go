@@ -32,15 +32,15 @@ type installFlags struct {
 	env, headers map[string]string
 }
 
-func (f *installFlags) add(s *pflag.FlagSet) {
-	addRegistry(s, &f.registry)
+func (f *installFlags) addTo(s *pflag.FlagSet) {
+	addRegistryFlag(s, &f.registry)
 	s.StringVar(&f.way, "package", "", "take this `kind` of what the registry offers: npm, pypi, oci, mcpb, nuget, cargo or "+
 		"remote; npm:NAME and remote:sse tell several apart")
 	s.BoolVar(&f.yes, "yes", false, "add a server of the registry without a question about what it runs")
 	s.StringArrayVar(&f.args, "arg", nil, "give an input of the registry's entry its `NAME=VALUE` (repeatable)")
 }
 
-func addRegistry(s *pflag.FlagSet, registry *string) {
+func addRegistryFlag(s *pflag.FlagSet, registry *string) {
 	s.StringVar(registry, "registry", "", "ask the MCP registry at this `URL` (default: $MCPVISOR_REGISTRY, else \"registry\" "+
 		"in a file of your own, else the official one)")
 }
@@ -51,7 +51,7 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	if base == "" {
 		base = os.Getenv("MCPVISOR_REGISTRY")
 	}
-	s, err := load(o) // what is wrong with the files does not matter here, but the policies do
+	s, err := loadSetup(o) // what is wrong with the files does not matter here, but the policies do
 	switch {
 	case s == nil:
 		return nil, err
@@ -65,7 +65,7 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	}
 	at := install.Options{
 		Base: base, Token: os.Getenv("MCPVISOR_REGISTRY_TOKEN"), Agent: "mcpvisor/" + supervisor.Version(),
-		Machine: plan.Machine{OS: runtime.GOOS, Has: installed},
+		Machine: plan.Machine{OS: runtime.GOOS, Has: isInstalled},
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		at.Machine.Home = home
@@ -84,7 +84,7 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	return install.New(at)
 }
 
-func installed(program string) bool {
+func isInstalled(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
 }
@@ -94,7 +94,7 @@ func installed(program string) bool {
 // and nothing is started.
 func installSpec(ctx context.Context, o *options, name string, f installFlags) (string, messages.Spec, error) {
 	none := messages.Spec{}
-	args, err := f.given()
+	args, err := f.parseArgs()
 	if err != nil {
 		return "", none, err
 	}
@@ -106,17 +106,17 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 	if err != nil {
 		return "", none, err
 	}
-	o.remark("%s %s from %s: %s", e.Name, e.Version, r.Host(), messages.Line(e.Description, 300))
-	if err := o.confirm(ctx, name, e.Name, f.silent); err != nil {
+	o.printRemark("%s %s from %s: %s", e.Name, e.Version, r.Host(), messages.Line(e.Description, 300))
+	if err := o.confirmName(ctx, name, e.Name, f.silent); err != nil {
 		return "", none, err
 	}
-	made, err := r.Prepare(ctx, e, install.Request{Way: f.way, Fill: plan.Fill{
-		Given: plan.Given{Env: f.env, Headers: f.headers, Args: args}, Ask: o.askInput(ctx, e.Name, f.silent),
+	made, err := r.Prepare(ctx, e, install.Request{Way: f.way, ValueSource: plan.ValueSource{
+		GivenValues: plan.GivenValues{Env: f.env, Headers: f.headers, Args: args}, Ask: o.askInput(ctx, e.Name, f.silent),
 	}})
 	if err != nil {
 		return "", none, err
 	}
-	text := made.Choice.Why
+	text := made.Choice.Reason
 	if n := len(made.Choice.Others); n > 0 {
 		others := make([]string, n)
 		for i, w := range made.Choice.Others {
@@ -124,22 +124,22 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 		}
 		text += "; --package chooses another: " + strings.Join(others, ", ")
 	}
-	o.remark("%s", text)
+	o.printRemark("%s", text)
 	for _, note := range made.Notes {
-		o.remark("%s", note)
+		o.printRemark("%s", note)
 	}
 	for _, name := range slices.Sorted(maps.Keys(made.Spec.Env)) {
-		why, steers := steer.Reason(name)
+		reason, steers := steer.Reason(name)
 		if _, typed := f.env[name]; !typed && steers {
-			o.remark("it is given %s, which changes %s", messages.Line(name, 60), why)
+			o.printRemark("it is given %s, which changes %s", messages.Line(name, 60), reason)
 		}
 	}
-	return made.Name, made.Spec, o.agree(ctx, f, screen{title: made.Name, from: e.Name + " of " + r.Host(), entry: entryText(made.Spec),
-		review: config.Review{Name: made.Name, Scope: messages.ScopeUser}, mask: masks(made.Secrets)})
+	return made.Name, made.Spec, o.askToAdd(ctx, f, approvalScreen{title: made.Name, source: e.Name + " of " + r.Host(), entry: entryText(made.Spec),
+		review: config.Review{Name: made.Name, Scope: messages.ScopeUser}, mask: maskTyped(made.Secrets)})
 }
 
-// given are the values of --arg.
-func (f *installFlags) given() (map[string][]string, error) {
+// parseArgs are the values of --arg.
+func (f *installFlags) parseArgs() (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, a := range f.args {
 		name, value, ok := strings.Cut(a, "=")
@@ -153,16 +153,16 @@ func (f *installFlags) given() (map[string][]string, error) {
 	return out, nil
 }
 
-// confirm asks whether a server that was called by a short name is the one that is meant: others may share the word, and
+// confirmName asks whether a server that was called by a short name is the one that is meant: others may share the word, and
 // anybody may publish one that sounds like it.
-func (o *options) confirm(ctx context.Context, called, full string, silent bool) error {
-	if silent || strings.Contains(called, "/") || !o.desk.terminal() {
+func (o *options) confirmName(ctx context.Context, called, full string, silent bool) error {
+	if silent || strings.Contains(called, "/") || !o.prompter.hasTerminal() {
 		return nil
 	}
 	word := "no"
-	err := o.desk.ask(ctx, full, func(t *talk) error {
+	err := o.prompter.promptForCommand(ctx, full, func(t *conversation) error {
 		var err error
-		word, err = t.choose("Is it the one that you mean? [y]es or [n]o", "yes", "no")
+		word, err = t.chooseWord("Is it the one that you mean? [y]es or [n]o", "yes", "no")
 		return err
 	})
 	code := exitFailed

@@ -10,13 +10,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// agree asks before what a registry says is written and started: the whole of it is shown first. Without a person only a flag agrees.
-func (o *options) agree(ctx context.Context, f installFlags, v screen) error {
+// askToAdd asks before what a registry says is written and started: the whole of it is shown first. Without a person only a flag agrees.
+func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen) error {
 	switch {
 	case f.yes:
 		return nil
-	case f.silent || !o.desk.terminal():
-		v.print(o.err)
+	case f.silent || !o.prompter.hasTerminal():
+		v.printTo(o.err)
 		return &exitError{exitUsage, "nobody can be asked whether this may run, so nothing was added; add --yes"}
 	}
 	word, err := o.askScreen(ctx, v, "add", 0)
@@ -32,14 +32,14 @@ func (o *options) agree(ctx context.Context, f installFlags, v screen) error {
 // askInput asks at the terminal for what a server needs to be told. Where there is none, and if nothing is to be asked, the
 // defaults are taken, and what has none is missing.
 func (o *options) askInput(ctx context.Context, server string, silent bool) func(plan.Input) ([]string, error) {
-	if silent || !o.desk.terminal() {
+	if silent || !o.prompter.hasTerminal() {
 		return plan.Defaults
 	}
 	return func(in plan.Input) ([]string, error) {
 		var values []string
-		err := o.desk.ask(ctx, server, func(t *talk) error {
+		err := o.prompter.promptForCommand(ctx, server, func(t *conversation) error {
 			var err error
-			values, err = t.input(server, in)
+			values, err = t.askValues(server, in)
 			return err
 		})
 		if err != nil {
@@ -49,18 +49,18 @@ func (o *options) askInput(ctx context.Context, server string, silent bool) func
 	}
 }
 
-// input asks for one input, in as many lines as it takes values.
-func (t *talk) input(server string, in plan.Input) ([]string, error) {
+// askValues asks for one input, in as many lines as it takes values.
+func (t *conversation) askValues(server string, in plan.Input) ([]string, error) {
 	t.print("\n%s needs the %s%s\n", messages.Line(server, 120), in.Label(), hintOf(in))
 	if in.Description != "" {
-		t.quote(messages.Line(in.Description, 400))
+		t.printQuoted(messages.Line(in.Description, 400))
 	}
 	for i, c := range in.Choices {
 		t.print("  %3d  %s\n", i+1, messages.Line(c, 80))
 	}
 	var out []string
 	for {
-		v, err := t.value(in, len(out) > 0)
+		v, err := t.askValue(in, len(out) > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -103,17 +103,17 @@ func hintOf(in plan.Input) string {
 
 var errNotHidden = errors.New("this terminal cannot hide what is typed")
 
-// value asks until the answer fits. Empty ends a list that has begun.
-func (t *talk) value(in plan.Input, begun bool) (string, error) {
+// askValue asks until the answer fits. Empty ends a list that has begun.
+func (t *conversation) askValue(in plan.Input, inList bool) (string, error) {
 	prompt := "> "
-	if in.HasDefault && !begun {
+	if in.HasDefault && !inList {
 		prompt = "[" + messages.Line(in.Default, 100) + "] > "
 		if in.Secret {
 			prompt = "[as the publisher says] > "
 		}
 	}
 	for {
-		v, err := t.typed(prompt, in.Secret)
+		v, err := t.readAnswer(prompt, in.Secret)
 		if err != nil {
 			return "", err
 		}
@@ -121,7 +121,7 @@ func (t *talk) value(in plan.Input, begun bool) (string, error) {
 			v = in.Choices[n-1]
 		}
 		switch {
-		case v == "" && begun:
+		case v == "" && inList:
 			return "", nil
 		case v == "" && in.HasDefault:
 			return in.Default, nil
@@ -137,10 +137,10 @@ func (t *talk) value(in plan.Input, begun bool) (string, error) {
 	}
 }
 
-// typed is a line, which a secret leaves no trace of on the screen.
-func (t *talk) typed(prompt string, secret bool) (string, error) {
+// readAnswer is a line, which a secret leaves no trace of on the screen.
+func (t *conversation) readAnswer(prompt string, secret bool) (string, error) {
 	if !secret {
-		return t.line(prompt)
+		return t.readLine(prompt)
 	}
 	show, ok := hideInput(t.lines.in)
 	if !ok {
@@ -148,7 +148,7 @@ func (t *talk) typed(prompt string, secret bool) (string, error) {
 		return "", errNotHidden
 	}
 	defer show()
-	v, err := t.line(prompt)
+	v, err := t.readLine(prompt)
 	t.print("\n")
 	return v, err
 }

@@ -21,16 +21,16 @@ import (
 // installs is a program that prints what installSpec gives for the name that is its argument. A second one forbids
 // questions.
 func installs() {
-	s := standard()
+	s := standardStreams()
 	questions := &interrupts{}
-	ctx, stop := interruptible(s.err, questions)
+	ctx, stop := interruptContext(s.err, questions)
 	defer stop()
-	o := &options{streams: s, desk: newDesk(ctx, s, questions)}
+	o := &options{streams: s, prompter: newPrompter(ctx, s, questions)}
 	name, spec, err := installSpec(ctx, o, os.Args[1], installFlags{silent: len(os.Args) > 2})
 	if err == nil {
 		fmt.Fprintln(o.out, "INSTALLED", name, spec.Command, spec.Args, spec.Env["TOKEN"] == "typed in secret")
 	}
-	os.Exit(o.report(err))
+	os.Exit(o.reportError(err))
 }
 
 // installing is a run without a terminal, and what it says.
@@ -44,7 +44,7 @@ func installing(t *testing.T) (*options, *bytes.Buffer) {
 	t.Setenv("CARGO_HOME", filepath.Join(t.TempDir(), "cargo"))
 	var said bytes.Buffer
 	streams := streams{strings.NewReader(""), &said, &said}
-	return &options{streams: streams, desk: newDesk(t.Context(), streams, &interrupts{})}, &said
+	return &options{streams: streams, prompter: newPrompter(t.Context(), streams, &interrupts{})}, &said
 }
 
 // TestInstallSpecWithoutATerminal: what was given beforehand is enough, a reference stays one, and what is missing is named
@@ -53,7 +53,7 @@ func TestInstallSpecWithoutATerminal(t *testing.T) {
 	o, said := installing(t)
 	f := installFlags{env: map[string]string{"TOKEN": "${MY_TOKEN}"}}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.add(flags)
+	f.addTo(flags)
 	if err := flags.Parse([]string{"--arg", "kind=good", "--package", "cargo", "--yes"}); err != nil {
 		t.Fatal(err)
 	}

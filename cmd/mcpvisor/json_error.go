@@ -13,21 +13,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// failureShown is how a command fails with --json: one object on one line, the last of standard error. Standard output has the
+// failureReport is how a command fails with --json: one object on one line, the last of standard error. Standard output has the
 // answer, as far as there is one.
-type failureShown struct {
-	Schema   int   `json:"schema"`
-	Error    wrong `json:"error"`
-	ExitCode int   `json:"exitCode"`
+type failureReport struct {
+	Schema   int          `json:"schema"`
+	Error    failureEntry `json:"error"`
+	ExitCode int          `json:"exitCode"`
 	// More are the other failures of the command.
-	More []wrong `json:"more,omitempty"`
+	More []failureEntry `json:"more,omitempty"`
 }
 
 // classFailed is the class of a failure that is only a sentence.
 const classFailed messages.Class = "failed"
 
-// wrong is one failure.
-type wrong struct {
+// failureEntry is one failure.
+type failureEntry struct {
 	Class   messages.Class   `json:"class"`
 	Outcome messages.Outcome `json:"outcome,omitempty"`
 	Server  string           `json:"server,omitempty"`
@@ -41,42 +41,42 @@ type wrong struct {
 	Challenge *messages.Challenge `json:"challenge,omitempty"`
 }
 
-func wrongOf(err error) wrong {
+func failureOf(err error) failureEntry {
 	var e *messages.Error
 	var p config.Problem
 	switch {
 	case errors.As(err, &e):
-		return wrong{e.Class, e.Outcome, e.Server, e.Tool, messages.Printable(e.Text), messages.Printable(e.Fix),
+		return failureEntry{e.Class, e.Outcome, e.Server, e.Tool, messages.Printable(e.Text), messages.Printable(e.Fix),
 			e.RetryAfter.Milliseconds(), e.Code, e.Challenge}
 	case errors.As(err, &p):
-		w := wrong{Class: messages.ClassConfig, Server: p.Server, Fix: messages.Printable(p.Fix)}
+		w := failureEntry{Class: messages.ClassConfig, Server: p.Server, Fix: messages.Printable(p.Fix)}
 		p.Fix = ""
 		w.Text = messages.Printable(p.Error())
 		return w
 	}
-	w := wrong{Class: classFailed}
+	w := failureEntry{Class: classFailed}
 	switch codeOf(err) {
 	case exitUsage:
 		w.Class = messages.ClassInvalid
 	case exitInterrupted:
 		w.Class = messages.ClassCanceled
 	}
-	w.Text, w.Fix = halves(messages.Printable(err.Error()))
+	w.Text, w.Fix = splitAdvice(messages.Printable(err.Error()))
 	return w
 }
 
-// advises are the first words of clauses that say what to do.
-var advises = []string{"see: ", "did you mean ", "write ", "use ", "run ", "give ", "add ", "set ", "choose ", "start ", "name "}
+// adviceVerbs are the first words of clauses that say what to do.
+var adviceVerbs = []string{"see: ", "did you mean ", "write ", "use ", "run ", "give ", "add ", "set ", "choose ", "start ", "name "}
 
-// halves takes a sentence apart, as those of this program are written: what happened, and then what to do.
-func halves(text string) (happened, todo string) {
+// splitAdvice takes a sentence apart, as those of this program are written: what happened, and then what to do.
+func splitAdvice(text string) (happened, todo string) {
 	for end := len(text); ; {
 		at := strings.LastIndex(text[:end], "; ")
 		if at < 0 {
 			return text, ""
 		}
 		clause := text[at+len("; "):]
-		if slices.ContainsFunc(advises, func(words string) bool { return strings.HasPrefix(clause, words) }) {
+		if slices.ContainsFunc(adviceVerbs, func(words string) bool { return strings.HasPrefix(clause, words) }) {
 			return text[:at], clause
 		}
 		end = at
@@ -86,19 +86,19 @@ func halves(text string) (happened, todo string) {
 // failJSON writes how a command failed. err is nil, or says nothing, if its answer says it; what did not end the command is told
 // all the same.
 func (o *options) failJSON(err error) {
-	all := o.faults.list()
+	all := o.failures.list()
 	if err != nil && err.Error() != "" {
 		all = append([]error{err}, all...)
 	}
 	if len(all) == 0 {
 		return
 	}
-	f := failureShown{Schema: jsonSchema, Error: wrongOf(all[0])}
+	f := failureReport{Schema: jsonSchema, Error: failureOf(all[0])}
 	if err != nil {
 		f.ExitCode = codeOf(err)
 	}
 	for _, e := range all[1:] {
-		f.More = append(f.More, wrongOf(e))
+		f.More = append(f.More, failureOf(e))
 	}
 	line, fault := json.Marshal(f)
 	if fault != nil {

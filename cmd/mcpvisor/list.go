@@ -31,38 +31,38 @@ at rest). 1: one is not: it has failed, needs a sign-in, or waits for your appro
 		Example: `  mcpvisor list
   mcpvisor list --wait 1m
   mcpvisor list --json | jq -r '.[] | select(.status != "connected") | .name'`,
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd, asJSON, wait) },
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.listServers(cmd, asJSON, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&wait, "wait", 15*time.Second, "how long servers may take to connect")
 	return cmd
 }
 
-func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) error {
+func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duration) error {
 	deadline := time.Now().Add(max(wait, 0))
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	if p.up == nil {
-		p.setup.warn(o)
+		p.setup.printProblems(o)
 	}
-	if err := p.start(ctx, nil, nil); err != nil {
+	if err := p.startServers(ctx, nil, nil); err != nil {
 		return err
 	}
 	shown := func() {}
 	if !asJSON {
-		shown = p.previews(ctx)
+		shown = p.startPreview(ctx)
 	}
-	all, err := p.status(ctx, max(time.Until(deadline), time.Millisecond))
+	all, err := p.awaitStatus(ctx, max(time.Until(deadline), time.Millisecond))
 	shown()
 	if err != nil {
 		return err
 	}
-	p.setup.remark(all)
+	p.setup.addRemarks(all)
 	if asJSON {
 		err = printJSON(o.out, all)
 	} else {
@@ -71,22 +71,22 @@ func (o *options) list(cmd *cobra.Command, asJSON bool, wait time.Duration) erro
 	if err != nil {
 		return err
 	}
-	if broken := p.setup.unreadable(); broken != nil {
+	if broken := p.setup.unreadableError(); broken != nil {
 		if p.up == nil { // warn has said it
 			return &exitError{code: exitUsage}
 		}
 		return broken
 	}
 	for _, st := range all {
-		if !well(st) {
+		if !isAsWanted(st) {
 			return &exitError{code: exitFailed}
 		}
 	}
 	return nil
 }
 
-// remark adds to servers what the files say of their approvals now: a running mcpvisor up says what it knew when it read them.
-func (s *setup) remark(all []messages.Status) {
+// addRemarks adds to servers what the files say of their approvals now: a running mcpvisor up says what it knew when it read them.
+func (s *setup) addRemarks(all []messages.Status) {
 	for i, st := range all {
 		text := s.Specs[st.Name].Remark
 		if c, waits := s.Waiting[st.Name]; waits && s.Specs[st.Name].Hold == "" {
@@ -102,26 +102,26 @@ func (s *setup) remark(all []messages.Status) {
 	}
 }
 
-// well reports whether a server is what the person wants it to be.
-func well(st messages.Status) bool {
+// isAsWanted reports whether a server is what the person wants it to be.
+func isAsWanted(st messages.Status) bool {
 	return st.Status == messages.Connected || st.Status == messages.Disabled || st.Step == messages.Idle
 }
 
 func (o *options) printList(p *project, all []messages.Status) {
 	if len(all) == 0 {
-		text := p.setup.nothing()
+		text := p.setup.noServersText()
 		if text != "" {
-			text += addOne
+			text += addServerHint
 		}
 		if p.up != nil || text == "" {
 			text = "the running mcpvisor up has no servers"
 		}
-		o.remark("%s", text)
+		o.printRemark("%s", text)
 		return
 	}
 	t := newTable(o.out, "server", "status", "transport", "tools", "detail")
 	detail := 0
-	if columns := width(o.out); columns > 0 {
+	if columns := columnsOf(o.out); columns > 0 {
 		detail = max(columns-60, 30)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, WidthMax: 40}, {Number: 5, WidthMax: detail}})
@@ -134,9 +134,9 @@ func (o *options) printList(p *project, all []messages.Status) {
 		t.AppendRow(table.Row{messages.Line(st.Name, 60), paintPhase(o.out, st),
 			string(st.Transport), tools, detailOf(st, now)})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 	o.printHints(all)
-	o.tellAuditTrouble(p.up)
+	o.reportAuditTrouble(p.up)
 }
 
 // detailOf is what there is to say about a server in one line.
@@ -156,10 +156,10 @@ func detailOf(st messages.Status, now time.Time) string {
 			parts = append(parts, "isolated")
 		}
 		if n := len(st.Quarantined); n > 0 {
-			parts = append(parts, count(n, "tool")+" quarantined")
+			parts = append(parts, countOf(n, "tool")+" quarantined")
 		}
 		if len(st.ChangedTools) > 0 {
-			parts = append(parts, changedWords(st))
+			parts = append(parts, changedText(st))
 		}
 	case messages.Disabled:
 		if st.Warm {
@@ -173,7 +173,7 @@ func detailOf(st messages.Status, now time.Time) string {
 			parts = append(parts, messages.Line(st.Error, 300))
 		}
 		if at := st.NextAttempt; at != nil && st.Retry == messages.RetryParked {
-			parts = append(parts, "parked, probe "+until(*at, now))
+			parts = append(parts, "parked, probe "+relativeTime(*at, now))
 		}
 	}
 	if st.Remark != "" {
@@ -182,9 +182,9 @@ func detailOf(st messages.Status, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// changedWords says that tools of a server changed, and how to see in what.
-func changedWords(st messages.Status) string {
-	return count(len(st.ChangedTools), "tool") + " changed since approved: mcpvisor diff " + shellWord(st.Name)
+// changedText says that tools of a server changed, and how to see in what.
+func changedText(st messages.Status) string {
+	return countOf(len(st.ChangedTools), "tool") + " changed since approved: mcpvisor diff " + shellWord(st.Name)
 }
 
 // printHints says what can be done about the servers that are not connected.
@@ -192,34 +192,34 @@ func (o *options) printHints(all []messages.Status) {
 	held, failed, out := 0, "", []string{}
 	for _, st := range all {
 		switch {
-		case unapproved(st):
+		case isUnapproved(st):
 			held++
 		case st.Status == messages.NeedsAuth && st.Config != nil && st.Config.AuthKind() == messages.AuthOAuth:
 			out = append(out, st.Name)
-		case !well(st) && failed == "":
+		case !isAsWanted(st) && failed == "":
 			failed = st.Name
 		}
 	}
 	if held > 0 {
-		o.remark("%s for your approval: look at the configuration and run mcpvisor approve", waits(held))
+		o.printRemark("%s for your approval: look at the configuration and run mcpvisor approve", waitingText(held))
 	}
 	if len(out) > 0 {
-		o.remark("to sign in: mcpvisor login %s%s", shellWord(out[0]), others(len(out)-1))
+		o.printRemark("to sign in: mcpvisor login %s%s", shellWord(out[0]), andMore(len(out)-1))
 	}
 	if failed != "" {
-		o.remark("more about a server: mcpvisor why %s", shellWord(failed))
+		o.printRemark("more about a server: mcpvisor why %s", shellWord(failed))
 	}
 }
 
-// others continues a sentence about one of several servers.
-func others(n int) string {
+// andMore continues a sentence about one of several servers.
+func andMore(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
-func waits(n int) string {
+func waitingText(n int) string {
 	if n == 1 {
 		return "1 server waits"
 	}
@@ -237,10 +237,10 @@ func shellWord(s string) string {
 	return s
 }
 
-// none is the rule of commands that take no arguments.
-func none(cmd *cobra.Command, args []string) error {
+// noArgs is the rule of commands that take no arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, "%s takes no arguments, and %q is one", cmd.Name(), messages.Line(args[0], 60))
+		return usageError(cmd, "%s takes no arguments, and %q is one", cmd.Name(), messages.Line(args[0], 60))
 	}
 	return nil
 }
@@ -249,9 +249,9 @@ func none(cmd *cobra.Command, args []string) error {
 func oneServer(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usage(cmd, "which server? Write %s SERVER", cmd.CommandPath())
+		return usageError(cmd, "which server? Write %s SERVER", cmd.CommandPath())
 	case len(args) > 1:
-		return usage(cmd, "%s is about one server, and %q is a second argument", cmd.Name(), messages.Line(args[1], 60))
+		return usageError(cmd, "%s is about one server, and %q is a second argument", cmd.Name(), messages.Line(args[1], 60))
 	}
 	return nil
 }

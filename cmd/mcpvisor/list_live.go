@@ -15,8 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// lookEvery is how often a list that is not complete is drawn again.
-const lookEvery = 200 * time.Millisecond
+// previewInterval is how often a list that is not complete is drawn again.
+const previewInterval = 200 * time.Millisecond
 
 // preview shows on a terminal which servers are settled, as long as others are waited for. It is gone when the list is printed.
 type preview struct {
@@ -26,13 +26,13 @@ type preview struct {
 	mu    sync.Mutex
 	drawn int    // lines that stand there
 	shown string // what they say
-	over  bool
+	ended bool
 	// settled is what servers were when they had last come to an end: one that has failed is on its way again a moment later.
 	settled map[string]messages.Status
 }
 
-// previews shows the servers of p until the result is called. Elsewhere than on a terminal it does nothing.
-func (p *project) previews(ctx context.Context) (end func()) {
+// startPreview shows the servers of p until the result is called. Elsewhere than on a terminal it does nothing.
+func (p *project) startPreview(ctx context.Context) (end func()) {
 	if !isTerminal(p.out) || p.quiet || os.Getenv("TERM") == "dumb" {
 		return func() {}
 	}
@@ -44,15 +44,15 @@ func (p *project) previews(ctx context.Context) (end func()) {
 		}
 		return 80, 24
 	}}
-	if p.desk != nil {
-		p.desk.alone = v.alone
+	if p.prompter != nil {
+		p.prompter.withTerminal = v.withTerminal
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() { _ = recover() }() // the list is printed all the same
-		t := time.NewTicker(lookEvery)
+		t := time.NewTicker(previewInterval)
 		defer t.Stop()
 		for {
 			select {
@@ -96,41 +96,41 @@ func (v *preview) draw(all []messages.Status, now time.Time) {
 		}
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
-	if v.over || len(lines) == 0 || len(pending) == 0 {
+	if v.ended || len(lines) == 0 || len(pending) == 0 {
 		return
 	}
 	if most := max(height-2, 1); len(lines) > most {
 		lines = append(lines[:most-1], fmt.Sprintf("… and %d more", len(lines)-most+1))
 	}
-	lines = append(lines, messages.Line("waiting for "+enumeration(pending)+" (--wait bounds it)", width-1))
+	lines = append(lines, messages.Line("waiting for "+joinNames(pending)+" (--wait bounds it)", width-1))
 	text := strings.Join(lines, "\n") + "\n"
 	if v.drawn > 0 && text == v.shown {
 		return
 	}
-	fmt.Fprint(v.out, v.rewind()+text)
+	fmt.Fprint(v.out, v.rewindCode()+text)
 	v.drawn, v.shown = len(lines), text
 }
 
-// rewind goes back to where the lines begin, and takes them away.
-func (v *preview) rewind() string {
+// rewindCode goes back to where the lines begin, and takes them away.
+func (v *preview) rewindCode() string {
 	if v.drawn == 0 {
 		return ""
 	}
 	return fmt.Sprintf("\x1b[%dA\r\x1b[J", v.drawn)
 }
 
-func (v *preview) clear(over bool) {
+func (v *preview) clear(final bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.over = v.over || over
+	v.ended = v.ended || final
 	if v.drawn > 0 {
-		fmt.Fprint(v.out, v.rewind())
+		fmt.Fprint(v.out, v.rewindCode())
 		v.drawn = 0
 	}
 }
 
-// alone lets a question have the terminal: nothing is drawn meanwhile.
-func (v *preview) alone(f func()) {
+// withTerminal lets a question have the terminal: nothing is drawn meanwhile.
+func (v *preview) withTerminal(f func()) {
 	v.clear(false)
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -21,34 +21,34 @@ import (
 
 // setup is everything that the command line and the files of a project say.
 type setup struct {
-	discover.Found
+	discover.Configuration
 	// pins remember the definitions of tools; they are not nil.
 	pins *pins.Store
 	// origin identifies what was named with --config and --mcp-server; empty if nothing was.
 	origin string
 }
 
-// load reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that
+// loadSetup reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that
 // cannot be read, or files of which none can. Everything else stands in the set: its servers exist and say what is
 // wrong. The setup is nil only if the command line itself is wrong.
-func load(o *options) (*setup, error) {
-	found, err := read(o.ctx, discover.Options{
+func loadSetup(o *options) (*setup, error) {
+	found, err := readFiles(o.ctx, discover.Options{
 		Files: o.configs, Servers: o.servers, Only: o.only, Stdin: o.in, ApproveAll: o.approve,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &setup{Found: found, origin: originOf(o)}
-	if err := o.audit.check(s.Audit); err != nil {
+	s := &setup{Configuration: found, origin: originOf(o)}
+	if err := o.audit.checkConflicts(s.Audit); err != nil {
 		return nil, err
 	}
 	if s.pins, err = pins.Open(control.PinsPath()); err != nil {
-		o.fault(err)
+		o.warnFailure(err)
 	}
 	var broken []string
 	for _, f := range s.Files {
 		if f.Broken && (f.Scope == messages.ScopeDynamic || s.Unreadable()) {
-			broken = append(broken, s.faultsOf(f.Path)...)
+			broken = append(broken, s.problemsOf(f.Path)...)
 		}
 	}
 	if len(broken) > 0 {
@@ -57,14 +57,14 @@ func load(o *options) (*setup, error) {
 	return s, nil
 }
 
-// read reads the files until the command is interrupted: standard input may say nothing, a file may lie on a disk that does
+// readFiles reads the files until the command is interrupted: standard input may say nothing, a file may lie on a disk that does
 // not answer, and somebody else may have written what is slow to read. What still reads then ends with the program.
-func read(ctx context.Context, o discover.Options) (discover.Found, error) {
+func readFiles(ctx context.Context, o discover.Options) (discover.Configuration, error) {
 	if ctx == nil {
 		return discover.Load(o)
 	}
 	type answer struct {
-		found discover.Found
+		found discover.Configuration
 		err   error
 	}
 	done := make(chan answer, 1)
@@ -82,17 +82,17 @@ func read(ctx context.Context, o discover.Options) (discover.Found, error) {
 	case a := <-done:
 		return a.found, a.err
 	case <-ctx.Done():
-		return discover.Found{}, &exitError{exitInterrupted, "interrupted while the configuration was read"}
+		return discover.Configuration{}, &exitError{exitInterrupted, "interrupted while the configuration was read"}
 	}
 }
 
-// unreadable is the error about files that cannot be read, though others can: whoever asks about all servers does not know of
+// unreadableError is the error about files that cannot be read, though others can: whoever asks about all servers does not know of
 // all. Nil if there is none.
-func (s *setup) unreadable() error {
+func (s *setup) unreadableError() error {
 	var faults []string
 	for _, f := range s.Files {
 		if f.Broken {
-			faults = append(faults, s.faultsOf(f.Path)...)
+			faults = append(faults, s.problemsOf(f.Path)...)
 		}
 	}
 	if len(faults) == 0 {
@@ -101,8 +101,8 @@ func (s *setup) unreadable() error {
 	return &exitError{exitUsage, strings.Join(faults, "\nmcpvisor: ")}
 }
 
-// faultsOf are the problems of one file, in sentences.
-func (s *setup) faultsOf(path string) []string {
+// problemsOf are the problems of one file, in sentences.
+func (s *setup) problemsOf(path string) []string {
 	var out []string
 	for _, p := range s.Problems {
 		if p.File == path && !p.Warning {
@@ -134,36 +134,36 @@ func originOf(o *options) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// config is what a manager of these servers is started with. The logger and the guardian are the caller's.
-func (s *setup) config(o *options) supervisor.Config {
+// managerConfig is what a manager of these servers is started with. The logger and the guardian are the caller's.
+func (s *setup) managerConfig(o *options) supervisor.Config {
 	cfg := supervisor.Config{Servers: maps.Clone(s.Specs), Managed: s.Policies, Access: s.Permissions, InheritEnv: o.inheritEnv}
 	if dir, err := os.UserCacheDir(); err == nil {
 		cfg.CacheDir = filepath.Join(dir, "mcpvisor", "tools")
 	}
 	cfg.Pins, cfg.Pin, cfg.LeastPin = s.pins, s.Pin.Own, s.Pin.Least
-	s.audited(o, &cfg)
-	o.announce(&cfg, s.SamplingCommand)
+	s.enableAudit(o, &cfg)
+	o.setRequestHandlers(&cfg, s.SamplingCommand)
 	return cfg
 }
 
-// names are the configured servers, sorted.
-func (s *setup) names() []string { return slices.Sorted(maps.Keys(s.Specs)) }
+// serverNames are the configured servers, sorted.
+func (s *setup) serverNames() []string { return slices.Sorted(maps.Keys(s.Specs)) }
 
-// warn prints what is wrong without stopping anybody: problems of entries and files, to standard error.
-func (s *setup) warn(o *options) {
+// printProblems prints what is wrong without stopping anybody: problems of entries and files, to standard error.
+func (s *setup) printProblems(o *options) {
 	for _, p := range s.Problems {
 		switch {
 		case p.Warning && o.quiet:
 		case !p.Warning && o.json:
-			o.fault(p)
+			o.warnFailure(p)
 		default:
 			fmt.Fprintln(o.err, p.Error())
 		}
 	}
 }
 
-// nothing says where servers could be configured, for a project that has none; empty if there are some.
-func (s *setup) nothing() string {
+// noServersText says where servers could be configured, for a project that has none; empty if there are some.
+func (s *setup) noServersText() string {
 	if len(s.Specs) > 0 {
 		return ""
 	}
@@ -177,33 +177,33 @@ func (s *setup) nothing() string {
 	} else if user != "" {
 		text += ", and no " + user
 	}
-	if above := discover.Above(s.ProjectDir); above != "" {
+	if above := discover.FileAbove(s.ProjectDir); above != "" {
 		text += "; " + above + " does not count here, because no git repository holds both: mcpvisor --dir " +
 			shellWord(filepath.Dir(above)) + " uses it"
 	}
 	return text
 }
 
-// addOne is what to do where nothing is configured.
-const addOne = "; add one with mcpvisor add NAME COMMAND…, or see which ones other programs have with mcpvisor import --dry-run"
+// addServerHint is what to do where nothing is configured.
+const addServerHint = "; add one with mcpvisor add NAME COMMAND…, or see which ones other programs have with mcpvisor import --dry-run"
 
-// unknown is the error about a server that nobody configured.
-func unknown(op, server string, names []string, s *setup) error {
+// unknownServerError is the error about a server that nobody configured.
+func unknownServerError(op, server string, names []string, s *setup) error {
 	e := &messages.Error{Op: op, Class: messages.ClassInvalid, Err: messages.ErrUnknownServer,
 		Text: fmt.Sprintf("no server is configured as %q", messages.Line(server, 80))}
 	switch near := messages.Nearest(server, names); {
 	case near != "":
 		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
 	case len(names) > 0:
-		e.Fix = "configured are " + enumeration(names)
-	case s != nil && s.nothing() != "":
-		e.Fix = s.nothing()
+		e.Fix = "configured are " + joinNames(names)
+	case s != nil && s.noServersText() != "":
+		e.Fix = s.noServersText()
 	}
 	return e
 }
 
-// enumeration is a list of names for a sentence, cut when it is long.
-func enumeration(names []string) string {
+// joinNames is a list of names for a sentence, cut when it is long.
+func joinNames(names []string) string {
 	const most = 8
 	shown := make([]string, 0, most+1)
 	for i, name := range names {

@@ -14,7 +14,7 @@ func TestReadingEndsWithTheCommand(t *testing.T) {
 	defer hold.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errInterrupted)
-	_, err := read(ctx, discover.Options{Files: []string{"-"}, Stdin: silent, Dir: t.TempDir()})
+	_, err := readFiles(ctx, discover.Options{Files: []string{"-"}, Stdin: silent, Dir: t.TempDir()})
 	if codeOf(err) != exitInterrupted {
 		t.Errorf("%d %v", codeOf(err), err)
 	}

@@ -59,7 +59,7 @@ The sign-in is kept in the system's keyring, or without one in encrypted files; 
   mcpvisor login github --port 33418             # with ssh -L 33418:127.0.0.1:33418 the browser comes back by itself`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeSignIn,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.login(cmd, args[0], f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.signIn(cmd, args[0], f) },
 	}
 	cmd.Flags().BoolVar(&f.noBrowser, "no-browser", false, "open no browser: only show the address, and take what is pasted")
 	cmd.Flags().StringArrayVar(&f.scopes, "scope", nil, "ask for this `scope` as well (repeatable)")
@@ -70,8 +70,8 @@ The sign-in is kept in the system's keyring, or without one in encrypted files; 
 	return cmd
 }
 
-// signedIn is what `login --json` prints.
-type signedIn struct {
+// loginReport is what `login --json` prints.
+type loginReport struct {
 	Server string `json:"server"`
 	// Needed is false for a server that lets everybody in, or whose credentials are configured.
 	Needed bool                   `json:"needed"`
@@ -81,15 +81,15 @@ type signedIn struct {
 	Error  string                 `json:"error,omitempty"`
 }
 
-func (o *options) login(cmd *cobra.Command, server string, f loginFlags) error {
+func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error {
 	switch {
 	case f.timeout <= 0:
-		return usage(cmd, "--timeout: %s is no time to sign in", f.timeout)
+		return usageError(cmd, "--timeout: %s is no time to sign in", f.timeout)
 	case cmd.Flags().Changed("port") && (f.port < 1 || f.port > 65535):
-		return usage(cmd, "--port: %d is no port; use 1 to 65535", f.port)
+		return usageError(cmd, "--port: %d is no port; use 1 to 65535", f.port)
 	}
 	ctx := cmd.Context()
-	p, spec, err := o.openSigner(ctx, "login", server)
+	p, spec, err := o.openSignIn(ctx, "login", server)
 	if err != nil {
 		return err
 	}
@@ -102,65 +102,65 @@ func (o *options) login(cmd *cobra.Command, server string, f loginFlags) error {
 		a.CallbackPort, a.Issuer = cmp.Or(f.port, a.CallbackPort), cmp.Or(f.issuer, a.Issuer)
 		spec.Auth = &a
 		if key, text, fix := config.CheckAuth(&a); text != "" {
-			return usage(cmd, "%s: %s; %s", key, text, fix)
+			return usageError(cmd, "%s: %s; %s", key, text, fix)
 		}
 	}
 	switch spec.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 	default:
-		return o.loggedIn(f, signedIn{Server: server}, "needs no sign-in: it is no remote server")
+		return o.printLogin(f, loginReport{Server: server}, "needs no sign-in: it is no remote server")
 	}
 	// The sign-in is made here, where the person is. A running up has the connection; else one is made, to see.
 	spec.Disabled = p.up != nil
-	if err := p.startSigner(ctx, server, spec); err != nil {
+	if err := p.startSignInManager(ctx, server, spec); err != nil {
 		return err
 	}
-	before, err := p.ask(ctx, server, time.Duration(spec.ConnectTimeout))
+	before, err := p.awaitOutcome(ctx, server, time.Duration(spec.ConnectTimeout))
 	if err != nil {
 		return err
 	}
-	out := signedIn{Server: server, Needed: true}
-	if a, err := p.authOf(ctx, server); err != nil {
+	out := loginReport{Server: server, Needed: true}
+	if a, err := p.authStatusOf(ctx, server); err != nil {
 		return err
 	} else if before.Status == messages.Connected && len(f.scopes) == 0 && !slices.Contains(signInStates, a.State) {
 		out.Needed, out.Auth, out.Status, out.Tools = false, &a, before.Status, len(before.Tools)
-		return o.loggedIn(f, out, needless(a))
+		return o.printLogin(f, out, noSignInReason(a))
 	}
 	if before.Status == messages.Failed && before.Class != messages.ClassForbidden && p.up == nil {
-		e := notConnected(before)
+		e := notConnectedError(before)
 		e.Outcome = "" // there was no call
 		return &exitError{exitFailed, e.Error()}
 	}
 	prompt := o.signInPrompt(ctx, f)
-	prompt.NoListen = prompt.Open == nil && taken(spec.Auth)
+	prompt.NoListen = prompt.Open == nil && portTaken(spec.Auth)
 	prompt.Challenge = before.Challenge
-	if err := p.own.Login(ctx, server, supervisor.LoginOptions{Prompt: prompt}); err != nil {
-		if stop := interrupted(ctx); stop != nil {
+	if err := p.ownManager.Login(ctx, server, supervisor.LoginOptions{Prompt: prompt}); err != nil {
+		if stop := interruptedError(ctx); stop != nil {
 			return stop
 		}
 		var e *messages.Error
 		if !errors.As(err, &e) || e.Op == "login" {
-			return ofLogin(err)
+			return loginError(err)
 		}
 		// The sign-in is there, and connecting has failed, which is told below.
 	}
-	return p.afterLogin(ctx, f, out, before)
+	return p.reportLogin(ctx, f, out, before)
 }
 
 // signInStates are those in which somebody has signed in, be it long ago.
 var signInStates = []supervisor.AuthState{supervisor.AuthSignedIn, supervisor.AuthExpired}
 
-// ofLogin makes a sign-in that was not completed the exit code 1, and leaves a server that knows none a usage error.
-func ofLogin(err error) error {
+// loginError makes a sign-in that was not completed the exit code 1, and leaves a server that knows none a usage error.
+func loginError(err error) error {
 	if errors.Is(err, messages.ErrInvalid) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
 	}
 	return &codedError{exitFailed, err}
 }
 
-// afterLogin says who is signed in, and whether the server is connected now.
-func (p *signer) afterLogin(ctx context.Context, f loginFlags, out signedIn, before messages.Status) error {
-	a, err := p.authOf(ctx, out.Server)
+// reportLogin says who is signed in, and whether the server is connected now.
+func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out loginReport, before messages.Status) error {
+	a, err := p.authStatusOf(ctx, out.Server)
 	if err != nil {
 		return err
 	}
@@ -169,28 +169,28 @@ func (p *signer) afterLogin(ctx context.Context, f loginFlags, out signedIn, bef
 	if !f.json {
 		fmt.Fprintln(p.out, text)
 	}
-	st, err := p.connected(ctx, out.Server, before)
+	st, err := p.awaitConnected(ctx, out.Server, before)
 	if err != nil {
 		return err
 	}
 	out.Status, out.Tools = st.Status, len(st.Tools)
 	if st.Status == messages.Connected || st.Status == messages.Disabled {
-		return p.loggedIn(f, out, arrived(st))
+		return p.printLogin(f, out, connectedText(st))
 	}
-	e := notConnected(st)
+	e := notConnectedError(st)
 	e.Outcome = "" // there was no call
 	out.Error = e.Error()
 	if f.json {
-		if err := p.loggedIn(f, out, ""); err != nil {
+		if err := p.printLogin(f, out, ""); err != nil {
 			return err
 		}
 	}
 	return &exitError{exitFailed, e.Error()}
 }
 
-// connected waits until the server has made use of the sign-in. A running up notices it by itself; if the server was
+// awaitConnected waits until the server has made use of the sign-in. A running up notices it by itself; if the server was
 // not waiting for it, it is told.
-func (p *signer) connected(ctx context.Context, server string, before messages.Status) (messages.Status, error) {
+func (p *signInProject) awaitConnected(ctx context.Context, server string, before messages.Status) (messages.Status, error) {
 	wait := 30 * time.Second
 	if before.Status != messages.Disabled {
 		within, cancel := context.WithTimeout(ctx, wait)
@@ -200,7 +200,7 @@ func (p *signer) connected(ctx context.Context, server string, before messages.S
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-ctx.Done():
-				return st, interrupted(ctx)
+				return st, interruptedError(ctx)
 			}
 			all, err := p.Status(within, control.StatusQuery{Servers: []string{server}})
 			if err != nil {
@@ -217,18 +217,18 @@ func (p *signer) connected(ctx context.Context, server string, before messages.S
 		}
 		if st.Epoch == before.Epoch {
 			// The reason of a failure stands in the status.
-			if err := p.Reconnect(within, server); err != nil && interrupted(ctx) != nil {
-				return st, interrupted(ctx)
+			if err := p.Reconnect(within, server); err != nil && interruptedError(ctx) != nil {
+				return st, interruptedError(ctx)
 			}
 		}
 	}
-	return p.ask(ctx, server, wait)
+	return p.awaitOutcome(ctx, server, wait)
 }
 
 // noticeTime is more than a running up needs to notice a sign-in: it looks every two seconds.
 const noticeTime = 5 * time.Second
 
-func (o *options) loggedIn(f loginFlags, out signedIn, text string) error {
+func (o *options) printLogin(f loginFlags, out loginReport, text string) error {
 	if f.json {
 		return printJSON(o.out, out)
 	}
@@ -236,8 +236,8 @@ func (o *options) loggedIn(f loginFlags, out signedIn, text string) error {
 	return nil
 }
 
-// arrived says how a server fares after the sign-in.
-func arrived(st messages.Status) string {
+// connectedText says how a server fares after the sign-in.
+func connectedText(st messages.Status) string {
 	if st.Status == messages.Disabled {
 		return "disabled; connect it with: mcpvisor enable " + shellWord(st.Name)
 	}
@@ -245,19 +245,19 @@ func arrived(st messages.Status) string {
 	if i := st.ServerInfo; i != nil {
 		text += "  " + strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30))
 	}
-	return text + " · " + count(len(st.Tools), "tool")
+	return text + " · " + countOf(len(st.Tools), "tool")
 }
 
-// needless says why there is nothing to sign in to.
-func needless(a supervisor.AuthStatus) string {
+// noSignInReason says why there is nothing to sign in to.
+func noSignInReason(a supervisor.AuthStatus) string {
 	if a.State == supervisor.AuthConfigured || a.State == supervisor.AuthProvided {
 		return "needs no sign-in: its credentials come from " + messages.Line(a.Where, 200)
 	}
 	return "needs no sign-in: it lets everybody in"
 }
 
-// taken reports whether nobody can listen on the port that the browser is to come back to: then the answer is pasted.
-func taken(a *messages.Auth) bool {
+// portTaken reports whether nobody can listen on the port that the browser is to come back to: then the answer is pasted.
+func portTaken(a *messages.Auth) bool {
 	if a == nil || a.CallbackPort == 0 {
 		return false
 	}
@@ -270,14 +270,14 @@ func taken(a *messages.Auth) bool {
 
 // signInPrompt is how the person is asked.
 func (o *options) signInPrompt(ctx context.Context, f loginFlags) oauth.Prompt {
-	c := &counter{options: o, why: noBrowser(f.noBrowser)}
-	p := oauth.Prompt{Show: c.show, Paste: c.paste, Confirm: c.confirm, Timeout: f.timeout}
+	c := &signInDialog{options: o, noBrowserReason: noBrowser(f.noBrowser)}
+	p := oauth.Prompt{Show: c.showPage, Paste: c.readPasted, Confirm: c.askConfirmation, Timeout: f.timeout}
 	for _, s := range f.scopes {
 		p.Scopes = append(p.Scopes, strings.Fields(s)...)
 	}
-	if c.why == "" {
-		p.Open = c.open
+	if c.noBrowserReason == "" {
+		p.Open = c.openPage
 	}
-	context.AfterFunc(ctx, c.end)
+	context.AfterFunc(ctx, c.muteOutput)
 	return p
 }

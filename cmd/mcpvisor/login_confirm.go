@@ -11,15 +11,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// confirm asks before something goes to a place that a server has named. Only a typed yes is one: consent has no
+// askConfirmation asks before something goes to a place that a server has named. Only a typed yes is one: consent has no
 // default, and the end of the input is a no.
-func (c *counter) confirm(ctx context.Context, q oauth.Confirmation) (bool, error) {
+func (c *signInDialog) askConfirmation(ctx context.Context, q oauth.Confirmation) (bool, error) {
 	fmt.Fprint(c.err, confirmationText(q))
-	if c.desk.terminal() {
-		c.desk.lines.flush() // what was typed before answers nothing that could be seen
+	if c.prompter.hasTerminal() {
+		c.prompter.lines.dropTyped() // what was typed before answers nothing that could be seen
 	}
 	fmt.Fprint(c.err, "Type yes to go on: ")
-	answer, err := c.desk.lines.read(ctx)
+	answer, err := c.prompter.lines.readLine(ctx)
 	switch {
 	case errors.Is(err, errEndOfInput):
 		fmt.Fprintln(c.err)

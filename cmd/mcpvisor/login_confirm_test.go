@@ -20,8 +20,8 @@ func TestConfirm(t *testing.T) {
 		for _, q := range []oauth.Confirmation{binding, mixed} {
 			var out bytes.Buffer
 			s := streams{in: strings.NewReader(typed), err: &out}
-			c := &counter{options: &options{streams: s, desk: newDesk(t.Context(), s, nil)}}
-			got, err := c.confirm(t.Context(), q)
+			c := &signInDialog{options: &options{streams: s, prompter: newPrompter(t.Context(), s, nil)}}
+			got, err := c.askConfirmation(t.Context(), q)
 			if err != nil || got != want {
 				t.Errorf("%q: %v, %v", typed, got, err)
 			}

@@ -26,48 +26,48 @@ forgets that too: the next sign-in asks you again.`,
   mcpvisor logout search --forget`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeSignIn,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.logout(cmd.Context(), args[0], forget) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.signOutServer(cmd.Context(), args[0], forget) },
 	}
-	o.jsonFlag(cmd, "print a JSON object")
+	o.addJSONFlag(cmd, "print a JSON object")
 	cmd.Flags().BoolVar(&forget, "forget", false, "forget as well which authorization server configured secrets belong to")
 	return cmd
 }
 
-func (o *options) logout(ctx context.Context, server string, forget bool) error {
-	s, spec, err := o.openSigner(ctx, "logout", server)
+func (o *options) signOutServer(ctx context.Context, server string, forget bool) error {
+	s, spec, err := o.openSignIn(ctx, "logout", server)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	spec.Disabled = true // nothing is dialled
-	if err := s.startSigner(ctx, server, spec); err != nil {
+	if err := s.startSignInManager(ctx, server, spec); err != nil {
 		return err
 	}
-	before, err := s.authOf(ctx, server)
+	before, err := s.authStatusOf(ctx, server)
 	if err != nil {
 		return err
 	}
 	if before.State == supervisor.AuthNotUsed && !forget && o.json {
-		return printJSON(o.out, signedOut{Server: server})
+		return printJSON(o.out, logoutReport{Server: server})
 	}
 	if before.State == supervisor.AuthNotUsed && !forget {
 		fmt.Fprintf(o.out, "%s: nobody is signed in\n", messages.Line(server, 60))
 		return nil
 	}
-	leave := s.own.Logout
+	leave := s.ownManager.Logout
 	if forget {
-		leave = s.own.Forget
+		leave = s.ownManager.Forget
 	}
 	revoked, err := leave(ctx, server)
-	if stop := interrupted(ctx); err != nil && stop != nil {
+	if stop := interruptedError(ctx); err != nil && stop != nil {
 		return stop
 	}
 	if err != nil {
-		return ofLogin(err)
+		return loginError(err)
 	}
-	out := signedOut{Server: server, SignedOut: slices.Contains(signInStates, before.State), Revoked: revoked}
+	out := logoutReport{Server: server, SignedOut: slices.Contains(signInStates, before.State), Revoked: revoked}
 	if o.json {
-		return s.leftJSON(ctx, out)
+		return s.printSignedOut(ctx, out)
 	}
 	text := "signed out"
 	switch {
@@ -79,15 +79,15 @@ func (o *options) logout(ctx context.Context, server string, forget bool) error 
 		text += "; the authorization server was not asked, or did not answer: what it gave ends at its own time"
 	}
 	fmt.Fprintf(o.out, "%s: %s\n", messages.Line(server, 60), text)
-	st, err := s.left(ctx, server)
+	st, err := s.reconnectSignedOut(ctx, server)
 	if st == nil || err != nil {
 		return err
 	}
 	return o.printServer(*st)
 }
 
-// signedOut is what "logout --json" prints.
-type signedOut struct {
+// logoutReport is what "logout --json" prints.
+type logoutReport struct {
 	Server string `json:"server"`
 	// SignedOut is false if nobody was signed in; Revoked says that the authorization server has revoked the sign-in.
 	SignedOut bool `json:"signedOut"`
@@ -96,27 +96,27 @@ type signedOut struct {
 	Status messages.Phase `json:"status,omitempty"`
 }
 
-// left has the running mcpvisor up connect a server without its sign-in, and returns what it is then; nil if none runs, or the
+// reconnectSignedOut has the running mcpvisor up connect a server without its sign-in, and returns what it is then; nil if none runs, or the
 // server is disabled.
-func (p *signer) left(ctx context.Context, server string) (*messages.Status, error) {
+func (p *signInProject) reconnectSignedOut(ctx context.Context, server string) (*messages.Status, error) {
 	if p.up == nil {
 		return nil, nil
 	}
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	st, err := p.ask(ctx, server, 0)
+	st, err := p.awaitOutcome(ctx, server, 0)
 	if err != nil || st.Status == messages.Disabled {
 		return nil, err
 	}
 	_ = p.Reconnect(within, server) // that it needs a sign-in now is what is wanted, and is told
-	if st, err = p.ask(ctx, server, 0); err != nil {
+	if st, err = p.awaitOutcome(ctx, server, 0); err != nil {
 		return nil, err
 	}
 	return &st, nil
 }
 
-func (p *signer) leftJSON(ctx context.Context, out signedOut) error {
-	st, err := p.left(ctx, out.Server)
+func (p *signInProject) printSignedOut(ctx context.Context, out logoutReport) error {
+	st, err := p.reconnectSignedOut(ctx, out.Server)
 	if err != nil {
 		return err
 	}

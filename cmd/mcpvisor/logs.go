@@ -8,9 +8,9 @@ import (
 	"golang.org/x/term"
 )
 
-// logger writes to standard error: lines for people on a terminal, JSON otherwise. What servers say has been
+// newLogger writes to standard error: lines for people on a terminal, JSON otherwise. What servers say has been
 // neutralised by whoever logs it.
-func (o *options) logger() *zap.Logger {
+func (o *options) newLogger() *zap.Logger {
 	level := o.logDefault
 	if o.logLevel != "" {
 		level, _ = zapcore.ParseLevel(o.logLevel) // settle has checked it

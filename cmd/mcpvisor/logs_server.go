@@ -35,7 +35,7 @@ running mcpvisor up has asked the server for those from its configured logLevel 
   mcpvisor logs files --follow --level warning`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.logs(cmd, args[0], f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.printLogs(cmd, args[0], f) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.follow, "follow", "f", false, "go on until Ctrl-C")
@@ -47,35 +47,35 @@ running mcpvisor up has asked the server for those from its configured logLevel 
 	return cmd
 }
 
-// logged is what `logs --json` prints without --follow.
-type logged struct {
+// logsReport is what `logs --json` prints without --follow.
+type logsReport struct {
 	Server string `json:"server"`
 	// Stderr is the end of what the server wrote to standard error, neutralised.
 	Stderr   string               `json:"stderr"`
 	Messages []supervisor.LogLine `json:"messages"`
 }
 
-// followEvery is how often standard error is looked at: nobody tells when there is more of it.
-const followEvery = 500 * time.Millisecond
+// stderrInterval is how often standard error is looked at: nobody tells when there is more of it.
+const stderrInterval = 500 * time.Millisecond
 
-// settleLogs is how long a server that was connected for its logs may go on talking.
-const settleLogs = 500 * time.Millisecond
+// logSettleTime is how long a server that was connected for its logs may go on talking.
+const logSettleTime = 500 * time.Millisecond
 
-func (o *options) logs(cmd *cobra.Command, server string, f logsFlags) error {
+func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) error {
 	if f.level != "" && !slices.Contains(messages.LogLevels, f.level) {
-		return usage(cmd, "--level: %q is no level; levels are %s", messages.Line(f.level, 40),
+		return usageError(cmd, "--level: %q is no level; levels are %s", messages.Line(f.level, 40),
 			strings.Join(messages.LogLevels, ", "))
 	}
 	if f.follow {
-		o.faults = nil
+		o.failures = nil
 	}
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	err = p.start(ctx, []string{server}, func(cfg *supervisor.Config) {
+	err = p.startServers(ctx, []string{server}, func(cfg *supervisor.Config) {
 		if spec := cfg.Servers[server]; f.level != "" {
 			spec.LogLevel = f.level
 			cfg.Servers[server] = spec
@@ -85,27 +85,27 @@ func (o *options) logs(cmd *cobra.Command, server string, f logsFlags) error {
 		return err
 	}
 	if p.up == nil {
-		all, err := p.status(ctx, f.wait, server)
+		all, err := p.awaitStatus(ctx, f.wait, server)
 		if err != nil {
 			return err
 		}
-		if !callable(all[0]) { // its last words are the answer all the same
-			e := notConnected(all[0])
+		if !isCallable(all[0]) { // its last words are the answer all the same
+			e := notConnectedError(all[0])
 			e.Outcome = ""
-			o.fault(e)
-		} else if !f.follow && !pause(ctx, settleLogs) {
-			return interrupted(ctx)
+			o.warnFailure(e)
+		} else if !f.follow && !sleepContext(ctx, logSettleTime) {
+			return interruptedError(ctx)
 		}
 	}
-	t := &teller{options: o, p: p, server: server, flags: f}
+	t := &logPrinter{options: o, p: p, server: server, flags: f}
 	if !f.follow {
-		return t.once(ctx)
+		return t.printOnce(ctx)
 	}
-	return t.follow(ctx)
+	return t.followLogs(ctx)
 }
 
-// teller prints a server's logs.
-type teller struct {
+// logPrinter prints a server's logs.
+type logPrinter struct {
 	*options
 	p      *project
 	server string
@@ -115,9 +115,9 @@ type teller struct {
 	last   *supervisor.LogLine
 }
 
-// read is what there is now: the end of standard error, and the messages that are severe enough.
-func (t *teller) read(ctx context.Context) (stderr string, lines []supervisor.LogLine, err error) {
-	all, err := t.p.status(ctx, 0, t.server)
+// readLogs is what there is now: the end of standard error, and the messages that are severe enough.
+func (t *logPrinter) readLogs(ctx context.Context) (stderr string, lines []supervisor.LogLine, err error) {
+	all, err := t.p.awaitStatus(ctx, 0, t.server)
 	if err != nil {
 		return "", nil, err
 	}
@@ -125,34 +125,34 @@ func (t *teller) read(ctx context.Context) (stderr string, lines []supervisor.Lo
 	return all[0].StderrTail, lines, err
 }
 
-func (t *teller) wanted(l supervisor.LogLine) bool {
+func (t *logPrinter) isSevereEnough(l supervisor.LogLine) bool {
 	at := slices.Index(messages.LogLevels, l.Level)
 	return at < 0 || at >= slices.Index(messages.LogLevels, t.flags.level) // an unknown level may be the worst one
 }
 
-func (t *teller) once(ctx context.Context) error {
-	stderr, lines, err := t.read(ctx)
+func (t *logPrinter) printOnce(ctx context.Context) error {
+	stderr, lines, err := t.readLogs(ctx)
 	if err != nil {
 		return err
 	}
-	lines = slices.DeleteFunc(lines, func(l supervisor.LogLine) bool { return !t.wanted(l) })
+	lines = slices.DeleteFunc(lines, func(l supervisor.LogLine) bool { return !t.isSevereEnough(l) })
 	if t.flags.json {
-		return printJSON(t.out, logged{t.server, stderr, orEmpty(lines)})
+		return printJSON(t.out, logsReport{t.server, stderr, orEmpty(lines)})
 	}
-	t.printErr(stderr)
+	t.printStderrLines(stderr)
 	for _, l := range lines {
 		t.printLog(l)
 	}
 	if stderr == "" && len(lines) == 0 {
-		t.remark("server %q has said nothing", messages.Line(t.server, 60))
+		t.printRemark("server %q has said nothing", messages.Line(t.server, 60))
 	}
 	return nil
 }
 
-func (t *teller) follow(ctx context.Context) error {
-	poke, over := make(chan struct{}, 1), make(chan error, 1)
+func (t *logPrinter) followLogs(ctx context.Context) error {
+	poke, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() { // it ends with ctx
-		over <- t.p.Follow(ctx, t.server, func(e messages.Event) error {
+		ended <- t.p.Follow(ctx, t.server, func(e messages.Event) error {
 			if e.Kind == messages.EventLog || e.Kind == messages.EventPhase || e.Kind == messages.EventGap {
 				select {
 				case poke <- struct{}{}:
@@ -162,27 +162,27 @@ func (t *teller) follow(ctx context.Context) error {
 			return nil
 		})
 	}()
-	tick := time.NewTicker(followEvery)
+	tick := time.NewTicker(stderrInterval)
 	defer tick.Stop()
 	for {
-		stderr, lines, err := t.read(ctx)
+		stderr, lines, err := t.readLogs(ctx)
 		switch {
 		case ctx.Err() != nil: // Ctrl-C is how it ends
 			return nil
 		case err != nil:
 			return err
 		}
-		t.printErr(added(t.stderr, stderr))
+		t.printStderrLines(appendedText(t.stderr, stderr))
 		t.stderr = stderr
-		for _, l := range t.fresh(lines) {
-			if t.wanted(l) {
+		for _, l := range t.newLines(lines) {
+			if t.isSevereEnough(l) {
 				t.printLog(l)
 			}
 		}
 		select {
 		case <-poke:
 		case <-tick.C:
-		case err := <-over:
+		case err := <-ended:
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -193,8 +193,8 @@ func (t *teller) follow(ctx context.Context) error {
 	}
 }
 
-// fresh are the lines after the one that was printed last.
-func (t *teller) fresh(lines []supervisor.LogLine) []supervisor.LogLine {
+// newLines are the lines after the one that was printed last.
+func (t *logPrinter) newLines(lines []supervisor.LogLine) []supervisor.LogLine {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -211,8 +211,8 @@ func (t *teller) fresh(lines []supervisor.LogLine) []supervisor.LogLine {
 	return lines // so much came that the last one was forgotten
 }
 
-// added is what a tail that is kept to a bound has more than it had before.
-func added(before, now string) string {
+// appendedText is what a tail that is kept to a bound has more than it had before.
+func appendedText(before, now string) string {
 	for from := 0; from < len(before); from++ {
 		if from == 0 || before[from-1] == '\n' {
 			if strings.HasPrefix(now, before[from:]) {
@@ -223,23 +223,23 @@ func added(before, now string) string {
 	return now
 }
 
-func (t *teller) printErr(text string) {
+func (t *logPrinter) printStderrLines(text string) {
 	if text == "" {
 		return
 	}
 	for l := range strings.Lines(strings.TrimRight(messages.Printable(text), "\n") + "\n") {
 		l = strings.TrimRight(l, "\n")
 		if t.flags.json {
-			t.line(map[string]string{"stderr": l})
+			t.printObject(map[string]string{"stderr": l})
 			continue
 		}
 		fmt.Fprintf(t.out, "stderr        | %s\n", l)
 	}
 }
 
-func (t *teller) printLog(l supervisor.LogLine) {
+func (t *logPrinter) printLog(l supervisor.LogLine) {
 	if t.flags.json {
-		t.line(l)
+		t.printObject(l)
 		return
 	}
 	text := string(l.Data)
@@ -254,7 +254,7 @@ func (t *teller) printLog(l supervisor.LogLine) {
 		messages.Line(text, 0))
 }
 
-// line prints a JSON object on a line of its own.
-func (t *teller) line(v any) {
+// printObject prints a JSON object on a line of its own.
+func (t *logPrinter) printObject(v any) {
 	_ = printJSONLine(t.out, v) // the outlet keeps what went wrong
 }

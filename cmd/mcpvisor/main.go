@@ -11,6 +11,6 @@ import (
 func main() {
 	servers.Main(os.Args[1:])   // a fixture of mcpvisor chaos score
 	chaoslive.Main(os.Args[1:]) // a misbehaving server of mcpvisor chaos run, if it was started as one
-	withdraw(os.Args[1:], os.Stderr)
-	os.Exit(run(os.Args[1:], standard()))
+	protectProcess(os.Args[1:], os.Stderr)
+	os.Exit(run(os.Args[1:], standardStreams()))
 }

@@ -73,7 +73,7 @@ func TestNothingThatIsAskedActs(t *testing.T) {
 		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://a.example%C2%9B31m%E2%80%AE/%C2%9B?%E2%80%AE#%E2%80%8B"},
 		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://u%C2%9B:p%E2%80%AE@a.example/%C2%9B?%E2%80%AE#%E2%80%8B"},
 	} {
-		_, shown, _ := talked(t, r, &desk{}, "a", "", "", "", "zz", "1", "", "", "s", "d")
+		_, shown, _ := talked(t, r, &prompter{}, "a", "", "", "", "zz", "1", "", "", "s", "d")
 		if found := acts.FindString(shown); found != "" || shown == "" {
 			t.Errorf("%q is shown of %q: %q", found, r.URL, shown)
 		}

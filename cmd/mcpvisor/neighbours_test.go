@@ -66,7 +66,7 @@ var nameless = map[string]string{
 }
 
 func TestEveryCommandThatTakesANameIsKnown(t *testing.T) {
-	root := newRoot(&options{streams: standard()})
+	root := newRoot(&options{streams: standardStreams()})
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		path := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), root.Name()), " ")
@@ -118,7 +118,7 @@ func street(t *testing.T) (p *place, started string) {
 
 // passes runs every command that takes a name.
 func (p *place) passes(after func(command string)) {
-	root := newRoot(&options{streams: standard()})
+	root := newRoot(&options{streams: standardStreams()})
 	for _, n := range named {
 		words := strings.Fields(n.command + " " + n.words)
 		if c, _, err := root.Find(words); err == nil && c.Flags().Lookup("wait") != nil {

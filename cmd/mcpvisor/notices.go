@@ -8,25 +8,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// remark says on standard error what is neither a result nor an error: how far something is, what can be done next, what was
+// printRemark says on standard error what is neither a result nor an error: how far something is, what can be done next, what was
 // done besides. --quiet leaves it out.
-func (o *options) remark(format string, args ...any) {
+func (o *options) printRemark(format string, args ...any) {
 	if !o.quiet {
 		fmt.Fprintln(o.err, "mcpvisor: "+messages.Line(fmt.Sprintf(format, args...), 1000))
 	}
 }
 
-// fault tells of a failure that does not end the command: it goes on with what works. With --json it is kept for the one object
+// warnFailure tells of a failure that does not end the command: it goes on with what works. With --json it is kept for the one object
 // that report writes at the end; of a command that goes on for long it is a line at once.
-func (o *options) fault(err error) {
+func (o *options) warnFailure(err error) {
 	switch {
-	case o.json && o.faults != nil:
-		o.faults.add(err)
+	case o.json && o.failures != nil:
+		o.failures.add(err)
 		return
 	case o.json:
 		_ = printJSONLine(o.err, struct {
-			Error wrong `json:"error"`
-		}{wrongOf(err)}) // whoever does not read it cannot be told
+			Error failureEntry `json:"error"`
+		}{failureOf(err)}) // whoever does not read it cannot be told
 		return
 	}
 	fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(err.Error()))
@@ -58,8 +58,8 @@ func (f *failures) list() []error {
 	return f.all
 }
 
-// progressLine shows on standard error how far a command is; with --quiet nowhere.
-func (o *options) progressLine() *progressLine {
+// newProgressLine shows on standard error how far a command is; with --quiet nowhere.
+func (o *options) newProgressLine() *progressLine {
 	if o.quiet {
 		return &progressLine{out: io.Discard}
 	}

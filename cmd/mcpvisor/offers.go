@@ -34,7 +34,7 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
   mcpvisor resources --json | jq -r '.[].uri'
   mcpvisor read "$(mcpvisor resources files --json | jq -r '.[0].uri')"`,
 		ValidArgsFunction: o.completeServers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.resources(cmd, args, f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.listResources(cmd, args, f) },
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
 	cmd.Flags().BoolVar(&f.templates, "templates", false, "list the families of resources, not single ones")
@@ -42,14 +42,14 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 	return cmd
 }
 
-func (o *options) resources(cmd *cobra.Command, names []string, f listFlags) error {
-	return o.offers(cmd, names, f, func(ctx context.Context, p *project, servers []string) error {
+func (o *options) listResources(cmd *cobra.Command, names []string, f listFlags) error {
+	return o.listFromServers(cmd, names, f, func(ctx context.Context, p *project, servers []string) error {
 		if f.templates {
 			all, err := p.Templates(ctx, servers...)
-			return o.listed(f.json, orEmpty(all), err, func() { o.printTemplates(all) })
+			return o.printListed(f.json, orEmpty(all), err, func() { o.printTemplates(all) })
 		}
 		all, err := p.Resources(ctx, servers...)
-		return o.listed(f.json, orEmpty(all), err, func() { o.printResources(all) })
+		return o.printListed(f.json, orEmpty(all), err, func() { o.printResources(all) })
 	})
 }
 
@@ -67,9 +67,9 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
   mcpvisor prompts git --json`,
 		ValidArgsFunction: o.completeServers,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.offers(cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
+			return o.listFromServers(cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
 				all, err := p.Prompts(ctx, servers...)
-				return o.listed(f.json, orEmpty(all), err, func() { o.printPrompts(all) })
+				return o.printListed(f.json, orEmpty(all), err, func() { o.printPrompts(all) })
 			})
 		},
 	}
@@ -78,29 +78,29 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 	return cmd
 }
 
-// offers connects what is needed and has list print what the servers offer that are connected.
-func (o *options) offers(
+// listFromServers connects what is needed and has list print what the servers offer that are connected.
+func (o *options) listFromServers(
 	cmd *cobra.Command, names []string, f listFlags, list func(ctx context.Context, p *project, servers []string) error,
 ) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.start(ctx, names, nil); err != nil {
+	if err := p.startServers(ctx, names, nil); err != nil {
 		return err
 	}
-	all, err := p.status(ctx, f.wait, names...)
+	all, err := p.awaitStatus(ctx, f.wait, names...)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 && len(all) == 0 {
-		o.remark("%s", p.setup.nothing())
+		o.printRemark("%s", p.setup.noServersText())
 	}
 	var ready []string // of the others the status says more than a question that fails
 	for _, st := range all {
-		if st.Status == messages.Connected || len(names) > 0 && callable(st) {
+		if st.Status == messages.Connected || len(names) > 0 && isCallable(st) {
 			ready = append(ready, st.Name)
 		}
 	}
@@ -112,13 +112,13 @@ func (o *options) offers(
 	case f.json:
 		err = printJSON(o.out, []string{})
 	}
-	missing := o.missing(all, len(names) > 0, false)
+	missing := o.reportMissing(all, len(names) > 0, false)
 	if len(names) == 0 {
-		if broken := p.setup.unreadable(); broken != nil {
+		if broken := p.setup.unreadableError(); broken != nil {
 			return broken
 		}
 	}
-	var silent unlisted
+	var silent unlistedCount
 	switch {
 	case errors.As(err, &silent) && len(names) == 0 && int(silent) < len(ready): // some have told
 	case errors.As(err, &silent):
@@ -129,13 +129,13 @@ func (o *options) offers(
 	return missing
 }
 
-// unlisted is how many servers could not list what they were asked for. They have been said.
-type unlisted int
+// unlistedCount is how many servers could not list what they were asked for. They have been said.
+type unlistedCount int
 
-func (n unlisted) Error() string { return count(int(n), "server") + " could not list" }
+func (n unlistedCount) Error() string { return countOf(int(n), "server") + " could not list" }
 
-// listed prints a list, and then of which servers it has nothing.
-func (o *options) listed(asJSON bool, all any, failed error, print func()) error {
+// printListed prints a list, and then of which servers it has nothing.
+func (o *options) printListed(asJSON bool, all any, failed error, print func()) error {
 	if asJSON {
 		if err := printJSON(o.out, all); err != nil {
 			return err
@@ -146,20 +146,20 @@ func (o *options) listed(asJSON bool, all any, failed error, print func()) error
 	if failed == nil {
 		return nil
 	}
-	for _, err := range apart(failed) {
+	for _, err := range splitErrors(failed) {
 		var e *messages.Error
 		if errors.As(err, &e) {
-			told := *e
-			told.Outcome = "" // it is no call, and asking again harms nothing
-			err = &told
+			plain := *e
+			plain.Outcome = "" // it is no call, and asking again harms nothing
+			err = &plain
 		}
-		o.fault(err)
+		o.warnFailure(err)
 	}
-	return unlisted(len(apart(failed)))
+	return unlistedCount(len(splitErrors(failed)))
 }
 
-// apart are the errors that one is made of.
-func apart(err error) []error {
+// splitErrors are the errors that one is made of.
+func splitErrors(err error) []error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone
 		return several.Unwrap()
 	}
@@ -178,17 +178,17 @@ func (o *options) printResources(all []messages.Resource) {
 		return
 	}
 	t := newTable(o.out, "server", "uri", "type", "size", "name")
-	o.fit(t, 5, 2)
+	o.fitColumns(t, 5, 2)
 	for i := range all {
 		r := &all[i]
 		size := ""
 		if r.Size != nil {
-			size = bytesOf(*r.Size)
+			size = sizeText(*r.Size)
 		}
 		t.AppendRow(table.Row{messages.Line(r.Server, 40), messages.Line(r.URI, 0), messages.Line(r.MIMEType, 40), size,
-			called(r.Name, r.Title, r.Description)})
+			nameText(r.Name, r.Title, r.Description)})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 }
 
 func (o *options) printTemplates(all []messages.ResourceTemplate) {
@@ -196,26 +196,26 @@ func (o *options) printTemplates(all []messages.ResourceTemplate) {
 		return
 	}
 	t := newTable(o.out, "server", "uri template", "type", "name")
-	o.fit(t, 4, 2)
+	o.fitColumns(t, 4, 2)
 	for i := range all {
 		r := &all[i]
 		t.AppendRow(table.Row{messages.Line(r.Server, 40), messages.Line(r.URITemplate, 0), messages.Line(r.MIMEType, 40),
-			called(r.Name, r.Title, r.Description)})
+			nameText(r.Name, r.Title, r.Description)})
 	}
-	render(o.out, t)
+	printTable(o.out, t)
 }
 
-// fit keeps the last column within the terminal; the URIs, which are there to be copied, stay whole.
-func (o *options) fit(t table.Writer, last, uri int) {
+// fitColumns keeps the last column within the terminal; the URIs, which are there to be copied, stay whole.
+func (o *options) fitColumns(t table.Writer, last, uri int) {
 	most := 0
-	if columns := width(o.out); columns > 0 {
+	if columns := columnsOf(o.out); columns > 0 {
 		most = max(columns-80, 24)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: uri, WidthMax: 0}, {Number: last, WidthMax: most}})
 }
 
-// called is what a server calls one of its things, and says of it.
-func called(name, title, description string) string {
+// nameText is what a server calls one of its things, and says of it.
+func nameText(name, title, description string) string {
 	words := messages.Line(name, 60)
 	if title = messages.Line(title, 60); title != "" {
 		words = title
@@ -226,8 +226,8 @@ func called(name, title, description string) string {
 	return words
 }
 
-// bytesOf is a size for people.
-func bytesOf(n int64) string {
+// sizeText is a size for people.
+func sizeText(n int64) string {
 	switch {
 	case n < 10_000:
 		return fmt.Sprintf("%d B", n)
@@ -256,11 +256,11 @@ func (o *options) printPrompts(all []messages.Prompt) {
 			line += "  " + word
 		}
 		fmt.Fprintln(o.out, line)
-		if d := called("", p.Title, p.Description); d != "" {
+		if d := nameText("", p.Title, p.Description); d != "" {
 			fmt.Fprintln(o.out, "    "+d)
 		}
 		for _, a := range p.Arguments {
-			if d := called("", a.Title, a.Description); d != "" {
+			if d := nameText("", a.Title, a.Description); d != "" {
 				fmt.Fprintf(o.out, "      %s: %s\n", messages.Line(a.Name, 60), d)
 			}
 		}
@@ -274,14 +274,14 @@ func (o *options) completeServers(cmd *cobra.Command, args []string, word string
 	var out []cobra.Completion
 	for _, c := range all {
 		name, _, _ := strings.Cut(c, "\t")
-		if !contains(args, name) {
+		if !containsWord(args, name) {
 			out = append(out, c)
 		}
 	}
 	return out, directive
 }
 
-func contains(list []string, word string) bool {
+func containsWord(list []string, word string) bool {
 	for _, w := range list {
 		if w == word {
 			return true

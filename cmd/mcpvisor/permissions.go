@@ -55,20 +55,20 @@ A denied call is not sent. What is asked about is asked at the terminal; call --
 	return cmd
 }
 
-// rulesShown is the form of the rules for programs.
-type rulesShown struct {
-	Rules   []ruleShown      `json:"rules"`
-	Default access.Verdict   `json:"default"`
-	Source  *access.Source   `json:"defaultSource,omitempty"`
-	Managed *defaultOfOthers `json:"managedDefault,omitempty"`
+// rulesReport is the form of the rules for programs.
+type rulesReport struct {
+	Rules   []ruleReport    `json:"rules"`
+	Default access.Verdict  `json:"default"`
+	Source  *access.Source  `json:"defaultSource,omitempty"`
+	Managed *managedDefault `json:"managedDefault,omitempty"`
 }
 
-type defaultOfOthers struct {
+type managedDefault struct {
 	Default access.Verdict `json:"default"`
 	Source  access.Source  `json:"source"`
 }
 
-type ruleShown struct {
+type ruleReport struct {
 	Verdict access.Verdict `json:"verdict"`
 	Rule    string         `json:"rule"`
 	Source  access.Source  `json:"source"`
@@ -85,36 +85,36 @@ func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
 	if err != nil {
 		return files, err
 	}
-	is, hints := now.Access(), now.Hints
+	current, hints := now.Access(), now.Hints
 	files.Hints = files.Hints || hints
-	if !reflect.DeepEqual(is, access.Compile(files).Rules()) {
-		p.remark("the files have other rules than those that are in force in the running mcpvisor up; " +
+	if !reflect.DeepEqual(current, access.Compile(files).Rules()) {
+		p.printRemark("the files have other rules than those that are in force in the running mcpvisor up; " +
 			"mcpvisor reload says why, and --no-control shows those of the files")
 	}
-	return is, nil
+	return current, nil
 }
 
 func (o *options) showPermissions(ctx context.Context, asJSON bool) error {
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	p.setup.warn(o)
+	p.setup.printProblems(o)
 	rules, err := p.rulesInForce(ctx)
 	if err != nil {
 		return err
 	}
 	r := access.Compile(rules).Rules()
-	out := rulesShown{Rules: []ruleShown{}, Default: access.Stricter(access.Allow, r.Own.Default)}
+	out := rulesReport{Rules: []ruleReport{}, Default: access.Stricter(access.Allow, r.Own.Default)}
 	for _, rule := range slices.Concat(r.Managed.Rules, r.Own.Rules) {
-		out.Rules = append(out.Rules, ruleShown{rule.Verdict, rule.Text, rule.Source})
+		out.Rules = append(out.Rules, ruleReport{rule.Verdict, rule.Text, rule.Source})
 	}
 	if r.Own.Default != "" {
 		out.Source = &r.Own.DefaultSource
 	}
 	if r.Managed.Default != "" {
-		out.Managed = &defaultOfOthers{r.Managed.Default, r.Managed.DefaultSource}
+		out.Managed = &managedDefault{r.Managed.Default, r.Managed.DefaultSource}
 	}
 	if asJSON {
 		return printJSON(o.out, out)
@@ -124,7 +124,7 @@ func (o *options) showPermissions(ctx context.Context, asJSON bool) error {
 		for _, rule := range out.Rules {
 			t.AppendRow([]any{string(rule.Verdict), messages.Line(rule.Rule, 120), rule.Source.String()})
 		}
-		render(o.out, t)
+		printTable(o.out, t)
 		fmt.Fprintln(o.out)
 	}
 	text := "Everything else: " + string(out.Default)
@@ -161,7 +161,7 @@ Exit codes: 0 it would be allowed · 1 it would be asked about, or denied · 2 u
   mcpvisor permissions test mcp__fs__write path=/etc/passwd`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "which tool? Write mcpvisor permissions test SERVER:TOOL KEY=VALUE…")
+				return usageError(cmd, "which tool? Write mcpvisor permissions test SERVER:TOOL KEY=VALUE…")
 			}
 			return nil
 		},
@@ -176,25 +176,25 @@ Exit codes: 0 it would be allowed · 1 it would be asked about, or denied · 2 u
 }
 
 func (o *options) testPermissions(cmd *cobra.Command, words []string, whole string, asJSON bool, wait time.Duration) error {
-	p, err := o.open(cmd.Context())
+	p, err := o.openProject(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	for _, name := range p.setup.names() {
+	for _, name := range p.setup.serverNames() {
 		if !slices.Contains(p.names, name) {
 			p.names = append(p.names, name)
 		}
 	}
-	target, words, err := p.target(words, thing{"tool", "permissions test", "tools"})
+	target, words, err := p.parseTarget(words, itemKind{"tool", "permissions test", "tools"})
 	if err != nil {
 		return err
 	}
 	typed, err := splitArgs(words)
 	if err != nil {
-		return usage(cmd, "%s", err)
+		return usageError(cmd, "%s", err)
 	}
-	args, err := buildArgs(whole, typed, readInput(nil), o.in)
+	args, err := buildArgs(whole, typed, readInputSchema(nil), o.in)
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
@@ -205,7 +205,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	rules.Hints = true
 	q := access.Request{Server: target.server, Tool: target.tool, Qualified: target.qualified, Args: args}
 	if q.Server == "" {
-		tool, err := p.find(cmd.Context(), target, callFlags{wait: wait})
+		tool, err := p.findTool(cmd.Context(), target, callFlags{wait: wait})
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	q.Trusted = p.setup.Specs[q.Server].Trusted
 	d := access.Decide(rules, q)
 	if q.Trusted && !d.ByRule && q.Annotations == nil {
-		tool, err := p.find(cmd.Context(), target, callFlags{wait: wait})
+		tool, err := p.findTool(cmd.Context(), target, callFlags{wait: wait})
 		if err != nil {
 			return err
 		}
@@ -245,41 +245,41 @@ func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 		Short: short[verdict] + ": write a rule into your own file",
 		Example: "  mcpvisor permissions " + string(verdict) + " mcp__github__create_issue\n" +
 			"  mcpvisor permissions " + string(verdict) + " 'github:delete_*'",
-		Args: someRules,
+		Args: atLeastOneRule,
 		RunE: func(_ *cobra.Command, rules []string) error {
 			path := discover.DefaultPaths().User
 			for _, rule := range rules {
 				if err := discover.AddRule(path, verdict, rule); err != nil {
 					return err
 				}
-				o.ruled(string(verdict)+" "+rule, path)
+				o.recordRuleChange(string(verdict)+" "+rule, path)
 				if o.json {
 					continue
 				}
 				fmt.Fprintf(o.out, "%s %s: in %s\n", verdict, messages.Line(rule, 200), messages.Line(path, 0))
 			}
 			if o.json {
-				return printJSON(o.out, rulesWritten{File: path, Verdict: verdict, Rules: rules})
+				return printJSON(o.out, ruleChangeReport{File: path, Verdict: verdict, Rules: rules})
 			}
 			return nil
 		},
 	}
-	o.jsonFlag(cmd, "print a JSON object")
+	o.addJSONFlag(cmd, "print a JSON object")
 	return cmd
 }
 
-// rulesWritten is what the commands print with --json that change rules: those that are written now, or those that were taken out.
-type rulesWritten struct {
+// ruleChangeReport is what the commands print with --json that change rules: those that are written now, or those that were taken out.
+type ruleChangeReport struct {
 	File    string         `json:"file"`
 	Verdict access.Verdict `json:"verdict,omitempty"`
 	Rules   []string       `json:"rules,omitempty"`
 	Removed []string       `json:"removed,omitempty"`
 }
 
-// ruled records a changed rule. Files that cannot be read keep nobody from changing rules.
-func (o *options) ruled(what, path string) {
-	if s, _ := load(o); s != nil {
-		s.record(o, []audit.Record{{Change: "permissions", Detail: what + " in " + path}})
+// recordRuleChange records a changed rule. Files that cannot be read keep nobody from changing rules.
+func (o *options) recordRuleChange(what, path string) {
+	if s, _ := loadSetup(o); s != nil {
+		s.writeRecords(o, []audit.Record{{Change: "permissions", Detail: what + " in " + path}})
 	}
 }
 
@@ -288,7 +288,7 @@ func newPermissionsRemove(o *options) *cobra.Command {
 		Use:     "remove RULE…",
 		Short:   "Take a rule out of your own file",
 		Example: "  mcpvisor permissions remove 'github:delete_*'",
-		Args:    someRules,
+		Args:    atLeastOneRule,
 		RunE: func(_ *cobra.Command, rules []string) error {
 			path := discover.DefaultPaths().User
 			var missing, removed []string
@@ -299,7 +299,7 @@ func newPermissionsRemove(o *options) *cobra.Command {
 				case found == 0:
 					missing = append(missing, messages.Line(rule, 200))
 				default:
-					o.ruled("remove "+rule, path)
+					o.recordRuleChange("remove "+rule, path)
 					if removed = append(removed, rule); o.json {
 						continue
 					}
@@ -307,7 +307,7 @@ func newPermissionsRemove(o *options) *cobra.Command {
 				}
 			}
 			if o.json && len(removed) > 0 {
-				if err := printJSON(o.out, rulesWritten{File: path, Removed: removed}); err != nil {
+				if err := printJSON(o.out, ruleChangeReport{File: path, Removed: removed}); err != nil {
 					return err
 				}
 			}
@@ -318,13 +318,13 @@ func newPermissionsRemove(o *options) *cobra.Command {
 			return nil
 		},
 	}
-	o.jsonFlag(cmd, "print a JSON object")
+	o.addJSONFlag(cmd, "print a JSON object")
 	return cmd
 }
 
-func someRules(cmd *cobra.Command, args []string) error {
+func atLeastOneRule(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage(cmd, "which rule? Write %s 'mcp__SERVER__TOOL'", cmd.CommandPath())
+		return usageError(cmd, "which rule? Write %s 'mcp__SERVER__TOOL'", cmd.CommandPath())
 	}
 	return nil
 }

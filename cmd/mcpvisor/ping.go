@@ -30,14 +30,14 @@ Exit code 3: a server is not connected, or did not answer.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usage(cmd, "which server? Write mcpvisor ping SERVER")
+				return usageError(cmd, "which server? Write mcpvisor ping SERVER")
 			case f.count < 1:
-				return usage(cmd, "--count: ask at least once")
+				return usageError(cmd, "--count: ask at least once")
 			}
 			return nil
 		},
 		ValidArgsFunction: o.completeServers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.ping(cmd, args, f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.pingServers(cmd, args, f) },
 	}
 	cmd.Flags().IntVar(&f.count, "count", 1, "ask each server so often, a second apart")
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
@@ -46,8 +46,8 @@ Exit code 3: a server is not connected, or did not answer.`,
 	return cmd
 }
 
-// pinged is what ping knows of a server, as --json prints it.
-type pinged struct {
+// pingReport is what ping knows of a server, as --json prints it.
+type pingReport struct {
 	Server          string       `json:"server"`
 	Answered        bool         `json:"answered"`
 	Era             messages.Era `json:"era,omitempty"`
@@ -58,38 +58,38 @@ type pinged struct {
 	Error        string    `json:"error,omitempty"`
 }
 
-func (o *options) ping(cmd *cobra.Command, names []string, f pingFlags) error {
+func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.start(ctx, names, nil); err != nil {
+	if err := p.startServers(ctx, names, nil); err != nil {
 		return err
 	}
-	all, err := p.status(ctx, f.wait, names...)
+	all, err := p.awaitStatus(ctx, f.wait, names...)
 	if err != nil {
 		return err
 	}
 	failed := false
-	results := make([]pinged, 0, len(all))
+	results := make([]pingReport, 0, len(all))
 	for _, st := range all {
-		r := pinged{Server: st.Name, Era: st.Era, ProtocolVersion: st.ProtocolVersion, RoundTripsMs: []float64{}}
+		r := pingReport{Server: st.Name, Era: st.Era, ProtocolVersion: st.ProtocolVersion, RoundTripsMs: []float64{}}
 		for i := 0; i < f.count; i++ {
-			if i > 0 && !pause(ctx, time.Second) {
-				return interrupted(ctx)
+			if i > 0 && !sleepContext(ctx, time.Second) {
+				return interruptedError(ctx)
 			}
 			o.pingOnce(ctx, p, st, &r, f)
-			if stop := interrupted(ctx); stop != nil {
+			if stop := interruptedError(ctx); stop != nil {
 				return stop
 			}
-			if !callable(st) {
+			if !isCallable(st) {
 				break
 			}
 		}
 		if r.Era == "" && r.Answered { // it was lazy
-			if now, err := p.status(ctx, 0, st.Name); err == nil {
+			if now, err := p.awaitStatus(ctx, 0, st.Name); err == nil {
 				r.Era, r.ProtocolVersion = now[0].Era, now[0].ProtocolVersion
 			}
 		}
@@ -109,11 +109,11 @@ func (o *options) ping(cmd *cobra.Command, names []string, f pingFlags) error {
 }
 
 // pingOnce asks one server once and says how it went.
-func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, r *pinged, f pingFlags) {
+func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, r *pingReport, f pingFlags) {
 	var took time.Duration
 	var err error
-	if !callable(st) {
-		e := p.unreachable(st)
+	if !isCallable(st) {
+		e := p.unreachableError(st)
 		e.Outcome, err = "", e
 	} else {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)
@@ -123,7 +123,7 @@ func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, 
 	if err != nil {
 		r.Lost++
 		r.Error = messages.Line(err.Error(), 400)
-		o.fault(err)
+		o.warnFailure(err)
 		return
 	}
 	r.Answered = true
@@ -138,8 +138,8 @@ func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, 
 	fmt.Fprintf(o.out, "%s: %.2f ms%s\n", messages.Line(st.Name, 60), float64(took.Microseconds())/1000, about)
 }
 
-// pause waits; false means that the command was interrupted.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleepContext waits; false means that the command was interrupted.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

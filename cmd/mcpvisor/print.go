@@ -20,13 +20,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// coloured reports whether colours may be written to w: on a terminal, unless the person said no (no-color.org).
-func coloured(w io.Writer) bool {
+// usesColours reports whether colours may be written to w: on a terminal, unless the person said no (no-color.org).
+func usesColours(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// width is how many columns w has; 0 if nobody looks.
-func width(w io.Writer) int {
+// columnsOf is how many columns w has; 0 if nobody looks.
+func columnsOf(w io.Writer) int {
 	if f := fileOf(w); f != nil {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return columns
@@ -50,8 +50,8 @@ func colourOf(p messages.Phase) text.Colors {
 	return nil
 }
 
-// unapproved reports whether a server waits for the person, and for nothing else.
-func unapproved(st messages.Status) bool {
+// isUnapproved reports whether a server waits for the person, and for nothing else.
+func isUnapproved(st messages.Status) bool {
 	return st.Status == messages.Failed && st.Config != nil && st.Config.Hold != ""
 }
 
@@ -60,7 +60,7 @@ const unapprovedWord = "unapproved"
 // phaseOf is the word that a person reads for the phase of a server, and its colour. What waits for an approval has not failed,
 // though programs read so.
 func phaseOf(st messages.Status) (string, text.Colors) {
-	if unapproved(st) {
+	if isUnapproved(st) {
 		return unapprovedWord, colourOf(messages.NeedsAuth)
 	}
 	return string(st.Status), colourOf(st.Status)
@@ -69,12 +69,12 @@ func phaseOf(st messages.Status) (string, text.Colors) {
 // paintPhase is the phase of a server as w shows it.
 func paintPhase(w io.Writer, st messages.Status) string {
 	word, colours := phaseOf(st)
-	return paint(w, colours, word)
+	return paintText(w, colours, word)
 }
 
-// paint colours s if w takes colours.
-func paint(w io.Writer, colours text.Colors, s string) string {
-	if !coloured(w) || colours == nil {
+// paintText colours s if w takes colours.
+func paintText(w io.Writer, colours text.Colors, s string) string {
+	if !usesColours(w) || colours == nil {
 		return s
 	}
 	return colours.EscapeSeq() + s + text.Reset.EscapeSeq()
@@ -93,8 +93,8 @@ func newTable(w io.Writer, header ...any) table.Writer {
 	return t
 }
 
-// render prints a table without blanks at the ends of its lines.
-func render(w io.Writer, t table.Writer) {
+// printTable prints a table without blanks at the ends of its lines.
+func printTable(w io.Writer, t table.Writer) {
 	for line := range strings.Lines(t.Render() + "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
 	}
@@ -104,8 +104,8 @@ func render(w io.Writer, t table.Writer) {
 // a line of its own. It rises when a key goes or comes to mean something else; a new key leaves it as it is.
 const jsonSchema = 1
 
-// versioned is v as JSON, with the version of its form. What is no object or array of objects has none.
-func versioned(v any) ([]byte, error) {
+// versionedJSON is v as JSON, with the version of its form. What is no object or array of objects has none.
+func versionedJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -141,7 +141,7 @@ func withSchema(object []byte) []byte {
 
 // printJSON writes v as indented JSON with its version.
 func printJSON(w io.Writer, v any) error {
-	text, err := versioned(v)
+	text, err := versionedJSON(v)
 	return printIndented(w, text, err)
 }
 
@@ -161,7 +161,7 @@ func printIndented(w io.Writer, text []byte, err error) error {
 
 // printJSONLine writes v on one line.
 func printJSONLine(w io.Writer, v any) error {
-	text, err := versioned(v)
+	text, err := versionedJSON(v)
 	if err != nil {
 		return &exitError{exitFailed, "the answer cannot be written as JSON: " + messages.Line(err.Error(), 200)}
 	}
@@ -169,8 +169,8 @@ func printJSONLine(w io.Writer, v any) error {
 	return err
 }
 
-// jsonFlag gives a command --json, for what it prints with o.json.
-func (o *options) jsonFlag(cmd *cobra.Command, prints string) {
+// addJSONFlag gives a command --json, for what it prints with o.json.
+func (o *options) addJSONFlag(cmd *cobra.Command, prints string) {
 	cmd.Flags().BoolVarP(&o.json, "json", "j", false, prints)
 }
 
@@ -194,8 +194,8 @@ func escapeUnsafe(s string) string {
 	return b.String()
 }
 
-// clock is a time of day for people, with the day if it is not today.
-func clock(t, now time.Time) string {
+// clockTime is a time of day for people, with the day if it is not today.
+func clockTime(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
 		return t.Format("15:04:05")
@@ -203,8 +203,8 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// until is how far away a time is: "in 3s", "5s ago".
-func until(t, now time.Time) string {
+// relativeTime is how far away a time is: "in 3s", "5s ago".
+func relativeTime(t, now time.Time) string {
 	d := t.Sub(now).Round(time.Second)
 	if d < 0 {
 		return (-d).String() + " ago"
@@ -212,8 +212,8 @@ func until(t, now time.Time) string {
 	return "in " + d.String()
 }
 
-// count is a number with its word: "1 server", "3 servers".
-func count(n int, word string) string {
+// countOf is a number with its word: "1 server", "3 servers".
+func countOf(n int, word string) string {
 	if n != 1 {
 		word += "s"
 	}

@@ -61,7 +61,7 @@ func TestExitCodes(t *testing.T) {
 		{e(messages.OutcomeRejected, messages.ClassForbidden, nil), exitRejected},
 	} {
 		o := &options{streams: streams{err: &bytes.Buffer{}}}
-		if got := o.report(c.err); got != c.want {
+		if got := o.reportError(c.err); got != c.want {
 			t.Errorf("%+v: %d, not %d", c.err, got, c.want)
 		}
 	}
@@ -79,16 +79,16 @@ func TestShellWord(t *testing.T) {
 
 func TestTimesForPeople(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
-	if got := clock(now.Add(time.Minute), now); got != "12:01:00" {
+	if got := clockTime(now.Add(time.Minute), now); got != "12:01:00" {
 		t.Error(got)
 	}
-	if got := clock(now.Add(-24*time.Hour), now); got != "2026-05-03 12:00:00" {
+	if got := clockTime(now.Add(-24*time.Hour), now); got != "2026-05-03 12:00:00" {
 		t.Error(got)
 	}
-	if got := until(now.Add(90*time.Second), now); got != "in 1m30s" {
+	if got := relativeTime(now.Add(90*time.Second), now); got != "in 1m30s" {
 		t.Error(got)
 	}
-	if got := until(now.Add(-5*time.Second), now); got != "5s ago" {
+	if got := relativeTime(now.Add(-5*time.Second), now); got != "5s ago" {
 		t.Error(got)
 	}
 }
@@ -101,13 +101,13 @@ func TestAdviceForEveryClass(t *testing.T) {
 	}
 	for _, class := range messages.Classes {
 		st := messages.Status{Name: "x", Status: messages.Failed, Class: class, Error: "e"}
-		if got := advice(st, nil, false); len(got) == 0 && !own[class] {
+		if got := statusAdvice(st, nil, false); len(got) == 0 && !own[class] {
 			t.Errorf("no advice for class %q", class)
 		}
 	}
 	for _, phase := range messages.Phases {
 		st := messages.Status{Name: "x", Status: phase, Class: messages.ClassUnauthorized}
-		if got := advice(st, nil, true); (len(got) == 0) != (phase == messages.Connected || phase == messages.Failed) {
+		if got := statusAdvice(st, nil, true); (len(got) == 0) != (phase == messages.Connected || phase == messages.Failed) {
 			t.Errorf("%s: %v", phase, got)
 		}
 	}

@@ -16,19 +16,19 @@ type progress struct {
 	shown bool // a line stands there that will be rewritten
 }
 
-func (p *project) aside() control.Aside {
-	a := control.Aside{}
-	if p.up != nil && p.desk != nil && (p.desk.terminal() || p.desk.answers != nil) {
-		a.Ask = p.desk.elicit // a manager of our own asks by itself
+func (p *project) defaultHooks() control.CallHooks {
+	a := control.CallHooks{}
+	if p.up != nil && p.prompter != nil && (p.prompter.hasTerminal() || p.prompter.answers != nil) {
+		a.Ask = p.prompter.answerElicitation // a manager of our own asks by itself
 	}
-	if p.up != nil && p.desk != nil && (p.desk.terminal() || len(p.desk.allowed) > 0) {
-		p.desk.lasting = true
-		a.Permit = p.desk.permit
+	if p.up != nil && p.prompter != nil && (p.prompter.hasTerminal() || len(p.prompter.allowed) > 0) {
+		p.prompter.outlivesCall = true
+		a.Permit = p.prompter.permitCall
 	}
 	return a
 }
 
-func (g *progress) report(p messages.Progress) {
+func (g *progress) showProgress(p messages.Progress) {
 	text := progressText(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -36,7 +36,7 @@ func (g *progress) report(p messages.Progress) {
 		fmt.Fprintln(g.err, "mcpvisor: "+text)
 		return
 	}
-	if columns := width(g.err); columns > 4 {
+	if columns := columnsOf(g.err); columns > 4 {
 		text = messages.Line(text, columns-1)
 	}
 	fmt.Fprint(g.err, "\r\x1b[2K"+text)
@@ -53,8 +53,8 @@ func (g *progress) clear() {
 	}
 }
 
-// alone lets a question have the terminal: reports wait meanwhile.
-func (g *progress) alone(f func()) {
+// withTerminal lets a question have the terminal: reports wait meanwhile.
+func (g *progress) withTerminal(f func()) {
 	g.clear()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,9 +64,9 @@ func (g *progress) alone(f func()) {
 // progressText is a report in a few words: "3 of 10 (30 %): indexing".
 func progressText(p messages.Progress) string {
 	var b strings.Builder
-	b.WriteString(number(p.Progress))
+	b.WriteString(formatNumber(p.Progress))
 	if p.Total > 0 {
-		fmt.Fprintf(&b, " of %s (%.0f %%)", number(p.Total), 100*p.Progress/p.Total)
+		fmt.Fprintf(&b, " of %s (%.0f %%)", formatNumber(p.Total), 100*p.Progress/p.Total)
 	}
 	if text := messages.Line(p.Message, 200); text != "" {
 		b.WriteString(": " + text)
@@ -74,4 +74,4 @@ func progressText(p messages.Progress) string {
 	return b.String()
 }
 
-func number(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.2f", f), ".00") }
+func formatNumber(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.2f", f), ".00") }

@@ -16,8 +16,8 @@ import (
 // the command starts for itself.
 type project struct {
 	*options
-	setup *setup
-	place control.Place
+	setup           *setup
+	controlLocation control.Location
 	// Backend answers: from the first for a running up, after start otherwise.
 	control.Backend
 	// up is who runs already; nil if nobody does.
@@ -25,23 +25,23 @@ type project struct {
 	// names are the servers that exist, sorted.
 	names []string
 
-	client *control.Client
-	own    *manager
+	client     *control.Client
+	ownManager *guardedManager
 }
 
-// open finds out what there is to work with. Nothing is started yet. Close the result.
-func (o *options) open(ctx context.Context) (*project, error) {
-	setup, faulty := load(o)
+// openProject finds out what there is to work with. Nothing is started yet. Close the result.
+func (o *options) openProject(ctx context.Context) (*project, error) {
+	setup, faulty := loadSetup(o)
 	if setup == nil {
 		return nil, faulty
 	}
 	p := &project{options: o, setup: setup}
-	place, err := control.PlaceOf(setup.ProjectDir)
+	location, err := control.LocationOf(setup.ProjectDir)
 	if err != nil {
-		o.fault(err)
+		o.warnFailure(err)
 	} else {
-		p.place = place
-		if err := p.dial(ctx); err != nil {
+		p.controlLocation = location
+		if err := p.connectUp(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -49,24 +49,24 @@ func (o *options) open(ctx context.Context) (*project, error) {
 		return nil, faulty
 	}
 	if p.up == nil {
-		p.names = setup.names()
+		p.names = setup.serverNames()
 	}
 	return p, nil
 }
 
-// dial uses a running mcpvisor up, if it has the servers that the command line asks for.
-func (p *project) dial(ctx context.Context) error {
+// connectUp uses a running mcpvisor up, if it has the servers that the command line asks for.
+func (p *project) connectUp(ctx context.Context) error {
 	if p.noControl {
 		return nil
 	}
-	client, err := control.Dial(ctx, p.place)
+	client, err := control.Dial(ctx, p.controlLocation)
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
 		return nil
-	case interrupted(ctx) != nil:
-		return interrupted(ctx)
+	case interruptedError(ctx) != nil:
+		return interruptedError(ctx)
 	case err != nil:
-		p.remark("%v; going on without it", err)
+		p.printRemark("%v; going on without it", err)
 		return nil // the command can do without
 	}
 	hello, err := client.Hello(ctx)
@@ -75,35 +75,35 @@ func (p *project) dial(ctx context.Context) error {
 		return err
 	}
 	if p.setup.origin != "" && p.setup.origin != hello.Origin {
-		p.remark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
+		p.printRemark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
 		client.Close()
 		return nil
 	}
 	p.names = hello.Names
 	p.client, p.Backend, p.up = client, client, &hello
-	p.remark("using the running mcpvisor up (pid %d)", hello.PID)
-	if flag := p.asking.ofManager(); flag != "" {
-		p.remark("%s has no effect: give it to the mcpvisor up that runs", flag)
+	p.printRemark("using the running mcpvisor up (pid %d)", hello.PID)
+	if flag := p.askFlags.managerFlag(); flag != "" {
+		p.printRemark("%s has no effect: give it to the mcpvisor up that runs", flag)
 	}
 	return nil
 }
 
-// start makes sure that somebody answers for the named servers, for all if none is named. A running up is left as it
+// startServers makes sure that somebody answers for the named servers, for all if none is named. A running up is left as it
 // is. adjust may change what is started; nil changes nothing.
-func (p *project) start(ctx context.Context, only []string, adjust func(*supervisor.Config)) error {
+func (p *project) startServers(ctx context.Context, only []string, adjust func(*supervisor.Config)) error {
 	for _, name := range only {
 		if !slices.Contains(p.names, name) {
-			return unknown("find", name, p.names, p.setup)
+			return unknownServerError("find", name, p.names, p.setup)
 		}
 	}
 	if p.up != nil {
 		return nil
 	}
-	cfg := p.setup.config(p.options)
+	cfg := p.setup.managerConfig(p.options)
 	if len(only) > 0 {
 		maps.DeleteFunc(cfg.Servers, func(name string, _ supervisor.Spec) bool { return !slices.Contains(only, name) })
 	}
-	brisk(&cfg, p.waits)
+	tuneShortRun(&cfg, p.waitFlag)
 	if adjust != nil {
 		adjust(&cfg)
 	}
@@ -111,7 +111,7 @@ func (p *project) start(ctx context.Context, only []string, adjust func(*supervi
 	if err != nil {
 		return err
 	}
-	p.own = m
+	p.ownManager = m
 	p.Backend = control.Local(m.Manager, control.LocalConfig{
 		Project: p.setup.ProjectDir, Origin: p.setup.origin, InheritEnv: p.inheritEnv,
 	})
@@ -123,33 +123,33 @@ func (p *project) close() {
 	if p.client != nil {
 		p.client.Close()
 	}
-	if p.own != nil {
-		if err := p.own.end(closeTime); err != nil {
-			p.fault(err)
+	if p.ownManager != nil {
+		if err := p.ownManager.closeWithin(closeTime); err != nil {
+			p.warnFailure(err)
 		}
 		_ = p.setup.pins.Flush() // a fault of the store was told; what was seen first must not be seen first again
 	}
 }
 
-// status waits for the named servers (all if none is named) to arrive or to fail, for at most wait. Whoever has given --wait
+// awaitStatus waits for the named servers (all if none is named) to arrive or to fail, for at most wait. Whoever has given --wait
 // has given the servers that time: an attempt that runs out of its own is no failure yet.
 //
 // A server that has failed is on its way again a moment later. Of one that this command started, what the last attempt
 // came to is told, not that another one has begun.
-func (p *project) status(ctx context.Context, wait time.Duration, only ...string) ([]messages.Status, error) {
+func (p *project) awaitStatus(ctx context.Context, wait time.Duration, only ...string) ([]messages.Status, error) {
 	var ended func() map[string]messages.Status
-	if p.own != nil {
+	if p.ownManager != nil {
 		ended = p.watchAttempts()
 		defer ended()
 	}
-	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.waits > 0})
-	if err == nil && p.own != nil && p.waits == 0 && wait > 0 {
-		all, err = p.installed(ctx, all, only)
+	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.waitFlag > 0})
+	if err == nil && p.ownManager != nil && p.waitFlag == 0 && wait > 0 {
+		all, err = p.awaitInstalls(ctx, all, only)
 	}
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return nil, stop
 	}
-	if err != nil || p.own == nil {
+	if err != nil || p.ownManager == nil {
 		return all, err
 	}
 	before := ended()
@@ -165,7 +165,7 @@ func (p *project) status(ctx context.Context, wait time.Duration, only ...string
 
 // watchAttempts keeps of every server the status that its last attempt ended with, until the result is called.
 func (p *project) watchAttempts() (ended func() map[string]messages.Status) {
-	w := p.own.Watch(8192)
+	w := p.ownManager.Watch(8192)
 	seen := map[string]messages.Status{}
 	done := make(chan struct{})
 	go func() {

@@ -37,12 +37,12 @@ Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missin
   mcpvisor prompt mcp__docs__summarize url=https://example.com --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "which prompt? Write mcpvisor prompt SERVER NAME KEY=VALUE…")
+				return usageError(cmd, "which prompt? Write mcpvisor prompt SERVER NAME KEY=VALUE…")
 			}
 			return nil
 		},
 		ValidArgsFunction: o.completePrompt,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.prompt(cmd, args, f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.fillPrompt(cmd, args, f) },
 	}
 	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object of texts; - reads it from standard input")
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
@@ -50,20 +50,20 @@ Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missin
 	return cmd
 }
 
-func (o *options) prompt(cmd *cobra.Command, words []string, f promptFlags) error {
+func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	t, words, err := p.target(words, aPrompt)
+	t, words, err := p.parseTarget(words, promptItem)
 	if err != nil {
 		return err
 	}
 	typed, err := splitArgs(words)
 	if err != nil {
-		return usage(cmd, "%s", err)
+		return usageError(cmd, "%s", err)
 	}
 	args, err := promptArgs(f.args, typed, o)
 	if err != nil {
@@ -73,11 +73,11 @@ func (o *options) prompt(cmd *cobra.Command, words []string, f promptFlags) erro
 	if err != nil {
 		return err
 	}
-	if faults := unfit(prompt, args); len(faults) > 0 {
+	if faults := argProblems(prompt, args); len(faults) > 0 {
 		return &exitError{exitUsage, strings.Join(faults, "; ") + " (nothing was sent; see: mcpvisor prompts " +
 			shellWord(prompt.Server) + ")"}
 	}
-	res, err := p.Fill(ctx, control.Fill{Server: prompt.Server, Name: prompt.Name, Args: args, Aside: p.aside()})
+	res, err := p.Fill(ctx, control.Fill{Server: prompt.Server, Name: prompt.Name, Args: args, CallHooks: p.defaultHooks()})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (o *options) prompt(cmd *cobra.Command, words []string, f promptFlags) erro
 
 // promptArgs are the arguments as the texts that they all are.
 func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, error) {
-	object, _, err := wholeArgs(whole, o.in)
+	object, _, err := readArgsFlag(whole, o.in)
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +121,13 @@ func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, 
 // findPrompt connects what is needed and returns the prompt that was named, from the list of its server.
 func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) (*messages.Prompt, error) {
 	if len(t.servers) == 0 {
-		return nil, noPrompt(t, "", nil)
+		return nil, noPromptError(t, "", nil)
 	}
-	if err := p.start(ctx, t.servers, nil); err != nil {
+	if err := p.startServers(ctx, t.servers, nil); err != nil {
 		return nil, err
 	}
 	return firstOf(ctx, t.servers, func(ctx context.Context, server string) (*messages.Prompt, error) {
-		if err := p.arrived(ctx, server, wait); err != nil {
+		if err := p.awaitServer(ctx, server, wait); err != nil {
 			return nil, err
 		}
 		all, err := p.Prompts(ctx, server)
@@ -139,12 +139,12 @@ func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) 
 				return &all[i], nil
 			}
 		}
-		return nil, noPrompt(t, server, all)
+		return nil, noPromptError(t, server, all)
 	})
 }
 
-// noPrompt says that a server does not offer a prompt, and what it offers; without a server, that none is named so.
-func noPrompt(t target, server string, all []messages.Prompt) error {
+// noPromptError says that a server does not offer a prompt, and what it offers; without a server, that none is named so.
+func noPromptError(t target, server string, all []messages.Prompt) error {
 	e := &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
 		Err: messages.ErrUnknownPrompt}
 	if server == "" {
@@ -169,19 +169,19 @@ func noPrompt(t target, server string, all []messages.Prompt) error {
 	case near != "":
 		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
 	case len(names) > 0:
-		e.Fix = "it offers " + enumeration(names)
+		e.Fix = "it offers " + joinNames(names)
 	}
 	return e
 }
 
-// unfit says which arguments are missing, with what the server says of them, and which the prompt does not have.
-func unfit(p *messages.Prompt, args map[string]string) (faults []string) {
+// argProblems says which arguments are missing, with what the server says of them, and which the prompt does not have.
+func argProblems(p *messages.Prompt, args map[string]string) (faults []string) {
 	var names []string
 	for _, a := range p.Arguments {
 		names = append(names, a.Name)
 		if _, ok := args[a.Name]; a.Required && !ok {
 			text := fmt.Sprintf("argument %q is missing", messages.Line(a.Name, 80))
-			if d := called("", a.Title, a.Description); d != "" {
+			if d := nameText("", a.Title, a.Description); d != "" {
 				text += " (" + d + ")"
 			}
 			faults = append(faults, text)
@@ -198,7 +198,7 @@ func unfit(p *messages.Prompt, args map[string]string) (faults []string) {
 		case len(names) == 0:
 			text += "; it takes none"
 		default:
-			text += "; it knows " + enumeration(names)
+			text += "; it knows " + joinNames(names)
 		}
 		faults = append(faults, text)
 	}
@@ -250,12 +250,12 @@ func (o *options) completePrompt(cmd *cobra.Command, args []string, word string)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.forCompletion(ctx)
+	p, ok := o.openForCompletion(ctx)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer p.close()
-	t, rest, err := p.target(args, aPrompt)
+	t, rest, err := p.parseTarget(args, promptItem)
 	var exit *exitError
 	if p.up == nil || err != nil && !errors.As(err, &exit) {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -269,7 +269,7 @@ func (o *options) completePrompt(cmd *cobra.Command, args []string, word string)
 	for i := range all {
 		switch {
 		case len(args) == 1 && only != nil:
-			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), called("", all[i].Title, all[i].Description)))
+			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), nameText("", all[i].Title, all[i].Description)))
 		case all[i].Qualified == t.qualified || all[i].Server == t.server && all[i].Name == t.tool:
 			for _, a := range all[i].Arguments {
 				if !slices.ContainsFunc(rest, func(g string) bool { return strings.HasPrefix(g, a.Name+"=") }) {

@@ -54,9 +54,9 @@ func TestEveryCommandIsQuietAndVersioned(t *testing.T) {
 				_ = json.Unmarshal(v, &all) // it is an array
 			}
 			for _, object := range all {
-				var is struct{ Schema int }
-				if err := json.Unmarshal(object, &is); err != nil || (is.Schema == jsonSchema) == slices.Contains(unversioned, path) {
-					t.Errorf("%q: %v, schema %d in %s", line, err, is.Schema, object)
+				var version struct{ Schema int }
+				if err := json.Unmarshal(object, &version); err != nil || (version.Schema == jsonSchema) == slices.Contains(unversioned, path) {
+					t.Errorf("%q: %v, schema %d in %s", line, err, version.Schema, object)
 				}
 			}
 		}

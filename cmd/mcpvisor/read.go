@@ -42,12 +42,12 @@ was lost · 5 rejected by the server.`,
   mcpvisor read demo://state --watch`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "which resource? Write mcpvisor read URI")
+				return usageError(cmd, "which resource? Write mcpvisor read URI")
 			}
 			return nil
 		},
 		ValidArgsFunction: o.completeURI,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.read(cmd, args[0], f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.readResource(cmd, args[0], f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.server, "server", "", "ask this `server`, also for what it does not list")
@@ -60,23 +60,23 @@ was lost · 5 rejected by the server.`,
 	return cmd
 }
 
-func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
+func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) error {
 	switch {
 	case f.json && f.output != "":
-		return usage(cmd, "--json and --output exclude each other")
+		return usageError(cmd, "--json and --output exclude each other")
 	case f.part < 0:
-		return usage(cmd, "--part: parts are counted from 1 on")
+		return usageError(cmd, "--part: parts are counted from 1 on")
 	}
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	var silent []string
 	if f.server != "" {
-		err = p.connect(ctx, f.server, f.wait)
-	} else if err = p.start(ctx, nil, nil); err == nil {
+		err = p.connectServer(ctx, f.server, f.wait)
+	} else if err = p.startServers(ctx, nil, nil); err == nil {
 		silent, err = p.awaitOffer(ctx, uri, f.wait)
 	}
 	if err != nil {
@@ -84,36 +84,36 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 	}
 	unknown := ""
 	if len(silent) > 0 {
-		unknown = "; not known yet what is offered by " + enumeration(silent)
+		unknown = "; not known yet what is offered by " + joinNames(silent)
 	}
-	again := func(server string) error {
-		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, Aside: p.aside()})
+	readOnce := func(server string) error {
+		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, CallHooks: p.defaultHooks()})
 		if err != nil {
-			return p.nearURI(ctx, err, uri, f.server, silent...)
+			return p.suggestURI(ctx, err, uri, f.server, silent...)
 		}
 		if server == "" {
-			o.remark("read from %s%s", messages.Line(res.Server, 200), unknown)
+			o.printRemark("read from %s%s", messages.Line(res.Server, 200), unknown)
 		}
 		return o.printResource(res, f)
 	}
 	if !f.watch {
-		return again(f.server)
+		return readOnce(f.server)
 	}
 	server := f.server
 	if server == "" { // the server must be known before it can be asked to tell
-		res, err := p.Read(ctx, control.Read{URI: uri, Aside: p.aside()})
+		res, err := p.Read(ctx, control.Read{URI: uri, CallHooks: p.defaultHooks()})
 		if err != nil {
-			return p.nearURI(ctx, err, uri, "", silent...)
+			return p.suggestURI(ctx, err, uri, "", silent...)
 		}
 		server = res.Server
 	}
 	first := true
 	err = p.Watch(ctx, server, uri, func() error {
 		if !first {
-			o.remark("%s changed at %s", messages.Line(uri, 200), time.Now().Format("15:04:05"))
+			o.printRemark("%s changed at %s", messages.Line(uri, 200), time.Now().Format("15:04:05"))
 		}
 		first = false
-		return again(server)
+		return readOnce(server)
 	})
 	if ctx.Err() != nil { // Ctrl-C is how a watch ends
 		return nil
@@ -121,32 +121,32 @@ func (o *options) read(cmd *cobra.Command, uri string, f readFlags) error {
 	return err
 }
 
-// connect connects the named server, or all, and says why the named one is not.
-func (p *project) connect(ctx context.Context, server string, wait time.Duration) error {
+// connectServer connects the named server, or all, and says why the named one is not.
+func (p *project) connectServer(ctx context.Context, server string, wait time.Duration) error {
 	if server == "" {
-		if err := p.start(ctx, nil, nil); err != nil {
+		if err := p.startServers(ctx, nil, nil); err != nil {
 			return err
 		}
-		_, err := p.status(ctx, wait)
+		_, err := p.awaitStatus(ctx, wait)
 		return err
 	}
-	if err := p.start(ctx, []string{server}, nil); err != nil {
+	if err := p.startServers(ctx, []string{server}, nil); err != nil {
 		return err
 	}
-	return p.arrived(ctx, server, wait)
+	return p.awaitServer(ctx, server, wait)
 }
 
-// arrived waits for a server and says why it cannot be asked, if so.
-func (p *project) arrived(ctx context.Context, server string, wait time.Duration) error {
-	all, err := p.status(ctx, wait, server)
-	if err == nil && !callable(all[0]) {
-		err = p.unreachable(all[0])
+// awaitServer waits for a server and says why it cannot be asked, if so.
+func (p *project) awaitServer(ctx context.Context, server string, wait time.Duration) error {
+	all, err := p.awaitStatus(ctx, wait, server)
+	if err == nil && !isCallable(all[0]) {
+		err = p.unreachableError(all[0])
 	}
 	return err
 }
 
-// nearURI adds to the error about a resource that nobody offers one that may be meant.
-func (p *project) nearURI(ctx context.Context, err error, uri, server string, silent ...string) error {
+// suggestURI adds to the error about a resource that nobody offers one that may be meant.
+func (p *project) suggestURI(ctx context.Context, err error, uri, server string, silent ...string) error {
 	var e *messages.Error
 	if !errors.Is(err, messages.ErrUnknownResource) || !errors.As(err, &e) {
 		return err
@@ -160,18 +160,18 @@ func (p *project) nearURI(ctx context.Context, err error, uri, server string, si
 	for i := range all {
 		uris[i] = all[i].URI
 	}
-	told := *e
+	detailed := *e
 	if len(silent) > 0 {
-		told.Text += "; not connected yet: " + enumeration(silent)
+		detailed.Text += "; not connected yet: " + joinNames(silent)
 	}
-	told.Fix = "see: mcpvisor resources"
+	detailed.Fix = "see: mcpvisor resources"
 	if server != "" {
-		told.Fix += " " + shellWord(server)
+		detailed.Fix += " " + shellWord(server)
 	}
 	if near := messages.Nearest(uri, uris); near != "" {
-		told.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 200))
+		detailed.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 200))
 	}
-	return &told
+	return &detailed
 }
 
 // printResource prints or writes what was read.
@@ -186,7 +186,7 @@ func (o *options) printResource(res control.ReadResult, f readFlags) error {
 	}
 	if f.part > 0 {
 		if f.part > len(parts) {
-			return &exitError{exitUsage, fmt.Sprintf("--part %d: the resource has %s", f.part, count(len(parts), "part"))}
+			return &exitError{exitUsage, fmt.Sprintf("--part %d: the resource has %s", f.part, countOf(len(parts), "part"))}
 		}
 		parts = parts[f.part-1 : f.part]
 	}
@@ -216,17 +216,17 @@ func (o *options) printPart(c *supervisor.ResourceContent, several bool) error {
 	case err != nil:
 		return &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
 	case several:
-		fmt.Fprintf(o.out, "[%s of %s]\n", bytesOf(int64(len(bytes))), kindOf(c))
+		fmt.Fprintf(o.out, "[%s of %s]\n", sizeText(int64(len(bytes))), mimeTypeText(c))
 		return nil
 	case isTerminal(o.out):
 		return &exitError{exitFailed, fmt.Sprintf("the resource is no text but %s of %s; write it to a file with --output FILE",
-			bytesOf(int64(len(bytes))), kindOf(c))}
+			sizeText(int64(len(bytes))), mimeTypeText(c))}
 	}
 	_, err = o.out.Write(bytes)
 	return err
 }
 
-func kindOf(c *supervisor.ResourceContent) string {
+func mimeTypeText(c *supervisor.ResourceContent) string {
 	if c.MIMEType == "" {
 		return "bytes"
 	}
@@ -236,7 +236,7 @@ func kindOf(c *supervisor.ResourceContent) string {
 func (o *options) writePart(parts []supervisor.ResourceContent, path string) error {
 	if len(parts) != 1 {
 		return &exitError{exitUsage, fmt.Sprintf("the resource has %s, and --output takes one: choose it with --part NUMBER",
-			count(len(parts), "part"))}
+			countOf(len(parts), "part"))}
 	}
 	bytes, err := parts[0].Bytes()
 	if err != nil {
@@ -261,7 +261,7 @@ func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]co
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.forCompletion(ctx)
+	p, ok := o.openForCompletion(ctx)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -277,7 +277,7 @@ func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]co
 	var out []cobra.Completion
 	for i := range all {
 		out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].URI, 0),
-			called(all[i].Name, all[i].Title, all[i].Description)))
+			nameText(all[i].Name, all[i].Title, all[i].Description)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -14,8 +14,8 @@ import (
 // a read that two offer is refused, and which one of them starts faster must not decide who is asked.
 const listTime = 5 * time.Second
 
-// heard is what servers have said of a URI.
-type heard struct {
+// offerAnswer is what servers have said of a URI.
+type offerAnswer struct {
 	servers []string
 	// known says that they are connected, or will not be: what they offer is known, or that it cannot be.
 	known bool
@@ -45,7 +45,7 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	answers := make(chan heard, len(silent)+1)
+	answers := make(chan offerAnswer, len(silent)+1)
 	asked := [][]string{}
 	if len(ready) > 0 {
 		asked = append(asked, ready)
@@ -55,7 +55,7 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 	}
 	for _, servers := range asked {
 		go func() { // it ends with within at the latest
-			t := heard{servers: servers}
+			t := offerAnswer{servers: servers}
 			defer func() {
 				_ = recover() // it has told nothing
 				answers <- t
@@ -77,15 +77,15 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 			return silent, nil
 		}
 	}
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return nil, stop
 	}
-	_, err = p.status(ctx, max(wait-time.Since(began), time.Millisecond)) // an installation may take longer
+	_, err = p.awaitStatus(ctx, max(wait-time.Since(began), time.Millisecond)) // an installation may take longer
 	return silent, err
 }
 
 // askOffer waits for servers and asks those that are connected then what they offer.
-func (p *project) askOffer(ctx context.Context, uri string, wait time.Duration, t *heard) {
+func (p *project) askOffer(ctx context.Context, uri string, wait time.Duration, t *offerAnswer) {
 	all, err := p.Status(ctx, control.StatusQuery{Servers: t.servers, Wait: wait})
 	if err != nil {
 		return

@@ -24,43 +24,43 @@ Without one the server is started, to see whether it connects, and ended. Exit c
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.wish(cmd, args[0], wait, nil, func(ctx context.Context, p *project) error {
+			return o.requestConnect(cmd, args[0], wait, nil, func(ctx context.Context, p *project) error {
 				return p.Reconnect(ctx, args[0])
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
-	o.jsonFlag(cmd, "print a JSON object: what the server is now, as in list --json")
+	o.addJSONFlag(cmd, "print a JSON object: what the server is now, as in list --json")
 	return cmd
 }
 
-// wish asks a running up to connect a server, or connects it for a moment, and says how it went.
-func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, adjust func(*supervisor.Config),
+// requestConnect asks a running up to connect a server, or connects it for a moment, and says how it went.
+func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Duration, adjust func(*supervisor.Config),
 	ask func(ctx context.Context, p *project) error) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.start(ctx, []string{server}, adjust); err != nil {
+	if err := p.startServers(ctx, []string{server}, adjust); err != nil {
 		return err
 	}
 	if p.up != nil {
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		if err := ask(within, p); err != nil {
-			return ofAttempt(ctx, err)
+			return attemptError(ctx, err)
 		}
 		wait = 0
 	}
-	all, err := p.status(ctx, wait, server)
+	all, err := p.awaitStatus(ctx, wait, server)
 	if err != nil {
 		return err
 	}
 	st := all[0]
-	if !callable(st) {
-		e := notConnected(st)
+	if !isCallable(st) {
+		e := notConnectedError(st)
 		e.Outcome = "" // there was no call
 		return &codedError{exitFailed, e}
 	}
@@ -68,7 +68,7 @@ func (o *options) wish(cmd *cobra.Command, server string, wait time.Duration, ad
 		return err
 	}
 	if p.up == nil {
-		o.remark("it was connected for a moment only, because no mcpvisor up runs for this project")
+		o.printRemark("it was connected for a moment only, because no mcpvisor up runs for this project")
 	}
 	return nil
 }
@@ -86,9 +86,9 @@ func (o *options) printServer(st messages.Status) error {
 	return err
 }
 
-// ofAttempt makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
-func ofAttempt(ctx context.Context, err error) error {
-	if stop := interrupted(ctx); stop != nil {
+// attemptError makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
+func attemptError(ctx context.Context, err error) error {
+	if stop := interruptedError(ctx); stop != nil {
 		return stop
 	}
 	var e *messages.Error

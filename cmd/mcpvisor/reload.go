@@ -27,23 +27,23 @@ what it came to. Exit code 1: a file or an entry cannot be used, and changed not
 started with --no-watch.`,
 		Example: `  mcpvisor reload
   mcpvisor reload --json | jq '.added, .replaced'`,
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.reload(cmd.Context(), asJSON) },
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.reloadFiles(cmd.Context(), asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	return cmd
 }
 
-func (o *options) reload(ctx context.Context, asJSON bool) error {
-	s, err := load(o)
+func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
+	s, err := loadSetup(o)
 	if s == nil {
 		return err
 	}
-	place, err := control.PlaceOf(s.ProjectDir)
+	location, err := control.LocationOf(s.ProjectDir)
 	if err != nil {
 		return err
 	}
-	client, err := control.Dial(ctx, place)
+	client, err := control.Dial(ctx, location)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (o *options) reload(ctx context.Context, asJSON bool) error {
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	res, err := client.Reload(within)
-	if stop := interrupted(ctx); stop != nil {
+	if stop := interruptedError(ctx); stop != nil {
 		return stop
 	}
 	var e *messages.Error
@@ -62,13 +62,13 @@ func (o *options) reload(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	faults := reloadFaults(res)
+	faults := reloadProblems(res)
 	if asJSON {
 		if err := printJSON(o.out, res); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintln(o.out, reloadWords(res))
+		fmt.Fprintln(o.out, reloadText(res))
 		for _, text := range faults {
 			fmt.Fprintln(o.err, text)
 		}
@@ -79,8 +79,8 @@ func (o *options) reload(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// reloadWords says in a line what a reload changed: "added a; replaced b, c; 3 servers as before".
-func reloadWords(res supervisor.ReloadResult) string {
+// reloadText says in a line what a reload changed: "added a; replaced b, c; 3 servers as before".
+func reloadText(res supervisor.ReloadResult) string {
 	var parts []string
 	for _, l := range []struct {
 		word  string
@@ -90,7 +90,7 @@ func reloadWords(res supervisor.ReloadResult) string {
 		{"from another file now:", res.Moved},
 	} {
 		if len(l.names) > 0 {
-			parts = append(parts, l.word+" "+enumeration(l.names))
+			parts = append(parts, l.word+" "+joinNames(l.names))
 		}
 	}
 	if res.Rules {
@@ -99,39 +99,39 @@ func reloadWords(res supervisor.ReloadResult) string {
 	if len(parts) == 0 {
 		parts = append(parts, "nothing changed")
 	} else {
-		parts = append(parts, count(len(res.Kept), "server")+" as before")
+		parts = append(parts, countOf(len(res.Kept), "server")+" as before")
 	}
 	if n := len(res.Held); n > 0 {
-		parts = append(parts, enumeration(res.Held)+" waiting for an approval (mcpvisor approve)")
+		parts = append(parts, joinNames(res.Held)+" waiting for an approval (mcpvisor approve)")
 	}
 	if len(res.Restart) > 0 {
-		parts = append(parts, restartWords(res.Restart))
+		parts = append(parts, restartText(res.Restart))
 	}
-	if n := len(reloadFaults(res)); n > 0 {
-		parts = append(parts, count(n, "fault"))
+	if n := len(reloadProblems(res)); n > 0 {
+		parts = append(parts, countOf(n, "fault"))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// restartWords says of keys that changed that what runs does not follow them.
-func restartWords(keys []string) string {
-	return enumeration(keys) + " changed: counts when mcpvisor up is started anew"
+// restartText says of keys that changed that what runs does not follow them.
+func restartText(keys []string) string {
+	return joinNames(keys) + " changed: counts when mcpvisor up is started anew"
 }
 
-// reloadFaults are what is wrong, a line each: the problems of the files, and the remarks about servers that no problem of theirs
+// reloadProblems are what is wrong, a line each: the problems of the files, and the remarks about servers that no problem of theirs
 // explains.
-func reloadFaults(res supervisor.ReloadResult) []string {
+func reloadProblems(res supervisor.ReloadResult) []string {
 	var out []string
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, p := range res.Problems {
 		if !p.Warning {
 			out = append(out, messages.Line(p.Error(), 0))
-			told[p.Server] = true
+			reported[p.Server] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Remarks)) {
-		if !told[name] {
-			out = append(out, label(name)+messages.Line(res.Remarks[name], 0))
+		if !reported[name] {
+			out = append(out, serverPrefix(name)+messages.Line(res.Remarks[name], 0))
 		}
 	}
 	return out

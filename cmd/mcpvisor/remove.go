@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
 )
 
 // removeFlags are those of remove.
@@ -36,7 +36,7 @@ Exit codes: 0 removed · 2 nothing was changed.`,
   mcpvisor remove files --scope project`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.remove(cmd, args[0], f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.removeServer(cmd, args[0], f) },
 	}
 	cmd.Flags().StringVarP(&f.scope, "scope", "s", "", "out of the file of this `scope`: local, project or user")
 	cmd.Flags().BoolVar(&f.logout, "logout", false, "sign out of it first, see mcpvisor logout")
@@ -45,27 +45,27 @@ Exit codes: 0 removed · 2 nothing was changed.`,
 	return cmd
 }
 
-// removed is what `remove --json` prints.
-type removed struct {
+// removeReport is what `remove --json` prints.
+type removeReport struct {
 	Name string `json:"name"`
-	where
+	entryLocation
 	// Next is the entry of the same name that counts from now on; missing if there is none.
-	Next *where `json:"next,omitempty"`
+	Next *entryLocation `json:"next,omitempty"`
 }
 
-func (o *options) remove(cmd *cobra.Command, name string, f removeFlags) error {
+func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
 		return err
 	}
-	s, err := load(o)
+	s, err := loadSetup(o)
 	if err != nil {
 		return err
 	}
-	if err := s.mayManage("removed"); err != nil {
+	if err := s.checkMayManage("removed"); err != nil {
 		return err
 	}
-	e, err := s.toRemove(name, scope)
+	e, err := s.entryToRemove(name, scope)
 	if err != nil {
 		return err
 	}
@@ -75,50 +75,50 @@ func (o *options) remove(cmd *cobra.Command, name string, f removeFlags) error {
 		}
 	}
 	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
-		is, ok := ours.Servers[name]
-		if !ok || is.Path == nil { // somebody else was faster
-			return nil, unknownIn(name, e)
+		current, ok := ours.Servers[name]
+		if !ok || current.Path == nil { // somebody else was faster
+			return nil, notInFileError(name, e)
 		}
-		return edit.Remove(text, is.Path)
+		return edit.Remove(text, current.Path)
 	})
 	if err != nil {
 		return err
 	}
-	o.changed(e.file, audit.Record{Change: "remove", Server: name})
+	o.recordChanges(e.file, audit.Record{Change: "remove", Server: name})
 	if err := s.Approvals.Forget(e.file, name); err != nil {
-		o.fault(err)
+		o.warnFailure(err)
 	}
 	if e.counts {
 		if err := s.pins.Forget(pinKey(s, name)); err != nil {
-			o.fault(err)
+			o.warnFailure(err)
 		}
 	}
-	out := removed{Name: name, where: e.where()}
-	now, err := load(o)
+	out := removeReport{Name: name, entryLocation: e.toLocation()}
+	now, err := loadSetup(o)
 	if now == nil {
 		return err
 	}
-	if left := now.standings(name); len(left) > 0 {
-		next := left[0].where()
+	if remaining := now.entriesOf(name); len(remaining) > 0 {
+		next := remaining[0].toLocation()
 		out.Next = &next
 	}
-	o.tellUp(cmd.Context(), name, out.Next != nil)
+	o.notifyUp(cmd.Context(), name, out.Next != nil)
 	if f.asJSON {
 		return printJSON(o.out, out)
 	}
 	fmt.Fprintf(o.out, "Removed server %s from the %s scope\nFile modified: %s\n", messages.Line(name, 60), e.scope,
 		messages.Line(e.file, 0))
 	if out.Next != nil {
-		o.remark("the one of the %s counts now", out.Next)
+		o.printRemark("the one of the %s counts now", out.Next)
 	}
 	return nil
 }
 
-// tellUp has a running mcpvisor up notice at once that a server is gone; another says that one of the same name is not.
-func (o *options) tellUp(ctx context.Context, name string, another bool) {
-	aside := *o
-	aside.err = discard{}
-	p, err := aside.open(ctx)
+// notifyUp has a running mcpvisor up notice at once that a server is gone; another says that one of the same name is not.
+func (o *options) notifyUp(ctx context.Context, name string, another bool) {
+	quiet := *o
+	quiet.err = discard{}
+	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return // the file has been changed all the same
 	}
@@ -126,8 +126,8 @@ func (o *options) tellUp(ctx context.Context, name string, another bool) {
 	if p.up == nil || !slices.Contains(p.names, name) {
 		return
 	}
-	if !p.catchUp(ctx) {
-		o.remark("the running mcpvisor up does not follow its files, and has the server until it ends")
+	if !p.reloadUp(ctx) {
+		o.printRemark("the running mcpvisor up does not follow its files, and has the server until it ends")
 		return
 	}
 	// It lets the process end before it forgets the server; who looks next is not to meet it any more.
@@ -137,21 +137,21 @@ func (o *options) tellUp(ctx context.Context, name string, another bool) {
 			return
 		case <-time.After(50 * time.Millisecond):
 		}
-		p.look(ctx)
+		p.refreshNames(ctx)
 	}
 }
 
 // stopTime is how long a removed server is waited for.
 const stopTime = 5 * time.Second
 
-func unknownIn(name string, e standing) error {
+func notInFileError(name string, e fileEntry) error {
 	return &exitError{exitUsage, fmt.Sprintf("%s has no server %q", messages.Line(e.file, 0), messages.Line(name, 60))}
 }
 
-// toRemove is the entry that is meant: that of the scope, or the only one.
-func (s *setup) toRemove(name string, scope messages.Scope) (standing, error) {
-	all := s.standings(name)
-	var fit []standing
+// entryToRemove is the entry that is meant: that of the scope, or the only one.
+func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, error) {
+	all := s.entriesOf(name)
+	var fit []fileEntry
 	for _, e := range all {
 		if scope == "" || e.scope == scope {
 			fit = append(fit, e)
@@ -159,10 +159,10 @@ func (s *setup) toRemove(name string, scope messages.Scope) (standing, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return standing{}, unknown("remove", name, s.names(), s)
+		return fileEntry{}, unknownServerError("remove", name, s.serverNames(), s)
 	case len(fit) == 0:
-		return standing{}, &exitError{exitUsage, fmt.Sprintf("the %s scope has no server %q; it stands in the %s", scope,
-			messages.Line(name, 60), all[0].where())}
+		return fileEntry{}, &exitError{exitUsage, fmt.Sprintf("the %s scope has no server %q; it stands in the %s", scope,
+			messages.Line(name, 60), all[0].toLocation())}
 	}
 	var scopes []string
 	for _, e := range fit {
@@ -171,10 +171,10 @@ func (s *setup) toRemove(name string, scope messages.Scope) (standing, error) {
 		}
 	}
 	if len(scopes) > 1 {
-		return standing{}, &exitError{exitUsage, fmt.Sprintf("several scopes have a server %q: %s; say which one with --scope",
+		return fileEntry{}, &exitError{exitUsage, fmt.Sprintf("several scopes have a server %q: %s; say which one with --scope",
 			messages.Line(name, 60), strings.Join(scopes, ", "))}
 	}
-	return fit[0], fit[0].editable("removed")
+	return fit[0], fit[0].checkEditable("removed")
 }
 
 // signOut ends a sign-in of the server that is removed, if that is wanted: afterwards nobody knows it by its name.
@@ -182,15 +182,15 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 	if spec.Invalid != "" || spec.URL == "" || spec.AuthKind() != messages.AuthOAuth {
 		return nil
 	}
-	in, err := o.signedIn(ctx, name)
+	in, err := o.isSignedIn(ctx, name)
 	if err != nil || !in {
 		return nil //nolint:nilerr // what cannot be known does not keep a server
 	}
-	if !f.logout && !f.asJSON && o.desk.terminal() {
+	if !f.logout && !f.asJSON && o.prompter.hasTerminal() {
 		word := "no"
-		err := o.desk.ask(ctx, name, func(t *talk) error {
+		err := o.prompter.promptForCommand(ctx, name, func(t *conversation) error {
 			var err error
-			word, err = t.choose("You are signed in to "+messages.Line(name, 60)+". Sign out as well? [y]es or [n]o", "yes", "no")
+			word, err = t.chooseWord("You are signed in to "+messages.Line(name, 60)+". Sign out as well? [y]es or [n]o", "yes", "no")
 			return err
 		})
 		if err != nil {
@@ -199,25 +199,25 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 		f.logout = word == "yes"
 	}
 	if f.logout {
-		return o.logout(ctx, name, true)
+		return o.signOutServer(ctx, name, true)
 	}
-	o.remark("its sign-in stays in the store; remove --logout would have ended it")
+	o.printRemark("its sign-in stays in the store; remove --logout would have ended it")
 	return nil
 }
 
-// signedIn reports whether somebody is signed in to a server. Nothing is dialled.
-func (o *options) signedIn(ctx context.Context, name string) (bool, error) {
+// isSignedIn reports whether somebody is signed in to a server. Nothing is dialled.
+func (o *options) isSignedIn(ctx context.Context, name string) (bool, error) {
 	quiet := *o
 	quiet.noControl = true
-	s, spec, err := quiet.openSigner(ctx, "remove", name)
+	s, spec, err := quiet.openSignIn(ctx, "remove", name)
 	if err != nil {
 		return false, err
 	}
 	defer s.close()
 	spec.Disabled = true
-	if err := s.startSigner(ctx, name, spec); err != nil {
+	if err := s.startSignInManager(ctx, name, spec); err != nil {
 		return false, err
 	}
-	a, err := s.authOf(ctx, name)
+	a, err := s.authStatusOf(ctx, name)
 	return slices.Contains(signInStates, a.State), err
 }

@@ -24,7 +24,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-func standard() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
+func standardStreams() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
 
 // options are what every command shares: the streams and the persistent flags.
 type options struct {
@@ -35,20 +35,20 @@ type options struct {
 	only    bool
 	quiet   bool
 	// json says that the command prints for programs, faults is what then has failed without ending it.
-	json   bool
-	faults *failures
+	json     bool
+	failures *failures
 	// misread says that no command was begun: the command line was not understood.
 	misread    bool
 	approve    bool
 	inheritEnv bool
 	logLevel   string
 	noControl  bool
-	// waits is what --wait says of the command that runs, 0 if it was not given.
-	waits  time.Duration
-	audit  auditFlags
-	asking askFlags
-	// desk answers what servers ask of the person.
-	desk *desk
+	// waitFlag is what --wait says of the command that runs, 0 if it was not given.
+	waitFlag time.Duration
+	audit    auditFlags
+	askFlags askFlags
+	// prompter answers what servers ask of the person.
+	prompter *prompter
 	// ctx is the command's, under which the configuration is read; nil: nothing ends that.
 	ctx context.Context
 	// store is where sign-ins are kept: one of storeKinds, or empty.
@@ -60,17 +60,17 @@ type options struct {
 // run is the whole program: it returns the exit code.
 func run(args []string, s streams) int {
 	var flush func()
-	s.err, flush = unstoppable(s.err)
+	s.err, flush = boundStderr(s.err)
 	defer flush()
-	s.err = shielded(s.err)
-	out := &outlet{Writer: shielded(s.out)}
+	s.err = escapeTerminal(s.err)
+	out := &checkedWriter{Writer: escapeTerminal(s.out)}
 	s.out = out
-	o := &options{streams: s, logDefault: zapcore.ErrorLevel, faults: &failures{}, misread: true}
+	o := &options{streams: s, logDefault: zapcore.ErrorLevel, failures: &failures{}, misread: true}
 	questions := &interrupts{}
-	ctx, stop := interruptible(s.err, questions)
+	ctx, stop := interruptContext(s.err, questions)
 	defer stop()
 	ctx = audit.WithVia(messages.WithCaller(ctx, audit.User()), "command", "")
-	o.desk, o.ctx = newDesk(ctx, s, questions), ctx
+	o.prompter, o.ctx = newPrompter(ctx, s, questions), ctx
 	root := newRoot(o)
 	root.SetArgs(args)
 	root.SetIn(s.in)
@@ -80,7 +80,7 @@ func run(args []string, s streams) int {
 	if o.misread {
 		o.json = wantsJSON(cmd, args)
 	}
-	return o.report(out.judge(err))
+	return o.reportError(out.resultError(err))
 }
 
 const longHelp = `mcpvisor keeps the MCP servers of a project connected, and calls their tools.
@@ -113,16 +113,16 @@ func newRoot(o *options) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          helpOr,
+		RunE:          showHelp,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			o.misread = false
 			if f := cmd.Flags().Lookup("json"); f != nil {
 				o.json = f.Value.String() == "true"
 			}
 			if cmd.Flags().Changed("wait") {
-				o.waits, _ = cmd.Flags().GetDuration("wait") // the flag is one of these, wherever there is one
+				o.waitFlag, _ = cmd.Flags().GetDuration("wait") // the flag is one of these, wherever there is one
 			}
-			return o.settle()
+			return o.applyFlags()
 		},
 	}
 	f := root.PersistentFlags()
@@ -137,8 +137,8 @@ func newRoot(o *options) *cobra.Command {
 	f.BoolVar(&o.inheritEnv, "inherit-env", false, "give servers the whole environment, not the short list of variables")
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `level` on: debug, info, warn or error")
 	f.BoolVar(&o.noControl, "no-control", false, "do not use (or, with up, open) the control socket of this project")
-	o.audit.add(f)
-	o.asking.add(f)
+	o.audit.addTo(f)
+	o.askFlags.addTo(f)
 	f.StringVar(&o.store, "store", "", "keep sign-ins in auto, keyring, files (encrypted) or plain (files in the clear); "+
 		"the same for every command, and $MCPVISOR_STORE if not given")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -150,16 +150,16 @@ func newRoot(o *options) *cobra.Command {
 			text = strings.ReplaceAll(text, "time: ", "") + "; write a number with its unit, such as 10s or 2m"
 		}
 		if !cmd.HasParent() && (text == "unknown flag: --json" || strings.HasPrefix(text, "unknown shorthand flag: 'j'")) {
-			return usage(cmd, "--json stands after the name of a command")
+			return usageError(cmd, "--json stands after the name of a command")
 		}
 		if word, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
 			if near := messages.Nearest(word, flagNames(cmd)); near != "" {
 				text += " (did you mean --" + near + "?)"
 			}
 		}
-		return usage(cmd, "%s", text)
+		return usageError(cmd, "%s", text)
 	})
-	root.Version = version()
+	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	cobra.EnableCommandSorting = false // a newcomer meets them in the order of their use
 	for _, group := range commands {
@@ -178,14 +178,14 @@ func newRoot(o *options) *cobra.Command {
 	shortenFlags(root)
 	nameTopics(root)
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.Args, c.RunE, c.Example = cobra.ArbitraryArgs, helpOr, "  mcpvisor completion bash"
+		c.Args, c.RunE, c.Example = cobra.ArbitraryArgs, showHelp, "  mcpvisor completion bash"
 	}
 	return root
 }
 
-// settle makes the persistent flags count, before any command runs.
-func (o *options) settle() error {
-	if err := checkPlaces(o.err); err != nil {
+// applyFlags makes the persistent flags count, before any command runs.
+func (o *options) applyFlags() error {
+	if err := checkHomeDirs(o.err); err != nil {
 		return err
 	}
 	if o.logLevel != "" {
@@ -213,11 +213,11 @@ func (o *options) settle() error {
 			return &exitError{exitUsage, fmt.Sprintf("--dir: %q: %s", messages.Line(o.dir, 200), text)}
 		}
 	}
-	return o.asking.settle(o.desk)
+	return o.askFlags.readValues(o.prompter)
 }
 
-// helpOr is what a command does that only has other commands.
-func helpOr(cmd *cobra.Command, args []string) error {
+// showHelp is what a command does that only has other commands.
+func showHelp(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])
 	}
@@ -226,7 +226,7 @@ func helpOr(cmd *cobra.Command, args []string) error {
 
 func unknownCommand(cmd *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q", messages.Line(name, 60))
-	if answer := wordsOfOthers[name]; answer != "" && !cmd.HasParent() {
+	if answer := foreignCommandHints[name]; answer != "" && !cmd.HasParent() {
 		return &exitError{exitUsage, text + ": " + answer}
 	}
 	var names []string
@@ -241,9 +241,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return &exitError{exitUsage, text + "; see: " + cmd.CommandPath() + " --help"}
 }
 
-// wordsOfOthers are commands that people know from other programs, with what they mean here. They are no commands: each can
+// foreignCommandHints are commands that people know from other programs, with what they mean here. They are no commands: each can
 // mean more than one thing.
-var wordsOfOthers = map[string]string{
+var foreignCommandHints = map[string]string{
 	"ls":     "mcpvisor list says how each server fares, mcpvisor tools what it offers",
 	"ps":     "mcpvisor list says how each server fares; with --json also its process",
 	"start":  "mcpvisor up connects all servers and keeps them connected, mcpvisor enable SERVER one that was disabled",

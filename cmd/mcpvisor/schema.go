@@ -20,8 +20,10 @@ type schema struct {
 	bad  bool
 }
 
-// readInput reads the schema of a tool's arguments.
-func readInput(raw json.RawMessage) *schema { return readSchema(raw, "argument", "the arguments") }
+// readInputSchema reads the schema of a tool's arguments.
+func readInputSchema(raw json.RawMessage) *schema {
+	return readSchema(raw, "argument", "the arguments")
+}
 
 func readSchema(raw json.RawMessage, part, whole string) *schema {
 	s := &schema{part: part, whole: whole}
@@ -38,15 +40,15 @@ func readSchema(raw json.RawMessage, part, whole string) *schema {
 	return s
 }
 
-// property is the schema of a top-level property.
-func (s *schema) property(name string) (map[string]any, bool) {
+// propertySchema is the schema of a top-level property.
+func (s *schema) propertySchema(name string) (map[string]any, bool) {
 	props, _ := s.root["properties"].(map[string]any)
 	p, ok := props[name].(map[string]any)
 	return p, ok
 }
 
-// properties are the names of the top-level properties, sorted.
-func (s *schema) properties() []string {
+// propertyNames are the names of the top-level properties, sorted.
+func (s *schema) propertyNames() []string {
 	props, _ := s.root["properties"].(map[string]any)
 	names := make([]string, 0, len(props))
 	for name := range props {
@@ -56,9 +58,9 @@ func (s *schema) properties() []string {
 	return names
 }
 
-// types are the JSON types that a part of the schema allows; nil if it does not say. References within the document and
+// allowedTypes are the JSON types that a part of the schema allows; nil if it does not say. References within the document and
 // alternatives are followed, as far as a sensible schema goes.
-func (s *schema) types(at map[string]any) []string {
+func (s *schema) allowedTypes(at map[string]any) []string {
 	steps := 1000
 	return typesOf(s.root, at, &steps)
 }
@@ -68,7 +70,7 @@ func typesOf(root, at map[string]any, steps *int) []string {
 		return nil
 	}
 	if ref, ok := at["$ref"].(string); ok {
-		if target, ok := lookup(root, ref); ok {
+		if target, ok := resolveRef(root, ref); ok {
 			return typesOf(root, target, steps)
 		}
 		return nil
@@ -93,11 +95,11 @@ func typesOf(root, at map[string]any, steps *int) []string {
 		var types []string
 		for _, b := range branches {
 			branch, _ := b.(map[string]any)
-			of := typesOf(root, branch, steps)
-			if len(of) == 0 {
+			branchTypes := typesOf(root, branch, steps)
+			if len(branchTypes) == 0 {
 				return nil // one branch allows anything
 			}
-			types = append(types, of...)
+			types = append(types, branchTypes...)
 		}
 		slices.Sort(types)
 		return slices.Compact(types)
@@ -111,8 +113,8 @@ func typesOf(root, at map[string]any, steps *int) []string {
 	return nil
 }
 
-// lookup follows a reference within the document: #/$defs/name.
-func lookup(root map[string]any, ref string) (map[string]any, bool) {
+// resolveRef follows a reference within the document: #/$defs/name.
+func resolveRef(root map[string]any, ref string) (map[string]any, bool) {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
 		return nil, false

@@ -49,7 +49,7 @@ func TestFaultsNameTheField(t *testing.T) {
 		{``, `{"a":1}`, ``},
 		{`true`, `{"a":1}`, ``},
 	} {
-		v := readInput(json.RawMessage(c.schema)).check(json.RawMessage(c.args))
+		v := readInputSchema(json.RawMessage(c.schema)).checkValue(json.RawMessage(c.args))
 		if v.unchecked != "" {
 			t.Errorf("%s: unchecked: %s", c.schema, v.unchecked)
 		}
@@ -71,7 +71,7 @@ func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
 		{`{"type":"sausage"}`, `it breaks the rules of JSON Schema`},
 		{`[]`, `it breaks the rules of JSON Schema`},
 	} {
-		v := readInput(json.RawMessage(c.schema)).check(json.RawMessage(`{"a":1}`))
+		v := readInputSchema(json.RawMessage(c.schema)).checkValue(json.RawMessage(`{"a":1}`))
 		if v.unchecked != c.want || len(v.faults) != 0 {
 			t.Errorf("%s: %q and %v, not %q", c.schema, v.unchecked, v.faults, c.want)
 		}
@@ -86,10 +86,10 @@ func TestSchemasThatGoInCirclesEnd(t *testing.T) {
 		`{"properties":{"a":{"anyOf":[{"$ref":"#/properties/a"},{"$ref":"#/properties/a"}]}}}`,
 		`{"properties":{"a":{"$ref":"#/nowhere"}}}`, `{"properties":[1],"required":"x"}`,
 	} {
-		s := readInput(json.RawMessage(schema))
-		s.check(json.RawMessage(`{"a":{"a":1}}`))
-		if p, ok := s.property("a"); ok {
-			if types := s.types(p); len(types) > 0 {
+		s := readInputSchema(json.RawMessage(schema))
+		s.checkValue(json.RawMessage(`{"a":{"a":1}}`))
+		if p, ok := s.propertySchema("a"); ok {
+			if types := s.allowedTypes(p); len(types) > 0 {
 				t.Errorf("%s: a is %v", schema, types)
 			}
 		}
@@ -105,12 +105,12 @@ func TestASchemaWithoutEndIsNotWaitedFor(t *testing.T) {
 			i, i+1)
 	}
 	b.WriteString(`"d40":{"type":"string"}}}`)
-	s := readInput(json.RawMessage(b.String()))
-	if v := s.check(json.RawMessage(`{"a":1}`)); v.unchecked != "a check against it takes too long" {
+	s := readInputSchema(json.RawMessage(b.String()))
+	if v := s.checkValue(json.RawMessage(`{"a":1}`)); v.unchecked != "a check against it takes too long" {
 		t.Errorf("%+v", v)
 	}
-	p, _ := s.property("a")
-	if types := s.types(p); len(types) != 0 {
+	p, _ := s.propertySchema("a")
+	if types := s.allowedTypes(p); len(types) != 0 {
 		t.Errorf("a is %v", types)
 	}
 }
@@ -119,8 +119,8 @@ func FuzzSchema(f *testing.F) {
 	f.Add(schemaOfAll, `{"text":"x"}`, "whole=5")
 	f.Add(`{"$ref":"#"}`, `{}`, "a:=1")
 	f.Fuzz(func(t *testing.T, schema, args, word string) {
-		s := readInput(json.RawMessage(schema))
-		s.check(json.RawMessage(args))
+		s := readInputSchema(json.RawMessage(schema))
+		s.checkValue(json.RawMessage(args))
 		typed, err := splitArgs([]string{word})
 		if err != nil {
 			return

@@ -14,11 +14,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// screen is what a person is shown before somebody else's entry starts: the entry whole, as it is written, and what follows from it.
-type screen struct {
-	title, from string
-	review      config.Review
-	entry       json.RawMessage
+// approvalScreen is what a person is shown before somebody else's entry starts: the entry whole, as it is written, and what follows from it.
+type approvalScreen struct {
+	title, source string
+	review        config.Review
+	entry         json.RawMessage
 	// reason is why it is shown; empty if that needs no word.
 	reason string
 	// mask gives what stands in the place of a text that the person typed; nil if there is none.
@@ -28,12 +28,12 @@ type screen struct {
 }
 
 // screenOf is the screen of a server of the setup; ok is false if it needs no approval.
-func (s *setup) screenOf(name string) (screen, bool) {
-	c, ok := discover.Subject(s.Set, name)
+func (s *setup) screenOf(name string) (approvalScreen, bool) {
+	c, ok := discover.ApprovalCandidate(s.Set, name)
 	if !ok {
-		return screen{}, false
+		return approvalScreen{}, false
 	}
-	v := screen{title: name, from: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: s.review(c),
+	v := approvalScreen{title: name, source: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: s.reviewOf(c),
 		entry: c.Binding.Entry, hash: c.Binding.Hash()}
 	if stale := s.Stale[name]; len(stale) > 0 {
 		v.reason = strings.Join(stale, "; ")
@@ -43,9 +43,9 @@ func (s *setup) screenOf(name string) (screen, bool) {
 	return v, true
 }
 
-// print writes the screen. A line that deserves a look begins with an exclamation mark; a line that is longer than the terminal goes on
+// printTo writes the screen. A line that deserves a look begins with an exclamation mark; a line that is longer than the terminal goes on
 // after ↩ in the next one, and nothing is cut.
-func (v screen) print(w io.Writer) {
+func (v approvalScreen) printTo(w io.Writer) {
 	remarks := v.review.Remarks(v.entry)
 	marked := map[string]bool{}
 	line := func(danger bool, indent, s string) {
@@ -53,19 +53,19 @@ func (v screen) print(w io.Writer) {
 		if danger {
 			sign = "! "
 		}
-		for i, part := range wrapped(s, width(w)-len(indent)-3) {
+		for i, part := range wrapLine(s, columnsOf(w)-len(indent)-3) {
 			if i > 0 {
 				sign = "  "
 			}
 			if danger {
-				part = paint(w, text.Colors{text.FgRed}, part)
+				part = paintText(w, text.Colors{text.FgRed}, part)
 			}
 			fmt.Fprintln(w, strings.TrimRight(sign+indent+part, " "))
 		}
 	}
 	head := config.Visible(v.title)
-	if v.from != "" {
-		head += "  from " + config.Visible(v.from)
+	if v.source != "" {
+		head += "  from " + config.Visible(v.source)
 	}
 	fmt.Fprintln(w, head)
 	if v.reason != "" {
@@ -77,7 +77,7 @@ func (v screen) print(w io.Writer) {
 				marked[key] = true
 			}
 		}
-		line(r.Danger, "", v.masked(r.Text))
+		line(r.Danger, "", v.maskText(r.Text))
 	}
 	line(false, "", "as it is written:")
 	for _, l := range config.ShowEntry(v.entry, marked, v.mask) {
@@ -85,8 +85,8 @@ func (v screen) print(w io.Writer) {
 	}
 }
 
-// masked is a remark without what the person typed.
-func (v screen) masked(s string) string {
+// maskText is a remark without what the person typed.
+func (v approvalScreen) maskText(s string) string {
 	if v.mask == nil {
 		return s
 	}
@@ -96,9 +96,9 @@ func (v screen) masked(s string) string {
 	return s
 }
 
-// wrapped is a line in parts of at most columns letters, each but the last with the mark that it goes on. Columns that are too few, or
+// wrapLine is a line in parts of at most columns letters, each but the last with the mark that it goes on. Columns that are too few, or
 // not known, leave it whole.
-func wrapped(s string, columns int) []string {
+func wrapLine(s string, columns int) []string {
 	r := []rune(s)
 	if columns < 20 {
 		return []string{s}
@@ -111,29 +111,29 @@ func wrapped(s string, columns int) []string {
 	return append(parts, string(r))
 }
 
-// screened is a screen as JSON.
-type screened struct {
+// approvalJSON is a screen as JSON.
+type approvalJSON struct {
 	Hash    string          `json:"hash,omitempty"`
 	Object  *config.Binding `json:"object,omitempty"`
 	Remarks []config.Remark `json:"remarks,omitempty"`
 }
 
-// review is what an entry does, and who else can change it.
-func (s *setup) review(c config.Candidate) config.Review {
+// reviewOf is what an entry does, and who else can change it.
+func (s *setup) reviewOf(c config.Candidate) config.Review {
 	v := config.ReviewOf(s.Set, c)
 	v.Shared = discover.SharedWith(*c.Binding)
 	return v
 }
 
-func (s *setup) screened(name string) (out screened) {
-	if c, ok := discover.Subject(s.Set, name); ok {
-		out = screened{c.Binding.Hash(), c.Binding, s.review(c).Remarks(c.Binding.Entry)}
+func (s *setup) approvalJSONOf(name string) (out approvalJSON) {
+	if c, ok := discover.ApprovalCandidate(s.Set, name); ok {
+		out = approvalJSON{c.Binding.Hash(), c.Binding, s.reviewOf(c).Remarks(c.Binding.Entry)}
 	}
 	return out
 }
 
-// masks hides what the person typed, wherever it stands. Short words are not hidden: they would hide the rest.
-func masks(typed []string) func(path, text string) (string, bool) {
+// maskTyped hides what the person typed, wherever it stands. Short words are not hidden: they would hide the rest.
+func maskTyped(typed []string) func(path, text string) (string, bool) {
 	typed = slices.DeleteFunc(slices.Clone(typed), func(s string) bool { return len(s) < 4 || strings.HasPrefix(s, "${") })
 	if len(typed) == 0 {
 		return nil

@@ -36,25 +36,27 @@ $MCPVISOR_REGISTRY_TOKEN is sent to it, and to nobody else.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || strings.TrimSpace(args[0]) == "":
-				return usage(cmd, "which word? Write %s WORD", cmd.CommandPath())
+				return usageError(cmd, "which word? Write %s WORD", cmd.CommandPath())
 			case len(args) > 1:
-				return usage(cmd, "search is about one word, and %q is a second one", messages.Line(args[1], 60))
+				return usageError(cmd, "search is about one word, and %q is a second one", messages.Line(args[1], 60))
 			case f.limit < 1 || f.limit > 100:
-				return usage(cmd, "--limit: %d is not between 1 and 100", f.limit)
+				return usageError(cmd, "--limit: %d is not between 1 and 100", f.limit)
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.search(cmd, strings.TrimSpace(args[0]), f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.searchRegistry(cmd, strings.TrimSpace(args[0]), f)
+		},
 	}
-	addRegistry(cmd.Flags(), &f.registry)
+	addRegistryFlag(cmd.Flags(), &f.registry)
 	cmd.Flags().IntVar(&f.limit, "limit", 30, "show at most so many, 1 to 100")
 	cmd.Flags().StringVar(&f.cursor, "cursor", "", "show the page after this `cursor`")
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON object")
 	return cmd
 }
 
-// hit is a server as `search --json` prints it.
-type hit struct {
+// searchHit is a server as `search --json` prints it.
+type searchHit struct {
 	Name        string         `json:"name"`
 	Title       string         `json:"title,omitempty"`
 	Description string         `json:"description"`
@@ -68,16 +70,16 @@ type hit struct {
 	Published *time.Time `json:"publishedAt,omitempty"`
 }
 
-// hits is what `search --json` prints.
-type hits struct {
-	Registry string `json:"registry"`
-	Servers  []hit  `json:"servers"`
-	Next     string `json:"nextCursor,omitempty"`
+// searchResult is what `search --json` prints.
+type searchResult struct {
+	Registry string      `json:"registry"`
+	Servers  []searchHit `json:"servers"`
+	Next     string      `json:"nextCursor,omitempty"`
 	// Skipped counts what the registry sent and nobody could read.
 	Skipped int `json:"skipped,omitempty"`
 }
 
-func (o *options) search(cmd *cobra.Command, word string, f searchFlags) error {
+func (o *options) searchRegistry(cmd *cobra.Command, word string, f searchFlags) error {
 	r, err := o.openRegistry(f.registry)
 	if err != nil {
 		return err
@@ -86,9 +88,9 @@ func (o *options) search(cmd *cobra.Command, word string, f searchFlags) error {
 	if err != nil {
 		return err
 	}
-	all := hits{Registry: r.Host(), Servers: []hit{}, Next: p.Next, Skipped: p.Skipped}
+	all := searchResult{Registry: r.Host(), Servers: []searchHit{}, Next: p.Next, Skipped: p.Skipped}
 	for _, e := range p.Entries {
-		all.Servers = append(all.Servers, hitOf(e))
+		all.Servers = append(all.Servers, searchHitOf(e))
 	}
 	if f.json {
 		return printJSON(o.out, all)
@@ -97,8 +99,8 @@ func (o *options) search(cmd *cobra.Command, word string, f searchFlags) error {
 	return nil
 }
 
-func hitOf(e install.Entry) hit {
-	h := hit{Name: e.Name, Title: e.Title, Description: e.Description, Version: e.Version, Status: e.Status,
+func searchHitOf(e install.Entry) searchHit {
+	h := searchHit{Name: e.Name, Title: e.Title, Description: e.Description, Version: e.Version, Status: e.Status,
 		Message: e.StatusMessage, Local: plan.LocalName(e.Name), Ways: []string{}}
 	if !e.Published.IsZero() {
 		h.Published = &e.Published
@@ -112,13 +114,13 @@ func hitOf(e install.Entry) hit {
 	return h
 }
 
-func (o *options) printHits(all hits, word string, f searchFlags) {
+func (o *options) printHits(all searchResult, word string, f searchFlags) {
 	if len(all.Servers) == 0 {
-		o.remark("no server at %s has %q in its name", all.Registry, messages.Line(word, 60))
+		o.printRemark("no server at %s has %q in its name", all.Registry, messages.Line(word, 60))
 	} else {
 		t := newTable(o.out, "name", "version", "as", "description")
 		room := 0
-		if columns := width(o.out); columns > 0 {
+		if columns := columnsOf(o.out); columns > 0 {
 			room = max(columns-70, 30)
 		}
 		t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, WidthMax: 60}, {Number: 2, WidthMax: 20}, {Number: 4, WidthMax: room}})
@@ -130,19 +132,19 @@ func (o *options) printHits(all hits, word string, f searchFlags) {
 			t.AppendRow(table.Row{messages.Line(h.Name, 200), messages.Line(h.Version, 40),
 				messages.Line(strings.Join(h.Ways, " "), 60), text})
 		}
-		render(o.out, t)
+		printTable(o.out, t)
 	}
 	if all.Skipped > 0 {
-		o.remark("%s of %s cannot be read, and left out", count(all.Skipped, "entry"), all.Registry)
+		o.printRemark("%s of %s cannot be read, and left out", countOf(all.Skipped, "entry"), all.Registry)
 	}
 	if all.Next != "" {
-		again := "mcpvisor search " + shellWord(word)
+		nextPage := "mcpvisor search " + shellWord(word)
 		if f.limit != 30 {
-			again += fmt.Sprintf(" --limit %d", f.limit)
+			nextPage += fmt.Sprintf(" --limit %d", f.limit)
 		}
 		if f.registry != "" {
-			again += " --registry " + shellWord(f.registry)
+			nextPage += " --registry " + shellWord(f.registry)
 		}
-		o.remark("more: %s --cursor %s", again, shellWord(all.Next))
+		o.printRemark("more: %s --cursor %s", nextPage, shellWord(all.Next))
 	}
 }

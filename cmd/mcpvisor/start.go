@@ -20,53 +20,53 @@ const (
 	stopGrace = time.Second
 )
 
-// manager is a manager of this process with all that belongs to it.
-type manager struct {
+// guardedManager is a manager of this process with all that belongs to it.
+type guardedManager struct {
 	*supervisor.Manager
 	log *zap.Logger
-	// unguard ends the guardian.
-	unguard func()
+	// endGuardian ends the guardian.
+	endGuardian func()
 }
 
 // startManager starts the servers of cfg under a guardian. Close the result.
-func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*manager, error) {
+func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*guardedManager, error) {
 	if err := o.chooseStore(&cfg); err != nil {
 		return nil, err
 	}
-	m := &manager{log: o.logger(), unguard: func() {}}
+	m := &guardedManager{log: o.newLogger(), endGuardian: func() {}}
 	if g, err := startGuardian(); err != nil {
-		o.fault(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
+		o.warnFailure(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
 	} else {
-		cfg.Guard, m.unguard = g, func() { g.Close() }
-		if o.desk != nil {
-			o.desk.guard = g
+		cfg.Guard, m.endGuardian = g, func() { g.Close() }
+		if o.prompter != nil {
+			o.prompter.guard = g
 		}
 	}
 	cfg.Logger = m.log
 	var err error
 	if m.Manager, err = supervisor.Start(ctx, cfg); err != nil {
-		m.unguard()
+		m.endGuardian()
 		return nil, err
 	}
 	return m, nil
 }
 
-// end closes the manager and returns when every server has ended, or the time has passed. It works after an interrupt
+// closeWithin closes the manager and returns when every server has ended, or the time has passed. It works after an interrupt
 // too.
-func (m *manager) end(within time.Duration) error {
+func (m *guardedManager) closeWithin(within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := m.Close(ctx)
 	if err == nil {
-		m.unguard() // otherwise it has work to do, and begins when this process is gone
+		m.endGuardian() // otherwise it has work to do, and begins when this process is gone
 	}
 	_ = m.log.Sync() // a terminal cannot be synced, and says so
 	return err
 }
 
-// brisk makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and
+// tuneShortRun makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and
 // have less time to say good-bye. Those that are given a time to connect, wait, have all of it for one attempt.
-func brisk(cfg *supervisor.Config, wait time.Duration) {
+func tuneShortRun(cfg *supervisor.Config, wait time.Duration) {
 	for name, spec := range cfg.Servers {
 		spec.Connect = messages.Eager
 		if spec.StopGrace <= 0 || time.Duration(spec.StopGrace) > stopGrace {
@@ -79,8 +79,8 @@ func brisk(cfg *supervisor.Config, wait time.Duration) {
 	}
 }
 
-// interrupted is the error of a command whose person pressed Ctrl-C; nil if nobody did.
-func interrupted(ctx context.Context) error {
+// interruptedError is the error of a command whose person pressed Ctrl-C; nil if nobody did.
+func interruptedError(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		return &exitError{exitInterrupted, "interrupted"}
 	}

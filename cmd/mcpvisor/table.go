@@ -25,27 +25,27 @@ type frame struct {
 	coloured      bool
 }
 
-// newsShown is how many of the last events stand below the table where there is room, newsLeast where there is little.
-const newsShown, newsLeast = 10, 3
+// recentShown is how many of the last events stand below the table where there is room, recentLeast where there is little.
+const recentShown, recentLeast = 10, 3
 
-// lines are the picture. None is wider than the width, and there are no more of them than the height. Where there is
+// renderLines are the picture. None is wider than the width, and there are no more of them than the height. Where there is
 // not room for everything, first the intro goes, then the older news, then connected servers, then the others.
-func (f *frame) lines() []string {
-	rows, intro := f.table(), f.wrapped()
-	news := min(newsShown, len(f.board.news))
+func (f *frame) renderLines() []string {
+	rows, intro := f.tableLines(), f.introLines()
+	news := min(recentShown, len(f.board.recent))
 	if f.height > 0 {
 		// Empty lines stand around the table, and below the news.
 		rest := f.height - len(f.head) - len(f.foot) - 3
-		least := min(newsLeast, news, max(rest/4, 0))
+		least := min(recentLeast, news, max(rest/4, 0))
 		if len(intro)+len(rows)+least > rest {
 			intro = nil
 		}
 		news = max(min(news, rest-len(intro)-len(rows)), least)
-		rows = f.fit(rows, rest-len(intro)-news)
+		rows = f.fitRows(rows, rest-len(intro)-news)
 	}
 	out := slices.Concat(f.head, intro, []string{""}, rows, []string{""})
-	for _, h := range f.board.news[len(f.board.news)-news:] {
-		out = append(out, f.headline(h))
+	for _, h := range f.board.recent[len(f.board.recent)-news:] {
+		out = append(out, f.formatEvent(h))
 	}
 	if news > 0 && len(f.foot) > 0 {
 		out = append(out, "")
@@ -55,13 +55,13 @@ func (f *frame) lines() []string {
 		out = out[:f.height]
 	}
 	for i := range out {
-		out[i] = f.cut(out[i])
+		out[i] = f.cutLine(out[i])
 	}
 	return out
 }
 
-// wrapped is the intro in lines, with an empty one in front.
-func (f *frame) wrapped() []string {
+// introLines is the intro in lines, with an empty one in front.
+func (f *frame) introLines() []string {
 	if f.intro == "" {
 		return nil
 	}
@@ -72,21 +72,21 @@ func (f *frame) wrapped() []string {
 	return append([]string{""}, strings.Split(text.WrapSoft(f.intro, max(width, 20)), "\n")...)
 }
 
-// cut is a line within the width. An escape sequence in it is ended.
-func (f *frame) cut(line string) string {
+// cutLine is a line within the width. An escape sequence in it is ended.
+func (f *frame) cutLine(line string) string {
 	if f.width > 0 && text.StringWidthWithoutEscSequences(line) > f.width {
 		line = text.Snip(line, f.width, "…")
 	}
 	return strings.TrimRight(line, " ")
 }
 
-// fit leaves out what does not fit into so many lines, connected servers first: nobody needs to be told of them.
-func (f *frame) fit(rows []string, most int) []string {
+// fitRows leaves out what does not fit into so many lines, connected servers first: nobody needs to be told of them.
+func (f *frame) fitRows(rows []string, most int) []string {
 	if len(rows) <= most {
 		return rows
 	}
 	room := max(most-2, 1) // the header, and the line that tells what is missing
-	names := f.board.names()
+	names := f.board.serverNames()
 	keep := make([]bool, len(names))
 	kept := 0
 	for _, connected := range []bool{false, true} {
@@ -112,14 +112,14 @@ func (f *frame) fit(rows []string, most int) []string {
 	return append(out, fmt.Sprintf("… %d %s; mcpvisor list shows all", len(names)-kept, word))
 }
 
-func (f *frame) headline(h headline) string {
-	at := f.paint(text.Colors{text.Faint}, h.at.Local().Format(time.TimeOnly))
+func (f *frame) formatEvent(h eventLine) string {
+	at := f.paintText(text.Colors{text.Faint}, h.at.Local().Format(time.TimeOnly))
 	if h.server == "" {
 		return at + "  " + messages.Line(h.text, 0)
 	}
-	server := text.Snip(messages.Line(h.server, 0), f.serverMost(), "…")
+	server := text.Snip(messages.Line(h.server, 0), f.maxServerWidth(), "…")
 	fill := strings.Repeat(" ", max(0, f.serverWidth()-text.StringWidthWithoutEscSequences(server)))
-	return at + "  " + f.paint(colourOf(h.phase), server) + fill + "  " + messages.Line(h.text, 0)
+	return at + "  " + f.paintText(colourOf(h.phase), server) + fill + "  " + messages.Line(h.text, 0)
 }
 
 // serverWidth is the width of the widest name.
@@ -128,18 +128,18 @@ func (f *frame) serverWidth() int {
 	for name := range f.board.servers {
 		w = max(w, text.StringWidthWithoutEscSequences(messages.Line(name, 0)))
 	}
-	return min(w, f.serverMost())
+	return min(w, f.maxServerWidth())
 }
 
-// serverMost is the widest that names may be: a third of the terminal.
-func (f *frame) serverMost() int {
+// maxServerWidth is the widest that names may be: a third of the terminal.
+func (f *frame) maxServerWidth() int {
 	if f.width <= 0 {
 		return 40
 	}
 	return min(max(f.width/3, 12), 40)
 }
 
-func (f *frame) paint(colours text.Colors, s string) string {
+func (f *frame) paintText(colours text.Colors, s string) string {
 	if !f.coloured || colours == nil || s == "" {
 		return s
 	}
@@ -160,7 +160,7 @@ type column struct {
 	rank int
 }
 
-func (c *column) width() int {
+func (c *column) cellWidth() int {
 	w := max(c.least, text.StringWidthWithoutEscSequences(c.title))
 	for _, cell := range c.cells {
 		w = max(w, text.StringWidthWithoutEscSequences(cell))
@@ -174,14 +174,14 @@ func (c *column) width() int {
 // errorLeast is the narrowest column of errors that still says something.
 const errorLeast = 16
 
-// table is the header and one line for each server.
-func (f *frame) table() []string {
-	columns := f.columns()
+// tableLines is the header and one line for each server.
+func (f *frame) tableLines() []string {
+	columns := f.allColumns()
 	const gap = 2
 	need := func() int {
 		n := -gap
 		for _, c := range columns {
-			n += c.width() + gap
+			n += c.cellWidth() + gap
 		}
 		return n
 	}
@@ -203,17 +203,17 @@ func (f *frame) table() []string {
 		}
 		if columns[len(columns)-1] == last {
 			last.most = 0
-			last.most = max(last.width()-max(need()-f.width, 0), errorLeast)
+			last.most = max(last.cellWidth()-max(need()-f.width, 0), errorLeast)
 		}
 		if over := need() - f.width; over > 0 {
-			columns[0].most = max(columns[0].width()-over, 4)
+			columns[0].most = max(columns[0].cellWidth()-over, 4)
 		}
 	}
 
-	names := f.board.names()
+	names := f.board.serverNames()
 	lines := make([]string, 1+len(names))
 	for i, c := range columns {
-		w := c.width()
+		w := c.cellWidth()
 		for j := range lines {
 			cell, colours := c.title, text.Colors{text.Bold}
 			if j > 0 {
@@ -225,7 +225,7 @@ func (f *frame) table() []string {
 				cell = text.Snip(cell, w, "…")
 			}
 			fill := strings.Repeat(" ", w-text.StringWidthWithoutEscSequences(cell))
-			if cell = f.paint(colours, cell); c.right {
+			if cell = f.paintText(colours, cell); c.right {
 				cell = fill + cell
 			} else {
 				cell += fill
@@ -242,9 +242,9 @@ func (f *frame) table() []string {
 	return lines
 }
 
-// columns are all that there is to show.
-func (f *frame) columns() []*column {
-	server := &column{title: "SERVER", most: f.serverMost()}
+// allColumns are all that there is to show.
+func (f *frame) allColumns() []*column {
+	server := &column{title: "SERVER", most: f.maxServerWidth()}
 	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
 		_, colours := phaseOf(r.status)
 		return colours
@@ -262,7 +262,7 @@ func (f *frame) columns() []*column {
 		}
 		return nil
 	}}
-	for _, name := range f.board.names() {
+	for _, name := range f.board.serverNames() {
 		r := f.board.servers[name]
 		st := &r.status
 		server.cells = append(server.cells, messages.Line(name, 0))
@@ -282,12 +282,12 @@ func (f *frame) columns() []*column {
 		unknown.cells = append(unknown.cells, fmt.Sprint(answered.unknown))
 		text := messages.Line(r.lastError, 300)
 		if st.Status == messages.Connected && len(st.ChangedTools) > 0 { // newer than what is over
-			text = changedWords(*st)
+			text = changedText(*st)
 		}
 		last.cells = append(last.cells, text)
 	}
 	all := []*column{server, status, transport, tools, restarts, next}
-	if c := f.board.calls(); c.total() > 0 {
+	if c := f.board.totalCalls(); c.total() > 0 {
 		all = append(all, results, notSent, unknown)
 	}
 	return append(all, last)
@@ -314,11 +314,11 @@ func nextOf(st *messages.Status, now time.Time) string {
 	if d <= 0 {
 		return "now"
 	}
-	return word + roundUp(d)
+	return word + countdownText(d)
 }
 
-// roundUp is a duration for a countdown: it reaches 1s and then nothing.
-func roundUp(d time.Duration) string {
+// countdownText is a duration for a countdown: it reaches 1s and then nothing.
+func countdownText(d time.Duration) string {
 	s := int((d + time.Second - 1) / time.Second)
 	if s < 60 {
 		return fmt.Sprintf("%ds", s)

@@ -59,7 +59,7 @@ func everything() *board {
 		}),
 	} {
 		at := noon.Add(time.Duration(i-10) * time.Second)
-		b.apply(messages.Event{Kind: messages.EventPhase, Time: at, Server: st.Name, Status: &st})
+		b.applyEvent(messages.Event{Kind: messages.EventPhase, Time: at, Server: st.Name, Status: &st})
 	}
 	return b
 }
@@ -67,16 +67,16 @@ func everything() *board {
 // busy is everything with calls.
 func busy() *board {
 	b := everything()
-	for i, name := range b.names() {
+	for i, name := range b.serverNames() {
 		for range 40 - i {
-			b.called(name, messages.OutcomeResult)
+			b.countCall(name, messages.OutcomeResult)
 		}
 		for range i {
-			b.called(name, messages.OutcomeNotSent)
+			b.countCall(name, messages.OutcomeNotSent)
 		}
 	}
-	b.called("crashes", messages.OutcomeUnknown)
-	b.called("clock", messages.OutcomeToolError)
+	b.countCall("crashes", messages.OutcomeUnknown)
+	b.countCall("clock", messages.OutcomeToolError)
 	return b
 }
 
@@ -91,7 +91,7 @@ func hostile() *board {
 			st.Error = "it said \x1b]0;owned\a\u2066" + name + strings.Repeat(" and more", 20)
 		})
 		at := noon.Add(time.Duration(i) * time.Second)
-		b.apply(messages.Event{Kind: messages.EventPhase, Time: at, Server: name, Status: &st})
+		b.applyEvent(messages.Event{Kind: messages.EventPhase, Time: at, Server: name, Status: &st})
 	}
 	return b
 }
@@ -104,14 +104,14 @@ func many() *board {
 		if i%10 == 0 {
 			st.Status, st.Retry, st.Error = messages.Failed, messages.RetryNever, "broken"
 		}
-		b.apply(messages.Event{Kind: messages.EventPhase, Time: noon, Server: st.Name, Status: &st})
+		b.applyEvent(messages.Event{Kind: messages.EventPhase, Time: noon, Server: st.Name, Status: &st})
 	}
 	return b
 }
 
 func picture(b *board, width, height int) *frame {
 	return &frame{
-		board: b, now: noon, width: width, height: height, head: []string{"mcpvisor 1.0 · a project", b.summary()},
+		board: b, now: noon, width: width, height: height, head: []string{"mcpvisor 1.0 · a project", b.phaseSummary()},
 		intro: strings.TrimSpace(strings.Repeat("Words that explain what is seen. ", 6)), foot: []string{"Ctrl-C ends it"},
 	}
 }
@@ -132,11 +132,11 @@ func TestPictures(t *testing.T) {
 		"many":                 picture(many(), 80, 30),
 		"nothing":              picture(newBoard(), 80, 24),
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, strings.Join(f.lines(), "\n")+"\n") })
+		t.Run(name, func(t *testing.T) { golden(t, name, strings.Join(f.renderLines(), "\n")+"\n") })
 	}
 	coloured := picture(everything(), 80, 24)
 	coloured.coloured = true
-	golden(t, "everything_coloured", strings.ReplaceAll(strings.Join(coloured.lines(), "\n"), "\x1b", "␛")+"\n")
+	golden(t, "everything_coloured", strings.ReplaceAll(strings.Join(coloured.renderLines(), "\n"), "\x1b", "␛")+"\n")
 }
 
 func golden(t *testing.T, name, got string) {
@@ -169,7 +169,7 @@ func TestPicturesKeepWithinTheTerminal(t *testing.T) {
 		} {
 			f := picture(b, 1+rnd.IntN(200), 1+rnd.IntN(60))
 			f.coloured = rnd.IntN(2) == 0
-			lines := f.lines()
+			lines := f.renderLines()
 			if len(lines) > f.height {
 				t.Fatalf("%s: %d lines on %d", name, len(lines), f.height)
 			}
@@ -191,7 +191,7 @@ func TestPicturesKeepWithinTheTerminal(t *testing.T) {
 
 // Where not all servers fit, the ones that nobody needs to be told of give way.
 func TestPicturesShowWhatFailed(t *testing.T) {
-	got := strings.Join(picture(many(), 80, 20).lines(), "\n")
+	got := strings.Join(picture(many(), 80, 20).renderLines(), "\n")
 	for i := 0; i < 60; i += 10 {
 		if name := fmt.Sprintf("server-%02d", i); !strings.Contains(got, name+"  failed") {
 			t.Errorf("%s has failed and is not shown:\n%s", name, got)
@@ -204,7 +204,7 @@ func TestCountdown(t *testing.T) {
 		time.Millisecond: "1s", time.Second: "1s", 1001 * time.Millisecond: "2s", 59 * time.Second: "59s",
 		59*time.Second + 1: "1m00s", 5 * time.Minute: "5m00s", 75 * time.Minute: "75m00s",
 	} {
-		if got := roundUp(d); got != want {
+		if got := countdownText(d); got != want {
 			t.Errorf("roundUp(%v) = %q, not %q", d, got, want)
 		}
 	}

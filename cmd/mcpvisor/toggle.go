@@ -12,16 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/config/edit"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// forNow explains the flag that enable and disable share.
-const forNow = "write nothing: only until the running mcpvisor up ends"
+// forNowHelp explains the flag that enable and disable share.
+const forNowHelp = "write nothing: only until the running mcpvisor up ends"
 
 func newEnable(o *options) *cobra.Command {
 	var wait time.Duration
@@ -39,7 +39,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 		ValidArgsFunction: o.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server := args[0]
-			if err := o.want(cmd.Context(), server, true, now, ""); err != nil {
+			if err := o.writeEnabled(cmd.Context(), server, true, now, ""); err != nil {
 				return err
 			}
 			enabled := func(cfg *supervisor.Config) {
@@ -47,14 +47,14 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 				spec.Disabled = false
 				cfg.Servers[server] = spec
 			}
-			return o.wish(cmd, server, wait, enabled, func(ctx context.Context, p *project) error {
+			return o.requestConnect(cmd, server, wait, enabled, func(ctx context.Context, p *project) error {
 				return p.Enable(ctx, server)
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
-	cmd.Flags().BoolVar(&now, "for-now", false, forNow)
-	o.jsonFlag(cmd, "print a JSON object: what the server is now, as in list --json")
+	cmd.Flags().BoolVar(&now, "for-now", false, forNowHelp)
+	o.addJSONFlag(cmd, "print a JSON object: what the server is now, as in list --json")
 	return cmd
 }
 
@@ -79,27 +79,27 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 			if err != nil {
 				return err
 			}
-			if err := o.want(cmd.Context(), args[0], false, now, only); err != nil {
+			if err := o.writeEnabled(cmd.Context(), args[0], false, now, only); err != nil {
 				return err
 			}
-			return o.disable(cmd, args[0], disconnect)
+			return o.disableServer(cmd, args[0], disconnect)
 		},
 	}
 	cmd.Flags().BoolVar(&disconnect, "disconnect", false, "end its connection, too")
-	cmd.Flags().BoolVar(&now, "for-now", false, forNow)
+	cmd.Flags().BoolVar(&now, "for-now", false, forNowHelp)
 	cmd.Flags().StringVarP(&scope, "scope", "s", "", "whose entry: local, project or user (default: the one that counts, and of the "+
 		"project's none but for you)")
 	completeScope(cmd)
-	o.jsonFlag(cmd, "print a JSON object: what the server is now, as in list --json")
+	o.addJSONFlag(cmd, "print a JSON object: what the server is now, as in list --json")
 	return cmd
 }
 
-// want writes whether a server is enabled into the file of the entry that counts. Of a server that stands in no file of ours
+// writeEnabled writes whether a server is enabled into the file of the entry that counts. Of a server that stands in no file of ours
 // it is a matter of the running up alone, which is an error if there is none. With a scope it is the entry of that one.
-func (o *options) want(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
-	aside := *o
-	aside.err, aside.faults = discard{}, nil // the command says it itself
-	p, err := aside.open(ctx)
+func (o *options) writeEnabled(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
+	quiet := *o
+	quiet.err, quiet.failures = discard{}, nil // the command says it itself
+	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,56 +107,56 @@ func (o *options) want(ctx context.Context, server string, enabled, now bool, sc
 	verb := map[bool]string{true: "enabled", false: "disabled"}[enabled]
 	exists := slices.Contains(p.names, server)
 	defer p.close()
-	all := p.setup.standings(server)
+	all := p.setup.entriesOf(server)
 	switch {
 	case len(all) == 0 && !exists:
-		return unknown(verb[:len(verb)-1], server, p.names, p.setup)
+		return unknownServerError(verb[:len(verb)-1], server, p.names, p.setup)
 	case now && !up:
 		return &exitError{exitUsage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out"}
 	case now:
 		return nil
 	case len(all) == 0: // the running up knows it from its own command line
-		o.remark("it is %s until the running mcpvisor up ends: no file that counts here has it", verb)
+		o.printRemark("it is %s until the running mcpvisor up ends: no file that counts here has it", verb)
 		return nil
 	}
 	e := all[0]
 	if scope != "" {
-		i := slices.IndexFunc(all, func(e standing) bool { return e.scope == scope })
+		i := slices.IndexFunc(all, func(e fileEntry) bool { return e.scope == scope })
 		if i < 0 {
 			return &exitError{exitUsage, fmt.Sprintf("--scope: no file of the %s scope has a server %q; it stands in %s", scope,
-				messages.Line(server, 60), e.where())}
+				messages.Line(server, 60), e.toLocation())}
 		}
 		e = all[i]
 	}
-	if scope == "" && (enabled || e.scope == messages.ScopeProject && e.editable(verb) == nil) {
-		changed, err := o.switchForMe(p.setup, server, enabled)
+	if scope == "" && (enabled || e.scope == messages.ScopeProject && e.checkEditable(verb) == nil) {
+		changed, err := o.switchLocally(p.setup, server, enabled)
 		if err != nil {
 			return err
 		}
 		if changed && up {
-			p.catchUp(ctx)
+			p.reloadUp(ctx)
 		}
 		if !enabled {
 			return nil
 		}
 	}
-	if err := e.editable(verb); err != nil {
+	if err := e.checkEditable(verb); err != nil {
 		if up && e.scope != messages.ScopeManaged {
-			o.remark("it is %s until the running mcpvisor up ends: %v", verb, err)
+			o.printRemark("it is %s until the running mcpvisor up ends: %v", verb, err)
 			return nil
 		}
 		return err
 	}
-	changed, known := false, p.setup.approvedAs(server)
+	changed, known := false, p.setup.approvedCandidate(server)
 	var after config.Entry
 	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
-		is, ok := ours.Servers[server]
-		if !ok || is.Path == nil {
-			return nil, unknownIn(server, e)
+		entry, ok := ours.Servers[server]
+		if !ok || entry.Path == nil {
+			return nil, notInFileError(server, e)
 		}
-		now, err := switched(text, is, enabled)
+		now, err := switchEntry(text, entry, enabled)
 		changed = string(now) != string(text)
-		if known != nil && !bytes.Equal(known.Binding.Entry, is.Canonical()) {
+		if known != nil && !bytes.Equal(known.Binding.Entry, entry.Canonical()) {
 			known = nil // somebody else has changed it
 		}
 		after = config.Parse(config.File{Path: e.file, Scope: e.scope, Data: now}).Servers[server]
@@ -168,20 +168,20 @@ func (o *options) want(ctx context.Context, server string, enabled, now bool, sc
 	if err := o.keepApproval(known, server, after); err != nil {
 		return err
 	}
-	o.changed(e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
-	o.remark("%s in %s", verb, e.where())
+	o.recordChanges(e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
+	o.printRemark("%s in %s", verb, e.toLocation())
 	if up { // what does not follow its files is told by itself
-		p.catchUp(ctx)
+		p.reloadUp(ctx)
 	}
 	return nil
 }
 
-// approvedAs is what of a server is approved; nil if it waits, or needs no approval.
-func (s *setup) approvedAs(server string) *config.Candidate {
+// approvedCandidate is what of a server is approved; nil if it waits, or needs no approval.
+func (s *setup) approvedCandidate(server string) *config.Candidate {
 	if _, waits := s.Waiting[server]; waits {
 		return nil
 	}
-	c, ok := discover.Subject(s.Set, server)
+	c, ok := discover.ApprovalCandidate(s.Set, server)
 	if !ok {
 		return nil
 	}
@@ -194,22 +194,22 @@ func (o *options) keepApproval(before *config.Candidate, server string, after co
 	if before == nil {
 		return nil
 	}
-	s, err := load(o)
+	s, err := loadSetup(o)
 	if s == nil {
 		return err
 	}
-	c, ok := discover.Subject(s.Set, server)
+	c, ok := discover.ApprovalCandidate(s.Set, server)
 	if !ok || c.Binding.Path != before.Binding.Path || !bytes.Equal(c.Binding.Entry, after.Canonical()) {
 		return nil
 	}
 	if before.Own {
-		return s.Approvals.Adopt(s.Set, server)
+		return s.Approvals.ApproveOwn(s.Set, server)
 	}
 	return s.Approvals.Approve(s.Set, server)
 }
 
-// switched is the text of a file with a server enabled or disabled. The key that says so already says it from now on.
-func switched(text []byte, e config.Entry, enabled bool) ([]byte, error) {
+// switchEntry is the text of a file with a server enabled or disabled. The key that says so already says it from now on.
+func switchEntry(text []byte, e config.Entry, enabled bool) ([]byte, error) {
 	key := e.Written("disabled")
 	if key == "" {
 		key = "disabled"
@@ -226,9 +226,9 @@ func switched(text []byte, e config.Entry, enabled bool) ([]byte, error) {
 	return edit.Put(text, path, json.RawMessage("true"))
 }
 
-func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) error {
+func (o *options) disableServer(cmd *cobra.Command, server string, disconnect bool) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
@@ -239,18 +239,18 @@ func (o *options) disable(cmd *cobra.Command, server string, disconnect bool) er
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := p.Disable(within, server, disconnect); err != nil {
-		return ofAttempt(ctx, err)
+		return attemptError(ctx, err)
 	}
-	all, err := p.status(ctx, 0, server)
+	all, err := p.awaitStatus(ctx, 0, server)
 	if err != nil {
 		return err
 	}
 	return o.printServer(all[0])
 }
 
-// switchForMe has the person's own file of this project switch a server off, or no longer, whichever file has its entry. It
+// switchLocally has the person's own file of this project switch a server off, or no longer, whichever file has its entry. It
 // reports whether the file changed.
-func (o *options) switchForMe(s *setup, server string, enabled bool) (changed bool, err error) {
+func (o *options) switchLocally(s *setup, server string, enabled bool) (changed bool, err error) {
 	file := discover.FileOf(messages.ScopeLocal, discover.DefaultPaths(), s.ProjectDir)
 	if _, err := os.Lstat(file); enabled && errors.Is(err, os.ErrNotExist) {
 		return false, nil // nothing is switched off there
@@ -271,7 +271,7 @@ func (o *options) switchForMe(s *setup, server string, enabled bool) (changed bo
 		if len(names) == 0 {
 			return edit.Remove(text, []string{config.DisabledKey})
 		}
-		return edit.Put(text, []string{config.DisabledKey}, encode(names))
+		return edit.Put(text, []string{config.DisabledKey}, encodeJSON(names))
 	})
 	if err != nil || !changed {
 		return false, err
@@ -280,11 +280,11 @@ func (o *options) switchForMe(s *setup, server string, enabled bool) (changed bo
 	if enabled {
 		verb = "enable"
 	}
-	o.changed(file, audit.Record{Change: verb, Server: server})
-	o.remark("%sd for you alone, in %s%s", verb, messages.Line(file, 0), map[bool]string{true: "",
+	o.recordChanges(file, audit.Record{Change: verb, Server: server})
+	o.printRemark("%sd for you alone, in %s%s", verb, messages.Line(file, 0), map[bool]string{true: "",
 		false: "; for all who work on this project: mcpvisor disable " + shellWord(server) + " --scope project"}[enabled])
 	if fresh && keepOutOfGit(file) {
-		o.remark("it is kept out of git by a .gitignore beside it")
+		o.printRemark("it is kept out of git by a .gitignore beside it")
 	}
 	return true, nil
 }

@@ -33,7 +33,7 @@ connected or cannot list its tools; if none was named, none has any for us. 2: a
 			return nil
 		},
 		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.tools(cmd, args, asJSON, withheld, wait) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.listTools(cmd, args, asJSON, withheld, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array, with the servers' own schemas")
 	cmd.Flags().BoolVar(&withheld, "all", false, "name the tools too that are not offered, with the reason (not with --json: "+
@@ -42,22 +42,22 @@ connected or cannot list its tools; if none was named, none has any for us. 2: a
 	return cmd
 }
 
-func (o *options) tools(cmd *cobra.Command, args []string, asJSON, withheld bool, wait time.Duration) error {
+func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld bool, wait time.Duration) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.start(ctx, args, nil); err != nil {
+	if err := p.startServers(ctx, args, nil); err != nil {
 		return err
 	}
-	all, err := p.status(ctx, wait, args...)
+	all, err := p.awaitStatus(ctx, wait, args...)
 	if err != nil {
 		return err
 	}
 	tools := []control.Tool{}
-	if len(args) == 0 || callable(all[0]) {
+	if len(args) == 0 || isCallable(all[0]) {
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		if tools, err = p.Tools(within, args...); err != nil { // it wakes a lazy server of a running up
@@ -65,7 +65,7 @@ func (o *options) tools(cmd *cobra.Command, args []string, asJSON, withheld bool
 		}
 	}
 	if len(args) == 0 && len(all) == 0 {
-		o.remark("%s", p.setup.nothing()+addOne)
+		o.printRemark("%s", p.setup.noServersText()+addServerHint)
 	}
 	if asJSON {
 		err = printJSON(o.out, tools)
@@ -78,35 +78,35 @@ func (o *options) tools(cmd *cobra.Command, args []string, asJSON, withheld bool
 	if err != nil {
 		return err
 	}
-	err = o.missing(all, len(args) > 0, true)
-	if broken := p.setup.unreadable(); len(args) == 0 && broken != nil {
+	err = o.reportMissing(all, len(args) > 0, true)
+	if broken := p.setup.unreadableError(); len(args) == 0 && broken != nil {
 		return broken
 	}
 	return err
 }
 
-// callable reports whether calls reach the server: now, or after they have woken it.
-func callable(st messages.Status) bool {
+// isCallable reports whether calls reach the server: now, or after they have woken it.
+func isCallable(st messages.Status) bool {
 	return st.Status == messages.Connected || st.Step == messages.Idle
 }
 
-// missing says which servers have nothing to list, and why. That is a failure for whoever has named them; of all servers it is
+// reportMissing says which servers have nothing to list, and why. That is a failure for whoever has named them; of all servers it is
 // one only if none is there. tools says that it is their tools that are listed.
-func (o *options) missing(all []messages.Status, named, tools bool) error {
+func (o *options) reportMissing(all []messages.Status, named, tools bool) error {
 	failed, there := false, false
 	for _, st := range all {
 		switch {
 		case tools && st.ToolsError != "":
 			failed = true
-			o.fault(&messages.Error{Op: "list", Class: messages.ClassProtocol, Server: st.Name,
+			o.warnFailure(&messages.Error{Op: "list", Class: messages.ClassProtocol, Server: st.Name,
 				Text: "its tools cannot be listed: " + messages.Line(st.ToolsError, 400)})
-		case callable(st):
+		case isCallable(st):
 			there = true
-		case named || !well(st):
+		case named || !isAsWanted(st):
 			failed = true
-			e := notConnected(st)
+			e := notConnectedError(st)
 			e.Outcome = "" // there was no call
-			o.fault(e)
+			o.warnFailure(e)
 		}
 	}
 	if failed && (named || !there) {
@@ -156,7 +156,7 @@ func (o *options) printTool(t control.Tool) {
 
 // argumentsOf shows the arguments of a tool as they are typed: path=string [limit=integer].
 func argumentsOf(t control.Tool) string {
-	s := readInput(t.InputSchema)
+	s := readInputSchema(t.InputSchema)
 	required := map[string]bool{}
 	if list, ok := s.root["required"].([]any); ok {
 		for _, v := range list {
@@ -165,7 +165,7 @@ func argumentsOf(t control.Tool) string {
 			}
 		}
 	}
-	names := s.properties()
+	names := s.propertyNames()
 	slices.SortStableFunc(names, func(a, b string) int {
 		switch {
 		case required[a] == required[b]:
@@ -178,8 +178,8 @@ func argumentsOf(t control.Tool) string {
 	words := make([]string, 0, len(names))
 	for _, name := range names {
 		kind := "…"
-		if p, ok := s.property(name); ok {
-			if types := s.types(p); len(types) > 0 {
+		if p, ok := s.propertySchema(name); ok {
+			if types := s.allowedTypes(p); len(types) > 0 {
 				kind = strings.Join(types, "|")
 			}
 		}

@@ -24,11 +24,11 @@ const upCloseTime = 10 * time.Second
 // upFlags are the flags of `up` alone.
 type upFlags struct {
 	json, demo bool
-	// asked announces that somebody answers questions, though nobody may be here: callers do.
-	asked    bool
-	duration time.Duration
-	// still leaves the files alone once they have been read.
-	still bool
+	// callersAnswer announces that somebody answers questions, though nobody may be here: callers do.
+	callersAnswer bool
+	duration      time.Duration
+	// noWatch leaves the files alone once they have been read.
+	noWatch bool
 }
 
 func newUp(o *options) *cobra.Command {
@@ -56,33 +56,33 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
   mcpvisor up --demo             # built-in servers, good and bad ones, with calls going on
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
   mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.up(cmd, f) },
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.runUp(cmd, f) },
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print one JSON object a line")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
-	cmd.Flags().BoolVar(&f.asked, "callers-answer", false, "tell servers that they may ask, though there is no terminal "+
+	cmd.Flags().BoolVar(&f.callersAnswer, "callers-answer", false, "tell servers that they may ask, though there is no terminal "+
 		"here: who calls them is asked")
-	cmd.Flags().BoolVar(&f.still, "no-watch", false, "do not follow configuration files that change")
+	cmd.Flags().BoolVar(&f.noWatch, "no-watch", false, "do not follow configuration files that change")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end by itself after this `time`, such as 30s, with a summary")
 	return cmd
 }
 
-func (o *options) up(cmd *cobra.Command, f upFlags) error {
-	o.faults = nil // it goes on for days
+func (o *options) runUp(cmd *cobra.Command, f upFlags) error {
+	o.failures = nil // it goes on for days
 	if f.duration < 0 {
-		return usage(cmd, "--duration: %s is negative", f.duration)
+		return usageError(cmd, "--duration: %s is negative", f.duration)
 	}
-	source := o.configured
+	source := o.projectRun
 	if f.demo {
-		source = o.demo
+		source = o.demoRun
 	}
 	r, err := source(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	return r.run(cmd.Context())
+	return r.keepConnected(cmd.Context())
 }
 
 // upRun is what one `up` keeps connected.
@@ -93,18 +93,18 @@ type upRun struct {
 	project, origin string
 	// intro explains to a newcomer what is seen; usually empty.
 	intro string
-	// waiting is what is said as long as there are no servers; usually empty.
-	waiting string
+	// emptyText is what is said as long as there are no servers; usually empty.
+	emptyText string
 	// notes are remarks about the configuration, for those who do not see standard error.
 	notes   []string
 	servers map[string]supervisor.Spec
 	cfg     supervisor.Config
 	// reading is what the files were; nil if there are none to follow.
-	reading *discover.Reading
-	// refusals are those that tellRefused has told of.
-	refusals sparing.Remarks
-	// forgets is set if nothing of this run belongs into the project's journal.
-	forgets bool
+	reading *discover.Snapshot
+	// refusals are those that reportRefused has told of.
+	refusals sparing.Limiter
+	// noJournal is set if nothing of this run belongs into the project's journal.
+	noJournal bool
 	// work, if set, uses the servers until ctx ends. It tells how each of its calls ended.
 	work func(ctx context.Context, m *supervisor.Manager, ended func(server string, o messages.Outcome))
 	// close ends what belongs to the run besides the manager.
@@ -113,63 +113,63 @@ type upRun struct {
 	defect func(p any)
 }
 
-// catch is deferred by every goroutine of the run.
-func (r *upRun) catch() {
+// catchPanic is deferred by every goroutine of the run.
+func (r *upRun) catchPanic() {
 	if p := recover(); p != nil {
 		r.defect(p)
 	}
 }
 
-// configured is a run of the project's servers.
-func (o *options) configured(ctx context.Context, f upFlags) (*upRun, error) {
-	s, err := load(o)
+// projectRun is a run of the project's servers.
+func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
+	s, err := loadSetup(o)
 	if err != nil {
 		return nil, err
 	}
-	s.warn(o)
-	nothing := s.nothing()
-	if nothing != "" && f.still {
-		return nil, &exitError{exitUsage, nothing + howToAdd}
+	s.printProblems(o)
+	nothing := s.noServersText()
+	if nothing != "" && f.noWatch {
+		return nil, &exitError{exitUsage, nothing + addServerHelp}
 	}
 	if !f.json {
-		if err := o.offer(ctx, s); err != nil {
+		if err := o.offerApprovals(ctx, s); err != nil {
 			return nil, err
 		}
 	}
-	cfg := s.config(o)
-	o.desk.lasting = true
-	if f.asked && cfg.Elicit == nil {
-		cfg.Elicit, cfg.ElicitURL = o.desk.elicit, true // it refuses what no caller answers
+	cfg := s.managerConfig(o)
+	o.prompter.outlivesCall = true
+	if f.callersAnswer && cfg.Elicit == nil {
+		cfg.Elicit, cfg.ElicitURL = o.prompter.answerElicitation, true // it refuses what no caller answers
 	}
 	r := &upRun{
 		options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {},
 	}
 	r.cfg.Servers = nil
-	if !f.still {
-		r.reading = &s.Reading
+	if !f.noWatch {
+		r.reading = &s.Snapshot
 	}
 	if nothing != "" {
-		r.waiting = nothing + ". It waits for servers: add one in another terminal with mcpvisor add NAME COMMAND…"
+		r.emptyText = nothing + ". It waits for servers: add one in another terminal with mcpvisor add NAME COMMAND…"
 		if f.json {
-			o.remark("%s", r.waiting)
+			o.printRemark("%s", r.emptyText)
 		}
 	}
 	if n := len(s.Problems); n > 0 {
-		r.notes = append(r.notes, count(n, "problem")+" in the configuration: mcpvisor config check")
+		r.notes = append(r.notes, countOf(n, "problem")+" in the configuration: mcpvisor config check")
 	}
 	return r, nil
 }
 
-// howToAdd continues the sentence that there is nothing to connect.
-const howToAdd = `; add one with mcpvisor add NAME COMMAND…, or write a .mcp.json such as
+// addServerHelp continues the sentence that there is nothing to connect.
+const addServerHelp = `; add one with mcpvisor add NAME COMMAND…, or write a .mcp.json such as
   {"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]}}}
 or name a server with --mcp-server, or see what mcpvisor does with: mcpvisor up --demo`
 
-// errNobodyReads is the cause of the end of a run whose output is a pipe that was closed.
-var errNobodyReads = errors.New("nobody reads the output any more")
+// errOutputClosed is the cause of the end of a run whose output is a pipe that was closed.
+var errOutputClosed = errors.New("nobody reads the output any more")
 
-// run keeps the servers connected until ctx ends or the time has passed.
-func (r *upRun) run(ctx context.Context) error {
+// keepConnected keeps the servers connected until ctx ends or the time has passed.
+func (r *upRun) keepConnected(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// A closed pipe must end the servers in good order, and not this process alone.
@@ -179,55 +179,55 @@ func (r *upRun) run(ctx context.Context) error {
 		stop(&messages.Error{Op: "up", Class: messages.ClassPanic,
 			Text: "a defect of mcpvisor ended it: " + messages.Line(fmt.Sprint(p), 200)})
 	}
-	d := r.display(func() { stop(errNobodyReads) })
-	r.options = d.options(r.options)
-	if r.desk != nil {
-		r.desk.alone = d.alone
+	d := r.chooseDisplay(func() { stop(errOutputClosed) })
+	r.options = d.wrapOptions(r.options)
+	if r.prompter != nil {
+		r.prompter.withTerminal = d.withTerminal
 	}
 	m, err := startManager(ctx, r.options, r.cfg)
 	if err != nil {
 		return err
 	}
-	p, err := r.publish(m)
+	p, err := r.openEndpoint(m)
 	if err != nil {
-		_ = m.end(upCloseTime) // it has no servers
+		_ = m.closeWithin(upCloseTime) // it has no servers
 		return err
 	}
 	// The servers come after those who watch, so that nothing of their story is missed.
 	w := m.Watch(4096)
-	d.begin(m.Manager)
+	d.beginRun(m.Manager)
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
-		defer r.catch()
+		defer r.catchPanic()
 		for e := range w.Events(context.Background()) { // it ends with the manager
-			d.event(e)
+			d.showEvent(e)
 		}
 	}()
 	if _, err = m.Configure(ctx, r.servers); err == nil {
-		unfollow := r.follow(ctx, m.Manager, d)
-		r.worked(ctx, m.Manager, d)
-		p.quiesce()
+		unfollow := r.followFiles(ctx, m.Manager, d)
+		r.runWork(ctx, m.Manager, d)
+		p.announceEnd()
 		unfollow()
 	} else {
-		p.quiesce()
+		p.announceEnd()
 	}
-	r.promptly(func() { d.ending(r.why(ctx)) })
+	r.waitBriefly(func() { d.showEnding(r.endCause(ctx)) })
 	start := time.Now()
-	if ended := m.end(upCloseTime); err == nil || ctx.Err() != nil {
+	if ended := m.closeWithin(upCloseTime); err == nil || ctx.Err() != nil {
 		err = ended
 	}
 	took := time.Since(start)
-	p.end()
+	p.closeAll()
 	w.Close()
-	r.promptly(func() {
+	r.waitBriefly(func() {
 		<-shown
-		d.end(took)
+		d.showEnded(took)
 	})
 	var defect *messages.Error
 	switch cause := context.Cause(ctx); {
 	case err != nil:
-	case errors.Is(cause, errNobodyReads):
+	case errors.Is(cause, errOutputClosed):
 		err = &exitError{code: exitFailed}
 	case errors.As(cause, &defect):
 		err = defect
@@ -235,13 +235,13 @@ func (r *upRun) run(ctx context.Context) error {
 	return err
 }
 
-// promptly gives f a second and goes on without it then: whoever does not read the output must not keep the servers
+// waitBriefly gives f a second and goes on without it then: whoever does not read the output must not keep the servers
 // running, nor this process.
-func (r *upRun) promptly(f func()) {
+func (r *upRun) waitBriefly(f func()) {
 	done := make(chan struct{})
 	go func() { // it ends with f, or with the process
 		defer close(done)
-		defer r.catch()
+		defer r.catchPanic()
 		f()
 	}()
 	t := time.NewTimer(time.Second)
@@ -252,34 +252,34 @@ func (r *upRun) promptly(f func()) {
 	}
 }
 
-// worked returns when the run is to end, and the work beside it has.
-func (r *upRun) worked(ctx context.Context, m *supervisor.Manager, d display) {
+// runWork returns when the run is to end, and the work beside it has.
+func (r *upRun) runWork(ctx context.Context, m *supervisor.Manager, d display) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer r.catch()
+		defer r.catchPanic()
 		if r.work != nil {
-			r.work(ctx, m, d.called)
+			r.work(ctx, m, d.countCall)
 		}
 	}()
-	var over <-chan time.Time
+	var ended <-chan time.Time
 	if r.flags.duration > 0 {
 		t := time.NewTimer(r.flags.duration)
 		defer t.Stop()
-		over = t.C
+		ended = t.C
 	}
 	select {
 	case <-ctx.Done():
-	case <-over:
+	case <-ended:
 	}
 	cancel()
 	<-done
 }
 
-// why the run ends, for a person.
-func (r *upRun) why(ctx context.Context) string {
+// endCause the run ends, for a person.
+func (r *upRun) endCause(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
 		return fmt.Sprintf("%s have passed", r.flags.duration)

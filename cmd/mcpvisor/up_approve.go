@@ -9,12 +9,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// offer asks the person at the terminal about the servers that wait for an approval, one by one, before anything starts. Without a
+// offerApprovals asks the person at the terminal about the servers that wait for an approval, one by one, before anything starts. Without a
 // terminal, and after every answer but a yes, they stay what they are: failed, with the command that approves them.
-func (o *options) offer(ctx context.Context, s *setup) error {
-	o.tellStale(s)
-	held := slices.DeleteFunc(discover.Held(s.Set), func(name string) bool { return s.Waiting[name].Spec.Invalid != "" })
-	if len(held) == 0 || !o.desk.terminal() {
+func (o *options) offerApprovals(ctx context.Context, s *setup) error {
+	o.reportStale(s)
+	held := slices.DeleteFunc(discover.AwaitingApproval(s.Set), func(name string) bool { return s.Waiting[name].Spec.Invalid != "" })
+	if len(held) == 0 || !o.prompter.hasTerminal() {
 		return nil
 	}
 	fmt.Fprintln(o.err, "The project configures servers that you have not approved as they are. They would run with your rights.")
@@ -26,11 +26,11 @@ func (o *options) offer(ctx context.Context, s *setup) error {
 		if err := s.Approvals.Approve(s.Set, yes...); err != nil {
 			return err
 		}
-		s.approved(o, yes)
+		s.recordApprovals(o, yes)
 		s.Set = s.Approvals.Apply(s.Set)
 	}
 	if len(yes) < len(held) {
-		o.remark("going on without the others; approve with: mcpvisor approve NAME")
+		o.printRemark("going on without the others; approve with: mcpvisor approve NAME")
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (o *options) askEach(ctx context.Context, s *setup, names []string, what st
 		if err != nil {
 			return nil, err
 		}
-		s.Approvals.Show(s.Set, name)
+		s.Approvals.MarkShown(s.Set, name)
 		if word == "yes" {
 			yes = append(yes, name)
 		}
@@ -58,33 +58,33 @@ func (o *options) askEach(ctx context.Context, s *setup, names []string, what st
 }
 
 // askScreen shows a screen and asks one question about it. What was typed before the screen was there answers nothing.
-func (o *options) askScreen(ctx context.Context, v screen, what string, more int) (word string, err error) {
-	err = o.desk.ask(ctx, v.title, func(t *talk) error {
+func (o *options) askScreen(ctx context.Context, v approvalScreen, what string, more int) (word string, err error) {
+	err = o.prompter.promptForCommand(ctx, v.title, func(t *conversation) error {
 		fmt.Fprintln(t.out)
-		v.print(t.out)
+		v.printTo(t.out)
 		words, prompt := []string{"yes", "no"}, "[y]es or [n]o"
 		if more > 0 {
 			words, prompt = append(words, "rest"), fmt.Sprintf("[y]es, [n]o, or no to the [r]est (%d more)", more)
 		}
-		t.lines.flush()
+		t.lines.dropTyped()
 		var err error
-		word, err = t.choose("Approve and "+what+" "+messages.Line(v.title, 60)+"? "+prompt, words...)
+		word, err = t.chooseWord("Approve and "+what+" "+messages.Line(v.title, 60)+"? "+prompt, words...)
 		return err
 	})
 	switch {
 	case err == nil:
 		return word, nil
-	case interrupted(ctx) != nil:
-		return "", interrupted(ctx)
+	case interruptedError(ctx) != nil:
+		return "", interruptedError(ctx)
 	}
 	return "", &exitError{exitInterrupted, "nothing was approved"}
 }
 
-// tellStale says of which approved servers something has changed that is not in their entry.
-func (o *options) tellStale(s *setup) {
+// reportStale says of which approved servers something has changed that is not in their entry.
+func (o *options) reportStale(s *setup) {
 	for _, name := range discover.Stale(s.Set) {
 		for _, clause := range s.Stale[name] {
-			o.remark("server %q: %s; see: mcpvisor approve %s", messages.Line(name, 60), clause, shellWord(name))
+			o.printRemark("server %q: %s; see: mcpvisor approve %s", messages.Line(name, 60), clause, shellWord(name))
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 // board is what `up` shows, kept from the events of a manager. It has no clock and no I/O; one goroutine at a time.
 type board struct {
 	servers map[string]*row
-	// news are the last things that happened, oldest first, at most newsKept.
-	news []headline
-	// ownTally is set if the calls are counted by whoever makes them, and not from events: the demo knows of calls that
+	// recent are the last things that happened, oldest first, at most recentKept.
+	recent []eventLine
+	// countsOwnCalls is set if the calls are counted by whoever makes them, and not from events: the demo knows of calls that
 	// were refused before they became one.
-	ownTally bool
+	countsOwnCalls bool
 	// silent keeps what happens from being told: while servers are being ended on purpose.
 	silent bool
 }
@@ -28,17 +28,17 @@ type row struct {
 	tools  int
 	// lastError outlives the failure: it tells why a connected server was restarted.
 	lastError string
-	// toldError is the one that was told last.
-	toldError string
-	calls     tally
+	// reportedError is the one that was told last.
+	reportedError string
+	calls         callCounts
 }
 
-// tally counts calls by how they ended.
-type tally struct {
+// callCounts counts calls by how they ended.
+type callCounts struct {
 	results, toolErrors, rejected, notSent, unknown int
 }
 
-func (t *tally) add(o messages.Outcome) {
+func (t *callCounts) addOutcome(o messages.Outcome) {
 	switch o {
 	case messages.OutcomeResult:
 		t.results++
@@ -53,7 +53,7 @@ func (t *tally) add(o messages.Outcome) {
 	}
 }
 
-func (t *tally) sum(o tally) {
+func (t *callCounts) addCounts(o callCounts) {
 	t.results += o.results
 	t.toolErrors += o.toolErrors
 	t.rejected += o.rejected
@@ -61,57 +61,57 @@ func (t *tally) sum(o tally) {
 	t.unknown += o.unknown
 }
 
-func (t tally) total() int { return t.results + t.toolErrors + t.rejected + t.notSent + t.unknown }
+func (t callCounts) total() int { return t.results + t.toolErrors + t.rejected + t.notSent + t.unknown }
 
 // String names what there is: "212 results, 3 not sent".
-func (t tally) String() string {
-	parts := []string{count(t.results, "result")}
+func (t callCounts) String() string {
+	parts := []string{countOf(t.results, "result")}
 	for _, p := range []struct {
 		n    int
 		word string
 	}{{t.toolErrors, "tool error"}, {t.rejected, "rejection"}} {
 		if p.n > 0 {
-			parts = append(parts, count(p.n, p.word))
+			parts = append(parts, countOf(p.n, p.word))
 		}
 	}
 	parts = append(parts, fmt.Sprintf("%d not sent", t.notSent), fmt.Sprintf("%d outcome unknown", t.unknown))
 	return strings.Join(parts, ", ")
 }
 
-// headline is one thing that happened, in a sentence.
-type headline struct {
+// eventLine is one thing that happened, in a sentence.
+type eventLine struct {
 	at     time.Time
 	server string
 	phase  messages.Phase
 	text   string
 }
 
-// newsKept is more than a tall terminal has lines.
-const newsKept = 200
+// recentKept is more than a tall terminal has lines.
+const recentKept = 200
 
 func newBoard() *board { return &board{servers: map[string]*row{}} }
 
-// names are the servers, sorted.
-func (b *board) names() []string { return slices.Sorted(maps.Keys(b.servers)) }
+// serverNames are the servers, sorted.
+func (b *board) serverNames() []string { return slices.Sorted(maps.Keys(b.servers)) }
 
-// apply takes an event in and returns what is worth telling about it, if anything.
-func (b *board) apply(e messages.Event) (h headline, told bool) {
+// applyEvent takes an event in and returns what is worth telling about it, if anything.
+func (b *board) applyEvent(e messages.Event) (h eventLine, notable bool) {
 	text, phase := "", messages.Phase("")
 	switch e.Kind {
 	case messages.EventPhase:
 		if e.Status == nil {
-			return headline{}, false
+			return eventLine{}, false
 		}
-		text, phase = b.phase(*e.Status), e.Status.Status
-		if unapproved(*e.Status) {
+		text, phase = b.applyPhase(*e.Status), e.Status.Status
+		if isUnapproved(*e.Status) {
 			phase = messages.NeedsAuth // its colour: it waits for the person
 		}
 	case messages.EventRemoved:
 		delete(b.servers, e.Server)
 		text = "removed"
 	case messages.EventCallEnded:
-		if r := b.servers[e.Server]; r != nil && !b.ownTally {
-			r.calls.add(e.Outcome)
+		if r := b.servers[e.Server]; r != nil && !b.countsOwnCalls {
+			r.calls.addOutcome(e.Outcome)
 		}
 		if e.Outcome == messages.OutcomeUnknown {
 			text = "a call of " + messages.Line(e.Tool, 60) + " ended with an unknown outcome: it may have run"
@@ -121,23 +121,23 @@ func (b *board) apply(e messages.Event) (h headline, told bool) {
 			r.status.ChangedTools = e.Changed
 			phase = r.status.Status
 		}
-		text = pinWords(e)
+		text = pinText(e)
 	case messages.EventUnheard:
-		text = "it asks too often: " + count(int(e.Missed), "question") + " refused without being heard"
+		text = "it asks too often: " + countOf(int(e.Missed), "question") + " refused without being heard"
 	case messages.EventGap:
-		text = count(int(e.Missed), "event") + " came too fast to be shown"
+		text = countOf(int(e.Missed), "event") + " came too fast to be shown"
 	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired, messages.EventAuth,
 		messages.EventResources, messages.EventPrompts, messages.EventResourceUpdated, messages.EventLog:
 		// Tools are looked up by whoever has the manager (offers); needs-auth is a phase as well.
 	}
 	if text == "" || b.silent {
-		return headline{}, false
+		return eventLine{}, false
 	}
-	return b.tell(headline{e.Time, e.Server, phase, text}), true
+	return b.addEvent(eventLine{e.Time, e.Server, phase, text}), true
 }
 
-// pinWords is what is told of changed tools.
-func pinWords(e messages.Event) string {
+// pinText is what is told of changed tools.
+func pinText(e messages.Event) string {
 	if len(e.Changed) == 0 {
 		return "its tools are as they were approved"
 	}
@@ -146,23 +146,23 @@ func pinWords(e messages.Event) string {
 	for _, c := range e.Changed {
 		names, held = append(names, c.Name), held || c.Held
 	}
-	text := count(len(names), "tool") + " changed since approved: mcpvisor diff " + shellWord(e.Server)
+	text := countOf(len(names), "tool") + " changed since approved: mcpvisor diff " + shellWord(e.Server)
 	if held {
-		text = count(len(names), "tool") + " changed since approved, and held back: mcpvisor diff " + shellWord(e.Server)
+		text = countOf(len(names), "tool") + " changed since approved, and held back: mcpvisor diff " + shellWord(e.Server)
 	}
-	return text + " (" + enumeration(names) + ")"
+	return text + " (" + joinNames(names) + ")"
 }
 
-func (b *board) tell(h headline) headline {
-	if len(b.news) >= newsKept {
-		b.news = append(b.news[:0], b.news[1:]...)
+func (b *board) addEvent(h eventLine) eventLine {
+	if len(b.recent) >= recentKept {
+		b.recent = append(b.recent[:0], b.recent[1:]...)
 	}
-	b.news = append(b.news, h)
+	b.recent = append(b.recent, h)
 	return h
 }
 
-// set makes a status the newest one without telling anything.
-func (b *board) set(st messages.Status) *row {
+// setStatus makes a status the newest one without telling anything.
+func (b *board) setStatus(st messages.Status) *row {
 	r := b.servers[st.Name]
 	if r == nil {
 		r = &row{}
@@ -176,42 +176,42 @@ func (b *board) set(st messages.Status) *row {
 	return r
 }
 
-// offers takes in how many tools a server offers now. None is not told: the catalog may have heard of the end of a
+// setToolCount takes in how many tools a server offers now. None is not told: the catalog may have heard of the end of a
 // connection before this board does, and that is told in other words.
-func (b *board) offers(at time.Time, server string, n int) (h headline, told bool) {
+func (b *board) setToolCount(at time.Time, server string, n int) (h eventLine, notable bool) {
 	r := b.servers[server]
 	if r == nil || r.tools == n || r.status.Status != messages.Connected {
-		return headline{}, false
+		return eventLine{}, false
 	}
-	text := fmt.Sprintf("offers %s now, %d before", count(n, "tool"), r.tools)
+	text := fmt.Sprintf("offers %s now, %d before", countOf(n, "tool"), r.tools)
 	if r.tools = n; b.silent || n == 0 {
-		return headline{}, false
+		return eventLine{}, false
 	}
-	return b.tell(headline{at, server, r.status.Status, text}), true
+	return b.addEvent(eventLine{at, server, r.status.Status, text}), true
 }
 
-// resync makes the board show what is, after events were missed. Nothing is told.
-func (b *board) resync(all []messages.Status) {
+// resyncStatuses makes the board show what is, after events were missed. Nothing is told.
+func (b *board) resyncStatuses(all []messages.Status) {
 	there := map[string]bool{}
 	for _, st := range all {
 		there[st.Name] = true
-		b.set(st)
+		b.setStatus(st)
 	}
 	maps.DeleteFunc(b.servers, func(name string, _ *row) bool { return !there[name] })
 }
 
-// phase is the sentence about a change of status; empty for the steps of an attempt, which the table shows.
-func (b *board) phase(st messages.Status) string {
+// applyPhase is the sentence about a change of status; empty for the steps of an attempt, which the table shows.
+func (b *board) applyPhase(st messages.Status) string {
 	before := messages.Status{Status: messages.Pending}
 	if r := b.servers[st.Name]; r != nil {
 		before = r.status
 	}
-	r := b.set(st)
+	r := b.setStatus(st)
 	switch st.Status {
 	case messages.Connected:
-		text := "connected: " + count(r.tools, "tool")
+		text := "connected: " + countOf(r.tools, "tool")
 		if before.Status == messages.Disabled && before.Warm {
-			text = "enabled again: " + count(r.tools, "tool")
+			text = "enabled again: " + countOf(r.tools, "tool")
 		}
 		if n := len(st.Quarantined); n > 0 {
 			text += fmt.Sprintf(", %d more quarantined", n)
@@ -235,24 +235,24 @@ func (b *board) phase(st messages.Status) string {
 		// What follows is decided a moment later, and both are told then.
 		if st.Retry != "" && (before.Retry != st.Retry || !sameTime(before.NextAttempt, st.NextAttempt)) {
 			word, _ := phaseOf(st)
-			return r.failed(word, st)
+			return r.failureSentence(word, st)
 		}
 	case messages.Pending:
 		if st.Step == messages.Restarting && st.NextAttempt != nil && !sameTime(before.NextAttempt, st.NextAttempt) {
-			return r.failed("lost", st)
+			return r.failureSentence("lost", st)
 		}
 	}
 	return ""
 }
 
-// failed tells why, unless that was told the last time, and what follows.
-func (r *row) failed(word string, st messages.Status) string {
+// failureSentence tells why, unless that was told the last time, and what follows.
+func (r *row) failureSentence(word string, st messages.Status) string {
 	text := word + ": " + messages.Line(st.Error, 300)
-	if st.Error == r.toldError && r.status.Attempts > 1 {
+	if st.Error == r.reportedError && r.status.Attempts > 1 {
 		text = fmt.Sprintf("%s again, %d in a row, for the same reason", word, st.Attempts)
 	}
-	r.toldError = st.Error
-	return text + whatFollows(st)
+	r.reportedError = st.Error
+	return text + nextStepText(st)
 }
 
 func sameTime(a, b *time.Time) bool {
@@ -262,8 +262,8 @@ func sameTime(a, b *time.Time) bool {
 	return a.Equal(*b)
 }
 
-// whatFollows continues a sentence about a failure.
-func whatFollows(st messages.Status) string {
+// nextStepText continues a sentence about a failure.
+func nextStepText(st messages.Status) string {
 	if st.Retry == messages.RetryNever {
 		return "; not tried again by itself"
 	}
@@ -272,29 +272,29 @@ func whatFollows(st messages.Status) string {
 	}
 	at := " at " + st.NextAttempt.Local().Format("15:04:05")
 	if st.Retry == messages.RetryParked {
-		return fmt.Sprintf("; parked after %s in a row, probe%s", count(st.Attempts, "failure"), at)
+		return fmt.Sprintf("; parked after %s in a row, probe%s", countOf(st.Attempts, "failure"), at)
 	}
 	return "; next attempt" + at
 }
 
-// called counts a call that the run itself made.
-func (b *board) called(server string, o messages.Outcome) {
+// countCall counts a call that the run itself made.
+func (b *board) countCall(server string, o messages.Outcome) {
 	if r := b.servers[server]; r != nil {
-		r.calls.add(o)
+		r.calls.addOutcome(o)
 	}
 }
 
-// calls is the sum over all servers.
-func (b *board) calls() tally {
-	var t tally
+// totalCalls is the sum over all servers.
+func (b *board) totalCalls() callCounts {
+	var t callCounts
 	for _, r := range b.servers {
-		t.sum(r.calls)
+		t.addCounts(r.calls)
 	}
 	return t
 }
 
-// summary counts the servers by phase: "9 servers: 5 connected, 1 failed, 27 tools".
-func (b *board) summary() string {
+// phaseSummary counts the servers by phase: "9 servers: 5 connected, 1 failed, 27 tools".
+func (b *board) phaseSummary() string {
 	words := map[string]int{}
 	tools := 0
 	for _, r := range b.servers {
@@ -313,9 +313,9 @@ func (b *board) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
-	text := count(len(b.servers), "server")
+	text := countOf(len(b.servers), "server")
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	return text + "; " + count(tools, "tool")
+	return text + "; " + countOf(tools, "tool")
 }

@@ -10,13 +10,13 @@ import (
 
 // toldOf applies statuses of one server in turn and returns what is told.
 func toldOf(b *board, all ...messages.Status) []string {
-	var told []string
+	var received []string
 	for _, st := range all {
-		if h, ok := b.apply(messages.Event{Kind: messages.EventPhase, Time: noon, Server: st.Name, Status: &st}); ok {
-			told = append(told, h.text)
+		if h, ok := b.applyEvent(messages.Event{Kind: messages.EventPhase, Time: noon, Server: st.Name, Status: &st}); ok {
+			received = append(received, h.text)
 		}
 	}
-	return told
+	return received
 }
 
 // A failure is told once, with what follows, although it comes as two events: the failure, and the decision about it.
@@ -83,7 +83,7 @@ failed: no such command; not tried again by itself`
 	if got != want {
 		t.Errorf("told:\n%s\nnot:\n%s", got, want)
 	}
-	h, ok := b.apply(messages.Event{Kind: messages.EventRemoved, Server: "s"})
+	h, ok := b.applyEvent(messages.Event{Kind: messages.EventRemoved, Server: "s"})
 	if !ok || h.text != "removed" || len(b.servers) != 0 {
 		t.Errorf("a removed server: %v %v, %d left", h, ok, len(b.servers))
 	}
@@ -93,28 +93,28 @@ failed: no such command; not tried again by itself`
 func TestBoardCountsCalls(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		b := newBoard()
-		b.ownTally = own
+		b.countsOwnCalls = own
 		toldOf(b, status("s", messages.Connected, 0, nil))
 		for _, o := range []messages.Outcome{
 			messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent,
 			messages.OutcomeUnknown,
 		} {
-			_, told := b.apply(messages.Event{Kind: messages.EventCallEnded, Server: "s", Tool: "t", Outcome: o})
-			if told != (o == messages.OutcomeUnknown) {
-				t.Errorf("outcome %s: told %v", o, told)
+			_, received := b.applyEvent(messages.Event{Kind: messages.EventCallEnded, Server: "s", Tool: "t", Outcome: o})
+			if received != (o == messages.OutcomeUnknown) {
+				t.Errorf("outcome %s: told %v", o, received)
 			}
-			b.apply(messages.Event{Kind: messages.EventCallStarted, Server: "s", Tool: "t"})
+			b.applyEvent(messages.Event{Kind: messages.EventCallStarted, Server: "s", Tool: "t"})
 			if own {
-				b.called("s", o)
+				b.countCall("s", o)
 			}
-			b.called("nobody", o)
+			b.countCall("nobody", o)
 		}
-		want := tally{1, 1, 1, 1, 1}
-		if got := b.calls(); got != want {
+		want := callCounts{1, 1, 1, 1, 1}
+		if got := b.totalCalls(); got != want {
 			t.Errorf("own=%v: counted %v, not %v", own, got, want)
 		}
 		words := "1 result, 1 tool error, 1 rejection, 1 not sent, 1 outcome unknown"
-		if got := b.calls().String(); got != words {
+		if got := b.totalCalls().String(); got != words {
 			t.Errorf("%q, not %q", got, words)
 		}
 	}
@@ -122,34 +122,34 @@ func TestBoardCountsCalls(t *testing.T) {
 
 func TestBoardKeepsTheNewest(t *testing.T) {
 	b := newBoard()
-	for i := range 3 * newsKept {
-		b.tell(headline{at: noon.Add(time.Duration(i))})
+	for i := range 3 * recentKept {
+		b.addEvent(eventLine{at: noon.Add(time.Duration(i))})
 	}
-	first, last := b.news[0].at, b.news[len(b.news)-1].at
-	if len(b.news) != newsKept || last != noon.Add(3*newsKept-1) || first != noon.Add(2*newsKept) {
-		t.Errorf("%d kept, from %v to %v", len(b.news), first, last)
+	first, last := b.recent[0].at, b.recent[len(b.recent)-1].at
+	if len(b.recent) != recentKept || last != noon.Add(3*recentKept-1) || first != noon.Add(2*recentKept) {
+		t.Errorf("%d kept, from %v to %v", len(b.recent), first, last)
 	}
 }
 
 // What a server offers is told when it changes, and not when a connection brings it.
 func TestBoardTellsOfTools(t *testing.T) {
 	b := newBoard()
-	if _, told := b.offers(noon, "s", 3); told {
+	if _, received := b.setToolCount(noon, "s", 3); received {
 		t.Error("told of a server that nobody knows")
 	}
 	toldOf(b, status("s", messages.Pending, 0, nil))
-	if _, told := b.offers(noon, "s", 3); told {
+	if _, received := b.setToolCount(noon, "s", 3); received {
 		t.Error("told before the server is connected")
 	}
 	toldOf(b, status("s", messages.Connected, 0, func(st *messages.Status) { st.Tools = tools(3) }))
-	if _, told := b.offers(noon, "s", 3); told {
+	if _, received := b.setToolCount(noon, "s", 3); received {
 		t.Error("told although nothing has changed")
 	}
-	if h, told := b.offers(noon, "s", 1); !told || h.text != "offers 1 tool now, 3 before" {
-		t.Errorf("told %v: %q", told, h.text)
+	if h, received := b.setToolCount(noon, "s", 1); !received || h.text != "offers 1 tool now, 3 before" {
+		t.Errorf("told %v: %q", received, h.text)
 	}
-	if _, told := b.offers(noon, "s", 0); told || b.servers["s"].tools != 0 {
-		t.Errorf("told %v that a server offers nothing, and counts %d", told, b.servers["s"].tools)
+	if _, received := b.setToolCount(noon, "s", 0); received || b.servers["s"].tools != 0 {
+		t.Errorf("told %v that a server offers nothing, and counts %d", received, b.servers["s"].tools)
 	}
 }
 
@@ -157,9 +157,9 @@ func TestBoardTellsOfTools(t *testing.T) {
 func TestBoardAfterAGap(t *testing.T) {
 	b := newBoard()
 	toldOf(b, status("gone", messages.Connected, 0, nil), status("kept", messages.Pending, 0, nil))
-	b.called("kept", messages.OutcomeResult)
-	b.resync([]messages.Status{status("kept", messages.Connected, 0, nil), status("new", messages.Failed, 0, nil)})
-	if got := strings.Join(b.names(), " "); got != "kept new" {
+	b.countCall("kept", messages.OutcomeResult)
+	b.resyncStatuses([]messages.Status{status("kept", messages.Connected, 0, nil), status("new", messages.Failed, 0, nil)})
+	if got := strings.Join(b.serverNames(), " "); got != "kept new" {
 		t.Errorf("the servers are %s", got)
 	}
 	if r := b.servers["kept"]; r.status.Status != messages.Connected || r.calls.results != 1 {

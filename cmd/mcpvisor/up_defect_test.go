@@ -17,9 +17,9 @@ func broken() {
 		main() // the guardian of this one
 		return
 	}
-	o := &options{streams: standard(), logDefault: zapcore.ErrorLevel}
+	o := &options{streams: standardStreams(), logDefault: zapcore.ErrorLevel}
 	r := &upRun{
-		options: o, project: ".", forgets: true, close: func() {},
+		options: o, project: ".", noJournal: true, close: func() {},
 		servers: map[string]messages.Spec{"one": {Command: "fixture", Args: []string{"mcp-fixture", "good"}}},
 		work: func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
 			for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
@@ -29,5 +29,5 @@ func broken() {
 			panic("a bug")
 		},
 	}
-	os.Exit(o.report(r.run(context.Background())))
+	os.Exit(o.reportError(r.keepConnected(context.Background())))
 }

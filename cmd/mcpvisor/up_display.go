@@ -15,65 +15,65 @@ import (
 // display shows a run of `up` to somebody. All methods are safe for concurrent use; begin is the first and end the
 // last.
 type display interface {
-	// options are those that the manager is started with: its warnings and its log must not tear the display.
-	options(o *options) *options
-	begin(m *supervisor.Manager)
-	event(e messages.Event)
-	// called is told how a call ended that the run itself made.
-	called(server string, o messages.Outcome)
-	// reloaded is told what a reload of the configuration came to.
-	reloaded(res supervisor.ReloadResult)
-	// alone gives f the terminal for itself: a person is asked something. It returns when f has.
-	alone(f func())
-	// ending says that the servers are about to be ended, and why.
-	ending(why string)
-	// end says that they have been, and how long it took.
-	end(took time.Duration)
+	// wrapOptions are those that the manager is started with: its warnings and its log must not tear the display.
+	wrapOptions(o *options) *options
+	beginRun(m *supervisor.Manager)
+	showEvent(e messages.Event)
+	// countCall is told how a call ended that the run itself made.
+	countCall(server string, o messages.Outcome)
+	// showReload is told what a reload of the configuration came to.
+	showReload(res supervisor.ReloadResult)
+	// withTerminal gives f the terminal for itself: a person is asked something. It returns when f has.
+	withTerminal(f func())
+	// showEnding says that the servers are about to be ended, and why.
+	showEnding(why string)
+	// showEnded says that they have been, and how long it took.
+	showEnded(took time.Duration)
 }
 
-// display chooses what fits where the output goes. gone is called when nobody reads it any more.
-func (r *upRun) display(gone func()) display {
-	out := &output{w: r.out, gone: gone}
+// chooseDisplay chooses what fits where the output goes. gone is called when nobody reads it any more.
+func (r *upRun) chooseDisplay(onClosed func()) display {
+	out := &displayWriter{w: r.out, onClosed: onClosed}
 	b := newBoard()
-	b.ownTally = r.work != nil
+	b.countsOwnCalls = r.work != nil
 	switch {
 	case r.flags.json:
 		return &jsonLines{run: r, out: out}
 	case isTerminal(r.out) && os.Getenv("TERM") != "dumb":
 		if !r.quiet {
-			return newLive(r, out, b)
+			return newLiveTable(r, out, b)
 		}
 	}
 	if r.quiet {
-		return &faultLines{plainLines{run: r, out: out, board: b}}
+		return &failureLines{plainLines{run: r, out: out, board: b}}
 	}
 	return &plainLines{run: r, out: out, board: b}
 }
 
-// follow takes an event in, with what it only points at, and returns what is worth telling.
-func follow(b *board, m *supervisor.Manager, e messages.Event) (told []headline) {
-	if h, ok := b.apply(e); ok {
-		told = append(told, h)
+// recordEvent takes an event in, with what it only points at, and returns what is worth telling.
+func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eventLine) {
+	if h, ok := b.applyEvent(e); ok {
+		lines = append(lines, h)
 	}
 	switch e.Kind {
 	case messages.EventTools:
 		names := []string{e.Server}
 		if e.Server == "" {
-			names = b.names()
+			names = b.serverNames()
 		}
 		for _, name := range names {
 			// One of several without live tools may be connected and not be in the catalog yet.
 			if n := liveTools(m, name); n > 0 || e.Server != "" {
-				if h, ok := b.offers(e.Time, name, n); ok {
-					told = append(told, h)
+				if h, ok := b.setToolCount(e.Time, name, n); ok {
+					lines = append(lines, h)
 				}
 			}
 		}
 	case messages.EventGap:
-		b.resync(m.Status())
+		b.resyncStatuses(m.Status())
 	default:
 	}
-	return told
+	return lines
 }
 
 func liveTools(m *supervisor.Manager, server string) (n int) {
@@ -85,15 +85,15 @@ func liveTools(m *supervisor.Manager, server string) (n int) {
 	return n
 }
 
-// output is a writer that reports once that nobody reads any more.
-type output struct {
-	w    io.Writer
-	gone func()
+// displayWriter is a writer that reports once that nobody reads any more.
+type displayWriter struct {
+	w        io.Writer
+	onClosed func()
 }
 
-func (o *output) print(text string) {
+func (o *displayWriter) printText(text string) {
 	if _, err := io.WriteString(o.w, text); err != nil {
-		o.gone()
+		o.onClosed()
 	}
 }
 
@@ -101,7 +101,7 @@ func (o *output) print(text string) {
 type jsonLines struct {
 	run *upRun
 	mu  sync.Mutex
-	out *output
+	out *displayWriter
 }
 
 // header is the first line.
@@ -113,33 +113,33 @@ type header struct {
 	Servers int       `json:"servers"`
 }
 
-func (j *jsonLines) options(o *options) *options { return o }
+func (j *jsonLines) wrapOptions(o *options) *options { return o }
 
-func (j *jsonLines) begin(*supervisor.Manager) {
-	j.line(header{supervisor.Version(), j.run.project, os.Getpid(), time.Now(), len(j.run.servers)})
+func (j *jsonLines) beginRun(*supervisor.Manager) {
+	j.printLine(header{supervisor.Version(), j.run.project, os.Getpid(), time.Now(), len(j.run.servers)})
 }
 
-func (j *jsonLines) event(e messages.Event) { j.line(e) }
-func (j *jsonLines) reloaded(res supervisor.ReloadResult) {
-	j.line(struct {
+func (j *jsonLines) showEvent(e messages.Event) { j.printLine(e) }
+func (j *jsonLines) showReload(res supervisor.ReloadResult) {
+	j.printLine(struct {
 		Kind string    `json:"kind"`
 		Time time.Time `json:"time"`
 		supervisor.ReloadResult
 	}{"reload", time.Now(), res})
 }
-func (j *jsonLines) called(string, messages.Outcome) {} // the manager's events tell of it
-func (j *jsonLines) alone(f func())                  { f() }
-func (j *jsonLines) ending(string)                   {}
-func (j *jsonLines) end(time.Duration)               {}
+func (j *jsonLines) countCall(string, messages.Outcome) {} // the manager's events tell of it
+func (j *jsonLines) withTerminal(f func())              { f() }
+func (j *jsonLines) showEnding(string)                  {}
+func (j *jsonLines) showEnded(time.Duration)            {}
 
-func (j *jsonLines) line(v any) {
-	text, err := versioned(v)
+func (j *jsonLines) printLine(v any) {
+	text, err := versionedJSON(v)
 	if err != nil {
 		return // every value that stands in an event can be written
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.out.print(escapeUnsafe(string(text)) + "\n")
+	j.out.printText(escapeUnsafe(string(text)) + "\n")
 }
 
 // plainLines is a display for logs: one line for each change, with its time.
@@ -148,39 +148,39 @@ type plainLines struct {
 
 	m     *supervisor.Manager
 	mu    sync.Mutex
-	out   *output
+	out   *displayWriter
 	board *board
 	// stop ends the goroutine that tells about calls.
 	stop, stopped chan struct{}
 }
 
-// callsEvery is how often the calls of a demo are summed up.
-const callsEvery = 5 * time.Second
+// callsInterval is how often the calls of a demo are summed up.
+const callsInterval = 5 * time.Second
 
-func (p *plainLines) options(o *options) *options { return o }
+func (p *plainLines) wrapOptions(o *options) *options { return o }
 
-func (p *plainLines) begin(m *supervisor.Manager) {
+func (p *plainLines) beginRun(m *supervisor.Manager) {
 	p.m = m
 	if p.run.intro != "" {
-		p.out.print(p.run.intro + "\n")
+		p.out.printText(p.run.intro + "\n")
 	}
-	p.line(time.Now(), "", fmt.Sprintf("mcpvisor %s, process %d, %s", supervisor.Version(), os.Getpid(), p.run.what()))
-	if p.run.waiting != "" {
-		p.line(time.Now(), "", p.run.waiting)
+	p.printLine(time.Now(), "", fmt.Sprintf("mcpvisor %s, process %d, %s", supervisor.Version(), os.Getpid(), p.run.aboutText()))
+	if p.run.emptyText != "" {
+		p.printLine(time.Now(), "", p.run.emptyText)
 	}
 	p.stop, p.stopped = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(p.stopped)
-		defer p.run.catch()
-		if !p.board.ownTally {
+		defer p.run.catchPanic()
+		if !p.board.countsOwnCalls {
 			return
 		}
-		t := time.NewTicker(callsEvery)
+		t := time.NewTicker(callsInterval)
 		defer t.Stop()
 		for {
 			select {
 			case now := <-t.C:
-				p.calls(now)
+				p.printCalls(now)
 			case <-p.stop:
 				return
 			}
@@ -188,119 +188,119 @@ func (p *plainLines) begin(m *supervisor.Manager) {
 	}()
 }
 
-func (p *plainLines) calls(now time.Time) {
+func (p *plainLines) printCalls(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line(now, "", "calls so far: "+p.board.calls().String())
+	p.printLine(now, "", "calls so far: "+p.board.totalCalls().String())
 }
 
-func (p *plainLines) event(e messages.Event) {
+func (p *plainLines) showEvent(e messages.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, h := range follow(p.board, p.m, e) {
-		p.line(h.at, h.server, h.text)
+	for _, h := range recordEvent(p.board, p.m, e) {
+		p.printLine(h.at, h.server, h.text)
 	}
 }
 
-func (p *plainLines) called(server string, o messages.Outcome) {
+func (p *plainLines) countCall(server string, o messages.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.board.called(server, o)
+	p.board.countCall(server, o)
 }
 
-func (p *plainLines) reloaded(res supervisor.ReloadResult) {
+func (p *plainLines) showReload(res supervisor.ReloadResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.line(now, "", "configuration: "+reloadWords(res))
-	for _, text := range reloadFaults(res) {
-		p.line(now, "", text)
+	p.printLine(now, "", "configuration: "+reloadText(res))
+	for _, text := range reloadProblems(res) {
+		p.printLine(now, "", text)
 	}
 }
 
-// alone lets lines go on: they are for a log, and stand where a person reads along at most.
-func (p *plainLines) alone(f func()) { f() }
+// withTerminal lets lines go on: they are for a log, and stand where a person reads along at most.
+func (p *plainLines) withTerminal(f func()) { f() }
 
-func (p *plainLines) ending(why string) {
+func (p *plainLines) showEnding(cause string) {
 	close(p.stop)
 	<-p.stopped
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.line(now, "", p.board.summary())
-	if c := p.board.calls(); c.total() > 0 {
-		p.line(now, "", "calls: "+c.String())
+	p.printLine(now, "", p.board.phaseSummary())
+	if c := p.board.totalCalls(); c.total() > 0 {
+		p.printLine(now, "", "calls: "+c.String())
 	}
 	if trouble := auditTrouble(p.m.AuditStats()); trouble != "" {
-		p.line(now, "", trouble)
+		p.printLine(now, "", trouble)
 	}
-	p.line(now, "", why+"; ending "+count(len(p.board.servers), "server"))
+	p.printLine(now, "", cause+"; ending "+countOf(len(p.board.servers), "server"))
 	p.board.silent = true
 }
 
-func (p *plainLines) end(took time.Duration) {
+func (p *plainLines) showEnded(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line(time.Now(), "", "ended in "+shortly(took))
+	p.printLine(time.Now(), "", "ended in "+shortDuration(took))
 }
 
-// line is called with mu held, or before anybody else is there.
-func (p *plainLines) line(at time.Time, server, text string) {
-	p.out.print(at.Local().Format(time.DateTime) + "  " + messages.Line(label(server)+text, 0) + "\n")
+// printLine is called with mu held, or before anybody else is there.
+func (p *plainLines) printLine(at time.Time, server, text string) {
+	p.out.printText(at.Local().Format(time.DateTime) + "  " + messages.Line(serverPrefix(server)+text, 0) + "\n")
 }
 
-// faultLines is a display for who wants to hear of failures alone.
-type faultLines struct{ plainLines }
+// failureLines is a display for who wants to hear of failures alone.
+type failureLines struct{ plainLines }
 
-func (f *faultLines) begin(m *supervisor.Manager)     { f.m = m }
-func (f *faultLines) called(string, messages.Outcome) {}
-func (f *faultLines) ending(string)                   {}
-func (f *faultLines) end(time.Duration)               {}
+func (f *failureLines) beginRun(m *supervisor.Manager)     { f.m = m }
+func (f *failureLines) countCall(string, messages.Outcome) {}
+func (f *failureLines) showEnding(string)                  {}
+func (f *failureLines) showEnded(time.Duration)            {}
 
-func (f *faultLines) event(e messages.Event) {
+func (f *failureLines) showEvent(e messages.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, h := range follow(f.board, f.m, e) {
+	for _, h := range recordEvent(f.board, f.m, e) {
 		if h.phase == messages.Failed || h.phase == messages.NeedsAuth {
-			f.line(h.at, h.server, h.text)
+			f.printLine(h.at, h.server, h.text)
 		}
 	}
 }
 
-func (f *faultLines) reloaded(res supervisor.ReloadResult) {
+func (f *failureLines) showReload(res supervisor.ReloadResult) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, text := range reloadFaults(res) {
-		f.line(time.Now(), "", text)
+	for _, text := range reloadProblems(res) {
+		f.printLine(time.Now(), "", text)
 	}
 }
 
-// label is the server in front of a sentence.
-func label(server string) string {
+// serverPrefix is the server in front of a sentence.
+func serverPrefix(server string) string {
 	if server == "" {
 		return ""
 	}
 	return messages.Line(server, 40) + ": "
 }
 
-// what says what a run is about: "9 servers of ~/project".
-func (r *upRun) what() string {
+// aboutText says what a run is about: "9 servers of ~/project".
+func (r *upRun) aboutText() string {
 	if r.flags.demo {
-		return count(len(r.servers), "server") + " of the demo"
+		return countOf(len(r.servers), "server") + " of the demo"
 	}
-	return count(len(r.servers), "server") + " of " + messages.Line(r.project, 0)
+	return countOf(len(r.servers), "server") + " of " + messages.Line(r.project, 0)
 }
 
-// where is what without the number: what is shown of the servers counts them as they are.
-func (r *upRun) where() string {
+// projectText is what without the number: what is shown of the servers counts them as they are.
+func (r *upRun) projectText() string {
 	if r.flags.demo {
 		return "the demo"
 	}
 	return messages.Line(r.project, 0)
 }
 
-// shortly is a duration for people.
-func shortly(d time.Duration) string {
+// shortDuration is a duration for people.
+func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return d.Round(10 * time.Millisecond).String()

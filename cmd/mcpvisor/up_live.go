@@ -37,34 +37,34 @@ const (
 	logKept = 200
 )
 
-// live is a display for a person: a table that is kept up to date on the terminal.
-type live struct {
+// liveTable is a display for a person: a table that is kept up to date on the terminal.
+type liveTable struct {
 	run   *upRun
-	out   *output
+	out   *displayWriter
 	size  func() (width, height int)
 	began time.Time
 	m     *supervisor.Manager
-	log   *aside
+	log   *pausableWriter
 
 	mu    sync.Mutex
 	board *board
 	dirty bool
-	// faults are what is wrong with the configuration.
-	faults []string
+	// problems are what is wrong with the configuration.
+	problems []string
 	// restart are the keys of the files that count from the next start on.
 	restart []string
 	// drawn is the last picture, to leave the terminal alone when nothing has changed.
 	drawn string
 
 	stop, stopped chan struct{}
-	// turns are what wants the terminal for itself.
-	turns chan func()
+	// terminalJobs are what wants the terminal for itself.
+	terminalJobs chan func()
 }
 
 // faultColour is that of what is wrong with the configuration.
 var faultColour = text.Colors{text.FgYellow}
 
-func newLive(r *upRun, out *output, b *board) *live {
+func newLiveTable(r *upRun, out *displayWriter, b *board) *liveTable {
 	size := func() (int, int) { return 80, 24 }
 	if f := fileOf(r.out); f != nil {
 		size = func() (int, int) {
@@ -75,12 +75,12 @@ func newLive(r *upRun, out *output, b *board) *live {
 			return w, h
 		}
 	}
-	return &live{run: r, out: out, board: b, size: size, log: &aside{w: r.err},
-		stop: make(chan struct{}), stopped: make(chan struct{}), turns: make(chan func())}
+	return &liveTable{run: r, out: out, board: b, size: size, log: &pausableWriter{w: r.err},
+		stop: make(chan struct{}), stopped: make(chan struct{}), terminalJobs: make(chan func())}
 }
 
-// options keeps what is written to standard error until the picture is gone, if it would land in it.
-func (l *live) options(o *options) *options {
+// wrapOptions keeps what is written to standard error until the picture is gone, if it would land in it.
+func (l *liveTable) wrapOptions(o *options) *options {
 	if !isTerminal(o.err) {
 		return o
 	}
@@ -89,32 +89,32 @@ func (l *live) options(o *options) *options {
 	return &quiet
 }
 
-func (l *live) begin(m *supervisor.Manager) {
+func (l *liveTable) beginRun(m *supervisor.Manager) {
 	l.m, l.began = m, time.Now()
 	for _, text := range l.run.notes {
-		l.board.tell(headline{at: l.began, text: text})
+		l.board.addEvent(eventLine{at: l.began, text: text})
 	}
-	l.log.hold()
-	l.out.print(ansiEnter)
-	go l.paint()
+	l.log.pauseOutput()
+	l.out.printText(ansiEnter)
+	go l.paintLoop()
 }
 
-// paint draws until ending. It is the only one who writes to the terminal meanwhile.
-func (l *live) paint() {
+// paintLoop draws until ending. It is the only one who writes to the terminal meanwhile.
+func (l *liveTable) paintLoop() {
 	defer close(l.stopped)
-	defer l.run.catch()
+	defer l.run.catchPanic()
 	t := time.NewTicker(frameTime)
 	defer t.Stop()
-	suspended, end := suspensions()
+	suspended, end := suspendSignals()
 	defer end()
 	width, height, second := 0, 0, int64(0)
 	for {
 		select {
 		case <-suspended:
-			l.without(suspend)
+			l.withoutTable(suspendProcess)
 			second = 0
-		case f := <-l.turns:
-			l.without(f)
+		case f := <-l.terminalJobs:
+			l.withoutTable(f)
 			second = 0
 		case <-l.stop:
 			return
@@ -126,143 +126,145 @@ func (l *live) paint() {
 			width, height, second = w, h, now.Unix()
 			l.mu.Unlock()
 			if due {
-				l.draw(now, w, h)
+				l.drawFrame(now, w, h)
 			}
 		}
 	}
 }
 
-// without gives f the terminal as it was before the picture.
-func (l *live) without(f func()) {
-	l.out.print(ansiLeave)
+// withoutTable gives f the terminal as it was before the picture.
+func (l *liveTable) withoutTable(f func()) {
+	l.out.printText(ansiLeave)
 	f()
-	l.out.print(ansiEnter)
+	l.out.printText(ansiEnter)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drawn = ""
 }
 
-// alone waits for the goroutine that draws. When that has ended the terminal is nobody's.
-func (l *live) alone(f func()) {
+// withTerminal waits for the goroutine that draws. When that has ended the terminal is nobody's.
+func (l *liveTable) withTerminal(f func()) {
 	done := make(chan struct{})
 	turn := func() {
 		defer close(done)
 		f()
 	}
 	select {
-	case l.turns <- turn:
+	case l.terminalJobs <- turn:
 		<-done
 	case <-l.stopped:
 		f()
 	}
 }
 
-func (l *live) draw(now time.Time, width, height int) {
+func (l *liveTable) drawFrame(now time.Time, width, height int) {
 	l.mu.Lock()
-	f := l.frame(now, width, height)
-	picture := ansiClear + strings.Join(f.lines(), "\r\n"+ansiClear)
+	f := l.newFrame(now, width, height)
+	picture := ansiClear + strings.Join(f.renderLines(), "\r\n"+ansiClear)
 	changed := picture != l.drawn
 	l.drawn = picture
 	l.mu.Unlock()
 	if changed {
-		l.out.print(ansiHome + picture + ansiDone)
+		l.out.printText(ansiHome + picture + ansiDone)
 	}
 }
 
-func (l *live) frame(now time.Time, width, height int) *frame {
-	f := &frame{board: l.board, now: now, width: width, height: height, coloured: coloured(l.run.out)}
-	f.head = append(f.head, f.paint(text.Colors{text.Bold}, "mcpvisor "+supervisor.Version())+
-		" · "+l.run.where()+" · "+now.Sub(l.began).Round(time.Second).String(), l.board.summary())
-	if f.intro = l.run.intro; len(l.board.servers) == 0 && l.run.waiting != "" {
-		f.intro = l.run.waiting
+func (l *liveTable) newFrame(now time.Time, width, height int) *frame {
+	f := &frame{board: l.board, now: now, width: width, height: height, coloured: usesColours(l.run.out)}
+	f.head = append(f.head, f.paintText(text.Colors{text.Bold}, "mcpvisor "+supervisor.Version())+
+		" · "+l.run.projectText()+" · "+now.Sub(l.began).Round(time.Second).String(), l.board.phaseSummary())
+	if f.intro = l.run.intro; len(l.board.servers) == 0 && l.run.emptyText != "" {
+		f.intro = l.run.emptyText
 	}
-	if c := l.board.calls(); c.total() > 0 {
+	if c := l.board.totalCalls(); c.total() > 0 {
 		f.head = append(f.head, "calls: "+c.String())
 	}
-	f.foot = []string{f.paint(text.Colors{text.Faint},
+	f.foot = []string{f.paintText(text.Colors{text.Faint},
 		"Ctrl-C ends the servers and mcpvisor · in another terminal: mcpvisor why SERVER")}
-	if n := len(l.faults); n > 0 {
-		first := l.faults[0]
+	if n := len(l.problems); n > 0 {
+		first := l.problems[0]
 		if n > 1 {
 			first += fmt.Sprintf(" (and %d more: mcpvisor config check)", n-1)
 		}
-		f.foot = append(f.foot, f.paint(faultColour, messages.Line(first, width)))
+		f.foot = append(f.foot, f.paintText(faultColour, messages.Line(first, width)))
 	}
 	if len(l.restart) > 0 {
-		f.foot = append(f.foot, f.paint(faultColour, messages.Line(restartWords(l.restart), width)))
+		f.foot = append(f.foot, f.paintText(faultColour, messages.Line(restartText(l.restart), width)))
 	}
 	if l.m != nil {
 		if trouble := auditTrouble(l.m.AuditStats()); trouble != "" {
-			f.foot = append(f.foot, f.paint(faultColour, messages.Line(trouble, width)))
+			f.foot = append(f.foot, f.paintText(faultColour, messages.Line(trouble, width)))
 		}
 	}
 	return f
 }
 
-func (l *live) event(e messages.Event) {
+func (l *liveTable) showEvent(e messages.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	follow(l.board, l.m, e)
+	recordEvent(l.board, l.m, e)
 	l.dirty = true
 }
 
-func (l *live) called(server string, o messages.Outcome) {
+func (l *liveTable) countCall(server string, o messages.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.board.called(server, o)
+	l.board.countCall(server, o)
 	l.dirty = true
 }
 
-// reloaded tells it among the news, and what is wrong stays in the foot until it is mended.
-func (l *live) reloaded(res supervisor.ReloadResult) {
+// showReload tells it among the news, and what is wrong stays in the foot until it is mended.
+func (l *liveTable) showReload(res supervisor.ReloadResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.board.tell(headline{at: time.Now(), text: "configuration: " + reloadWords(res)})
-	l.faults, l.restart = reloadFaults(res), res.Restart
+	l.board.addEvent(eventLine{at: time.Now(), text: "configuration: " + reloadText(res)})
+	l.problems, l.restart = reloadProblems(res), res.Restart
 	l.dirty = true
 }
 
-// ending leaves the last picture as text, so that it stays when the terminal is its owner's again.
-func (l *live) ending(why string) {
+// showEnding leaves the last picture as text, so that it stays when the terminal is its owner's again.
+func (l *liveTable) showEnding(cause string) {
 	close(l.stop)
 	<-l.stopped
 	width, _ := l.size()
 	l.mu.Lock()
-	f := l.frame(time.Now(), width, 0)
+	f := l.newFrame(time.Now(), width, 0)
 	f.foot, f.intro = nil, ""
 	l.board.silent = true
-	lines := f.lines()
+	lines := f.renderLines()
 	n := len(l.board.servers)
 	l.mu.Unlock()
-	l.out.print(ansiLeave + strings.Join(lines, "\n") + "\n")
-	l.log.release()
-	l.out.print(fmt.Sprintf("%s; ending %s (Ctrl-C again ends them at once)\n", why, count(n, "server")))
+	l.out.printText(ansiLeave + strings.Join(lines, "\n") + "\n")
+	l.log.releaseLines()
+	l.out.printText(fmt.Sprintf("%s; ending %s (Ctrl-C again ends them at once)\n", cause, countOf(n, "server")))
 }
 
-func (l *live) end(took time.Duration) { l.out.print("ended in " + shortly(took) + "\n") }
+func (l *liveTable) showEnded(took time.Duration) {
+	l.out.printText("ended in " + shortDuration(took) + "\n")
+}
 
-// aside is a writer that holds back what is written, up to a bound, while something else has the terminal.
-type aside struct {
+// pausableWriter is a writer that holds back what is written, up to a bound, while something else has the terminal.
+type pausableWriter struct {
 	w io.Writer
 
-	mu    sync.Mutex
-	held  bool
-	lines [][]byte
-	lost  int
+	mu     sync.Mutex
+	paused bool
+	lines  [][]byte
+	lost   int
 }
 
 // Fd makes the log choose the form for people.
-func (a *aside) Fd() uintptr {
+func (a *pausableWriter) Fd() uintptr {
 	if f := fileOf(a.w); f != nil {
 		return f.Fd()
 	}
 	return ^uintptr(0)
 }
 
-func (a *aside) Write(p []byte) (int, error) {
+func (a *pausableWriter) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.held {
+	if !a.paused {
 		return a.w.Write(p)
 	}
 	if len(a.lines) >= logKept {
@@ -272,18 +274,18 @@ func (a *aside) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (a *aside) hold() {
+func (a *pausableWriter) pauseOutput() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.held = true
+	a.paused = true
 }
 
-func (a *aside) release() {
+func (a *pausableWriter) releaseLines() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.held = false
+	a.paused = false
 	if a.lost > 0 {
-		fmt.Fprintf(a.w, "mcpvisor: %s of the log are not shown\n", count(a.lost, "line"))
+		fmt.Fprintf(a.w, "mcpvisor: %s of the log are not shown\n", countOf(a.lost, "line"))
 	}
 	for _, p := range a.lines {
 		_, _ = a.w.Write(p) // there is nobody else to be told

@@ -7,19 +7,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// follow has the manager follow the files that it was started from, if they are to be followed. What cannot be followed is told;
+// followFiles has the manager follow the files that it was started from, if they are to be followed. What cannot be followed is told;
 // the servers do not need it.
-func (r *upRun) follow(ctx context.Context, m *supervisor.Manager, d display) (end func()) {
+func (r *upRun) followFiles(ctx context.Context, m *supervisor.Manager, d display) (end func()) {
 	if r.reading == nil {
 		return func() {}
 	}
 	f, err := supervisor.Follow(ctx, m, supervisor.FollowOptions{Reading: r.reading, OnReload: func(res supervisor.ReloadResult) {
-		defer r.catch()
-		d.reloaded(res)
+		defer r.catchPanic()
+		d.showReload(res)
 	}})
 	if err != nil {
 		if ctx.Err() == nil {
-			r.fault(fmt.Errorf("changed configuration files are not followed: %w", err))
+			r.warnFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
 		}
 		return func() {}
 	}

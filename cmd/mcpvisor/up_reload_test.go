@@ -13,10 +13,10 @@ import (
 // What is wrong with a file stays in the foot of the table until it is mended, and what a restart is needed for beside it; what a
 // reload came to is among the news. Without servers the table says what it waits for, and with the first one no more.
 func TestTheTableTellsOfReloads(t *testing.T) {
-	r := &upRun{options: &options{streams: streams{out: &bytes.Buffer{}, err: &bytes.Buffer{}}}, project: "/p", waiting: "It waits for servers"}
-	l := newLive(r, &output{w: &bytes.Buffer{}, gone: func() {}}, newBoard())
+	r := &upRun{options: &options{streams: streams{out: &bytes.Buffer{}, err: &bytes.Buffer{}}}, project: "/p", emptyText: "It waits for servers"}
+	l := newLiveTable(r, &displayWriter{w: &bytes.Buffer{}, onClosed: func() {}}, newBoard())
 	l.began = time.Now()
-	shown := func() string { return strings.Join(l.frame(time.Now(), 110, 30).lines(), "\n") }
+	shown := func() string { return strings.Join(l.newFrame(time.Now(), 110, 30).renderLines(), "\n") }
 	has := func(want ...string) {
 		t.Helper()
 		for _, w := range want {
@@ -27,23 +27,23 @@ func TestTheTableTellsOfReloads(t *testing.T) {
 	}
 	has("mcpvisor", "/p", "It waits for servers")
 	bad := supervisor.Problem{File: "/p/mcp.json", Line: 3, Col: 7, Text: "the file ends in the middle\x1b[2J"}
-	l.reloaded(supervisor.ReloadResult{Problems: []supervisor.Problem{bad, bad}, Restart: []string{"audit"}})
+	l.showReload(supervisor.ReloadResult{Problems: []supervisor.Problem{bad, bad}, Restart: []string{"audit"}})
 	has("configuration: nothing changed; audit changed: counts when mcpvisor up is started anew; 2 faults",
 		"/p/mcp.json:3:7: the file ends in the middle", "(and 1 more: mcpvisor config check)")
 	if strings.Contains(shown(), "\x1b[2J") {
 		t.Error("what stands in a file acts on the terminal")
 	}
-	l.event(messages.Event{Kind: messages.EventPhase, Server: "one", Status: &messages.Status{Name: "one", Status: messages.Connected}})
-	l.event(messages.Event{Kind: messages.EventPins, Server: "one", Changed: []messages.ChangedTool{{Name: "echo", Held: true}}})
+	l.showEvent(messages.Event{Kind: messages.EventPhase, Server: "one", Status: &messages.Status{Name: "one", Status: messages.Connected}})
+	l.showEvent(messages.Event{Kind: messages.EventPins, Server: "one", Changed: []messages.ChangedTool{{Name: "echo", Held: true}}})
 	res := supervisor.ReloadResult{}
 	res.Added = []string{"one"}
-	l.reloaded(res)
+	l.showReload(res)
 	has("configuration: added one; 0 servers as before", "1 tool changed since approved, and held back: mcpvisor diff one (echo)",
 		"1 tool changed since approved: mcpvisor diff one")
-	foot := strings.Join(l.frame(time.Now(), 110, 30).foot, "\n")
+	foot := strings.Join(l.newFrame(time.Now(), 110, 30).foot, "\n")
 	if strings.Contains(foot, "the middle") || strings.Contains(foot, "audit") || strings.Contains(shown(), "It waits for servers") {
 		t.Errorf("what was mended is still told:\n%s", shown())
 	}
-	l.event(messages.Event{Kind: messages.EventPins, Server: "one"})
+	l.showEvent(messages.Event{Kind: messages.EventPins, Server: "one"})
 	has("its tools are as they were approved")
 }

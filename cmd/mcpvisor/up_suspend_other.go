@@ -4,7 +4,7 @@ package main
 
 import "os"
 
-// suspensions never tells of any: there is no Ctrl-Z here.
-func suspensions() (wishes <-chan os.Signal, end func()) { return nil, func() {} }
+// suspendSignals never tells of any: there is no Ctrl-Z here.
+func suspendSignals() (signals <-chan os.Signal, end func()) { return nil, func() {} }
 
-func suspend() {}
+func suspendProcess() {}

@@ -437,8 +437,8 @@ func TestUpWithADefect(t *testing.T) {
 	if got := stderr.String(); got != "mcpvisor: "+want+"\n" {
 		t.Errorf("standard error: %s", got)
 	}
-	told := regexp.MustCompile(`  one: connected: (.*\n)*.*  ` + want + `; ending 1 server\n.*  ended in \S+\n$`)
-	if !told.MatchString(stdout.String()) {
+	received := regexp.MustCompile(`  one: connected: (.*\n)*.*  ` + want + `; ending 1 server\n.*  ended in \S+\n$`)
+	if !received.MatchString(stdout.String()) {
 		t.Errorf("standard output:\n%s", stdout.String())
 	}
 }

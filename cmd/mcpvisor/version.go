@@ -16,22 +16,22 @@ func newVersion(o *options) *cobra.Command {
 		Short: "Print the version",
 		Example: `  mcpvisor version
   mcpvisor version --json | jq -r .version`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if o.json {
 				_, revision, _ := strings.Cut(supervisor.Version(), "+")
-				return printJSON(o.out, versionShown{supervisor.Version(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH})
+				return printJSON(o.out, versionReport{supervisor.Version(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
-			fmt.Fprintln(o.out, version())
+			fmt.Fprintln(o.out, versionText())
 			return nil
 		},
 	}
-	o.jsonFlag(cmd, "print a JSON object")
+	o.addJSONFlag(cmd, "print a JSON object")
 	return cmd
 }
 
-// versionShown is what "version --json" prints.
-type versionShown struct {
+// versionReport is what "version --json" prints.
+type versionReport struct {
 	Version string `json:"version"`
 	// Revision is the commit, if the Go tool recorded it, with ".modified" if files were changed since.
 	Revision string `json:"revision,omitempty"`
@@ -40,7 +40,7 @@ type versionShown struct {
 	Arch     string `json:"arch"`
 }
 
-// version is what "mcpvisor version" and --version print.
-func version() string {
+// versionText is what "mcpvisor version" and --version print.
+func versionText() string {
 	return fmt.Sprintf("mcpvisor %s (%s %s/%s)", supervisor.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -26,15 +26,15 @@ and a server that no run has known is connected once, to see.`,
   mcpvisor why files --json | jq -r .advice[]`,
 		Args:              oneServer,
 		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.why(cmd, args[0], asJSON, wait) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.explainServer(cmd, args[0], asJSON, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect, if it must be tried")
 	return cmd
 }
 
-// story is what `why` knows about a server, and from where.
-type story struct {
+// serverHistory is what `why` knows about a server, and from where.
+type serverHistory struct {
 	control.History
 	// Source is "running", "journal" or "tried".
 	Source string   `json:"source"`
@@ -44,22 +44,22 @@ type story struct {
 	Ended   *time.Time `json:"ended,omitempty"`
 }
 
-func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
+func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
 	ctx := cmd.Context()
-	p, err := o.open(ctx)
+	p, err := o.openProject(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	s, known := p.remembered(server)
+	s, known := p.historyFromJournal(server)
 	if !known {
-		if err := p.start(ctx, []string{server}, nil); err != nil {
+		if err := p.startServers(ctx, []string{server}, nil); err != nil {
 			return err
 		}
 		s.Source = "running"
 		if p.up == nil {
 			s.Source = "tried"
-			if _, err := p.status(ctx, wait, server); err != nil {
+			if _, err := p.awaitStatus(ctx, wait, server); err != nil {
 				return err
 			}
 		}
@@ -68,26 +68,26 @@ func (o *options) why(cmd *cobra.Command, server string, asJSON bool, wait time.
 		}
 	}
 	all := []messages.Status{s.Status}
-	p.setup.remark(all)
+	p.setup.addRemarks(all)
 	s.Status = all[0]
-	s.Advice = advice(s.lastFailure(), s.Withheld, s.Source == "running")
+	s.Advice = statusAdvice(s.lastFailure(), s.Withheld, s.Source == "running")
 	if asJSON {
 		return printJSON(o.out, s)
 	}
-	o.printStory(s, time.Now())
+	o.printHistory(s, time.Now())
 	if _, waits := p.setup.Waiting[server]; waits {
 		if v, ok := p.setup.screenOf(server); ok {
 			fmt.Fprintln(o.out, "\nWhat waits for your approval:")
-			v.print(o.out)
-			p.setup.Approvals.Show(p.setup.Set, server)
+			v.printTo(o.out)
+			p.setup.Approvals.MarkShown(p.setup.Set, server)
 		}
 	}
-	o.tellAuditTrouble(p.up)
+	o.reportAuditTrouble(p.up)
 	return nil
 }
 
 // lastFailure is the status with what the server wrote when it failed last. A journal keeps that with its entries.
-func (s story) lastFailure() messages.Status {
+func (s serverHistory) lastFailure() messages.Status {
 	st := s.Status
 	for _, e := range slices.Backward(s.Entries) {
 		if st.StderrTail == "" {
@@ -97,20 +97,20 @@ func (s story) lastFailure() messages.Status {
 	return st
 }
 
-// remembered is what the journal of the last run tells, if nobody runs now.
-func (p *project) remembered(server string) (story, bool) {
-	if p.up != nil || p.place.Journal == "" {
-		return story{}, false
+// historyFromJournal is what the journal of the last run tells, if nobody runs now.
+func (p *project) historyFromJournal(server string) (serverHistory, bool) {
+	if p.up != nil || p.controlLocation.Journal == "" {
+		return serverHistory{}, false
 	}
-	records, err := control.ReadJournal(p.place.Journal)
+	records, err := control.ReadJournal(p.controlLocation.Journal)
 	if err != nil {
-		p.fault(err)
+		p.warnFailure(err)
 	}
-	past, ok := control.PastOf(records, server)
+	past, ok := control.PastRunOf(records, server)
 	if !ok {
-		return story{}, false
+		return serverHistory{}, false
 	}
-	s := story{History: past.History, Source: "journal"}
+	s := serverHistory{History: past.History, Source: "journal"}
 	if s.Status.Name == "" { // it was killed before the server came to a rest
 		s.Status.Name, s.Status.Status = server, messages.Pending
 	}
@@ -123,17 +123,17 @@ func (p *project) remembered(server string) (story, bool) {
 	return s, true
 }
 
-func (o *options) printStory(s story, now time.Time) {
+func (o *options) printHistory(s serverHistory, now time.Time) {
 	st := s.Status
 	line := func(format string, args ...any) { fmt.Fprintf(o.out, format+"\n", args...) }
 	switch s.Source {
 	case "journal":
 		text := "No mcpvisor up is running. This is from the journal of the last one"
 		if s.Started != nil {
-			text += ", started " + clock(*s.Started, now)
+			text += ", started " + clockTime(*s.Started, now)
 		}
 		if s.Ended != nil {
-			text += ", ended " + clock(*s.Ended, now)
+			text += ", ended " + clockTime(*s.Ended, now)
 		}
 		line("%s.\n", text)
 	case "tried":
@@ -144,10 +144,10 @@ func (o *options) printStory(s story, now time.Time) {
 		head += " (" + messages.Line(st.Reason, 200) + ")"
 	}
 	line("%s", head)
-	if what := describe(st); what != "" {
+	if what := transportText(st); what != "" {
 		line("  %s", what)
 	}
-	if text := isolatedOf(st); text != "" {
+	if text := isolationText(st); text != "" {
 		line("  %s", text)
 	}
 	if st.Remark != "" {
@@ -157,7 +157,7 @@ func (o *options) printStory(s story, now time.Time) {
 		line("  last error: %s", messages.Line(st.Error, 400))
 	}
 	if st.InFlight > 0 || st.Queued > 0 {
-		line("  %s", underWay(st))
+		line("  %s", callsText(st))
 	}
 	for _, c := range st.ChangedTools {
 		text := "it is offered all the same"
@@ -171,11 +171,11 @@ func (o *options) printStory(s story, now time.Time) {
 		if st.Retry == messages.RetryParked {
 			what = "parked after too many failures; next probe"
 		}
-		line("  %s: %s (%s)", what, clock(*at, now), until(*at, now))
+		line("  %s: %s (%s)", what, clockTime(*at, now), relativeTime(*at, now))
 	}
 	line("")
 	o.printEntries(s.Entries)
-	if tail := strings.TrimSpace(st.StderrTail); tail != "" && !told(s.Entries) {
+	if tail := strings.TrimSpace(st.StderrTail); tail != "" && !showsStderr(s.Entries) {
 		line("\nThe end of what it wrote:")
 		o.printStderr(tail)
 	}
@@ -187,8 +187,8 @@ func (o *options) printStory(s story, now time.Time) {
 	}
 }
 
-// underWay is what a server is busy with.
-func underWay(st messages.Status) string {
+// callsText is what a server is busy with.
+func callsText(st messages.Status) string {
 	text := fmt.Sprintf("calls in flight: %d", st.InFlight)
 	if st.Queued > 0 {
 		text += fmt.Sprintf("; waiting for their turn: %d", st.Queued)
@@ -199,8 +199,8 @@ func underWay(st messages.Status) string {
 	return text
 }
 
-// describe is how the server is reached, in a line without secrets.
-func describe(st messages.Status) string {
+// transportText is how the server is reached, in a line without secrets.
+func transportText(st messages.Status) string {
 	c := st.Config
 	if c == nil {
 		return ""
@@ -239,7 +239,7 @@ func (o *options) printEntries(entries []supervisor.HistoryEntry) {
 		}
 		// The colour comes after the padding: its bytes have no width.
 		fmt.Fprintf(o.out, "  %s  %s  %s\n", at.Format("15:04:05.000"),
-			paint(o.out, colourOf(e.Phase), fmt.Sprintf("%-11s", phase)), messages.Line(e.Text, 400))
+			paintText(o.out, colourOf(e.Phase), fmt.Sprintf("%-11s", phase)), messages.Line(e.Text, 400))
 		if e.Stderr != "" {
 			o.printStderr(e.Stderr)
 		}
@@ -253,7 +253,7 @@ func (o *options) printStderr(text string) {
 	}
 }
 
-// told reports whether the entries show standard error already.
-func told(entries []supervisor.HistoryEntry) bool {
+// showsStderr reports whether the entries show standard error already.
+func showsStderr(entries []supervisor.HistoryEntry) bool {
 	return slices.ContainsFunc(entries, func(e supervisor.HistoryEntry) bool { return e.Stderr != "" })
 }

@@ -20,7 +20,7 @@ func Canonical(src []byte) ([]byte, error) {
 	}
 	form := jsontext.Value(src).Clone()
 	if err := form.Canonicalize(); err != nil {
-		return nil, fault(err)
+		return nil, convertError(err)
 	}
 	return form, nil
 }

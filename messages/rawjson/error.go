@@ -21,11 +21,11 @@ type NameError struct {
 }
 
 func (e *NameError) Error() string {
-	first, second := shown(e.First), shown(e.Second)
+	first, second := displayText(e.First), displayText(e.Second)
 	if e.First == e.Second {
-		return "the name " + first + " is there twice" + at(e.Path)
+		return "the name " + first + " is there twice" + atPath(e.Path)
 	}
-	return "the names " + first + " and " + second + " differ in case only" + at(e.Path)
+	return "the names " + first + " and " + second + " differ in case only" + atPath(e.Path)
 }
 
 // An Error says why bytes cannot be read. It quotes no value of them: one may be a secret.
@@ -44,7 +44,7 @@ type Error struct {
 func (e *Error) Unwrap() error { return e.cause }
 
 func (e *Error) Error() string {
-	text := e.Reason + at(e.Path)
+	text := e.Reason + atPath(e.Path)
 	if e.Offset > 0 {
 		text += " (byte " + strconv.FormatInt(e.Offset, 10) + ")"
 	}
@@ -54,17 +54,17 @@ func (e *Error) Error() string {
 // maxShown bounds a name or a path in a text, in runes: a stranger chose it.
 const maxShown = 100
 
-func shown(s string) string { return `"` + messages.Escaped(messages.Line(s, maxShown)) + `"` }
+func displayText(s string) string { return `"` + messages.Escaped(messages.Line(s, maxShown)) + `"` }
 
-func at(path string) string {
+func atPath(path string) string {
 	if path == "" {
 		return ""
 	}
-	return " at " + shown(path)
+	return " at " + displayText(path)
 }
 
-// fault is the error of this package for one of the library's. Those of a type's own UnmarshalJSON are kept.
-func fault(err error) error {
+// convertError is the error of this package for one of the library's. Those of a type's own UnmarshalJSON are kept.
+func convertError(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
 		path := syntax.JSONPointer

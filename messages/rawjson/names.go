@@ -20,8 +20,8 @@ func CheckNames(data []byte) error { return checkNames(data, true) }
 func CheckDoubled(data []byte) error { return checkNames(data, false) }
 
 func checkNames(data []byte, fold bool) error {
-	c := checker{b: data, fold: fold}
-	end, fault := c.value(SkipSpace(data, 0), 0)
+	c := nameChecker{b: data, fold: fold}
+	end, fault := c.checkValue(SkipSpace(data, 0), 0)
 	switch {
 	case fault == nil:
 		if end = SkipSpace(data, end); end != len(data) {
@@ -29,20 +29,20 @@ func checkNames(data []byte, fold bool) error {
 		}
 		return nil
 	case fault.first == nil:
-		return &Error{Path: fault.pointer(), Offset: int64(fault.at), Reason: "it is not valid JSON"}
+		return &Error{Path: fault.jsonPointer(), Offset: int64(fault.offset), Reason: "it is not valid JSON"}
 	}
-	return &NameError{Path: fault.pointer(), First: valid(string(fault.first)), Second: valid(string(fault.second))}
+	return &NameError{Path: fault.jsonPointer(), First: replaceInvalid(string(fault.first)), Second: replaceInvalid(string(fault.second))}
 }
 
-type checker struct {
+type nameChecker struct {
 	b    []byte
 	fold bool
 }
 
-// nameFault is where a check ended: at what is no JSON, or at two names. path leads to it, backwards: it is gathered on the way
+// nameProblem is where a check ended: at what is no JSON, or at two names. path leads to it, backwards: it is gathered on the way
 // out, so that a check that finds nothing allocates nothing.
-type nameFault struct {
-	at            int
+type nameProblem struct {
+	offset        int
 	first, second []byte
 	path          []step
 }
@@ -53,30 +53,30 @@ type step struct {
 	index int
 }
 
-func (c *checker) value(i, depth int) (end int, fault *nameFault) {
+func (c *nameChecker) checkValue(i, depth int) (end int, fault *nameProblem) {
 	switch {
 	case i < len(c.b) && c.b[i] == '{':
-		return c.object(i, depth)
+		return c.checkObject(i, depth)
 	case i < len(c.b) && c.b[i] == '[':
-		return c.array(i, depth)
+		return c.checkArray(i, depth)
 	}
 	if end = SkipValue(c.b, i, depth); end < 0 {
-		return 0, &nameFault{at: i}
+		return 0, &nameProblem{offset: i}
 	}
 	return end, nil
 }
 
-func (c *checker) array(i, depth int) (end int, fault *nameFault) {
+func (c *nameChecker) checkArray(i, depth int) (end int, fault *nameProblem) {
 	a := ArrayAt(c.b, i, depth)
 	for n := 0; a.Next(); n++ {
-		if end, fault = c.value(a.Position(), a.Depth()); fault != nil {
+		if end, fault = c.checkValue(a.Position(), a.Depth()); fault != nil {
 			fault.path = append(fault.path, step{index: n})
 			return 0, fault
 		}
 		a.MoveTo(end)
 	}
 	if end = a.End(); end < 0 {
-		return 0, &nameFault{at: i}
+		return 0, &nameProblem{offset: i}
 	}
 	return end, nil
 }
@@ -84,7 +84,7 @@ func (c *checker) array(i, depth int) (end int, fault *nameFault) {
 // fewNames is up to how many names are compared with each other: a set of them costs more.
 const fewNames = 8
 
-func (c *checker) object(i, depth int) (end int, fault *nameFault) {
+func (c *nameChecker) checkObject(i, depth int) (end int, fault *nameProblem) {
 	o := ObjectAt(c.b, i, depth)
 	var few [fewNames][]byte
 	names := few[:0]
@@ -94,56 +94,56 @@ func (c *checker) object(i, depth int) (end int, fault *nameFault) {
 		if set == nil && len(names) == fewNames {
 			set = make(map[string][]byte, 4*fewNames)
 			for _, n := range names {
-				set[c.key(n)] = n
+				set[c.compareKey(n)] = n
 			}
 		}
 		if set == nil {
 			for _, n := range names {
-				if c.same(n, name) {
-					return 0, &nameFault{first: n, second: name}
+				if c.sameName(n, name) {
+					return 0, &nameProblem{first: n, second: name}
 				}
 			}
 			names = append(names, name)
 		} else {
-			key := c.key(name)
+			key := c.compareKey(name)
 			if first, there := set[key]; there {
-				return 0, &nameFault{first: first, second: name}
+				return 0, &nameProblem{first: first, second: name}
 			}
 			set[key] = name
 		}
-		if end, fault = c.value(o.Position(), o.Depth()); fault != nil {
+		if end, fault = c.checkValue(o.Position(), o.Depth()); fault != nil {
 			fault.path = append(fault.path, step{name: name})
 			return 0, fault
 		}
 		o.MoveTo(end)
 	}
 	if end = o.End(); end < 0 {
-		return 0, &nameFault{at: i}
+		return 0, &nameProblem{offset: i}
 	}
 	return end, nil
 }
 
-// key is equal for names of which only one can be meant.
-func (c *checker) key(name []byte) string {
+// compareKey is equal for names of which only one can be meant.
+func (c *nameChecker) compareKey(name []byte) string {
 	if c.fold {
 		return Fold(string(name))
 	}
-	return valid(string(name))
+	return replaceInvalid(string(name))
 }
 
-func (c *checker) same(a, b []byte) bool {
+func (c *nameChecker) sameName(a, b []byte) bool {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i]|b[i] >= utf8.RuneSelf {
-			return c.key(a) == c.key(b)
+			return c.compareKey(a) == c.compareKey(b)
 		}
-		if a[i] != b[i] && (!c.fold || lower(a[i]) != lower(b[i])) {
+		if a[i] != b[i] && (!c.fold || lowerByte(a[i]) != lowerByte(b[i])) {
 			return false
 		}
 	}
 	return len(a) == len(b)
 }
 
-func (f *nameFault) pointer() string {
+func (f *nameProblem) jsonPointer() string {
 	var b strings.Builder
 	for _, s := range slices.Backward(f.path) {
 		b.WriteByte('/')
@@ -151,20 +151,20 @@ func (f *nameFault) pointer() string {
 			b.WriteString(strconv.Itoa(s.index))
 			continue
 		}
-		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(valid(string(s.name)), "~", "~0"), "/", "~1"))
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(replaceInvalid(string(s.name)), "~", "~0"), "/", "~1"))
 	}
 	return b.String()
 }
 
-// valid has a U+FFFD for each byte that is no UTF-8, as a decoder of JSON makes it.
-func valid(s string) string {
+// replaceInvalid has a U+FFFD for each byte that is no UTF-8, as a decoder of JSON makes it.
+func replaceInvalid(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
 	return string([]rune(s))
 }
 
-func lower(c byte) byte {
+func lowerByte(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		c += 'a' - 'A'
 	}

@@ -143,7 +143,7 @@ func SkipText(b []byte, i int) int {
 	i++
 	for {
 		for start := i; i+8 <= len(b); {
-			if mask := interrupting(binary.LittleEndian.Uint64(b[i:])); mask != 0 {
+			if mask := interruptMask(binary.LittleEndian.Uint64(b[i:])); mask != 0 {
 				i += bits.TrailingZeros64(mask) / 8
 				break
 			}
@@ -214,9 +214,9 @@ const (
 	highBits  = 0x8080808080808080
 )
 
-// interrupting has a bit set in the first byte of w that is a quote, a backslash or a control character. Bits after the
+// interruptMask has a bit set in the first byte of w that is a quote, a backslash or a control character. Bits after the
 // first may be wrong: a borrow carries upwards.
-func interrupting(w uint64) uint64 {
+func interruptMask(w uint64) uint64 {
 	quote, slash := w^('"'*everyByte), w^('\\'*everyByte)
 	return ((w-0x20*everyByte)&^w | (quote-everyByte)&^quote | (slash-everyByte)&^slash) & highBits
 }

@@ -31,15 +31,15 @@ func Text(value []byte) (string, bool) {
 	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
 		return string(inside), true
 	}
-	return unescape(inside)
+	return unescapeText(inside)
 }
 
-// unescape is the text of a string that is written with escapes, or is not valid UTF-8: what encoding/json makes of it, with
+// unescapeText is the text of a string that is written with escapes, or is not valid UTF-8: what encoding/json makes of it, with
 // one allocation in nearly every case. FuzzText holds it to that. not ok if inside is not what a walk has returned.
 //
 // Eight bytes at once go into a piece on the stack, and what is written of them is decided afterwards: many texts have an
 // escape every dozen bytes, too few for a search and a copy of what stands between two.
-func unescape(inside []byte) (string, bool) {
+func unescapeText(inside []byte) (string, bool) {
 	var b strings.Builder
 	b.Grow(len(inside))
 	if !utf8.Valid(inside) {
@@ -58,7 +58,7 @@ func unescape(inside []byte) (string, bool) {
 		if i+8 <= len(inside) {
 			w := binary.LittleEndian.Uint64(inside[i:])
 			binary.LittleEndian.PutUint64(piece[n:], w)
-			plain := bits.TrailingZeros64(backslash(w)) / 8
+			plain := bits.TrailingZeros64(backslashMask(w)) / 8
 			if i, n = i+plain, n+plain; plain == 8 {
 				continue
 			}
@@ -100,8 +100,8 @@ func unescape(inside []byte) (string, bool) {
 	return strings.Clone(b.String()), true // it was mostly escapes: what was reserved for them is let go
 }
 
-// backslash has a bit set in the first byte of w that is a backslash. Bits after the first may be wrong.
-func backslash(w uint64) uint64 {
+// backslashMask has a bit set in the first byte of w that is a backslash. Bits after the first may be wrong.
+func backslashMask(w uint64) uint64 {
 	w ^= '\\' * everyByte
 	return (w - everyByte) &^ w & highBits
 }
@@ -177,10 +177,10 @@ func appendText(to []byte, s string) []byte {
 // character beyond ASCII. It looks at eight bytes at once, as SkipText does, and at four times as many where that goes well.
 func skipPlain(s string, i int) int {
 	for ; i+8 <= len(s); i += 8 {
-		if mask := special(s[i:]); mask != 0 {
+		if mask := escapeMask(s[i:]); mask != 0 {
 			return i + bits.TrailingZeros64(mask)/8
 		}
-		for i+40 <= len(s) && special(s[i+8:])|special(s[i+16:])|special(s[i+24:])|special(s[i+32:]) == 0 {
+		for i+40 <= len(s) && escapeMask(s[i+8:])|escapeMask(s[i+16:])|escapeMask(s[i+24:])|escapeMask(s[i+32:]) == 0 {
 			i += 32
 		}
 	}
@@ -190,8 +190,8 @@ func skipPlain(s string, i int) int {
 	return i
 }
 
-// special has a bit set in the first of the first eight bytes that is not written as it is. Bits after that may be wrong.
-func special(s string) uint64 {
+// escapeMask has a bit set in the first of the first eight bytes that is not written as it is. Bits after that may be wrong.
+func escapeMask(s string) uint64 {
 	w := binary.LittleEndian.Uint64([]byte(s[:8])) // the compiler does not copy them
 	quote, slash := w^('"'*everyByte), w^('\\'*everyByte)
 	return (w | (w - 0x20*everyByte) | (quote - everyByte) | (slash - everyByte)) & highBits

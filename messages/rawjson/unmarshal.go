@@ -18,7 +18,7 @@ import (
 // All other errors are, or wrap, an [*Error].
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
-		return fault(err)
+		return convertError(err)
 	}
 	return nil
 }

@@ -6,15 +6,15 @@ import "bytes"
 // true, Position is the first byte of a value, and the caller moves behind that value by Skip, or by its own reading and
 // MoveTo.
 type Walk struct {
-	b      []byte
-	i      int // -1 after a fault
-	depth  int // of the values inside
-	close  byte
-	begun  bool
-	closed bool
+	b       []byte
+	i       int // -1 after a fault
+	depth   int // of the values inside
+	close   byte
+	started bool
+	closed  bool
 }
 
-func (w *Walk) open(b []byte, i, depth int, end byte) {
+func (w *Walk) openAt(b []byte, i, depth int, end byte) {
 	*w = Walk{b: b, i: i + 1, depth: depth + 1, close: end}
 	if w.depth > MaxDepth {
 		w.i = -1
@@ -35,14 +35,14 @@ func (w *Walk) advance() bool {
 		w.i, w.closed = i+1, true
 		return false
 	}
-	if w.begun {
+	if w.started {
 		if w.b[i] != ',' {
 			w.i = -1
 			return false
 		}
 		i = SkipSpace(w.b, i+1)
 	}
-	w.i, w.begun = i, true
+	w.i, w.started = i, true
 	return true
 }
 
@@ -80,7 +80,7 @@ type Array struct{ Walk }
 
 // ArrayAt begins at b[i], which is '['. depth is the number of arrays and objects around it.
 func ArrayAt(b []byte, i, depth int) (a Array) {
-	a.open(b, i, depth, ']')
+	a.openAt(b, i, depth, ']')
 	return a
 }
 
@@ -96,7 +96,7 @@ type Object struct {
 
 // ObjectAt begins at b[i], which is '{'. depth is the number of arrays and objects around it.
 func ObjectAt(b []byte, i, depth int) (o Object) {
-	o.open(b, i, depth, '}')
+	o.openAt(b, i, depth, '}')
 	return o
 }
 

@@ -32,7 +32,7 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 	name = text[:open]
 	s := scanner{text: text[open+1:]}
 	for {
-		argument, stars, end := s.until(":,)")
+		argument, stars, end := s.readUntil(":,)")
 		key := strings.Join(argument, "*")
 		switch {
 		case end == '(':
@@ -46,7 +46,7 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 		case end != ':':
 			return "", nil, "a condition is a name and a pattern with a colon between them", how
 		}
-		parts, _, end := s.until(",)")
+		parts, _, end := s.readUntil(",)")
 		switch {
 		case end == '(':
 			return "", nil, "a ( inside of the parentheses", how
@@ -69,8 +69,8 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 // scanner reads the inside of parentheses.
 type scanner struct{ text string }
 
-// until reads up to one of the ends, which it returns; 0 if there is none. Stars split what it read.
-func (s *scanner) until(ends string) (parts []string, stars bool, end byte) {
+// readUntil reads up to one of the ends, which it returns; 0 if there is none. Stars split what it read.
+func (s *scanner) readUntil(ends string) (parts []string, stars bool, end byte) {
 	var b strings.Builder
 	for i := 0; i < len(s.text); i++ {
 		c := s.text[i]
@@ -94,10 +94,10 @@ func (s *scanner) until(ends string) (parts []string, stars bool, end byte) {
 	return parts, stars, 0
 }
 
-func (c *condition) any() bool { return len(c.parts) > 1 && strings.Join(c.parts, "") == "" }
+func (c *condition) matchesAny() bool { return len(c.parts) > 1 && strings.Join(c.parts, "") == "" }
 
-// fits matches one value.
-func (c *condition) fits(text string) bool {
+// matchesText matches one value.
+func (c *condition) matchesText(text string) bool {
 	if len(c.parts) == 1 {
 		return c.parts[0] == text
 	}
@@ -116,14 +116,14 @@ func (c *condition) fits(text string) bool {
 	return strings.HasSuffix(text, c.parts[last])
 }
 
-// member is one argument of a call.
-type member struct {
+// argument is one argument of a call.
+type argument struct {
 	name  string
 	value json.RawMessage
 }
 
-// members are the arguments in their order; one that stands twice is there twice. ok is false for what is no object.
-func members(args json.RawMessage) (all []member, ok bool) {
+// parseArguments are the arguments in their order; one that stands twice is there twice. ok is false for what is no object.
+func parseArguments(args json.RawMessage) (all []argument, ok bool) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || bytes.Equal(args, []byte("null")) {
 		return nil, true
@@ -133,13 +133,13 @@ func members(args json.RawMessage) (all []member, ok bool) {
 	}
 	o := rawjson.ObjectAt(args, 0, 0)
 	for o.Next() {
-		all = append(all, member{string(o.Name), o.Skip()})
+		all = append(all, argument{string(o.Name), o.Skip()})
 	}
 	return all, o.End() == len(args)
 }
 
-// scalar is a value as a pattern sees it; ok is false for lists and objects.
-func scalar(raw json.RawMessage) (text string, ok bool) {
+// scalarText is a value as a pattern sees it; ok is false for lists and objects.
+func scalarText(raw json.RawMessage) (text string, ok bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return "", false
@@ -153,8 +153,8 @@ func scalar(raw json.RawMessage) (text string, ok bool) {
 	return string(raw), true
 }
 
-// holds reports whether the condition of an allow is met: the argument stands once, in this very form.
-func (c *condition) holds(all []member) bool {
+// isMet reports whether the condition of an allow is met: the argument stands once, in this very form.
+func (c *condition) isMet(all []argument) bool {
 	var found json.RawMessage
 	for _, m := range all {
 		if !strings.EqualFold(m.name, c.argument) {
@@ -168,8 +168,8 @@ func (c *condition) holds(all []member) bool {
 	if found == nil {
 		return false
 	}
-	if text, ok := scalar(found); ok {
-		return c.admits(text)
+	if text, ok := scalarText(found); ok {
+		return c.admitsText(text)
 	}
 	if !rawjson.IsArray(found) {
 		return false
@@ -177,22 +177,22 @@ func (c *condition) holds(all []member) bool {
 	elements := 0
 	a := rawjson.ArrayAt(found, 0, 0)
 	for ; a.Next(); elements++ {
-		if text, ok := scalar(a.Skip()); !ok || !c.admits(text) {
+		if text, ok := scalarText(a.Skip()); !ok || !c.admitsText(text) {
 			return false
 		}
 	}
 	return elements > 0 && a.End() == len(found)
 }
 
-func (c *condition) admits(text string) bool {
-	if len(c.parts) > 1 && !c.any() && climbs(text) {
+func (c *condition) admitsText(text string) bool {
+	if len(c.parts) > 1 && !c.matchesAny() && hasDotDot(text) {
 		return false
 	}
-	return c.fits(text)
+	return c.matchesText(text)
 }
 
-// climbs reports whether a text leads upward if it is a path.
-func climbs(text string) bool {
+// hasDotDot reports whether a text leads upward if it is a path.
+func hasDotDot(text string) bool {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == ".." {
 			return true
@@ -201,52 +201,52 @@ func climbs(text string) bool {
 	return false
 }
 
-// touches reports whether the condition of a deny or an ask may be met.
-func (c *condition) touches(all []member) bool {
+// mayBeMet reports whether the condition of a deny or an ask may be met.
+func (c *condition) mayBeMet(all []argument) bool {
 	for _, m := range all {
-		if strings.EqualFold(m.name, c.argument) && c.within(m.value) {
+		if strings.EqualFold(m.name, c.argument) && c.mayMatchWithin(m.value) {
 			return true
 		}
 	}
 	return false
 }
 
-// within looks at a value and at everything inside of it. Its depth is that of the reader, which is bounded.
-func (c *condition) within(raw json.RawMessage) bool {
+// mayMatchWithin looks at a value and at everything inside of it. Its depth is that of the reader, which is bounded.
+func (c *condition) mayMatchWithin(raw json.RawMessage) bool {
 	switch {
 	case rawjson.IsObject(raw):
 		for o := rawjson.ObjectAt(raw, 0, 0); o.Next(); {
-			if c.suspects(string(o.Name)) || c.within(o.Skip()) {
+			if c.mayMatch(string(o.Name)) || c.mayMatchWithin(o.Skip()) {
 				return true
 			}
 		}
 	case rawjson.IsArray(raw):
 		for a := rawjson.ArrayAt(raw, 0, 0); a.Next(); {
-			if c.within(a.Skip()) {
+			if c.mayMatchWithin(a.Skip()) {
 				return true
 			}
 		}
 	default:
-		text, ok := scalar(raw)
-		return ok && c.suspects(text)
+		text, ok := scalarText(raw)
+		return ok && c.mayMatch(text)
 	}
 	return false
 }
 
-// suspects matches one value as it is, in the other forms in which Unicode writes the same letters, as a path without its
+// mayMatch matches one value as it is, in the other forms in which Unicode writes the same letters, as a path without its
 // dots, and as a number that is written otherwise.
-func (c *condition) suspects(text string) bool {
-	if c.alike(text) || c.counts(text) {
+func (c *condition) mayMatch(text string) bool {
+	if c.matchesAlike(text) || c.matchesNumber(text) {
 		return true
 	}
-	if plain := norm.NFKC.String(text); plain != text && c.normal().alike(plain) {
+	if plain := norm.NFKC.String(text); plain != text && c.normalized().matchesAlike(plain) {
 		return true
 	}
-	return c.normalWanted() && c.normal().alike(text)
+	return c.normalWanted() && c.normalized().matchesAlike(text)
 }
 
-// normal is the condition with its pattern in the one form of Unicode.
-func (c *condition) normal() *condition {
+// normalized is the condition with its pattern in the one form of Unicode.
+func (c *condition) normalized() *condition {
 	n := &condition{argument: c.argument, parts: make([]string, len(c.parts))}
 	for i, p := range c.parts {
 		n.parts[i] = norm.NFKC.String(p)
@@ -258,13 +258,13 @@ func (c *condition) normalWanted() bool {
 	return slices.ContainsFunc(c.parts, func(p string) bool { return !norm.NFKC.IsNormalString(p) })
 }
 
-func (c *condition) alike(text string) bool {
-	if c.fits(text) {
+func (c *condition) matchesAlike(text string) bool {
+	if c.matchesText(text) {
 		return true
 	}
 	slashes := strings.ReplaceAll(text, `\`, "/")
-	if clean := path.Clean(slashes); clean != text && (strings.Contains(slashes, "/") || climbs(text)) {
-		return c.fits(clean) || c.fits(clean+"/")
+	if clean := path.Clean(slashes); clean != text && (strings.Contains(slashes, "/") || hasDotDot(text)) {
+		return c.matchesText(clean) || c.matchesText(clean+"/")
 	}
 	return false
 }

@@ -27,10 +27,14 @@ type Rules struct {
 }
 
 // Empty reports whether the rules decide nothing: everything is allowed.
-func (r Rules) Empty() bool { return len(r.Managed.Rules)+len(r.Own.Rules) == 0 && !r.informed() }
+func (r Rules) Empty() bool {
+	return len(r.Managed.Rules)+len(r.Own.Rules) == 0 && !r.usesAnnotations()
+}
 
-// informed reports whether annotations have a say.
-func (r Rules) informed() bool { return r.Own.Default != "" || r.Hints || r.Managed.Default != "" }
+// usesAnnotations reports whether annotations have a say.
+func (r Rules) usesAnnotations() bool {
+	return r.Own.Default != "" || r.Hints || r.Managed.Default != ""
+}
 
 // Request is a call that is to be decided about.
 type Request struct {
@@ -74,22 +78,22 @@ type Matcher struct {
 
 // Compile makes a matcher. The rules must not be changed afterwards.
 func Compile(r Rules) *Matcher {
-	r.Managed.Rules, r.Own.Rules = inOrder(r.Managed.Rules), inOrder(r.Own.Rules)
+	r.Managed.Rules, r.Own.Rules = strictestFirst(r.Managed.Rules), strictestFirst(r.Own.Rules)
 	m := &Matcher{rules: r}
 	m.byDefault = Decision{Verdict: Allow, Why: "no rule is about it"}
 	if own := r.Own; own.Default != "" {
 		m.byDefault = Decision{Verdict: own.Default, Source: own.DefaultSource,
-			Why: at("the default is "+string(own.Default), own.DefaultSource)}
+			Why: withSource("the default is "+string(own.Default), own.DefaultSource)}
 	}
 	m.floor = Decision{Verdict: r.Managed.Default, Source: r.Managed.DefaultSource,
-		Why: at("the managed default is "+string(r.Managed.Default), r.Managed.DefaultSource), Settled: true}
+		Why: withSource("the managed default is "+string(r.Managed.Default), r.Managed.DefaultSource), Settled: true}
 	m.destructive = Decision{Verdict: Ask, Why: "its trusted server calls it destructive"}
 	m.readOnly = Decision{Verdict: Allow, Why: "its trusted server calls it read-only"}
 	return m
 }
 
-// inOrder puts the strictest first: the first one that matches decides.
-func inOrder(rules []Rule) []Rule {
+// strictestFirst puts the strictest first: the first one that matches decides.
+func strictestFirst(rules []Rule) []Rule {
 	rules = slices.Clone(rules)
 	slices.SortStableFunc(rules, func(a, b Rule) int { return b.Verdict.strictness() - a.Verdict.strictness() })
 	return rules
@@ -115,7 +119,7 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 	j := &Judgement{m: m}
 	about := func(rules []Rule) (out []Rule) {
 		for i := range rules {
-			if rules[i].name.matches(server, tool, qualified) {
+			if rules[i].name.matchesTool(server, tool, qualified) {
 				out = append(out, rules[i])
 				if !rules[i].Conditional() {
 					break
@@ -132,7 +136,7 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 	conditional := slices.ContainsFunc(j.managed, Rule.Conditional)
 	if !conditional && len(j.managed) == 0 {
 		conditional = slices.ContainsFunc(j.own, Rule.Conditional) ||
-			len(j.own) == 0 && m.rules.informed()
+			len(j.own) == 0 && m.rules.usesAnnotations()
 	}
 	if !conditional {
 		d := j.Decide(Request{})
@@ -162,29 +166,29 @@ func (j *Judgement) Decide(q Request) Decision {
 	if j.fixed != nil {
 		return *j.fixed
 	}
-	var all []member
+	var all []argument
 	readable, parsed := true, false
 	first := func(rules []Rule) *Rule {
 		for i := range rules {
 			r := &rules[i]
 			if r.Conditional() && !parsed {
-				all, readable = members(q.Args)
+				all, readable = parseArguments(q.Args)
 				parsed = true
 			}
-			if r.meets(all, readable) {
+			if r.conditionsMet(all, readable) {
 				return r
 			}
 		}
 		return nil
 	}
 	if r := first(j.managed); r != nil {
-		return decided(r)
+		return decisionOf(r)
 	}
 	var d Decision
 	if r := first(j.own); r != nil {
-		d = decided(r)
+		d = decisionOf(r)
 	} else {
-		d = j.m.fallback(q.Trusted, q.Annotations)
+		d = j.m.defaultDecision(q.Trusted, q.Annotations)
 	}
 	if j.m.floor.Verdict.strictness() > d.Verdict.strictness() {
 		return j.m.floor
@@ -192,8 +196,8 @@ func (j *Judgement) Decide(q Request) Decision {
 	return d
 }
 
-// Hopeless is the decision of a tool that is denied whatever its arguments are: it need not be offered to any caller.
-func (j *Judgement) Hopeless(trusted bool, a *messages.Annotations) (Decision, bool) {
+// AlwaysDenied is the decision of a tool that is denied whatever its arguments are: it need not be offered to any caller.
+func (j *Judgement) AlwaysDenied(trusted bool, a *messages.Annotations) (Decision, bool) {
 	last := func(rules []Rule) (r *Rule, open bool) {
 		for i := range rules {
 			if !rules[i].Conditional() {
@@ -208,7 +212,7 @@ func (j *Judgement) Hopeless(trusted bool, a *messages.Annotations) (Decision, b
 		return Decision{}, false
 	}
 	if r != nil {
-		return decided(r), r.Verdict == Deny
+		return decisionOf(r), r.Verdict == Deny
 	}
 	if j.m.floor.Verdict == Deny {
 		return j.m.floor, true
@@ -218,15 +222,15 @@ func (j *Judgement) Hopeless(trusted bool, a *messages.Annotations) (Decision, b
 	}
 	var d Decision
 	if r != nil {
-		d = decided(r)
+		d = decisionOf(r)
 	} else {
-		d = j.m.fallback(trusted, a)
+		d = j.m.defaultDecision(trusted, a)
 	}
 	return d, d.Verdict == Deny
 }
 
-// meets reports whether the conditions of a rule are met.
-func (r *Rule) meets(all []member, readable bool) bool {
+// conditionsMet reports whether the conditions of a rule are met.
+func (r *Rule) conditionsMet(all []argument, readable bool) bool {
 	for i := range r.conditions {
 		c := &r.conditions[i]
 		switch {
@@ -235,35 +239,35 @@ func (r *Rule) meets(all []member, readable bool) bool {
 				return false
 			}
 		case r.Verdict == Allow:
-			if !c.holds(all) {
+			if !c.isMet(all) {
 				return false
 			}
-		case !c.touches(all):
+		case !c.mayBeMet(all):
 			return false
 		}
 	}
 	return true
 }
 
-func decided(r *Rule) Decision {
+func decisionOf(r *Rule) Decision {
 	why := "the rule " + r.String()
 	if r.unreadable {
 		why = "the rule " + messages.Line(r.Text, 80) + " cannot be read, and until it can everything is denied"
 	}
-	return Decision{Verdict: r.Verdict, Rule: r.Text, Source: r.Source, Why: at(why, r.Source), ByRule: true,
+	return Decision{Verdict: r.Verdict, Rule: r.Text, Source: r.Source, Why: withSource(why, r.Source), ByRule: true,
 		Settled: r.Verdict == Ask}
 }
 
-func at(why string, s Source) string {
+func withSource(why string, s Source) string {
 	if place := s.String(); place != "" {
 		return fmt.Sprintf("%s (%s)", why, place)
 	}
 	return why
 }
 
-// fallback is the decision where no rule is about a call.
-func (m *Matcher) fallback(trusted bool, a *messages.Annotations) Decision {
-	if !trusted || a == nil || !m.rules.informed() {
+// defaultDecision is the decision where no rule is about a call.
+func (m *Matcher) defaultDecision(trusted bool, a *messages.Annotations) Decision {
+	if !trusted || a == nil || !m.rules.usesAnnotations() {
 		return m.byDefault
 	}
 	switch {
@@ -285,7 +289,7 @@ func (m *Matcher) Server(server string) Decision {
 		for i := range rules {
 			if r := &rules[i]; !r.Conditional() && r.name.coversServer(server) {
 				if r.Verdict == Deny {
-					return decided(r)
+					return decisionOf(r)
 				}
 				return Decision{Verdict: Allow, Why: "no rule denies the whole server"}
 			}

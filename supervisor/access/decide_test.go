@@ -118,7 +118,7 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("%s: %+v does not say why", c.name, d)
 		}
 		j := Compile(r).Tool(c.server, c.tool, "")
-		if _, hopeless := j.Hopeless(c.trusted, hints(c.hints)); hopeless && d.Verdict != Deny {
+		if _, hopeless := j.AlwaysDenied(c.trusted, hints(c.hints)); hopeless && d.Verdict != Deny {
 			t.Errorf("%s: hopeless, and still %s", c.name, d.Verdict)
 		}
 		if fixed, ok := j.Fixed(); ok && fixed != d {
@@ -152,7 +152,7 @@ func TestNamesThatTwoCanRead(t *testing.T) {
 	} {
 		for verdict, want := range map[Verdict]bool{Deny: c.deny, Allow: c.allow} {
 			r := MustParse(verdict, c.rule)
-			if got := r.name.matches(c.server, c.tool, offeredAs(c.server, c.tool)); got != want {
+			if got := r.name.matchesTool(c.server, c.tool, offeredAs(c.server, c.tool)); got != want {
 				t.Errorf("%s %s is about server %q, tool %q: %v, want %v", verdict, c.rule, c.server, c.tool, got, want)
 			}
 		}
@@ -294,7 +294,7 @@ func TestHopeless(t *testing.T) {
 		{"default deny | ask a:x(p:1)", "allow a:x", false},
 	} {
 		j := Compile(Rules{Managed: set(t, c.managed), Own: set(t, c.own)}).Tool("a", "x", "")
-		if d, got := j.Hopeless(false, nil); got != c.want || got && d.Why == "" {
+		if d, got := j.AlwaysDenied(false, nil); got != c.want || got && d.Why == "" {
 			t.Errorf("managed %q, own %q: %v, want %v: %+v", c.managed, c.own, got, c.want, d)
 		}
 	}
@@ -314,15 +314,15 @@ func TestWhatANameDecidesAllocatesNothing(t *testing.T) {
 func TestExactMeansOneTool(t *testing.T) {
 	pairs := [][2]string{{"github", "x"}, {"a__b", "c"}, {"a", "b__c"}, {"my server", "run"}, {"my_server", "run"}, {"p:q", "t"},
 		{"p", "q:t"}, {"s(1)", "t"}, {"s", "t*"}, {"s", "tt"}, {"mcp__x", "y"}, {" s", "t"}, {"s", "t)"}, {"s", "t\x1b"}}
-	for _, of := range pairs {
-		r, err := Parse(Allow, Exact(of[0], of[1]))
+	for _, pair := range pairs {
+		r, err := Parse(Allow, Exact(pair[0], pair[1]))
 		if err != nil {
-			t.Errorf("%q: %v", of, err)
+			t.Errorf("%q: %v", pair, err)
 			continue
 		}
 		for _, p := range pairs {
-			if got := r.name.matches(p[0], p[1], offeredAs(p[0], p[1])); got != (p == of) {
-				t.Errorf("%q for %q is about %q: %v", r.Text, of, p, got)
+			if got := r.name.matchesTool(p[0], p[1], offeredAs(p[0], p[1])); got != (p == pair) {
+				t.Errorf("%q for %q is about %q: %v", r.Text, pair, p, got)
 			}
 		}
 	}

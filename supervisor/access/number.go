@@ -7,14 +7,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// counts matches a text that is a number as a server may read it: 1000.0, 1e3 and 10e2 are 1000. The pattern is taken as it
+// matchesNumber matches a text that is a number as a server may read it: 1000.0, 1e3 and 10e2 are 1000. The pattern is taken as it
 // is, with its stars, and as a number too.
-func (c *condition) counts(text string) bool {
+func (c *condition) matchesNumber(text string) bool {
 	plain, ok := plainNumber(text)
 	if !ok {
 		return false
 	}
-	if plain != text && c.fits(plain) {
+	if plain != text && c.matchesText(plain) {
 		return true
 	}
 	if len(c.parts) > 1 {

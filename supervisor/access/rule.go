@@ -70,7 +70,7 @@ type Rule struct {
 	// Source names the file and line of the rule; the code that read the rule sets it.
 	Source Source
 
-	name       name
+	name       toolPattern
 	conditions []condition
 	unreadable bool
 }
@@ -81,7 +81,7 @@ func (r Rule) Unreadable() bool { return r.unreadable }
 // Server is the server that the rule names, and whether it names one: a rule with a * in the place of the server does not.
 func (r Rule) Server() (string, bool) {
 	n := r.name
-	if n.all || n.glob != "" || strings.Contains(n.server, "*") {
+	if n.all || n.pattern != "" || strings.Contains(n.server, "*") {
 		return "", false
 	}
 	if n.server == "" { // a name with its hash
@@ -97,7 +97,7 @@ func (r Rule) Concerns(server string) bool {
 	if n.qualified == "" {
 		return n.server == server || strings.HasPrefix(n.server+":", server+":")
 	}
-	return strings.HasPrefix(n.qualified+"__", prefix+server+"__") || strings.HasPrefix(n.qualified+"__", prefix+sanitized(server)+"__")
+	return strings.HasPrefix(n.qualified+"__", prefix+server+"__") || strings.HasPrefix(n.qualified+"__", prefix+sanitizeName(server)+"__")
 }
 
 // Conditional reports whether the rule looks at arguments.
@@ -153,7 +153,7 @@ func Parse(v Verdict, text string) (Rule, error) {
 	pattern, conditions, fault, fix := cutConditions(text)
 	if fault == "" {
 		rule.conditions = conditions
-		rule.name, fault, fix = readName(v, pattern)
+		rule.name, fault, fix = parseToolPattern(v, pattern)
 	}
 	if fault != "" {
 		return fail(fault, fix)
@@ -173,7 +173,7 @@ func MustParse(v Verdict, text string) Rule {
 // Unreadable takes the place of a deny or ask rule that could not be read: until it can, everything is
 // denied, because it is not known what the rule was to keep.
 func Unreadable(text string, at Source) Rule {
-	return Rule{Verdict: Deny, Text: text, Source: at, name: name{glob: "*", all: true}, unreadable: true}
+	return Rule{Verdict: Deny, Text: text, Source: at, name: toolPattern{pattern: "*", all: true}, unreadable: true}
 }
 
 // Exact is the rule, without conditions, that means this one tool and no other: server:tool if that can be read in one way

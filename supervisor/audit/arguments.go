@@ -42,17 +42,17 @@ func ParseArguments(s string) (Arguments, error) {
 }
 
 const (
-	// longestValue is how many bytes of a text Redacted shows, mostValues how many elements of a list or an object.
-	longestValue, mostValues = 200, 50
+	// maxValueBytes is how many bytes of a text Redacted shows, maxElements how many elements of a list or an object.
+	maxValueBytes, maxElements = 200, 50
 	// maxRedacted and maxFull bound the arguments of a record, in bytes; longer ones are left out.
 	maxRedacted, maxFull = 4 << 10, 1 << 20
-	// deepest is how many levels are looked at.
-	deepest = 64
+	// maxLevels is how many levels are looked at.
+	maxLevels = 64
 )
 
-// Of puts into the record what is recorded of the arguments. hide takes the server's secrets out of a text; only Redacted and
+// AddTo puts into the record what is recorded of the arguments. hide takes the server's secrets out of a text; only Redacted and
 // Full need it.
-func (a Arguments) Of(r *Record, args json.RawMessage, hide func(string) string) {
+func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) string) {
 	r.Sent = len(args)
 	if a == None {
 		return
@@ -64,7 +64,7 @@ func (a Arguments) Of(r *Record, args json.RawMessage, hide func(string) string)
 	most := maxFull
 	var value any
 	if a == Redacted || a == Full {
-		value = decoded(args)
+		value = decodeArguments(args)
 	}
 	switch {
 	case a != Redacted && a != Full:
@@ -75,7 +75,7 @@ func (a Arguments) Of(r *Record, args json.RawMessage, hide func(string) string)
 	case a == Redacted:
 		most = maxRedacted
 	}
-	out, err := marshal(cleaned{hide: hide, whole: a == Full}.value("", value, 0))
+	out, err := marshalValue(redactor{redact: hide, whole: a == Full}.redactValue("", value, 0))
 	if err != nil || len(out) > most {
 		r.Cut = true
 		return
@@ -85,16 +85,16 @@ func (a Arguments) Of(r *Record, args json.RawMessage, hide func(string) string)
 
 // hashOf is the hash of arguments in hexadecimal digits. It takes one allocation.
 func hashOf(args []byte) string {
-	p := pads.Get().(*pad)
-	defer pads.Put(p)
+	p := recordBuffers.Get().(*recordBuffer)
+	defer recordBuffers.Put(p)
 	sum := p.form.hash(args)
 	var digits [2 * sha256.Size]byte
 	hex.Encode(digits[:], sum[:])
 	return string(digits[:])
 }
 
-// decoded returns the value of arguments; nil if they are no JSON.
-func decoded(args json.RawMessage) (value any) {
+// decodeArguments returns the value of arguments; nil if they are no JSON.
+func decodeArguments(args json.RawMessage) (value any) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
 	if d.Decode(&value) != nil || d.InputOffset() != int64(len(bytes.TrimRight(args, " \t\r\n"))) {
@@ -103,7 +103,7 @@ func decoded(args json.RawMessage) (value any) {
 	return value
 }
 
-func marshal(v any) ([]byte, error) {
+func marshalValue(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

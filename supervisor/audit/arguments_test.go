@@ -38,7 +38,7 @@ func TestArguments(t *testing.T) {
 		{audit.None, `{"q":1}`, ``, false},
 	} {
 		var r audit.Record
-		c.mode.Of(&r, json.RawMessage(c.args), hideHunter)
+		c.mode.AddTo(&r, json.RawMessage(c.args), hideHunter)
 		if string(r.Args) != c.want || r.Cut != c.cut || r.Sent != len(c.args) || (r.ArgsSHA256 == "") != (c.mode == audit.None) {
 			t.Errorf("%s of %.80s: %s %+v", c.mode, c.args, r.Args, r.Cut)
 		}
@@ -71,7 +71,7 @@ func TestRedactedShowsNoSecret(t *testing.T) {
 			t.Fatalf("the case is none: %s", args)
 		}
 		var r audit.Record
-		audit.Redacted.Of(&r, json.RawMessage(args), hideHunter)
+		audit.Redacted.AddTo(&r, json.RawMessage(args), hideHunter)
 		if strings.Contains(string(r.Args), canary) || len(r.Args) == 0 {
 			t.Errorf("%.300s is shown as %s", args, r.Args)
 		}
@@ -86,7 +86,7 @@ func TestRedactedShowsTheRest(t *testing.T) {
 		`{"when":"2026-11-21T22:29:47Z","limit":100,"deep":[[{"ok":true}]],"none":null}`, `{"sql":"select a, b from t where c = 1"}`,
 	} {
 		var r audit.Record
-		audit.Redacted.Of(&r, json.RawMessage(args), hideHunter)
+		audit.Redacted.AddTo(&r, json.RawMessage(args), hideHunter)
 		var got, want any
 		if json.Unmarshal(r.Args, &got) != nil || json.Unmarshal([]byte(args), &want) != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is shown as %s", args, r.Args)
@@ -98,7 +98,7 @@ func TestRedactedShowsTheRest(t *testing.T) {
 func TestHashIsOfTheCanonicalForm(t *testing.T) {
 	hash := func(args string) string {
 		var r audit.Record
-		audit.Hash.Of(&r, json.RawMessage(args), hideHunter)
+		audit.Hash.AddTo(&r, json.RawMessage(args), hideHunter)
 		return r.ArgsSHA256
 	}
 	sum := sha256.Sum256([]byte(`{"a":"<é>","b":[1.0,true,null]}`))
@@ -120,7 +120,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, args []byte) {
 		for _, mode := range []audit.Arguments{audit.Hash, audit.Redacted, audit.Full, audit.None} {
 			var r audit.Record
-			mode.Of(&r, args, hideHunter)
+			mode.AddTo(&r, args, hideHunter)
 			if strings.Contains(string(r.Args), "hunter2") || len(r.Args) > 0 && !json.Valid(r.Args) || mode == audit.Hash && len(r.Args) > 0 {
 				t.Errorf("%s: %s", mode, r.Args)
 			}

@@ -11,22 +11,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// canonical computes the hash of a JSON text in its canonical form, without decoding it: one pass over the text notes where
+// canonicalHasher computes the hash of a JSON text in its canonical form, without decoding it: one pass over the text notes where
 // each value stands and puts the members of objects in order, another gives the form to the hash piece by piece. So the
 // memory it takes depends on the number of values and not on their length, and it is used again.
-type canonical struct {
-	src   []byte
-	nodes []node
-	order []int32 // the members of the object that is put in order
-	out   []byte  // of the form, what the hash has not got yet
-	sum   hash.Hash
-	made  []byte // the last hash
+type canonicalHasher struct {
+	src     []byte
+	nodes   []node
+	order   []int32 // the members of the object that is put in order
+	out     []byte  // of the form, what the hash has not got yet
+	sum     hash.Hash
+	lastSum []byte // the last hash
 }
 
 // node is a value of the text.
 type node struct {
-	// at and end are where it stands, name and colon where its name does, quotes included, if it is a member of an object.
-	at, end, name, colon int32
+	// start and end are where it stands, name and colon where its name does, quotes included, if it is a member of an object.
+	start, end, name, colon int32
 	// first is the node of its first element or member, next that of the one after itself; 0 for none.
 	first, next int32
 	// escaped and nameEscaped say that a text is not in canonical form as it stands.
@@ -43,18 +43,18 @@ const (
 )
 
 // hash is the SHA-256 of the canonical form of src, and of src as it is if that is no JSON.
-func (c *canonical) hash(src []byte) (sum [sha256.Size]byte) {
-	if !c.parse(src) {
+func (c *canonicalHasher) hash(src []byte) (sum [sha256.Size]byte) {
+	if !c.parseText(src) {
 		sum = sha256.Sum256(src)
 	} else {
 		if c.sum == nil {
 			c.sum = sha256.New()
 		}
 		c.sum.Reset()
-		c.write(0)
-		c.flush()
-		c.made = c.sum.Sum(c.made[:0])
-		sum = [sha256.Size]byte(c.made)
+		c.writeValue(0)
+		c.flushOut()
+		c.lastSum = c.sum.Sum(c.lastSum[:0])
+		sum = [sha256.Size]byte(c.lastSum)
 	}
 	c.src = nil // it is the caller's
 	if cap(c.nodes) > keptNodes {
@@ -63,47 +63,47 @@ func (c *canonical) hash(src []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// parse notes the values of src, the outermost first. It fails for what is no JSON.
-func (c *canonical) parse(src []byte) bool {
+// parseText notes the values of src, the outermost first. It fails for what is no JSON.
+func (c *canonicalHasher) parseText(src []byte) bool {
 	c.src, c.nodes, c.out = src, c.nodes[:0], c.out[:0]
 	if len(src) > math.MaxInt32 {
 		return false
 	}
-	end, ok := c.value(c.space(0), 0)
-	return ok && c.space(end) == len(src)
+	end, ok := c.noteValue(c.skipSpace(0), 0)
+	return ok && c.skipSpace(end) == len(src)
 }
 
-func (c *canonical) space(at int) int {
+func (c *canonicalHasher) skipSpace(at int) int {
 	for at < len(c.src) && (c.src[at] == ' ' || c.src[at] == '\t' || c.src[at] == '\r' || c.src[at] == '\n') {
 		at++
 	}
 	return at
 }
 
-func (c *canonical) is(at int, b byte) bool { return at < len(c.src) && c.src[at] == b }
+func (c *canonicalHasher) hasByte(at int, b byte) bool { return at < len(c.src) && c.src[at] == b }
 
-// value notes the value that begins at a place, below so many others, and returns where it ends.
-func (c *canonical) value(at, depth int) (end int, ok bool) {
+// noteValue notes the value that begins at a place, below so many others, and returns where it ends.
+func (c *canonicalHasher) noteValue(at, depth int) (end int, ok bool) {
 	if at >= len(c.src) {
 		return at, false
 	}
 	self := len(c.nodes)
-	c.nodes = append(c.nodes, node{at: int32(at)}) //nolint:gosec // parse bounds it
+	c.nodes = append(c.nodes, node{start: int32(at)}) //nolint:gosec // parse bounds it
 	escaped := false
 	switch b := c.src[at]; b {
 	case '{', '[':
 		if depth == maxDepth {
 			return at, false
 		}
-		end, ok = c.inside(self, at+1, depth+1, b == '{')
+		end, ok = c.noteMembers(self, at+1, depth+1, b == '{')
 	case '"':
 		end, escaped, ok = textEnd(c.src, at)
 	case 't':
-		end, ok = c.word(at, "true")
+		end, ok = c.matchWord(at, "true")
 	case 'f':
-		end, ok = c.word(at, "false")
+		end, ok = c.matchWord(at, "false")
 	case 'n':
-		end, ok = c.word(at, "null")
+		end, ok = c.matchWord(at, "null")
 	default:
 		end, ok = numberEnd(c.src, at)
 	}
@@ -111,24 +111,24 @@ func (c *canonical) value(at, depth int) (end int, ok bool) {
 	return end, ok
 }
 
-func (c *canonical) word(at int, word string) (end int, ok bool) {
+func (c *canonicalHasher) matchWord(at int, word string) (end int, ok bool) {
 	end = at + len(word)
 	return end, end <= len(c.src) && string(c.src[at:end]) == word
 }
 
-// inside notes what stands between the brackets of an array or an object, whose node is self.
-func (c *canonical) inside(self, at, depth int, object bool) (end int, ok bool) {
+// noteMembers notes what stands between the brackets of an array or an object, whose node is self.
+func (c *canonicalHasher) noteMembers(self, at, depth int, object bool) (end int, ok bool) {
 	closing := byte(']')
 	if object {
 		closing = '}'
 	}
-	if at = c.space(at); c.is(at, closing) {
+	if at = c.skipSpace(at); c.hasByte(at, closing) {
 		return at + 1, true
 	}
 	for last, sorted := 0, true; ; {
 		var member node
 		if object {
-			if !c.is(at, '"') {
+			if !c.hasByte(at, '"') {
 				return at, false
 			}
 			member.name = int32(at) //nolint:gosec // parse bounds it
@@ -136,31 +136,31 @@ func (c *canonical) inside(self, at, depth int, object bool) (end int, ok bool) 
 				return at, false
 			}
 			member.colon = int32(at) //nolint:gosec // parse bounds it
-			if at = c.space(at); !c.is(at, ':') {
+			if at = c.skipSpace(at); !c.hasByte(at, ':') {
 				return at, false
 			}
-			at = c.space(at + 1)
+			at = c.skipSpace(at + 1)
 		}
 		n := len(c.nodes)
-		if at, ok = c.value(at, depth); !ok {
+		if at, ok = c.noteValue(at, depth); !ok {
 			return at, false
 		}
-		this := &c.nodes[n]
-		this.name, this.colon, this.nameEscaped = member.name, member.colon, member.nameEscaped
+		current := &c.nodes[n]
+		current.name, current.colon, current.nameEscaped = member.name, member.colon, member.nameEscaped
 		if last == 0 {
 			c.nodes[self].first = int32(n) //nolint:gosec // no more than bytes
 		} else {
 			c.nodes[last].next = int32(n) //nolint:gosec // no more than bytes
-			sorted = sorted && (!object || c.compare(&c.nodes[last], this) < 0)
+			sorted = sorted && (!object || c.compareNames(&c.nodes[last], current) < 0)
 		}
 		last = n
-		at = c.space(at)
+		at = c.skipSpace(at)
 		switch {
-		case c.is(at, ','):
-			at = c.space(at + 1)
-		case c.is(at, closing):
+		case c.hasByte(at, ','):
+			at = c.skipSpace(at + 1)
+		case c.hasByte(at, closing):
 			if !sorted {
-				c.sort(self)
+				c.sortMembers(self)
 			}
 			return at + 1, true
 		default:
@@ -169,14 +169,14 @@ func (c *canonical) inside(self, at, depth int, object bool) (end int, ok bool) 
 	}
 }
 
-// sort puts the members of an object in the order of their names. Of several with one name the last one counts.
-func (c *canonical) sort(object int) {
+// sortMembers puts the members of an object in the order of their names. Of several with one name the last one counts.
+func (c *canonicalHasher) sortMembers(object int) {
 	c.order = c.order[:0]
 	for n := c.nodes[object].first; n != 0; n = c.nodes[n].next {
 		c.order = append(c.order, n)
 	}
 	slices.SortFunc(c.order, func(a, b int32) int {
-		if d := c.compare(&c.nodes[a], &c.nodes[b]); d != 0 {
+		if d := c.compareNames(&c.nodes[a], &c.nodes[b]); d != 0 {
 			return d
 		}
 		return cmp.Compare(a, b)
@@ -184,7 +184,7 @@ func (c *canonical) sort(object int) {
 	next := int32(0)
 	for i := len(c.order) - 1; i >= 0; i-- {
 		n := c.order[i]
-		if next != 0 && c.compare(&c.nodes[n], &c.nodes[next]) == 0 {
+		if next != 0 && c.compareNames(&c.nodes[n], &c.nodes[next]) == 0 {
 			continue
 		}
 		c.nodes[n].next, next = next, n
@@ -192,15 +192,15 @@ func (c *canonical) sort(object int) {
 	c.nodes[object].first = next
 }
 
-// compare compares the names of two members by their bytes in UTF-8.
-func (c *canonical) compare(a, b *node) int {
+// compareNames compares the names of two members by their bytes in UTF-8.
+func (c *canonicalHasher) compareNames(a, b *node) int {
 	x, y := c.src[a.name+1:a.colon-1], c.src[b.name+1:b.colon-1]
 	if !a.nameEscaped && !b.nameEscaped {
 		return bytes.Compare(x, y)
 	}
 	for len(x) > 0 && len(y) > 0 {
-		r, n := char(x)
-		s, m := char(y)
+		r, n := decodeChar(x)
+		s, m := decodeChar(y)
 		if r != s {
 			return cmp.Compare(r, s) // runes are in the order of their bytes
 		}
@@ -209,10 +209,10 @@ func (c *canonical) compare(a, b *node) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// write gives the form of a value to the hash.
-func (c *canonical) write(n int32) {
+// writeValue gives the form of a value to the hash.
+func (c *canonicalHasher) writeValue(n int32) {
 	v := c.nodes[n]
-	switch open := c.src[v.at]; open {
+	switch open := c.src[v.start]; open {
 	case '{', '[':
 		c.out = append(c.out, open)
 		for m := v.first; m != 0; m = c.nodes[m].next {
@@ -221,43 +221,43 @@ func (c *canonical) write(n int32) {
 			}
 			if open == '{' {
 				k := c.nodes[m]
-				c.plain(c.src[k.name:k.colon], k.nameEscaped)
+				c.writeScalar(c.src[k.name:k.colon], k.nameEscaped)
 				c.out = append(c.out, ':')
 			}
-			c.write(m)
+			c.writeValue(m)
 		}
 		c.out = append(c.out, open+2) // the bracket that closes it
 	default:
-		c.plain(c.src[v.at:v.end], v.escaped)
+		c.writeScalar(c.src[v.start:v.end], v.escaped)
 	}
 }
 
-// plain gives a value that has nothing inside to the hash.
-func (c *canonical) plain(raw []byte, escaped bool) {
+// writeScalar gives a value that has nothing inside to the hash.
+func (c *canonicalHasher) writeScalar(raw []byte, escaped bool) {
 	if !escaped {
 		if len(raw) < piece {
 			c.out = append(c.out, raw...)
 		} else {
-			c.flush()
+			c.flushOut()
 			c.sum.Write(raw)
 		}
 	} else {
 		c.out = append(c.out, '"')
 		for raw = raw[1 : len(raw)-1]; len(raw) > 0; {
-			r, n := char(raw)
+			r, n := decodeChar(raw)
 			raw = raw[n:]
 			if c.out = rawjson.AppendRune(c.out, r); len(c.out) >= piece {
-				c.flush()
+				c.flushOut()
 			}
 		}
 		c.out = append(c.out, '"')
 	}
 	if len(c.out) >= piece {
-		c.flush()
+		c.flushOut()
 	}
 }
 
-func (c *canonical) flush() {
+func (c *canonicalHasher) flushOut() {
 	c.sum.Write(c.out)
 	c.out = c.out[:0]
 }

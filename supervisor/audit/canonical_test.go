@@ -18,7 +18,7 @@ func byDecoding(args []byte) []byte {
 	if d.Decode(&value) != nil || d.InputOffset() != int64(len(bytes.TrimRight(args, " \t\r\n"))) {
 		return args
 	}
-	form, err := marshal(value)
+	form, err := marshalValue(value)
 	if err != nil {
 		return args
 	}
@@ -54,10 +54,10 @@ var inputs = []string{
 
 func checkHash(t *testing.T, args []byte) {
 	t.Helper()
-	var c canonical
+	var c canonicalHasher
 	if got, want := c.hash(args), sha256.Sum256(byDecoding(args)); got != want {
 		form := []byte("(no JSON)")
-		if c.parse(args) {
+		if c.parseText(args) {
 			form = []byte("(JSON)")
 		}
 		t.Errorf("%.200q %s has another hash than\n%.300q", args, form, byDecoding(args))
@@ -67,7 +67,7 @@ func checkHash(t *testing.T, args []byte) {
 // TestHashIsThatOfDecoding: the form is the one that decoding and encoding gives, also of what is no JSON, and of one text
 // after another.
 func TestHashIsThatOfDecoding(t *testing.T) {
-	var c canonical
+	var c canonicalHasher
 	for _, s := range inputs {
 		checkHash(t, []byte(s))
 		if c.hash([]byte(s)) != sha256.Sum256(byDecoding([]byte(s))) {
@@ -96,7 +96,7 @@ func TestHashOfDeepAndWideArguments(t *testing.T) {
 
 // TestHashKeepsNothing: what was hashed is not held, and a large text's memory is given back.
 func TestHashKeepsNothing(t *testing.T) {
-	var c canonical
+	var c canonicalHasher
 	c.hash([]byte("[" + strings.Repeat("1,", 2*keptNodes) + "1]"))
 	if c.src != nil || cap(c.nodes) > keptNodes || cap(c.out) > 2*piece {
 		t.Errorf("it keeps %d bytes of source, %d nodes, %d bytes of form", len(c.src), cap(c.nodes), cap(c.out))

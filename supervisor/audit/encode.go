@@ -14,27 +14,27 @@ import (
 // maxText bounds each text of a record, in runes. Names are chosen by servers and models.
 const maxText = 500
 
-// line is a record that is being written, so far.
-type line []byte
+// recordLine is a record that is being written, so far.
+type recordLine []byte
 
 // appendRecord appends a record as a line without its end: Seq is not known yet, see numbered. It is what encoding/json
 // makes of it, at a tenth of the cost: a call pays for it.
 func appendRecord(to []byte, r *Record) []byte {
-	l := line(to)
+	l := recordLine(to)
 	l = append(l, `{"v":`...)
 	l = strconv.AppendInt(l, Version, 10)
-	l = l.time("time", r.Time)
+	l = l.appendTime("time", r.Time)
 	l = append(rawjson.AppendText(append(l, `,"kind":`...), string(r.Kind)), `,"run":`...)
 	l = rawjson.AppendText(l, r.Run)
-	l = l.text("who", r.Who).word("via", r.Via).text("from", r.From)
-	l = l.number("peerPid", r.PeerPID).text("peerProgram", r.PeerProgram).text("server", r.Server).text("tool", r.Tool)
-	l = l.text("uri", r.URI).text("prompt", r.Prompt)
-	l = l.count("epoch", r.Epoch)
+	l = l.appendText("who", r.Who).appendWord("via", r.Via).appendText("from", r.From)
+	l = l.appendNumber("peerPid", r.PeerPID).appendText("peerProgram", r.PeerProgram).appendText("server", r.Server).appendText("tool", r.Tool)
+	l = l.appendText("uri", r.URI).appendText("prompt", r.Prompt)
+	l = l.appendCount("epoch", r.Epoch)
 
 	cut := r.Cut
-	l = l.word("argsSha256", r.ArgsSHA256)
+	l = l.appendWord("argsSha256", r.ArgsSHA256)
 	if len(r.Args) > 0 {
-		if args := compact(r.Args); args == nil { // a caller's own: those that Arguments made are well-formed
+		if args := compactJSON(r.Args); args == nil { // a caller's own: those that Arguments made are well-formed
 			cut = true
 		} else {
 			l = append(append(l, `,"args":`...), args...)
@@ -43,15 +43,15 @@ func appendRecord(to []byte, r *Record) []byte {
 	if cut {
 		l = append(l, `,"argsCut":true`...)
 	}
-	l = l.word("outcome", string(r.Outcome)).millis("ms", r.Millis)
-	l = l.number("attempts", r.Attempts).number("sent", r.Sent).number("received", r.Received)
-	l = l.word("decision", r.Decision).text("rule", r.Rule).text("ruleSource", r.Source).word("answer", r.Answer)
-	l = l.word("class", string(r.Class)).text("error", r.Error)
+	l = l.appendWord("outcome", string(r.Outcome)).appendMillis("ms", r.Millis)
+	l = l.appendNumber("attempts", r.Attempts).appendNumber("sent", r.Sent).appendNumber("received", r.Received)
+	l = l.appendWord("decision", r.Decision).appendText("rule", r.Rule).appendText("ruleSource", r.Source).appendWord("answer", r.Answer)
+	l = l.appendWord("class", string(r.Class)).appendText("error", r.Error)
 
-	l = l.word("phase", string(r.Phase)).word("was", string(r.Was)).text("reason", r.Reason)
-	l = l.word("change", r.Change).text("detail", r.Detail)
-	l = l.list("added", r.Added).list("removed", r.Removed).list("adjusted", r.Adjusted)
-	l = l.number("pid", r.PID).word("program", r.Program).word("project", r.Project)
+	l = l.appendWord("phase", string(r.Phase)).appendWord("was", string(r.Was)).appendText("reason", r.Reason)
+	l = l.appendWord("change", r.Change).appendText("detail", r.Detail)
+	l = l.appendList("added", r.Added).appendList("removed", r.Removed).appendList("adjusted", r.Adjusted)
+	l = l.appendNumber("pid", r.PID).appendWord("program", r.Program).appendWord("project", r.Project)
 	if r.Lost != nil {
 		if lost, err := json.Marshal(r.Lost); err == nil {
 			l = append(append(l, `,"lost":`...), lost...)
@@ -60,49 +60,49 @@ func appendRecord(to []byte, r *Record) []byte {
 	return l
 }
 
-func (l line) key(name string) line {
+func (l recordLine) appendKey(name string) recordLine {
 	l = append(l, ',', '"')
 	return append(append(l, name...), '"', ':')
 }
 
-// word appends a field whose text is ours, or bounded elsewhere, unless it is empty.
-func (l line) word(name, s string) line {
+// appendWord appends a field whose text is ours, or bounded elsewhere, unless it is empty.
+func (l recordLine) appendWord(name, s string) recordLine {
 	if s == "" {
 		return l
 	}
-	return rawjson.AppendText(l.key(name), s)
+	return rawjson.AppendText(l.appendKey(name), s)
 }
 
-// text appends a field whose text anybody may have chosen, unless it is empty.
-func (l line) text(name, s string) line {
+// appendText appends a field whose text anybody may have chosen, unless it is empty.
+func (l recordLine) appendText(name, s string) recordLine {
 	if len(s) > maxText {
 		s = messages.Line(s, maxText)
 	}
-	return l.word(name, s)
+	return l.appendWord(name, s)
 }
 
-func (l line) count(name string, n uint64) line {
+func (l recordLine) appendCount(name string, n uint64) recordLine {
 	if n == 0 {
 		return l
 	}
-	return strconv.AppendUint(l.key(name), n, 10)
+	return strconv.AppendUint(l.appendKey(name), n, 10)
 }
 
-func (l line) number(name string, n int) line {
+func (l recordLine) appendNumber(name string, n int) recordLine {
 	if n == 0 {
 		return l
 	}
-	return strconv.AppendInt(l.key(name), int64(n), 10)
+	return strconv.AppendInt(l.appendKey(name), int64(n), 10)
 }
 
-// millis appends milliseconds, unless they are none.
-func (l line) millis(name string, ms float64) line {
+// appendMillis appends milliseconds, unless they are none.
+func (l recordLine) appendMillis(name string, ms float64) recordLine {
 	if ms == 0 || math.IsNaN(ms) || math.IsInf(ms, 0) {
 		return l
 	}
 	if micros := math.Round(ms * 1000); ms > 0 && ms < 1e9 && micros/1000 == ms { // as all are that are measured here
 		n := uint64(micros)
-		l = strconv.AppendUint(l.key(name), n/1000, 10)
+		l = strconv.AppendUint(l.appendKey(name), n/1000, 10)
 		if n %= 1000; n > 0 {
 			l = append(l, '.', byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
 			for l[len(l)-1] == '0' {
@@ -111,23 +111,23 @@ func (l line) millis(name string, ms float64) line {
 		}
 		return l
 	}
-	return strconv.AppendFloat(l.key(name), ms, 'g', -1, 64)
+	return strconv.AppendFloat(l.appendKey(name), ms, 'g', -1, 64)
 }
 
-// time appends a time in UTC. One that no year of four digits has is the first of 1970.
-func (l line) time(name string, t time.Time) line {
+// appendTime appends a time in UTC. One that no year of four digits has is the first of 1970.
+func (l recordLine) appendTime(name string, t time.Time) recordLine {
 	t = t.UTC()
 	if y := t.Year(); y < 0 || y > 9999 {
 		t = time.Unix(0, 0).UTC()
 	}
-	return append(t.AppendFormat(append(l.key(name), '"'), time.RFC3339Nano), '"')
+	return append(t.AppendFormat(append(l.appendKey(name), '"'), time.RFC3339Nano), '"')
 }
 
-func (l line) list(name string, all []string) line {
+func (l recordLine) appendList(name string, all []string) recordLine {
 	if len(all) == 0 {
 		return l
 	}
-	l = append(l.key(name), '[')
+	l = append(l.appendKey(name), '[')
 	for i, s := range all {
 		if i > 0 {
 			l = append(l, ',')
@@ -137,8 +137,8 @@ func (l line) list(name string, all []string) line {
 	return append(l, ']')
 }
 
-// compact is JSON on one line; nil for what is none.
-func compact(raw json.RawMessage) []byte {
+// compactJSON is JSON on one line; nil for what is none.
+func compactJSON(raw json.RawMessage) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
 		return nil
@@ -146,8 +146,8 @@ func compact(raw json.RawMessage) []byte {
 	return out.Bytes()
 }
 
-// numbered appends a line that appendRecord made, with its number and its end.
-func numbered(to, line []byte, seq uint64) []byte {
+// appendNumbered appends a line that appendRecord made, with its number and its end.
+func appendNumbered(to, line []byte, seq uint64) []byte {
 	to = append(append(to, line...), `,"seq":`...)
 	return append(strconv.AppendUint(to, seq, 10), '}', '\n')
 }

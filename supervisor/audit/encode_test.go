@@ -15,7 +15,7 @@ import (
 func asJSON(t *testing.T, r Record) (line, want any) {
 	t.Helper()
 	r.Seq = 7
-	line1 := numbered(nil, appendRecord(nil, &r), r.Seq)
+	line1 := appendNumbered(nil, appendRecord(nil, &r), r.Seq)
 	if json.Unmarshal(line1, &line) != nil {
 		t.Fatalf("no JSON: %q", line1)
 	}
@@ -80,7 +80,7 @@ func TestOddRecords(t *testing.T) {
 		{Millis: math.NaN()}, {Millis: math.Inf(1)}, {Args: json.RawMessage(`{"a":`)}, {Server: strings.Repeat("é\n", 10_000)},
 	} {
 		r.Kind = KindCall
-		got, ok := decode(numbered(nil, appendRecord(nil, &r), 7))
+		got, ok := decodeRecord(appendNumbered(nil, appendRecord(nil, &r), 7))
 		if !ok || got.Seq != 7 || len(got.Server) > 4*maxText || got.Cut != (len(r.Args) > 0) || got.Time.Year() > 9999 {
 			t.Errorf("%v %+v", ok, got)
 		}

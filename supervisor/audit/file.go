@@ -46,8 +46,8 @@ type File struct {
 	// Sync has every write wait until it is on the disk.
 	Sync bool
 
-	// swept is when old files were looked for last, nil for never.
-	swept atomic.Pointer[time.Time]
+	// lastSweep is when old files were looked for last, nil for never.
+	lastSweep atomic.Pointer[time.Time]
 }
 
 // Write appends lines, each of which ends with a newline. If the file ends in the middle of a line, because the process that wrote it
@@ -61,7 +61,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	unlock, err := f.lock()
+	unlock, err := f.lockFile()
 	if err != nil {
 		return 0, err
 	}
@@ -73,10 +73,10 @@ func (f *File) Write(p []byte) (n int, err error) {
 	if err := f.makeRoom(int64(len(p))); err != nil {
 		return 0, err
 	}
-	if at := f.swept.Load(); f.KeepFor > 0 && (at == nil || time.Since(*at) > sweepEvery) {
+	if at := f.lastSweep.Load(); f.KeepFor > 0 && (at == nil || time.Since(*at) > sweepEvery) {
 		now := time.Now()
-		f.swept.Store(&now)
-		f.sweep(f.kept())
+		f.lastSweep.Store(&now)
+		f.removeOld(f.keepCount())
 	}
 	out, err := os.OpenFile(f.Path, flags, 0o600)
 	if err != nil {
@@ -131,8 +131,8 @@ func OpenTo(path string) string {
 	return ""
 }
 
-// lock keeps other writers away. The directory is made on the way.
-func (f *File) lock() (unlock func(), err error) {
+// lockFile keeps other writers away. The directory is made on the way.
+func (f *File) lockFile() (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func tornEnd(f *os.File) bool {
 
 // makeRoom puts the file aside if so much more would make it too large. The lock is held.
 func (f *File) makeRoom(more int64) error {
-	most, keep := f.MaxSize, f.kept()
+	most, keep := f.MaxSize, f.keepCount()
 	if most <= 0 {
 		most = DefaultMaxSize
 	}
@@ -181,51 +181,51 @@ func (f *File) makeRoom(more int64) error {
 	}
 	free := 1 // the first name that is free, or the last that is kept
 	for free < keep {
-		if _, err := os.Lstat(aside(f.Path, free)); err != nil {
+		if _, err := os.Lstat(rotatedPath(f.Path, free)); err != nil {
 			break
 		}
 		free++
 	}
 	for i := free; i >= 1; i-- {
-		to, from := aside(f.Path, i), aside(f.Path, i-1)
+		to, from := rotatedPath(f.Path, i), rotatedPath(f.Path, i-1)
 		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	f.sweep(keep)
+	f.removeOld(keep)
 	return nil
 }
 
-// kept is how many files are kept besides the one that is written; negative for none.
-func (f *File) kept() int {
+// keepCount is how many files are kept besides the one that is written; negative for none.
+func (f *File) keepCount() int {
 	if f.Keep == 0 {
 		return DefaultKeep
 	}
 	return f.Keep
 }
 
-// sweep removes the files that Keep kept when it was larger, and those that are too old. The lock is held.
-func (f *File) sweep(keep int) {
-	for i := lastAside(f.Path); i >= 1; i-- {
-		info, err := os.Stat(aside(f.Path, i))
+// removeOld removes the files that Keep kept when it was larger, and those that are too old. The lock is held.
+func (f *File) removeOld(keep int) {
+	for i := lastRotated(f.Path); i >= 1; i-- {
+		info, err := os.Stat(rotatedPath(f.Path, i))
 		if err == nil && (i > keep || f.KeepFor > 0 && time.Since(info.ModTime()) > f.KeepFor) {
-			_ = os.Remove(aside(f.Path, i)) // the next time then
+			_ = os.Remove(rotatedPath(f.Path, i)) // the next time then
 		}
 	}
 }
 
-// lastAside is the highest number of a file that was put aside. Some may be missing in between.
-func lastAside(path string) (last int) {
+// lastRotated is the highest number of a file that was put aside. Some may be missing in between.
+func lastRotated(path string) (last int) {
 	for i := 1; i-last <= 64; i++ {
-		if _, err := os.Stat(aside(path, i)); err == nil {
+		if _, err := os.Stat(rotatedPath(path, i)); err == nil {
 			last = i
 		}
 	}
 	return last
 }
 
-// aside is the name of the i-th youngest file that was put aside; 0 is the file itself.
-func aside(path string, i int) string {
+// rotatedPath is the name of the i-th youngest file that was put aside; 0 is the file itself.
+func rotatedPath(path string, i int) string {
 	if i == 0 {
 		return path
 	}

@@ -56,7 +56,7 @@ func appendRecords(path string) int {
 	return 0
 }
 
-func again(t *testing.T, variable, path string) *exec.Cmd {
+func reexecWith(t *testing.T, variable, path string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -95,7 +95,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var running []*exec.Cmd
 	for range 3 {
-		cmd := again(t, "AUDIT_TEST_APPEND", path)
+		cmd := reexecWith(t, "AUDIT_TEST_APPEND", path)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +379,7 @@ func TestRecordsOfANewerVersion(t *testing.T) {
 // line at most; and the next one begins on a new line.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	cmd := again(t, "AUDIT_TEST_ENDLESS", path)
+	cmd := reexecWith(t, "AUDIT_TEST_ENDLESS", path)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

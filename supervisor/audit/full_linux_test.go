@@ -56,7 +56,7 @@ func appendLimited(path string) int {
 // there or told to be missing.
 func TestFileThatMayNotGrow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	if err := again(t, "AUDIT_TEST_LIMIT", path).Run(); err != nil {
+	if err := reexecWith(t, "AUDIT_TEST_LIMIT", path).Run(); err != nil {
 		t.Fatal(err)
 	}
 	all, torn := readAll(t, path)

@@ -69,8 +69,8 @@ func numberEnd(src []byte, at int) (end int, ok bool) {
 	return at, true
 }
 
-// char decodes the first character of the inside of a text, as encoding/json does: what is no character is U+FFFD.
-func char(raw []byte) (r rune, size int) {
+// decodeChar decodes the first character of the inside of a text, as encoding/json does: what is no character is U+FFFD.
+func decodeChar(raw []byte) (r rune, size int) {
 	if raw[0] != '\\' {
 		return utf8.DecodeRune(raw)
 	}

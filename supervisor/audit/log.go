@@ -33,22 +33,22 @@ type Options struct {
 
 // Log hands records to a writer. Safe for concurrent use.
 type Log struct {
-	to   io.Writer
-	opts Options
-	run  string
+	writer io.Writer
+	opts   Options
+	run    string
 
-	wake    chan struct{} // there is something to write
-	hurry   chan struct{} // a caller of Flush or Close waits for it
-	closing chan struct{}
-	done    chan struct{} // the writer's goroutine has ended
+	wake       chan struct{} // there is something to write
+	flushAsked chan struct{} // a caller of Flush or Close waits for it
+	closing    chan struct{}
+	done       chan struct{} // the writer's goroutine has ended
 
-	mu     sync.Mutex
-	queue  []byte // whole lines
-	spare  []byte // the queue before, to be used again
-	queued int    // records in queue
-	// flying and weight count the records and bytes that the goroutine has taken and not settled.
-	flying, weight int
-	seq            uint64
+	mu          sync.Mutex
+	queue       []byte // whole lines
+	spareBuffer []byte // the queue before, to be used again
+	queued      int    // records in queue
+	// takenRecords and weight count the records and bytes that the goroutine has taken and not settled.
+	takenRecords, takenBytes int
+	seq                      uint64
 	// accepted and settled count records that were queued, and those of them that are written or given up.
 	accepted, settled uint64
 	stats             Stats
@@ -87,9 +87,9 @@ func New(w io.Writer, o Options) *Log {
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
-	l := &Log{to: w, opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	l := &Log{writer: w, opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), flushAsked: make(chan struct{}, 1),
 		closing: make(chan struct{}), done: make(chan struct{})}
-	go l.write()
+	go l.writeLoop()
 	return l
 }
 
@@ -106,42 +106,42 @@ func (l *Log) Add(r Record) {
 		r.Time = time.Now()
 	}
 	r.Run = l.run
-	p := pads.Get().(*pad)
-	defer p.back()
+	p := recordBuffers.Get().(*recordBuffer)
+	defer p.release()
 	p.line = appendRecord(p.line[:0], &r)
 	line := p.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || !l.fits(r.Kind, len(line)) || l.gap != nil && !l.tellGap(len(line)) {
+	if l.closed || !l.hasRoom(r.Kind, len(line)) || l.gap != nil && !l.queueGap(len(line)) {
 		l.seq++
 		l.stats.Added++
-		l.drop(r.Kind, r.Time)
+		l.countLost(r.Kind, r.Time)
 		return
 	}
-	l.push(line)
+	l.queueLine(line)
 }
 
-// fits reports whether there is room for one more record. l.mu is held.
-func (l *Log) fits(kind Kind, size int) bool {
+// hasRoom reports whether there is room for one more record. l.mu is held.
+func (l *Log) hasRoom(kind Kind, size int) bool {
 	records, bytes := l.opts.MaxRecords, l.opts.MaxBytes
 	if kind == KindCall || kind == KindRead || kind == KindPrompt || kind == KindPhase {
 		records, bytes = records-records/8, bytes-bytes/8
 	}
-	return l.queued+l.flying < records && len(l.queue)+l.weight+size+numberSize <= bytes
+	return l.queued+l.takenRecords < records && len(l.queue)+l.takenBytes+size+numberSize <= bytes
 }
 
-// push queues an encoded record. l.mu is held.
-func (l *Log) push(line []byte) {
+// queueLine queues an encoded record. l.mu is held.
+func (l *Log) queueLine(line []byte) {
 	l.seq++
 	l.stats.Added++
 	l.accepted++
-	l.queue = numbered(l.queue, line, l.seq)
+	l.queue = appendNumbered(l.queue, line, l.seq)
 	l.queued++
 	signal(l.wake)
 }
 
-// drop counts the record with the newest number as lost. l.mu is held.
-func (l *Log) drop(kind Kind, at time.Time) {
+// countLost counts the record with the newest number as lost. l.mu is held.
+func (l *Log) countLost(kind Kind, at time.Time) {
 	l.stats.Lost++
 	if l.stats.Kinds == nil {
 		l.stats.Kinds = map[Kind]uint64{}
@@ -165,15 +165,15 @@ func (l *Log) drop(kind Kind, at time.Time) {
 	l.gap.To = l.seq
 }
 
-// tellGap queues the record that tells of the gap, if that and another one of this size fit. l.mu is held.
-func (l *Log) tellGap(size int) bool {
+// queueGap queues the record that tells of the gap, if that and another one of this size fit. l.mu is held.
+func (l *Log) queueGap(size int) bool {
 	line := appendRecord(nil, &Record{Time: time.Now(), Kind: KindLost, Run: l.run, Lost: l.gap})
-	if l.queued+l.flying+1 >= l.opts.MaxRecords ||
-		len(l.queue)+l.weight+len(line)+size+2*numberSize > l.opts.MaxBytes {
+	if l.queued+l.takenRecords+1 >= l.opts.MaxRecords ||
+		len(l.queue)+l.takenBytes+len(line)+size+2*numberSize > l.opts.MaxBytes {
 		return false
 	}
 	l.gap = nil
-	l.push(line)
+	l.queueLine(line)
 	return true
 }
 
@@ -185,7 +185,7 @@ func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
-	s.Waiting = uint64(l.queued + l.flying) //nolint:gosec // counts
+	s.Waiting = uint64(l.queued + l.takenRecords) //nolint:gosec // counts
 	s.Kinds = maps.Clone(s.Kinds)
 	return s
 }
@@ -206,14 +206,14 @@ func (l *Log) Flush(ctx context.Context) error {
 		}
 		change := l.change
 		l.mu.Unlock()
-		signal(l.hurry)
+		signal(l.flushAsked)
 		signal(l.wake)
 		select {
 		case <-change:
 		case <-l.done:
-			return l.unwritten(nil)
+			return l.unwrittenError(nil)
 		case <-ctx.Done():
-			return l.unwritten(ctx.Err())
+			return l.unwrittenError(ctx.Err())
 		}
 	}
 }
@@ -230,27 +230,27 @@ func (l *Log) Close(ctx context.Context) error {
 	l.mu.Unlock()
 	select {
 	case <-l.done:
-		return l.unwritten(nil)
+		return l.unwrittenError(nil)
 	case <-ctx.Done():
 	}
 	select {
 	case <-l.done:
-		return l.unwritten(nil)
+		return l.unwrittenError(nil)
 	default:
 	}
-	return l.unwritten(ctx.Err())
+	return l.unwrittenError(ctx.Err())
 }
 
-// unwritten returns the error for records that are not in the file and will not be written.
-func (l *Log) unwritten(cause error) error {
+// unwrittenError returns the error for records that are not in the file and will not be written.
+func (l *Log) unwrittenError(cause error) error {
 	s := l.Stats()
 	l.mu.Lock()
-	told := l.gap == nil
+	gapTold := l.gap == nil
 	l.mu.Unlock()
-	if s.Waiting == 0 && told {
+	if s.Waiting == 0 && gapTold {
 		return nil
 	}
-	text := "records are not written: " + count(s.Waiting) + " wait, " + count(s.Lost) + " are lost"
+	text := "records are not written: " + formatCount(s.Waiting) + " wait, " + formatCount(s.Lost) + " are lost"
 	if s.Failing != "" {
 		text += "; the writer says: " + s.Failing
 	}

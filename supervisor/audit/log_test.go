@@ -423,7 +423,7 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r := call(1)
-		audit.Hash.Of(&r, args, hide)
+		audit.Hash.AddTo(&r, args, hide)
 		l.Add(r)
 	}
 }

@@ -23,7 +23,7 @@ func Read(r io.Reader, f func(Record) bool) (torn int, err error) {
 	for {
 		line, _, err := readLine(in)
 		if len(bytes.TrimSpace(line)) > 0 {
-			if rec, ok := decode(line); !ok {
+			if rec, ok := decodeRecord(line); !ok {
 				torn++
 			} else if !f(rec) {
 				return torn, nil
@@ -82,12 +82,12 @@ func ReadFiles(path string, f func(Record) bool) (torn int, err error) {
 // openAll opens the files of a record, oldest first. They cannot be put aside in between if the lock can be had.
 func openAll(path string) (files []*os.File, err error) {
 	if _, err := os.Stat(path + ".lock"); err == nil { // else no process writes, or this is a copy
-		if unlock, err := (&File{Path: path}).lock(); err == nil {
+		if unlock, err := (&File{Path: path}).lockFile(); err == nil {
 			defer unlock()
 		}
 	}
-	for i := lastAside(path); i >= 0; i-- {
-		file, err := os.Open(aside(path, i))
+	for i := lastRotated(path); i >= 0; i-- {
+		file, err := os.Open(rotatedPath(path, i))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -119,7 +119,7 @@ func Follow(ctx context.Context, path string, f func(Record) bool) (torn int, er
 			closeAll(files)
 			return w.torn, fileError("the audit file "+messages.Line(path, 0)+" cannot be read", err)
 		}
-		if going, err := w.read(files); err != nil || !going {
+		if going, err := w.readNew(files); err != nil || !going {
 			return w.torn, err
 		}
 		t := time.NewTimer(followEvery)
@@ -134,18 +134,18 @@ func Follow(ctx context.Context, path string, f func(Record) bool) (torn int, er
 
 // follower remembers the file that it has read last, and how far.
 type follower struct {
-	path string
-	f    func(Record) bool
-	open []*os.File // the last one read; kept open so that no other file can get its identity
-	at   int64
-	torn int
+	path   string
+	f      func(Record) bool
+	open   []*os.File // the last one read; kept open so that no other file can get its identity
+	offset int64
+	torn   int
 }
 
-// read reads what is new in files, oldest first, and keeps the last of them open.
-func (w *follower) read(files []*os.File) (going bool, err error) {
+// readNew reads what is new in files, oldest first, and keeps the last of them open.
+func (w *follower) readNew(files []*os.File) (going bool, err error) {
 	begin, at := 0, int64(0)
 	if len(w.open) > 0 {
-		if begin, at, going, err = w.resume(files); err != nil || !going || begin == len(files) {
+		if begin, at, going, err = w.findResume(files); err != nil || !going || begin == len(files) {
 			closeAll(files)
 			return going, err
 		}
@@ -156,7 +156,7 @@ func (w *follower) read(files []*os.File) (going bool, err error) {
 			if i > 0 {
 				at = 0
 			}
-			at, going, err = w.lines(file, at, file.Name() == w.path)
+			at, going, err = w.readLinesFrom(file, at, file.Name() == w.path)
 		}
 	}
 	if len(files) == 0 {
@@ -164,13 +164,13 @@ func (w *follower) read(files []*os.File) (going bool, err error) {
 	}
 	closeAll(w.open)
 	closeAll(files[:len(files)-1])
-	w.open, w.at = files[len(files)-1:], at
+	w.open, w.offset = files[len(files)-1:], at
 	return going, err
 }
 
-// resume finds where to go on: in the file that was read last, or, if that was taken away, after its rest, in the oldest
+// findResume finds where to go on: in the file that was read last, or, if that was taken away, after its rest, in the oldest
 // one that is younger; behind them all if there is none yet.
-func (w *follower) resume(files []*os.File) (begin int, at int64, going bool, err error) {
+func (w *follower) findResume(files []*os.File) (begin int, at int64, going bool, err error) {
 	known, err := w.open[0].Stat()
 	if err != nil {
 		return 0, 0, false, err
@@ -180,20 +180,20 @@ func (w *follower) resume(files []*os.File) (begin int, at int64, going bool, er
 		info, err := file.Stat()
 		switch {
 		case err != nil:
-		case os.SameFile(info, known) && info.Size() < w.at: // it was emptied
+		case os.SameFile(info, known) && info.Size() < w.offset: // it was emptied
 			return i, 0, true, nil
 		case os.SameFile(info, known):
-			return i, w.at, true, nil
+			return i, w.offset, true, nil
 		case begin == len(files) && (info.ModTime().After(known.ModTime()) || file.Name() == w.path):
 			begin = i
 		}
 	}
-	w.at, going, err = w.lines(w.open[0], w.at, true)
+	w.offset, going, err = w.readLinesFrom(w.open[0], w.offset, true)
 	return begin, 0, going, err
 }
 
-// lines reads a file from a place on, and returns the place after its last whole line, or after all of it if it grows no more.
-func (w *follower) lines(file *os.File, at int64, grows bool) (end int64, going bool, err error) {
+// readLinesFrom reads a file from a place on, and returns the place after its last whole line, or after all of it if it grows no more.
+func (w *follower) readLinesFrom(file *os.File, at int64, grows bool) (end int64, going bool, err error) {
 	if _, err := file.Seek(at, io.SeekStart); err != nil {
 		return at, false, err
 	}
@@ -210,7 +210,7 @@ func (w *follower) lines(file *os.File, at int64, grows bool) (end int64, going 
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if rec, ok := decode(line); !ok {
+		if rec, ok := decodeRecord(line); !ok {
 			w.torn++
 		} else if !w.f(rec) {
 			return at, false, nil

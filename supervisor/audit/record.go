@@ -130,8 +130,8 @@ type Lost struct {
 	Why string `json:"why,omitempty"`
 }
 
-// decode reads a line. It fails for what is no record.
-func decode(line []byte) (r Record, ok bool) {
+// decodeRecord reads a line. It fails for what is no record.
+func decodeRecord(line []byte) (r Record, ok bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {
 		return r, false

@@ -18,18 +18,18 @@ const (
 	gatherTime = 10 * time.Millisecond
 	// chunk is how much is given to the writer at once, unless one line alone is longer.
 	chunk = 64 << 10
-	// kept is the largest buffer that is kept for later.
-	kept = 1 << 20
+	// maxSpare is the largest buffer that is kept for later.
+	maxSpare = 1 << 20
 	// firstRetry and lastRetry are the shortest and the longest time before a writer that failed is tried again.
 	firstRetry, lastRetry = 100 * time.Millisecond, 5 * time.Second
 )
 
-func count(n uint64) string { return strconv.FormatUint(n, 10) }
+func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// write is the goroutine of a log: the only one that calls the writer.
-func (l *Log) write() {
+// writeLoop is the goroutine of a log: the only one that calls the writer.
+func (l *Log) writeLoop() {
 	defer close(l.done)
-	w := &pen{Log: l}
+	w := &batchWriter{Log: l}
 	defer func() {
 		if p := recover(); p != nil {
 			l.opts.Logger.Error("panic in the audit log; it ends", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
@@ -42,15 +42,15 @@ func (l *Log) write() {
 		over := false
 		select {
 		case <-l.wake:
-			w.gather()
+			w.gatherRecords()
 		case <-l.closing:
 			over = true
 		}
-		for batch := l.take(); batch != nil; batch = l.take() {
-			rest := w.put(batch)
-			l.back(batch)
+		for batch := l.takeQueue(); batch != nil; batch = l.takeQueue() {
+			rest := w.writeBatch(batch)
+			l.keepBuffer(batch)
 			if rest != nil {
-				l.giveUp(rest)
+				l.dropUnwritten(rest)
 				return
 			}
 		}
@@ -60,74 +60,74 @@ func (l *Log) write() {
 	}
 }
 
-// pen holds what the goroutine that writes knows of the writer: how it fared the last time, and when to try again.
-type pen struct {
+// batchWriter holds what the goroutine that writes knows of the writer: how it fared the last time, and when to try again.
+type batchWriter struct {
 	*Log
 	// torn says that the writer took a part of a line last.
-	torn  bool
-	wait  time.Duration // before the next try; 0 while the writer is well
-	fresh []byte
+	torn    bool
+	wait    time.Duration // before the next try; 0 while the writer is well
+	scratch []byte
 }
 
-// gather waits a little for more records.
-func (w *pen) gather() {
+// gatherRecords waits a little for more records.
+func (w *batchWriter) gatherRecords() {
 	t := time.NewTimer(gatherTime)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-w.hurry:
+	case <-w.flushAsked:
 	case <-w.closing:
 	}
 }
 
-// take empties the queue; nil if there is nothing to write.
-func (l *Log) take() []byte {
+// takeQueue empties the queue; nil if there is nothing to write.
+func (l *Log) takeQueue() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queued == 0 && l.gap != nil {
-		l.tellGap(0)
+		l.queueGap(0)
 	}
 	if l.queued == 0 {
 		return nil
 	}
 	batch := l.queue
-	l.flying, l.weight = l.queued, len(batch)
-	l.queue, l.spare, l.queued = l.spare[:0], nil, 0
+	l.takenRecords, l.takenBytes = l.queued, len(batch)
+	l.queue, l.spareBuffer, l.queued = l.spareBuffer[:0], nil, 0
 	return batch
 }
 
-// back gives a buffer back.
-func (l *Log) back(batch []byte) {
-	if cap(batch) > kept {
+// keepBuffer gives a buffer back.
+func (l *Log) keepBuffer(batch []byte) {
+	if cap(batch) > maxSpare {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.spare = batch[:0]
+	l.spareBuffer = batch[:0]
 }
 
-// put writes whole lines until the writer has them all. What it returns was not written when the log was closed.
-func (w *pen) put(batch []byte) (rest []byte) {
+// writeBatch writes whole lines until the writer has them all. What it returns was not written when the log was closed.
+func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 	last := false
-	begun := 0 // how much of the first line the writer has, where that is all but its end
+	partial := 0 // how much of the first line the writer has, where that is all but its end
 	for len(batch) > 0 {
-		n, err := w.once(part(batch)[begun:])
-		n += begun
+		n, err := w.writeOnce(wholeLines(batch)[partial:])
+		n += partial
 		whole := bytes.LastIndexByte(batch[:n], '\n') + 1
-		if n > begun {
+		if n > partial {
 			w.torn = whole < n
 		}
 		// A line that lacks only its end is a record already: written once more, it would be read twice.
-		if begun = 0; n > whole && batch[n] == '\n' {
-			begun, w.torn = n-whole, false
+		if partial = 0; n > whole && batch[n] == '\n' {
+			partial, w.torn = n-whole, false
 		}
-		w.settle(bytes.Count(batch[:whole], []byte{'\n'}), whole)
+		w.countWritten(bytes.Count(batch[:whole], []byte{'\n'}), whole)
 		batch = batch[whole:]
 		if err == nil {
-			w.well()
+			w.noteRecovery()
 			continue
 		}
-		w.ill(err)
+		w.noteFailure(err)
 		if last {
 			return batch
 		}
@@ -142,8 +142,8 @@ func (w *pen) put(batch []byte) (rest []byte) {
 	return nil
 }
 
-// part is the whole lines at the beginning of a batch that are written at once.
-func part(batch []byte) []byte {
+// wholeLines is the whole lines at the beginning of a batch that are written at once.
+func wholeLines(batch []byte) []byte {
 	if len(batch) <= chunk {
 		return batch
 	}
@@ -153,12 +153,12 @@ func part(batch []byte) []byte {
 	return batch[:bytes.IndexByte(batch, '\n')+1]
 }
 
-// once calls the writer, and says how many bytes of p it took. A torn line before p is ended first.
-func (w *pen) once(p []byte) (n int, err error) {
+// writeOnce calls the writer, and says how many bytes of p it took. A torn line before p is ended first.
+func (w *batchWriter) writeOnce(p []byte) (n int, err error) {
 	lead := 0
 	if w.torn {
-		w.fresh = append(append(w.fresh[:0], '\n'), p...)
-		p, lead = w.fresh, 1
+		w.scratch = append(append(w.scratch[:0], '\n'), p...)
+		p, lead = w.scratch, 1
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -166,7 +166,7 @@ func (w *pen) once(p []byte) (n int, err error) {
 			w.torn = true // it may have taken anything
 		}
 	}()
-	n, err = w.to.Write(p)
+	n, err = w.writer.Write(p)
 	n = min(max(n, 0), len(p))
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
@@ -177,48 +177,48 @@ func (w *pen) once(p []byte) (n int, err error) {
 	return max(n-lead, 0), err
 }
 
-// settle counts records as written.
-func (l *Log) settle(records, size int) {
+// countWritten counts records as written.
+func (l *Log) countWritten(records, size int) {
 	if records == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flying, l.weight = l.flying-records, l.weight-size
+	l.takenRecords, l.takenBytes = l.takenRecords-records, l.takenBytes-size
 	l.settled += uint64(records)       //nolint:gosec // a count
 	l.stats.Written += uint64(records) //nolint:gosec // a count
-	l.changed()
+	l.wakeWaiters()
 }
 
-// changed wakes the goroutines that wait for records to be settled. l.mu is held.
-func (l *Log) changed() {
+// wakeWaiters wakes the goroutines that wait for records to be settled. l.mu is held.
+func (l *Log) wakeWaiters() {
 	if l.change != nil {
 		close(l.change)
 		l.change = nil
 	}
 }
 
-// giveUp counts what was taken and not written as lost, and what waits behind it.
-func (l *Log) giveUp(rest []byte) {
+// dropUnwritten counts what was taken and not written as lost, and what waits behind it.
+func (l *Log) dropUnwritten(rest []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lines := range [][]byte{rest, l.queue} {
 		for line := range bytes.Lines(lines) {
 			kind := KindCall
-			if r, ok := decode(line); ok {
+			if r, ok := decodeRecord(line); ok {
 				kind = r.Kind
 			}
 			l.settled++
-			l.drop(kind, time.Now())
+			l.countLost(kind, time.Now())
 		}
 	}
-	l.flying, l.weight, l.queued, l.queue = 0, 0, 0, nil
-	l.changed()
+	l.takenRecords, l.takenBytes, l.queued, l.queue = 0, 0, 0, nil
+	l.wakeWaiters()
 	l.opts.Logger.Error("audit records are lost", zap.Uint64("lost", l.stats.Lost), zap.String("error", l.stats.Failing))
 }
 
-// ill notes that the writer fails.
-func (w *pen) ill(err error) {
+// noteFailure notes that the writer fails.
+func (w *batchWriter) noteFailure(err error) {
 	text := messages.Line(err.Error(), 300)
 	first := w.wait == 0
 	w.wait = min(max(2*w.wait, firstRetry), lastRetry)
@@ -237,8 +237,8 @@ func (w *pen) ill(err error) {
 	}
 }
 
-// well notes that the writer took everything.
-func (w *pen) well() {
+// noteRecovery notes that the writer took everything.
+func (w *batchWriter) noteRecovery() {
 	if w.wait == 0 {
 		return
 	}

@@ -35,8 +35,8 @@ func (a Approval) Rules(server string) []string {
 	return rules
 }
 
-// sentence says what to write in the place of the key that said it; empty if no rule says the same.
-func (a Approval) sentence(server string) string {
+// replacementHint says what to write in the place of the key that said it; empty if no rule says the same.
+func (a Approval) replacementHint(server string) string {
 	rules := a.Rules(server)
 	if len(rules) == 0 || len(rules) > maxApprovals {
 		return ""
@@ -52,8 +52,8 @@ func (a Approval) sentence(server string) string {
 	return `write into a file of your own: "permissions": {` + text + "}"
 }
 
-// takeOver says what to do about an approval of another program's file, where the rules would fill the page.
-const takeOver = "mcpvisor import --with-permissions makes rules of it"
+// importHint says what to do about an approval of another program's file, where the rules would fill the page.
+const importHint = "mcpvisor import --with-permissions makes rules of it"
 
 // approvalOf reads a list of approved tools, or a word for all tools of the server.
 func approvalOf(key string, v value) (a Approval, ok bool) {
@@ -65,7 +65,7 @@ func approvalOf(key string, v value) (a Approval, ok bool) {
 		}
 		a.Verdict = access.Allow
 		for _, el := range list.Elements {
-			l, ok := literal(el)
+			l, ok := literalOf(el)
 			if !ok || l.Kind() != '"' {
 				return a, false
 			}
@@ -73,10 +73,10 @@ func approvalOf(key string, v value) (a Approval, ok bool) {
 		}
 		return a, true
 	case "trust":
-		l, isLiteral := literal(v.Value)
+		l, isLiteral := literalOf(v.Value)
 		return Approval{access.Allow, []string{"*"}}, isLiteral && l.Kind() == 't'
 	case "default_tools_approval_mode", "approval_mode":
-		l, isLiteral := literal(v.Value)
+		l, isLiteral := literalOf(v.Value)
 		return Approval{access.Ask, []string{"*"}}, isLiteral && l.Kind() == '"' && l.String() == "prompt"
 	}
 	return a, false

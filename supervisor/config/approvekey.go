@@ -17,21 +17,21 @@ func readApprove(r *reader, e *Entry, v value) { e.Approve = r.approveWord(v) }
 
 // approveWord reads the word. One that cannot be read asks: a mistake in it must not let through what it was to keep.
 func (r *reader) approveWord(v value) string {
-	l, ok := literal(v.Value)
+	l, ok := literalOf(v.Value)
 	switch {
 	case ok && l.Kind() == '"' && l.String() == approveEntry:
 		return approveEntry
 	case ok && l.Kind() == '"' && l.String() == approveFiles:
 		return approveFiles
 	}
-	r.report(r.pos(v.Value), v.key, "it says what asks for a new approval, and is entry or files",
+	r.addProblem(r.posOf(v.Value), v.key, "it says what asks for a new approval, and is entry or files",
 		"until it can be read, changed files ask, too")
 	return approveFiles
 }
 
-// asksOf reports whether changed files ask for a new approval of everything that was merely found: the nearest of the person's own
+// asksForFiles reports whether changed files ask for a new approval of everything that was merely found: the nearest of the person's own
 // files that says so, or the organisation's. Files of the project say it of their own entries.
-func asksOf(files []Parsed) bool {
+func asksForFiles(files []Parsed) bool {
 	asks, least := false, false
 	for _, f := range files {
 		switch {

@@ -38,7 +38,7 @@ var AuditArguments = []string{"hash", "redacted", "none", "full"}
 func (r *reader) readAudit(v value, p *Parsed) {
 	const example = `write {"file": "/PATH/audit.jsonl", "arguments": "hash", "maxSize": 10485760, "keep": 5}, or false`
 	if merelyFound(p.Scope) {
-		r.warn(r.pos(v.Value), v.key, "a project file cannot say what is recorded, or where; the key is dropped",
+		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot say what is recorded, or where; the key is dropped",
 			"set it in your own file, or use --audit")
 		return
 	}
@@ -48,50 +48,50 @@ func (r *reader) readAudit(v value, p *Parsed) {
 		p.Audit = &a
 		return
 	}
-	if r.at == nil {
-		r.at = map[string]Pos{}
-		defer func() { r.at = nil }()
+	if r.positions == nil {
+		r.positions = map[string]Pos{}
+		defer func() { r.positions = nil }()
 	}
 	keys := []string{"file", "arguments", "maxSize", "keep", "keepFor"}
-	r.object(v, example, func(key string, at Pos, m value) {
+	r.readObject(v, example, func(key string, at Pos, m value) {
 		switch key {
 		case "file":
 			var file string
-			if r.text(m, &file) && !filepath.IsAbs(file) {
-				r.report(r.pos(m.Value), m.key, "the path is not absolute", "write it from the root on")
+			if r.readText(m, &file) && !filepath.IsAbs(file) {
+				r.addProblem(r.posOf(m.Value), m.key, "the path is not absolute", "write it from the root on")
 			} else {
 				a.File = file
 			}
 		case "arguments":
-			if r.text(m, &a.Arguments) && !slices.Contains(AuditArguments, a.Arguments) {
-				r.report(r.pos(m.Value), m.key, "unknown value "+quote(messages.Line(a.Arguments, 40)),
+			if r.readText(m, &a.Arguments) && !slices.Contains(AuditArguments, a.Arguments) {
+				r.addProblem(r.posOf(m.Value), m.key, "unknown value "+quoteShort(messages.Line(a.Arguments, 40)),
 					"write hash, redacted, none or full")
 				a.Arguments = ""
 			}
 		case "maxSize":
-			r.whole(m, "a number of bytes", func(n int64) { a.MaxSize = n })
+			r.readWhole(m, "a number of bytes", func(n int64) { a.MaxSize = n })
 		case "keep":
-			r.whole(m, "a number of files", func(n int64) { a.Keep = int(min(n, 1<<20)) })
+			r.readWhole(m, "a number of files", func(n int64) { a.Keep = int(min(n, 1<<20)) })
 		case "keepFor":
-			r.duration(m, &a.KeepFor)
+			r.readDuration(m, &a.KeepFor)
 		default:
 			if !isRemark(key) {
-				r.unknown(m.key, key, at, keys)
+				r.warnUnknown(m.key, key, at, keys)
 			}
 		}
 	})
 	p.Audit = &a
 }
 
-// whole reads a whole number from 1 on.
-func (r *reader) whole(v value, what string, use func(int64)) {
-	l, ok := literal(v.Value)
+// readWhole reads a whole number from 1 on.
+func (r *reader) readWhole(v value, what string, use func(int64)) {
+	l, ok := literalOf(v.Value)
 	var f float64
 	switch {
 	case !ok || l.Kind() != '0':
-		r.expected(v, what, "")
+		r.reportType(v, what, "")
 	case json.Unmarshal(l, &f) != nil || f != math.Trunc(f) || f < 1 || f > 1<<50:
-		r.report(r.pos(v.Value), v.key, "it must be a whole number of at least 1", "")
+		r.addProblem(r.posOf(v.Value), v.key, "it must be a whole number of at least 1", "")
 	default:
 		use(int64(f))
 	}

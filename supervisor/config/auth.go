@@ -12,34 +12,34 @@ import (
 
 // authTexts are the keys of auth that hold text: first what each sets, then what other programs call it.
 var authTexts = []struct {
-	keys []string
-	of   func(*messages.Auth) *string
+	keys    []string
+	fieldOf func(*messages.Auth) *string
 	// lenient takes a number for its own text: a key may look like one.
 	lenient bool
 	// file names a file, url an address.
 	file, url bool
 }{
-	{keys: []string{"type"}, of: func(a *messages.Auth) *string { return &a.Type }},
-	{keys: []string{"headerName", "header"}, of: func(a *messages.Auth) *string { return &a.HeaderName }},
-	{keys: []string{"apiKey"}, of: func(a *messages.Auth) *string { return &a.APIKey }, lenient: true},
-	{keys: []string{"token"}, of: func(a *messages.Auth) *string { return &a.Token }, lenient: true},
-	{keys: []string{"fromEnv"}, of: func(a *messages.Auth) *string { return &a.FromEnv }},
-	{keys: []string{"tokenPath", "file"}, of: func(a *messages.Auth) *string { return &a.TokenPath }, file: true},
-	{keys: []string{"authUrl", "authorizationUrl"}, of: func(a *messages.Auth) *string { return &a.AuthURL }, url: true},
-	{keys: []string{"tokenUrl"}, of: func(a *messages.Auth) *string { return &a.TokenURL }, url: true},
-	{keys: []string{"issuer"}, of: func(a *messages.Auth) *string { return &a.Issuer }, url: true},
-	{keys: []string{"clientId", "client_id", "CLIENT_ID"}, of: func(a *messages.Auth) *string { return &a.ClientID }},
+	{keys: []string{"type"}, fieldOf: func(a *messages.Auth) *string { return &a.Type }},
+	{keys: []string{"headerName", "header"}, fieldOf: func(a *messages.Auth) *string { return &a.HeaderName }},
+	{keys: []string{"apiKey"}, fieldOf: func(a *messages.Auth) *string { return &a.APIKey }, lenient: true},
+	{keys: []string{"token"}, fieldOf: func(a *messages.Auth) *string { return &a.Token }, lenient: true},
+	{keys: []string{"fromEnv"}, fieldOf: func(a *messages.Auth) *string { return &a.FromEnv }},
+	{keys: []string{"tokenPath", "file"}, fieldOf: func(a *messages.Auth) *string { return &a.TokenPath }, file: true},
+	{keys: []string{"authUrl", "authorizationUrl"}, fieldOf: func(a *messages.Auth) *string { return &a.AuthURL }, url: true},
+	{keys: []string{"tokenUrl"}, fieldOf: func(a *messages.Auth) *string { return &a.TokenURL }, url: true},
+	{keys: []string{"issuer"}, fieldOf: func(a *messages.Auth) *string { return &a.Issuer }, url: true},
+	{keys: []string{"clientId", "client_id", "CLIENT_ID"}, fieldOf: func(a *messages.Auth) *string { return &a.ClientID }},
 	{keys: []string{"clientSecret", "client_secret", "CLIENT_SECRET"},
-		of: func(a *messages.Auth) *string { return &a.ClientSecret }, lenient: true},
-	{keys: []string{"clientKeyFile"}, of: func(a *messages.Auth) *string { return &a.ClientKeyFile }, file: true},
-	{keys: []string{"clientKeyId"}, of: func(a *messages.Auth) *string { return &a.ClientKeyID }},
-	{keys: []string{"clientKeyAlgorithm"}, of: func(a *messages.Auth) *string { return &a.ClientKeyAlgorithm }},
-	{keys: []string{"clientMetadataUrl"}, of: func(a *messages.Auth) *string { return &a.ClientMetadataURL }, url: true},
-	{keys: []string{"resource", "oauth_resource"}, of: func(a *messages.Auth) *string { return &a.Resource }, url: true},
+		fieldOf: func(a *messages.Auth) *string { return &a.ClientSecret }, lenient: true},
+	{keys: []string{"clientKeyFile"}, fieldOf: func(a *messages.Auth) *string { return &a.ClientKeyFile }, file: true},
+	{keys: []string{"clientKeyId"}, fieldOf: func(a *messages.Auth) *string { return &a.ClientKeyID }},
+	{keys: []string{"clientKeyAlgorithm"}, fieldOf: func(a *messages.Auth) *string { return &a.ClientKeyAlgorithm }},
+	{keys: []string{"clientMetadataUrl"}, fieldOf: func(a *messages.Auth) *string { return &a.ClientMetadataURL }, url: true},
+	{keys: []string{"resource", "oauth_resource"}, fieldOf: func(a *messages.Auth) *string { return &a.Resource }, url: true},
 	{keys: []string{"redirectUrl", "redirectUri", "redirect_uri", "callback_url"},
-		of: func(a *messages.Auth) *string { return &a.RedirectURL }, url: true},
-	{keys: []string{"subjectTokenType"}, of: func(a *messages.Auth) *string { return &a.SubjectTokenType }},
-	{keys: []string{"audience"}, of: func(a *messages.Auth) *string { return &a.Audience }},
+		fieldOf: func(a *messages.Auth) *string { return &a.RedirectURL }, url: true},
+	{keys: []string{"subjectTokenType"}, fieldOf: func(a *messages.Auth) *string { return &a.SubjectTokenType }},
+	{keys: []string{"audience"}, fieldOf: func(a *messages.Auth) *string { return &a.Audience }},
 }
 
 // authNames are the candidates of a suggestion.
@@ -53,7 +53,7 @@ var authNames = func() []string {
 
 // readAuth reads what is described by messages.Auth, or the bare word of a type that needs no more.
 func readAuth(r *reader, e *Entry, v value) {
-	if l, ok := literal(v.Value); ok && l.Kind() == '"' {
+	if l, ok := literalOf(v.Value); ok && l.Kind() == '"' {
 		if word := l.String(); word == messages.AuthNone || word == messages.AuthOAuth {
 			e.Spec.Auth = &messages.Auth{Type: word}
 			return
@@ -61,15 +61,15 @@ func readAuth(r *reader, e *Entry, v value) {
 	}
 	var a messages.Auth
 	before := len(r.problems)
-	if !r.object(v, `write {"type": "api_key", "apiKey": "${NAME}"}`, r.authKey(e, &a)) {
+	if !r.readObject(v, `write {"type": "api_key", "apiKey": "${NAME}"}`, r.authKey(e, &a)) {
 		return
 	}
 	if a.Type == "" {
 		a.Type = impliedAuth(&a)
 	}
-	if invalid(r.problems[before:]) == "" {
+	if invalidText(r.problems[before:]) == "" {
 		if key, text, fix := CheckAuth(&a); text != "" {
-			r.report(e.placeIn("auth", key), key, text, fix)
+			r.addProblem(e.posWithin("auth", key), key, text, fix)
 		}
 	}
 	r.uselessAuth(e, &a)
@@ -78,8 +78,8 @@ func readAuth(r *reader, e *Entry, v value) {
 
 // readOAuth reads the object that other clients call oauth; true and false stand for a sign-in and for none.
 func readOAuth(r *reader, e *Entry, v value) {
-	if _, helped := e.at["headersHelper"]; helped {
-		r.besideHelper(r.pos(v.Value))
+	if _, helped := e.positions["headersHelper"]; helped {
+		r.warnBesideHelper(r.posOf(v.Value))
 		return
 	}
 	a := messages.Auth{Type: messages.AuthOAuth}
@@ -89,12 +89,12 @@ func readOAuth(r *reader, e *Entry, v value) {
 		a.Type = messages.AuthNone
 	default:
 		before := len(r.problems)
-		if !r.object(v, `write {"clientId": "…"}`, r.authKey(e, &a)) {
+		if !r.readObject(v, `write {"clientId": "…"}`, r.authKey(e, &a)) {
 			return
 		}
-		if invalid(r.problems[before:]) == "" {
+		if invalidText(r.problems[before:]) == "" {
 			if key, text, fix := CheckAuth(&a); text != "" {
-				r.report(e.placeIn("auth", key), strings.Replace(key, "auth", "oauth", 1), text, fix)
+				r.addProblem(e.posWithin("auth", key), strings.Replace(key, "auth", "oauth", 1), text, fix)
 			}
 		}
 	}
@@ -104,29 +104,29 @@ func readOAuth(r *reader, e *Entry, v value) {
 // readHeadersHelper reads a line for the shell that prints headers.
 func readHeadersHelper(r *reader, e *Entry, v value) {
 	a := messages.Auth{Type: messages.AuthHelper}
-	if r.text(v, &a.Command) {
+	if r.readText(v, &a.Command) {
 		if a.Command == "" {
-			r.report(r.pos(v.Value), v.key, "it is empty", "write the command that prints the headers")
+			r.addProblem(r.posOf(v.Value), v.key, "it is empty", "write the command that prints the headers")
 		}
 		if old := e.Spec.Auth; old != nil && (old.Type == messages.AuthOAuth || old.Type == messages.AuthNone) {
-			r.besideHelper(e.place("auth"))
+			r.warnBesideHelper(e.posOf("auth"))
 		} else if old != nil {
-			r.report(r.pos(v.Value), v.key, "it says something else than auth", "remove one")
+			r.addProblem(r.posOf(v.Value), v.key, "it says something else than auth", "remove one")
 		}
 		e.Spec.Auth = &a
-		r.at["auth.command"] = r.pos(v.Value)
-		e.by["auth.command"] = v.key
+		r.positions["auth.command"] = r.posOf(v.Value)
+		e.keyFor["auth.command"] = v.key
 	}
 }
 
-func (r *reader) besideHelper(at Pos) {
-	r.warn(at, "oauth", "it does not count beside headersHelper", "remove one")
+func (r *reader) warnBesideHelper(at Pos) {
+	r.addWarning(at, "oauth", "it does not count beside headersHelper", "remove one")
 }
 
 // readTokenVariable reads the name of a variable that holds a bearer token.
 func readTokenVariable(r *reader, e *Entry, v value) {
 	a := messages.Auth{Type: messages.AuthBearer}
-	if r.text(v, &a.FromEnv) {
+	if r.readText(v, &a.FromEnv) {
 		e.Spec.Auth = &a
 	}
 }
@@ -142,11 +142,11 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 			if !slices.Contains(t.keys, key) {
 				continue
 			}
-			e.at["auth."+t.keys[0]] = r.pos(m.Value)
+			e.positions["auth."+t.keys[0]] = r.posOf(m.Value)
 			if t.lenient {
-				r.lenient(m, t.of(a))
+				r.readLenient(m, t.fieldOf(a))
 			} else {
-				r.text(m, t.of(a))
+				r.readText(m, t.fieldOf(a))
 			}
 			return
 		}
@@ -154,7 +154,7 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 		case "command":
 			r.authCommand(m, a)
 		case "args":
-			if l, ok := r.list(m, `write ["--flag", "value"]`, r.lenient); ok {
+			if l, ok := r.readList(m, `write ["--flag", "value"]`, r.readLenient); ok {
 				a.Args = append(slices.Clone(a.Args), l...)
 				if a.Args == nil {
 					a.Args = []string{}
@@ -162,22 +162,22 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 			}
 		case "env":
 			env := map[string]string{}
-			if r.object(m, `write {"NAME": "value"}`, func(name string, _ Pos, v value) {
+			if r.readObject(m, `write {"NAME": "value"}`, func(name string, _ Pos, v value) {
 				var s string
-				if r.lenient(v, &s) {
+				if r.readLenient(v, &s) {
 					env[name] = s
 				}
 			}) {
 				a.Env = env
 			}
 		case "timeout":
-			r.duration(m, &a.Timeout)
+			r.readDuration(m, &a.Timeout)
 		case "scope", "scopes":
-			r.scopes(m, a)
+			r.readScopes(m, a)
 		case "callbackPort", "callback_port":
-			r.port(m, &a.CallbackPort)
+			r.readPort(m, &a.CallbackPort)
 		default:
-			r.unknown(m.key, key, at, authNames)
+			r.warnUnknown(m.key, key, at, authNames)
 		}
 	}
 }
@@ -185,14 +185,14 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 // authCommand reads a line for the shell, or a program with its arguments as a list.
 func (r *reader) authCommand(v value, a *messages.Auth) {
 	if v.Value.Value.Kind() != '[' {
-		r.text(v, &a.Command)
+		r.readText(v, &a.Command)
 		return
 	}
-	words, ok := r.list(v, `write ["program", "argument"]`, r.lenient)
+	words, ok := r.readList(v, `write ["program", "argument"]`, r.readLenient)
 	switch {
 	case !ok:
 	case len(words) == 0 || words[0] == "":
-		r.report(r.pos(v.Value), v.key, "it names no program", `write ["program", "argument"]`)
+		r.addProblem(r.posOf(v.Value), v.key, "it names no program", `write ["program", "argument"]`)
 	default:
 		a.Command, a.Args = words[0], append(slices.Clone(words[1:]), a.Args...)
 		if a.Args == nil {
@@ -201,25 +201,25 @@ func (r *reader) authCommand(v value, a *messages.Auth) {
 	}
 }
 
-// scopes reads a list, or the words of a text.
-func (r *reader) scopes(v value, a *messages.Auth) {
+// readScopes reads a list, or the words of a text.
+func (r *reader) readScopes(v value, a *messages.Auth) {
 	if v.Value.Value.Kind() == '[' {
-		if l, ok := r.list(v, `write ["read", "write"]`, r.text); ok {
+		if l, ok := r.readList(v, `write ["read", "write"]`, r.readText); ok {
 			a.Scopes = l
 		}
 		return
 	}
 	var s string
-	if r.text(v, &s) {
+	if r.readText(v, &s) {
 		a.Scopes = strings.Fields(s)
 	}
 }
 
-func (r *reader) port(v value, into *int) {
-	l, ok := literal(v.Value)
+func (r *reader) readPort(v value, into *int) {
+	l, ok := literalOf(v.Value)
 	var f float64
 	if !ok || l.Kind() != '0' || json.Unmarshal(l, &f) != nil || f != math.Trunc(f) || f < 1 || f > 65535 {
-		r.report(r.pos(v.Value), v.key, "this is no port", "write a number from 1 to 65535")
+		r.addProblem(r.posOf(v.Value), v.key, "this is no port", "write a number from 1 to 65535")
 		return
 	}
 	*into = int(f)
@@ -252,8 +252,8 @@ func (r *resolver) expandAuth(s *messages.Spec) {
 		if t.keys[0] == "type" {
 			continue
 		}
-		v := t.of(&a)
-		r.expand("auth."+t.keys[0], v)
+		v := t.fieldOf(&a)
+		r.expandField("auth."+t.keys[0], v)
 		if home, under := strings.CutPrefix(*v, "~/"); t.file && under && r.ctx.HomeDir != "" {
 			*v = filepath.Join(r.ctx.HomeDir, home)
 		}
@@ -263,12 +263,12 @@ func (r *resolver) expandAuth(s *messages.Spec) {
 	}
 	a.Scopes = slices.Clone(a.Scopes)
 	for i := range a.Scopes {
-		r.expand("auth.scopes", &a.Scopes[i])
+		r.expandField("auth.scopes", &a.Scopes[i])
 	}
-	r.expand("auth.command", &a.Command)
+	r.expandField("auth.command", &a.Command)
 	a.Args = slices.Clone(a.Args)
 	for i := range a.Args {
-		r.expand("auth.args", &a.Args[i])
+		r.expandField("auth.args", &a.Args[i])
 	}
 	a.Env = r.expandAll("auth.env", a.Env)
 	if found && a.Command != "" {
@@ -283,20 +283,20 @@ func (r *resolver) checkAuth(s *messages.Spec) {
 	}
 	for _, t := range authTexts {
 		key := "auth." + t.keys[0]
-		v := *t.of(s.Auth)
-		if v == "" && *t.of(r.entry.Spec.Auth) != "" {
-			r.report(key, "it is empty after expansion", "set the variable")
+		v := *t.fieldOf(s.Auth)
+		if v == "" && *t.fieldOf(r.entry.Spec.Auth) != "" {
+			r.addProblem(key, "it is empty after expansion", "set the variable")
 			return
 		}
-		r.nul(key, v)
+		r.checkNUL(key, v)
 	}
-	r.nul("auth.command", s.Auth.Command)
+	r.checkNUL("auth.command", s.Auth.Command)
 	for _, a := range s.Auth.Args {
-		r.nul("auth.args", a)
+		r.checkNUL("auth.args", a)
 	}
 	r.headerValue("auth.apiKey", s.Auth.APIKey)
 	r.headerValue("auth.token", s.Auth.Token)
 	if key, text, fix := CheckAuth(s.Auth); text != "" && s.Invalid == "" {
-		r.report(key, text, fix)
+		r.addProblem(key, text, fix)
 	}
 }

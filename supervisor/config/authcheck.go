@@ -49,10 +49,10 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 		return "auth", "it has no type", "known are " + strings.Join(messages.AuthTypes, ", ")
 	case authUses[a.Type] == nil:
 		fix := "known are " + strings.Join(messages.AuthTypes, ", ")
-		if near := nearest(a.Type, messages.AuthTypes); near != "" {
+		if near := nearestKey(a.Type, messages.AuthTypes); near != "" {
 			fix = "did you mean " + near + "?"
 		}
-		return "auth.type", "unknown type " + quote(messages.Line(a.Type, 40)), fix
+		return "auth.type", "unknown type " + quoteShort(messages.Line(a.Type, 40)), fix
 	case a.HeaderName != "" && !isToken(a.HeaderName):
 		return "auth.headerName", "this cannot be the name of a header", `write "X-API-Key"`
 	case needsValue && sources > 1:
@@ -85,7 +85,7 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 
 func checkAuthURLs(a *messages.Auth) (key, text, fix string) {
 	for _, t := range authTexts {
-		v := *t.of(a)
+		v := *t.fieldOf(a)
 		if !t.url || v == "" || strings.Contains(v, "${") {
 			continue
 		}
@@ -103,8 +103,8 @@ func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
 		return
 	}
 	for _, key := range authNames {
-		if at, written := e.at["auth."+key]; written && key != "type" && !slices.Contains(uses, key) {
-			r.warn(at, "auth."+key, "it has no effect on auth of type "+a.Type, "remove it")
+		if at, written := e.positions["auth."+key]; written && key != "type" && !slices.Contains(uses, key) {
+			r.addWarning(at, "auth."+key, "it has no effect on auth of type "+a.Type, "remove it")
 		}
 	}
 }
@@ -123,15 +123,15 @@ func PlainCredentials(s messages.Spec) string {
 		return "url"
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		if credential(name) {
+		if isCredentialName(name) {
 			return "headers." + name
 		}
 	}
 	return ""
 }
 
-// credential reports whether a header carries a secret by its name.
-func credential(header string) bool {
+// isCredentialName reports whether a header carries a secret by its name.
+func isCredentialName(header string) bool {
 	h := strings.ToLower(header)
 	return slices.ContainsFunc([]string{"auth", "cookie", "token", "secret", "key", "password", "credential"},
 		func(word string) bool { return strings.Contains(h, word) })

@@ -60,9 +60,9 @@ func (b Binding) Hash() string {
 	return fmt.Sprintf("v%d:%s", BindingVersion, hex.EncodeToString(sum[:]))
 }
 
-// At is the binding with the lists of an approval in the place of those of now: whether the entry, its place and its directory are
+// WithLists is the binding with the lists of an approval in the place of those of now: whether the entry, its place and its directory are
 // those that were approved shows in its hash.
-func (b Binding) At(variables, files []string) Binding {
+func (b Binding) WithLists(variables, files []string) Binding {
 	b.Variables, b.Files = sortedNames(variables), sortedNames(files)
 	return b
 }
@@ -101,8 +101,8 @@ func canonicalEntry(v hujson.Value) (json.RawMessage, error) {
 	return rawjson.Canonical([]byte(strings.TrimSpace(string(v.Pack()))))
 }
 
-// bind makes the candidate of an entry. The spec is the resolved one.
-func (r *resolver) bind(s messages.Spec, sum func(string) (string, bool)) Candidate {
+// bindCandidate makes the candidate of an entry. The spec is the resolved one.
+func (r *resolver) bindCandidate(s messages.Spec, sum func(string) (string, bool)) Candidate {
 	c := Candidate{Spec: s, Problems: r.problems}
 	if !merelyFound(s.Scope) {
 		return c
@@ -113,7 +113,7 @@ func (r *resolver) bind(s messages.Spec, sum func(string) (string, bool)) Candid
 	if b.Entry == nil { // it could not be read, and is invalid
 		b.Entry = json.RawMessage("null")
 	}
-	b.Variables, c.FromFile = sortedNames(r.variables), sortedNames(r.taken)
+	b.Variables, c.FromFile = sortedNames(r.variables), sortedNames(r.applied)
 	for _, name := range NamedFiles(s, r.ctx.ProjectDir) {
 		if len(b.Files) == maxNamedFiles {
 			break

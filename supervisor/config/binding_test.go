@@ -200,13 +200,13 @@ func FuzzShowEntry(f *testing.F) {
 		if messages.Printable(b.String()) != b.String() {
 			t.Errorf("%q", b.String())
 		}
-		var was, is any
-		if err := json.Unmarshal([]byte(b.String()), &is); err != nil {
+		var was, after any
+		if err := json.Unmarshal([]byte(b.String()), &after); err != nil {
 			t.Fatalf("%v: %s", err, b.String())
 		}
 		_ = json.Unmarshal(e.Canonical(), &was)
-		if fmt.Sprint(was) != fmt.Sprint(is) {
-			t.Errorf("%v is shown as %v", was, is)
+		if fmt.Sprint(was) != fmt.Sprint(after) {
+			t.Errorf("%v is shown as %v", was, after)
 		}
 	})
 }

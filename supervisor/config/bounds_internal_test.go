@@ -17,8 +17,8 @@ func TestPlacesInALongLineAreCheap(t *testing.T) {
 			continue
 		}
 		calls++
-		got := src.pos(i)
-		if back := src.offset(got); back != i {
+		got := src.posAt(i)
+		if back := src.offsetOf(got); back != i {
 			t.Fatalf("the byte %d stands at %v, which is the byte %d", i, got, back)
 		}
 		if i%101 == 0 {
@@ -30,7 +30,7 @@ func TestPlacesInALongLineAreCheap(t *testing.T) {
 	if most := calls * 5 * stride; src.scanned > most {
 		t.Errorf("%d places cost %d bytes", calls, src.scanned)
 	}
-	if end := src.pos(len(src.data)); end.Line != 2 || end.Col != 3003 {
+	if end := src.posAt(len(src.data)); end.Line != 2 || end.Col != 3003 {
 		t.Errorf("the end stands at %v", end)
 	}
 }

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// commandLine warns about a whole command line in command: the commonest mistake, and its symptom (a program of that
+// warnCommandLine warns about a whole command line in command: the commonest mistake, and its symptom (a program of that
 // name is not found) hides the cause.
-func (r *reader) commandLine(e *Entry) {
+func (r *reader) warnCommandLine(e *Entry) {
 	program, rest, spaces := strings.Cut(e.Spec.Command, " ")
 	for i, word := range append([]string{e.Spec.Command}, e.Spec.Args...) {
 		key := "command"
 		if i > 0 {
-			key = e.argument(i - 1)
+			key = e.argumentKey(i - 1)
 		}
 		if m := shellWord().FindString(word); m != "" && (i == 0 || !shells[programName(e.Spec.Command)]) {
-			r.warn(e.place(key), key, "no shell reads it, so "+strings.TrimRight(m, `/\`)+" stays as it stands", homeFix(m, r.program))
+			r.addWarning(e.posOf(key), key, "no shell reads it, so "+strings.TrimRight(m, `/\`)+" stays as it stands", homeFix(m, r.program))
 			break
 		}
 	}
 	if spaces && len(e.Spec.Args) == 0 && strings.TrimSpace(rest) != "" && !strings.ContainsAny(program, `/\$`) {
-		r.warn(e.place("command"), "command", "the spaces are taken as part of the program's name",
+		r.addWarning(e.posOf("command"), "command", "the spaces are taken as part of the program's name",
 			`put the rest into args: ["…", "…"]`)
 	}
 }

@@ -29,7 +29,7 @@ func Compare(before, after map[string]messages.Spec) (c Changes) {
 		was, known := before[name]
 		list := &c.Added
 		if known {
-			list = c.list(was, after[name])
+			list = c.listFor(was, after[name])
 		}
 		*list = append(*list, name)
 	}
@@ -41,14 +41,14 @@ func Compare(before, after map[string]messages.Spec) (c Changes) {
 	return c
 }
 
-// list is the one for a server that is in both sets.
-func (c *Changes) list(was, is messages.Spec) *[]string {
+// listFor is the one for a server that is in both sets.
+func (c *Changes) listFor(was, now messages.Spec) *[]string {
 	switch {
-	case was.Equal(is) && was.Scope == is.Scope && was.Source == is.Source:
+	case was.Equal(now) && was.Scope == now.Scope && was.Source == now.Source:
 		return &c.Kept
-	case was.Equal(is):
+	case was.Equal(now):
 		return &c.Moved
-	case was.SameConnection(is):
+	case was.SameConnection(now):
 		return &c.Adjusted
 	}
 	return &c.Replaced

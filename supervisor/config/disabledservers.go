@@ -12,16 +12,16 @@ const DisabledKey = "disabledServers"
 
 func (r *reader) readDisabled(v value, p *Parsed) {
 	const fix = `write ["name", "other"]`
-	if r.at == nil {
-		r.at = map[string]Pos{}
-		defer func() { r.at = nil }()
+	if r.positions == nil {
+		r.positions = map[string]Pos{}
+		defer func() { r.positions = nil }()
 	}
-	names, ok := r.list(v, fix, r.text)
+	names, ok := r.readList(v, fix, r.readText)
 	if !ok {
 		return
 	}
 	if p.Scope == messages.ScopeProject {
-		r.warn(r.pos(v.Value), v.key, "the file of a project says this of its entries, one by one; the key is dropped",
+		r.addWarning(r.posOf(v.Value), v.key, "the file of a project says this of its entries, one by one; the key is dropped",
 			`write "disabled": true into the entry`)
 		return
 	}
@@ -31,25 +31,25 @@ func (r *reader) readDisabled(v value, p *Parsed) {
 // disabledBy is the file that switches each server off: the first that does; files are in the order of their precedence. Where a managed
 // file is exclusive no other one counts.
 func disabledBy(files []Parsed, exclusive bool) map[string]string {
-	by := map[string]string{}
+	byServer := map[string]string{}
 	for _, f := range files {
 		if exclusive && f.Scope != messages.ScopeManaged {
 			continue
 		}
 		for _, name := range f.DisabledServers {
-			by[name] = cmp.Or(by[name], f.Path)
+			byServer[name] = cmp.Or(byServer[name], f.Path)
 		}
 	}
-	return by
+	return byServer
 }
 
-// disable switches a server off that a file names.
-func disable(spec *messages.Spec, by string) {
-	if by == "" || spec.Disabled {
+// disableSpec switches a server off that a file names.
+func disableSpec(spec *messages.Spec, file string) {
+	if file == "" || spec.Disabled {
 		return
 	}
 	spec.Disabled = true
-	text := DisabledKey + " of " + by + " has it"
+	text := DisabledKey + " of " + file + " has it"
 	if spec.Remark != "" {
 		text = spec.Remark + "; " + text
 	}

@@ -28,10 +28,10 @@ type Entry struct {
 	Approvals []Approval
 	// raw is the entry in canonical form, of a file that was merely found.
 	raw json.RawMessage
-	// at is where the value of a key stands, by its path.
-	at map[string]Pos
-	// by is the key that said what a key means: by["env"] is "environment" in some files.
-	by map[string]string
+	// positions is where the value of a key stands, by its path.
+	positions map[string]Pos
+	// keyFor is the key that said what a key means: by["env"] is "environment" in some files.
+	keyFor map[string]string
 	// program is whose file the entry stands in; empty for our own form.
 	program string
 	// remote says that type or transport was given as "remote", which leaves the kind to the URL.
@@ -40,98 +40,98 @@ type Entry struct {
 	problems []Problem
 }
 
-// place is where key stands, or the entry's name if the key does not.
-func (e *Entry) place(key string) Pos {
-	if p, ok := e.at[key]; ok {
+// posOf is where key stands, or the entry's name if the key does not.
+func (e *Entry) posOf(key string) Pos {
+	if p, ok := e.positions[key]; ok {
 		return p
 	}
-	if p, ok := e.at[e.spelled(key)]; ok {
+	if p, ok := e.positions[e.spelledKey(key)]; ok {
 		return p
 	}
 	return e.Pos
 }
 
-// spelled is the path of a key as its file has it: "environment.PATH" for "env.PATH". What auth means stands under keys of
+// spelledKey is the path of a key as its file has it: "environment.PATH" for "env.PATH". What auth means stands under keys of
 // several forms, and keeps its name.
-func (e *Entry) spelled(key string) string {
-	if said, ok := e.by[key]; ok && key == "auth.command" { // the program of headersHelper
+func (e *Entry) spelledKey(key string) string {
+	if said, ok := e.keyFor[key]; ok && key == "auth.command" { // the program of headersHelper
 		return said
 	}
 	head := key
 	if i := strings.IndexAny(key, ".["); i >= 0 {
 		head = key[:i]
 	}
-	if said, ok := e.by[head]; ok && head != "auth" {
+	if said, ok := e.keyFor[head]; ok && head != "auth" {
 		return said + key[len(head):]
 	}
 	return key
 }
 
-// placeIn is where key stands, or where outer does, which should hold it.
-func (e *Entry) placeIn(outer, key string) Pos {
-	if p, ok := e.at[key]; ok {
+// posWithin is where key stands, or where outer does, which should hold it.
+func (e *Entry) posWithin(outer, key string) Pos {
+	if p, ok := e.positions[key]; ok {
 		return p
 	}
-	return e.place(outer)
+	return e.posOf(outer)
 }
 
 // Written is the key of the entry that says what a field of the spec is, "enabled" for "disabled"; empty if none does.
-func (e Entry) Written(field string) string { return e.by[field] }
+func (e Entry) Written(field string) string { return e.keyFor[field] }
 
 // readEntry reads one server.
 func (r *reader) readEntry(name string, at Pos, v value) Entry {
-	r = &reader{file: r.file, src: r.src, program: r.program, spelled: r.spelled, server: name, at: map[string]Pos{}}
-	by := map[string]string{} // what a key means → the key that said it
-	e := Entry{Name: name, Pos: at, at: r.at, by: by, program: r.program}
-	r.object(v, `write {"command": "…"} or {"url": "…"}`, func(key string, at Pos, m value) {
+	r = &reader{file: r.file, src: r.src, program: r.program, spelled: r.spelled, server: name, positions: map[string]Pos{}}
+	keyFor := map[string]string{} // what a key means → the key that said it
+	e := Entry{Name: name, Pos: at, positions: r.positions, keyFor: keyFor, program: r.program}
+	r.readObject(v, `write {"command": "…"} or {"url": "…"}`, func(key string, at Pos, m value) {
 		f, known := fields[key]
 		switch {
 		case isNull(m) || isRemark(key):
 			return
 		case !known:
-			r.unknown(m.key, key, at, fieldNames)
+			r.warnUnknown(m.key, key, at, fieldNames)
 			if a, ok := approvalOf(key, m); ok && len(a.Rules(name)) > 0 {
 				e.Approvals = append(e.Approvals, a)
-				if fix := a.sentence(name); r.program != "" {
-					r.problems[len(r.problems)-1].Fix = takeOver
+				if fix := a.replacementHint(name); r.program != "" {
+					r.problems[len(r.problems)-1].Fix = importHint
 				} else if fix != "" {
 					r.problems[len(r.problems)-1].Fix = fix
 				}
 			}
 			return
 		}
-		e.at[f.means] = r.pos(m.Value)
-		first, again := by[f.means]
-		by[f.means] = m.key
-		if !again || f.means == "type" { // readType compares by itself: "remote" agrees with every remote kind
+		e.positions[f.means] = r.posOf(m.Value)
+		first, twice := keyFor[f.means]
+		keyFor[f.means] = m.key
+		if !twice || f.means == "type" { // readType compares by itself: "remote" agrees with every remote kind
 			f.read(r, &e, m)
 			return
 		}
 		before := e.Spec
 		if f.read(r, &e, m); !reflect.DeepEqual(before, e.Spec) {
-			r.report(at, m.key, "it says something else than "+first+", and both mean the same", "remove one")
+			r.addProblem(at, m.key, "it says something else than "+first+", and both mean the same", "remove one")
 		}
 	})
-	r.meet()
-	if invalid(r.problems) == "" {
-		r.shape(&e)
+	r.warnUnknownKeys()
+	if invalidText(r.problems) == "" {
+		r.checkShape(&e)
 	}
 	e.problems = r.problems
 	return e
 }
 
-// unknown warns about a key that nothing reads; path leads to it.
-func (r *reader) unknown(path, key string, at Pos, candidates []string) {
-	fix, text := elsewhere[key], "this version does not read the key"
+// warnUnknown warns about a key that nothing reads; path leads to it.
+func (r *reader) warnUnknown(path, key string, at Pos, candidates []string) {
+	fix, text := unsupportedKeys[key], "this version does not read the key"
 	if r.program != "" {
 		text = "it is not carried over"
 	}
 	if fix == "" {
 		text = "unknown key, ignored"
-		if near := nearest(key, candidates); near != "" {
+		if near := nearestKey(key, candidates); near != "" {
 			fix = "did you mean " + near + "?"
 			if near == "command" || near == "url" {
-				r.meant = "rename " + messages.Line(key, 40) + " to " + near
+				r.likelyFix = "rename " + messages.Line(key, 40) + " to " + near
 			}
 		}
 	}
@@ -139,51 +139,51 @@ func (r *reader) unknown(path, key string, at Pos, candidates []string) {
 		path = `""`
 	}
 	if fix == "" && r.server != "" && (path == key || path == `""`) { // of an entry itself
-		r.strangers = append(r.strangers, stranger{path, at})
+		r.unknownKeys = append(r.unknownKeys, unknownKey{path, at})
 		return
 	}
-	r.warn(at, path, text, fix)
+	r.addWarning(at, path, text, fix)
 }
 
-// shape checks that what was written describes one server of one kind, and makes that kind explicit.
-func (r *reader) shape(e *Entry) {
+// checkShape checks that what was written describes one server of one kind, and makes that kind explicit.
+func (r *reader) checkShape(e *Entry) {
 	s := &e.Spec
-	_, hasCommand := e.at["command"]
-	_, hasURL := e.at["url"]
-	_, hasList := e.at[e.spelled("command[0]")]
-	_, hasArgs := e.at["args"]
-	wrong := func(key, text, fix string) { r.report(e.place(key), key, text, fix) }
+	_, hasCommand := e.positions["command"]
+	_, hasURL := e.positions["url"]
+	_, hasList := e.positions[e.spelledKey("command[0]")]
+	_, hasArgs := e.positions["args"]
+	reportAt := func(key, text, fix string) { r.addProblem(e.posOf(key), key, text, fix) }
 	switch {
 	case hasCommand && s.Command == "":
-		wrong("command", "it is empty", "name the program to start")
+		reportAt("command", "it is empty", "name the program to start")
 	case hasList && hasArgs:
-		wrong("args", "command is a list and holds the arguments already", "write them in one place")
+		reportAt("args", "command is a list and holds the arguments already", "write them in one place")
 	case hasURL && s.URL == "":
-		wrong("url", "it is empty", "write the server's URL")
+		reportAt("url", "it is empty", "write the server's URL")
 	case hasCommand && hasURL:
-		wrong("", "it has both command and url", "keep the one that reaches the server")
+		reportAt("", "it has both command and url", "keep the one that reaches the server")
 	case s.Type == messages.SDK && (hasCommand || hasURL):
-		wrong("type", "a server of type sdk lives in the program itself and has no command or url", "remove it")
+		reportAt("type", "a server of type sdk lives in the program itself and has no command or url", "remove it")
 	case s.Type == "" && !e.remote && !hasCommand && !hasURL:
 		fix := `add "command" for a program, or "url" for a remote server`
-		wrong("", "it has neither command nor url", cmp.Or(r.meant, fix))
+		reportAt("", "it has neither command nor url", cmp.Or(r.likelyFix, fix))
 	case s.Type == messages.Stdio && !hasCommand:
-		wrong("type", "a server of type stdio needs command", "add command, or change type")
+		reportAt("type", "a server of type stdio needs command", "add command, or change type")
 	case !hasURL && (e.remote || s.Type != messages.Stdio && s.Type != messages.SDK && s.Type != ""):
-		wrong("type", "a remote server needs url", "add url, or change type")
+		reportAt("type", "a remote server needs url", "add url, or change type")
 	case s.Type == messages.ClaudeAIProxy && s.ID == "":
-		wrong("id", "a server of type claudeai-proxy needs the id of its connector", `add "id": "…"`)
+		reportAt("id", "a server of type claudeai-proxy needs the id of its connector", `add "id": "…"`)
 	default:
-		r.settle(e)
+		r.settleKind(e)
 	}
 }
 
-// settle makes the kind explicit, drops what has no meaning for it and warns about that.
-func (r *reader) settle(e *Entry) {
+// settleKind makes the kind explicit, drops what has no meaning for it and warns about that.
+func (r *reader) settleKind(e *Entry) {
 	s := &e.Spec
 	if s.Type == "" && s.URL != "" {
 		s.Type = messages.HTTP
-		if _, said := e.at["fallbackSSE"]; !said {
+		if _, said := e.positions["fallbackSSE"]; !said {
 			s.FallbackSSE = true
 		}
 	} else if s.Type == "" {
@@ -191,7 +191,7 @@ func (r *reader) settle(e *Entry) {
 	}
 	useless := func(key string, there bool) {
 		if there {
-			r.warn(e.place(key), key, "it has no effect on a server of type "+string(s.Type), "remove it")
+			r.addWarning(e.posOf(key), key, "it has no effect on a server of type "+string(s.Type), "remove it")
 		}
 	}
 	if s.Type != messages.Stdio {
@@ -218,7 +218,7 @@ func (r *reader) settle(e *Entry) {
 	}
 	if s.Type != messages.SDK {
 		if s.Name != "" && s.Name != e.Name {
-			r.warn(e.place("name"), "name", "the server is called by the key it stands under", "remove it")
+			r.addWarning(e.posOf("name"), "name", "the server is called by the key it stands under", "remove it")
 		}
 		s.Name = ""
 	}
@@ -226,6 +226,6 @@ func (r *reader) settle(e *Entry) {
 		s.ID = ""
 	}
 	if s.Type == messages.Stdio {
-		r.commandLine(e)
+		r.warnCommandLine(e)
 	}
 }

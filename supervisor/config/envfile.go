@@ -15,7 +15,7 @@ import (
 const MaxEnvFile = 1 << 20
 
 // readEnvFile reads the path of a file of variables.
-func readEnvFile(r *reader, e *Entry, v value) { r.text(v, &e.EnvFile) }
+func readEnvFile(r *reader, e *Entry, v value) { r.readText(v, &e.EnvFile) }
 
 // addEnvFile gives the process the variables of the file that envFile names. Those of env win, as they do in VS Code. A file
 // that is not there is a fault, as it is there.
@@ -25,7 +25,7 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 		return
 	}
 	before := len(r.problems)
-	if r.expand("envFile", &path); len(r.problems) > before {
+	if r.expandField("envFile", &path); len(r.problems) > before {
 		return
 	}
 	if home, under := strings.CutPrefix(path, "~/"); under && r.ctx.HomeDir != "" {
@@ -35,17 +35,17 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 		path = filepath.Join(r.ctx.ProjectDir, path)
 	}
 	if r.ctx.ReadFile == nil {
-		r.warn("envFile", "it is not read here", "write the variables into env")
+		r.addWarning("envFile", "it is not read here", "write the variables into env")
 		return
 	}
 	data, why := r.ctx.ReadFile(path)
 	if why != "" {
-		r.report("envFile", "the file of variables cannot be read: "+why, "make it, or remove the key")
+		r.addProblem("envFile", "the file of variables cannot be read: "+why, "make it, or remove the key")
 		return
 	}
-	values, line := variables(string(data))
+	values, line := parseEnvFile(string(data))
 	if line > 0 {
-		r.report("envFile", fmt.Sprintf("line %d of the file of variables is no NAME=VALUE", line), "mend it")
+		r.addProblem("envFile", fmt.Sprintf("line %d of the file of variables is no NAME=VALUE", line), "mend it")
 		return
 	}
 	if s.Env = maps.Clone(s.Env); s.Env == nil {
@@ -53,29 +53,29 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	}
 	// A file that lies in a project is a stranger's, whichever file names it.
 	found := merelyFound(s.Scope) || r.ctx.ProjectDir != "" && strings.HasPrefix(path, r.ctx.ProjectDir+string(filepath.Separator))
-	var left []string
+	var leftOut []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		_, said := s.Env[name]
 		if r.variables = append(r.variables, name); said {
 			continue
 		}
 		if _, steers := steer.Reason(name); found && steers {
-			left = append(left, name)
+			leftOut = append(leftOut, name)
 			continue
 		}
 		s.Env[name] = values[name]
-		r.taken = append(r.taken, name)
+		r.applied = append(r.applied, name)
 	}
-	if len(left) > 0 {
-		r.warn("envFile", "a file that lies in a project cannot change which code runs; "+messages.Line(strings.Join(left, ", "), 200)+" is left out",
+	if len(leftOut) > 0 {
+		r.addWarning("envFile", "a file that lies in a project cannot change which code runs; "+messages.Line(strings.Join(leftOut, ", "), 200)+" is left out",
 			"write it into env, which is approved with the entry")
 	}
 }
 
-// variables reads lines of NAME=VALUE, as such files have them: "export" before the name, # for a comment, quotes around a
+// parseEnvFile reads lines of NAME=VALUE, as such files have them: "export" before the name, # for a comment, quotes around a
 // value, of which the double ones know \n, \", \\ and \$ and may span lines. Nothing in a value is replaced. line is the
 // first one that is none of that, or 0.
-func variables(s string) (values map[string]string, line int) {
+func parseEnvFile(s string) (values map[string]string, line int) {
 	values = map[string]string{}
 	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
 	for at := 1; s != ""; {
@@ -93,12 +93,12 @@ func variables(s string) (values map[string]string, line int) {
 		if !ok || plain == "" || strings.ContainsAny(plain, " \t\"'#\x00") {
 			return nil, at
 		}
-		v, left, good := valueOf(s[len(name)+1:])
+		v, remainder, good := valueOf(s[len(name)+1:])
 		if !good || strings.ContainsRune(v, 0) {
 			return nil, at
 		}
-		at += strings.Count(s[:len(s)-len(left)], "\n")
-		values[plain], s = v, left
+		at += strings.Count(s[:len(s)-len(remainder)], "\n")
+		values[plain], s = v, remainder
 	}
 	return values, 0
 }
@@ -106,14 +106,14 @@ func variables(s string) (values map[string]string, line int) {
 // valueOf is the value with which s begins, and what follows its line.
 func valueOf(s string) (v, rest string, ok bool) {
 	line, after, _ := strings.Cut(s, "\n")
-	begun := strings.TrimLeft(line, " \t")
-	if begun == "" || !strings.ContainsAny(begun[:1], `"'`) {
+	trimmed := strings.TrimLeft(line, " \t")
+	if trimmed == "" || !strings.ContainsAny(trimmed[:1], `"'`) {
 		if i := strings.Index(" "+line, " #"); i >= 0 {
 			line = line[:max(i-1, 0)]
 		}
 		return strings.TrimSpace(line), after, true
 	}
-	quote, body := begun[0], s[len(line)-len(begun)+1:]
+	quote, body := trimmed[0], s[len(line)-len(trimmed)+1:]
 	var b strings.Builder
 	for i := 0; i < len(body); i++ {
 		c := body[i]

@@ -11,7 +11,7 @@ import (
 // maxNesting bounds defaults inside defaults: ${A:-${B:-…}}.
 const maxNesting = 16
 
-// expand replaces the variables in s:
+// expandVariables replaces the variables in s:
 //
 //	${NAME}  ${env:NAME}              the variable; a fault if it is not set, empty if it is set to nothing
 //	${NAME:-default}                  the default if it is not set or set to nothing, as in a shell; may hold variables
@@ -21,7 +21,7 @@ const maxNesting = 16
 //
 // Everything else stays as it stands: $NAME, $$, and the other forms of a shell (${NAME%.*}), which then belong to the
 // shell that the server may start. What a variable holds is not looked at again.
-func (c Context) expand(s string, depth int) (string, *fault) {
+func (c Context) expandVariables(s string, depth int) (string, *syntaxProblem) {
 	var b strings.Builder
 	for {
 		i := strings.Index(s, "${")
@@ -30,14 +30,14 @@ func (c Context) expand(s string, depth int) (string, *fault) {
 			return b.String(), nil
 		}
 		b.WriteString(s[:i])
-		end := closing(s[i:])
+		end := closingBrace(s[i:])
 		if end < 0 {
-			return "", &fault{`"${" is not closed`, "add }"}
+			return "", &syntaxProblem{`"${" is not closed`, "add }"}
 		}
 		whole, body := s[i:i+end+1], s[i+2:i+end]
 		s = s[i+end+1:]
 		name, def, hasDefault := strings.Cut(body, ":-")
-		v, known, bad := c.variable(name)
+		v, known, bad := c.variableValue(name)
 		switch {
 		case bad != nil:
 			return "", bad
@@ -49,11 +49,11 @@ func (c Context) expand(s string, depth int) (string, *fault) {
 		case !hasDefault:
 			name := messages.Line(name, 60)
 			short := strings.TrimPrefix(name, "env:")
-			return "", &fault{notSet(short), unsetFix(name)}
+			return "", &syntaxProblem{notSet(short), unsetFix(name)}
 		case depth >= maxNesting:
-			return "", &fault{"defaults are nested too deeply", ""}
+			return "", &syntaxProblem{"defaults are nested too deeply", ""}
 		default:
-			d, bad := c.expand(def, depth+1)
+			d, bad := c.expandVariables(def, depth+1)
 			if bad != nil {
 				return "", bad
 			}
@@ -73,10 +73,10 @@ func unsetFix(name string) string {
 
 const setOrDefault = "set it, or write ${"
 
-func notSet(variable string) string { return "variable " + quote(variable) + " is not set" }
+func notSet(variable string) string { return "variable " + quoteShort(variable) + " is not set" }
 
-// closing is the offset of the brace that closes the "${" with which s begins, or -1. Inner "${" are skipped over.
-func closing(s string) int {
+// closingBrace is the offset of the brace that closes the "${" with which s begins, or -1. Inner "${" are skipped over.
+func closingBrace(s string) int {
 	open := 0
 	for i := 0; i < len(s); i++ {
 		switch {
@@ -92,8 +92,8 @@ func closing(s string) int {
 	return -1
 }
 
-// variable is the value under name: nil if it is not set; known is false if name is no form of ours.
-func (c Context) variable(name string) (v *string, known bool, bad *fault) {
+// variableValue is the value under name: nil if it is not set; known is false if name is no form of ours.
+func (c Context) variableValue(name string) (v *string, known bool, bad *syntaxProblem) {
 	prefix, rest, prefixed := strings.Cut(name, ":")
 	switch {
 	case name == "workspaceFolder" && c.ProjectDir != "":
@@ -111,7 +111,7 @@ func (c Context) variable(name string) (v *string, known bool, bad *fault) {
 	case prefixed && prefix == "env" && rest != "":
 		name = rest
 	case prefixed && (prefix == "input" || prefix == "file" || prefix == "command" || prefix == "config"):
-		return nil, true, &fault{"${" + prefix + ":…} is not supported by this version", "use a variable: ${NAME}"}
+		return nil, true, &syntaxProblem{"${" + prefix + ":…} is not supported by this version", "use a variable: ${NAME}"}
 	case !isIdentifier(name):
 		return nil, false, nil
 	}
@@ -150,7 +150,7 @@ func (c Context) Unset(s string) (names []string) {
 			}
 			return c.Lookup(name)
 		}
-		_, bad := own.expand(s, 0)
+		_, bad := own.expandVariables(s, 0)
 		if bad == nil || bad.text != notSet(messages.Line(last, 60)) {
 			return names
 		}

@@ -22,65 +22,65 @@ const knownTypes = "stdio, http (streamable-http), sse, websocket (ws), sdk, cla
 
 func readType(r *reader, e *Entry, v value) {
 	var word string
-	if !r.text(v, &word) {
+	if !r.readText(v, &word) {
 		return
 	}
 	kind, ok := types[word]
 	switch {
 	case !ok:
 		fix := "known are " + knownTypes
-		if near := nearest(word, []string{"stdio", "http", "streamable-http", "sse", "sdk", "websocket", "ws",
+		if near := nearestKey(word, []string{"stdio", "http", "streamable-http", "sse", "sdk", "websocket", "ws",
 			"claudeai-proxy", "local", "remote"}); near != "" {
 			fix = "did you mean " + near + "? Known are " + knownTypes
 		}
-		r.report(r.pos(v.Value), v.key, "unknown type "+quote(messages.Line(word, 40)), fix)
+		r.addProblem(r.posOf(v.Value), v.key, "unknown type "+quoteShort(messages.Line(word, 40)), fix)
 	case kind == "":
 		e.remote = true
 	case e.Spec.Type != "" && e.Spec.Type != kind:
-		r.report(r.pos(v.Value), v.key, "it says "+word+", and another key says "+string(e.Spec.Type), "remove one")
+		r.addProblem(r.posOf(v.Value), v.key, "it says "+word+", and another key says "+string(e.Spec.Type), "remove one")
 	default:
 		e.Spec.Type = kind
 	}
 	if e.remote && (e.Spec.Type == messages.Stdio || e.Spec.Type == messages.SDK) {
-		r.report(r.pos(v.Value), v.key, "one key says remote, another "+string(e.Spec.Type), "remove one")
+		r.addProblem(r.posOf(v.Value), v.key, "one key says remote, another "+string(e.Spec.Type), "remove one")
 	}
 }
 
 // readCommand reads a program, or a program with its arguments as a list.
 func readCommand(r *reader, e *Entry, v value) {
 	if v.Value.Value.Kind() != '[' {
-		r.text(v, &e.Spec.Command)
+		r.readText(v, &e.Spec.Command)
 		return
 	}
-	words, ok := r.list(v, "", r.lenient)
+	words, ok := r.readList(v, "", r.readLenient)
 	switch {
 	case !ok:
 	case len(words) == 0:
-		r.report(r.pos(v.Value), v.key, "the list is empty", `write ["program", "argument"]`)
+		r.addProblem(r.posOf(v.Value), v.key, "the list is empty", `write ["program", "argument"]`)
 	default:
 		e.Spec.Command, e.Spec.Args = words[0], words[1:]
 	}
 }
 
 func readArgs(r *reader, e *Entry, v value) {
-	if l, ok := r.list(v, `write ["--flag", "value"]`, r.lenient); ok {
+	if l, ok := r.readList(v, `write ["--flag", "value"]`, r.readLenient); ok {
 		e.Spec.Args = l
 	}
 }
 
 func readEnv(r *reader, e *Entry, v value) {
 	env := map[string]string{}
-	if !r.object(v, `write {"NAME": "value"}`, func(name string, at Pos, m value) {
+	if !r.readObject(v, `write {"NAME": "value"}`, func(name string, at Pos, m value) {
 		var s string
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			r.report(at, v.key, "the name of a variable cannot be empty or hold =", `write {"NAME": "value"}`)
+			r.addProblem(at, v.key, "the name of a variable cannot be empty or hold =", `write {"NAME": "value"}`)
 		case isNull(m):
-			r.warn(r.pos(m.Value), m.key, "null sets nothing", "remove it")
-		case r.lenient(m, &s):
+			r.addWarning(r.posOf(m.Value), m.key, "null sets nothing", "remove it")
+		case r.readLenient(m, &s):
 			env[name] = s
 		}
-		r.padded(name, at, m.key)
+		r.warnPaddedName(name, at, m.key)
 	}) {
 		return
 	}
@@ -89,17 +89,17 @@ func readEnv(r *reader, e *Entry, v value) {
 
 func readHeaders(r *reader, e *Entry, v value) {
 	headers, seen := map[string]string{}, map[string]string{}
-	if !r.object(v, `write {"Name": "value"}`, func(name string, at Pos, m value) {
+	if !r.readObject(v, `write {"Name": "value"}`, func(name string, at Pos, m value) {
 		lower := strings.ToLower(name)
 		var s string
 		switch {
 		case !isToken(name):
-			r.report(at, v.key, "this cannot be the name of a header", `write {"Name": "value"}`)
+			r.addProblem(at, v.key, "this cannot be the name of a header", `write {"Name": "value"}`)
 		case seen[lower] != "":
-			r.report(at, m.key, "it is the same header as "+seen[lower], "remove one")
+			r.addProblem(at, m.key, "it is the same header as "+seen[lower], "remove one")
 		case isNull(m):
-			r.warn(r.pos(m.Value), m.key, "null sets nothing", "remove it")
-		case r.lenient(m, &s):
+			r.addWarning(r.posOf(m.Value), m.key, "null sets nothing", "remove it")
+		case r.readLenient(m, &s):
 			headers[name], seen[lower] = s, name
 		}
 	}) {
@@ -108,9 +108,9 @@ func readHeaders(r *reader, e *Entry, v value) {
 	e.Spec.Headers = headers
 }
 
-func (r *reader) padded(name string, at Pos, key string) {
+func (r *reader) warnPaddedName(name string, at Pos, key string) {
 	if name != strings.TrimSpace(name) {
-		r.warn(at, key, "the name begins or ends with a space, and is used so", "remove it")
+		r.addWarning(at, key, "the name begins or ends with a space, and is used so", "remove it")
 	}
 }
 
@@ -124,38 +124,38 @@ func isToken(s string) bool {
 
 func readInheritEnv(r *reader, e *Entry, v value) {
 	var b bool
-	if r.truth(v, &b) {
+	if r.readBool(v, &b) {
 		e.Spec.InheritEnv = &b
 	}
 }
 
 func readEnabled(r *reader, e *Entry, v value) {
 	var b bool
-	if r.truth(v, &b) {
+	if r.readBool(v, &b) {
 		e.Spec.Disabled = !b
 	}
 }
 
 // readHTTPURL reads a URL that says by its key that it is no SSE endpoint.
 func readHTTPURL(r *reader, e *Entry, v value) {
-	if r.text(v, &e.Spec.URL) && e.Spec.Type == "" {
+	if r.readText(v, &e.Spec.URL) && e.Spec.Type == "" {
 		e.Spec.Type = messages.HTTP
 	}
 }
 
 // readName reads the name under which an SDK server is registered. The same key repeats the id in a list of servers.
-func readName(r *reader, e *Entry, v value) { r.text(v, &e.Spec.Name) }
+func readName(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.Name) }
 
 func readConnect(r *reader, e *Entry, v value) {
 	var word string
-	if !r.text(v, &word) {
+	if !r.readText(v, &word) {
 		return
 	}
 	switch c := messages.Connect(word); c {
 	case messages.Eager, messages.Lazy:
 		e.Spec.Connect = c
 	default:
-		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)), "write eager or lazy")
+		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write eager or lazy")
 	}
 }
 
@@ -180,7 +180,7 @@ func readMaxCallTimeout(r *reader, e *Entry, v value) {
 
 func readEra(r *reader, e *Entry, v value) {
 	var word string
-	if !r.text(v, &word) {
+	if !r.readText(v, &word) {
 		return
 	}
 	switch era := messages.Era(word); era {
@@ -189,17 +189,17 @@ func readEra(r *reader, e *Entry, v value) {
 	case messages.EraLegacy, messages.EraModern:
 		e.Spec.Era = era
 	default:
-		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)), "write auto, legacy or modern")
+		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write auto, legacy or modern")
 	}
 }
 
 func readLogLevel(r *reader, e *Entry, v value) {
 	var word string
-	if !r.text(v, &word) {
+	if !r.readText(v, &word) {
 		return
 	}
 	if !slices.Contains(messages.LogLevels, word) {
-		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)),
+		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)),
 			"write one of "+strings.Join(messages.LogLevels, ", "))
 		return
 	}
@@ -207,14 +207,14 @@ func readLogLevel(r *reader, e *Entry, v value) {
 }
 
 func readMaxMessage(r *reader, e *Entry, v value) {
-	l, ok := literal(v.Value)
+	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '0' {
-		r.expected(v, "a number of bytes", "write 16777216 for 16 MiB")
+		r.reportType(v, "a number of bytes", "write 16777216 for 16 MiB")
 		return
 	}
 	var f float64
 	if err := json.Unmarshal(l, &f); err != nil || f != math.Trunc(f) || f < 1024 || f > 1<<40 {
-		r.report(r.pos(v.Value), v.key, "it must be a whole number of bytes of at least 1024", "write 16777216 for 16 MiB")
+		r.addProblem(r.posOf(v.Value), v.key, "it must be a whole number of bytes of at least 1024", "write 16777216 for 16 MiB")
 		return
 	}
 	e.Spec.MaxMessage = int64(f)
@@ -222,23 +222,23 @@ func readMaxMessage(r *reader, e *Entry, v value) {
 
 // readMaxInFlight reads a bound whose zero means that there is none, which a spec says with a negative one.
 func readMaxInFlight(r *reader, e *Entry, v value) {
-	r.bound(v, "write 8 for eight calls at once, or 0 for no bound", &e.Spec.MaxInFlight)
+	r.readBound(v, "write 8 for eight calls at once, or 0 for no bound", &e.Spec.MaxInFlight)
 }
 
 // readMaxQueued reads a bound whose zero means that no call waits, which a spec says with a negative one.
 func readMaxQueued(r *reader, e *Entry, v value) {
-	r.bound(v, "write 100 for a hundred calls that wait, or 0 if none may", &e.Spec.MaxQueued)
+	r.readBound(v, "write 100 for a hundred calls that wait, or 0 if none may", &e.Spec.MaxQueued)
 }
 
-func (r *reader) bound(v value, fix string, into *int) {
-	l, ok := literal(v.Value)
+func (r *reader) readBound(v value, fix string, into *int) {
+	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '0' {
-		r.expected(v, "a number of calls", fix)
+		r.reportType(v, "a number of calls", fix)
 		return
 	}
 	var f float64
 	if err := json.Unmarshal(l, &f); err != nil || f != math.Trunc(f) || f < 0 || f > maxBound {
-		r.report(r.pos(v.Value), v.key, "it must be a whole number of calls from 0 to 1000000", fix)
+		r.addProblem(r.posOf(v.Value), v.key, "it must be a whole number of calls from 0 to 1000000", fix)
 		return
 	}
 	if *into = int(f); f == 0 {
@@ -251,13 +251,13 @@ const maxBound = 1_000_000
 
 func readPin(r *reader, e *Entry, v value) {
 	var word string
-	if !r.text(v, &word) {
+	if !r.readText(v, &word) {
 		return
 	}
 	switch word {
 	case messages.PinOff, messages.PinWarn, messages.PinHold:
 		e.Spec.Pin = word
 	default:
-		r.report(r.pos(v.Value), v.key, "unknown value "+quote(messages.Line(word, 40)), "write off, warn or hold")
+		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write off, warn or hold")
 	}
 }

@@ -60,25 +60,25 @@ type Parsed struct {
 	Pin string
 	// Approve says what asks for a new approval of servers that were merely found; empty if it says nothing, or may not.
 	Approve string
-	// lists says that the file has a list of servers, be it empty.
-	lists bool
-	// under is the key of an object of servers, inList that of servers in a list; empty if there is none.
-	under, inList string
+	// hasServers says that the file has a list of servers, be it empty.
+	hasServers bool
+	// objectKey is the key of an object of servers, listKey that of servers in a list; empty if there is none.
+	objectKey, listKey string
 }
 
 // Under is the key under which another server belongs. ok is false if the file has its servers in a list: then none can be
 // put under a name.
 func (p Parsed) Under() (key string, ok bool) {
-	if p.under == "" && p.inList == "" {
+	if p.objectKey == "" && p.listKey == "" {
 		return wrappers[0], true
 	}
-	return p.under, p.under != ""
+	return p.objectKey, p.objectKey != ""
 }
 
-// exclusive reports whether no server of another file counts beside this one. A managed file that holds a policy,
+// isExclusive reports whether no server of another file counts beside this one. A managed file that holds a policy,
 // permissions, or what is recorded or pinned, and no list of servers, leaves the servers to the others.
-func (p Parsed) exclusive() bool {
-	return p.Scope == messages.ScopeManaged && (p.Broken || p.lists || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Pin == "" && p.Approve == "")
+func (p Parsed) isExclusive() bool {
+	return p.Scope == messages.ScopeManaged && (p.Broken || p.hasServers || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Pin == "" && p.Approve == "")
 }
 
 // Parse reads one file. It never fails as a whole: what is wrong stands in Problems, and a file that is not JSON is
@@ -87,7 +87,7 @@ func Parse(f File) Parsed {
 	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Servers: map[string]Entry{}}
 	r := &reader{file: f.Path}
 	if f.Err != "" {
-		r.report(Pos{}, "", f.Err, "")
+		r.addProblem(Pos{}, "", f.Err, "")
 		p.Problems, p.Broken = r.problems, true
 		return p
 	}
@@ -95,59 +95,59 @@ func Parse(f File) Parsed {
 	r.src = src
 	if bad == nil {
 		if _, ok := root.Value.(*hujson.Object); !ok {
-			at, bad = root.StartOffset, &fault{"found " + kindName(root.Value.Kind()) + " instead of an object",
+			at, bad = root.StartOffset, &syntaxProblem{"found " + kindName(root.Value.Kind()) + " instead of an object",
 				`write {"mcpServers": {}}`}
 		}
 	}
 	if bad != nil {
-		r.report(src.pos(at), "", bad.text, bad.fix)
+		r.addProblem(src.posAt(at), "", bad.text, bad.fix)
 		p.Problems, p.Broken = r.problems, true
 		return p
 	}
-	r.servers(root.Value.(*hujson.Object), &p)
-	p.gather(r.problems)
+	r.readServers(root.Value.(*hujson.Object), &p)
+	p.collectProblems(r.problems)
 	return p
 }
 
-// servers reads the top level of a file.
-func (r *reader) servers(o *hujson.Object, p *Parsed) {
+// readServers reads the top level of a file.
+func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 	seen := map[string]Pos{}
 	for _, m := range o.Members {
-		l, _ := literal(m.Name)
-		key, at := l.String(), r.pos(m.Name)
+		l, _ := literalOf(m.Name)
+		key, at := l.String(), r.posOf(m.Name)
 		switch {
 		case slices.Contains(wrappers, key):
 			if first, twice := seen[key]; twice {
-				r.report(at, key, "the key stands twice, first at "+first.String(), "make one of both")
+				r.addProblem(at, key, "the key stands twice, first at "+first.String(), "make one of both")
 			} else {
 				seen[key] = at
 			}
-			p.lists = true
-			r.wrapper(value{m.Value, key}, p)
+			p.hasServers = true
+			r.readWrapper(value{m.Value, key}, p)
 		case key == policyKey && p.Scope == messages.ScopeManaged:
 			if p.Policy != nil {
-				r.report(at, key, "the key stands twice", "make one of both")
+				r.addProblem(at, key, "the key stands twice", "make one of both")
 			}
-			p.Policy = r.policy(value{m.Value, key}, p.Path)
+			p.Policy = r.readPolicy(value{m.Value, key}, p.Path)
 		case key == policyKey:
-			r.warn(at, key, "a policy counts in the managed file only", "remove it")
+			r.addWarning(at, key, "a policy counts in the managed file only", "remove it")
 		case key == permissionsKey:
 			if p.Permissions != nil {
-				r.report(at, key, "the key stands twice", "make one of both")
+				r.addProblem(at, key, "the key stands twice", "make one of both")
 			}
 			r.readPermissions(value{m.Value, key}, p)
 		case key == samplingKey:
 			r.readSampling(value{m.Value, key}, p)
 		case key == auditKey:
 			if p.Audit != nil {
-				r.report(at, key, "the key stands twice", "make one of both")
+				r.addProblem(at, key, "the key stands twice", "make one of both")
 			}
 			r.readAudit(value{m.Value, key}, p)
 		case key == pinKey && !looksLikeServer(m.Value):
 			r.readFilePin(value{m.Value, key}, p)
 		case key == approveKey && !looksLikeServer(m.Value):
 			if merelyFound(p.Scope) {
-				r.warn(at, key, "a project file says this of its entries, one by one; the key is dropped", "write it into the entry")
+				r.addWarning(at, key, "a project file says this of its entries, one by one; the key is dropped", "write it into the entry")
 				continue
 			}
 			p.Approve = r.approveWord(value{m.Value, key})
@@ -156,10 +156,10 @@ func (r *reader) servers(o *hujson.Object, p *Parsed) {
 		case key == registryKey:
 			r.readRegistry(value{m.Value, key}, p)
 		case looksLikeServer(m.Value):
-			r.report(at, key, "this looks like a server outside of mcpServers, and is not read",
+			r.addProblem(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)
-		case !besides[key] && !isRemark(key):
-			r.unknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey, approveKey, DisabledKey))
+		case !ignoredKeys[key] && !isRemark(key):
+			r.warnUnknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey, approveKey, DisabledKey))
 		}
 	}
 }
@@ -168,34 +168,34 @@ func (r *reader) servers(o *hujson.Object, p *Parsed) {
 func looksLikeServer(v hujson.Value) bool {
 	o, ok := v.Value.(*hujson.Object)
 	return ok && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool {
-		l, _ := literal(m.Name)
+		l, _ := literalOf(m.Name)
 		return slices.Contains([]string{"command", "url", "serverUrl", "httpUrl"}, l.String())
 	})
 }
 
-// wrapper reads the servers under mcpServers or servers: an object by name, or a list of entries with a name.
-func (r *reader) wrapper(v value, p *Parsed) {
+// readWrapper reads the servers under mcpServers or servers: an object by name, or a list of entries with a name.
+func (r *reader) readWrapper(v value, p *Parsed) {
 	switch x := v.Value.Value.(type) {
 	case *hujson.Object:
-		if p.under == "" || v.key == wrappers[0] {
-			p.under = v.key
+		if p.objectKey == "" || v.key == wrappers[0] {
+			p.objectKey = v.key
 		}
 		for _, m := range x.Members {
-			l, _ := literal(m.Name)
-			r.add(l.String(), r.pos(m.Name), m.Value, []string{v.key, l.String()}, p)
+			l, _ := literalOf(m.Name)
+			r.addServer(l.String(), r.posOf(m.Name), m.Value, []string{v.key, l.String()}, p)
 		}
 	case *hujson.Array:
-		p.inList = v.key
+		p.listKey = v.key
 		for i, el := range x.Elements {
 			name, at := nameIn(el)
 			if at < 0 {
-				r.report(r.pos(el), fmt.Sprintf("%s[%d]", v.key, i), "an entry of a list needs a name", `add "name": "…"`)
+				r.addProblem(r.posOf(el), fmt.Sprintf("%s[%d]", v.key, i), "an entry of a list needs a name", `add "name": "…"`)
 				continue
 			}
-			r.add(name, r.src.pos(at), el, nil, p)
+			r.addServer(name, r.src.posAt(at), el, nil, p)
 		}
 	default:
-		r.expected(v, "an object", `write {"name": {"command": "…"}}`)
+		r.reportType(v, "an object", `write {"name": {"command": "…"}}`)
 	}
 }
 
@@ -203,8 +203,8 @@ func (r *reader) wrapper(v value, p *Parsed) {
 func nameIn(v hujson.Value) (name string, at int) {
 	if o, ok := v.Value.(*hujson.Object); ok {
 		for _, m := range o.Members {
-			key, _ := literal(m.Name)
-			if l, ok := literal(m.Value); ok && l.Kind() == '"' && key.String() == "name" {
+			key, _ := literalOf(m.Name)
+			if l, ok := literalOf(m.Value); ok && l.Kind() == '"' && key.String() == "name" {
 				return l.String(), m.Value.StartOffset
 			}
 		}
@@ -212,11 +212,11 @@ func nameIn(v hujson.Value) (name string, at int) {
 	return "", -1
 }
 
-// add reads one server into p. A name that no server can have is reported and not added: no caller could ask for it.
-func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Parsed) {
+// addServer reads one server into p. A name that no server can have is reported and not added: no caller could ask for it.
+func (r *reader) addServer(name string, at Pos, v hujson.Value, path []string, p *Parsed) {
 	if bad := checkName(name); bad != nil {
 		r.server = name
-		r.report(at, "", bad.text, bad.fix)
+		r.addProblem(at, "", bad.text, bad.fix)
 		r.server = ""
 		return
 	}
@@ -227,13 +227,13 @@ func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Pars
 	case !twice && len(p.Servers) >= MaxServers:
 		if !r.full {
 			r.full = true
-			r.report(at, "", fmt.Sprintf("the file has more than %d servers, and the rest is not read", MaxServers), "use several files")
+			r.addProblem(at, "", fmt.Sprintf("the file has more than %d servers, and the rest is not read", MaxServers), "use several files")
 		}
 		return
 	case twice:
 		first.problems = append(first.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: name,
 			Text: "it is defined twice, first at " + first.Pos.String(), Fix: "remove one or give it another name"})
-		p.Servers[name] = first.sealed(p)
+		p.Servers[name] = first.withProblems(p)
 		return
 	}
 	e := r.readEntry(name, at, value{Value: v})
@@ -243,20 +243,20 @@ func (r *reader) add(name string, at Pos, v hujson.Value, path []string, p *Pars
 			Text: "the name begins or ends with a space, and is used so", Fix: "remove it", Warning: true})
 	}
 	if merelyFound(p.Scope) {
-		e.keep(r.file, at, v)
+		e.keepRaw(r.file, at, v)
 	}
-	p.Servers[name] = e.sealed(p)
+	p.Servers[name] = e.withProblems(p)
 }
 
-// keep keeps the entry as it is written, for the person who approves it.
-func (e *Entry) keep(file string, at Pos, v hujson.Value) {
+// keepRaw keeps the entry as it is written, for the person who approves it.
+func (e *Entry) keepRaw(file string, at Pos, v hujson.Value) {
 	raw, err := canonicalEntry(v)
 	report := func(text, fix string) {
 		e.problems = append(e.problems, Problem{File: file, Line: at.Line, Col: at.Col, Server: e.Name, Text: text, Fix: fix})
 	}
 	switch {
 	case err != nil:
-		if invalid(e.problems) == "" {
+		if invalidText(e.problems) == "" {
 			report("it cannot be shown as it is: "+messages.Line(err.Error(), 200), "write each key once, in valid text")
 		}
 	case len(raw) > MaxEntry:
@@ -266,10 +266,10 @@ func (e *Entry) keep(file string, at Pos, v hujson.Value) {
 	}
 }
 
-// sealed is the entry with everything that follows from its problems and its file.
-func (e Entry) sealed(p *Parsed) Entry {
+// withProblems is the entry with everything that follows from its problems and its file.
+func (e Entry) withProblems(p *Parsed) Entry {
 	sortProblems(e.problems)
-	e.Spec.Scope, e.Spec.Source, e.Spec.Invalid = p.Scope, p.Path, invalid(e.problems)
+	e.Spec.Scope, e.Spec.Source, e.Spec.Invalid = p.Scope, p.Path, invalidText(e.problems)
 	if n := len(e.problems) - maxProblems; n > 0 {
 		e.problems = e.problems[:maxProblems:maxProblems]
 		last := &e.problems[maxProblems-1]
@@ -283,14 +283,14 @@ const maxName = 200
 
 // checkName says what is wrong with a server's name. Letters, spaces and signs of all kinds are fine: what a model sees
 // is derived and safe. Characters that act on a terminal are not.
-func checkName(name string) *fault {
+func checkName(name string) *syntaxProblem {
 	switch {
 	case strings.TrimSpace(name) == "":
-		return &fault{"a server has an empty name", "give it one"}
+		return &syntaxProblem{"a server has an empty name", "give it one"}
 	case messages.Printable(name) != name, strings.ContainsAny(name, "\n\t"):
-		return &fault{"its name holds characters that cannot be shown", "use letters, digits, - and _"}
+		return &syntaxProblem{"its name holds characters that cannot be shown", "use letters, digits, - and _"}
 	case len(name) > maxName:
-		return &fault{fmt.Sprintf("its name is longer than %d bytes", maxName), "give it a shorter one"}
+		return &syntaxProblem{fmt.Sprintf("its name is longer than %d bytes", maxName), "give it a shorter one"}
 	}
 	return nil
 }

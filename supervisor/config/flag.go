@@ -37,39 +37,39 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 	case rest == "":
 		return name, e, Problem{File: flagName, Server: name, Text: "nothing follows the =", Fix: flagForms}
 	}
-	r := &reader{file: flagName, server: name, src: newText([]byte(rest)), at: map[string]Pos{}}
-	e = Entry{Name: name, at: r.at}
+	r := &reader{file: flagName, server: name, src: newText([]byte(rest)), positions: map[string]Pos{}}
+	e = Entry{Name: name, positions: r.positions}
 	switch {
 	case strings.HasPrefix(rest, "{"):
 		root, src, at, bad := parseText([]byte(rest))
 		if bad != nil {
-			at := src.pos(at)
+			at := src.posAt(at)
 			return name, e, Problem{File: flagName, Line: at.Line, Col: at.Col, Server: name, Text: bad.text, Fix: bad.fix}
 		}
 		r.src = src
 		e = r.readEntry(name, Pos{}, value{Value: root})
 		r.problems = e.problems
 	case hasScheme().MatchString(rest):
-		e.Spec.URL, r.at["url"] = rest, Pos{}
+		e.Spec.URL, r.positions["url"] = rest, Pos{}
 		if l := strings.ToLower(rest); strings.HasPrefix(l, "ws://") || strings.HasPrefix(l, "wss://") {
 			e.Spec.Type = messages.WebSocket
 		}
 		if strings.ContainsAny(rest, " \t\n") {
-			r.report(Pos{}, "", "something follows the URL", "to add headers, write the server as NAME={json}")
+			r.addProblem(Pos{}, "", "something follows the URL", "to add headers, write the server as NAME={json}")
 			break
 		}
-		r.shape(&e)
+		r.checkShape(&e)
 	default:
-		ws, err := words(rest)
+		ws, err := splitWords(rest)
 		if err != nil {
-			r.report(Pos{}, "", err.Error(), "close it, or escape it with a backslash")
+			r.addProblem(Pos{}, "", err.Error(), "close it, or escape it with a backslash")
 			break
 		}
-		e.Spec.Command, e.Spec.Args, r.at["command"] = ws[0], ws[1:], Pos{}
-		r.shape(&e)
+		e.Spec.Command, e.Spec.Args, r.positions["command"] = ws[0], ws[1:], Pos{}
+		r.checkShape(&e)
 	}
 	e.problems = r.problems
-	e = e.sealed(&Parsed{Path: flagName, Scope: messages.ScopeDynamic})
+	e = e.withProblems(&Parsed{Path: flagName, Scope: messages.ScopeDynamic})
 	for _, p := range e.problems {
 		if !p.Warning {
 			err = errors.Join(err, p)

@@ -36,12 +36,12 @@ func FuzzParse(f *testing.F) {
 		ctx := config.Context{Lookup: func(s string) (string, bool) { return s, len(s)%2 == 0 }}
 		set := config.Merge([]config.Parsed{p}, ctx)
 		p = config.Parse(config.File{Path: "f", Scope: messages.ScopeProject, Data: data})
-		again := config.Merge([]config.Parsed{p}, ctx)
+		second := config.Merge([]config.Parsed{p}, ctx)
 		lines := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
 		failing := map[string]bool{}
 		for i, problem := range set.Problems {
-			if problem != again.Problems[i] {
-				t.Fatalf("problem %d: %v, then %v", i, problem, again.Problems[i])
+			if problem != second.Problems[i] {
+				t.Fatalf("problem %d: %v, then %v", i, problem, second.Problems[i])
 			}
 			if problem.Line < 1 || problem.Line > len(lines) || problem.Col < 1 ||
 				problem.Col > utf8.RuneCount(lines[problem.Line-1])+1 {

@@ -20,20 +20,20 @@ func TestRulesOfFiles(t *testing.T) {
 		call, args                    string
 		hints                         string
 		want                          access.Verdict
-		by                            string
+		decidedBy                     string
 	}{
 		// Which tools a rule is about.
-		{call: "github:x", want: allow, by: "no rule is about it"},
-		{user: `"deny":["mcp__github"]`, call: "github:get_me", want: deny, by: "the rule deny mcp__github (user:2:"},
-		{user: `"deny":["mcp__github__*"]`, call: "github:get_me", want: deny, by: "deny mcp__github__* (user:2:"},
-		{user: `"deny":["mcp__github__delete_*"]`, call: "github:delete_repo", want: deny, by: "(user:2:"},
+		{call: "github:x", want: allow, decidedBy: "no rule is about it"},
+		{user: `"deny":["mcp__github"]`, call: "github:get_me", want: deny, decidedBy: "the rule deny mcp__github (user:2:"},
+		{user: `"deny":["mcp__github__*"]`, call: "github:get_me", want: deny, decidedBy: "deny mcp__github__* (user:2:"},
+		{user: `"deny":["mcp__github__delete_*"]`, call: "github:delete_repo", want: deny, decidedBy: "(user:2:"},
 		{user: `"deny":["mcp__github__delete_*"]`, call: "github:undelete_repo", want: allow},
 		{user: `"deny":["mcp__github__*_repo"]`, call: "github:delete_repo", want: deny},
 		{user: `"deny":["mcp__github__d*e_*o"]`, call: "github:delete_repo", want: deny},
 		{user: `"deny":["mcp__github__get_me"]`, call: "github:get_me", want: deny},
 		{user: `"deny":["mcp__github__get_me"]`, call: "github:get_me2", want: allow},
 		{user: `"deny":["mcp__github__get_me"]`, call: "gitlab:get_me", want: allow},
-		{user: `"deny":["github:get_me"]`, call: "github:get_me", want: deny, by: "deny github:get_me (user:2:"},
+		{user: `"deny":["github:get_me"]`, call: "github:get_me", want: deny, decidedBy: "deny github:get_me (user:2:"},
 		{user: `"deny":["github:*"]`, call: "github:get_me", want: deny},
 		{user: `"deny":["*:delete_*"]`, call: "files:delete_all", want: deny},
 		{user: `"deny":["mcp__*__delete_*"]`, call: "files:delete_all", want: deny},
@@ -45,37 +45,37 @@ func TestRulesOfFiles(t *testing.T) {
 
 		// Deny beats ask beats allow, at any place and however specific.
 		{user: `"deny":["mcp__github"],"allow":["mcp__github__get_me"]`, call: "github:get_me", want: deny},
-		{user: `"allow":["mcp__github__get_me"],"ask":["mcp__*"]`, call: "github:get_me", want: ask, by: "the rule ask mcp__* (user:2:"},
+		{user: `"allow":["mcp__github__get_me"],"ask":["mcp__*"]`, call: "github:get_me", want: ask, decidedBy: "the rule ask mcp__* (user:2:"},
 		{user: `"deny":["mcp__github__get_*"],"ask":["mcp__github__get_me"]`, call: "github:get_me", want: deny},
-		{user: `"allow":["mcp__github"],"default":"deny"`, call: "github:get_me", want: allow, by: "the rule allow mcp__github (user:2:"},
-		{user: `"allow":["mcp__github"],"default":"deny"`, call: "files:read", want: deny, by: "the default is deny (user:2:"},
-		{user: `"default":"ask"`, call: "files:read", want: ask, by: "the default is ask (user:2:"},
-		{user: `"allow":["files:read"]`, named: `"deny":["files:read"]`, call: "files:read", want: deny, by: "(named:2:"},
-		{user: `"deny":["files:read"]`, named: `"allow":["files:read"]`, call: "files:read", want: deny, by: "(user:2:"},
-		{user: `"default":"deny"`, named: `"default":"allow"`, call: "files:read", want: allow, by: "the default is allow (named:2:"},
+		{user: `"allow":["mcp__github"],"default":"deny"`, call: "github:get_me", want: allow, decidedBy: "the rule allow mcp__github (user:2:"},
+		{user: `"allow":["mcp__github"],"default":"deny"`, call: "files:read", want: deny, decidedBy: "the default is deny (user:2:"},
+		{user: `"default":"ask"`, call: "files:read", want: ask, decidedBy: "the default is ask (user:2:"},
+		{user: `"allow":["files:read"]`, named: `"deny":["files:read"]`, call: "files:read", want: deny, decidedBy: "(named:2:"},
+		{user: `"deny":["files:read"]`, named: `"allow":["files:read"]`, call: "files:read", want: deny, decidedBy: "(user:2:"},
+		{user: `"default":"deny"`, named: `"default":"allow"`, call: "files:read", want: allow, decidedBy: "the default is allow (named:2:"},
 
 		// The organisation first.
-		{managed: `"allow":["files:read"]`, user: `"deny":["*"]`, call: "files:read", want: allow, by: "(managed:2:"},
-		{managed: `"deny":["mcp__files"]`, user: `"allow":["mcp__files"]`, call: "files:read", want: deny, by: "(managed:2:"},
-		{managed: `"ask":["mcp__files"]`, user: `"allow":["mcp__files"]`, call: "files:read", want: ask, by: "(managed:2:"},
-		{managed: `"ask":["mcp__files"]`, user: `"deny":["mcp__files"]`, call: "files:read", want: ask, by: "(managed:2:"},
-		{managed: `"default":"deny"`, user: `"allow":["mcp__files"]`, call: "files:read", want: deny, by: "the managed default is deny (managed:2:"},
+		{managed: `"allow":["files:read"]`, user: `"deny":["*"]`, call: "files:read", want: allow, decidedBy: "(managed:2:"},
+		{managed: `"deny":["mcp__files"]`, user: `"allow":["mcp__files"]`, call: "files:read", want: deny, decidedBy: "(managed:2:"},
+		{managed: `"ask":["mcp__files"]`, user: `"allow":["mcp__files"]`, call: "files:read", want: ask, decidedBy: "(managed:2:"},
+		{managed: `"ask":["mcp__files"]`, user: `"deny":["mcp__files"]`, call: "files:read", want: ask, decidedBy: "(managed:2:"},
+		{managed: `"default":"deny"`, user: `"allow":["mcp__files"]`, call: "files:read", want: deny, decidedBy: "the managed default is deny (managed:2:"},
 		{managed: `"default":"ask"`, user: `"allow":["mcp__files"]`, call: "files:read", want: ask},
-		{managed: `"default":"ask"`, user: `"deny":["mcp__files"]`, call: "files:read", want: deny, by: "(user:2:"},
-		{managed: `"default":"deny","allow":["mcp__files"]`, call: "files:read", want: allow, by: "(managed:2:"},
+		{managed: `"default":"ask"`, user: `"deny":["mcp__files"]`, call: "files:read", want: deny, decidedBy: "(user:2:"},
+		{managed: `"default":"deny","allow":["mcp__files"]`, call: "files:read", want: allow, decidedBy: "(managed:2:"},
 		{managed: `"default":"deny","allow":["mcp__files__read(path:docs/*)"]`, call: "files:read", args: `{"path":"docs/a"}`, want: allow},
 		{managed: `"default":"deny","allow":["mcp__files__read(path:docs/*)"]`, call: "files:read", args: `{"path":"etc/a"}`, want: deny},
 
 		// A project restricts and does not allow.
-		{project: `"deny":["mcp__files"]`, call: "files:read", want: deny, by: "(project:2:"},
-		{project: `"ask":["mcp__files"]`, user: `"allow":["mcp__files"]`, call: "files:read", want: ask, by: "(project:2:"},
-		{project: `"allow":["mcp__files"]`, user: `"default":"deny"`, call: "files:read", want: deny, by: "(user:2:"},
+		{project: `"deny":["mcp__files"]`, call: "files:read", want: deny, decidedBy: "(project:2:"},
+		{project: `"ask":["mcp__files"]`, user: `"allow":["mcp__files"]`, call: "files:read", want: ask, decidedBy: "(project:2:"},
+		{project: `"allow":["mcp__files"]`, user: `"default":"deny"`, call: "files:read", want: deny, decidedBy: "(user:2:"},
 		{project: `"default":"allow"`, user: `"default":"deny"`, call: "files:read", want: deny},
-		{project: `"default":"deny"`, user: `"default":"allow"`, call: "files:read", want: deny, by: "the default is deny (project:2:"},
+		{project: `"default":"deny"`, user: `"default":"allow"`, call: "files:read", want: deny, decidedBy: "the default is deny (project:2:"},
 		{project: `"default":"ask"`, user: `"default":"deny"`, call: "files:read", want: deny},
 
 		// Arguments.
-		{user: `"deny":["files:write(path:/etc/*)"]`, call: "files:write", args: `{"path":"/etc/passwd"}`, want: deny, by: "deny files:write(path:/etc/*) (user:2:"},
+		{user: `"deny":["files:write(path:/etc/*)"]`, call: "files:write", args: `{"path":"/etc/passwd"}`, want: deny, decidedBy: "deny files:write(path:/etc/*) (user:2:"},
 		{user: `"deny":["files:write(path:/etc/*)"]`, call: "files:write", args: `{"path":"/tmp/x"}`, want: allow},
 		{user: `"deny":["files:write(path:/etc/*)"]`, call: "files:write", args: `{}`, want: allow},
 		{user: `"deny":["files:write(path:/etc/*)"]`, call: "files:write", args: `{"path":"/tmp/../etc/passwd"}`, want: deny},
@@ -128,21 +128,21 @@ func TestRulesOfFiles(t *testing.T) {
 
 		// What servers say of themselves counts only of the trusted.
 		{user: `"default":"ask"`, call: "files:read", hints: "readOnly", want: ask},
-		{user: `"default":"ask"`, call: "known:read", hints: "readOnly", want: allow, by: "its trusted server calls it read-only"},
-		{user: `"default":"allow"`, call: "known:rm", hints: "destructive", want: ask, by: "its trusted server calls it destructive"},
+		{user: `"default":"ask"`, call: "known:read", hints: "readOnly", want: allow, decidedBy: "its trusted server calls it read-only"},
+		{user: `"default":"allow"`, call: "known:rm", hints: "destructive", want: ask, decidedBy: "its trusted server calls it destructive"},
 		{user: `"default":"allow"`, call: "files:rm", hints: "destructive", want: allow},
 		{user: `"default":"deny"`, call: "known:rm", hints: "destructive", want: deny},
 		{user: `"deny":["known:read"],"default":"ask"`, call: "known:read", hints: "readOnly", want: deny},
 
 		// What cannot be read closes; what is about Claude Code itself is no rule about servers.
-		{user: `"deny":["github"]`, call: "files:read", want: deny, by: "the rule github cannot be read, and until it can everything is denied (user:2:"},
-		{user: `"dney":[]`, call: "files:read", want: deny, by: "the rule dney cannot be read"},
-		{user: `"deny":"mcp__github"`, call: "files:read", want: deny, by: "the rule deny cannot be read"},
-		{user: `"default":"maybe"`, call: "files:read", want: deny, by: "the rule default cannot be read"},
+		{user: `"deny":["github"]`, call: "files:read", want: deny, decidedBy: "the rule github cannot be read, and until it can everything is denied (user:2:"},
+		{user: `"dney":[]`, call: "files:read", want: deny, decidedBy: "the rule dney cannot be read"},
+		{user: `"deny":"mcp__github"`, call: "files:read", want: deny, decidedBy: "the rule deny cannot be read"},
+		{user: `"default":"maybe"`, call: "files:read", want: deny, decidedBy: "the rule default cannot be read"},
 		{user: `"allow":["github"]`, call: "files:read", want: allow},
 		{user: `"deny":["Bash(rm:*)","Read(./.env)","WebFetch"],"ask":["Bash(git push:*)"],"allow":["Bash"],"defaultMode":"plan"`,
-			call: "files:read", want: allow, by: "no rule is about it"},
-		{user: `"deny":["Bash(rm:*)","mcp__files"]`, call: "files:read", want: deny, by: "deny mcp__files (user:2:"},
+			call: "files:read", want: allow, decidedBy: "no rule is about it"},
+		{user: `"deny":["Bash(rm:*)","mcp__files"]`, call: "files:read", want: deny, decidedBy: "deny mcp__files (user:2:"},
 		{user: `"allow":["mcp__github__get_*"],"default":"ask"`, call: "github:get_me", want: allow},
 	} {
 		var files []config.Parsed
@@ -167,9 +167,9 @@ func TestRulesOfFiles(t *testing.T) {
 			q.Annotations = &messages.Annotations{Destructive: &yes}
 		}
 		d := access.Decide(set.Permissions, q)
-		if d.Verdict != c.want || !strings.Contains(d.Why, c.by) {
+		if d.Verdict != c.want || !strings.Contains(d.Why, c.decidedBy) {
 			t.Errorf("managed {%s} user {%s} project {%s} named {%s}: %s with %.80s: %s, because %s; want %s, because %s", c.managed, c.user,
-				c.project, c.named, c.call, c.args, d.Verdict, d.Why, c.want, c.by)
+				c.project, c.named, c.call, c.args, d.Verdict, d.Why, c.want, c.decidedBy)
 		}
 		if d.ByRule && !strings.Contains(d.Why, d.Source.File+":2:") {
 			t.Errorf("%s: %q does not say where its rule stands", c.call, d.Why)

@@ -9,8 +9,8 @@ import (
 // wrappers are the keys of a file under which servers stand.
 var wrappers = []string{"mcpServers", "servers"}
 
-// besides are keys of a file that other programs read. They are not warned about.
-var besides = map[string]bool{"$schema": true, "inputs": true}
+// ignoredKeys are keys of a file that other programs read. They are not warned about.
+var ignoredKeys = map[string]bool{"$schema": true, "inputs": true}
 
 // field is how one key of an entry is read.
 type field struct {
@@ -26,35 +26,35 @@ var fields = map[string]field{
 	"args":           {"args", readArgs},
 	"env":            {"env", readEnv},
 	"envFile":        {"envFile", readEnvFile},
-	"cwd":            {"cwd", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.Cwd) }},
+	"cwd":            {"cwd", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.Cwd) }},
 	"inheritEnv":     {"inheritEnv", readInheritEnv},
 	"isolation":      {"isolation", readIsolation},
-	"mayControl":     {"mayControl", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.MayControl) }},
-	"url":            {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
+	"mayControl":     {"mayControl", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.MayControl) }},
+	"url":            {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
 	"headers":        {"headers", readHeaders},
 	"auth":           {"auth", readAuth},
-	"allowPlainHTTP": {"allowPlainHTTP", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.AllowPlainHTTP) }},
+	"allowPlainHTTP": {"allowPlainHTTP", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.AllowPlainHTTP) }},
 	"tls":            {"tls", readTLS},
-	"fallbackSSE":    {"fallbackSSE", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.FallbackSSE) }},
+	"fallbackSSE":    {"fallbackSSE", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.FallbackSSE) }},
 	"name":           {"name", readName},
-	"id":             {"id", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.ID) }},
-	"disabled":       {"disabled", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.Disabled) }},
+	"id":             {"id", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.ID) }},
+	"disabled":       {"disabled", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.Disabled) }},
 	"connect":        {"connect", readConnect},
-	"idleTimeout":    {"idleTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.IdleTimeout) }},
-	"connectTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.ConnectTimeout) }},
+	"idleTimeout":    {"idleTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.IdleTimeout) }},
+	"connectTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
 	"callTimeout":    {"callTimeout", readCallTimeout},
 	"maxCallTimeout": {"maxCallTimeout", readMaxCallTimeout},
 	"era":            {"era", readEra},
 	"logLevel":       {"logLevel", readLogLevel},
-	"stopGrace":      {"stopGrace", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.StopGrace) }},
+	"stopGrace":      {"stopGrace", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.StopGrace) }},
 	"maxMessage":     {"maxMessage", readMaxMessage},
 	"maxInFlight":    {"maxInFlight", readMaxInFlight},
 	"maxQueued":      {"maxQueued", readMaxQueued},
-	"allowedTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
-	"deniedTools":    {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
+	"allowedTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
+	"deniedTools":    {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
 	"pin":            {"pin", readPin},
 	"approve":        {"approve", readApprove},
-	"trusted":        {"trusted", func(r *reader, e *Entry, v value) { r.truth(v, &e.Spec.Trusted) }},
+	"trusted":        {"trusted", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.Trusted) }},
 
 	"bearer_token_env_var": {"auth", readTokenVariable},
 
@@ -63,53 +63,53 @@ var fields = map[string]field{
 	"cmd":            {"command", readCommand},
 	"environment":    {"env", readEnv},
 	"envs":           {"env", readEnv},
-	"uri":            {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
+	"uri":            {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
 	"http_headers":   {"headers", readHeaders},
-	"enabled_tools":  {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
-	"disabled_tools": {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
+	"enabled_tools":  {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
+	"disabled_tools": {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
 
-	"startup_timeout_sec": {"connectTimeout", func(r *reader, e *Entry, v value) { r.seconds(v, &e.Spec.ConnectTimeout) }},
-	"startup_timeout_ms":  {"connectTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.ConnectTimeout) }},
-	"tool_timeout_sec":    {"callTimeout", func(r *reader, e *Entry, v value) { r.seconds(v, &e.Spec.CallTimeout) }},
+	"startup_timeout_sec": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.ConnectTimeout) }},
+	"startup_timeout_ms":  {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
+	"tool_timeout_sec":    {"callTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.CallTimeout) }},
 
-	"serverUrl":      {"url", func(r *reader, e *Entry, v value) { r.text(v, &e.Spec.URL) }},
+	"serverUrl":      {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
 	"httpUrl":        {"url", readHTTPURL},
 	"oauth":          {"auth", readOAuth},
 	"headersHelper":  {"headersHelper", readHeadersHelper},
 	"enabled":        {"disabled", readEnabled},
-	"startupTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.duration(v, &e.Spec.ConnectTimeout) }},
+	"startupTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
 	"timeout":        {"callTimeout", readCallTimeout},
-	"includeTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
-	"enabledTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.AllowedTools) }},
-	"excludeTools":   {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
-	"disabledTools":  {"deniedTools", func(r *reader, e *Entry, v value) { r.names(v, &e.Spec.DeniedTools) }},
+	"includeTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
+	"enabledTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
+	"excludeTools":   {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
+	"disabledTools":  {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
 }
 
 // fieldNames are the candidates of a suggestion.
 var fieldNames = slices.Sorted(maps.Keys(fields))
 
-// remarks are keys that say nothing about how a server is reached: read by people, or hints of other clients that
+// remarkKeys are keys that say nothing about how a server is reached: read by people, or hints of other clients that
 // change nothing here.
-var remarks = map[string]bool{
+var remarkKeys = map[string]bool{
 	"description": true, "title": true, "displayName": true, "icon": true, "version": true, "gallery": true, "note": true,
 	"alwaysLoad": true, "display_name": true, "bundled": true, "supports_parallel_tool_calls": true, "category": true,
 	"tags": true, "homepage": true, "repository": true, "author": true, "comment": true, "iconPath": true,
 }
 
 func isRemark(key string) bool {
-	return remarks[key] || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "$") || strings.HasPrefix(key, "//")
+	return remarkKeys[key] || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "$") || strings.HasPrefix(key, "//")
 }
 
-// notAsked is the remark about the keys by which other clients decide when to ask a person.
-const notAsked = `write rules of your own: "permissions": {"default": "ask", "allow": ["mcp__server__tool"]}`
+// permissionHint is the remark about the keys by which other clients decide when to ask a person.
+const permissionHint = `write rules of your own: "permissions": {"default": "ask", "allow": ["mcp__server__tool"]}`
 
-// elsewhere are keys of other clients that mean something which must not be dropped without a word, with what to do.
-var elsewhere = map[string]string{
-	"autoApprove":                 notAsked,
-	"alwaysAllow":                 notAsked,
-	"default_tools_approval_mode": notAsked,
-	"approval_mode":               notAsked,
-	"trust":                       notAsked,
+// unsupportedKeys are keys of other clients that mean something which must not be dropped without a word, with what to do.
+var unsupportedKeys = map[string]string{
+	"autoApprove":                 permissionHint,
+	"alwaysAllow":                 permissionHint,
+	"default_tools_approval_mode": permissionHint,
+	"approval_mode":               permissionHint,
+	"trust":                       permissionHint,
 	"authProviderType":            "write auth",
 	"targetAudience":              "write auth",
 	"targetServiceAccount":        "write auth",

@@ -42,8 +42,8 @@ func Skeleton(name string) string {
 	return b.String()
 }
 
-// ascii is the letter of ASCII that r is drawn like; false for others, and for ASCII itself.
-func ascii(r rune) bool {
+// looksASCII is the letter of ASCII that r is drawn like; false for others, and for ASCII itself.
+func looksASCII(r rune) bool {
 	if r < 0x80 {
 		return false
 	}
@@ -54,18 +54,18 @@ func ascii(r rune) bool {
 	return d < 0x80
 }
 
-// disguised are the offsets of the letters in s that make one of its words look like another: a word that mixes letters of ASCII
+// disguisedOffsets are the offsets of the letters in s that make one of its words look like another: a word that mixes letters of ASCII
 // with letters of another script, and one whose letters of another script all look like ASCII.
-func disguised(s string) map[int]bool {
+func disguisedOffsets(s string) map[int]bool {
 	var at map[int]bool
 	mark := func(word string, from int) {
 		latin, foreign, alike := false, 0, 0
 		for _, r := range word {
 			switch {
-			case r < 0x80 && unicode.IsLetter(r), unicode.Is(unicode.Latin, r) && !ascii(r):
+			case r < 0x80 && unicode.IsLetter(r), unicode.Is(unicode.Latin, r) && !looksASCII(r):
 				latin = true
-			case unicode.IsLetter(r) && !accented(r):
-				if foreign++; ascii(r) {
+			case unicode.IsLetter(r) && !isAccented(r):
+				if foreign++; looksASCII(r) {
 					alike++
 				}
 			}
@@ -74,7 +74,7 @@ func disguised(s string) map[int]bool {
 			return
 		}
 		for i, r := range word {
-			if r >= 0x80 && unicode.IsLetter(r) && !accented(r) {
+			if r >= 0x80 && unicode.IsLetter(r) && !isAccented(r) {
 				if at == nil {
 					at = map[int]bool{}
 				}
@@ -98,8 +98,8 @@ func disguised(s string) map[int]bool {
 	return at
 }
 
-// accented reports whether r is a letter of ASCII with marks, which no reader takes for it without them.
-func accented(r rune) bool {
+// isAccented reports whether r is a letter of ASCII with marks, which no reader takes for it without them.
+func isAccented(r rune) bool {
 	d := []rune(norm.NFD.String(string(r)))
 	return len(d) > 1 && d[0] < 0x80
 }

@@ -110,9 +110,9 @@ func Merge(files []Parsed, ctx Context) Set {
 	slices.SortStableFunc(files, func(a, b Parsed) int { return rank[a.Scope] - rank[b.Scope] })
 	managed := ""
 	for _, f := range files {
-		set.Files = append(set.Files, Source{f.Path, f.Scope, len(f.Servers), f.Broken, f.exclusive(), f.Program})
+		set.Files = append(set.Files, Source{f.Path, f.Scope, len(f.Servers), f.Broken, f.isExclusive(), f.Program})
 		set.Problems = append(set.Problems, f.Problems...)
-		if f.exclusive() && managed == "" {
+		if f.isExclusive() && managed == "" {
 			managed = f.Path
 		}
 		if f.Policy != nil {
@@ -127,7 +127,7 @@ func Merge(files []Parsed, ctx Context) Set {
 	set.Audit = auditOf(files)
 	set.Pin = pinOf(files)
 	set.Registry = registryOf(files, managed != "")
-	asks, off := asksOf(files), disabledBy(files, managed != "")
+	asks, off := asksForFiles(files), disabledBy(files, managed != "")
 	type layer struct {
 		entry Entry
 		dir   string
@@ -140,7 +140,7 @@ func Merge(files []Parsed, ctx Context) Set {
 				continue
 			}
 			if loser, ok := winners[name]; ok {
-				set.Shadowed = append(set.Shadowed, Shadow{name, f.Path, loser.Spec.Source, outranks(f.Scope, loser.Spec.Scope)})
+				set.Shadowed = append(set.Shadowed, Shadow{name, f.Path, loser.Spec.Source, outranksText(f.Scope, loser.Spec.Scope)})
 			}
 			winners[name] = f.Servers[name]
 			layers[name] = append(layers[name], layer{f.Servers[name], f.Dir})
@@ -154,12 +154,12 @@ func Merge(files []Parsed, ctx Context) Set {
 		for i, l := range slices.Backward(layers[name]) {
 			own := ctx
 			own.ProjectDir = cmp.Or(l.dir, ctx.ProjectDir)
-			c := own.resolve(l.entry, sum)
+			c := own.resolveEntry(l.entry, sum)
 			c.Asks = c.Asks || asks
 			if i == len(layers[name])-1 {
-				disable(&c.Spec, off[name])
+				disableSpec(&c.Spec, off[name])
 				set.Specs[name] = c.Spec
-				set.Problems = own.joined(set.Problems, c.Problems)
+				set.Problems = own.joinProblems(set.Problems, c.Problems)
 				if !merelyFound(c.Spec.Scope) {
 					break
 				}
@@ -169,22 +169,22 @@ func Merge(files []Parsed, ctx Context) Set {
 			}
 		}
 	}
-	set.Problems = append(set.Problems, strangers(set.Permissions, slices.Sorted(maps.Keys(set.Specs)))...)
+	set.Problems = append(set.Problems, unknownServerRules(set.Permissions, slices.Sorted(maps.Keys(set.Specs)))...)
 	sortProblems(set.Problems)
 	slices.SortStableFunc(set.Shadowed, func(a, b Shadow) int { return strings.Compare(a.Server, b.Server) })
 	return set
 }
 
-func outranks(winner, loser messages.Scope) string {
+func outranksText(winner, loser messages.Scope) string {
 	if winner == loser {
 		return "the later " + string(winner) + " file wins"
 	}
 	return "the " + string(winner) + " scope wins over the " + string(loser) + " scope"
 }
 
-// joined are the problems of the files and those of an entry's values. What a file says of a variable that stands in for
+// joinProblems are the problems of the files and those of an entry's values. What a file says of a variable that stands in for
 // something of another program is one problem with the variable that is not set, and none if it is.
-func (c Context) joined(said, found []Problem) []Problem {
+func (c Context) joinProblems(said, found []Problem) []Problem {
 	said = slices.DeleteFunc(said, func(w Problem) bool {
 		if w.Variable == "" {
 			return false

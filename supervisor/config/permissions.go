@@ -17,30 +17,30 @@ const permissionsKey = "permissions"
 // foreignKeys stand under permissions in the settings of Claude Code, and say nothing of tools.
 var foreignKeys = []string{"defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode"}
 
-// strangers are the rules that name no server which is configured, and one that is nearly called so. A rule about a server of
+// unknownServerRules are the rules that name no server which is configured, and one that is nearly called so. A rule about a server of
 // another project is none of them.
-func strangers(rules access.Rules, names []string) (problems []Problem) {
+func unknownServerRules(rules access.Rules, names []string) (problems []Problem) {
 	strange := 0
 	for _, rule := range slices.Concat(rules.Managed.Rules, rules.Own.Rules) {
 		server, ok := rule.Server()
 		if !ok || slices.ContainsFunc(names, rule.Concerns) {
 			continue
 		}
-		if strange++; strange > maxStrange {
+		if strange++; strange > maxComparedRules {
 			break
 		}
-		if near := nearest(server, names); near != "" {
+		if near := nearestKey(server, names); near != "" {
 			problems = append(problems, Problem{File: rule.Source.File, Line: rule.Source.Line, Col: rule.Source.Col,
 				Key: permissionsKey + "." + string(rule.Verdict), Text: "the rule " + messages.Line(rule.Text, 80) + " names a server " +
-					quote(messages.Line(server, 60)) + ", and none is configured so", Fix: "did you mean " + quote(messages.Line(near, 60)) + "?",
+					quoteShort(messages.Line(server, 60)) + ", and none is configured so", Fix: "did you mean " + quoteShort(messages.Line(near, 60)) + "?",
 				Warning: true})
 		}
 	}
 	return problems
 }
 
-// maxStrange bounds the rules that are compared with all names: a file of a project may hold thousands of both.
-const maxStrange = 100
+// maxComparedRules bounds the rules that are compared with all names: a file of a project may hold thousands of both.
+const maxComparedRules = 100
 
 // readPermissions reads {"allow": [], "ask": [], "deny": [], "default": "ask"}.
 //
@@ -51,33 +51,33 @@ func (r *reader) readPermissions(v value, p *Parsed) {
 	const example = `write {"deny": ["mcp__github__delete_*"], "ask": [], "allow": [], "default": "ask"}`
 	set := access.Set{}
 	keys := []string{"allow", "ask", "deny", "default"}
-	own := &reader{file: r.file, src: r.src, at: map[string]Pos{}}
+	own := &reader{file: r.file, src: r.src, positions: map[string]Pos{}}
 	source := func(at Pos) access.Source {
 		return access.Source{File: p.Path, Line: at.Line, Col: at.Col, Scope: p.Scope}
 	}
 	closed := func(text string, at Pos) { set.Rules = append(set.Rules, access.Unreadable(text, source(at))) }
-	read := own.object(v, example, func(key string, at Pos, m value) {
+	read := own.readObject(v, example, func(key string, at Pos, m value) {
 		switch {
 		case isRemark(key):
 		case key == "default":
 			own.readDefault(m, merelyFound(p.Scope), source, &set, closed)
 		case slices.Contains(foreignKeys, key):
-			own.warn(at, m.key, "the key is about Claude Code itself, and is not read", "remove it")
+			own.addWarning(at, m.key, "the key is about Claude Code itself, and is not read", "remove it")
 		case !slices.Contains(keys, key):
-			own.report(at, m.key, "this version does not know the key", "known are allow, ask, deny and default")
-			if near := nearest(key, keys); near != "" {
+			own.addProblem(at, m.key, "this version does not know the key", "known are allow, ask, deny and default")
+			if near := nearestKey(key, keys); near != "" {
 				own.problems[len(own.problems)-1].Fix = "did you mean " + near + "?"
 			}
 			closed(key, at)
 		case key == "allow" && merelyFound(p.Scope):
-			own.warn(at, m.key, "a project file can restrict and not allow; its allow rules are dropped",
+			own.addWarning(at, m.key, "a project file can restrict and not allow; its allow rules are dropped",
 				"put them into your own file, or name this file with --config")
 		default:
 			own.readRules(access.Verdict(key), m, source, &set, closed)
 		}
 	})
 	if !read {
-		closed(permissionsKey, r.pos(v.Value))
+		closed(permissionsKey, r.posOf(v.Value))
 	}
 	r.problems = append(r.problems, own.problems...)
 	if p.Permissions != nil { // the key stands twice, which is reported where the file is read
@@ -88,18 +88,18 @@ func (r *reader) readPermissions(v value, p *Parsed) {
 }
 
 func (r *reader) readDefault(v value, found bool, source func(Pos) access.Source, set *access.Set, closed func(string, Pos)) {
-	at := r.pos(v.Value)
+	at := r.posOf(v.Value)
 	var word string
-	ok := r.text(v, &word)
+	ok := r.readText(v, &word)
 	switch verdict := access.Verdict(word); {
 	case !ok:
 		closed("default", at)
 	case verdict == access.Allow && found:
-		r.warn(at, v.key, "a project file can restrict and not allow; the key is dropped", "put it into your own file")
+		r.addWarning(at, v.key, "a project file can restrict and not allow; the key is dropped", "put it into your own file")
 	case verdict == access.Allow, verdict == access.Ask, verdict == access.Deny:
 		set.Default, set.DefaultSource = verdict, source(at)
 	default:
-		r.report(at, v.key, "unknown value "+quote(messages.Line(word, 40)), "write allow, ask or deny")
+		r.addProblem(at, v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write allow, ask or deny")
 		closed("default", at)
 	}
 }
@@ -109,27 +109,27 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 ) {
 	list, ok := v.Value.Value.(*hujson.Array)
 	if !ok {
-		r.expected(v, "a list", `write ["mcp__github", "mcp__fs__write(path:docs/*)"]`)
+		r.reportType(v, "a list", `write ["mcp__github", "mcp__fs__write(path:docs/*)"]`)
 		if verdict != access.Allow {
-			closed(string(verdict), r.pos(v.Value))
+			closed(string(verdict), r.posOf(v.Value))
 		}
 		return
 	}
 	for i, el := range list.Elements {
-		at := r.pos(el)
+		at := r.posOf(el)
 		if i == MaxList {
-			r.report(at, v.key, fmt.Sprintf("the list has more than %d rules, and the rest is not read", MaxList), "use patterns")
+			r.addProblem(at, v.key, fmt.Sprintf("the list has more than %d rules, and the rest is not read", MaxList), "use patterns")
 			if verdict != access.Allow {
 				closed(string(verdict), at)
 			}
 			break
 		}
-		l, ok := literal(el)
+		l, ok := literalOf(el)
 		text := ""
 		if ok && l.Kind() == '"' {
 			text = l.String()
 		} else {
-			r.report(at, v.key, "found "+kindName(el.Value.Kind())+" instead of a rule in quotes", `write "mcp__github"`)
+			r.addProblem(at, v.key, "found "+kindName(el.Value.Kind())+" instead of a rule in quotes", `write "mcp__github"`)
 			ok = false
 		}
 		if ok {
@@ -137,10 +137,10 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 			bad, isBad := err.(*access.ParseError) //nolint:errorlint // it is never wrapped
 			switch {
 			case isBad && bad.Foreign:
-				r.warn(at, v.key, quote(bad.Rule)+": "+bad.Text+"; the rule is not read", bad.Fix)
+				r.addWarning(at, v.key, quoteShort(bad.Rule)+": "+bad.Text+"; the rule is not read", bad.Fix)
 				continue
 			case isBad:
-				r.report(at, v.key, quote(bad.Rule)+": "+bad.Text, bad.Fix)
+				r.addProblem(at, v.key, quoteShort(bad.Rule)+": "+bad.Text, bad.Fix)
 				ok = false
 			default:
 				rule.Source = source(at)

@@ -17,24 +17,24 @@ type Pin struct {
 	Least string
 }
 
-// pins orders the words by what is done.
-var pins = []string{"", messages.PinOff, messages.PinWarn, messages.PinHold}
+// pinOrder orders the words by what is done.
+var pinOrder = []string{"", messages.PinOff, messages.PinWarn, messages.PinHold}
 
 // readFilePin reads "off", "warn" or "hold". A file that was merely found in a project can ask for more and not for less. A word
 // that cannot be read holds: a mistake in it must not let through what it was to keep.
 func (r *reader) readFilePin(v value, p *Parsed) {
-	l, ok := literal(v.Value)
+	l, ok := literalOf(v.Value)
 	word := ""
 	if ok && l.Kind() == '"' {
 		word = l.String()
 	}
 	switch {
-	case word == "" || !slices.Contains(pins, word):
-		r.report(r.pos(v.Value), v.key, "it says what is done about tools that change, and is off, warn or hold",
+	case word == "" || !slices.Contains(pinOrder, word):
+		r.addProblem(r.posOf(v.Value), v.key, "it says what is done about tools that change, and is off, warn or hold",
 			"until it can be read, changed tools are held back")
 		word = messages.PinHold
 	case word == messages.PinOff && merelyFound(p.Scope):
-		r.warn(r.pos(v.Value), v.key, "a project file cannot keep changed tools from being noticed; the key is dropped",
+		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot keep changed tools from being noticed; the key is dropped",
 			"set it in your own file")
 		return
 	}
@@ -42,7 +42,7 @@ func (r *reader) readFilePin(v value, p *Parsed) {
 }
 
 func stricterPin(a, b string) string {
-	if slices.Index(pins, b) > slices.Index(pins, a) {
+	if slices.Index(pinOrder, b) > slices.Index(pinOrder, a) {
 		return b
 	}
 	return a

@@ -85,27 +85,27 @@ func Refusal(s messages.Spec, policies ...Policy) string {
 	return ""
 }
 
-func (p Policy) origin() string {
+func (p Policy) originText() string {
 	if p.Source == "" {
 		return ""
 	}
 	return " of " + messages.Line(p.Source, 200)
 }
 
-// allowing is the line of a policy that would allow what was refused.
-func allowing(list, pattern string) string {
+// allowingLine is the line of a policy that would allow what was refused.
+func allowingLine(list, pattern string) string {
 	return `; to allow it: "` + list + `": [` + quoteWhole(pattern) + "]"
 }
 
-// bounds reports whether the list of allowed commands says anything: with * every command is allowed, and so is what
+// boundsCommands reports whether the list of allowed commands says anything: with * every command is allowed, and so is what
 // decides which code it runs.
-func (p Policy) bounds() bool {
+func (p Policy) boundsCommands() bool {
 	return p.AllowCommands != nil && !slices.Contains(p.AllowCommands, "*")
 }
 
 // refusesEnv judges the variables of a command.
 func (p Policy) refusesEnv(c commandLine) string {
-	if !p.bounds() && p.AllowEnv == nil || slices.Contains(p.AllowEnv, "**") {
+	if !p.boundsCommands() && p.AllowEnv == nil || slices.Contains(p.AllowEnv, "**") {
 		return ""
 	}
 	list := "allowCommands"
@@ -113,15 +113,15 @@ func (p Policy) refusesEnv(c commandLine) string {
 		list = "allowEnv"
 	}
 	if c.inherit {
-		return list + p.origin() + " does not allow inheritEnv, which passes on variables that decide which code runs" + allowing("allowEnv", "**")
+		return list + p.originText() + " does not allow inheritEnv, which passes on variables that decide which code runs" + allowingLine("allowEnv", "**")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		if !p.allowsVariable(name, c.env[name]) {
-			text := list + p.origin() + " does not allow the variable " + quote(name)
+			text := list + p.originText() + " does not allow the variable " + quoteShort(name)
 			if why, steers := steer.Reason(name); steers {
 				text += ", which changes " + why
 			}
-			return text + allowing("allowEnv", name)
+			return text + allowingLine("allowEnv", name)
 		}
 	}
 	return ""
@@ -152,6 +152,6 @@ func (p Policy) allowsVariable(name, value string) bool {
 	upper := strings.ToUpper(name)
 	return slices.ContainsFunc(p.AllowEnv, func(pattern string) bool {
 		pattern = strings.ToUpper(pattern)
-		return pattern == upper || !steers && glob(pattern, upper)
+		return pattern == upper || !steers && matchPattern(pattern, upper)
 	})
 }

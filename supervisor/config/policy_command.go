@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// commandLine is a program with its arguments, and what else decides which code it runs.
+// warnCommandLine is a program with its arguments, and what else decides which code it runs.
 type commandLine struct {
 	words []string
 	// shown are the words without secrets.
@@ -51,26 +51,26 @@ const shellSigns = ";&|`$()<>\n\r\\\"'=*?[]{}~#!%^"
 // refusesCommand judges the program and its arguments.
 func (p Policy) refusesCommand(c commandLine) string {
 	for _, pattern := range p.DenyCommands {
-		if c.matches(pattern, false) {
-			return "denyCommands" + p.origin() + " refuses the command " + quote(c.words[0]) + " by " + quote(pattern)
+		if c.matchesPattern(pattern, false) {
+			return "denyCommands" + p.originText() + " refuses the command " + quoteShort(c.words[0]) + " by " + quoteShort(pattern)
 		}
 	}
-	if p.AllowCommands == nil || slices.ContainsFunc(p.AllowCommands, func(pattern string) bool { return c.matches(pattern, true) }) {
+	if p.AllowCommands == nil || slices.ContainsFunc(p.AllowCommands, func(pattern string) bool { return c.matchesPattern(pattern, true) }) {
 		return ""
 	}
-	text := "allowCommands" + p.origin() + " does not allow the command " + quote(c.words[0])
+	text := "allowCommands" + p.originText() + " does not allow the command " + quoteShort(c.words[0])
 	switch clean := filepath.Clean(c.words[0]); {
 	case c.shell:
 		return text + ", which is a line for a shell; write it as a list of words without signs of the shell"
-	case unclean(c.words[0]):
-		return text + " by such a path; write " + quote(clean) + " in the entry, or the whole path"
+	case isUncleanPath(c.words[0]):
+		return text + " by such a path; write " + quoteShort(clean) + " in the entry, or the whole path"
 	}
-	return text + allowing("allowCommands", c.pattern())
+	return text + allowingLine("allowCommands", c.allowPattern())
 }
 
-// pattern is the one that allows this command and as little else as can be said. A word that is a secret or cannot stand
+// allowPattern is the one that allows this command and as little else as can be said. A word that is a secret or cannot stand
 // in a pattern becomes **.
-func (c commandLine) pattern() string {
+func (c commandLine) allowPattern() string {
 	out := make([]string, len(c.words))
 	for i, w := range c.words {
 		if w == "" || len(w) > maxShownWord || i >= len(c.shown) || c.shown[i] != w || strings.ContainsAny(w, "* \t\r\n") ||
@@ -91,7 +91,7 @@ var runners = strings.Fields("npx npm pnpm pnpx yarn yarnpkg bun bunx deno uv uv
 
 // refusesDirectory judges the directory that a command is started in.
 func (p Policy) refusesDirectory(c commandLine) string {
-	if !p.bounds() && p.AllowCwd == nil {
+	if !p.boundsCommands() && p.AllowCwd == nil {
 		return ""
 	}
 	list := "allowCommands"
@@ -99,14 +99,14 @@ func (p Policy) refusesDirectory(c commandLine) string {
 		list = "allowCwd"
 	}
 	switch {
-	case c.helper && slices.Contains(runners, base(program(strings.ToLower(c.words[0])))) && !slices.Contains(p.AllowCwd, "**"):
-		return list + p.origin() + " does not allow " + quote(c.words[0]) + " as a command of auth: it takes code from the directory that mcpvisor " +
-			"is started in" + allowing("allowCwd", "**")
+	case c.helper && slices.Contains(runners, baseName(normalizeProgram(strings.ToLower(c.words[0])))) && !slices.Contains(p.AllowCwd, "**"):
+		return list + p.originText() + " does not allow " + quoteShort(c.words[0]) + " as a command of auth: it takes code from the directory that mcpvisor " +
+			"is started in" + allowingLine("allowCwd", "**")
 	case c.helper || c.cwd == "" || p.AllowsDirectory(c.cwd):
 		return ""
 	}
-	return list + p.origin() + " does not allow the directory " + quote(c.cwd) + ", from which programs take code and settings" +
-		allowing("allowCwd", c.cwd)
+	return list + p.originText() + " does not allow the directory " + quoteShort(c.cwd) + ", from which programs take code and settings" +
+		allowingLine("allowCwd", c.cwd)
 }
 
 // AllowsDirectory reports whether an entry may name a directory as its cwd.
@@ -114,7 +114,7 @@ func (p Policy) AllowsDirectory(dir string) bool {
 	if slices.Contains(p.AllowCwd, "**") {
 		return true
 	}
-	if !filepath.IsAbs(dir) || unclean(dir) {
+	if !filepath.IsAbs(dir) || isUncleanPath(dir) {
 		return false
 	}
 	name := foldPath(dir)
@@ -124,20 +124,20 @@ func (p Policy) AllowsDirectory(dir string) bool {
 		} else if rest, under := strings.CutPrefix(pattern, "~/"); under && p.home != "" {
 			pattern = filepath.Join(p.home, rest)
 		}
-		return covers(strings.TrimSuffix(foldPath(pattern), "/"), strings.TrimSuffix(name, "/"))
+		return coversWord(strings.TrimSuffix(foldPath(pattern), "/"), strings.TrimSuffix(name, "/"))
 	})
 }
 
-// settle chooses the directory of a server whose entry names none, where a policy bounds directories: the project's if all
+// chooseDirectory chooses the directory of a server whose entry names none, where a policy bounds directories: the project's if all
 // policies allow it, else the home directory, in which no stranger's packages and settings lie. Without such a policy the
 // server starts where mcpvisor does, or in its project, which may be a folder that a stranger has filled.
-func (r *resolver) settle(s *messages.Spec) {
+func (r *resolver) chooseDirectory(s *messages.Spec) {
 	if r.entry.Spec.Cwd != "" || r.ctx.HomeDir == "" {
 		return
 	}
 	for _, p := range r.ctx.policies {
 		switch {
-		case !p.bounds() && p.AllowCwd == nil:
+		case !p.boundsCommands() && p.AllowCwd == nil:
 		case r.ctx.ProjectDir == "" || !p.AllowsDirectory(r.ctx.ProjectDir):
 			s.Cwd = r.ctx.HomeDir
 			return
@@ -154,12 +154,12 @@ func foldPath(name string) string {
 	return filepath.ToSlash(name)
 }
 
-// unclean reports whether a program or directory is written with a detour: /opt/../etc/x is not below /opt.
-func unclean(name string) bool {
+// isUncleanPath reports whether a program or directory is written with a detour: /opt/../etc/x is not below /opt.
+func isUncleanPath(name string) bool {
 	return filepath.ToSlash(filepath.Clean(name)) != filepath.ToSlash(name)
 }
 
-func (c commandLine) matches(pattern string, allow bool) bool {
+func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	want := strings.Fields(pattern)
 	if len(want) == 0 {
 		return false
@@ -167,11 +167,11 @@ func (c commandLine) matches(pattern string, allow bool) bool {
 	if len(want) == 1 && (want[0] == "*" || want[0] == "**") {
 		return true
 	}
-	fits := glob
+	fits := matchPattern
 	if allow {
-		fits = covers
+		fits = coversWord
 	}
-	program := program(c.words[0])
+	program := normalizeProgram(c.words[0])
 	bare := !strings.ContainsAny(want[0], `/\`)
 	switch {
 	case allow && c.shell:
@@ -179,8 +179,8 @@ func (c commandLine) matches(pattern string, allow bool) bool {
 	case allow && bare == strings.ContainsAny(c.words[0], `/\`):
 		return false
 	case bare:
-		program = base(program)
-	case allow && unclean(c.words[0]):
+		program = baseName(program)
+	case allow && isUncleanPath(c.words[0]):
 		return false
 	default:
 		program = path.Clean(filepath.ToSlash(program))
@@ -206,7 +206,7 @@ func (c commandLine) matches(pattern string, allow bool) bool {
 // windows is set where names of programs have no case.
 const windows = filepath.Separator == '\\'
 
-func program(name string) string {
+func normalizeProgram(name string) string {
 	if !windows {
 		return name
 	}
@@ -217,14 +217,14 @@ func program(name string) string {
 	return name
 }
 
-func programPattern(p string) string { return filepath.ToSlash(program(p)) }
+func programPattern(p string) string { return filepath.ToSlash(normalizeProgram(p)) }
 
-func base(name string) string {
+func baseName(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
-// glob matches text against a pattern in which * stands for any text.
-func glob(pattern, text string) bool {
+// matchPattern matches text against a pattern in which * stands for any text.
+func matchPattern(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
 		return pattern == text
@@ -243,8 +243,8 @@ func glob(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// covers matches a word against a pattern of an allow list, in which * stands for part of a name and ** for any text.
-func covers(pattern, text string) bool {
+// coversWord matches a word against a pattern of an allow list, in which * stands for part of a name and ** for any text.
+func coversWord(pattern, text string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == text
 	}

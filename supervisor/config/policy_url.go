@@ -18,7 +18,7 @@ func (p Policy) RefusesURL(raw string) string {
 	}
 	for _, pattern := range p.DenyURLs {
 		if matchURL(pattern, u, false) {
-			return "denyURLs" + p.origin() + " refuses " + quote(u.Host) + " by " + quote(messages.RedactURL(pattern))
+			return "denyURLs" + p.originText() + " refuses " + quoteShort(u.Host) + " by " + quoteShort(messages.RedactURL(pattern))
 		}
 	}
 	if p.AllowURLs == nil {
@@ -30,7 +30,7 @@ func (p Policy) RefusesURL(raw string) string {
 		}
 	}
 	// The path is left out, because it may hold a secret.
-	return "allowURLs" + p.origin() + " does not allow " + quote(u.Host) + allowing("allowURLs", u.Scheme+"://"+u.Host)
+	return "allowURLs" + p.originText() + " does not allow " + quoteShort(u.Host) + allowingLine("allowURLs", u.Scheme+"://"+u.Host)
 }
 
 // urlsOf are the URLs that a spec names, the server's own first: what it reaches, where credentials of it go, and what asks
@@ -69,7 +69,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 	if !ok {
 		scheme, rest = "", pattern
 	}
-	if scheme != "" && !glob(strings.ToLower(scheme), strings.ToLower(u.Scheme)) {
+	if scheme != "" && !matchPattern(strings.ToLower(scheme), strings.ToLower(u.Scheme)) {
 		return false
 	}
 	host, wantPath, hasPath := strings.Cut(rest, "/")
@@ -78,17 +78,17 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 		host, port = host[:i], host[i+1:]
 	}
 	host = strings.Trim(strings.ToLower(strings.TrimSuffix(host, ".")), "[]")
-	if !glob(host, strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))) {
+	if !matchPattern(host, strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))) {
 		return false
 	}
 	own := map[string]string{"http": "80", "ws": "80", "https": "443", "wss": "443"}[strings.ToLower(u.Scheme)]
-	is := u.Port()
-	if is == "" {
-		is = own
+	actual := u.Port()
+	if actual == "" {
+		actual = own
 	}
 	switch {
-	case port == "*", port == is:
-	case port == "" && (!allow || is == own):
+	case port == "*", port == actual:
+	case port == "" && (!allow || actual == own):
 	default:
 		return false
 	}
@@ -104,7 +104,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 		clean += "/"
 	}
 	if allow {
-		return clean == raw && glob("/"+wantPath, raw)
+		return clean == raw && matchPattern("/"+wantPath, raw)
 	}
-	return glob("/"+wantPath, raw) || glob("/"+wantPath, clean)
+	return matchPattern("/"+wantPath, raw) || matchPattern("/"+wantPath, clean)
 }

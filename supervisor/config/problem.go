@@ -34,7 +34,7 @@ type Problem struct {
 // after the place. No control character of a name reaches the caller.
 func (p Problem) Error() string {
 	var b strings.Builder
-	if place := p.place(); place != "" {
+	if place := p.positionText(); place != "" {
 		b.WriteString(place)
 		b.WriteString(": ")
 	}
@@ -43,15 +43,15 @@ func (p Problem) Error() string {
 	}
 	if p.Server != "" {
 		b.WriteString("server ")
-		b.WriteString(quote(p.Server))
+		b.WriteString(quoteShort(p.Server))
 		b.WriteString(": ")
 	}
-	b.WriteString(p.sentence())
+	b.WriteString(p.bareText())
 	return b.String()
 }
 
-// place is file:line:col, as far as known.
-func (p Problem) place() string {
+// positionText is file:line:col, as far as known.
+func (p Problem) positionText() string {
 	file := messages.Line(p.File, 0)
 	switch {
 	case p.Line == 0:
@@ -62,8 +62,8 @@ func (p Problem) place() string {
 	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Col)
 }
 
-// sentence is the problem without its place and server.
-func (p Problem) sentence() string {
+// bareText is the problem without its place and server.
+func (p Problem) bareText() string {
 	s := p.Text
 	if p.Key != "" {
 		s = messages.Line(p.Key, 80) + ": " + s
@@ -81,9 +81,9 @@ func sortProblems(ps []Problem) {
 	})
 }
 
-// invalid returns the text of Spec.Invalid for these problems: the first error in full, with its place, and how many follow.
+// invalidText returns the text of Spec.Invalid for these problems: the first error in full, with its place, and how many follow.
 // It is empty if all of them are warnings.
-func invalid(ps []Problem) string {
+func invalidText(ps []Problem) string {
 	var first *Problem
 	errors := 0
 	for i := range ps {
@@ -97,8 +97,8 @@ func invalid(ps []Problem) string {
 	if first == nil {
 		return ""
 	}
-	s := first.sentence()
-	if place := first.place(); place != "" {
+	s := first.bareText()
+	if place := first.positionText(); place != "" {
 		s += " (" + place + ")"
 	}
 	switch {
@@ -113,4 +113,4 @@ func invalid(ps []Problem) string {
 // quoteWhole is for what a person copies.
 func quoteWhole(s string) string { return strconv.Quote(messages.Line(s, 4000)) }
 
-func quote(s string) string { return strconv.Quote(messages.Line(s, 80)) }
+func quoteShort(s string) string { return strconv.Quote(messages.Line(s, 80)) }

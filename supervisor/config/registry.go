@@ -8,14 +8,14 @@ const registryKey = "registry"
 // readRegistry reads the URL. What it must be is checked where it is used.
 func (r *reader) readRegistry(v value, p *Parsed) {
 	const fix = `write "https://HOST"`
-	l, ok := literal(v.Value)
+	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '"' || l.String() == "" {
-		r.expected(v, "a URL", fix)
+		r.reportType(v, "a URL", fix)
 		return
 	}
 	// The choice of a registry decides what a name means, and so which programs run.
 	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
-		r.warn(r.pos(v.Value), v.key, "a project file cannot say which registry servers come from; the key is dropped",
+		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot say which registry servers come from; the key is dropped",
 			"set it in your own file, or use --registry")
 		return
 	}

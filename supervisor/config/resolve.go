@@ -18,62 +18,62 @@ type resolver struct {
 	entry    Entry
 	problems []Problem
 	// variables are the names in the file of variables, taken those whose values the process gets.
-	variables, taken []string
+	variables, applied []string
 }
 
-// resolve expands an entry and checks what its values then are. The problems are new ones, beyond the entry's own;
+// resolveEntry expands an entry and checks what its values then are. The problems are new ones, beyond the entry's own;
 // those of a disabled server are warnings, because nothing starts that would meet them.
-func (c Context) resolve(e Entry, sum func(string) (string, bool)) Candidate {
+func (c Context) resolveEntry(e Entry, sum func(string) (string, bool)) Candidate {
 	r := &resolver{ctx: c, entry: e}
 	s := e.Spec
-	r.expand("command", &s.Command)
+	r.expandField("command", &s.Command)
 	s.Args = slices.Clone(s.Args)
 	for i := range s.Args {
-		r.expand(r.entry.argument(i), &s.Args[i])
+		r.expandField(r.entry.argumentKey(i), &s.Args[i])
 	}
 	s.Env = r.expandAll("env", s.Env)
 	r.addEnvFile(&s)
-	r.expand("cwd", &s.Cwd)
+	r.expandField("cwd", &s.Cwd)
 	r.expandIsolation(&s)
-	r.expand("url", &s.URL)
+	r.expandField("url", &s.URL)
 	s.Headers = r.expandAll("headers", s.Headers)
 	r.expandAuth(&s)
 	r.expandTLS(&s)
 	if s.Invalid == "" && len(r.problems) == 0 {
-		r.check(&s)
+		r.checkSpec(&s)
 	}
-	r.distrust(&s)
+	r.dropClaims(&s)
 	sortProblems(r.problems)
 	if s.Invalid == "" {
-		s.Invalid = invalid(r.problems)
+		s.Invalid = invalidText(r.problems)
 	}
 	if s.Disabled {
 		for i := range r.problems {
 			r.problems[i].Warning = true
 		}
 	}
-	return r.bind(s, sum)
+	return r.bindCandidate(s, sum)
 }
 
-func (r *resolver) report(key, text, fix string) {
-	at := r.entry.place(key)
+func (r *resolver) addProblem(key, text, fix string) {
+	at := r.entry.posOf(key)
 	r.problems = append(r.problems, Problem{File: r.entry.Spec.Source, Line: at.Line, Col: at.Col,
-		Server: r.entry.Name, Key: r.entry.spelled(key), Text: text, Fix: fix})
+		Server: r.entry.Name, Key: r.entry.spelledKey(key), Text: text, Fix: fix})
 }
 
-func (r *resolver) warn(key, text, fix string) {
-	r.report(key, text, fix)
+func (r *resolver) addWarning(key, text, fix string) {
+	r.addProblem(key, text, fix)
 	r.problems[len(r.problems)-1].Warning = true
 }
 
-func (r *resolver) expand(key string, s *string) {
-	out, bad := r.ctx.expand(*s, 0)
+func (r *resolver) expandField(key string, s *string) {
+	out, bad := r.ctx.expandVariables(*s, 0)
 	if bad != nil {
 		unset := r.ctx.Unset(*s)
 		if len(unset) > 0 && r.entry.program != "" && strings.HasPrefix(bad.fix, setOrDefault) {
 			bad.fix = "set it" // the program that owns the file may know no defaults
 		}
-		r.report(key, bad.text, bad.fix)
+		r.addProblem(key, bad.text, bad.fix)
 		if len(unset) > 0 {
 			r.problems[len(r.problems)-1].Variable = unset[0]
 		}
@@ -82,9 +82,9 @@ func (r *resolver) expand(key string, s *string) {
 	*s = out
 }
 
-// argument is the path of keys to argument i: command may be a list that holds them.
-func (e *Entry) argument(i int) string {
-	if _, ok := e.at[e.spelled("command[0]")]; ok {
+// argumentKey is the path of keys to argument i: command may be a list that holds them.
+func (e *Entry) argumentKey(i int) string {
+	if _, ok := e.positions[e.spelledKey("command[0]")]; ok {
 		return fmt.Sprintf("command[%d]", i+1)
 	}
 	return fmt.Sprintf("args[%d]", i)
@@ -94,16 +94,16 @@ func (r *resolver) expandAll(key string, m map[string]string) map[string]string 
 	m = maps.Clone(m)
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		v := m[name]
-		r.expand(key+"."+name, &v)
+		r.expandField(key+"."+name, &v)
 		m[name] = v
 	}
 	return m
 }
 
-// check looks at the expanded values. No value appears in what it reports: any of them may hold a secret.
-func (r *resolver) check(s *messages.Spec) {
+// checkSpec looks at the expanded values. No value appears in what it reports: any of them may hold a secret.
+func (r *resolver) checkSpec(s *messages.Spec) {
 	if allowed := r.ctx.AllowedTransports; allowed != nil && !slices.Contains(allowed, s.Type) {
-		r.report("type", "servers of type "+string(s.Type)+" are not allowed here", "allowed are "+kinds(allowed))
+		r.addProblem("type", "servers of type "+string(s.Type)+" are not allowed here", "allowed are "+kindNames(allowed))
 		return
 	}
 	switch s.Type {
@@ -118,17 +118,17 @@ func (r *resolver) check(s *messages.Spec) {
 }
 
 func (r *resolver) checkProcess(s *messages.Spec) {
-	r.settle(s)
+	r.chooseDirectory(s)
 	if s.Command == "" {
-		r.report("command", "it is empty after expansion", "name the program to start")
+		r.addProblem("command", "it is empty after expansion", "name the program to start")
 	}
-	r.nul("command", s.Command)
-	r.nul("cwd", s.Cwd)
+	r.checkNUL("command", s.Command)
+	r.checkNUL("cwd", s.Cwd)
 	for i, a := range s.Args {
-		r.nul(r.entry.argument(i), a)
+		r.checkNUL(r.entry.argumentKey(i), a)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		r.nul("env."+name, s.Env[name])
+		r.checkNUL("env."+name, s.Env[name])
 	}
 	r.checkIsolation(s)
 	if merelyFound(s.Scope) && r.ctx.ProjectDir != "" && !filepath.IsAbs(s.Cwd) {
@@ -136,10 +136,10 @@ func (r *resolver) checkProcess(s *messages.Spec) {
 	}
 }
 
-// nul reports what no operating system takes in a program's name, arguments or environment.
-func (r *resolver) nul(key, s string) {
+// checkNUL reports what no operating system takes in a program's name, arguments or environment.
+func (r *resolver) checkNUL(key, s string) {
 	if strings.Contains(s, "\x00") {
-		r.report(key, "it holds a NUL character", "remove it")
+		r.addProblem(key, "it holds a NUL character", "remove it")
 	}
 }
 
@@ -149,16 +149,16 @@ func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 	plain := err == nil && (u.Scheme == "http" || u.Scheme == "ws")
 	switch {
 	case s.URL == "":
-		r.report("url", "it is empty after expansion", "write the server's URL")
+		r.addProblem("url", "it is empty after expansion", "write the server's URL")
 	case err != nil: // the parser's text quotes the URL, which may hold a secret
-		r.report("url", "this is no URL", "write "+schemes[1]+"://host/path")
+		r.addProblem("url", "this is no URL", "write "+schemes[1]+"://host/path")
 	case !slices.Contains(schemes, u.Scheme) && (u.Scheme == "" || u.Opaque != "" || u.Host == ""):
-		r.report("url", "it does not begin with "+known, "write "+schemes[1]+"://host/path")
+		r.addProblem("url", "it does not begin with "+known, "write "+schemes[1]+"://host/path")
 	case !slices.Contains(schemes, u.Scheme):
 		// Not even the scheme is quoted: a variable may have brought it.
-		r.report("url", "its scheme does not fit type "+string(s.Type), "use "+known)
+		r.addProblem("url", "its scheme does not fit type "+string(s.Type), "use "+known)
 	case u.Hostname() == "":
-		r.report("url", "it names no host", "write "+schemes[1]+"://host/path")
+		r.addProblem("url", "it names no host", "write "+schemes[1]+"://host/path")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		r.headerValue("headers."+name, s.Headers[name])
@@ -167,35 +167,35 @@ func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 	r.checkTLS(s, plain)
 	switch key := PlainCredentials(*s); {
 	case key != "":
-		r.report(key, "credentials are not sent to another machine over "+u.Scheme, "use "+schemes[1]+
+		r.addProblem(key, "credentials are not sent to another machine over "+u.Scheme, "use "+schemes[1]+
 			` in the url, or add "allowPlainHTTP": true`)
 	case plain && len(s.Headers) > 0 && !addresses.ThisMachine(u.Hostname()):
-		r.warn("url", "headers go to this host unencrypted", "use "+schemes[1])
+		r.addWarning("url", "headers go to this host unencrypted", "use "+schemes[1])
 	}
 }
 
 // headerValue reports what may not stand in a header: a line break in a value would start another header.
 func (r *resolver) headerValue(key, v string) {
 	if strings.IndexFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
-		r.report(key, "it holds a line break or another control character", "remove it, or look at the variable's value")
+		r.addProblem(key, "it holds a line break or another control character", "remove it, or look at the variable's value")
 	}
 }
 
-// distrust drops the claims of a file that a stranger may have written.
-func (r *resolver) distrust(s *messages.Spec) {
+// dropClaims drops the claims of a file that a stranger may have written.
+func (r *resolver) dropClaims(s *messages.Spec) {
 	if s.Trusted && s.Scope == messages.ScopeProject {
 		s.Trusted = false
-		r.warn("trusted", "a project file cannot make a server trusted; the key is dropped",
+		r.addWarning("trusted", "a project file cannot make a server trusted; the key is dropped",
 			"set it in your own file, with the whole entry")
 	}
 	if s.Pin != "" && s.Pin != messages.PinHold && merelyFound(s.Scope) {
 		s.Pin = ""
-		r.warn("pin", "a project file cannot keep changed tools from being noticed; the key is dropped",
+		r.addWarning("pin", "a project file cannot keep changed tools from being noticed; the key is dropped",
 			"set it in your own file, with the whole entry")
 	}
 }
 
-func kinds(ks []messages.TransportKind) string {
+func kindNames(ks []messages.TransportKind) string {
 	if len(ks) == 0 {
 		return "none"
 	}

@@ -69,18 +69,18 @@ func (v Review) Remarks(entry json.RawMessage) []Remark {
 	}
 	e := Parse(File{Path: "the entry", Scope: messages.ScopeUser, Data: text}).Servers[v.Name]
 	s := e.Spec
-	v.name()
+	v.reviewName()
 	if v.Shared != "" {
-		v.say(true, "other users can change what it runs after your yes: "+Visible(v.Shared))
+		v.addRemark(true, "other users can change what it runs after your yes: "+Visible(v.Shared))
 	}
 	if s.Invalid != "" {
-		v.say(true, "it cannot be used as it is: "+Visible(messages.Line(s.Invalid, 400)))
+		v.addRemark(true, "it cannot be used as it is: "+Visible(messages.Line(s.Invalid, 400)))
 	}
-	v.hidden()
-	v.runs(e)
-	v.dials(s)
-	v.auth(s)
-	v.claims(e)
+	v.reviewHidden()
+	v.reviewProcess(e)
+	v.reviewRemote(s)
+	v.reviewAuth(s)
+	v.reviewClaims(e)
 	slices.SortStableFunc(v.remarks, func(a, b Remark) int {
 		switch {
 		case a.Danger == b.Danger:
@@ -93,48 +93,48 @@ func (v Review) Remarks(entry json.RawMessage) []Remark {
 	return v.remarks
 }
 
-func (v *Review) say(danger bool, text string, keys ...string) {
+func (v *Review) addRemark(danger bool, text string, keys ...string) {
 	v.remarks = append(v.remarks, Remark{danger, text, keys})
 }
 
-// name looks at the name beside those of the person.
-func (v *Review) name() {
+// reviewName looks at the name beside those of the person.
+func (v *Review) reviewName() {
 	if v.Hides != "" {
-		v.say(true, "hides your own server of this name ("+string(v.Hides)+" scope); your allow rules for it do not count for this one")
+		v.addRemark(true, "hides your own server of this name ("+string(v.Hides)+" scope); your allow rules for it do not count for this one")
 	}
 	for _, other := range v.Others {
 		if other != v.Name && Skeleton(other) == Skeleton(v.Name) {
-			v.say(true, "its name "+visible(v.Name)+" looks like your own server "+visible(other)+" and is another one")
+			v.addRemark(true, "its name "+quoteVisible(v.Name)+" looks like your own server "+quoteVisible(other)+" and is another one")
 		}
 	}
-	if len(disguised(v.Name)) > 0 {
-		v.say(true, "its name "+visible(v.Name)+" has letters of another script that look like others")
+	if len(disguisedOffsets(v.Name)) > 0 {
+		v.addRemark(true, "its name "+quoteVisible(v.Name)+" has letters of another script that look like others")
 	}
 }
 
-// hidden looks for what a reader would not see, in every text of the entry.
-func (v *Review) hidden() {
+// reviewHidden looks for what a reader would not see, in every text of the entry.
+func (v *Review) reviewHidden() {
 	var top map[string]json.RawMessage
 	_ = rawjson.Unmarshal(v.entry, &top) // what is no object is invalid
 	folded := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(top)) {
 		if _, known := fields[key]; !known && !isRemark(key) {
-			v.say(false, "does not count here: "+visible(key), key)
+			v.addRemark(false, "does not count here: "+quoteVisible(key), key)
 		}
 		if first, twice := folded[strings.ToLower(key)]; twice {
-			v.say(true, "has two keys that are alike but for case: "+visible(first)+" and "+visible(key), first, key)
+			v.addRemark(true, "has two keys that are alike but for case: "+quoteVisible(first)+" and "+quoteVisible(key), first, key)
 		}
 		folded[strings.ToLower(key)] = key
 	}
 	eachText(v.entry, func(path, text string) {
-		if messages.Hidden(text) > 0 {
-			v.say(true, "holds characters that nobody sees, shown as \\u: "+Visible(path), path)
+		if messages.CountHidden(text) > 0 {
+			v.addRemark(true, "holds characters that nobody sees, shown as \\u: "+Visible(path), path)
 		}
-		if len(disguised(text)) > 0 {
-			v.say(true, "holds letters that look like others, shown as \\u: "+Visible(path), path)
+		if len(disguisedOffsets(text)) > 0 {
+			v.addRemark(true, "holds letters that look like others, shown as \\u: "+Visible(path), path)
 		}
 		if strings.Contains(text, strings.Repeat(" ", 20)) || strings.Count(text, "\n") > 40 {
-			v.say(true, "holds a long gap, after which more follows: "+Visible(path), path)
+			v.addRemark(true, "holds a long gap, after which more follows: "+Visible(path), path)
 		}
 	})
 }
@@ -156,16 +156,16 @@ func eachText(raw json.RawMessage, f func(path, text string)) {
 			}
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(v)) {
-				f(join(path, key), key)
-				walk(join(path, key), v[key])
+				f(joinPath(path, key), key)
+				walk(joinPath(path, key), v[key])
 			}
 		}
 	}
 	walk("", v)
 }
 
-// runs looks at a process and at what it is given.
-func (v *Review) runs(e Entry) {
+// reviewProcess looks at a process and at what it is given.
+func (v *Review) reviewProcess(e Entry) {
 	s := e.Spec
 	if s.Kind() != messages.Stdio {
 		return
@@ -181,85 +181,85 @@ func (v *Review) runs(e Entry) {
 	if dir != "" {
 		where = " in " + Visible(dir)
 	}
-	v.say(false, "runs "+commandWords(s.Command, s.Args)+where, e.spelled("command"))
-	if outside(s.Cwd, v.Project) {
-		v.say(true, "runs outside of the project, in "+Visible(s.Cwd), e.spelled("cwd"))
+	v.addRemark(false, "runs "+commandWords(s.Command, s.Args)+where, e.spelledKey("command"))
+	if leavesProject(s.Cwd, v.Project) {
+		v.addRemark(true, "runs outside of the project, in "+Visible(s.Cwd), e.spelledKey("cwd"))
 	}
 	for i, word := range s.Args {
-		if why := opens(s.Command, s.Args[:i], word); why != "" {
-			v.say(true, why, e.argument(i))
+		if why := argumentEffect(s.Command, s.Args[:i], word); why != "" {
+			v.addRemark(true, why, e.argumentKey(i))
 		}
 	}
-	v.variables(s.Env, e.spelled("env"), "")
+	v.reviewVariables(s.Env, e.spelledKey("env"), "")
 	names := variablesIn(append(slices.Concat([]string{s.Command, s.Cwd}, s.Args), slices.Collect(maps.Values(s.Env))...)...)
 	if len(names) > 0 {
-		v.say(true, "may read the variables "+Visible(strings.Join(names, ", ")))
+		v.addRemark(true, "may read the variables "+Visible(strings.Join(names, ", ")))
 	}
 	if s.InheritEnv != nil && *s.InheritEnv {
-		v.say(true, "may read all your variables (inheritEnv)", "inheritEnv")
+		v.addRemark(true, "may read all your variables (inheritEnv)", "inheritEnv")
 	}
 	if s.MayControl {
-		v.say(true, "may call every other server and change what runs, through the control socket of mcpvisor up (mayControl)", "mayControl")
+		v.addRemark(true, "may call every other server and change what runs, through the control socket of mcpvisor up (mayControl)", "mayControl")
 	}
 	if e.EnvFile != "" {
 		text := "takes variables from " + Visible(e.EnvFile)
 		if len(v.Variables) > 0 {
 			text += ": " + Visible(strings.Join(v.Variables, ", "))
 		}
-		v.say(outside(e.EnvFile, v.Project) || strings.HasPrefix(e.EnvFile, "~"), text, "envFile")
+		v.addRemark(leavesProject(e.EnvFile, v.Project) || strings.HasPrefix(e.EnvFile, "~"), text, "envFile")
 	}
 	if len(v.Files) > 0 {
-		v.say(false, "names files of the project, whose content may change: "+Visible(strings.Join(v.Files, ", ")))
+		v.addRemark(false, "names files of the project, whose content may change: "+Visible(strings.Join(v.Files, ", ")))
 	}
 }
 
-// variables looks for names that steer programs.
-func (v *Review) variables(env map[string]string, key, whose string) {
+// reviewVariables looks for names that steer programs.
+func (v *Review) reviewVariables(env map[string]string, key, whose string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if why, steers := steer.Reason(name); steers {
-			v.say(true, "sets "+Visible(name)+whose+", which changes "+why, key+"."+name)
+			v.addRemark(true, "sets "+Visible(name)+whose+", which changes "+why, key+"."+name)
 		}
 	}
 }
 
-// dials looks at a remote server and at what it is sent.
-func (v *Review) dials(s messages.Spec) {
+// reviewRemote looks at a remote server and at what it is sent.
+func (v *Review) reviewRemote(s messages.Spec) {
 	if s.URL == "" {
 		return
 	}
 	host := hostOf(s.URL)
-	v.say(false, "dials "+Visible(s.URL), "url")
+	v.addRemark(false, "dials "+Visible(s.URL), "url")
 	if names := variablesIn(append([]string{s.URL}, slices.Collect(maps.Values(s.Headers))...)...); len(names) > 0 {
 		keys := []string{"url"}
 		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 			keys = append(keys, "headers."+name, "http_headers."+name)
 		}
-		v.say(true, "sends "+Visible(strings.Join(names, ", "))+" to "+host, keys...)
+		v.addRemark(true, "sends "+Visible(strings.Join(names, ", "))+" to "+host, keys...)
 	}
 	if len(s.Headers) > 0 {
-		v.say(false, "sends the headers "+Visible(strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", "))+" to "+host)
+		v.addRemark(false, "sends the headers "+Visible(strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", "))+" to "+host)
 	}
 	if u, err := url.Parse(s.URL); err != nil || (u.Scheme == "http" || u.Scheme == "ws") && !addresses.ThisMachine(u.Hostname()) {
-		v.say(true, "is reached without encryption: everybody on the way reads and changes what is sent to "+host, "url")
+		v.addRemark(true, "is reached without encryption: everybody on the way reads and changes what is sent to "+host, "url")
 	}
 	if s.AllowPlainHTTP {
-		v.say(true, "lets credentials go to "+host+" without encryption (allowPlainHTTP)", "allowPlainHTTP")
+		v.addRemark(true, "lets credentials go to "+host+" without encryption (allowPlainHTTP)", "allowPlainHTTP")
 	}
 	if t := s.TLS; t != nil {
 		if t.CAFile != "" {
-			v.say(true, "trusts the authorities in "+Visible(t.CAFile)+" for "+host, "tls.caFile")
+			v.addRemark(true, "trusts the authorities in "+Visible(t.CAFile)+" for "+host, "tls.caFile")
 		}
 		if t.KeyFile != "" || t.CertFile != "" {
-			v.say(true, "shows "+host+" the certificate "+Visible(t.CertFile)+" with the key "+Visible(t.KeyFile), "tls.certFile", "tls.keyFile")
+			v.addRemark(true, "shows "+host+" the certificate "+Visible(t.CertFile)+" with the key "+Visible(t.KeyFile), "tls.certFile", "tls.keyFile")
 		}
 		if t.ServerName != "" {
-			v.say(true, "takes a certificate for "+Visible(t.ServerName)+" in the place of one for "+host, "tls.serverName")
+			v.addRemark(true, "takes a certificate for "+Visible(t.ServerName)+" in the place of one for "+host, "tls.serverName")
 		}
 	}
 }
 
-// auth looks at credentials: what gives them, and where they go.
-func (v *Review) auth(s messages.Spec) {
+// reviewAuth looks at credentials: what gives them, and where they go.
+func (v *Review) reviewAuth(s messages.Spec) {
 	a := s.Auth
 	if a == nil || s.URL == "" {
 		return
@@ -268,24 +268,24 @@ func (v *Review) auth(s messages.Spec) {
 	if a.Command != "" {
 		words := commandWords(a.Command, a.Args)
 		if a.Args == nil {
-			words = "the line " + visible(a.Command) + " of a shell"
+			words = "the line " + quoteVisible(a.Command) + " of a shell"
 		}
-		v.say(true, "runs for its credentials "+words+", and sends what it prints to "+host, "auth.command", "auth.args", "headersHelper")
-		v.variables(a.Env, "auth.env", " for that")
+		v.addRemark(true, "runs for its credentials "+words+", and sends what it prints to "+host, "auth.command", "auth.args", "headersHelper")
+		v.reviewVariables(a.Env, "auth.env", " for that")
 	}
 	sends := func(texts []string, file bool, to, key string) {
 		if file && texts[0] != "" {
-			v.say(true, "sends the content of the file "+Visible(texts[0])+" to "+to, key)
+			v.addRemark(true, "sends the content of the file "+Visible(texts[0])+" to "+to, key)
 		}
 		if names := variablesIn(texts...); len(names) > 0 {
-			v.say(true, "sends "+Visible(strings.Join(names, ", "))+" to "+to, key)
+			v.addRemark(true, "sends "+Visible(strings.Join(names, ", "))+" to "+to, key)
 		}
 	}
 	sends([]string{a.APIKey}, false, host, "auth.apiKey")
 	sends([]string{a.Token}, false, host, "auth.token")
 	sends([]string{a.TokenPath}, true, host, "auth.tokenPath")
 	if a.FromEnv != "" {
-		v.say(true, "sends "+Visible(a.FromEnv)+" to "+host, "auth.fromEnv", "bearer_token_env_var")
+		v.addRemark(true, "sends "+Visible(a.FromEnv)+" to "+host, "auth.fromEnv", "bearer_token_env_var")
 	}
 	to := "the authorization server that " + host + " names"
 	for _, at := range []string{a.Issuer, a.TokenURL} {
@@ -295,7 +295,7 @@ func (v *Review) auth(s messages.Spec) {
 	}
 	sends([]string{a.ClientSecret, a.ClientID}, false, to, "auth.clientSecret")
 	if a.ClientKeyFile != "" {
-		v.say(true, "signs in at "+to+" with the private key in "+Visible(a.ClientKeyFile), "auth.clientKeyFile")
+		v.addRemark(true, "signs in at "+to+" with the private key in "+Visible(a.ClientKeyFile), "auth.clientKeyFile")
 	}
 	for _, at := range []struct{ url, key, what string }{
 		{a.Issuer, "auth.issuer", "signs in at "}, {a.TokenURL, "auth.tokenUrl", "gets its tokens from "},
@@ -303,11 +303,11 @@ func (v *Review) auth(s messages.Spec) {
 		{a.Resource, "auth.resource", "asks for tokens for "}, {a.RedirectURL, "auth.redirectUrl", "has the browser end at "},
 	} {
 		if at.url != "" {
-			v.say(hostOf(at.url) != host, at.what+Visible(at.url), at.key)
+			v.addRemark(hostOf(at.url) != host, at.what+Visible(at.url), at.key)
 		}
 	}
 	if len(a.Scopes) > 0 {
-		v.say(false, "asks for the scopes "+Visible(strings.Join(a.Scopes, " ")), "auth.scopes")
+		v.addRemark(false, "asks for the scopes "+Visible(strings.Join(a.Scopes, " ")), "auth.scopes")
 	}
 }
 
@@ -316,47 +316,47 @@ var grants = map[string]string{
 	"mayControl": "may command mcpvisor itself (mayControl)",
 }
 
-// claims looks at what the entry says of itself.
-func (v *Review) claims(e Entry) {
+// reviewClaims looks at what the entry says of itself.
+func (v *Review) reviewClaims(e Entry) {
 	if e.Spec.Trusted {
 		text := "says that it is trusted"
 		if merelyFound(v.Scope) {
 			text += ", which does not count in this file"
 		}
-		v.say(true, text, "trusted")
+		v.addRemark(true, text, "trusted")
 	}
 	var top map[string]json.RawMessage
 	_ = rawjson.Unmarshal(v.entry, &top)
 	for _, key := range slices.Sorted(maps.Keys(grants)) {
 		if string(top[key]) == "true" {
-			v.say(true, grants[key], key)
+			v.addRemark(true, grants[key], key)
 		}
 	}
 	if i := e.Spec.Isolation; i != nil {
 		if i.BestEffort {
-			v.say(true, "starts without the isolation that this machine cannot give (bestEffort)", "isolation.bestEffort")
+			v.addRemark(true, "starts without the isolation that this machine cannot give (bestEffort)", "isolation.bestEffort")
 		} else {
-			v.say(false, "is isolated: "+Visible(isolation.Wanted(i)), "isolation")
+			v.addRemark(false, "is isolated: "+Visible(isolation.WantedText(i)), "isolation")
 		}
 	}
 	if e.Spec.MaxMessage > 1<<30 {
-		v.say(true, fmt.Sprintf("may send messages of %d bytes", e.Spec.MaxMessage), "maxMessage")
+		v.addRemark(true, fmt.Sprintf("may send messages of %d bytes", e.Spec.MaxMessage), "maxMessage")
 	}
 	if e.Spec.Disabled {
-		v.say(false, "is disabled", "disabled", "enabled")
+		v.addRemark(false, "is disabled", "disabled", "enabled")
 	}
 }
 
 // commandWords is a command as a person reads it: words that are more than letters in quotes.
 func commandWords(command string, args []string) string {
-	words := []string{word(command)}
+	words := []string{quoteWord(command)}
 	for _, a := range args {
-		words = append(words, word(a))
+		words = append(words, quoteWord(a))
 	}
 	return strings.Join(words, " ")
 }
 
-func word(s string) string {
+func quoteWord(s string) string {
 	shown := Visible(s)
 	if s == "" || shown != s || strings.ContainsAny(s, " \t'|&;<>()*?[]#~!{}`") && !strings.HasPrefix(s, "${") {
 		return `"` + shown + `"`
@@ -368,13 +368,13 @@ func word(s string) string {
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return "what " + visible(text) + " names"
+		return "what " + quoteVisible(text) + " names"
 	}
 	return Visible(u.Host)
 }
 
-// outside reports whether a path, as it is written, leaves the project.
-func outside(path, project string) bool {
+// leavesProject reports whether a path, as it is written, leaves the project.
+func leavesProject(path, project string) bool {
 	switch {
 	case path == "" || project == "":
 		return false
@@ -407,7 +407,7 @@ func variablesIn(texts ...string) (names []string) {
 				continue
 			}
 			name := strings.TrimPrefix(rest[:end], "env:")
-			if isIdentifier(name) && !slices.Contains(ofThePlace, name) {
+			if isIdentifier(name) && !slices.Contains(pathVariables, name) {
 				names = append(names, name)
 			}
 		}
@@ -416,5 +416,5 @@ func variablesIn(texts ...string) (names []string) {
 	return slices.Compact(names)
 }
 
-// ofThePlace are variables that stand for places, and hold nothing of the person's.
-var ofThePlace = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "CLAUDE_PROJECT_DIR", "HOME", "USER"}
+// pathVariables are variables that stand for places, and hold nothing of the person's.
+var pathVariables = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "CLAUDE_PROJECT_DIR", "HOME", "USER"}

@@ -13,28 +13,28 @@ const samplingKey = "samplingCommand"
 func (r *reader) readSampling(v value, p *Parsed) {
 	const fix = `write "program argument…", or ["program", "argument…"]`
 	var words []string
-	if l, ok := literal(v.Value); ok && l.Kind() == '"' {
+	if l, ok := literalOf(v.Value); ok && l.Kind() == '"' {
 		var err error
 		if words, err = Words(l.String()); err != nil {
-			r.report(r.pos(v.Value), v.key, err.Error(), "close it, or escape it with a backslash")
+			r.addProblem(r.posOf(v.Value), v.key, err.Error(), "close it, or escape it with a backslash")
 			return
 		}
 	} else {
-		if r.at == nil {
-			r.at = map[string]Pos{}
-			defer func() { r.at = nil }()
+		if r.positions == nil {
+			r.positions = map[string]Pos{}
+			defer func() { r.positions = nil }()
 		}
-		if words, ok = r.list(v, fix, r.text); !ok {
+		if words, ok = r.readList(v, fix, r.readText); !ok {
 			return
 		}
 	}
 	if len(words) == 0 || words[0] == "" {
-		r.report(r.pos(v.Value), v.key, "it names no program", fix)
+		r.addProblem(r.posOf(v.Value), v.key, "it names no program", fix)
 		return
 	}
 	// A file that merely lies in a directory may be a stranger's work, and an approval is of its servers.
 	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
-		r.warn(r.pos(v.Value), v.key, "a project file cannot say what answers for the model; the key is dropped",
+		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot say what answers for the model; the key is dropped",
 			"set it in your own file, or use --sampling-command")
 		return
 	}
@@ -42,7 +42,7 @@ func (r *reader) readSampling(v value, p *Parsed) {
 }
 
 // Words splits a command line as --mcp-server does.
-func Words(line string) ([]string, error) { return words(line) }
+func Words(line string) ([]string, error) { return splitWords(line) }
 
 // samplingOf is the command of the file that counts; files are in the order of their precedence. That of a managed file
 // wins, and where a managed file is exclusive there is no other.

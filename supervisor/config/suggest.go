@@ -2,8 +2,8 @@ package config
 
 import "github.com/mcpvisor/mcpvisor/messages"
 
-// nearest is the key or the word of a file that was probably meant: two letters may differ at most, because what is far from
+// nearestKey is the key or the word of a file that was probably meant: two letters may differ at most, because what is far from
 // every key is a key of another program.
-func nearest(word string, candidates []string) string {
+func nearestKey(word string, candidates []string) string {
 	return messages.NearestWithin(word, candidates, 2)
 }

@@ -23,13 +23,13 @@ type Pos struct{ Line, Col int }
 
 func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
-// text is a file's content with an index of its lines.
-type text struct {
+// sourceText is a file's content with an index of its lines.
+type sourceText struct {
 	data   []byte
 	starts []int // offset of the first byte of each line
-	// marks are how many characters stand before each stride of bytes, so that no place costs more than a stride: whoever
+	// runeCounts are how many characters stand before each stride of bytes, so that no place costs more than a stride: whoever
 	// wrote the text may have put a million values into one line.
-	marks []int
+	runeCounts []int
 	// scanned counts the bytes that places have cost, for tests.
 	scanned int
 }
@@ -37,22 +37,22 @@ type text struct {
 // stride is the distance of marks in bytes.
 const stride = 1 << 10
 
-func newText(data []byte) *text {
-	t := &text{data: data, starts: []int{0}}
+func newText(data []byte) *sourceText {
+	t := &sourceText{data: data, starts: []int{0}}
 	for i, c := range data {
 		if c == '\n' {
 			t.starts = append(t.starts, i+1)
 		}
 	}
 	for i, n := 0, 0; i <= len(data); i += stride {
-		t.marks = append(t.marks, n)
-		n += starting(data[i:min(i+stride, len(data))])
+		t.runeCounts = append(t.runeCounts, n)
+		n += countRunes(data[i:min(i+stride, len(data))])
 	}
 	return t
 }
 
-// starting counts the bytes that begin a character: all but the continuations of UTF-8. What is no UTF-8 is no text.
-func starting(b []byte) (n int) {
+// countRunes counts the bytes that begin a character: all but the continuations of UTF-8. What is no UTF-8 is no text.
+func countRunes(b []byte) (n int) {
 	for _, c := range b {
 		if c&0xc0 != 0x80 {
 			n++
@@ -61,80 +61,80 @@ func starting(b []byte) (n int) {
 	return n
 }
 
-// runes is how many characters begin before the byte at offset.
-func (t *text) runes(offset int) int {
+// runesBefore is how many characters begin before the byte at offset.
+func (t *sourceText) runesBefore(offset int) int {
 	i := offset / stride
 	t.scanned += offset - i*stride
-	return t.marks[i] + starting(t.data[i*stride:offset])
+	return t.runeCounts[i] + countRunes(t.data[i*stride:offset])
 }
 
-// pos is the place of the byte at offset; the end of the text is a place too.
-func (t *text) pos(offset int) Pos {
+// posAt is the place of the byte at offset; the end of the text is a place too.
+func (t *sourceText) posAt(offset int) Pos {
 	offset = min(max(offset, 0), len(t.data))
 	line := sort.Search(len(t.starts), func(i int) bool { return t.starts[i] > offset })
-	return Pos{line, t.runes(offset) - t.runes(t.starts[line-1]) + 1}
+	return Pos{line, t.runesBefore(offset) - t.runesBefore(t.starts[line-1]) + 1}
 }
 
-// fault says what is wrong with a piece of text, and what to do.
-type fault struct{ text, fix string }
+// syntaxProblem says what is wrong with a piece of text, and what to do.
+type syntaxProblem struct{ text, fix string }
 
-// offset is the byte at a place: the inverse of pos.
-func (t *text) offset(p Pos) int {
+// offsetOf is the byte at a place: the inverse of pos.
+func (t *sourceText) offsetOf(p Pos) int {
 	if p.Line < 1 || p.Line > len(t.starts) {
 		return len(t.data)
 	}
-	left := t.runes(t.starts[p.Line-1]) + max(p.Col, 1) - 1 // characters before the place
-	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i] > left }) - 1
+	remaining := t.runesBefore(t.starts[p.Line-1]) + max(p.Col, 1) - 1 // characters before the place
+	i := sort.Search(len(t.runeCounts), func(i int) bool { return t.runeCounts[i] > remaining }) - 1
 	at := i * stride
-	for left -= t.marks[i]; at < len(t.data); at++ {
+	for remaining -= t.runeCounts[i]; at < len(t.data); at++ {
 		t.scanned++
 		if utf8.RuneStart(t.data[at]) {
-			if left == 0 {
+			if remaining == 0 {
 				break
 			}
-			left--
+			remaining--
 		}
 	}
 	return at
 }
 
 // plainText is data as text, whatever its syntax is.
-func plainText(data []byte) (t *text, at int, bad *fault) {
+func plainText(data []byte) (t *sourceText, at int, bad *syntaxProblem) {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		return newText(nil), 0, &fault{"the file is UTF-16", "save it as UTF-8"}
+		return newText(nil), 0, &syntaxProblem{"the file is UTF-16", "save it as UTF-8"}
 	case len(data) > MaxFile:
-		return newText(nil), 0, &fault{fmt.Sprintf("the file is larger than %d MiB", MaxFile>>20), ""}
+		return newText(nil), 0, &syntaxProblem{fmt.Sprintf("the file is larger than %d MiB", MaxFile>>20), ""}
 	}
 	t = newText(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if at = invalidUTF8(t.data); at >= 0 {
-		return t, at, &fault{"the file is not UTF-8 text", "save it as UTF-8"}
+		return t, at, &syntaxProblem{"the file is not UTF-8 text", "save it as UTF-8"}
 	}
 	return t, 0, nil
 }
 
 // parseText reads JSON with comments and trailing commas. A fault comes with the offset where it is.
-func parseText(data []byte) (v hujson.Value, t *text, at int, bad *fault) {
+func parseText(data []byte) (v hujson.Value, t *sourceText, at int, bad *syntaxProblem) {
 	if t, at, bad = plainText(data); bad != nil {
 		return v, t, at, bad
 	}
 	if len(bytes.TrimSpace(t.data)) == 0 {
-		return v, t, 0, &fault{"the file is empty", `write {"mcpServers": {}}`}
+		return v, t, 0, &syntaxProblem{"the file is empty", `write {"mcpServers": {}}`}
 	}
 	if at = tooDeep(t.data); at >= 0 {
-		return v, t, at, &fault{fmt.Sprintf("more than %d brackets are open", maxDepth), ""}
+		return v, t, at, &syntaxProblem{fmt.Sprintf("more than %d brackets are open", maxDepth), ""}
 	}
 	// The parser wants a line comment to end with a newline, at the end of the file too.
 	v, err := hujson.Parse(append(t.data[:len(t.data):len(t.data)], '\n'))
 	if err != nil {
-		at, bad = t.explain(err)
+		at, bad = t.explainError(err)
 	}
 	return v, t, at, bad
 }
 
-// explain translates the parser's error. Its own text is not passed on where it quotes the file: a broken string may be
+// explainError translates the parser's error. Its own text is not passed on where it quotes the file: a broken string may be
 // a secret.
-func (t *text) explain(err error) (at int, bad *fault) {
+func (t *sourceText) explainError(err error) (at int, bad *syntaxProblem) {
 	var line, col int
 	// The parser gives the place only in its text, as bytes from 1. If that changes, the problem stands at the start
 	// of the file, and a test says so.
@@ -142,31 +142,31 @@ func (t *text) explain(err error) (at int, bad *fault) {
 		at = min(t.starts[line-1]+col-1, len(t.data))
 	}
 	if at < len(t.data) && t.data[at] == '#' {
-		return at, &fault{"# begins no comment in JSON", "write // instead"}
+		return at, &syntaxProblem{"# begins no comment in JSON", "write // instead"}
 	}
 	_, what, _ := strings.Cut(err.Error(), fmt.Sprintf("column %d: ", col))
 	switch {
 	case strings.Contains(what, "unexpected EOF"):
-		return len(t.data), &fault{"the file ends in the middle", "close what is open: a quote, a bracket or a comment"}
+		return len(t.data), &syntaxProblem{"the file ends in the middle", "close what is open: a quote, a bracket or a comment"}
 	case strings.HasPrefix(what, "invalid literal") && at < len(t.data) && t.data[at] == '"':
-		return at, &fault{"this text has a line break or a wrong escape in it",
+		return at, &syntaxProblem{"this text has a line break or a wrong escape in it",
 			`write \n for a line break and \\ for a backslash`}
 	case strings.HasPrefix(what, "invalid literal"):
-		return at, &fault{"this is no JSON value", `text stands in double quotes`}
+		return at, &syntaxProblem{"this is no JSON value", `text stands in double quotes`}
 	case strings.Contains(what, "after object value"):
-		return at, &fault{"a comma or a closing brace is missing before this", ""}
+		return at, &syntaxProblem{"a comma or a closing brace is missing before this", ""}
 	case strings.Contains(what, "after array value"):
-		return at, &fault{"a comma or a closing bracket is missing before this", ""}
+		return at, &syntaxProblem{"a comma or a closing bracket is missing before this", ""}
 	case strings.Contains(what, "after object name"):
-		return at, &fault{"a colon is missing before this", ""}
+		return at, &syntaxProblem{"a colon is missing before this", ""}
 	case strings.Contains(what, "at start of object name"):
-		return at, &fault{"a key in double quotes is expected here", ""}
+		return at, &syntaxProblem{"a key in double quotes is expected here", ""}
 	case strings.Contains(what, "start of value"):
-		return at, &fault{"a value is expected here", `text stands in double quotes`}
+		return at, &syntaxProblem{"a value is expected here", `text stands in double quotes`}
 	case strings.Contains(what, "after top-level value"):
-		return at, &fault{"the file goes on after its closing brace", "a file holds one object"}
+		return at, &syntaxProblem{"the file goes on after its closing brace", "a file holds one object"}
 	}
-	return at, &fault{"this is not JSON", ""}
+	return at, &syntaxProblem{"this is not JSON", ""}
 }
 
 func invalidUTF8(b []byte) int {

@@ -9,9 +9,9 @@ import (
 
 // tlsKeys are the keys of tls: what each sets, and whether it names a file.
 var tlsKeys = []struct {
-	key  string
-	file bool
-	of   func(*messages.TLS) *string
+	key     string
+	file    bool
+	fieldOf func(*messages.TLS) *string
 }{
 	{"caFile", true, func(t *messages.TLS) *string { return &t.CAFile }},
 	{"certFile", true, func(t *messages.TLS) *string { return &t.CertFile }},
@@ -26,23 +26,23 @@ func readTLS(r *reader, e *Entry, v value) {
 	for _, k := range tlsKeys {
 		names = append(names, k.key)
 	}
-	if !r.object(v, `write {"caFile": "ca.pem"}`, func(key string, at Pos, m value) {
+	if !r.readObject(v, `write {"caFile": "ca.pem"}`, func(key string, at Pos, m value) {
 		i := slices.Index(names, key)
 		switch {
 		case isNull(m):
 		case i < 0:
-			r.unknown(m.key, key, at, names)
-		case r.text(m, tlsKeys[i].of(&t)) && *tlsKeys[i].of(&t) == "":
-			r.report(r.pos(m.Value), m.key, "it is empty", "remove it, or write its value")
+			r.warnUnknown(m.key, key, at, names)
+		case r.readText(m, tlsKeys[i].fieldOf(&t)) && *tlsKeys[i].fieldOf(&t) == "":
+			r.addProblem(r.posOf(m.Value), m.key, "it is empty", "remove it, or write its value")
 		}
 	}) {
 		return
 	}
 	switch {
 	case t.CertFile != "" && t.KeyFile == "":
-		r.report(e.place("tls.certFile"), "tls.certFile", "a certificate needs its private key", `add "keyFile": "key.pem"`)
+		r.addProblem(e.posOf("tls.certFile"), "tls.certFile", "a certificate needs its private key", `add "keyFile": "key.pem"`)
 	case t.KeyFile != "" && t.CertFile == "":
-		r.report(e.place("tls.keyFile"), "tls.keyFile", "a private key needs its certificate", `add "certFile": "cert.pem"`)
+		r.addProblem(e.posOf("tls.keyFile"), "tls.keyFile", "a private key needs its certificate", `add "certFile": "cert.pem"`)
 	}
 	e.Spec.TLS = &t
 }
@@ -56,8 +56,8 @@ func (r *resolver) expandTLS(s *messages.Spec) {
 	s.TLS = &t
 	found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal
 	for _, k := range tlsKeys {
-		v := k.of(&t)
-		r.expand("tls."+k.key, v)
+		v := k.fieldOf(&t)
+		r.expandField("tls."+k.key, v)
 		if k.file && found && *v != "" && r.ctx.ProjectDir != "" && !filepath.IsAbs(*v) {
 			*v = filepath.Join(r.ctx.ProjectDir, *v)
 		}
@@ -71,13 +71,13 @@ func (r *resolver) checkTLS(s *messages.Spec, plain bool) {
 	}
 	for _, k := range tlsKeys {
 		key := "tls." + k.key
-		v := *k.of(s.TLS)
-		if _, written := r.entry.at[key]; written && v == "" && *k.of(r.entry.Spec.TLS) != "" {
-			r.report(key, "it is empty after expansion", "set the variable")
+		v := *k.fieldOf(s.TLS)
+		if _, written := r.entry.positions[key]; written && v == "" && *k.fieldOf(r.entry.Spec.TLS) != "" {
+			r.addProblem(key, "it is empty after expansion", "set the variable")
 		}
-		r.nul(key, v)
+		r.checkNUL(key, v)
 	}
 	if plain {
-		r.warn("tls", "it has no effect on a URL without TLS", "use https or wss in the URL")
+		r.addWarning("tls", "it has no effect on a URL without TLS", "use https or wss in the URL")
 	}
 }

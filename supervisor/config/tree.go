@@ -12,7 +12,7 @@ type Tree struct {
 	// Spelled holds the name of a key of an entry in the text, by the offset of that name, where the tree has it under
 	// another name: "command.args" for args.
 	Spelled map[int]string
-	text    *text
+	text    *sourceText
 }
 
 // ReadJSON reads JSON with comments, trailing commas and a byte order mark. The problem says why the text is none.
@@ -20,7 +20,7 @@ func ReadJSON(file string, data []byte) (Tree, *Problem) {
 	root, src, at, bad := parseText(data)
 	t := Tree{Root: root, text: src}
 	if bad != nil {
-		return t, t.problem(file, at, bad.text, bad.fix)
+		return t, t.newProblem(file, at, bad.text, bad.fix)
 	}
 	return t, nil
 }
@@ -31,7 +31,7 @@ func NewTree(file string, data []byte) (Tree, *Problem) {
 	src, at, bad := plainText(data)
 	t := Tree{text: src}
 	if bad != nil {
-		return t, t.problem(file, at, bad.text, bad.fix)
+		return t, t.newProblem(file, at, bad.text, bad.fix)
 	}
 	return t, nil
 }
@@ -40,12 +40,12 @@ func NewTree(file string, data []byte) (Tree, *Problem) {
 func (t Tree) Text() []byte { return t.text.data }
 
 // Pos is the place of the byte at offset.
-func (t Tree) Pos(offset int) Pos { return t.text.pos(offset) }
+func (t Tree) Pos(offset int) Pos { return t.text.posAt(offset) }
 
 // Offset is the byte at a place, whose column counts characters. A place beyond the text is its end.
-func (t Tree) Offset(p Pos) int { return t.text.offset(p) }
+func (t Tree) Offset(p Pos) int { return t.text.offsetOf(p) }
 
-func (t Tree) problem(file string, at int, text, fix string) *Problem {
+func (t Tree) newProblem(file string, at int, text, fix string) *Problem {
 	p := t.Pos(at)
 	return &Problem{File: file, Line: p.Line, Col: p.Col, Text: text, Fix: fix}
 }
@@ -63,8 +63,8 @@ func ParseSections(f File, program string, t Tree, sections []Section, said []Pr
 	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Program: program, Servers: map[string]Entry{}}
 	r := &reader{file: f.Path, src: t.text, program: program, spelled: t.Spelled}
 	for _, s := range sections {
-		p.lists = true
-		r.wrapper(value{s.Value, s.Key}, &p)
+		p.hasServers = true
+		r.readWrapper(value{s.Value, s.Key}, &p)
 	}
 	for _, problem := range said {
 		e, ok := p.Servers[problem.Server]
@@ -76,14 +76,14 @@ func ParseSections(f File, program string, t Tree, sections []Section, said []Pr
 		p.Servers[problem.Server] = e
 	}
 	for name, e := range p.Servers {
-		p.Servers[name] = e.sealed(&p)
+		p.Servers[name] = e.withProblems(&p)
 	}
-	p.gather(r.problems)
+	p.collectProblems(r.problems)
 	return p
 }
 
-// gather makes the problems of a file those of its own and of its entries, in order.
-func (p *Parsed) gather(own []Problem) {
+// collectProblems makes the problems of a file those of its own and of its entries, in order.
+func (p *Parsed) collectProblems(own []Problem) {
 	p.Problems = own
 	for _, e := range p.Servers {
 		p.Problems = append(p.Problems, e.problems...)

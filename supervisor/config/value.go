@@ -15,21 +15,21 @@ import (
 // reader collects what is wrong while a file, or one entry of it, is read.
 type reader struct {
 	file string
-	src  *text
+	src  *sourceText
 	// program is whose file it is, if it is not in our own form.
 	program string
 	// spelled holds the name of a key in the text, by its offset, where it has another name here.
 	spelled  map[int]string
 	server   string
 	problems []Problem
-	// at is where the values of the entry stand, by their path of keys.
-	at map[string]Pos
-	// meant is an unknown key that was probably meant as command or url.
-	meant string
+	// positions is where the values of the entry stand, by their path of keys.
+	positions map[string]Pos
+	// likelyFix is an unknown key that was probably meant as command or url.
+	likelyFix string
 	// full says that the file has more servers than are read, and that it was said.
 	full bool
-	// strangers are the unknown keys of the entry.
-	strangers []stranger
+	// unknownKeys are the unknown keys of the entry.
+	unknownKeys []unknownKey
 }
 
 // value is a JSON value with the path of keys that leads to it inside its entry: "env.PATH", "args[2]".
@@ -38,21 +38,21 @@ type value struct {
 	key string
 }
 
-func (r *reader) report(at Pos, key, text, fix string) {
+func (r *reader) addProblem(at Pos, key, text, fix string) {
 	r.problems = append(r.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: r.server, Key: key,
 		Text: text, Fix: fix})
 }
 
-func (r *reader) warn(at Pos, key, text, fix string) {
-	r.report(at, key, text, fix)
+func (r *reader) addWarning(at Pos, key, text, fix string) {
+	r.addProblem(at, key, text, fix)
 	r.problems[len(r.problems)-1].Warning = true
 }
 
-func (r *reader) pos(v hujson.Value) Pos { return r.src.pos(v.StartOffset) }
+func (r *reader) posOf(v hujson.Value) Pos { return r.src.posAt(v.StartOffset) }
 
-// expected reports a value of the wrong JSON type.
-func (r *reader) expected(v value, what, fix string) {
-	r.report(r.pos(v.Value), v.key, "found "+kindName(v.Value.Value.Kind())+" instead of "+what, fix)
+// reportType reports a value of the wrong JSON type.
+func (r *reader) reportType(v value, what, fix string) {
+	r.addProblem(r.posOf(v.Value), v.key, "found "+kindName(v.Value.Value.Kind())+" instead of "+what, fix)
 }
 
 func kindName(k hujson.Kind) string {
@@ -74,62 +74,62 @@ func kindName(k hujson.Kind) string {
 	}
 }
 
-// literal is the text of a string, number or truth value.
-func literal(v hujson.Value) (hujson.Literal, bool) {
+// literalOf is the text of a string, number or truth value.
+func literalOf(v hujson.Value) (hujson.Literal, bool) {
 	l, ok := v.Value.(hujson.Literal)
 	return l, ok
 }
 
-// text reads text and warns about space at its ends, which stays.
-func (r *reader) text(v value, into *string) bool {
-	l, ok := literal(v.Value)
+// readText reads text and warns about space at its ends, which stays.
+func (r *reader) readText(v value, into *string) bool {
+	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '"' {
-		r.expected(v, "text", "")
+		r.reportType(v, "text", "")
 		return false
 	}
 	*into = l.String()
-	r.trimmed(v)
+	r.warnPadding(v)
 	return true
 }
 
-// lenient reads text and takes a number or truth value for its own text, with a warning: "PORT": 8080 has one meaning.
-func (r *reader) lenient(v value, into *string) bool {
-	l, ok := literal(v.Value)
+// readLenient reads text and takes a number or truth value for its own text, with a warning: "PORT": 8080 has one meaning.
+func (r *reader) readLenient(v value, into *string) bool {
+	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() == 'n' {
-		r.expected(v, "text", "")
+		r.reportType(v, "text", "")
 		return false
 	}
 	*into = l.String()
 	if l.Kind() != '"' {
-		r.warn(r.pos(v.Value), v.key, "found "+kindName(l.Kind())+" instead of text; it is taken as written",
+		r.addWarning(r.posOf(v.Value), v.key, "found "+kindName(l.Kind())+" instead of text; it is taken as written",
 			"put it in quotes")
 	}
-	r.trimmed(v)
+	r.warnPadding(v)
 	return true
 }
 
-func (r *reader) trimmed(v value) {
+func (r *reader) warnPadding(v value) {
 	// A text of several lines, as a key in PEM form is, ends with a line break.
 	if s := v.Value.Value.(hujson.Literal).String(); s != strings.TrimSpace(s) && !strings.Contains(strings.TrimSpace(s), "\n") {
-		r.warn(r.pos(v.Value), v.key, "the text begins or ends with a space or line break, and is used so", "remove it")
+		r.addWarning(r.posOf(v.Value), v.key, "the text begins or ends with a space or line break, and is used so", "remove it")
 	}
 }
 
-func (r *reader) truth(v value, into *bool) bool {
+func (r *reader) readBool(v value, into *bool) bool {
 	switch v.Value.Value.Kind() {
 	case 't', 'f':
 		*into = v.Value.Value.Kind() == 't'
 		return true
 	}
-	r.expected(v, "true or false", "")
+	r.reportType(v, "true or false", "")
 	return false
 }
 
-// duration reads text with a unit ("30s") or a number of milliseconds, not negative.
-func (r *reader) duration(v value, into *messages.Duration) bool {
+// readDuration reads text with a unit ("30s") or a number of milliseconds, not negative.
+func (r *reader) readDuration(v value, into *messages.Duration) bool {
 	d, ok := r.signedDuration(v)
 	if ok && d < 0 {
-		r.report(r.pos(v.Value), v.key, "a duration cannot be negative here", "")
+		r.addProblem(r.posOf(v.Value), v.key, "a duration cannot be negative here", "")
 		return false
 	}
 	if ok {
@@ -138,18 +138,18 @@ func (r *reader) duration(v value, into *messages.Duration) bool {
 	return ok
 }
 
-// seconds reads a number of seconds, not negative, for the keys that have the unit in their name.
-func (r *reader) seconds(v value, into *messages.Duration) {
+// readSeconds reads a number of seconds, not negative, for the keys that have the unit in their name.
+func (r *reader) readSeconds(v value, into *messages.Duration) {
 	const fix = "write a number of seconds"
-	l, ok := literal(v.Value)
+	l, ok := literalOf(v.Value)
 	var s float64
 	switch {
 	case !ok || l.Kind() != '0':
-		r.expected(v, "a number of seconds", fix)
+		r.reportType(v, "a number of seconds", fix)
 	case json.Unmarshal(l, &s) != nil || math.Abs(s) > float64(math.MaxInt64/int64(time.Second)/2):
-		r.report(r.pos(v.Value), v.key, "the number is too large", fix)
+		r.addProblem(r.posOf(v.Value), v.key, "the number is too large", fix)
 	case s < 0:
-		r.report(r.pos(v.Value), v.key, "a duration cannot be negative here", "")
+		r.addProblem(r.posOf(v.Value), v.key, "a duration cannot be negative here", "")
 	default:
 		*into = messages.Duration(math.Round(s * float64(time.Second)))
 	}
@@ -157,27 +157,27 @@ func (r *reader) seconds(v value, into *messages.Duration) {
 
 func (r *reader) signedDuration(v value) (time.Duration, bool) {
 	const fix = `write "30s", "1m30s", or a number of milliseconds`
-	l, ok := literal(v.Value)
+	l, ok := literalOf(v.Value)
 	switch {
 	case ok && l.Kind() == '"':
 		d, err := time.ParseDuration(l.String())
 		if err != nil {
-			r.report(r.pos(v.Value), v.key, quote(messages.Line(l.String(), 40))+" is no duration with a unit", fix)
+			r.addProblem(r.posOf(v.Value), v.key, quoteShort(messages.Line(l.String(), 40))+" is no duration with a unit", fix)
 		}
 		return d, err == nil
 	case ok && l.Kind() == '0':
 		var ms float64
 		if err := json.Unmarshal(l, &ms); err != nil || math.Abs(ms) > float64(math.MaxInt64/int64(time.Millisecond)/2) {
-			r.report(r.pos(v.Value), v.key, "the number is too large", fix)
+			r.addProblem(r.posOf(v.Value), v.key, "the number is too large", fix)
 			return 0, false
 		}
 		if ms > 0 && ms < 1000 {
-			r.warn(r.pos(v.Value), v.key, fmt.Sprintf("%v means milliseconds", ms),
+			r.addWarning(r.posOf(v.Value), v.key, fmt.Sprintf("%v means milliseconds", ms),
 				fmt.Sprintf(`if seconds are meant, write "%vs"`, ms))
 		}
 		return time.Duration(math.Round(ms * float64(time.Millisecond))), true
 	}
-	r.expected(v, "a duration", fix)
+	r.reportType(v, "a duration", fix)
 	return 0, false
 }
 
@@ -189,21 +189,21 @@ const (
 	maxProblems = 100
 )
 
-// list reads a list of texts, each by read. Its result is not nil.
-func (r *reader) list(v value, fix string, read func(value, *string) bool) ([]string, bool) {
+// readList reads a list of texts, each by read. Its result is not nil.
+func (r *reader) readList(v value, fix string, read func(value, *string) bool) ([]string, bool) {
 	a, ok := v.Value.Value.(*hujson.Array)
 	if !ok {
-		r.expected(v, "a list", fix)
+		r.reportType(v, "a list", fix)
 		return nil, false
 	}
 	if len(a.Elements) > MaxList {
-		r.report(r.pos(v.Value), v.key, fmt.Sprintf("the list has %d values, and %d are read at most", len(a.Elements), MaxList), "shorten it")
+		r.addProblem(r.posOf(v.Value), v.key, fmt.Sprintf("the list has %d values, and %d are read at most", len(a.Elements), MaxList), "shorten it")
 		return nil, false
 	}
 	out := make([]string, len(a.Elements))
 	for i, el := range a.Elements {
 		m := value{el, fmt.Sprintf("%s[%d]", v.key, i)}
-		r.at[m.key] = r.pos(el)
+		r.positions[m.key] = r.posOf(el)
 		if !read(m, &out[i]) {
 			ok = false
 		}
@@ -211,25 +211,25 @@ func (r *reader) list(v value, fix string, read func(value, *string) bool) ([]st
 	return out, ok
 }
 
-// names reads a list of tool names.
-func (r *reader) names(v value, into *[]string) {
-	if l, ok := r.list(v, `write ["name", "other_*"]`, r.text); ok {
+// readToolNames reads a list of tool names.
+func (r *reader) readToolNames(v value, into *[]string) {
+	if l, ok := r.readList(v, `write ["name", "other_*"]`, r.readText); ok {
 		*into = l
 	}
 }
 
-// object calls each for every member of an object, in order. A key that stands twice is reported with both places, and
+// readObject calls each for every member of an object, in order. A key that stands twice is reported with both places, and
 // the first counts.
-func (r *reader) object(v value, fix string, each func(name string, at Pos, m value)) bool {
+func (r *reader) readObject(v value, fix string, each func(name string, at Pos, m value)) bool {
 	o, ok := v.Value.Value.(*hujson.Object)
 	if !ok {
-		r.expected(v, "an object", fix)
+		r.reportType(v, "an object", fix)
 		return false
 	}
 	seen := make(map[string]Pos, len(o.Members))
 	for _, m := range o.Members {
-		l, _ := literal(m.Name)
-		name, at := l.String(), r.pos(m.Name)
+		l, _ := literalOf(m.Name)
+		name, at := l.String(), r.posOf(m.Name)
 		key := name
 		if said, ok := r.spelled[m.Name.StartOffset]; ok {
 			key = said
@@ -237,11 +237,11 @@ func (r *reader) object(v value, fix string, each func(name string, at Pos, m va
 			key = v.key + "." + name
 		}
 		if first, twice := seen[name]; twice {
-			r.report(at, key, "the key stands twice, first at "+first.String(), "remove one")
+			r.addProblem(at, key, "the key stands twice, first at "+first.String(), "remove one")
 			continue
 		}
 		seen[name] = at
-		r.at[key] = r.pos(m.Value)
+		r.positions[key] = r.posOf(m.Value)
 		each(name, at, value{m.Value, key})
 	}
 	return true

@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// words splits a command line as a shell would, without its substitutions: words end at spaces, 'single' and "double"
+// splitWords splits a command line as a shell would, without its substitutions: words end at spaces, 'single' and "double"
 // quotes hold words together, and a backslash takes the meaning from a following space, quote or backslash. Before
 // anything else, and inside single quotes, a backslash stands for itself, so that C:\tools\server.exe needs no quotes
 // on any system.
 //
 // The libraries for this read a # as the start of a comment or every backslash as an escape, both of which break
 // arguments that people type here.
-func words(s string) ([]string, error) {
+func splitWords(s string) ([]string, error) {
 	var out []string
 	var b strings.Builder
 	var quote rune // the open quote, or 0
@@ -22,7 +22,7 @@ func words(s string) ([]string, error) {
 	for i := 0; i < len(rs); i++ {
 		c := rs[i]
 		switch {
-		case c == '\\' && quote != '\'' && i+1 < len(rs) && escapable(rs[i+1], quote):
+		case c == '\\' && quote != '\'' && i+1 < len(rs) && isEscapable(rs[i+1], quote):
 			i++
 			b.WriteRune(rs[i])
 			started = true
@@ -52,6 +52,6 @@ func words(s string) ([]string, error) {
 	return out, nil
 }
 
-func escapable(c, quote rune) bool {
+func isEscapable(c, quote rune) bool {
 	return c == '"' || c == '\\' || quote == 0 && (c == '\'' || unicode.IsSpace(c))
 }

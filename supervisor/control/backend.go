@@ -101,11 +101,11 @@ type Call struct {
 	Qualified, Server, Tool string
 	// Args is a JSON object, or empty for none.
 	Args json.RawMessage
-	Aside
+	CallHooks
 }
 
-// Aside is what goes on while an answer is waited for. The zero value wishes nothing.
-type Aside struct {
+// CallHooks is what goes on while an answer is waited for. The zero value wishes nothing.
+type CallHooks struct {
 	// Meta are members for the request's _meta, a JSON object.
 	Meta json.RawMessage
 	// Progress, if set, is told how far the request has got, in order, one at a time.
@@ -120,7 +120,7 @@ type Aside struct {
 // Read says which resource is to be read: of the named server, or of whoever offers it.
 type Read struct {
 	Server, URI string
-	Aside
+	CallHooks
 }
 
 // ReadResult is a resource: who gave it, and the server's result object, byte for byte.
@@ -138,7 +138,7 @@ func (r ReadResult) Contents() []supervisor.ResourceContent {
 type Fill struct {
 	Qualified, Server, Name string
 	Args                    map[string]string
-	Aside
+	CallHooks
 }
 
 // FillResult is a prompt: whose it is, and the server's result object, byte for byte.

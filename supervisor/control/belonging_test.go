@@ -15,15 +15,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// shop is a server whose tool pay asks for a PIN, once both of its callers have begun.
-type shop struct {
+// questionServer is a server whose tool pay asks for a PIN, once both of its callers have begun.
+type questionServer struct {
 	both  chan struct{}
 	mu    sync.Mutex
 	write func(raw string)
 	calls []string // ids, the first first
 }
 
-func (s *shop) serve(ctx context.Context, peer transports.Peer) error {
+func (s *questionServer) serve(ctx context.Context, peer transports.Peer) error {
 	s.write = func(raw string) { _ = peer.Write(ctx, []byte(raw)) }
 	for {
 		raw, err := peer.Read(ctx)
@@ -76,8 +76,8 @@ const pin = `{"method":"elicitation/create","params":{"message":"PIN?","requeste
 func TestAQuestionIsNeverAnotherCallers(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraModern, messages.EraLegacy} {
 		t.Run(string(era), func(t *testing.T) {
-			s := &shop{both: make(chan struct{})}
-			place := newPlace(t)
+			s := &questionServer{both: make(chan struct{})}
+			location := newLocation(t)
 			own := make(chan string, 8)
 			m, err := supervisor.Start(t.Context(), supervisor.Config{
 				Servers: map[string]supervisor.Spec{"shop": {Type: messages.SDK, Era: era}},
@@ -94,18 +94,18 @@ func TestAQuestionIsNeverAnotherCallers(t *testing.T) {
 			if err := m.Settled(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			srv, err := control.Serve(place, control.Local(m, control.LocalConfig{Project: place.Project, Origin: "o"}))
+			srv, err := control.Serve(location, control.Local(m, control.LocalConfig{Project: location.Project, Origin: "o"}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { srv.Close() })
-			c := dial(t, place)
+			c := dial(t, location)
 			askedFirst, answers := make(chan string, 8), map[string]chan string{}
 			for _, who := range []string{"ann", "bob"} {
 				answer := make(chan string, 1)
 				answers[who] = answer
 				go func() {
-					res, err := c.Call(t.Context(), control.Call{Server: "shop", Tool: "pay", Aside: control.Aside{
+					res, err := c.Call(t.Context(), control.Call{Server: "shop", Tool: "pay", CallHooks: control.CallHooks{
 						Ask: func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error) {
 							askedFirst <- who
 							return messages.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage(`{"pin":"of-` + who + `"}`)}, nil

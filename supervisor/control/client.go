@@ -25,8 +25,8 @@ var ErrNotRunning = errors.New("nobody serves this project")
 const (
 	// helloTimeout bounds the first question: a suspended process accepts connections and never answers.
 	helloTimeout = 2 * time.Second
-	// slack is what an answer may take after the time that the other side was given.
-	slack = time.Second
+	// answerSlack is what an answer may take after the time that the other side was given.
+	answerSlack = time.Second
 	// maxAnswer bounds an answer in bytes, far above what the manager lets through.
 	maxAnswer = 1 << 30
 )
@@ -41,9 +41,9 @@ var _ Backend = (*Client)(nil)
 
 // Dial reaches the process that serves the place. The error wraps ErrNotRunning if there is none; any other one says
 // why the process that is there cannot be used.
-func Dial(ctx context.Context, place Place) (*Client, error) {
-	if err := checkPrivate(filepath.Dir(place.Socket)); errors.Is(err, os.ErrNotExist) {
-		return nil, notRunning(place, err)
+func Dial(ctx context.Context, location Location) (*Client, error) {
+	if err := checkPrivate(filepath.Dir(location.Socket)); errors.Is(err, os.ErrNotExist) {
+		return nil, notRunningError(location, err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -54,20 +54,20 @@ func Dial(ctx context.Context, place Place) (*Client, error) {
 		DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
-			conn, err := d.DialContext(ctx, "unix", place.Socket)
+			conn, err := d.DialContext(ctx, "unix", location.Socket)
 			if err != nil {
 				return nil, &dialError{err}
 			}
 			return conn, nil
 		},
 	}}}
-	hello, cancel := context.WithTimeout(ctx, helloTimeout)
+	helloCtx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
-	err := c.do(hello, http.MethodGet, pathHello, nil, nil, &c.hello)
+	err := c.requestJSON(helloCtx, http.MethodGet, pathHello, nil, nil, &c.hello)
 	var refused *dialError
 	switch {
 	case errors.As(err, &refused) && ctx.Err() == nil:
-		return nil, notRunning(place, refused.err)
+		return nil, notRunningError(location, refused.err)
 	case err != nil:
 		return nil, err
 	case c.hello.Protocol != Protocol:
@@ -84,9 +84,9 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-func notRunning(place Place, cause error) error {
+func notRunningError(location Location, cause error) error {
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
-		Text: "no mcpvisor up runs for " + messages.Line(place.Project, 0), Fix: "start one with: mcpvisor up",
+		Text: "no mcpvisor up runs for " + messages.Line(location.Project, 0), Fix: "start one with: mcpvisor up",
 		Err: errors.Join(ErrNotRunning, cause)}
 }
 
@@ -107,50 +107,50 @@ func (c *Client) Status(ctx context.Context, q StatusQuery) ([]messages.Status, 
 		v.Set("retries", strconv.FormatBool(q.Retries))
 	}
 	var out []messages.Status
-	err := c.do(ctx, http.MethodGet, pathStatus, v, nil, &out)
+	err := c.requestJSON(ctx, http.MethodGet, pathStatus, v, nil, &out)
 	return out, err
 }
 
 // Tools implements Backend.
 func (c *Client) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
 	var out []Tool
-	err := c.do(ctx, http.MethodGet, pathTools, url.Values{"server": servers}, nil, &out)
+	err := c.requestJSON(ctx, http.MethodGet, pathTools, url.Values{"server": servers}, nil, &out)
 	return out, err
 }
 
 // History implements Backend.
 func (c *Client) History(ctx context.Context, server string) (History, error) {
 	var out History
-	err := c.do(ctx, http.MethodGet, pathHistory, url.Values{"server": {server}}, nil, &out)
+	err := c.requestJSON(ctx, http.MethodGet, pathHistory, url.Values{"server": {server}}, nil, &out)
 	return out, err
 }
 
 // Reload implements Backend.
 func (c *Client) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
 	var out supervisor.ReloadResult
-	err := c.do(ctx, http.MethodPost, pathReload, nil, nil, &out)
+	err := c.requestJSON(ctx, http.MethodPost, pathReload, nil, nil, &out)
 	return out, err
 }
 
 // Reconnect implements Backend.
 func (c *Client) Reconnect(ctx context.Context, server string) error {
-	return c.do(ctx, http.MethodPost, pathReconnect, url.Values{"server": {server}}, nil, nil)
+	return c.requestJSON(ctx, http.MethodPost, pathReconnect, url.Values{"server": {server}}, nil, nil)
 }
 
 // Enable implements Backend.
 func (c *Client) Enable(ctx context.Context, server string) error {
-	return c.do(ctx, http.MethodPost, pathEnable, url.Values{"server": {server}}, nil, nil)
+	return c.requestJSON(ctx, http.MethodPost, pathEnable, url.Values{"server": {server}}, nil, nil)
 }
 
 // Disable implements Backend.
 func (c *Client) Disable(ctx context.Context, server string, disconnect bool) error {
 	v := url.Values{"server": {server}, "disconnect": {strconv.FormatBool(disconnect)}}
-	return c.do(ctx, http.MethodPost, pathDisable, v, nil, nil)
+	return c.requestJSON(ctx, http.MethodPost, pathDisable, v, nil, nil)
 }
 
-// do asks, and decodes the answer into out.
-func (c *Client) do(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
-	res, err := c.send(ctx, method, path, q, body)
+// requestJSON asks, and decodes the answer into out.
+func (c *Client) requestJSON(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
+	res, err := c.sendRequest(ctx, method, path, q, body)
 	if err != nil || out == nil {
 		return err
 	}
@@ -163,71 +163,71 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 
 type response struct{ body []byte }
 
-func (c *Client) send(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
-	ctx, timeout, cancel := lengthened(ctx)
+func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
+	ctx, timeout, cancel := withForwardedTimeout(ctx)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://mcpvisor"+path+"?"+q.Encode(), bytes.NewReader(body))
 	if err != nil {
-		return response{}, broken(ctx, err)
+		return response{}, socketError(ctx, err)
 	}
 	if timeout != "" {
 		req.Header.Set(headerTimeout, timeout)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return response{}, broken(ctx, err)
+		return response{}, socketError(ctx, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return response{}, broken(ctx, err)
+		return response{}, socketError(ctx, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return response{answer}, nil
 	}
-	return response{}, refused(answer, resp.Status)
+	return response{}, decodeError(answer, resp.Status)
 }
 
-// refusal is the error that a response tells.
-func refusal(ctx context.Context, resp *http.Response) error {
+// readError is the error that a response tells.
+func readError(ctx context.Context, resp *http.Response) error {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame))
 	if err != nil {
-		return broken(ctx, err)
+		return socketError(ctx, err)
 	}
-	return refused(answer, resp.Status)
+	return decodeError(answer, resp.Status)
 }
 
-func refused(answer []byte, status string) error {
+func decodeError(answer []byte, status string) error {
 	var f failure
 	if json.Unmarshal(answer, &f) != nil || f.Text == "" {
 		f = failure{Op: "control", Class: messages.ClassUnsupported,
 			Text: fmt.Sprintf("the control socket answered %s: the other side may be another version of mcpvisor", status)}
 	}
-	return f.error()
+	return f.toError()
 }
 
-// lengthened gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled
+// withForwardedTimeout gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled
 // ctx ends the request at once.
-func lengthened(ctx context.Context) (context.Context, string, context.CancelFunc) {
+func withForwardedTimeout(ctx context.Context) (context.Context, string, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		ctx, cancel := context.WithCancel(ctx)
 		return ctx, "", cancel
 	}
-	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(slack))
+	extended, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(answerSlack))
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			cancel()
 		}
 	})
-	return longer, strconv.FormatInt(max(time.Until(deadline).Milliseconds(), 0), 10), func() {
+	return extended, strconv.FormatInt(max(time.Until(deadline).Milliseconds(), 0), 10), func() {
 		stop()
 		cancel()
 	}
 }
 
-// broken is a failure of the socket itself.
-func broken(ctx context.Context, err error) error {
+// socketError is a failure of the socket itself.
+func socketError(ctx context.Context, err error) error {
 	e := &messages.Error{Op: "control", Class: messages.ClassNetwork, Err: err,
 		Text: "the mcpvisor up of this project ended before it answered"}
 	switch ctxErr := ctx.Err(); {

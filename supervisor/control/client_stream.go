@@ -23,9 +23,9 @@ const maxFrame = 64 << 20
 // Call implements Backend.
 func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
 	v := url.Values{"qualified": {call.Qualified}, "server": {call.Server}, "tool": {call.Tool}}
-	head, raw, err := c.converse(ctx, pathCall, v, call.Args, call.Aside)
+	head, raw, err := c.requestWithHooks(ctx, pathCall, v, call.Args, call.CallHooks)
 	if err != nil {
-		return Result{}, outcome(err, "call", call.Server, call.Tool)
+		return Result{}, withOutcome(err, "call", call.Server, call.Tool)
 	}
 	return Result{Raw: raw, IsError: head.Outcome == messages.OutcomeToolError}, nil
 }
@@ -33,8 +33,8 @@ func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
 // Read implements Backend.
 func (c *Client) Read(ctx context.Context, r Read) (ReadResult, error) {
 	v := url.Values{"server": {r.Server}, "uri": {r.URI}}
-	head, raw, err := c.converse(ctx, pathRead, v, nil, r.Aside)
-	return ReadResult{Server: head.Server, Raw: raw}, outcome(err, "read", r.Server, "")
+	head, raw, err := c.requestWithHooks(ctx, pathRead, v, nil, r.CallHooks)
+	return ReadResult{Server: head.Server, Raw: raw}, withOutcome(err, "read", r.Server, "")
 }
 
 // Fill implements Backend.
@@ -42,14 +42,14 @@ func (c *Client) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	v := url.Values{"qualified": {f.Qualified}, "server": {f.Server}, "name": {f.Name}}
 	args, err := json.Marshal(f.Args)
 	if err != nil {
-		return FillResult{}, malformed("arguments", err.Error())
+		return FillResult{}, malformedError("arguments", err.Error())
 	}
-	head, raw, err := c.converse(ctx, pathFill, v, args, f.Aside)
-	return FillResult{Server: head.Server, Name: head.Name, Raw: raw}, outcome(err, "read", f.Server, "")
+	head, raw, err := c.requestWithHooks(ctx, pathFill, v, args, f.CallHooks)
+	return FillResult{Server: head.Server, Name: head.Name, Raw: raw}, withOutcome(err, "read", f.Server, "")
 }
 
-// outcome says of an error of the socket itself what became of the request.
-func outcome(err error, op, server, tool string) error {
+// withOutcome says of an error of the socket itself what became of the request.
+func withOutcome(err error, op, server, tool string) error {
 	var e *messages.Error
 	if errors.As(err, &e) && e.Outcome == "" {
 		e.Op, e.Outcome, e.Server, e.Tool = op, messages.OutcomeUnknown, server, tool
@@ -63,25 +63,25 @@ func outcome(err error, op, server, tool string) error {
 
 // Resources implements Backend.
 func (c *Client) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
-	return list[messages.Resource](ctx, c, pathResources, servers)
+	return fetchList[messages.Resource](ctx, c, pathResources, servers)
 }
 
 // Templates implements Backend.
 func (c *Client) Templates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
-	return list[messages.ResourceTemplate](ctx, c, pathTemplates, servers)
+	return fetchList[messages.ResourceTemplate](ctx, c, pathTemplates, servers)
 }
 
 // Prompts implements Backend.
 func (c *Client) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
-	return list[messages.Prompt](ctx, c, pathPrompts, servers)
+	return fetchList[messages.Prompt](ctx, c, pathPrompts, servers)
 }
 
-func list[T any](ctx context.Context, c *Client, path string, servers []string) ([]T, error) {
-	var out listing[T]
-	if err := c.do(ctx, http.MethodGet, path, url.Values{"server": servers}, nil, &out); err != nil {
+func fetchList[T any](ctx context.Context, c *Client, path string, servers []string) ([]T, error) {
+	var out partialList[T]
+	if err := c.requestJSON(ctx, http.MethodGet, path, url.Values{"server": servers}, nil, &out); err != nil {
 		return nil, err
 	}
-	return out.Items, out.err()
+	return out.Items, out.joinedError()
 }
 
 // Complete implements Backend.
@@ -89,35 +89,35 @@ func (c *Client) Complete(ctx context.Context, server string, r messages.Complet
 	var out messages.Completion
 	body, err := json.Marshal(r)
 	if err != nil {
-		return out, malformed("request", err.Error())
+		return out, malformedError("request", err.Error())
 	}
-	err = c.do(ctx, http.MethodPost, pathComplete, url.Values{"server": {server}}, body, &out)
+	err = c.requestJSON(ctx, http.MethodPost, pathComplete, url.Values{"server": {server}}, body, &out)
 	return out, err
 }
 
 // Ping implements Backend.
 func (c *Client) Ping(ctx context.Context, server string) (time.Duration, error) {
-	var out pong
-	err := c.do(ctx, http.MethodPost, pathPing, url.Values{"server": {server}}, nil, &out)
+	var out pingReply
+	err := c.requestJSON(ctx, http.MethodPost, pathPing, url.Values{"server": {server}}, nil, &out)
 	return out.Took, err
 }
 
 // Logs implements Backend.
 func (c *Client) Logs(ctx context.Context, server string) ([]supervisor.LogLine, error) {
 	var out []supervisor.LogLine
-	err := c.do(ctx, http.MethodGet, pathLogs, url.Values{"server": {server}}, nil, &out)
+	err := c.requestJSON(ctx, http.MethodGet, pathLogs, url.Values{"server": {server}}, nil, &out)
 	return out, err
 }
 
 // Follow implements Backend.
 func (c *Client) Follow(ctx context.Context, server string, f func(messages.Event) error) error {
-	_, _, err := c.stream(ctx, http.MethodGet, pathEvents, url.Values{"server": {server}}, nil, func(fr frame) error {
+	_, _, err := c.streamFrames(ctx, http.MethodGet, pathEvents, url.Values{"server": {server}}, nil, func(fr frame) error {
 		if fr.Event == nil {
 			return nil
 		}
 		return f(*fr.Event)
 	})
-	return unlessLeft(ctx, err)
+	return ignoreCancel(ctx, err)
 }
 
 // Watch implements Backend.
@@ -125,10 +125,10 @@ func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) 
 	// The stream is read while f runs, so that the other side is not held up, and what comes meanwhile counts once.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	changed, over := make(chan struct{}, 1), make(chan error, 1)
+	changed, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() { // it ends with ctx, which Watch ends
 		v := url.Values{"server": {server}, "uri": {uri}}
-		_, _, err := c.stream(ctx, http.MethodPost, pathWatch, v, nil, func(fr frame) error {
+		_, _, err := c.streamFrames(ctx, http.MethodPost, pathWatch, v, nil, func(fr frame) error {
 			if fr.Changed {
 				select {
 				case changed <- struct{}{}:
@@ -137,7 +137,7 @@ func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) 
 			}
 			return nil
 		})
-		over <- err
+		ended <- err
 	}()
 	for {
 		select {
@@ -145,22 +145,22 @@ func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) 
 			if err := f(); err != nil {
 				return err
 			}
-		case err := <-over:
-			return unlessLeft(ctx, err)
+		case err := <-ended:
+			return ignoreCancel(ctx, err)
 		}
 	}
 }
 
-// unlessLeft is err, unless it is that the caller wanted no more.
-func unlessLeft(ctx context.Context, err error) error {
+// ignoreCancel is err, unless it is that the caller wanted no more.
+func ignoreCancel(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it is how the caller ends what has no end
 	}
 	return err
 }
 
-// converse makes a request whose answer is a result, and lives up to its Aside meanwhile.
-func (c *Client) converse(ctx context.Context, path string, v url.Values, body []byte, a Aside) (result, []byte, error) {
+// requestWithHooks makes a request whose answer is a result, and lives up to its Aside meanwhile.
+func (c *Client) requestWithHooks(ctx context.Context, path string, v url.Values, body []byte, a CallHooks) (result, []byte, error) {
 	if a.Progress != nil {
 		v.Set("progress", "true")
 	}
@@ -173,21 +173,21 @@ func (c *Client) converse(ctx context.Context, path string, v url.Values, body [
 	if len(a.Meta) > 0 {
 		v.Set("meta", string(a.Meta))
 	}
-	asked, cancel := context.WithCancel(ctx)
+	askCtx, cancel := context.WithCancel(ctx)
 	open := map[string]context.CancelFunc{}
 	var answering sync.WaitGroup
 	defer answering.Wait()
 	defer cancel()
-	return c.stream(ctx, http.MethodPost, path, v, body, func(f frame) error {
+	return c.streamFrames(ctx, http.MethodPost, path, v, body, func(f frame) error {
 		switch {
 		case f.Progress != nil && a.Progress != nil:
 			a.Progress(*f.Progress)
-		case f.Ask != nil && a.answerer(f.Ask.Request) != nil:
-			one, withdraw := context.WithCancel(asked)
+		case f.Ask != nil && a.answererFor(f.Ask.Request) != nil:
+			one, withdraw := context.WithCancel(askCtx)
 			open[f.Ask.ID] = withdraw
 			answering.Go(func() {
 				defer withdraw()
-				c.answer(one, *f.Ask, a.answerer(f.Ask.Request))
+				c.answerQuestion(one, *f.Ask, a.answererFor(f.Ask.Request))
 			})
 		case f.Withdrawn != "" && open[f.Withdrawn] != nil:
 			open[f.Withdrawn]()
@@ -197,8 +197,8 @@ func (c *Client) converse(ctx context.Context, path string, v url.Values, body [
 	})
 }
 
-// answer asks, and hands the answer in, or that no person was shown the question.
-func (c *Client) answer(ctx context.Context, q question, ask elicit) {
+// answerQuestion asks, and hands the answer in, or that no person was shown the question.
+func (c *Client) answerQuestion(ctx context.Context, q question, ask elicitFunc) {
 	res, err := ask(ctx, q.Request)
 	if err != nil {
 		res = messages.ElicitResult{Action: actionUnseen}
@@ -207,55 +207,55 @@ func (c *Client) answer(ctx context.Context, q question, ask elicit) {
 	if err != nil || ctx.Err() != nil {
 		return
 	}
-	_ = c.do(ctx, http.MethodPost, pathAnswer, url.Values{"id": {q.ID}}, body, nil) // what it was for tells of its end
+	_ = c.requestJSON(ctx, http.MethodPost, pathAnswer, url.Values{"id": {q.ID}}, body, nil) // what it was for tells of its end
 }
 
-// stream makes a request and gives each frame to f, until the stream ends or f returns an error.
-func (c *Client) stream(ctx context.Context, method, path string, v url.Values, body []byte, f func(frame) error) (
+// streamFrames makes a request and gives each frame to f, until the stream ends or f returns an error.
+func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Values, body []byte, f func(frame) error) (
 	result, []byte, error,
 ) {
-	ctx, timeout, cancel := lengthened(ctx)
+	ctx, timeout, cancel := withForwardedTimeout(ctx)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://mcpvisor"+path+"?"+v.Encode(), bytes.NewReader(body))
 	if err != nil {
-		return result{}, nil, broken(ctx, err)
+		return result{}, nil, socketError(ctx, err)
 	}
 	if timeout != "" {
 		req.Header.Set(headerTimeout, timeout)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return result{}, nil, broken(ctx, err)
+		return result{}, nil, socketError(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return result{}, nil, refusal(ctx, resp)
+		return result{}, nil, readError(ctx, resp)
 	}
 	lines := bufio.NewReaderSize(resp.Body, 64<<10)
 	for {
 		line, err := readLine(lines)
 		if err != nil {
-			return result{}, nil, broken(ctx, err)
+			return result{}, nil, socketError(ctx, err)
 		}
-		var got frame
-		if err := json.Unmarshal(line, &got); err != nil {
+		var received frame
+		if err := json.Unmarshal(line, &received); err != nil {
 			return result{}, nil, &messages.Error{Op: "control", Class: messages.ClassProtocol,
 				Text: "the answer on the control socket cannot be read: " + messages.Line(err.Error(), 200), Err: err}
 		}
 		switch {
-		case got.Failure != nil:
-			return result{}, nil, got.Failure.error()
-		case got.Result != nil:
-			if got.Result.Bytes < 0 || got.Result.Bytes > maxAnswer {
-				return result{}, nil, malformed("length", strconv.Itoa(got.Result.Bytes))
+		case received.Failure != nil:
+			return result{}, nil, received.Failure.toError()
+		case received.Result != nil:
+			if received.Result.Bytes < 0 || received.Result.Bytes > maxAnswer {
+				return result{}, nil, malformedError("length", strconv.Itoa(received.Result.Bytes))
 			}
-			raw := make([]byte, got.Result.Bytes)
+			raw := make([]byte, received.Result.Bytes)
 			if _, err := io.ReadFull(lines, raw); err != nil {
-				return result{}, nil, broken(ctx, err)
+				return result{}, nil, socketError(ctx, err)
 			}
-			return *got.Result, raw, nil
+			return *received.Result, raw, nil
 		}
-		if err := f(got); err != nil {
+		if err := f(received); err != nil {
 			return result{}, nil, err
 		}
 	}

@@ -4,7 +4,7 @@
 //
 // The side that owns a manager:
 //
-//	place, err := control.PlaceOf(projectDir)
+//	place, err := control.LocationOf(projectDir)
 //	srv, err := control.Serve(place, control.Local(m, control.LocalConfig{Project: projectDir}))
 //	defer srv.Close()
 //

@@ -49,7 +49,7 @@ func failureOf(err error) failure {
 	return f
 }
 
-func (f failure) error() *messages.Error {
+func (f failure) toError() *messages.Error {
 	e := &messages.Error{
 		Op: f.Op, Outcome: f.Outcome, Class: f.Class, Server: f.Server, Tool: f.Tool, Text: f.Text, Fix: f.Fix,
 		Code: f.Code, Challenge: f.Challenge, RetryAfter: time.Duration(f.RetryAfterMs) * time.Millisecond,

@@ -24,20 +24,20 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 	}()
 	w := m.Watch(4096)
 	defer w.Close()
-	f := &follower{journal: j, m: m, inherit: cfg.InheritEnv, seen: map[string]supervisor.HistoryEntry{}}
+	f := &follower{journal: j, m: m, inherit: cfg.InheritEnv, lastEntries: map[string]supervisor.HistoryEntry{}}
 	start := Record{Time: time.Now(), Kind: RecordStart, PID: os.Getpid(), Project: cfg.Project}
 	if err := j.Append(start); err != nil {
 		return err
 	}
-	if err := f.all(); err != nil {
+	if err := f.copyAll(); err != nil {
 		return err
 	}
 	for e := range w.Events(ctx) {
 		switch e.Kind {
 		case messages.EventPhase:
-			err = f.server(e.Server, e.Status)
+			err = f.copyServer(e.Server, e.Status)
 		case messages.EventGap:
-			err = f.all()
+			err = f.copyAll()
 		default:
 			continue
 		}
@@ -49,45 +49,45 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 }
 
 type follower struct {
-	journal *Journal
-	m       *supervisor.Manager
-	inherit bool
-	seen    map[string]supervisor.HistoryEntry // the last entry of each server that is in the journal
+	journal     *Journal
+	m           *supervisor.Manager
+	inherit     bool
+	lastEntries map[string]supervisor.HistoryEntry // the last entry of each server that is in the journal
 }
 
-func (f *follower) all() error {
+func (f *follower) copyAll() error {
 	for _, st := range f.m.Status() {
-		if err := f.server(st.Name, &st); err != nil {
+		if err := f.copyServer(st.Name, &st); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// server writes the entries that are new, and what the server is after them if it has come to a rest.
-func (f *follower) server(name string, st *messages.Status) error {
+// copyServer writes the entries that are new, and what the server is after them if it has come to a rest.
+func (f *follower) copyServer(name string, st *messages.Status) error {
 	entries, err := f.m.History(name)
 	if err != nil {
 		return nil //nolint:nilerr // it was removed in the meantime
 	}
 	var records []Record
-	for _, e := range f.fresh(name, entries) {
+	for _, e := range f.newEntries(name, entries) {
 		records = append(records, Record{Time: e.Time, Kind: RecordEntry, Server: name, Entry: &e})
 	}
 	if st != nil && (st.Status != messages.Pending || st.Step == messages.Restarting) {
-		r := Record{Time: time.Now(), Kind: RecordStatus, Server: name, Status: brief(st)}
+		r := Record{Time: time.Now(), Kind: RecordStatus, Server: name, Status: shortStatus(st)}
 		if st.Status == messages.Failed {
-			r.Withheld = Withheld(*st, f.inherit)
+			r.Withheld = WithheldEnv(*st, f.inherit)
 		}
 		records = append(records, r)
 	}
 	return f.journal.Append(records...)
 }
 
-func (f *follower) fresh(name string, entries []supervisor.HistoryEntry) []supervisor.HistoryEntry {
-	last, ok := f.seen[name]
+func (f *follower) newEntries(name string, entries []supervisor.HistoryEntry) []supervisor.HistoryEntry {
+	last, ok := f.lastEntries[name]
 	if len(entries) > 0 {
-		f.seen[name] = entries[len(entries)-1]
+		f.lastEntries[name] = entries[len(entries)-1]
 	}
 	if !ok {
 		return entries
@@ -100,8 +100,8 @@ func (f *follower) fresh(name string, entries []supervisor.HistoryEntry) []super
 	return entries // so much has happened that the last one was forgotten
 }
 
-// brief is a status without what is long and can be had elsewhere: the entries hold the end of standard error.
-func brief(st *messages.Status) *messages.Status {
+// shortStatus is a status without what is long and can be had elsewhere: the entries hold the end of standard error.
+func shortStatus(st *messages.Status) *messages.Status {
 	b := *st
 	b.Tools, b.StderrTail, b.Instructions, b.Quarantined = nil, "", "", nil
 	return &b

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	case "parent":
 		playParent()
 	case "heir":
-		playHeir()
+		playOrphan()
 	default:
 		os.Exit(m.Run())
 	}
@@ -67,7 +67,7 @@ func playServer() {
 		case "tools/call":
 			a := m.Params.Arguments
 			if a.How == "self" {
-				_ = os.WriteFile(a.File, []byte(knock(a.Socket)), 0o600)
+				_ = os.WriteFile(a.File, []byte(tryRequests(a.Socket)), 0o600)
 			} else if err := startKnocker(a.How, a.Socket, a.File); err != nil {
 				_ = os.WriteFile(a.File, []byte(err.Error()), 0o600)
 			}
@@ -110,13 +110,13 @@ func knockAlone() {
 	for orphan && fmt.Sprint(os.Getppid()) == parent {
 		time.Sleep(time.Millisecond)
 	}
-	said := knock(os.Getenv("KNOCK_SOCKET"))
+	said := tryRequests(os.Getenv("KNOCK_SOCKET"))
 	_ = os.WriteFile(file+".new", []byte(said), 0o600)
 	_ = os.Rename(file+".new", file)
 }
 
-// knock asks for something to look at, for a call, for a change and for an answer, and says what came of each.
-func knock(socket string) string {
+// tryRequests asks for something to look at, for a call, for a change and for an answer, and says what came of each.
+func tryRequests(socket string) string {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
@@ -137,8 +137,8 @@ func knock(socket string) string {
 	return strings.Join(said, " ")
 }
 
-// playHeir connects twice, hands the connections to a child and ends. The child knocks with them.
-func playHeir() {
+// playOrphan connects twice, hands the connections to a child and ends. The child knocks with them.
+func playOrphan() {
 	if os.Getenv("KNOCK_HEIR") == "" {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "KNOCK_HEIR="+fmt.Sprint(os.Getpid()))
@@ -171,9 +171,9 @@ func playHeir() {
 }
 
 // intruders is a stage with servers that are processes: one as usual, one that may control, and isolated ones by their names.
-func intruders(t *testing.T, isolated map[string]messages.Isolation) *stage {
+func intruders(t *testing.T, isolated map[string]messages.Isolation) *testManager {
 	t.Helper()
-	s := newStage(t)
+	s := newTestManager(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +199,8 @@ func intruders(t *testing.T, isolated map[string]messages.Isolation) *stage {
 	return s
 }
 
-// said waits for the file of a knocker.
-func said(t *testing.T, file string) string {
+// readOutput waits for the file of a knocker.
+func readOutput(t *testing.T, file string) string {
 	t.Helper()
 	for {
 		if b, err := os.ReadFile(file); err == nil {
@@ -232,7 +232,7 @@ func TestAServerDoesNotControlItsManager(t *testing.T) {
 		{"isolated", "orphan session", none},
 	} {
 		t.Run(c.server+" "+c.how, func(t *testing.T) {
-			if got := s.knocks(t, c.server, c.how); got != c.want {
+			if got := s.tryFromServer(t, c.server, c.how); got != c.want {
 				t.Errorf("%q, not %q", got, c.want)
 			}
 			if err := s.m.Toggle(t.Context(), "p", true); err != nil { // a knocker that may has disabled it
@@ -242,15 +242,15 @@ func TestAServerDoesNotControlItsManager(t *testing.T) {
 	}
 }
 
-// knocks has a server try the socket, and is what came of it.
-func (s *stage) knocks(t *testing.T, server, how string) string {
+// tryFromServer has a server try the socket, and is what came of it.
+func (s *testManager) tryFromServer(t *testing.T, server, how string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "said")
-	args, _ := json.Marshal(map[string]string{"how": how, "socket": s.place.Socket, "file": file})
+	args, _ := json.Marshal(map[string]string{"how": how, "socket": s.location.Socket, "file": file})
 	if _, err := s.m.CallServerTool(t.Context(), server, "knock", args); err != nil {
 		t.Fatal(err)
 	}
-	return said(t, file)
+	return readOutput(t, file)
 }
 
 // A network of its own does not hide the socket, which has a path that a server can guess. Its server is known by its parents, and
@@ -261,7 +261,7 @@ func TestAServerWithItsOwnNetworkDoesNotControl(t *testing.T) {
 	}
 	s := intruders(t, map[string]messages.Isolation{"loopback": {Network: messages.NetworkLoopback}})
 	for _, how := range []string{"self", "child", "child session", "orphan", "orphan session"} {
-		if got := s.knocks(t, "loopback", how); got != "422 422 422 422" {
+		if got := s.tryFromServer(t, "loopback", how); got != "422 422 422 422" {
 			t.Errorf("%s: %q", how, got)
 		}
 	}
@@ -273,10 +273,10 @@ func TestWhoeverThePersonStartsControls(t *testing.T) {
 	s := intruders(t, nil)
 	for _, how := range []string{"child", "child group", "child session", "orphan", "orphan session"} {
 		file := filepath.Join(t.TempDir(), "said")
-		if err := startKnocker(how, s.place.Socket, file); err != nil {
+		if err := startKnocker(how, s.location.Socket, file); err != nil {
 			t.Fatal(err)
 		}
-		if got := said(t, file); got != "200 200 200 200" {
+		if got := readOutput(t, file); got != "200 200 200 200" {
 			t.Errorf("%s: %q", how, got)
 		}
 		if err := s.m.Toggle(t.Context(), "p", true); err != nil {
@@ -288,31 +288,31 @@ func TestWhoeverThePersonStartsControls(t *testing.T) {
 // The owner of the manager hears of a server that tries, by the server's name.
 func TestARefusalIsTold(t *testing.T) {
 	s := intruders(t, nil)
-	place := newPlace(t)
-	told := make(chan string, 16)
-	srv, err := control.Serve(place, control.Local(s.m, control.LocalConfig{}), control.TellRefused(func(server, text string) {
-		told <- server + ": " + text
+	location := newLocation(t)
+	refusals := make(chan string, 16)
+	srv, err := control.Serve(location, control.Local(s.m, control.LocalConfig{}), control.OnRefused(func(server, text string) {
+		refusals <- server + ": " + text
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	file := filepath.Join(t.TempDir(), "said")
-	args, _ := json.Marshal(map[string]string{"how": "self", "socket": place.Socket, "file": file})
+	args, _ := json.Marshal(map[string]string{"how": "self", "socket": location.Socket, "file": file})
 	if _, err := s.m.CallServerTool(t.Context(), "intruder", "knock", args); err != nil {
 		t.Fatal(err)
 	}
-	if text := <-told; !strings.HasPrefix(text, "intruder: process ") || !strings.Contains(text, filepath.Base(os.Args[0])) {
+	if text := <-refusals; !strings.HasPrefix(text, "intruder: process ") || !strings.Contains(text, filepath.Base(os.Args[0])) {
 		t.Error(text)
 	}
 }
 
 // An answer counts if it comes from the process that was asked, and is not told its name by counting.
 func TestAnAnswerComesFromWhoWasAsked(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	asked, ids := make(chan struct{}), make(chan string, 1)
-	conn, err := net.Dial("unix", s.place.Socket)
+	questionSeen, ids := make(chan struct{}), make(chan string, 1)
+	conn, err := net.Dial("unix", s.location.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,21 +328,21 @@ func TestAnAnswerComesFromWhoWasAsked(t *testing.T) {
 			var f struct{ Ask struct{ ID string } }
 			if json.Unmarshal([]byte(line), &f) == nil && f.Ask.ID != "" {
 				ids <- f.Ask.ID
-				close(asked)
+				close(questionSeen)
 			}
 		}
 	}()
-	<-asked
+	<-questionSeen
 	id := <-ids
 	if len(id) < 26 { // of 32 letters and digits: 128 bits
 		t.Errorf("the id %q can be guessed", id)
 	}
 	file := filepath.Join(t.TempDir(), "said")
 	t.Setenv("KNOCK_ANSWER", id)
-	if err := startKnocker("child session", s.place.Socket, file); err != nil {
+	if err := startKnocker("child session", s.location.Socket, file); err != nil {
 		t.Fatal(err)
 	}
-	if got := said(t, file); !strings.HasSuffix(got, " 422") {
+	if got := readOutput(t, file); !strings.HasSuffix(got, " 422") {
 		t.Errorf("another process answered: %s", got)
 	}
 }

@@ -19,10 +19,10 @@ const (
 	// journalLimit is when a journal's file is put aside and a new one begun, in bytes. One old file is kept, so that at
 	// most twice as much is on disk: about 5,000 events.
 	journalLimit = 1 << 20
-	// carriedLimit bounds what a new file repeats of the old one: the last word about each server.
-	carriedLimit = journalLimit / 4
-	// previous ends the name of the file that was put aside.
-	previous = ".1"
+	// repeatedLimit bounds what a new file repeats of the old one: the last word about each server.
+	repeatedLimit = journalLimit / 4
+	// previousSuffix ends the name of the file that was put aside.
+	previousSuffix = ".1"
 )
 
 // RecordKind says what a Record tells.
@@ -58,26 +58,26 @@ type Journal struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
-	// start and last are the lines that a new file begins with: they would be lost otherwise with the second file that
+	// startLine and last are the lines that a new file begins with: they would be lost otherwise with the second file that
 	// follows, although they are what is true now.
-	start []byte
-	last  map[string][]byte
+	startLine   []byte
+	statusLines map[string][]byte
 }
 
 // OpenJournal opens the journal for appending, and makes it and its directory if need be: mode 0600 and 0700. A line
 // that a killed process left unfinished is ended.
 func OpenJournal(path string) (*Journal, error) {
-	if err := privateDir(filepath.Dir(path)); err != nil {
+	if err := makePrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	j := &Journal{path: path, last: map[string][]byte{}}
-	if err := j.open(); err != nil {
-		return nil, placeError("the journal "+messages.Line(path, 0)+" cannot be opened", err)
+	j := &Journal{path: path, statusLines: map[string][]byte{}}
+	if err := j.openFile(); err != nil {
+		return nil, locationError("the journal "+messages.Line(path, 0)+" cannot be opened", err)
 	}
 	return j, nil
 }
 
-func (j *Journal) open() error {
+func (j *Journal) openFile() error {
 	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (j *Journal) open() error {
 	if j.size > 0 {
 		end := make([]byte, 1)
 		if _, err := f.ReadAt(end, j.size-1); err == nil && end[0] != '\n' {
-			return j.write([]byte("\n"))
+			return j.writeLine([]byte("\n"))
 		}
 	}
 	return nil
@@ -102,34 +102,34 @@ func (j *Journal) Append(records ...Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file == nil {
-		return placeError("the journal is closed", nil)
+		return locationError("the journal is closed", nil)
 	}
 	for i := range records {
 		line, err := json.Marshal(&records[i])
 		if err != nil {
-			return placeError("a record of the journal cannot be written as JSON", err)
+			return locationError("a record of the journal cannot be written as JSON", err)
 		}
 		line = append(line, '\n')
 		switch r := &records[i]; r.Kind {
 		case RecordStart:
-			j.start, j.last = line, map[string][]byte{}
+			j.startLine, j.statusLines = line, map[string][]byte{}
 		case RecordStatus:
-			j.last[r.Server] = line
+			j.statusLines[r.Server] = line
 		case RecordEntry, RecordEnd:
 		}
 		if j.size > 0 && j.size+int64(len(line)) > journalLimit {
 			if err := j.rotate(); err != nil {
-				return placeError("the journal cannot be put aside", err)
+				return locationError("the journal cannot be put aside", err)
 			}
 		}
-		if err := j.write(line); err != nil {
-			return placeError("the journal cannot be written", err)
+		if err := j.writeLine(line); err != nil {
+			return locationError("the journal cannot be written", err)
 		}
 	}
 	return nil
 }
 
-func (j *Journal) write(line []byte) error {
+func (j *Journal) writeLine(line []byte) error {
 	n, err := j.file.Write(line)
 	j.size += int64(n)
 	return err
@@ -138,20 +138,20 @@ func (j *Journal) write(line []byte) error {
 func (j *Journal) rotate() error {
 	j.file.Close()
 	j.file = nil
-	if err := os.Rename(j.path, j.path+previous); err != nil {
+	if err := os.Rename(j.path, j.path+previousSuffix); err != nil {
 		return err
 	}
-	if err := j.open(); err != nil {
+	if err := j.openFile(); err != nil {
 		return err
 	}
-	carried := slices.Clone(j.start)
-	for _, line := range j.last {
-		if len(carried)+len(line) > carriedLimit {
+	repeated := slices.Clone(j.startLine)
+	for _, line := range j.statusLines {
+		if len(repeated)+len(line) > repeatedLimit {
 			break
 		}
-		carried = append(carried, line...)
+		repeated = append(repeated, line...)
 	}
-	return j.write(carried)
+	return j.writeLine(repeated)
 }
 
 // Close ends the journal. It is idempotent.
@@ -170,13 +170,13 @@ func (j *Journal) Close() error {
 // left out. A journal that does not exist has none.
 func ReadJournal(path string) ([]Record, error) {
 	var out []Record
-	for _, file := range []string{path + previous, path} {
+	for _, file := range []string{path + previousSuffix, path} {
 		data, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return out, placeError("the journal "+messages.Line(file, 0)+" cannot be read", err)
+			return out, locationError("the journal "+messages.Line(file, 0)+" cannot be read", err)
 		}
 		for line := range bytes.Lines(data) {
 			var r Record
@@ -188,23 +188,23 @@ func ReadJournal(path string) ([]Record, error) {
 	return out, nil
 }
 
-// Past is what a journal tells about one server in the last run that knew it.
-type Past struct {
+// PastRun is what a journal tells about one server in the last run that knew it.
+type PastRun struct {
 	// Started is when that run began, Ended when it ended in good order, zero if it did not.
 	Started, Ended time.Time
 	PID            int
 	History
 }
 
-// PastOf is the past of a server; false if no run knew it.
-func PastOf(records []Record, server string) (Past, bool) {
-	var run, found Past
+// PastRunOf is the past of a server; false if no run knew it.
+func PastRunOf(records []Record, server string) (PastRun, bool) {
+	var run, found PastRun
 	known := false
 	for i := range records {
 		r := &records[i]
 		switch {
 		case r.Kind == RecordStart && (r.PID != run.PID || !r.Time.Equal(run.Started)): // else it was carried over
-			run = Past{Started: r.Time, PID: r.PID}
+			run = PastRun{Started: r.Time, PID: r.PID}
 		case r.Kind == RecordEnd:
 			run.Ended = r.Time
 			if known && found.PID == run.PID && found.Started.Equal(run.Started) {

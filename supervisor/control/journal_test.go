@@ -50,7 +50,7 @@ func start(pid int, at int64) control.Record {
 }
 
 func TestAJournalGivesBackWhatItWasGiven(t *testing.T) {
-	path := newPlace(t).Journal
+	path := newLocation(t).Journal
 	if got := readJournal(t, path); len(got) != 0 {
 		t.Errorf("a journal that is not there has %d records", len(got))
 	}
@@ -81,7 +81,7 @@ func TestAJournalGivesBackWhatItWasGiven(t *testing.T) {
 
 // A killed process may leave half a line. It costs itself alone.
 func TestADamagedLineCostsItself(t *testing.T) {
-	path := newPlace(t).Journal
+	path := newLocation(t).Journal
 	j := openJournal(t, path)
 	if err := j.Append(entry("a", 1)); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestADamagedLineCostsItself(t *testing.T) {
 // However much is written, two files of 1 MiB hold it, and the start of the run and the last word about each server are
 // still there.
 func TestAJournalIsBounded(t *testing.T) {
-	path := newPlace(t).Journal
+	path := newLocation(t).Journal
 	j := openJournal(t, path)
 	if err := j.Append(start(7, 1), status("quiet", messages.NeedsAuth)); err != nil {
 		t.Fatal(err)
@@ -131,15 +131,15 @@ func TestAJournalIsBounded(t *testing.T) {
 	if size > 2<<20 || size < 1<<20 {
 		t.Errorf("the journal takes %d bytes", size)
 	}
-	if left, err := filepath.Glob(path + "*"); err != nil || len(left) != 2 {
-		t.Errorf("the files are %v (%v)", left, err)
+	if files, err := filepath.Glob(path + "*"); err != nil || len(files) != 2 {
+		t.Errorf("the files are %v (%v)", files, err)
 	}
 	records := readJournal(t, path)
-	quiet, ok := control.PastOf(records, "quiet")
+	quiet, ok := control.PastRunOf(records, "quiet")
 	if !ok || quiet.Status.Status != messages.NeedsAuth || quiet.PID != 7 {
 		t.Errorf("the quiet server's past is %+v, %v", quiet, ok)
 	}
-	loud, ok := control.PastOf(records, "loud")
+	loud, ok := control.PastRunOf(records, "loud")
 	if n := len(loud.Entries); !ok || n < 900 || loud.Entries[n-1].Text != fmt.Sprint("entry ", total-1) {
 		t.Errorf("the loud server has %d entries, %v", len(loud.Entries), ok)
 	}
@@ -155,31 +155,31 @@ func TestPastIsOfTheLastRunThatKnewTheServer(t *testing.T) {
 		start(2, 20), entry("a", 21), start(2, 20), status("a", messages.Connected), entry("a", 22), // carried over
 		start(3, 30), entry("c", 31),
 	}
-	a, ok := control.PastOf(records, "a")
+	a, ok := control.PastRunOf(records, "a")
 	if !ok || a.PID != 2 || !a.Ended.IsZero() || len(a.Entries) != 2 || a.Entries[0].Text != "entry 21" ||
 		a.Status.Status != messages.Connected {
 		t.Errorf("a: %+v, %v", a, ok)
 	}
-	b, ok := control.PastOf(records, "b")
+	b, ok := control.PastRunOf(records, "b")
 	if !ok || b.PID != 1 || b.Ended.Unix() != 13 || len(b.Entries) != 1 {
 		t.Errorf("b: %+v, %v", b, ok)
 	}
-	if _, ok := control.PastOf(records, "d"); ok {
+	if _, ok := control.PastRunOf(records, "d"); ok {
 		t.Error("d has a past")
 	}
 }
 
 func TestFollowWritesEveryServersPast(t *testing.T) {
-	s := newStage(t)
-	j := openJournal(t, s.place.Journal)
+	s := newTestManager(t)
+	j := openJournal(t, s.location.Journal)
 	followed := make(chan error)
 	go func() { followed <- j.Follow(t.Context(), s.m, control.LocalConfig{Project: "/the/project"}) }()
 	// What had happened before it began to follow is in the journal as soon as the status of p is.
-	until(t, s.place.Journal, "p", messages.Connected)
+	until(t, s.location.Journal, "p", messages.Connected)
 	if err := s.m.Toggle(t.Context(), "p", false); err != nil {
 		t.Fatal(err)
 	}
-	until(t, s.place.Journal, "p", messages.Disabled)
+	until(t, s.location.Journal, "p", messages.Disabled)
 	if err := s.m.Reconnect(t.Context(), "off"); err == nil {
 		t.Fatal("a disabled server was reconnected")
 	}
@@ -189,12 +189,12 @@ func TestFollowWritesEveryServersPast(t *testing.T) {
 	if err := <-followed; err != nil {
 		t.Fatal(err)
 	}
-	records := readJournal(t, s.place.Journal)
+	records := readJournal(t, s.location.Journal)
 	if records[0].Kind != control.RecordStart || records[0].PID != os.Getpid() || records[0].Project != "/the/project" ||
 		records[len(records)-1].Kind != control.RecordEnd {
 		t.Errorf("the run is not framed: %s", asJSON(t, records))
 	}
-	past, _ := control.PastOf(records, "p")
+	past, _ := control.PastRunOf(records, "p")
 	var texts []string
 	for _, e := range past.Entries {
 		texts = append(texts, string(e.Phase))
@@ -222,7 +222,7 @@ func until(t *testing.T, path, server string, phase messages.Phase) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for {
-		if past, ok := control.PastOf(readJournal(t, path), server); ok && past.Status.Status == phase {
+		if past, ok := control.PastRunOf(readJournal(t, path), server); ok && past.Status.Status == phase {
 			return
 		}
 		select {
@@ -236,7 +236,7 @@ func until(t *testing.T, path, server string, phase messages.Phase) {
 // Nothing that a configuration keeps secret reaches the journal.
 func TestTheJournalHoldsNoSecret(t *testing.T) {
 	const canary = "canary-5f1d"
-	path := newPlace(t).Journal
+	path := newLocation(t).Journal
 	m, err := supervisor.Start(t.Context(), supervisor.Config{Servers: map[string]supervisor.Spec{
 		"a": {Command: "no-such-command", Env: map[string]string{"TOKEN": canary}},
 		"b": {URL: "http://127.0.0.1:1/?key=" + canary, Headers: map[string]string{"Authorization": canary}},

@@ -22,19 +22,19 @@ type LocalConfig struct {
 
 // Local answers for a manager of this process.
 func Local(m *supervisor.Manager, cfg LocalConfig) Backend {
-	return &local{m: m, cfg: cfg, started: time.Now()}
+	return &localBackend{m: m, cfg: cfg, started: time.Now()}
 }
 
-type local struct {
+type localBackend struct {
 	m       *supervisor.Manager
 	cfg     LocalConfig
 	started time.Time
-	watched watched
+	watches watchCounts
 }
 
-var _ Backend = (*local)(nil)
+var _ Backend = (*localBackend)(nil)
 
-func (l *local) Hello(context.Context) (Hello, error) {
+func (l *localBackend) Hello(context.Context) (Hello, error) {
 	h := Hello{
 		Protocol: Protocol, PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
 		Project: l.cfg.Project, Origin: l.cfg.Origin, Names: l.m.Servers(),
@@ -45,9 +45,9 @@ func (l *local) Hello(context.Context) (Hello, error) {
 	return h, nil
 }
 
-func (l *local) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
+func (l *localBackend) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
 	if q.Wait > 0 {
-		if err := l.settle(ctx, q); err != nil {
+		if err := l.waitSettled(ctx, q); err != nil {
 			return nil, err
 		}
 	}
@@ -65,18 +65,18 @@ func (l *local) Status(ctx context.Context, q StatusQuery) ([]messages.Status, e
 	return out, nil
 }
 
-// settle waits for the servers that are asked about and for no other one, and is content with whatever is true when the
+// waitSettled waits for the servers that are asked about and for no other one, and is content with whatever is true when the
 // wait has passed.
-func (l *local) settle(ctx context.Context, q StatusQuery) error {
+func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 	wait, cancel := context.WithTimeout(ctx, q.Wait)
 	defer cancel()
 	w := l.m.Watch(4096)
 	defer w.Close()
-	for again := true; again; {
+	for retry := true; retry; {
 		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
 			return err
 		}
-		again = q.Retries && l.late(q.Servers) && begins(wait, w)
+		retry = q.Retries && l.hasPendingRetry(q.Servers) && waitForActivity(wait, w)
 	}
 	if err := ctx.Err(); err != nil && messages.ClassOf(err) == messages.ClassCanceled {
 		return &messages.Error{Op: "status", Class: messages.ClassCanceled, Text: "interrupted", Err: err}
@@ -84,16 +84,16 @@ func (l *local) settle(ctx context.Context, q StatusQuery) error {
 	return nil
 }
 
-// late reports whether a server's attempt ran out of time and the next one has its time.
-func (l *local) late(servers []string) bool {
+// hasPendingRetry reports whether a server's attempt ran out of time and the next one has its time.
+func (l *localBackend) hasPendingRetry(servers []string) bool {
 	return slices.ContainsFunc(l.m.Status(), func(st messages.Status) bool {
 		return st.Status == messages.Failed && st.Class == messages.ClassTimeout && st.Retry == messages.RetryAt &&
 			(len(servers) == 0 || slices.Contains(servers, st.Name))
 	})
 }
 
-// begins waits until a server does something else than fail. What lies in the watcher since earlier costs a look.
-func begins(ctx context.Context, w *supervisor.Watcher) bool {
+// waitForActivity waits until a server does something else than fail. What lies in the watcher since earlier costs a look.
+func waitForActivity(ctx context.Context, w *supervisor.Watcher) bool {
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {
@@ -105,7 +105,7 @@ func begins(ctx context.Context, w *supervisor.Watcher) bool {
 	}
 }
 
-func (l *local) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
+func (l *localBackend) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
 	entries, err := l.m.ToolsOf(ctx, servers...)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func stateWord(s catalog.State) string {
 	return ""
 }
 
-func (l *local) Call(ctx context.Context, c Call) (Result, error) {
+func (l *localBackend) Call(ctx context.Context, c Call) (Result, error) {
 	var args any
 	if len(c.Args) > 0 {
 		args = c.Args
@@ -141,9 +141,9 @@ func (l *local) Call(ctx context.Context, c Call) (Result, error) {
 		ctx = supervisor.AskedBy(ctx, c.Permit)
 	}
 	if c.Qualified != "" {
-		res, err = l.m.CallTool(ctx, c.Qualified, args, c.options()...)
+		res, err = l.m.CallTool(ctx, c.Qualified, args, c.callOptions()...)
 	} else {
-		res, err = l.m.CallServerTool(ctx, c.Server, c.Tool, args, c.options()...)
+		res, err = l.m.CallServerTool(ctx, c.Server, c.Tool, args, c.callOptions()...)
 	}
 	if err != nil {
 		return Result{}, err
@@ -151,7 +151,7 @@ func (l *local) Call(ctx context.Context, c Call) (Result, error) {
 	return Result{Raw: res.Raw, IsError: res.IsError}, nil
 }
 
-func (l *local) History(_ context.Context, server string) (History, error) {
+func (l *localBackend) History(_ context.Context, server string) (History, error) {
 	st, err := l.m.ServerStatus(server)
 	if err != nil {
 		return History{}, err
@@ -160,12 +160,12 @@ func (l *local) History(_ context.Context, server string) (History, error) {
 	if err != nil {
 		return History{}, err
 	}
-	return History{Status: st, Entries: entries, Withheld: Withheld(st, l.cfg.InheritEnv)}, nil
+	return History{Status: st, Entries: entries, Withheld: WithheldEnv(st, l.cfg.InheritEnv)}, nil
 }
 
-// Withheld names the variables of this process's environment that a server with this status is not given; inherit is
+// WithheldEnv names the variables of this process's environment that a server with this status is not given; inherit is
 // the manager's default.
-func Withheld(st messages.Status, inherit bool) []string {
+func WithheldEnv(st messages.Status, inherit bool) []string {
 	if st.Config == nil || st.Transport != messages.Stdio {
 		return nil
 	}
@@ -176,17 +176,19 @@ func Withheld(st messages.Status, inherit bool) []string {
 	return withheld
 }
 
-func (l *local) Reload(ctx context.Context) (supervisor.ReloadResult, error) { return l.m.Reload(ctx) }
+func (l *localBackend) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
+	return l.m.Reload(ctx)
+}
 
-func (l *local) Reconnect(ctx context.Context, server string) error {
+func (l *localBackend) Reconnect(ctx context.Context, server string) error {
 	return l.m.Reconnect(ctx, server)
 }
 
-func (l *local) Enable(ctx context.Context, server string) error {
+func (l *localBackend) Enable(ctx context.Context, server string) error {
 	return l.m.Toggle(ctx, server, true)
 }
 
-func (l *local) Disable(ctx context.Context, server string, disconnect bool) error {
+func (l *localBackend) Disable(ctx context.Context, server string, disconnect bool) error {
 	if disconnect {
 		return l.m.Disconnect(ctx, server)
 	}

@@ -10,11 +10,11 @@ import (
 // lock is the right to serve a place. Its file holds the owner's process id.
 type lock struct{ file *os.File }
 
-// acquire takes the lock of a place. If another process has it, its id is returned (0 if unknown) and no lock.
+// acquireLock takes the lock of a place. If another process has it, its id is returned (0 if unknown) and no lock.
 //
 // The file is removed by its owner. So after the lock is taken, the file may be one that nobody finds any more: then
 // another one is made.
-func acquire(path string) (*lock, int, error) {
+func acquireLock(path string) (*lock, int, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -30,9 +30,9 @@ func acquire(path string) (*lock, int, error) {
 			f.Close()
 			return nil, pid, nil
 		}
-		if same(f, path) {
+		if isSameFile(f, path) {
 			l := &lock{f}
-			if err := l.sign(); err != nil {
+			if err := l.writePID(); err != nil {
 				l.release()
 				return nil, 0, err
 			}
@@ -42,16 +42,16 @@ func acquire(path string) (*lock, int, error) {
 	}
 }
 
-func same(f *os.File, path string) bool {
-	mine, err := f.Stat()
+func isSameFile(f *os.File, path string) bool {
+	opened, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(mine, there)
+	onDisk, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, onDisk)
 }
 
-func (l *lock) sign() error {
+func (l *lock) writePID() error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
 	}

@@ -133,19 +133,19 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 	}
 }
 
-// stage is a manager with one server p, and where the tests of a machine stand.
-type stage struct {
+// testManager is a manager with one server p, and where the tests of a machine stand.
+type testManager struct {
 	m                *supervisor.Manager
-	place            control.Place
+	location         control.Location
 	started, stopped chan struct{}
-	// asked is told of the questions that no caller answers.
-	asked chan messages.ElicitRequest
+	// questions is told of the questions that no caller answers.
+	questions chan messages.ElicitRequest
 }
 
-func newStage(t *testing.T) *stage {
+func newTestManager(t *testing.T) *testManager {
 	t.Helper()
-	s := &stage{place: newPlace(t), started: make(chan struct{}, 8), stopped: make(chan struct{}, 8),
-		asked: make(chan messages.ElicitRequest, 8)}
+	s := &testManager{location: newLocation(t), started: make(chan struct{}, 8), stopped: make(chan struct{}, 8),
+		questions: make(chan messages.ElicitRequest, 8)}
 	peer := serve(s.started, s.stopped)
 	m, err := supervisor.Start(t.Context(), supervisor.Config{
 		Servers: map[string]supervisor.Spec{
@@ -153,7 +153,7 @@ func newStage(t *testing.T) *stage {
 			"off": {Type: messages.SDK, Era: messages.EraLegacy, Disabled: true},
 		},
 		Elicit: func(_ context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
-			s.asked <- r
+			s.questions <- r
 			return messages.ElicitResult{Action: messages.ElicitDecline}, nil
 		},
 		InProcess: map[string]func(context.Context, transports.Peer) error{"p": peer, "off": peer},
@@ -175,10 +175,10 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) serve(t *testing.T) *control.Server {
+func (s *testManager) serve(t *testing.T) *control.Server {
 	t.Helper()
-	srv, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{
-		Project: s.place.Project, Origin: "o",
+	srv, err := control.Serve(s.location, control.Local(s.m, control.LocalConfig{
+		Project: s.location.Project, Origin: "o",
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func (s *stage) serve(t *testing.T) *control.Server {
 	return srv
 }
 
-func dial(t *testing.T, p control.Place) *control.Client {
+func dial(t *testing.T, p control.Location) *control.Client {
 	t.Helper()
 	c, err := control.Dial(t.Context(), p)
 	if err != nil {
@@ -197,8 +197,8 @@ func dial(t *testing.T, p control.Place) *control.Client {
 	return c
 }
 
-// newPlace is a place of its own. The directory is short: t.TempDir is longer than the path of a socket may be.
-func newPlace(t *testing.T) control.Place {
+// newLocation is a place of its own. The directory is short: t.TempDir is longer than the path of a socket may be.
+func newLocation(t *testing.T) control.Location {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c")
 	if err != nil {
@@ -206,7 +206,7 @@ func newPlace(t *testing.T) control.Place {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	run := filepath.Join(dir, "r")
-	return control.Place{
+	return control.Location{
 		Socket: filepath.Join(run, "s.sock"), Lock: filepath.Join(run, "s.lock"),
 		Journal: filepath.Join(dir, "j", "j.jsonl"), Project: "/the/project",
 	}

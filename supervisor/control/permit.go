@@ -15,28 +15,28 @@ const modePermit = "mcpvisor-permit"
 // actionUnseen is what a caller answers in place of an action when no person was shown the question.
 const actionUnseen = "mcpvisor-unseen"
 
-// permitted is the content of an answer.
-type permitted struct {
+// permitAnswer is the content of an answer.
+type permitAnswer struct {
 	Answer supervisor.AskAnswer `json:"answer"`
 	// Text and Fix say why there is no answer.
 	Text string `json:"text,omitempty"`
 	Fix  string `json:"fix,omitempty"`
 }
 
-// permitBy asks the caller of a stream.
-func permitBy(ask elicit) func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
+// permitVia asks the caller of a stream.
+func permitVia(ask elicitFunc) func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
 	return func(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
 		params, err := json.Marshal(r)
 		if err != nil {
-			return supervisor.AskNo, malformed("arguments", err.Error())
+			return supervisor.AskNo, malformedError("arguments", err.Error())
 		}
 		res, err := ask(ctx, messages.ElicitRequest{Mode: modePermit, Server: r.Server, Params: params})
 		if err != nil {
 			return supervisor.AskNo, err
 		}
-		var p permitted
+		var p permitAnswer
 		if err := json.Unmarshal(res.Content, &p); err != nil {
-			return supervisor.AskNo, malformed("answer", err.Error())
+			return supervisor.AskNo, malformedError("answer", err.Error())
 		}
 		if p.Text != "" {
 			return supervisor.AskNo, &messages.Error{Op: "ask", Class: messages.ClassDenied, Text: p.Text, Fix: p.Fix}
@@ -45,8 +45,8 @@ func permitBy(ask elicit) func(context.Context, supervisor.AskRequest) (supervis
 	}
 }
 
-// answerer is who answers a question here; nil if nobody does.
-func (a *Aside) answerer(r messages.ElicitRequest) elicit {
+// answererFor is who answers a question here; nil if nobody does.
+func (a *CallHooks) answererFor(r messages.ElicitRequest) elicitFunc {
 	if r.Mode != modePermit {
 		return a.Ask
 	}
@@ -58,9 +58,9 @@ func (a *Aside) answerer(r messages.ElicitRequest) elicit {
 		if err := json.Unmarshal(q.Params, &r); err != nil {
 			return res, err
 		}
-		p := permitted{}
+		p := permitAnswer{}
 		if p.Answer, err = a.Permit(ctx, r); err != nil {
-			p = permitted{Answer: supervisor.AskNo, Text: messages.Line(err.Error(), 300)}
+			p = permitAnswer{Answer: supervisor.AskNo, Text: messages.Line(err.Error(), 300)}
 			if e, ok := err.(*messages.Error); ok { //nolint:errorlint // what is wrapped says less
 				p.Text, p.Fix = e.Text, e.Fix
 			}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// notOurs says why others have a say in a directory; empty if they have not.
-func notOurs(info fs.FileInfo) string {
+// accessProblem says why others have a say in a directory; empty if they have not.
+func accessProblem(info fs.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Getuid() {
 		return "belongs to another user"
 	}

@@ -46,15 +46,15 @@ const (
 	maxArgs = 64 << 20
 )
 
-func routes(b Backend, cfg serveConfig) http.Handler {
+func newHandler(b Backend, cfg serveConfig) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := bounded(r)
+			ctx, cancel := requestContext(r)
 			defer cancel()
 			v, err := f(ctx, r)
 			if err != nil {
-				refuse(w, err)
+				writeError(w, err)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
@@ -67,7 +67,7 @@ func routes(b Backend, cfg serveConfig) http.Handler {
 		if wait := r.URL.Query().Get("wait"); wait != "" {
 			d, err := time.ParseDuration(wait)
 			if err != nil {
-				return nil, malformed("wait", wait)
+				return nil, malformedError("wait", wait)
 			}
 			q.Wait = d
 		}
@@ -81,48 +81,48 @@ func routes(b Backend, cfg serveConfig) http.Handler {
 	})
 	answer("GET "+pathPermissions, func(ctx context.Context, _ *http.Request) (any, error) { return b.Permissions(ctx) })
 	answer("POST "+pathReload, func(ctx context.Context, _ *http.Request) (any, error) { return b.Reload(ctx) })
-	wish := func(path string, f func(ctx context.Context, r *http.Request, server string) error) {
+	command := func(path string, f func(ctx context.Context, r *http.Request, server string) error) {
 		answer("POST "+path, func(ctx context.Context, r *http.Request) (any, error) {
 			return struct{}{}, f(ctx, r, r.URL.Query().Get("server"))
 		})
 	}
-	wish(pathReconnect, func(ctx context.Context, _ *http.Request, server string) error {
+	command(pathReconnect, func(ctx context.Context, _ *http.Request, server string) error {
 		return b.Reconnect(ctx, server)
 	})
-	wish(pathEnable, func(ctx context.Context, _ *http.Request, server string) error { return b.Enable(ctx, server) })
-	wish(pathDisable, func(ctx context.Context, r *http.Request, server string) error {
+	command(pathEnable, func(ctx context.Context, _ *http.Request, server string) error { return b.Enable(ctx, server) })
+	command(pathDisable, func(ctx context.Context, r *http.Request, server string) error {
 		return b.Disable(ctx, server, r.URL.Query().Get("disconnect") == "true")
 	})
-	offers(b, answer)
-	streams(mux, b)
-	return caught(fenced(mux, cfg.refused))
+	addJSONRoutes(b, answer)
+	addStreamRoutes(mux, b)
+	return recoverPanics(authorizePeers(mux, cfg.onRefused))
 }
 
-// bounded is the request's context, which ends when the peer goes away, with the time that the peer gives.
-func bounded(r *http.Request) (context.Context, context.CancelFunc) {
+// requestContext is the request's context, which ends when the peer goes away, with the time that the peer gives.
+func requestContext(r *http.Request) (context.Context, context.CancelFunc) {
 	if ms, err := strconv.ParseInt(r.Header.Get(headerTimeout), 10, 64); err == nil {
 		return context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
 	}
 	return context.WithCancel(r.Context())
 }
 
-func refuse(w http.ResponseWriter, err error) {
+func writeError(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnprocessableEntity)
 	_ = json.NewEncoder(w).Encode(failureOf(err)) // as above
 }
 
-func malformed(name, value string) error {
+func malformedError(name, value string) error {
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("%s %q on the control socket is malformed", name, messages.Line(value, 40))}
 }
 
-// caught answers a panic, so that the asking side has an error to show. Whether a call has run is not known then.
-func caught(h http.Handler) http.Handler {
+// recoverPanics answers a panic, so that the asking side has an error to show. Whether a call has run is not known then.
+func recoverPanics(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
-				refuse(w, panicked(p))
+				writeError(w, panicError(p))
 			}
 		}()
 		h.ServeHTTP(w, r)

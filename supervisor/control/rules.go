@@ -58,11 +58,13 @@ func (r Rules) Access() access.Rules {
 	return access.Rules{Managed: set(r.Managed), Own: set(r.Own), Hints: r.Hints}
 }
 
-func (l *local) Permissions(context.Context) (Rules, error) { return RulesOf(l.m.Permissions()), nil }
+func (l *localBackend) Permissions(context.Context) (Rules, error) {
+	return RulesOf(l.m.Permissions()), nil
+}
 
 // Permissions implements Backend.
 func (c *Client) Permissions(ctx context.Context) (Rules, error) {
 	var out Rules
-	err := c.do(ctx, http.MethodGet, pathPermissions, nil, nil, &out)
+	err := c.requestJSON(ctx, http.MethodGet, pathPermissions, nil, nil, &out)
 	return out, err
 }

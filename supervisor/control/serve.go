@@ -33,42 +33,42 @@ type Server struct {
 type ServeOption func(*serveConfig)
 
 type serveConfig struct {
-	refused func(server, text string)
+	onRefused func(server, text string)
 }
 
-// TellRefused has f called for each request that is refused because of who asks: the server whose process it is, if it is
+// OnRefused has f called for each request that is refused because of who asks: the server whose process it is, if it is
 // one's, and a sentence. f must not block; it is called concurrently, and as often as somebody tries.
-func TellRefused(f func(server, text string)) ServeOption {
-	return func(c *serveConfig) { c.refused = f }
+func OnRefused(f func(server, text string)) ServeOption {
+	return func(c *serveConfig) { c.onRefused = f }
 }
 
 // Serve listens on the place's socket and answers from backend until Close. If another process serves the place the
 // error wraps ErrRunning and names the process. Package fence says which peers are answered.
-func Serve(place Place, backend Backend, opts ...ServeOption) (*Server, error) {
+func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, error) {
 	var cfg serveConfig
 	for _, o := range opts {
 		o(&cfg)
 	}
-	dir := filepath.Dir(place.Socket)
-	if err := privateDir(dir); err != nil {
+	dir := filepath.Dir(location.Socket)
+	if err := makePrivateDir(dir); err != nil {
 		return nil, err
 	}
-	l, pid, err := acquire(place.Lock)
+	l, pid, err := acquireLock(location.Lock)
 	if err != nil {
-		return nil, placeError("the lock of the control socket cannot be taken", err)
+		return nil, locationError("the lock of the control socket cannot be taken", err)
 	}
 	if l == nil {
-		return nil, running(place, pid)
+		return nil, alreadyRunningError(location, pid)
 	}
-	listener, err := listen(place.Socket)
+	listener, err := listenUnix(location.Socket)
 	if err != nil {
 		l.release()
-		return nil, placeError("the control socket "+messages.Line(place.Socket, 0)+" cannot be opened", err)
+		return nil, locationError("the control socket "+messages.Line(location.Socket, 0)+" cannot be opened", err)
 	}
 	ending := new(atomic.Bool)
 	s := &Server{
 		http: &http.Server{
-			Handler: unlessEnding(ending, routes(backend, cfg)), ReadHeaderTimeout: 10 * time.Second,
+			Handler: refuseWhenEnding(ending, newHandler(backend, cfg)), ReadHeaderTimeout: 10 * time.Second,
 			BaseContext: func(net.Listener) context.Context {
 				return audit.WithVia(messages.WithCaller(context.Background(), audit.User()), "socket", "")
 			},
@@ -85,18 +85,18 @@ func Serve(place Place, backend Backend, opts ...ServeOption) (*Server, error) {
 	return s, nil
 }
 
-func running(place Place, pid int) error {
-	who := "another process"
+func alreadyRunningError(location Location, pid int) error {
+	owner := "another process"
 	if pid != 0 {
-		who = fmt.Sprintf("process %d", pid)
+		owner = fmt.Sprintf("process %d", pid)
 	}
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
-		Text: who + " runs mcpvisor up for " + messages.Line(place.Project, 0) + " already",
+		Text: owner + " runs mcpvisor up for " + messages.Line(location.Project, 0) + " already",
 		Fix:  "end that one first", Err: ErrRunning}
 }
 
-// listen is called with the lock held: whoever made a socket that stands there is dead.
-func listen(path string) (net.Listener, error) {
+// listenUnix is called with the lock held: whoever made a socket that stands there is dead.
+func listenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -118,10 +118,10 @@ func listen(path string) (net.Listener, error) {
 // servers.
 func (s *Server) Quiesce() { s.ending.Store(true) }
 
-func unlessEnding(ending *atomic.Bool, h http.Handler) http.Handler {
+func refuseWhenEnding(ending *atomic.Bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ending.Load() && r.URL.Path != pathAnswer { // an answer belongs to a request that goes on
-			refuse(w, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled,
+			writeError(w, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled,
 				Text: "the mcpvisor up of this project is ending", Err: messages.ErrClosed})
 			return
 		}

@@ -30,10 +30,10 @@ func asJSON(t *testing.T, v any) string {
 
 // Whatever is asked, the socket gives what the manager's own process gets.
 func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	here := control.Local(s.m, control.LocalConfig{Project: s.place.Project, Origin: "o"})
-	there := dial(t, s.place)
+	here := control.Local(s.m, control.LocalConfig{Project: s.location.Project, Origin: "o"})
+	there := dial(t, s.location)
 	ctx := t.Context()
 	call := func(c control.Call) func(control.Backend) (any, error) {
 		return func(b control.Backend) (any, error) { return b.Call(ctx, c) }
@@ -146,9 +146,9 @@ func sameError(t *testing.T, name string, want, got error) {
 }
 
 func TestWishesTakeEffect(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c, ctx := dial(t, s.place), t.Context()
+	c, ctx := dial(t, s.location), t.Context()
 	phase := func(server string) messages.Status {
 		st, err := c.Status(ctx, control.StatusQuery{Servers: []string{server}})
 		if err != nil {
@@ -176,9 +176,9 @@ func TestWishesTakeEffect(t *testing.T) {
 
 // A caller who goes away, or whose time has passed, must not leave a call behind in the other process.
 func TestTheEndOfACallerEndsItsCall(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	for name, limit := range map[string]func() (context.Context, context.CancelFunc, messages.Class){
 		"cancelled": func() (context.Context, context.CancelFunc, messages.Class) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -213,9 +213,9 @@ func TestTheEndOfACallerEndsItsCall(t *testing.T) {
 }
 
 func TestAnAnswerThatIsLostIsUnknown(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	srv := s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	ended := make(chan error)
 	go func() {
 		_, err := c.Call(t.Context(), control.Call{Server: "p", Tool: "waits"})
@@ -232,38 +232,38 @@ func TestAnAnswerThatIsLostIsUnknown(t *testing.T) {
 }
 
 func TestOneServesAPlace(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	srv := s.serve(t)
 	backend := control.Local(s.m, control.LocalConfig{})
-	_, err := control.Serve(s.place, backend)
+	_, err := control.Serve(s.location, backend)
 	if !errors.Is(err, control.ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("a second one got %v", err)
 	}
-	if _, err := dial(t, s.place).Status(t.Context(), control.StatusQuery{}); err != nil {
+	if _, err := dial(t, s.location).Status(t.Context(), control.StatusQuery{}); err != nil {
 		t.Errorf("the first one is disturbed: %v", err)
 	}
 	srv.Close()
 	srv.Close()
-	if _, err := os.Stat(s.place.Socket); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(s.location.Socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
 	}
-	again, err := control.Serve(s.place, backend)
+	second, err := control.Serve(s.location, backend)
 	if err != nil {
 		t.Fatalf("after the end of the first: %v", err)
 	}
-	again.Close()
+	second.Close()
 }
 
 // The lock decides, whatever the order in which several processes begin and end.
 func TestManyBeginAtOnce(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	backend := control.Local(s.m, control.LocalConfig{})
 	var serving, most, refused atomic.Int64
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
 			for range 20 {
-				srv, err := control.Serve(s.place, backend)
+				srv, err := control.Serve(s.location, backend)
 				if err != nil {
 					if !errors.Is(err, control.ErrRunning) {
 						t.Errorf("refused with %v", err)
@@ -287,53 +287,53 @@ func TestManyBeginAtOnce(t *testing.T) {
 
 // A killed process leaves its socket and its lock's file.
 func TestWhatADeadOneLeftIsReplaced(t *testing.T) {
-	s := newStage(t)
-	if err := os.MkdirAll(filepath.Dir(s.place.Socket), 0o700); err != nil {
+	s := newTestManager(t)
+	if err := os.MkdirAll(filepath.Dir(s.location.Socket), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", s.place.Socket)
+	l, err := net.Listen("unix", s.location.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
-	if err := os.WriteFile(s.place.Lock, []byte("99999999\n"), 0o600); err != nil {
+	if err := os.WriteFile(s.location.Lock, []byte("99999999\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := control.Dial(t.Context(), s.place); !errors.Is(err, control.ErrNotRunning) {
+	if _, err := control.Dial(t.Context(), s.location); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("dialling a dead one: %v", err)
 	}
 	s.serve(t)
-	dial(t, s.place)
+	dial(t, s.location)
 }
 
 func TestNobodyRuns(t *testing.T) {
-	place := newPlace(t)
-	if _, err := control.Dial(t.Context(), place); !errors.Is(err, control.ErrNotRunning) {
+	location := newLocation(t)
+	if _, err := control.Dial(t.Context(), location); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("without a directory: %v", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(place.Socket), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(location.Socket), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := control.Dial(t.Context(), place); !errors.Is(err, control.ErrNotRunning) {
+	if _, err := control.Dial(t.Context(), location); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("without a socket: %v", err)
 	}
 }
 
 // A suspended process takes connections and answers nothing: whoever asks must get on.
 func TestASuspendedOneIsNotWaitedFor(t *testing.T) {
-	place := newPlace(t)
-	if err := os.MkdirAll(filepath.Dir(place.Socket), 0o700); err != nil {
+	location := newLocation(t)
+	if err := os.MkdirAll(filepath.Dir(location.Socket), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", place.Socket)
+	l, err := net.Listen("unix", location.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, err = control.Dial(ctx, place)
+	_, err = control.Dial(ctx, location)
 	if errors.Is(err, control.ErrNotRunning) || messages.ClassOf(err) != messages.ClassTimeout || ctx.Err() != nil {
 		t.Errorf("dialling ended with %v", err)
 	}
@@ -341,24 +341,24 @@ func TestASuspendedOneIsNotWaitedFor(t *testing.T) {
 
 func TestTheSocketIsTheUsersAlone(t *testing.T) {
 	unixOnly(t)
-	s := newStage(t)
+	s := newTestManager(t)
 	srv := s.serve(t)
 	for path, want := range map[string]os.FileMode{
-		s.place.Socket: 0o600, s.place.Lock: 0o600, filepath.Dir(s.place.Socket): 0o700,
+		s.location.Socket: 0o600, s.location.Lock: 0o600, filepath.Dir(s.location.Socket): 0o700,
 	} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s has mode %v (%v), not %v", path, info.Mode().Perm(), err, want)
 		}
 	}
 	srv.Close()
-	if err := os.Chmod(filepath.Dir(s.place.Socket), 0o777); err != nil { //nolint:gosec // that is the point
+	if err := os.Chmod(filepath.Dir(s.location.Socket), 0o777); err != nil { //nolint:gosec // that is the point
 		t.Fatal(err)
 	}
-	_, err := control.Serve(s.place, control.Local(s.m, control.LocalConfig{}))
+	_, err := control.Serve(s.location, control.Local(s.m, control.LocalConfig{}))
 	if messages.ClassOf(err) != messages.ClassDenied {
 		t.Errorf("a directory that others write to is used for serving: %v", err)
 	}
-	if _, err := control.Dial(t.Context(), s.place); messages.ClassOf(err) != messages.ClassDenied {
+	if _, err := control.Dial(t.Context(), s.location); messages.ClassOf(err) != messages.ClassDenied {
 		t.Errorf("a directory that others write to is trusted: %v", err)
 	}
 }
@@ -382,13 +382,13 @@ func (broken) Reconnect(context.Context, string) error {
 }
 
 func TestEveryFieldOfAnErrorTravels(t *testing.T) {
-	place := newPlace(t)
-	srv, err := control.Serve(place, broken{})
+	location := newLocation(t)
+	srv, err := control.Serve(location, broken{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	c := dial(t, place)
+	c := dial(t, location)
 	var want, got *messages.Error
 	errors.As(broken{}.Reconnect(t.Context(), ""), &want)
 	if err := c.Reconnect(t.Context(), "s"); !errors.As(err, &got) || !reflect.DeepEqual(want, got) {
@@ -416,13 +416,13 @@ func (older) Hello(context.Context) (control.Hello, error) {
 }
 
 func TestAnotherProtocolIsNamed(t *testing.T) {
-	place := newPlace(t)
-	srv, err := control.Serve(place, older{})
+	location := newLocation(t)
+	srv, err := control.Serve(location, older{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	_, err = control.Dial(t.Context(), place)
+	_, err = control.Dial(t.Context(), location)
 	if messages.ClassOf(err) != messages.ClassUnsupported || !strings.Contains(err.Error(), "77") ||
 		!strings.Contains(err.Error(), "v9") {
 		t.Errorf("dialling ended with %v", err)

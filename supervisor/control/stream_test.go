@@ -14,9 +14,9 @@ import (
 
 // Bytes reach the caller as the server sent them, also those that a JSON encoder would write differently.
 func TestWhatIsReadIsTheServersBytes(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	read, err := c.Read(t.Context(), control.Read{URI: "a://b"})
 	if err != nil || string(read.Raw) != oddContents || read.Server != "p" || read.Contents()[0].Text != "A <b>" {
 		t.Errorf("%s, %v", read.Raw, err)
@@ -29,10 +29,10 @@ func TestWhatIsReadIsTheServersBytes(t *testing.T) {
 
 // Progress comes in order and before the answer, and _meta goes along.
 func TestProgressComesOverTheSocket(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
 	var seen []float64
-	res, err := dial(t, s.place).Call(t.Context(), control.Call{Server: "p", Tool: "steps", Aside: control.Aside{
+	res, err := dial(t, s.location).Call(t.Context(), control.Call{Server: "p", Tool: "steps", CallHooks: control.CallHooks{
 		Progress: func(p messages.Progress) { seen = append(seen, p.Progress) },
 		Meta:     json.RawMessage(`{"example.com/trace": "<t>"}`),
 	}})
@@ -47,12 +47,12 @@ func TestProgressComesOverTheSocket(t *testing.T) {
 // A question goes to the caller whose call it is about, and to the manager's own person if that caller cannot be asked at
 // all. What no person saw is told as that, and not as a cancellation.
 func TestTheCallerIsAsked(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	call := func(ask func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)) string {
 		t.Helper()
-		res, err := c.Call(t.Context(), control.Call{Server: "p", Tool: "asks", Aside: control.Aside{Ask: ask}})
+		res, err := c.Call(t.Context(), control.Call{Server: "p", Tool: "asks", CallHooks: control.CallHooks{Ask: ask}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,21 +75,21 @@ func TestTheCallerIsAsked(t *testing.T) {
 	}); !strings.Contains(got, "nobody could be asked") {
 		t.Errorf("%s", got)
 	}
-	if len(s.asked) != 0 {
+	if len(s.questions) != 0 {
 		t.Error("the manager's own person was asked too")
 	}
-	if got := call(nil); !strings.Contains(got, `"decline"`) || len(s.asked) != 1 {
+	if got := call(nil); !strings.Contains(got, `"decline"`) || len(s.questions) != 1 {
 		t.Errorf("%s", got)
 	}
 }
 
 // A caller who goes away with a question open leaves it to nobody, and the call ends.
 func TestACallerWhoGoesAwayIsAskedNoMore(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	ctx, leave := context.WithCancel(t.Context())
-	_, err := c.Call(ctx, control.Call{Server: "p", Tool: "asks", Aside: control.Aside{
+	_, err := c.Call(ctx, control.Call{Server: "p", Tool: "asks", CallHooks: control.CallHooks{
 		Ask: func(ctx context.Context, _ messages.ElicitRequest) (messages.ElicitResult, error) {
 			leave()
 			<-ctx.Done()
@@ -99,16 +99,16 @@ func TestACallerWhoGoesAwayIsAskedNoMore(t *testing.T) {
 	if !errors.Is(err, messages.ErrOutcomeUnknown) {
 		t.Errorf("%v", err)
 	}
-	if len(s.asked) != 0 {
-		t.Errorf("the manager's own person was asked: %+v", <-s.asked)
+	if len(s.questions) != 0 {
+		t.Errorf("the manager's own person was asked: %+v", <-s.questions)
 	}
 }
 
 // A watcher hears when it begins and of each change; the last one who leaves ends the subscription.
 func TestAResourceIsWatchedOverTheSocket(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	enough := errors.New("enough")
 	heard := 0
 	err := c.Watch(t.Context(), "p", "a://b", func() error {
@@ -129,9 +129,9 @@ func TestAResourceIsWatchedOverTheSocket(t *testing.T) {
 
 // Events of one server are followed, until the caller leaves or the manager's end, which is told.
 func TestEventsAreFollowedOverTheSocket(t *testing.T) {
-	s := newStage(t)
+	s := newTestManager(t)
 	s.serve(t)
-	c := dial(t, s.place)
+	c := dial(t, s.location)
 	enough := errors.New("enough")
 	over := make(chan error, 1)
 	go func() {

@@ -18,7 +18,7 @@ import (
 // safe for concurrent use.
 type Approvals struct {
 	path  string
-	store store
+	store approvalStore
 }
 
 // LoadApprovals reads the store at path. A missing one, and an empty path, is an empty store. An unreadable one, and one that
@@ -38,52 +38,52 @@ func merelyFound(s messages.Scope) bool {
 // person's own of the same name counts. What an approval does not cover is taken away from a server that is approved: variables
 // that its envFile got since, and trusted, unless the person wrote the entry through mcpvisor. The argument is not changed.
 func (a *Approvals) Apply(set config.Set) config.Set {
-	set = settle(set)
+	set = cloneSet(set)
 	for _, name := range slices.Sorted(maps.Keys(set.Found)) {
 		all := set.Found[name]
-		i := slices.IndexFunc(all, func(c config.Candidate) bool { return c.Binding == nil || a.hold(c) == "" })
+		i := slices.IndexFunc(all, func(c config.Candidate) bool { return c.Binding == nil || a.holdReason(c) == "" })
 		if i != 0 {
 			set.Waiting[name] = all[0]
 		}
 		if i < 0 {
 			spec := all[0].Spec
-			spec.Hold = a.hold(all[0]) + "; look at " + spec.Source + " and run `mcpvisor approve " + argument(name) + "`"
+			spec.Hold = a.holdReason(all[0]) + "; look at " + spec.Source + " and run `mcpvisor approve " + quoteArgument(name) + "`"
 			set.Specs[name] = spec
 			continue
 		}
 		if i > 0 {
-			set = instead(set, name, all[i])
+			set = useInstead(set, name, all[i])
 		}
 		if c := all[i]; c.Binding != nil {
-			set = a.admit(set, name, c)
+			set = a.admitApproved(set, name, c)
 		}
 	}
-	return settleNames(set)
+	return markTakenNames(set)
 }
 
-// settle is the set with copies of what is changed here.
-func settle(set config.Set) config.Set {
+// cloneSet is the set with copies of what is changed here.
+func cloneSet(set config.Set) config.Set {
 	set.Specs, set.Shadowed = maps.Clone(set.Specs), slices.Clone(set.Shadowed)
 	set.Waiting, set.Stale = map[string]config.Candidate{}, map[string][]string{}
 	return set
 }
 
-// instead has another entry of a server count in the place of one that waits.
-func instead(set config.Set, name string, c config.Candidate) config.Set {
-	waits := set.Found[name][0].Spec.Source
+// useInstead has another entry of a server count in the place of one that waits.
+func useInstead(set config.Set, name string, c config.Candidate) config.Set {
+	waitingSource := set.Found[name][0].Spec.Source
 	set.Specs[name] = c.Spec
 	set.Problems = slices.Concat(set.Problems, c.Problems)
 	for i, s := range set.Shadowed {
-		if s.Server == name && s.Winner == waits && s.Loser == c.Spec.Source {
-			set.Shadowed[i] = config.Shadow{Server: name, Winner: s.Loser, Loser: waits, Reason: "it waits for an approval"}
+		if s.Server == name && s.Winner == waitingSource && s.Loser == c.Spec.Source {
+			set.Shadowed[i] = config.Shadow{Server: name, Winner: s.Loser, Loser: waitingSource, Reason: "it waits for an approval"}
 		}
 	}
 	return set
 }
 
-// admit is the set with an approved entry as far as the approval goes.
-func (a *Approvals) admit(set config.Set, name string, c config.Candidate) config.Set {
-	spec, r := c.Spec, a.of(*c.Binding)
+// admitApproved is the set with an approved entry as far as the approval goes.
+func (a *Approvals) admitApproved(set config.Set, name string, c config.Candidate) config.Set {
+	spec, r := c.Spec, a.recordOf(*c.Binding)
 	var stale []string
 	var dropped []string
 	for _, v := range c.FromFile {
@@ -103,13 +103,13 @@ func (a *Approvals) admit(set config.Set, name string, c config.Candidate) confi
 	}
 	if spec.Trusted && !r.Own {
 		spec.Trusted = false
-		set.Problems = append(slices.Clone(set.Problems), untrusted(name, spec))
+		set.Problems = append(slices.Clone(set.Problems), trustedProblem(name, spec))
 	}
 	if len(stale) > 0 {
 		set.Stale[name] = stale
-		spec.Remark = strings.Join(stale, "; ") + "; see: mcpvisor approve " + argument(name)
+		spec.Remark = strings.Join(stale, "; ") + "; see: mcpvisor approve " + quoteArgument(name)
 	}
-	if hides(set.Found[name]) {
+	if hidesOwnEntry(set.Found[name]) {
 		text := "it takes the place of your own server of this name, and your allow rules do not count for it"
 		if spec.Remark != "" {
 			text = spec.Remark + "; " + text
@@ -120,21 +120,23 @@ func (a *Approvals) admit(set config.Set, name string, c config.Candidate) confi
 	return set
 }
 
-// untrusted is the remark about a key that a local file cannot say.
-func untrusted(name string, spec messages.Spec) config.Problem {
+// trustedProblem is the remark about a key that a local file cannot say.
+func trustedProblem(name string, spec messages.Spec) config.Problem {
 	return config.Problem{File: spec.Source, Server: name, Key: "trusted", Warning: true,
 		Text: "a file that was merely found cannot make a server trusted; the key is dropped",
 		Fix:  "set it in your own file, or write the entry with mcpvisor add-json --replace"}
 }
 
-// hides reports whether the person has an entry below those of files that were merely found.
-func hides(all []config.Candidate) bool { return len(all) > 0 && all[len(all)-1].Binding == nil }
+// hidesOwnEntry reports whether the person has an entry below those of files that were merely found.
+func hidesOwnEntry(all []config.Candidate) bool {
+	return len(all) > 0 && all[len(all)-1].Binding == nil
+}
 
-// settleNames has the rules of the person not count by name for servers that took a name.
-func settleNames(set config.Set) config.Set {
+// markTakenNames has the rules of the person not count by name for servers that took a name.
+func markTakenNames(set config.Set) config.Set {
 	set.Permissions.Taken = nil
 	for _, name := range slices.Sorted(maps.Keys(set.Found)) {
-		if hides(set.Found[name]) && merelyFound(set.Specs[name].Scope) {
+		if hidesOwnEntry(set.Found[name]) && merelyFound(set.Specs[name].Scope) {
 			set.Permissions.Taken = append(set.Permissions.Taken, name)
 		}
 	}
@@ -143,19 +145,19 @@ func settleNames(set config.Set) config.Set {
 
 // trustNobody returns the set in which servers without an approval start, and none of their own claims is believed.
 func trustNobody(set config.Set) config.Set {
-	set = settle(set)
+	set = cloneSet(set)
 	for name := range set.Found {
 		if spec := set.Specs[name]; spec.Trusted && merelyFound(spec.Scope) {
 			spec.Trusted = false
 			set.Specs[name] = spec
-			set.Problems = append(slices.Clone(set.Problems), untrusted(name, spec))
+			set.Problems = append(slices.Clone(set.Problems), trustedProblem(name, spec))
 		}
 	}
-	return settleNames(set)
+	return markTakenNames(set)
 }
 
-// of is the approval of the entry of a binding; the zero record if there is none.
-func (a *Approvals) of(b config.Binding) record {
+// recordOf is the approval of the entry of a binding; the zero record if there is none.
+func (a *Approvals) recordOf(b config.Binding) approvalRecord {
 	if r, ok := a.store.Files[b.Path][b.Server]; ok {
 		return r
 	}
@@ -164,18 +166,18 @@ func (a *Approvals) of(b config.Binding) record {
 			return r
 		}
 	}
-	return record{}
+	return approvalRecord{}
 }
 
-// hold is why a candidate waits, as a clause; empty if it is approved as it stands.
-func (a *Approvals) hold(c config.Candidate) string {
-	r := a.of(*c.Binding)
+// holdReason is why a candidate waits, as a clause; empty if it is approved as it stands.
+func (a *Approvals) holdReason(c config.Candidate) string {
+	r := a.recordOf(*c.Binding)
 	switch {
 	case r.Old:
 		return "approved by an older mcpvisor, which did not bind the whole entry, its directory, the names in its envFile and its files"
 	case r.Hash == "":
 		return "found in the project and not approved yet"
-	case c.Binding.At(r.Variables, slices.Collect(maps.Keys(r.Sums))).Hash() != r.Hash:
+	case c.Binding.WithLists(r.Variables, slices.Collect(maps.Keys(r.Sums))).Hash() != r.Hash:
 		return "changed since it was approved"
 	}
 	if changed := changedFiles(r.Sums, c.Sums); c.Asks && len(changed) > 0 {
@@ -185,13 +187,13 @@ func (a *Approvals) hold(c config.Candidate) string {
 }
 
 // changedFiles names the files that are not as they were, sorted.
-func changedFiles(was, now map[string]string) (names []string) {
+func changedFiles(before, now map[string]string) (names []string) {
 	for name, sum := range now {
-		if old, ok := was[name]; !ok || old != sum {
+		if old, ok := before[name]; !ok || old != sum {
 			names = append(names, messages.Escaped(name))
 		}
 	}
-	for name := range was {
+	for name := range before {
 		if _, ok := now[name]; !ok {
 			names = append(names, messages.Escaped(name))
 		}
@@ -200,15 +202,15 @@ func changedFiles(was, now map[string]string) (names []string) {
 	return names
 }
 
-// Held are the servers of a set that wait for an approval, sorted: also those in whose place one of the person's own counts.
-func Held(set config.Set) []string { return slices.Sorted(maps.Keys(set.Waiting)) }
+// AwaitingApproval are the servers of a set that wait for an approval, sorted: also those in whose place one of the person's own counts.
+func AwaitingApproval(set config.Set) []string { return slices.Sorted(maps.Keys(set.Waiting)) }
 
 // Stale are the approved servers of a set of which something has changed that an approval binds beside the entry, sorted.
 func Stale(set config.Set) []string { return slices.Sorted(maps.Keys(set.Stale)) }
 
-// Subject is what an approval of a server would be about: the entry that waits, or the one that counts. ok is false if it needs no
+// ApprovalCandidate is what an approval of a server would be about: the entry that waits, or the one that counts. ok is false if it needs no
 // approval.
-func Subject(set config.Set, name string) (c config.Candidate, ok bool) {
+func ApprovalCandidate(set config.Set, name string) (c config.Candidate, ok bool) {
 	if c, ok := set.Waiting[name]; ok {
 		return c, true
 	}
@@ -225,13 +227,15 @@ func Subject(set config.Set, name string) (c config.Candidate, ok bool) {
 // what the files say by now is compared with it. A server that needs no approval is passed over. Nothing is remembered if a name is
 // unknown or the store cannot be written; the error says which.
 func (a *Approvals) Approve(set config.Set, names ...string) error {
-	return a.approve(set, false, names)
+	return a.approveServers(set, false, names)
 }
 
-// Adopt is Approve for entries that the person has just written through mcpvisor: they may say of a server that it is trusted.
-func (a *Approvals) Adopt(set config.Set, names ...string) error { return a.approve(set, true, names) }
+// ApproveOwn is Approve for entries that the person has just written through mcpvisor: they may say of a server that it is trusted.
+func (a *Approvals) ApproveOwn(set config.Set, names ...string) error {
+	return a.approveServers(set, true, names)
+}
 
-func (a *Approvals) approve(set config.Set, own bool, names []string) error {
+func (a *Approvals) approveServers(set config.Set, own bool, names []string) error {
 	for _, name := range names {
 		if _, ok := set.Specs[name]; !ok {
 			return &messages.Error{Op: "approve", Class: messages.ClassInvalid, Server: name, Text: "no such server",
@@ -239,40 +243,40 @@ func (a *Approvals) approve(set config.Set, own bool, names []string) error {
 		}
 	}
 	if a.path == "" {
-		return a.failed("there is no place to remember it", "set HOME", nil)
+		return a.approveError("there is no place to remember it", "set HOME", nil)
 	}
-	return a.change(func(now *store) {
+	return a.updateStore(func(now *approvalStore) {
 		for _, name := range names {
-			c, ok := Subject(set, name)
+			c, ok := ApprovalCandidate(set, name)
 			if !ok {
 				continue
 			}
 			b := *c.Binding
-			was := now.Files[b.Path][b.Server]
-			kept := was.Own && b.At(was.Variables, slices.Collect(maps.Keys(was.Sums))).Hash() == was.Hash
-			put(&now.Files, b.Path, b.Server, record{Hash: b.Hash(), Variables: b.Variables, Sums: c.Sums, Own: own || kept})
-			drop(now.Shown, b.Path, b.Server)
+			previous := now.Files[b.Path][b.Server]
+			stillOwn := previous.Own && b.WithLists(previous.Variables, slices.Collect(maps.Keys(previous.Sums))).Hash() == previous.Hash
+			setEntry(&now.Files, b.Path, b.Server, approvalRecord{Hash: b.Hash(), Variables: b.Variables, Sums: c.Sums, Own: own || stillOwn})
+			deleteEntry(now.Shown, b.Path, b.Server)
 		}
 	})
 }
 
-// Show remembers that the person was shown what the named servers are. Where it cannot be remembered, it has not been shown.
-func (a *Approvals) Show(set config.Set, names ...string) {
+// MarkShown remembers that the person was shown what the named servers are. Where it cannot be remembered, it has not been shown.
+func (a *Approvals) MarkShown(set config.Set, names ...string) {
 	if a.path == "" {
 		return
 	}
-	_ = a.change(func(now *store) { // the next approval asks
+	_ = a.updateStore(func(now *approvalStore) { // the next approval asks
 		for _, name := range names {
-			if c, ok := Subject(set, name); ok {
-				put(&now.Shown, c.Binding.Path, c.Binding.Server, c.Binding.Hash())
+			if c, ok := ApprovalCandidate(set, name); ok {
+				setEntry(&now.Shown, c.Binding.Path, c.Binding.Server, c.Binding.Hash())
 			}
 		}
 	})
 }
 
-// Shown reports whether the person was shown a server as it is now, and whether it was shown at all since it was approved last.
-func (a *Approvals) Shown(set config.Set, name string) (now, ever bool) {
-	c, ok := Subject(set, name)
+// WasShown reports whether the person was shown a server as it is now, and whether it was shown at all since it was approved last.
+func (a *Approvals) WasShown(set config.Set, name string) (now, ever bool) {
+	c, ok := ApprovalCandidate(set, name)
 	if !ok {
 		return false, false
 	}
@@ -282,51 +286,51 @@ func (a *Approvals) Shown(set config.Set, name string) (now, ever bool) {
 
 // Owns reports whether the person wrote the entry of a server through mcpvisor, and it is approved as it stands.
 func (a *Approvals) Owns(set config.Set, name string) bool {
-	c, ok := Subject(set, name)
-	return ok && a.hold(c) == "" && a.of(*c.Binding).Own
+	c, ok := ApprovalCandidate(set, name)
+	return ok && a.holdReason(c) == "" && a.recordOf(*c.Binding).Own
 }
 
 // Forget takes the approval of a server of a file back, and writes the store if there was one.
 func (a *Approvals) Forget(file, name string) error {
-	_, known := a.store.Files[file][name]
-	_, shown := a.store.Shown[file][name]
-	if !known && !shown {
+	_, hasRecord := a.store.Files[file][name]
+	_, hasShown := a.store.Shown[file][name]
+	if !hasRecord && !hasShown {
 		return nil
 	}
-	return a.change(func(now *store) {
-		drop(now.Files, file, name)
-		drop(now.Shown, file, name)
+	return a.updateStore(func(now *approvalStore) {
+		deleteEntry(now.Files, file, name)
+		deleteEntry(now.Shown, file, name)
 	})
 }
 
-func (a *Approvals) failed(text, fix string, err error) error {
+func (a *Approvals) approveError(text, fix string, err error) error {
 	return &messages.Error{Op: "approve", Class: messages.ClassConfig, Text: text, Fix: fix, Err: err}
 }
 
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`) })
 
-// argument is a name as it may be typed after a command.
-func argument(name string) string {
+// quoteArgument is a name as it may be typed after a command.
+func quoteArgument(name string) string {
 	if plainName().MatchString(name) {
 		return name
 	}
 	return strconv.Quote(messages.Printable(name))
 }
 
-// signature tells whether the files that approvals bind may have changed, without reading them.
-func (a *Approvals) signature(project string) string {
+// filesSignature tells whether the files that approvals bind may have changed, without reading them.
+func (a *Approvals) filesSignature(project string) string {
 	var b strings.Builder
 	for _, file := range slices.Sorted(maps.Keys(a.store.Files)) {
 		dir := filepath.Dir(file)
 		if filepath.Base(dir) == ".mcpvisor" {
 			dir = filepath.Dir(dir)
 		}
-		if !below(file, project) {
+		if !isBelow(file, project) {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.store.Files[file])) {
 			for _, path := range slices.Sorted(maps.Keys(a.store.Files[file][name].Sums)) {
-				fmt.Fprintf(&b, "%s %s\n", path, stamp(filepath.Join(dir, filepath.FromSlash(path))))
+				fmt.Fprintf(&b, "%s %s\n", path, fileStamp(filepath.Join(dir, filepath.FromSlash(path))))
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func TestApproval(t *testing.T) {
 	o := w.options(w.repo)
 
 	found := w.load(o)
-	equal(t, discover.Held(found.Set), "a", "b b")
+	equal(t, discover.AwaitingApproval(found.Set), "a", "b b")
 	if got, want := found.Specs["a"].Hold, "found in the project and not approved yet; look at "+file+
 		" and run `mcpvisor approve a`"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -35,33 +35,33 @@ func TestApproval(t *testing.T) {
 	if err := found.Approvals.Approve(found.Set, "a"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, discover.Held(found.Approvals.Apply(found.Set)), "b b")
-	equal(t, discover.Held(w.load(o).Set), "b b")
+	equal(t, discover.AwaitingApproval(found.Approvals.Apply(found.Set)), "b b")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "b b")
 
 	// Another value of a variable is another token, not another server.
 	o.Lookup = func(name string) (string, bool) { return "rotated", true }
-	equal(t, discover.Held(w.load(o).Set), "b b")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "b b")
 
 	w.raw(file, strings.Replace(one, `"command": "x"`, `"command": "x", "args": ["--evil"]`, 1))
 	found = w.load(o)
-	equal(t, discover.Held(found.Set), "a", "b b")
+	equal(t, discover.AwaitingApproval(found.Set), "a", "b b")
 	if got := found.Specs["a"].Hold; !strings.HasPrefix(got, "changed since it was approved; look at "+file+" and run") {
 		t.Error(got)
 	}
 	w.raw(file, "// only a comment\n"+one)
-	equal(t, discover.Held(w.load(o).Set), "b b")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "b b")
 	w.raw(file, strings.Replace(one, `"command": "x"`, `"timeout": "9s", "command": "x"`, 1)) // everything in the entry counts
-	equal(t, discover.Held(w.load(o).Set), "a", "b b")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "a", "b b")
 	w.raw(file, one)
 
 	// The same words in another project are another matter.
 	other := filepath.Join(w.home, "other")
 	w.raw(filepath.Join(other, ".mcp.json"), one)
-	equal(t, discover.Held(w.load(w.options(other)).Set), "a", "b b")
+	equal(t, discover.AwaitingApproval(w.load(w.options(other)).Set), "a", "b b")
 	o.ApproveAll = true
-	equal(t, discover.Held(w.load(o).Set))
+	equal(t, discover.AwaitingApproval(w.load(o).Set))
 	o.ApproveAll = false
-	equal(t, discover.Held(w.load(o).Set), "b b")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "b b")
 }
 
 // Local files lie in the project too: a clone may carry one, so that what they say waits for the person as well. The
@@ -81,14 +81,14 @@ func TestWhoWaits(t *testing.T) {
 	if len(found.Specs) != 5 {
 		t.Fatalf("%+v", found.Specs)
 	}
-	equal(t, discover.Held(found.Set), "local", "project")
+	equal(t, discover.AwaitingApproval(found.Set), "local", "project")
 	if err := found.Approvals.Approve(found.Set, "local", "project", "user", "named", "flag"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, discover.Held(w.load(o).Set))
+	equal(t, discover.AwaitingApproval(w.load(o).Set))
 	// A claim of trust is part of what was approved.
 	w.raw(local, `{"servers": {"local": {"command": "x", "trusted": true}}}`)
-	equal(t, discover.Held(w.load(o).Set), "local")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "local")
 	b, err := os.ReadFile(w.approvals)
 	if err != nil || strings.Contains(string(b), "named") || strings.Contains(string(b), "flag") {
 		t.Errorf("%s, %v", b, err)
@@ -106,13 +106,13 @@ func TestStore(t *testing.T) {
 	if !errors.Is(err, messages.ErrUnknownServer) {
 		t.Errorf("%v", err)
 	}
-	equal(t, discover.Held(w.load(o).Set), "a", "b")
+	equal(t, discover.AwaitingApproval(w.load(o).Set), "a", "b")
 
 	// Two that were loaded before either approved keep each other's answer.
 	if err := errors.Join(first.Approvals.Approve(first.Set, "a"), second.Approvals.Approve(second.Set, "b")); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, discover.Held(w.load(o).Set))
+	equal(t, discover.AwaitingApproval(w.load(o).Set))
 
 	info, err := os.Stat(w.approvals)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -122,8 +122,8 @@ func TestStore(t *testing.T) {
 	if err != nil || strings.Contains(string(b), "kanarienvogel") {
 		t.Errorf("%s %v", b, err)
 	}
-	if left, _ := filepath.Glob(w.approvals + ".*"); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+	if files, _ := filepath.Glob(w.approvals + ".*"); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestDamagedStore(t *testing.T) {
 		w.write(filepath.Join(w.repo, ".mcp.json"), "a")
 		w.raw(w.approvals, data)
 		found := w.load(w.options(w.repo))
-		equal(t, discover.Held(found.Set), "a")
+		equal(t, discover.AwaitingApproval(found.Set), "a")
 		if len(found.Problems) != 1 || !strings.HasPrefix(found.Problems[0].Error(), w.approvals+": the store of approvals") {
 			t.Errorf("%s: %v", data, found.Problems)
 		}
@@ -164,5 +164,5 @@ func TestUnwritableStore(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "approval") {
 		t.Errorf("%v", err)
 	}
-	equal(t, discover.Held(found.Approvals.Apply(found.Set)), "a")
+	equal(t, discover.AwaitingApproval(found.Approvals.Apply(found.Set)), "a")
 }

@@ -16,7 +16,7 @@ import (
 func first(now, _ bool) bool { return now }
 
 // approve approves what waits under a name, and gives what is loaded then.
-func (w *tree) approve(names ...string) discover.Found {
+func (w *tree) approve(names ...string) discover.Configuration {
 	w.t.Helper()
 	found := w.load(w.options(w.repo))
 	if err := found.Approvals.Approve(found.Set, names...); err != nil {
@@ -32,12 +32,12 @@ func TestOldApprovalsAskOnceMore(t *testing.T) {
 	w.write(file, "a", "b")
 	w.raw(w.approvals, `{"version": 1, "files": {"`+filepath.ToSlash(file)+`": {"a": "v1:0", "b": "v1:1"}}}`)
 	found := w.load(w.options(w.repo))
-	equal(t, discover.Held(found.Set), "a", "b")
+	equal(t, discover.AwaitingApproval(found.Set), "a", "b")
 	if got := found.Specs["a"].Hold; !strings.HasPrefix(got, "approved by an older mcpvisor, which did not bind") {
 		t.Error(got)
 	}
 	found = w.approve("a")
-	equal(t, discover.Held(found.Set), "b")
+	equal(t, discover.AwaitingApproval(found.Set), "b")
 	if got := found.Specs["b"].Hold; !strings.HasPrefix(got, "approved by an older mcpvisor") {
 		t.Error(got)
 	}
@@ -49,19 +49,19 @@ func TestWhatWasShownIsApproved(t *testing.T) {
 	file := filepath.Join(w.repo, ".mcp.json")
 	w.write(file, "a")
 	shown := w.load(w.options(w.repo))
-	shown.Approvals.Show(shown.Set, "a")
-	if again := w.load(w.options(w.repo)); !first(again.Approvals.Shown(again.Set, "a")) {
+	shown.Approvals.MarkShown(shown.Set, "a")
+	if reloaded := w.load(w.options(w.repo)); !first(reloaded.Approvals.WasShown(reloaded.Set, "a")) {
 		t.Error("it was shown")
 	}
 	w.raw(file, `{"mcpServers": {"a": {"command": "evil"}}}`)
 	now := w.load(w.options(w.repo))
-	if first(now.Approvals.Shown(now.Set, "a")) {
+	if first(now.Approvals.WasShown(now.Set, "a")) {
 		t.Error("what was never shown counts as shown")
 	}
 	if err := shown.Approvals.Approve(shown.Set, "a"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, discover.Held(w.load(w.options(w.repo)).Set), "a")
+	equal(t, discover.AwaitingApproval(w.load(w.options(w.repo)).Set), "a")
 }
 
 // Variables that an envFile gains after the approval are left out, and it is said; values change freely.
@@ -108,9 +108,9 @@ func TestChangedFiles(t *testing.T) {
 			if s := found.Specs["a"]; s.Hold != "" || s.Remark != "" {
 				t.Fatalf("%+v", s)
 			}
-			before := found.Reading.Approved()
+			before := found.Snapshot.ApprovalState()
 			w.raw(script, "echo another")
-			if slices.Equal(before, found.Reading.Approved()) {
+			if slices.Equal(before, found.Snapshot.ApprovalState()) {
 				t.Error("a running mcpvisor would not notice")
 			}
 			s := w.load(w.options(w.repo)).Specs["a"]
@@ -144,7 +144,7 @@ func TestTrustIsThePersons(t *testing.T) {
 	if w.load(o).Specs["a"].Trusted {
 		t.Error("a flag for scripts makes it trusted")
 	}
-	if err := found.Approvals.Adopt(found.Set, "a"); err != nil {
+	if err := found.Approvals.ApproveOwn(found.Set, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if found = w.load(w.options(w.repo)); !found.Specs["a"].Trusted || len(found.Problems) != 0 {
@@ -162,11 +162,11 @@ func TestATakenName(t *testing.T) {
 	w := newTree(t)
 	w.raw(w.user, `{"mcpServers": {"a": {"command": "mine"}}, "permissions": {"default": "ask", "allow": ["mcp__a"]}}`)
 	w.raw(filepath.Join(w.repo, ".mcp.json"), `{"mcpServers": {"a": {"command": "theirs"}}}`)
-	verdict := func(f discover.Found) access.Verdict {
+	verdict := func(f discover.Configuration) access.Verdict {
 		return access.Decide(f.Permissions, access.Request{Server: "a", Tool: "t"}).Verdict
 	}
 	found := w.load(w.options(w.repo))
-	equal(t, discover.Held(found.Set), "a")
+	equal(t, discover.AwaitingApproval(found.Set), "a")
 	if s := found.Specs["a"]; s.Command != "mine" || s.Hold != "" || verdict(found) != access.Allow {
 		t.Errorf("%+v, %s", s, verdict(found))
 	}

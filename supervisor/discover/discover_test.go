@@ -68,7 +68,7 @@ func (w *tree) options(dir string) discover.Options {
 		Paths: discover.Paths{User: w.user, Managed: w.managed, Approvals: w.approvals, Home: w.home}}
 }
 
-func (w *tree) load(o discover.Options) discover.Found {
+func (w *tree) load(o discover.Options) discover.Configuration {
 	w.t.Helper()
 	found, err := discover.Load(o)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestFindUpward(t *testing.T) {
 	if s := first.Specs["a"]; s.Source != w.user || s.Hold != "" { // what nobody approved hides nothing of the person's
 		t.Errorf("%+v", s)
 	}
-	if err := first.Approvals.Approve(first.Set, discover.Held(first.Set)...); err != nil {
+	if err := first.Approvals.Approve(first.Set, discover.AwaitingApproval(first.Set)...); err != nil {
 		t.Fatal(err)
 	}
 	found := w.load(w.options(w.nested))

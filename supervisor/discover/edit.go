@@ -32,10 +32,10 @@ func Edit(path string, change func(old []byte) ([]byte, error)) error {
 }
 
 // editFile is Edit that asks last whether it may.
-func editFile(path string, change func(old []byte) ([]byte, error), may func() error) error {
-	defer turn()()
+func editFile(path string, change func(old []byte) ([]byte, error), recheck func() error) error {
+	defer lockEdits()()
 	for range editTries {
-		old, err := content(path)
+		old, err := readRegular(path)
 		if err != nil {
 			return err
 		}
@@ -43,23 +43,23 @@ func editFile(path string, change func(old []byte) ([]byte, error), may func() e
 		if err != nil || bytes.Equal(old, now) {
 			return err
 		}
-		err = replace(path, now, func() error {
-			if is, err := content(path); err != nil || !bytes.Equal(is, old) {
-				return errMoved
+		err = replaceFile(path, now, func() error {
+			if current, err := readRegular(path); err != nil || !bytes.Equal(current, old) {
+				return errChanged
 			}
-			return may()
+			return recheck()
 		})
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, errChanged) {
 			return err
 		}
 	}
 	return &fs.PathError{Op: "edit", Path: path, Err: ErrBusy}
 }
 
-var errMoved = errors.New("the file has changed")
+var errChanged = errors.New("the file has changed")
 
-// content returns what a file holds; nothing if it is missing. More than a regular file is not read: a pipe would block.
-func content(path string) ([]byte, error) {
+// readRegular returns what a file holds; nothing if it is missing. More than a regular file is not read: a pipe would block.
+func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -72,9 +72,9 @@ func content(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// turn waits until no other process of this person edits, and gives what ends the turn. The lock is not beside the files:
+// lockEdits waits until no other process of this person edits, and gives what ends the turn. The lock is not beside the files:
 // it would be found in projects. Where it cannot be had, the comparison of Edit has to do.
-func turn() (end func()) {
+func lockEdits() (end func()) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return func() {}

@@ -42,16 +42,16 @@ func TestEditsTakeTurns(t *testing.T) {
 		t.Errorf("%d of %d lines are there, %v", n, many, err)
 	}
 	a, err := discover.LoadApprovals(store)
-	if held := discover.Held(a.Apply(set)); err != nil || len(held) > 0 {
-		t.Errorf("approvals of %v are lost, %v", held, err)
+	if waiting := discover.AwaitingApproval(a.Apply(set)); err != nil || len(waiting) > 0 {
+		t.Errorf("approvals of %v are lost, %v", waiting, err)
 	}
 	if err := a.Forget(file, "3"); err != nil {
 		t.Error(err)
 	}
-	if held := discover.Held(a.Apply(set)); len(held) != 1 || held[0] != "3" {
-		t.Errorf("after one is forgotten %v are held", held)
+	if waiting := discover.AwaitingApproval(a.Apply(set)); len(waiting) != 1 || waiting[0] != "3" {
+		t.Errorf("after one is forgotten %v are held", waiting)
 	}
-	if a, err = discover.LoadApprovals(store); err != nil || len(discover.Held(a.Apply(set))) != 1 {
+	if a, err = discover.LoadApprovals(store); err != nil || len(discover.AwaitingApproval(a.Apply(set))) != 1 {
 		t.Errorf("what is forgotten is in the store: %v", err)
 	}
 }
@@ -96,8 +96,8 @@ func TestEditThatDoesNothing(t *testing.T) {
 			t.Errorf("%v, not %v", err, want)
 		}
 	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("%v is left", left)
+	if files, _ := os.ReadDir(dir); len(files) > 0 {
+		t.Errorf("%v is left", files)
 	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "f"), link); err != nil {

@@ -22,11 +22,11 @@ func ExampleLoad() {
 	options := discover.Options{Dir: dir, Paths: discover.Paths{Approvals: filepath.Join(dir, "approvals.json")}}
 
 	found, err := discover.Load(options)
-	fmt.Println(found.Specs["files"].Command, discover.Held(found.Set), err)
+	fmt.Println(found.Specs["files"].Command, discover.AwaitingApproval(found.Set), err)
 
 	err = found.Approvals.Approve(found.Set, "files") // what `mcpvisor approve files` does
 	found, _ = discover.Load(options)
-	fmt.Println(found.Specs["files"].Command, discover.Held(found.Set), err)
+	fmt.Println(found.Specs["files"].Command, discover.AwaitingApproval(found.Set), err)
 	// Output:
 	// npx [files] <nil>
 	// npx [] <nil>

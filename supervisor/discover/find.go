@@ -35,15 +35,15 @@ type Options struct {
 	ApproveAll bool
 }
 
-// settled is o with every default in place, and Dir absolute without symbolic links.
-func (o Options) settled() (Options, error) {
+// withDefaults is o with every default in place, and Dir absolute without symbolic links.
+func (o Options) withDefaults() (Options, error) {
 	dir, err := filepath.Abs(o.Dir) // of "": the working directory
 	if err != nil {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassConfig, Text: "the working directory is not known",
 			Fix: "change to another directory", Err: err}
 	}
 	if info, err := os.Stat(dir); err != nil {
-		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": " + why(err)}
+		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": " + fileErrorText(err)}
 	} else if !info.IsDir() {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": it is no directory"}
 	}
@@ -65,34 +65,34 @@ func (o Options) settled() (Options, error) {
 // Find reads every configuration file that counts for o, lowest precedence first. A file that is there, or was named,
 // and cannot be read stands in the result with Err set. The error is about o.Dir alone.
 func Find(o Options) ([]config.File, error) {
-	o, err := o.settled()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	files, _ := o.find()
+	files, _ := o.findFiles()
 	return files, nil
 }
 
-// find reads the files, and says where it looked.
-func (o Options) find() (files []config.File, places []string) {
+// findFiles reads the files, and says where it looked.
+func (o Options) findFiles() (files []config.File, paths []string) {
 	var named []config.File
 	var infos []fs.FileInfo
 	for _, path := range o.Files {
 		f, info := o.readNamed(path)
 		named = append(named, f)
 		if path != "-" && path != "" {
-			places = append(places, f.Path)
+			paths = append(paths, f.Path)
 		}
 		if info != nil {
 			infos = append(infos, info)
 		}
 	}
-	project := o.project()
+	project := o.projectDir()
 	add := func(scope messages.Scope, dir, path string) {
 		if path == "" {
 			return
 		}
-		places = append(places, path)
+		paths = append(paths, path)
 		// A file that is named, too, counts once, as named: otherwise it would hide itself.
 		if info, err := os.Stat(path); err == nil && scope != messages.ScopeManaged &&
 			slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
@@ -102,11 +102,11 @@ func (o Options) find() (files []config.File, places []string) {
 		f := config.File{Path: path}
 		switch scope {
 		case messages.ScopeManaged:
-			f, ok = readFound(path)
+			f, ok = readOptional(path)
 		case messages.ScopeUser:
-			f, ok = readOwn(path)
+			f, ok = readOwnFile(path)
 		default:
-			f.Data, f.Err, ok = readIn(project, path)
+			f.Data, f.Err, ok = readInProject(project, path)
 		}
 		if ok {
 			f.Scope, f.Dir = scope, dir
@@ -114,7 +114,7 @@ func (o Options) find() (files []config.File, places []string) {
 		}
 	}
 	add(messages.ScopeManaged, "", o.Paths.Managed)
-	chain := o.chain()
+	chain := o.projectDirs()
 	if o.Only {
 		chain = nil
 	} else {
@@ -128,13 +128,13 @@ func (o Options) find() (files []config.File, places []string) {
 		add(messages.ScopeLocal, dir, filepath.Join(dir, ".mcpvisor", "mcp.local.json"))
 	}
 	if o.Paths.Approvals != "" {
-		places = append(places, o.Paths.Approvals)
+		paths = append(paths, o.Paths.Approvals)
 	}
-	return append(files, named...), places
+	return append(files, named...), paths
 }
 
-// chain is the directory and the parents that belong to the same project, nearest first.
-func (o Options) chain() []string {
+// projectDirs is the directory and the parents that belong to the same project, nearest first.
+func (o Options) projectDirs() []string {
 	home, _ := os.Stat(o.Paths.Home)
 	var chain []string
 	for dir := o.Dir; ; dir = filepath.Dir(dir) {
@@ -153,15 +153,15 @@ func (o Options) chain() []string {
 	return chain[:1]
 }
 
-// project is the directory that the chain ends at: the repository's, or where the search began.
-func (o Options) project() string {
-	chain := o.chain()
+// projectDir is the directory that the chain ends at: the repository's, or where the search began.
+func (o Options) projectDir() string {
+	chain := o.projectDirs()
 	return chain[len(chain)-1]
 }
 
-// Above is the nearest file .mcp.json in a directory above that one, which does not count there because no repository holds both;
+// FileAbove is the nearest file .mcp.json in a directory above that one, which does not count there because no repository holds both;
 // empty if there is none below the person's home, or at all.
-func Above(dir string) string {
+func FileAbove(dir string) string {
 	home := DefaultPaths().Home
 	for dir != home && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
@@ -174,15 +174,15 @@ func Above(dir string) string {
 	return ""
 }
 
-// readFound reads a file that may be missing. ok is false if it is.
-func readFound(path string) (f config.File, ok bool) {
+// readOptional reads a file that may be missing. ok is false if it is.
+func readOptional(path string) (f config.File, ok bool) {
 	f.Path = path
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return f, false
 	case err != nil:
-		f.Err = why(err)
+		f.Err = fileErrorText(err)
 	case info.IsDir():
 		f.Err = "it is a directory instead of a file"
 	case !info.Mode().IsRegular():
@@ -193,8 +193,8 @@ func readFound(path string) (f config.File, ok bool) {
 	return f, true
 }
 
-// named returns the name, in messages, of a file that was named with --config.
-func named(path string) string {
+// displayName returns the name, in messages, of a file that was named with --config.
+func displayName(path string) string {
 	switch path {
 	case "-":
 		return "<stdin>"
@@ -209,11 +209,11 @@ func named(path string) string {
 
 // readNamed reads a file that must be there. It may be a pipe. The info is nil for standard input and unreadable files.
 func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
-	f := config.File{Path: named(path), Scope: messages.ScopeDynamic}
+	f := config.File{Path: displayName(path), Scope: messages.ScopeDynamic}
 	if path == "-" {
 		data, err := io.ReadAll(io.LimitReader(o.Stdin, config.MaxFile+1))
 		if f.Data = data; err != nil {
-			f.Err = why(err)
+			f.Err = fileErrorText(err)
 		}
 		return f, nil
 	}
@@ -224,7 +224,7 @@ func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Err, f.Missing = "there is no such file; check the name after --config", true
 	case err != nil:
-		f.Err = why(err)
+		f.Err = fileErrorText(err)
 	case info.IsDir():
 		f.Err = "it is a directory; name the file in it"
 	default:
@@ -238,7 +238,7 @@ func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
 func readAll(path string) ([]byte, string) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, why(err)
+		return nil, fileErrorText(err)
 	}
 	return readOpen(file)
 }
@@ -248,13 +248,13 @@ func readOpen(file *os.File) ([]byte, string) {
 	defer file.Close() // nothing was written: a failed close loses nothing
 	data, err := io.ReadAll(io.LimitReader(file, config.MaxFile+1))
 	if err != nil {
-		return nil, why(err)
+		return nil, fileErrorText(err)
 	}
 	return data, ""
 }
 
-// why translates an error of the file system to a clause without the path, which stands beside it.
-func why(err error) string {
+// fileErrorText translates an error of the file system to a clause without the path, which stands beside it.
+func fileErrorText(err error) string {
 	var p *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -269,19 +269,19 @@ func why(err error) string {
 
 // ProjectDir is the directory of the project that dir belongs to: the one that holds .git, or dir itself.
 func ProjectDir(dir string) (string, error) {
-	o, err := Options{Dir: dir}.settled()
+	o, err := Options{Dir: dir}.withDefaults()
 	if err != nil {
 		return "", err
 	}
-	return o.project(), nil
+	return o.projectDir(), nil
 }
 
 // variablesIn reads files of variables that entries name: those that stand in the project have to lie in it, too.
 func variablesIn(project string) func(path string) ([]byte, string) {
 	return func(path string) ([]byte, string) {
-		if below(filepath.Clean(path), project) {
-			if _, err := staysIn(project, path); errors.Is(err, ErrLeavesProject) {
-				return nil, plain(err) + "; name the file itself"
+		if isBelow(filepath.Clean(path), project) {
+			if _, err := resolveInProject(project, path); errors.Is(err, ErrLeavesProject) {
+				return nil, textWithoutPath(err) + "; name the file itself"
 			}
 		}
 		return readVariables(path)
@@ -290,7 +290,7 @@ func variablesIn(project string) func(path string) ([]byte, string) {
 
 // readVariables reads a file of variables that an entry names.
 func readVariables(path string) ([]byte, string) {
-	f, ok := readFound(path)
+	f, ok := readOptional(path)
 	switch {
 	case !ok:
 		return nil, "there is no such file"

@@ -18,13 +18,13 @@ var ErrLeavesProject = errors.New("it is a link that leads out of the project")
 // maxLinks bounds the symbolic links of one path, as systems do.
 const maxLinks = 40
 
-// truePath is path without symbolic links, also where it leads to nothing yet: what does not exist is added to what does.
-func truePath(path string) (string, error) {
+// resolveLinks is path without symbolic links, also where it leads to nothing yet: what does not exist is added to what does.
+func resolveLinks(path string) (string, error) {
 	for range maxLinks {
 		at, rest := path, ""
 		for {
 			info, err := os.Lstat(at)
-			if missing(err) && at != filepath.Dir(at) {
+			if isMissing(err) && at != filepath.Dir(at) {
 				rest = filepath.Join(filepath.Base(at), rest)
 				at = filepath.Dir(at)
 				continue
@@ -59,69 +59,69 @@ func truePath(path string) (string, error) {
 	return "", &fs.PathError{Op: "follow", Path: path, Err: errors.New("its symbolic links have no end")}
 }
 
-func missing(err error) bool {
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// below reports whether path is dir or lies in it. Both are absolute and clean.
-func below(path, dir string) bool {
+// isBelow reports whether path is dir or lies in it. Both are absolute and clean.
+func isBelow(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// staysIn is the true path of a file of a project. The error wraps ErrLeavesProject if it lies elsewhere, and names the place.
-func staysIn(project, path string) (string, error) {
-	real, err := truePath(path)
+// resolveInProject is the true path of a file of a project. The error wraps ErrLeavesProject if it lies elsewhere, and names the place.
+func resolveInProject(project, path string) (string, error) {
+	real, err := resolveLinks(path)
 	if err != nil {
 		return "", err
 	}
 	if root, err := filepath.EvalSymlinks(project); err == nil {
 		project = root
 	}
-	if !below(real, project) {
-		return real, &fs.PathError{Op: "follow", Path: path, Err: leaving{real}}
+	if !isBelow(real, project) {
+		return real, &fs.PathError{Op: "follow", Path: path, Err: leavesProjectError{real}}
 	}
 	return real, nil
 }
 
-// leaving says where a link leads to.
-type leaving struct{ to string }
+// leavesProjectError says where a link leads to.
+type leavesProjectError struct{ target string }
 
-func (e leaving) Error() string {
-	return ErrLeavesProject.Error() + ", to " + messages.Line(messages.Escaped(e.to), 0)
+func (e leavesProjectError) Error() string {
+	return ErrLeavesProject.Error() + ", to " + messages.Line(messages.Escaped(e.target), 0)
 }
 
-func (e leaving) Unwrap() error { return ErrLeavesProject }
+func (e leavesProjectError) Unwrap() error { return ErrLeavesProject }
 
-// readIn reads a file of a project that may be missing. It is read below the project's directory, wherever a link leads by then.
-func readIn(project, path string) (data []byte, clause string, ok bool) {
-	real, err := staysIn(project, path)
+// readInProject reads a file of a project that may be missing. It is read below the project's directory, wherever a link leads by then.
+func readInProject(project, path string) (data []byte, clause string, ok bool) {
+	real, err := resolveInProject(project, path)
 	switch {
 	case errors.Is(err, ErrLeavesProject):
-		return nil, plain(err) + "; such files are not read: put the file itself there, or name it with --config", true
+		return nil, textWithoutPath(err) + "; such files are not read: put the file itself there, or name it with --config", true
 	case err != nil:
-		return nil, why(err), true
+		return nil, fileErrorText(err), true
 	}
 	if resolved, err := filepath.EvalSymlinks(project); err == nil {
 		project = resolved
 	}
 	root, err := os.OpenRoot(project)
-	if missing(err) {
+	if isMissing(err) {
 		return nil, "", false
 	} else if err != nil {
-		return nil, why(err), true
+		return nil, fileErrorText(err), true
 	}
 	defer root.Close() // nothing is written through it
 	rel, err := filepath.Rel(project, real)
 	if err != nil {
-		return nil, why(err), true
+		return nil, fileErrorText(err), true
 	}
 	info, err := root.Stat(rel)
 	switch {
-	case missing(err):
+	case isMissing(err):
 		return nil, "", false
 	case err != nil:
-		return nil, why(err), true
+		return nil, fileErrorText(err), true
 	case info.IsDir():
 		return nil, "it is a directory instead of a file", true
 	case !info.Mode().IsRegular():
@@ -129,14 +129,14 @@ func readIn(project, path string) (data []byte, clause string, ok bool) {
 	}
 	file, err := root.Open(rel)
 	if err != nil {
-		return nil, why(err), true
+		return nil, fileErrorText(err), true
 	}
 	data, clause = readOpen(file)
 	return data, clause, true
 }
 
-// plain is the error of the file system without the path, which stands beside it.
-func plain(err error) string {
+// textWithoutPath is the error of the file system without the path, which stands beside it.
+func textWithoutPath(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err.Error()
@@ -147,13 +147,13 @@ func plain(err error) string {
 // EditIn is Edit for a file of a project: one that leads out of the project is left alone, and the error, which wraps
 // ErrLeavesProject, says where it leads to.
 func EditIn(project, path string, change func(old []byte) ([]byte, error)) error {
-	real, err := staysIn(project, path)
+	real, err := resolveInProject(project, path)
 	if err != nil {
 		return err
 	}
 	return editFile(real, change, func() error {
-		if now, err := staysIn(project, path); err != nil || now != real {
-			return errMoved
+		if now, err := resolveInProject(project, path); err != nil || now != real {
+			return errChanged
 		}
 		return nil
 	})

@@ -131,12 +131,12 @@ func TestWhatOthersMayWriteIsNotBelieved(t *testing.T) {
 		if err := found.Approvals.Approve(found.Set, "a"); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, discover.Held(w.load(w.options(w.repo)).Set))
+		equal(t, discover.AwaitingApproval(w.load(w.options(w.repo)).Set))
 		if err := os.Chmod(w.approvals, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		found = w.load(w.options(w.repo))
-		equal(t, discover.Held(found.Set), "a")
+		equal(t, discover.AwaitingApproval(found.Set), "a")
 		if len(found.Problems) != 1 || !strings.Contains(found.Problems[0].Error(), "not believed") {
 			t.Errorf("%v", found.Problems)
 		}

@@ -9,26 +9,26 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// readOwn reads the person's own file, which may be missing. It may be a symbolic link: people keep such files elsewhere. A file
+// readOwnFile reads the person's own file, which may be missing. It may be a symbolic link: people keep such files elsewhere. A file
 // that another user could have written is not believed.
-func readOwn(path string) (config.File, bool) {
-	if why := writtenByOthers(path); why != "" {
-		return config.File{Path: path, Err: why + "; it is not believed: make it yours (chown, chmod go-w), or name it with --config"}, true
+func readOwnFile(path string) (config.File, bool) {
+	if problem := writtenByOthers(path); problem != "" {
+		return config.File{Path: path, Err: problem + "; it is not believed: make it yours (chown, chmod go-w), or name it with --config"}, true
 	}
-	return readFound(path)
+	return readOptional(path)
 }
 
 // SharedWith says why another user could change the file of an approval, or what lies in its project; empty if none could. A
 // changed entry asks again, and a changed file that it names is said. What those load in turn is neither.
 func SharedWith(b config.Binding) string {
-	if why := writtenByOthers(b.Path); why != "" {
-		return "the file: " + why
+	if problem := writtenByOthers(b.Path); problem != "" {
+		return "the file: " + problem
 	}
 	if b.Project == "" {
 		return ""
 	}
-	if why := writtenByOthers(b.Project); why != "" {
-		return "the project: " + why
+	if problem := writtenByOthers(b.Project); problem != "" {
+		return "the project: " + problem
 	}
 	return ""
 }
@@ -42,7 +42,7 @@ func writtenByOthers(path string) string {
 		return ""
 	}
 	if err != nil {
-		return why(err)
+		return fileErrorText(err)
 	}
 	for _, at := range []struct{ path, what string }{
 		{real, "it"}, {filepath.Dir(real), "its folder"}, {filepath.Dir(path), "its folder"},
@@ -52,7 +52,7 @@ func writtenByOthers(path string) string {
 			return ""
 		}
 		if err != nil {
-			return why(err)
+			return fileErrorText(err)
 		}
 		if reason := openToOthers(info); reason != "" {
 			return at.what + " " + reason

@@ -26,14 +26,14 @@ func openToOthers(info fs.FileInfo) string {
 		return ""
 	case mode.Perm()&0o002 != 0:
 		return "can be written by everybody (" + mode.Perm().String() + ")"
-	case mode.Perm()&0o020 != 0 && !ownGroup(st.Uid, st.Gid):
+	case mode.Perm()&0o020 != 0 && !isOwnGroup(st.Uid, st.Gid):
 		return "can be written by a group of users (" + mode.Perm().String() + ")"
 	}
 	return ""
 }
 
-// ownGroup reports whether a group is that of one user alone, as most systems make one for each.
-func ownGroup(uid, gid uint32) bool {
+// isOwnGroup reports whether a group is that of one user alone, as most systems make one for each.
+func isOwnGroup(uid, gid uint32) bool {
 	if gid == uid || gid == 0 {
 		return true
 	}

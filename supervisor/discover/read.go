@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Reading holds the files of a configuration as they are at one moment, before they are merged.
-type Reading struct {
+// Snapshot holds the files of a configuration as they are at one moment, before they are merged.
+type Snapshot struct {
 	// Files are those that were found or named, lowest precedence first.
 	Files []config.File
 	// Fixed are the entries of the command line, above all files.
@@ -21,54 +21,54 @@ type Reading struct {
 	Context config.Context
 	// ProjectDir is the directory of the project.
 	ProjectDir string
-	// Places are the paths of the files that count whether they are there or not, in no order, and of the store of
+	// WatchedPaths are the paths of the files that count whether they are there or not, in no order, and of the store of
 	// approvals.
-	Places []string
+	WatchedPaths []string
 
 	options Options // with its defaults
 }
 
 // Read finds and reads the files. The error is a wrong value of Options, which the caller typed: Dir, Servers.
-func Read(o Options) (Reading, error) {
-	o, err := o.settled()
+func Read(o Options) (Snapshot, error) {
+	o, err := o.withDefaults()
 	if err != nil {
-		return Reading{}, err
+		return Snapshot{}, err
 	}
 	flags, err := config.Flags(o.Servers)
 	if err != nil {
-		return Reading{}, err
+		return Snapshot{}, err
 	}
-	r := Reading{ProjectDir: o.project(), options: o}
+	r := Snapshot{ProjectDir: o.projectDir(), options: o}
 	r.Context = config.Context{Lookup: o.Lookup, ProjectDir: r.ProjectDir, HomeDir: o.Paths.Home,
 		ReadFile: variablesIn(r.ProjectDir),
-		Sums:     func() func(string) (string, bool) { return summer(r.ProjectDir) }, AllowedTransports: o.AllowedTransports, Machine: machine}
+		Sums:     func() func(string) (string, bool) { return projectSums(r.ProjectDir) }, AllowedTransports: o.AllowedTransports, Machine: machineCapabilities}
 	if len(o.Servers) > 0 {
 		r.Fixed = append(r.Fixed, flags)
 	}
-	r.Files, r.Places = o.find()
+	r.Files, r.WatchedPaths = o.findFiles()
 	return r, nil
 }
 
-// machine returns what this machine can keep a server from.
-func machine(want messages.Isolation) isolation.Capabilities {
+// machineCapabilities returns what this machine can keep a server from.
+func machineCapabilities(want messages.Isolation) isolation.Capabilities {
 	return transports.CapabilitiesFor(context.Background(), want)
 }
 
-// Again finds and reads the files anew. What can be read once only, standard input or a pipe that was named, is as it was.
-func (r Reading) Again() Reading {
+// Reread finds and reads the files anew. What can be read once only, standard input or a pipe that was named, is as it was.
+func (r Snapshot) Reread() Snapshot {
 	o := r.options
 	var once []config.File
 	o.Files = slices.DeleteFunc(slices.Clone(o.Files), func(path string) bool {
-		f, ok := r.once(path)
+		f, ok := r.readOnceFile(path)
 		if ok {
 			once = append(once, f)
 		}
 		return ok
 	})
-	r.Files, r.Places = o.find()
+	r.Files, r.WatchedPaths = o.findFiles()
 	for _, f := range once { // where it stood among those that were named
 		at := len(r.Files)
-		for at > 0 && r.rank(r.Files[at-1]) > r.rank(f) {
+		for at > 0 && r.namedRank(r.Files[at-1]) > r.namedRank(f) {
 			at--
 		}
 		r.Files = slices.Insert(r.Files, at, f)
@@ -76,9 +76,9 @@ func (r Reading) Again() Reading {
 	return r
 }
 
-// once returns what was read of a named file that cannot be read again, such as standard input; false for any other one.
-func (r Reading) once(path string) (config.File, bool) {
-	name := named(path)
+// readOnceFile returns what was read of a named file that cannot be read again, such as standard input; false for any other one.
+func (r Snapshot) readOnceFile(path string) (config.File, bool) {
+	name := displayName(path)
 	if info, err := os.Stat(path); path != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
 		return config.File{}, false
 	}
@@ -89,43 +89,43 @@ func (r Reading) once(path string) (config.File, bool) {
 	return r.Files[at], true
 }
 
-// rank is the place of a file among those that were named; -1 for one that was found.
-func (r Reading) rank(f config.File) int {
-	return slices.IndexFunc(r.options.Files, func(path string) bool { return named(path) == f.Path })
+// namedRank is the place of a file among those that were named; -1 for one that was found.
+func (r Snapshot) namedRank(f config.File) int {
+	return slices.IndexFunc(r.options.Files, func(path string) bool { return displayName(path) == f.Path })
 }
 
-// Approve holds back what the person has not approved as it stands. The store is read anew.
-func (r Reading) Approve(set config.Set) config.Set {
-	set, _ = r.approved(set)
+// HoldUnapproved holds back what the person has not approved as it stands. The store is read anew.
+func (r Snapshot) HoldUnapproved(set config.Set) config.Set {
+	set, _ = r.applyApprovals(set)
 	return set
 }
 
-func (r Reading) approved(set config.Set) (config.Set, *Approvals) {
+func (r Snapshot) applyApprovals(set config.Set) (config.Set, *Approvals) {
 	store := r.options.Paths.Approvals
 	a, err := LoadApprovals(store)
 	if r.options.ApproveAll {
 		return trustNobody(set), a
 	}
-	if set = a.Apply(set); err != nil && len(Held(set)) > 0 {
+	if set = a.Apply(set); err != nil && len(AwaitingApproval(set)) > 0 {
 		set.Problems = append(set.Problems, config.Problem{File: store, Text: err.Error(),
 			Fix: "mend or delete it, then approve again"})
 	}
 	return set, a
 }
 
-// Approved is the content of the store of approvals, and what tells whether files of the project that they bind have changed; nil if
+// ApprovalState is the content of the store of approvals, and what tells whether files of the project that they bind have changed; nil if
 // there is no store.
-func (r Reading) Approved() []byte {
+func (r Snapshot) ApprovalState() []byte {
 	if r.options.Paths.Approvals == "" {
 		return nil
 	}
 	b, err := os.ReadFile(r.options.Paths.Approvals)
 	if err != nil {
-		return []byte(why(err))
+		return []byte(fileErrorText(err))
 	}
 	a := &Approvals{}
 	if a.store, err = parseStore(b); err != nil {
 		return b
 	}
-	return append(b, a.signature(r.ProjectDir)...)
+	return append(b, a.filesSignature(r.ProjectDir)...)
 }

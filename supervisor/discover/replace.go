@@ -16,11 +16,13 @@ var ErrReadOnly = errors.New("it is read-only; make it writable first")
 //
 // Not promised: the owner and group of a file that belongs to another user, and hard links, which go on naming the old
 // content.
-func Replace(path string, data []byte) error { return replace(path, data, func() error { return nil }) }
+func Replace(path string, data []byte) error {
+	return replaceFile(path, data, func() error { return nil })
+}
 
-// replace asks last whether it may.
-func replace(link string, data []byte, may func() error) (err error) {
-	path, err := target(link)
+// replaceFile asks last whether it may.
+func replaceFile(link string, data []byte, recheck func() error) (err error) {
+	path, err := linkTarget(link)
 	if err != nil {
 		return err
 	}
@@ -59,10 +61,10 @@ func replace(link string, data []byte, may func() error) (err error) {
 		err = os.Chmod(tmp.Name(), mode)
 	}
 	if err == nil {
-		err = may()
+		err = recheck()
 	}
-	if is, e := target(link); err == nil && (e != nil || is != path) {
-		err = errMoved // the link leads elsewhere by now
+	if current, e := linkTarget(link); err == nil && (e != nil || current != path) {
+		err = errChanged // the link leads elsewhere by now
 	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
@@ -70,8 +72,8 @@ func replace(link string, data []byte, may func() error) (err error) {
 	return err
 }
 
-// target is the file that a path leads to, through symbolic links, the last of which may lead to nothing yet.
-func target(path string) (string, error) {
+// linkTarget is the file that a path leads to, through symbolic links, the last of which may lead to nothing yet.
+func linkTarget(path string) (string, error) {
 	for range 40 {
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {

@@ -34,8 +34,8 @@ func TestReplace(t *testing.T) {
 	if info, _ := os.Stat(file); runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
 		t.Error(info.Mode())
 	}
-	if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 {
-		t.Error(left)
+	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 1 {
+		t.Error(files)
 	}
 	if err := discover.Replace(dir, nil); err == nil {
 		t.Error("a folder was replaced")

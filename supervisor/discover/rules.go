@@ -25,43 +25,43 @@ func AddRule(path string, verdict access.Verdict, rule string) error {
 
 // AddRules is AddRule for several rules at once, which can be read. fallback, if not empty, becomes the default if the file
 // says none; the default that counts in it is given back.
-func AddRules(path string, rules []access.Rule, fallback access.Verdict) (is access.Verdict, err error) {
-	err = editRules(path, func(now written) (all []patch) {
-		if is = now.def; is == "" && fallback != "" {
-			is = fallback
-			all = append(all, patch{"add", "/permissions/default", string(fallback)})
+func AddRules(path string, rules []access.Rule, fallback access.Verdict) (effective access.Verdict, err error) {
+	err = editRules(path, func(now permissionLists) (all []jsonPatch) {
+		if effective = now.def; effective == "" && fallback != "" {
+			effective = fallback
+			all = append(all, jsonPatch{"add", "/permissions/default", string(fallback)})
 		}
 		for _, rule := range rules {
-			list, there := now.lists[rule.Verdict]
+			list, exists := now.lists[rule.Verdict]
 			if slices.Contains(list, rule.Text) {
 				continue
 			}
-			if !there {
-				all = append(all, patch{"add", "/permissions/" + string(rule.Verdict), []string{rule.Text}})
+			if !exists {
+				all = append(all, jsonPatch{"add", "/permissions/" + string(rule.Verdict), []string{rule.Text}})
 			} else {
-				all = append(all, patch{"add", "/permissions/" + string(rule.Verdict) + "/-", rule.Text})
+				all = append(all, jsonPatch{"add", "/permissions/" + string(rule.Verdict) + "/-", rule.Text})
 			}
 			now.lists[rule.Verdict] = append(list, rule.Text)
 		}
 		return all
 	})
-	return is, err
+	return effective, err
 }
 
-// written holds the value of permissions in a file.
-type written struct {
+// permissionLists holds the value of permissions in a file.
+type permissionLists struct {
 	lists map[access.Verdict][]string
 	def   access.Verdict
 }
 
 // RemoveRule takes a rule out of every list of a file. It reports how many it found.
 func RemoveRule(path, rule string) (found int, err error) {
-	err = editRules(path, func(now written) (all []patch) {
+	err = editRules(path, func(now permissionLists) (all []jsonPatch) {
 		found = 0
 		for _, verdict := range []access.Verdict{access.Allow, access.Ask, access.Deny} {
 			for i, r := range slices.Backward(now.lists[verdict]) {
 				if r == rule {
-					all = append(all, patch{"remove", "/permissions/" + string(verdict) + "/" + itoa(i), nil})
+					all = append(all, jsonPatch{"remove", "/permissions/" + string(verdict) + "/" + itoa(i), nil})
 					found++
 				}
 			}
@@ -73,14 +73,14 @@ func RemoveRule(path, rule string) (found int, err error) {
 
 func itoa(i int) string { b, _ := json.Marshal(i); return string(b) } // a number always encodes
 
-// patch is one operation of RFC 6902.
-type patch struct {
+// jsonPatch is one operation of RFC 6902.
+type jsonPatch struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-func editRules(path string, edit func(written) []patch) error {
+func editRules(path string, edit func(permissionLists) []jsonPatch) error {
 	fail := func(text, fix string, err error) error {
 		return &messages.Error{Op: "permissions", Class: messages.ClassConfig,
 			Text: "the rule cannot be written to " + messages.Line(path, 0) + ": " + text, Fix: fix, Err: err}
@@ -92,23 +92,23 @@ func editRules(path string, edit func(written) []patch) error {
 		if len(bytes.TrimSpace(text)) > 0 {
 			return changeRules(text, edit, fail)
 		}
-		made, err := changeRules([]byte(empty), edit, fail)
-		if string(made) == empty { // a file that is missing stays missing for nothing
+		created, err := changeRules([]byte(emptyObject), edit, fail)
+		if string(created) == emptyObject { // a file that is missing stays missing for nothing
 			return nil, err
 		}
-		return made, err
+		return created, err
 	})
-	var told *messages.Error
-	if err != nil && !errors.As(err, &told) {
-		return fail(why(err), "", err)
+	var msgErr *messages.Error
+	if err != nil && !errors.As(err, &msgErr) {
+		return fail(fileErrorText(err), "", err)
 	}
 	return err
 }
 
-const empty = "{}\n"
+const emptyObject = "{}\n"
 
 // changeRules is the text of a file with other rules; fail makes its errors.
-func changeRules(text []byte, edit func(written) []patch,
+func changeRules(text []byte, edit func(permissionLists) []jsonPatch,
 	fail func(text, fix string, err error) error,
 ) ([]byte, error) {
 	root, err := hujson.Parse(text)
@@ -118,13 +118,13 @@ func changeRules(text []byte, edit func(written) []patch,
 	plain := root.Clone()
 	plain.Standardize()
 	var file map[string]json.RawMessage
-	now := written{lists: map[access.Verdict][]string{}}
+	now := permissionLists{lists: map[access.Verdict][]string{}}
 	if json.Unmarshal(plain.Pack(), &file) != nil || file == nil {
 		return nil, fail("it is no JSON object", "mend it first: mcpvisor config check", nil)
 	}
-	var all []patch
+	var all []jsonPatch
 	if raw, ok := file["permissions"]; !ok {
-		all = append(all, patch{"add", "/permissions", map[string]any{}})
+		all = append(all, jsonPatch{"add", "/permissions", map[string]any{}})
 	} else if json.Unmarshal(raw, &struct {
 		Allow, Ask, Deny *[]string
 	}{}) != nil {
@@ -144,11 +144,11 @@ func changeRules(text []byte, edit func(written) []patch,
 			}
 		}
 	}
-	more := edit(now)
-	if len(more) == 0 {
+	added := edit(now)
+	if len(added) == 0 {
 		return text, nil
 	}
-	ops, err := json.Marshal(append(all, more...))
+	ops, err := json.Marshal(append(all, added...))
 	if err == nil {
 		err = root.Patch(ops)
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// store is the form of the file of approvals.
-type store struct {
+// approvalStore is the form of the file of approvals.
+type approvalStore struct {
 	Version int `json:"version"`
 	// Files are the approvals by file, as it was found, and server.
-	Files map[string]map[string]record `json:"files,omitempty"`
+	Files map[string]map[string]approvalRecord `json:"files,omitempty"`
 	// Shown are the hashes of what the person was shown last, by file and server.
 	Shown map[string]map[string]string `json:"shown,omitempty"`
 }
 
-// record is one approval.
-type record struct {
+// approvalRecord is one approval.
+type approvalRecord struct {
 	// Hash is that of the config.Binding that was approved, Variables and Sums its lists, the latter with the SHA-256 of each file.
 	Hash      string            `json:"hash,omitempty"`
 	Variables []string          `json:"variables,omitempty"`
@@ -41,8 +41,8 @@ const (
 )
 
 // parseStore reads what a store holds. Approvals of version 1 are kept as such: why they do not hold any more is to be said.
-func parseStore(b []byte) (store, error) {
-	empty := store{Version: storeVersion}
+func parseStore(b []byte) (approvalStore, error) {
+	empty := approvalStore{Version: storeVersion}
 	var s struct {
 		Version int                                   `json:"version"`
 		Files   map[string]map[string]json.RawMessage `json:"files"`
@@ -54,13 +54,13 @@ func parseStore(b []byte) (store, error) {
 	case s.Version != storeVersion && s.Version != oldVersion:
 		return empty, fmt.Errorf("the store of approvals has version %d, which this program does not know", s.Version)
 	}
-	out := store{Version: storeVersion, Files: map[string]map[string]record{}, Shown: s.Shown}
+	out := approvalStore{Version: storeVersion, Files: map[string]map[string]approvalRecord{}, Shown: s.Shown}
 	for file, servers := range s.Files {
-		out.Files[file] = map[string]record{}
+		out.Files[file] = map[string]approvalRecord{}
 		for name, raw := range servers {
-			r := record{Old: true}
+			r := approvalRecord{Old: true}
 			if s.Version == storeVersion {
-				r = record{}
+				r = approvalRecord{}
 				if rawjson.Unmarshal(raw, &r) != nil {
 					return empty, errors.New("the store of approvals is damaged")
 				}
@@ -72,20 +72,20 @@ func parseStore(b []byte) (store, error) {
 }
 
 // readStore reads the store at path. A missing one is empty.
-func readStore(path string) (store, error) {
-	empty := store{Version: storeVersion}
+func readStore(path string) (approvalStore, error) {
+	empty := approvalStore{Version: storeVersion}
 	if path == "" {
 		return empty, nil
 	}
-	if why := writtenByOthers(path); why != "" {
-		return empty, errors.New("the store of approvals is not believed: " + why + "; make it yours (chown, chmod go-w)")
+	if problem := writtenByOthers(path); problem != "" {
+		return empty, errors.New("the store of approvals is not believed: " + problem + "; make it yours (chown, chmod go-w)")
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return empty, nil
 	case err != nil:
-		return empty, errors.New("the store of approvals: " + why(err))
+		return empty, errors.New("the store of approvals: " + fileErrorText(err))
 	case !info.Mode().IsRegular():
 		return empty, errors.New("the store of approvals is no regular file")
 	case info.Size() > maxStore:
@@ -93,18 +93,18 @@ func readStore(path string) (store, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return empty, errors.New("the store of approvals: " + why(err))
+		return empty, errors.New("the store of approvals: " + fileErrorText(err))
 	}
 	return parseStore(b)
 }
 
-// change applies f to the store as it is now: another process may have written it meanwhile.
-func (a *Approvals) change(f func(now *store)) error {
-	now := store{}
+// updateStore applies f to the store as it is now: another process may have written it meanwhile.
+func (a *Approvals) updateStore(f func(now *approvalStore)) error {
+	now := approvalStore{}
 	err := Edit(a.path, func([]byte) ([]byte, error) {
 		var err error
 		if now, err = readStore(a.path); err != nil {
-			return nil, a.failed(err.Error(), "mend or delete "+a.path, err)
+			return nil, a.approveError(err.Error(), "mend or delete "+a.path, err)
 		}
 		if f(&now); now.Files == nil && now.Shown == nil {
 			return nil, nil
@@ -112,19 +112,19 @@ func (a *Approvals) change(f func(now *store)) error {
 		text, err := json.MarshalIndent(now, "", "  ")
 		return append(text, '\n'), err
 	})
-	var told *messages.Error
+	var msgErr *messages.Error
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &msgErr):
 		return err
 	case err != nil:
-		return a.failed("the approval cannot be written to "+a.path+": "+why(err), "", err)
+		return a.approveError("the approval cannot be written to "+a.path+": "+fileErrorText(err), "", err)
 	}
 	a.store = now
 	return nil
 }
 
-// put sets what stands under a file and a server.
-func put[V any](in *map[string]map[string]V, file, server string, v V) {
+// setEntry sets what stands under a file and a server.
+func setEntry[V any](in *map[string]map[string]V, file, server string, v V) {
 	if *in == nil {
 		*in = map[string]map[string]V{}
 	}
@@ -136,8 +136,8 @@ func put[V any](in *map[string]map[string]V, file, server string, v V) {
 	(*in)[file] = inner
 }
 
-// drop takes out what stands under a file and a server.
-func drop[V any](in map[string]map[string]V, file, server string) {
+// deleteEntry takes out what stands under a file and a server.
+func deleteEntry[V any](in map[string]map[string]V, file, server string) {
 	delete(in[file], server)
 	if len(in[file]) == 0 {
 		delete(in, file)

@@ -15,15 +15,15 @@ const (
 	maxSums = 64 << 20
 )
 
-// summer gives the sums of files of a project: of regular files that lie in it, in all maxSums. It is used for one reading.
-func summer(project string) func(path string) (string, bool) {
-	left := int64(maxSums)
+// projectSums gives the sums of files of a project: of regular files that lie in it, in all maxSums. It is used for one reading.
+func projectSums(project string) func(path string) (string, bool) {
+	bytesLeft := int64(maxSums)
 	return func(path string) (string, bool) {
 		info, err := os.Lstat(path)
 		if err != nil || info.IsDir() {
 			return "", false
 		}
-		real, err := staysIn(project, path)
+		real, err := resolveInProject(project, path)
 		if err != nil {
 			return "", false
 		}
@@ -40,10 +40,10 @@ func summer(project string) func(path string) (string, bool) {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 			return "", false
-		case info.Size() > maxSum || info.Size() > left: // its size and time stand for what is not read
+		case info.Size() > maxSum || info.Size() > bytesLeft: // its size and time stand for what is not read
 			return fmt.Sprintf("size %d, %d", info.Size(), info.ModTime().UnixNano()), true
 		}
-		left -= info.Size()
+		bytesLeft -= info.Size()
 		f, err := root.Open(rel)
 		if err != nil {
 			return "unreadable", true
@@ -57,8 +57,8 @@ func summer(project string) func(path string) (string, bool) {
 	}
 }
 
-// stamp tells by the directory entry whether a file changed.
-func stamp(path string) string {
+// fileStamp tells by the directory entry whether a file changed.
+func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "-"

@@ -79,7 +79,7 @@ func stored(t *testing.T, bundle []byte, sha string, set ...func(*install.Option
 	return s
 }
 
-func (s *store) prepare(t *testing.T) (install.Made, error) {
+func (s *store) prepare(t *testing.T) (install.Installation, error) {
 	t.Helper()
 	return s.Prepare(t.Context(), s.entry, install.Request{})
 }
@@ -127,11 +127,11 @@ func TestABundleIsDownloadedVerifiedAndUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(2, "after the cached archive changed")
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(s.unpacked), "unpacking-*")); len(left) != 0 {
-		t.Errorf("left behind: %q", left)
+	if files, _ := filepath.Glob(filepath.Join(filepath.Dir(s.unpacked), "unpacking-*")); len(files) != 0 {
+		t.Errorf("left behind: %q", files)
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.cache, "download-*")); len(left) != 0 {
-		t.Errorf("left behind: %q", left)
+	if files, _ := filepath.Glob(filepath.Join(s.cache, "download-*")); len(files) != 0 {
+		t.Errorf("left behind: %q", files)
 	}
 }
 
@@ -173,9 +173,9 @@ func TestWickedBundlesAreRefused(t *testing.T) {
 		if name == "no server in it" { // there is nothing wicked about it
 			continue
 		}
-		left, err := os.ReadDir(filepath.Dir(s.unpacked))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(left) != 0 {
-			t.Errorf("%s: left behind: %v, %v", name, left, err)
+		files, err := os.ReadDir(filepath.Dir(s.unpacked))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(files) != 0 {
+			t.Errorf("%s: left behind: %v, %v", name, files, err)
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(s.unpacked), "..", "evil")); err == nil {
 			t.Errorf("%s: it got out", name)

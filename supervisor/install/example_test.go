@@ -11,7 +11,7 @@ import (
 
 // A server is found by a short name, told what it needs, and becomes a spec.
 func ExampleRegistry_Find() {
-	registry := httptest.NewServer(&fake{records: []record{{document: `{"name": "io.github.o/weather-mcp-server", "version": "1.2.0",
+	registry := httptest.NewServer(&fakeRegistry{records: []record{{document: `{"name": "io.github.o/weather-mcp-server", "version": "1.2.0",
 		"packages": [{"registryType": "npm", "identifier": "@o/weather", "version": "1.2.0", "transport": {"type": "stdio"},
 			"environmentVariables": [{"name": "WEATHER_KEY", "isRequired": true, "isSecret": true}]}]}`}}})
 	defer registry.Close()
@@ -27,8 +27,8 @@ func ExampleRegistry_Find() {
 	_, err = r.Prepare(context.Background(), entry, install.Request{})
 	fmt.Println(err)
 
-	made, err := r.Prepare(context.Background(), entry, install.Request{Fill: plan.Fill{
-		Given: plan.Given{Env: map[string]string{"WEATHER_KEY": "${MY_WEATHER_KEY}"}},
+	made, err := r.Prepare(context.Background(), entry, install.Request{ValueSource: plan.ValueSource{
+		GivenValues: plan.GivenValues{Env: map[string]string{"WEATHER_KEY": "${MY_WEATHER_KEY}"}},
 	}})
 	fmt.Println(made.Name, made.Spec.Command, made.Spec.Args, made.Spec.Env, err)
 	// Output:

@@ -19,11 +19,11 @@ type record struct {
 	document, status, message string
 }
 
-// fake is an MCP registry with API v0.1: pages in the order of names and versions, the latest version of each server, the
+// fakeRegistry is an MCP registry with API v0.1: pages in the order of names and versions, the latest version of each server, the
 // statuses, and the 422 for short words.
-type fake struct {
-	records []record
-	asked   []*http.Request
+type fakeRegistry struct {
+	records  []record
+	requests []*http.Request
 }
 
 type head struct{ Name, Version string }
@@ -35,8 +35,8 @@ func (r record) head() (h head) {
 	return h
 }
 
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.asked = append(f.asked, r)
+func (f *fakeRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.requests = append(f.requests, r)
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/v0.1/servers")
 	parts := strings.Split(strings.TrimPrefix(rest, "/"), "/")
 	switch {
@@ -60,11 +60,11 @@ func problem(w http.ResponseWriter, status int, detail string) {
 }
 
 // latest reports whether no later record has the same name: records are in the order of their publication.
-func (f *fake) latest(i int) bool {
+func (f *fakeRegistry) latest(i int) bool {
 	return !slices.ContainsFunc(f.records[i+1:], func(r record) bool { return r.head().Name == f.records[i].head().Name })
 }
 
-func (f *fake) shown(i int) map[string]any {
+func (f *fakeRegistry) entryJSON(i int) map[string]any {
 	r := f.records[i]
 	status := r.status
 	if status == "" {
@@ -78,7 +78,7 @@ func (f *fake) shown(i int) map[string]any {
 		"_meta": map[string]any{"io.modelcontextprotocol.registry/official": official}}
 }
 
-func (f *fake) list(w http.ResponseWriter, q url.Values) {
+func (f *fakeRegistry) list(w http.ResponseWriter, q url.Values) {
 	if s := q.Get("search"); s != "" && len([]rune(strings.TrimSpace(s))) < 3 {
 		problem(w, http.StatusUnprocessableEntity, "search must contain at least 3 characters after trimming surrounding whitespace")
 		return
@@ -103,22 +103,22 @@ func (f *fake) list(w http.ResponseWriter, q url.Values) {
 	}
 	servers := []any{}
 	for _, i := range fit {
-		servers = append(servers, f.shown(i))
+		servers = append(servers, f.entryJSON(i))
 	}
 	meta["count"] = len(servers)
 	answer(w, map[string]any{"servers": servers, "metadata": meta})
 }
 
-func (f *fake) cursor(i int) string {
+func (f *fakeRegistry) cursor(i int) string {
 	h := f.records[i].head()
 	return h.Name + ":" + h.Version
 }
 
-func (f *fake) one(w http.ResponseWriter, name, version string, deleted bool) {
+func (f *fakeRegistry) one(w http.ResponseWriter, name, version string, deleted bool) {
 	for i, r := range f.records {
 		if h := r.head(); h.Name == name && (h.Version == version || version == "latest" && f.latest(i)) &&
 			(r.status != "deleted" || deleted) {
-			answer(w, f.shown(i))
+			answer(w, f.entryJSON(i))
 			return
 		}
 	}

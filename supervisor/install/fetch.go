@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// attempts bounds how often one thing is asked for, attemptTime each time, and answerSize what comes.
-	attempts    = 3
-	attemptTime = 15 * time.Second
-	answerSize  = 4 << 20
+	// maxAttempts bounds how often one thing is asked for, attemptTime each time, and maxAnswerSize what comes.
+	maxAttempts   = 3
+	attemptTime   = 15 * time.Second
+	maxAnswerSize = 4 << 20
 	// firstDelay is before the second attempt; it doubles. Each delay is drawn from it to twice it.
 	firstDelay = 500 * time.Millisecond
-	// patience is the longest Retry-After that is waited for: a person sits before the command.
-	patience = 30 * time.Second
-	hops     = 3
+	// maxRetryAfter is the longest Retry-After that is waited for: a person sits before the command.
+	maxRetryAfter = 30 * time.Second
+	maxRedirects  = 3
 )
 
 // errNotFound is the cause of an error about what the registry does not have.
 var errNotFound = fmt.Errorf("%w: not found", plan.ErrName)
 
-func found(err error) bool { return !errors.Is(err, errNotFound) }
+func isFound(err error) bool { return !errors.Is(err, errNotFound) }
 
-// get asks the registry, again if that may help.
-func (r *Registry) get(ctx context.Context, op string, u *url.URL) ([]byte, error) {
+// getWithRetry asks the registry, again if that may help.
+func (r *Registry) getWithRetry(ctx context.Context, op string, u *url.URL) ([]byte, error) {
 	delay := firstDelay
 	for attempt := 1; ; attempt++ {
-		body, wait, err := r.once(ctx, op, u)
+		body, wait, err := r.getOnce(ctx, op, u)
 		var e *messages.Error
-		if err == nil || !errors.As(err, &e) || wait < 0 || wait > patience || attempt == attempts {
+		if err == nil || !errors.As(err, &e) || wait < 0 || wait > maxRetryAfter || attempt == maxAttempts {
 			return body, err
 		}
 		if wait == 0 {
@@ -57,83 +57,83 @@ func (r *Registry) get(ctx context.Context, op string, u *url.URL) ([]byte, erro
 	}
 }
 
-// never is how long to wait before another attempt that cannot help.
-const never = -1
+// noRetry is how long to wait before another attempt that cannot help.
+const noRetry = -1
 
-// once is one attempt. wait says when another one may help: never, at a time of our own (0), or after what the registry
+// getOnce is one attempt. wait says when another one may help: never, at a time of our own (0), or after what the registry
 // asked for.
-func (r *Registry) once(ctx context.Context, op string, u *url.URL) (body []byte, wait time.Duration, err error) {
-	whole := ctx
+func (r *Registry) getOnce(ctx context.Context, op string, u *url.URL) (body []byte, wait time.Duration, err error) {
+	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, never, invalid("the address of the registry cannot be used", "")
+		return nil, noRetry, configError("the address of the registry cannot be used", "")
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", r.o.Agent)
 	if r.o.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.o.Token)
 	}
-	resp, err := r.client().Do(req)
+	resp, err := r.httpClient().Do(req)
 	if err == nil {
 		defer func() { _ = resp.Body.Close() }()
-		body, err = io.ReadAll(io.LimitReader(resp.Body, answerSize+1))
+		body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswerSize+1))
 	}
 	switch {
-	case whole.Err() != nil:
-		return nil, never, &messages.Error{Op: op, Class: messages.ClassCanceled, Text: "the registry " + r.Host() +
-			" was asked, and the answer was not waited for", Err: context.Cause(whole)}
+	case parent.Err() != nil:
+		return nil, noRetry, &messages.Error{Op: op, Class: messages.ClassCanceled, Text: "the registry " + r.Host() +
+			" was asked, and the answer was not waited for", Err: context.Cause(parent)}
 	case err != nil:
-		return nil, whenBroken(err), r.broken(op, err)
+		return nil, retryDelay(err), r.requestError(op, err)
 	case resp.StatusCode != http.StatusOK:
-		wait, err := r.refused(op, resp, body)
+		wait, err := r.statusError(op, resp, body)
 		return nil, wait, err
-	case len(body) > answerSize:
-		return nil, never, r.strange(op, "its answer is larger than 4 MiB")
+	case len(body) > maxAnswerSize:
+		return nil, noRetry, r.protocolError(op, "its answer is larger than 4 MiB")
 	}
-	return body, never, nil
+	return body, noRetry, nil
 }
 
-// client follows redirects within the registry's origin, and to nobody else: what comes decides what runs.
-func (r *Registry) client() *http.Client {
+// httpClient follows redirects within the registry's origin, and to nobody else: what comes decides what runs.
+func (r *Registry) httpClient() *http.Client {
 	return &http.Client{Transport: r.rt, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
-		case len(via) > hops:
-			return refusal("redirects too often")
+		case len(via) > maxRedirects:
+			return refusalError("redirects too often")
 		case next.URL.Scheme != r.base.Scheme || next.URL.Host != r.base.Host:
-			return refusal("sends us on to " + messages.Line(next.URL.Host, 100) + ", another origin")
+			return refusalError("sends us on to " + messages.Line(next.URL.Host, 100) + ", another origin")
 		}
 		return nil
 	}}
 }
 
-// refusal is why we did not go where we were sent.
-type refusal string
+// refusalError is why we did not go where we were sent.
+type refusalError string
 
-func (r refusal) Error() string { return string(r) }
+func (r refusalError) Error() string { return string(r) }
 
-func whenBroken(err error) time.Duration {
-	var no refusal
-	if errors.As(err, &no) {
-		return never
+func retryDelay(err error) time.Duration {
+	var refused refusalError
+	if errors.As(err, &refused) {
+		return noRetry
 	}
 	return 0
 }
 
-// broken translates what net/http says when there was no whole answer.
-func (r *Registry) broken(op string, err error) error {
+// requestError translates what net/http says when there was no whole answer.
+func (r *Registry) requestError(op string, err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err // the URL around it is not for people
 	}
-	e := &messages.Error{Op: op, Class: messages.ClassNetwork, Text: "the registry " + r.Host() + " cannot be reached: " + cause(err),
+	e := &messages.Error{Op: op, Class: messages.ClassNetwork, Text: "the registry " + r.Host() + " cannot be reached: " + innermostText(err),
 		Fix: "look at the network, or name another registry with --registry", Err: err}
-	var no refusal
+	var refused refusalError
 	var timeout net.Error
 	switch {
-	case errors.As(err, &no):
-		e.Class, e.Text, e.Fix = messages.ClassDenied, "the registry "+r.Host()+" "+string(no), "name that one with --registry, "+
+	case errors.As(err, &refused):
+		e.Class, e.Text, e.Fix = messages.ClassDenied, "the registry "+r.Host()+" "+string(refused), "name that one with --registry, "+
 			"if it is the right one"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Class, e.Text = messages.ClassTimeout, "the registry "+r.Host()+" does not answer"
@@ -141,8 +141,8 @@ func (r *Registry) broken(op string, err error) error {
 	return e
 }
 
-// cause is the innermost sentence of a network error.
-func cause(err error) string {
+// innermostText is the innermost sentence of a network error.
+func innermostText(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return "its name cannot be resolved"
@@ -153,47 +153,47 @@ func cause(err error) string {
 	return messages.Line(err.Error(), 120)
 }
 
-// refused translates an answer that is not 200, and says when another attempt may help.
-func (r *Registry) refused(op string, resp *http.Response, body []byte) (wait time.Duration, err error) {
+// statusError translates an answer that is not 200, and says when another attempt may help.
+func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wait time.Duration, err error) {
 	code := resp.StatusCode
 	e := &messages.Error{Op: op, Class: messages.ClassNetwork, RetryAfter: transports.RetryAfter(resp.Header, time.Now())}
-	who := "the registry " + r.Host()
+	registry := "the registry " + r.Host()
 	detail := ""
-	if d := said(body); d != "" {
+	if d := problemText(body); d != "" {
 		detail = ": " + d
 	}
 	switch {
 	case code == http.StatusNotFound:
 		e.Class, e.Err = messages.ClassInvalid, errNotFound
-		e.Text = who + " has no such server or version"
+		e.Text = registry + " has no such server or version"
 		e.Fix = "mcpvisor search finds servers by a part of their names"
-		return never, e
+		return noRetry, e
 	case code == http.StatusUnauthorized:
-		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, who+" wants credentials", "set MCPVISOR_REGISTRY_TOKEN"
-		return never, e
+		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, registry+" wants credentials", "set MCPVISOR_REGISTRY_TOKEN"
+		return noRetry, e
 	case code == http.StatusForbidden:
-		e.Class, e.Text = messages.ClassForbidden, who+" forbids it"+detail
-		return never, e
+		e.Class, e.Text = messages.ClassForbidden, registry+" forbids it"+detail
+		return noRetry, e
 	case code == http.StatusTooManyRequests:
-		e.Class, e.Text = messages.ClassThrottled, who+" is asked too often"
+		e.Class, e.Text = messages.ClassThrottled, registry+" is asked too often"
 	case code >= 500:
-		e.Text = fmt.Sprintf("%s is in trouble (%d)%s", who, code, detail)
+		e.Text = fmt.Sprintf("%s is in trouble (%d)%s", registry, code, detail)
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
-		e.Class, e.Text = messages.ClassInvalid, who+" does not take the question"+detail
-		return never, e
+		e.Class, e.Text = messages.ClassInvalid, registry+" does not take the question"+detail
+		return noRetry, e
 	default:
-		e.Class, e.Text = messages.ClassProtocol, fmt.Sprintf("%s answers %d%s", who, code, detail)
-		return never, e
+		e.Class, e.Text = messages.ClassProtocol, fmt.Sprintf("%s answers %d%s", registry, code, detail)
+		return noRetry, e
 	}
 	e.Fix = "try again later"
-	if e.RetryAfter > patience {
+	if e.RetryAfter > maxRetryAfter {
 		e.Fix = "try again in " + e.RetryAfter.Round(time.Second).String()
 	}
 	return e.RetryAfter, e
 }
 
-// said is the registry's own sentence about an error: detail of a problem document, or error.
-func said(body []byte) string {
+// problemText is the registry's own sentence about an error: detail of a problem document, or error.
+func problemText(body []byte) string {
 	var problem struct {
 		Detail string `json:"detail"`
 		Title  string `json:"title"`

@@ -17,19 +17,19 @@ func (r *Registry) Find(ctx context.Context, name string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	full := ref.Name
+	fullName := ref.Name
 	if !ref.Full() {
-		names, complete, err := r.names(ctx, ref.Name)
+		names, complete, err := r.matchingNames(ctx, ref.Name)
 		if err != nil {
 			return Entry{}, err
 		}
-		if full, err = plan.Unique(ref.Name, names, complete); err != nil {
+		if fullName, err = plan.Unique(ref.Name, names, complete); err != nil {
 			return Entry{}, err
 		}
 	}
-	e, err := r.Server(ctx, full, ref.Version)
-	if !found(err) {
-		what := full
+	e, err := r.Server(ctx, fullName, ref.Version)
+	if !isFound(err) {
+		what := fullName
 		if ref.Version != "" {
 			what += " " + ref.Version
 		}
@@ -40,10 +40,10 @@ func (r *Registry) Find(ctx context.Context, name string) (Entry, error) {
 	return e, err
 }
 
-// names are those of all servers that have a word in their names. complete is false if there were too many pages, or the
+// matchingNames are those of all servers that have a word in their names. complete is false if there were too many pages, or the
 // registry went in circles.
-func (r *Registry) names(ctx context.Context, word string) (names []string, complete bool, err error) {
-	seen := map[string]bool{}
+func (r *Registry) matchingNames(ctx context.Context, word string) (names []string, complete bool, err error) {
+	seenCursors := map[string]bool{}
 	q := Query{Word: word, Limit: 100}
 	for range maxPages {
 		p, err := r.Search(ctx, q)
@@ -56,10 +56,10 @@ func (r *Registry) names(ctx context.Context, word string) (names []string, comp
 		if p.Next == "" {
 			return names, p.Skipped == 0, nil
 		}
-		if seen[p.Next] {
+		if seenCursors[p.Next] {
 			return names, false, nil
 		}
-		seen[p.Next], q.Cursor = true, p.Next
+		seenCursors[p.Next], q.Cursor = true, p.Next
 	}
 	return names, false, nil
 }

@@ -49,7 +49,7 @@ func TestTheRegistrysOwnDocuments(t *testing.T) {
 				}
 				return []string{"typed"}, nil
 			}
-			r, err := plan.Build(w, plan.Fill{Ask: answer}, plan.Machine{OS: "linux", Home: "/home/ann"}, nil)
+			r, err := plan.Build(w, plan.ValueSource{Ask: answer}, plan.Machine{OS: "linux", Home: "/home/ann"}, nil)
 			if want := withheld[s.Name]; want != "" && w.Kind == plan.OCI && err != nil && strings.Contains(err.Error(), want) {
 				delete(withheld, s.Name)
 				continue
@@ -117,8 +117,8 @@ func TestTheRegistryItself(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 			continue
 		}
-		made, err := r.Prepare(t.Context(), e, install.Request{Way: "npm", Fill: plan.Fill{
-			Given: plan.Given{Env: map[string]string{"AIRTABLE_API_KEY": "${KEY}"}}}})
+		made, err := r.Prepare(t.Context(), e, install.Request{Way: "npm", ValueSource: plan.ValueSource{
+			GivenValues: plan.GivenValues{Env: map[string]string{"AIRTABLE_API_KEY": "${KEY}"}}}})
 		if err != nil || made.Name != "airtable" || !slices.Equal(made.Spec.Args, []string{"-y", "airtable-mcp-server@" + want}) ||
 			made.Spec.Env["AIRTABLE_API_KEY"] != "${KEY}" {
 			t.Errorf("%s: %+v, %v", name, made, err)

@@ -11,11 +11,11 @@ import (
 type Request struct {
 	// Way is one of plan.Kinds, or one of them with a colon and what tells it from its like; empty: the best one.
 	Way string
-	plan.Fill
+	plan.ValueSource
 }
 
-// Made is what can be started, or written into a file.
-type Made struct {
+// Installation is what can be started, or written into a file.
+type Installation struct {
 	// Name is what the server may be called in a configuration.
 	Name string
 	// Choice is which of its packages and remotes it is, and why.
@@ -25,23 +25,23 @@ type Made struct {
 }
 
 // Prepare chooses one of the ways of running a server, fetches its bundle if it is one, and asks for what is missing.
-func (r *Registry) Prepare(ctx context.Context, e Entry, q Request) (Made, error) {
+func (r *Registry) Prepare(ctx context.Context, e Entry, q Request) (Installation, error) {
 	if e.Status == Deleted {
-		return Made{}, e.deleted(r)
+		return Installation{}, e.deletedError(r)
 	}
 	choice, err := plan.Choose(&e.Server, q.Way, r.o.Machine)
 	if err != nil {
-		return Made{}, err
+		return Installation{}, err
 	}
 	var bundle *plan.Bundle
 	if choice.Kind == plan.MCPB {
-		if bundle, err = r.bundle(ctx, choice.Package); err != nil {
-			return Made{}, err
+		if bundle, err = r.fetchBundle(ctx, choice.Package); err != nil {
+			return Installation{}, err
 		}
 	}
-	result, err := plan.Build(choice.Way, q.Fill, r.o.Machine, bundle)
+	result, err := plan.Build(choice.Way, q.ValueSource, r.o.Machine, bundle)
 	if err != nil {
-		return Made{}, err
+		return Installation{}, err
 	}
 	if e.Status == Deprecated {
 		text := "its publisher has marked it as deprecated"
@@ -50,5 +50,5 @@ func (r *Registry) Prepare(ctx context.Context, e Entry, q Request) (Made, error
 		}
 		result.Notes = append([]string{text}, result.Notes...)
 	}
-	return Made{Name: plan.LocalName(e.Name), Choice: choice, Result: result}, nil
+	return Installation{Name: plan.LocalName(e.Name), Choice: choice, Result: result}, nil
 }

@@ -62,18 +62,18 @@ func New(o Options) (*Registry, error) {
 	switch {
 	case err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" ||
 		base.Scheme != "https" && base.Scheme != "http":
-		return nil, invalid("the address of the registry is no URL", fix) // it may hold anything, and is not quoted
+		return nil, configError("the address of the registry is no URL", fix) // it may hold anything, and is not quoted
 	case base.User != nil:
-		return nil, invalid("the address of the registry holds a user name or a password", fix)
+		return nil, configError("the address of the registry holds a user name or a password", fix)
 	case base.Scheme == "http" && !addresses.ThisMachine(base.Hostname()):
-		return nil, invalid("the registry "+messages.Line(base.Host, 100)+" is to be asked over http, and whoever is on the way "+
+		return nil, configError("the registry "+messages.Line(base.Host, 100)+" is to be asked over http, and whoever is on the way "+
 			"could choose which programs run here", "use https")
 	}
-	files := newOutside(base, o.HTTP)
-	return &Registry{o: o, base: base, rt: asking{files}, files: files}, nil
+	files := newDownloadTransport(base, o.HTTP)
+	return &Registry{o: o, base: base, rt: registryTransport{files}, files: files}, nil
 }
 
-func invalid(text, fix string) error {
+func configError(text, fix string) error {
 	return &messages.Error{Op: "install", Class: messages.ClassConfig, Text: text, Fix: fix}
 }
 
@@ -143,7 +143,7 @@ type (
 	}
 )
 
-func (w wireEntry) entry() (Entry, error) {
+func (w wireEntry) toEntry() (Entry, error) {
 	s, err := plan.Read(w.Server)
 	if err != nil {
 		return Entry{}, err
@@ -174,17 +174,17 @@ func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 	}
 	u := r.base.JoinPath("v0.1", "servers")
 	u.RawQuery = values.Encode()
-	body, err := r.get(ctx, "search", u)
+	body, err := r.getWithRetry(ctx, "search", u)
 	if err != nil {
 		return Page{}, err
 	}
 	var wire wirePage
 	if err := rawjson.Unmarshal(body, &wire); err != nil || wire.Servers == nil {
-		return Page{}, r.strange("search", "its answer is no page of servers")
+		return Page{}, r.protocolError("search", "its answer is no page of servers")
 	}
 	p := Page{Next: wire.Metadata.NextCursor}
 	for _, w := range *wire.Servers {
-		e, err := w.entry()
+		e, err := w.toEntry()
 		if err != nil {
 			p.Skipped++
 			continue
@@ -194,8 +194,8 @@ func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 	return p, nil
 }
 
-// strange is an answer that no registry of this API gives.
-func (r *Registry) strange(op, text string) error {
+// protocolError is an answer that no registry of this API gives.
+func (r *Registry) protocolError(op, text string) error {
 	return &messages.Error{Op: op, Class: messages.ClassProtocol, Text: "the registry " + r.Host() + ": " + text,
 		Fix: "is it the base URL of an MCP registry with API v0.1?"}
 }
@@ -206,18 +206,18 @@ func (r *Registry) Server(ctx context.Context, name, version string) (Entry, err
 	if version == "" {
 		version = "latest"
 	}
-	e, err := r.version(ctx, name, version, false)
-	if found(err) {
+	e, err := r.getVersion(ctx, name, version, false)
+	if isFound(err) {
 		return e, err
 	}
-	gone, deleted := r.version(ctx, name, version, true)
-	if deleted == nil && gone.Status == Deleted {
-		return Entry{}, gone.deleted(r)
+	deletedEntry, deleted := r.getVersion(ctx, name, version, true)
+	if deleted == nil && deletedEntry.Status == Deleted {
+		return Entry{}, deletedEntry.deletedError(r)
 	}
 	return Entry{}, err
 }
 
-func (e Entry) deleted(r *Registry) error {
+func (e Entry) deletedError(r *Registry) error {
 	text := fmt.Sprintf("%s %s was deleted from the registry %s", messages.Line(e.Name, 200), messages.Line(e.Version, 60), r.Host())
 	if e.StatusMessage != "" {
 		text += ": " + messages.Line(e.StatusMessage, 300)
@@ -225,25 +225,25 @@ func (e Entry) deleted(r *Registry) error {
 	return &messages.Error{Op: "install", Class: messages.ClassInvalid, Text: text, Err: plan.ErrName}
 }
 
-func (r *Registry) version(ctx context.Context, name, version string, deleted bool) (Entry, error) {
+func (r *Registry) getVersion(ctx context.Context, name, version string, deleted bool) (Entry, error) {
 	u := r.base.JoinPath("v0.1", "servers", url.PathEscape(name), "versions", url.PathEscape(version))
 	if deleted {
 		u.RawQuery = "include_deleted=true"
 	}
-	body, err := r.get(ctx, "install", u)
+	body, err := r.getWithRetry(ctx, "install", u)
 	if err != nil {
 		return Entry{}, err
 	}
 	var wire wireEntry
 	if err := rawjson.Unmarshal(body, &wire); err != nil || wire.Server == nil {
-		return Entry{}, r.strange("install", "its answer is no server")
+		return Entry{}, r.protocolError("install", "its answer is no server")
 	}
-	e, err := wire.entry()
+	e, err := wire.toEntry()
 	if err != nil {
 		return Entry{}, err
 	}
 	if !strings.EqualFold(e.Name, name) || version != "latest" && e.Version != version {
-		return Entry{}, r.strange("install", "asked for "+messages.Line(name+" "+version, 200)+", it gives "+
+		return Entry{}, r.protocolError("install", "asked for "+messages.Line(name+" "+version, 200)+", it gives "+
 			messages.Line(e.Name+" "+e.Version, 200))
 	}
 	return e, nil

@@ -19,7 +19,7 @@ import (
 
 func TestSearchPages(t *testing.T) {
 	seeds.Shows(t, "004.f.registry")
-	f := &fake{}
+	f := &fakeRegistry{}
 	for i := range 25 {
 		f.records = append(f.records, npm(fmt.Sprintf("io.github.o/weather-%02d", i), "1.0.0"))
 	}
@@ -48,10 +48,10 @@ func TestSearchPages(t *testing.T) {
 // TestFind by full and by short names, with and without a version.
 func TestFind(t *testing.T) {
 	seeds.Shows(t, "004.f.registry")
-	gone := npm("io.github.o/gone", "1")
-	gone.status, gone.message = "deleted", "it was malware"
-	f := &fake{records: []record{npm("io.github.o/weather", "1.0.0"), npm("io.github.o/weather", "1.10.0+b1"),
-		npm("com.example/github", "1"), npm("io.github.github/github-mcp-server", "2"), gone}}
+	deleted := npm("io.github.o/gone", "1")
+	deleted.status, deleted.message = "deleted", "it was malware"
+	f := &fakeRegistry{records: []record{npm("io.github.o/weather", "1.0.0"), npm("io.github.o/weather", "1.10.0+b1"),
+		npm("com.example/github", "1"), npm("io.github.github/github-mcp-server", "2"), deleted}}
 	r, _ := serve(t, f)
 	for name, want := range map[string]string{
 		"io.github.o/weather": "1.10.0+b1", "weather": "1.10.0+b1", "weather@1.0.0": "1.0.0", "io.github.o/weather@1.10.0+b1": "1.10.0+b1",
@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 func TestADeprecatedServerSaysSo(t *testing.T) {
 	old := npm("io.github.o/old", "1")
 	old.status, old.message = "deprecated", "use io.github.o/new"
-	r, _ := serve(t, &fake{records: []record{old}})
+	r, _ := serve(t, &fakeRegistry{records: []record{old}})
 	e, err := r.Find(t.Context(), "old")
 	if err != nil {
 		t.Fatal(err)
@@ -122,18 +122,18 @@ func TestAnswersThatNoRegistryGives(t *testing.T) {
 			http.Redirect(w, r, "http://localhost:1/", http.StatusFound)
 		}, messages.ClassDenied, "another origin"},
 	} {
-		asked := 0
-		r, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { asked++; c.answer(w, q) }))
+		requests := 0
+		r, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { requests++; c.answer(w, q) }))
 		_, err := r.Search(t.Context(), install.Query{Word: "x"})
 		var e *messages.Error
 		if !errors.As(err, &e) || e.Class != c.class || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if asked != 1 && name != "in circles" {
-			t.Errorf("%s: asked %d times", name, asked)
+		if requests != 1 && name != "in circles" {
+			t.Errorf("%s: asked %d times", name, requests)
 		}
 	}
-	r, _ := serve(t, &fake{records: []record{evil, {document: `{"name":"no-slash"}`}}})
+	r, _ := serve(t, &fakeRegistry{records: []record{evil, {document: `{"name":"no-slash"}`}}})
 	p, err := r.Search(t.Context(), install.Query{})
 	if err != nil || len(p.Entries) != 1 || p.Skipped != 1 {
 		t.Errorf("one that cannot be read among others: %+v, %v", p, err)
@@ -152,8 +152,8 @@ func text(status int, body string, header ...string) http.HandlerFunc {
 
 // TestAServerIsTheOneThatWasAskedFor: an answer about another name or version is refused.
 func TestAServerIsTheOneThatWasAskedFor(t *testing.T) {
-	f := &fake{records: []record{npm("io.github.evil/x", "1")}}
-	r, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { answer(w, f.shown(0)) }))
+	f := &fakeRegistry{records: []record{npm("io.github.evil/x", "1")}}
+	r, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { answer(w, f.entryJSON(0)) }))
 	for _, name := range []string{"io.github.o/x", "io.github.evil/x@2"} {
 		if e, err := r.Find(t.Context(), name); messages.ClassOf(err) != messages.ClassProtocol {
 			t.Errorf("%s: %+v, %v", name, e, err)
@@ -177,12 +177,12 @@ func virtual(t *testing.T, d deliver) *install.Registry {
 // TestWhatMayHelpIsTriedAgain, three times in all, after what the registry asks for or after delays that grow.
 func TestWhatMayHelpIsTriedAgain(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		answer func(n int, r *http.Request) (*http.Response, error)
-		asked  int
-		least  time.Duration
-		most   time.Duration
-		class  messages.Class
+		name     string
+		answer   func(n int, r *http.Request) (*http.Response, error)
+		requests int
+		least    time.Duration
+		most     time.Duration
+		class    messages.Class
 	}{
 		{"503 twice", func(n int, r *http.Request) (*http.Response, error) {
 			if n < 3 {
@@ -206,13 +206,13 @@ func TestWhatMayHelpIsTriedAgain(t *testing.T) {
 			1, 0, 0, messages.ClassInvalid},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			asked := 0
-			r := virtual(t, func(q *http.Request) (*http.Response, error) { asked++; return c.answer(asked, q) })
+			requests := 0
+			r := virtual(t, func(q *http.Request) (*http.Response, error) { requests++; return c.answer(requests, q) })
 			start := time.Now()
 			_, err := r.Search(t.Context(), install.Query{})
 			took := time.Since(start)
-			if asked != c.asked || took < c.least || took > c.most || messages.ClassOf(err) != c.class {
-				t.Errorf("%s: asked %d times in %v: %v", c.name, asked, took, err)
+			if requests != c.requests || took < c.least || took > c.most || messages.ClassOf(err) != c.class {
+				t.Errorf("%s: asked %d times in %v: %v", c.name, requests, took, err)
 			}
 			if err != nil && strings.Contains(err.Error(), "canary") {
 				t.Errorf("%s: %v", c.name, err)
@@ -243,7 +243,7 @@ func TestTheTokenGoesToTheRegistryOnly(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	defer other.Close()
-	f := &fake{records: []record{{document: `{"name":"a/b","version":"1","packages":[{"registryType":"mcpb","identifier":"` + other.URL +
+	f := &fakeRegistry{records: []record{{document: `{"name":"a/b","version":"1","packages":[{"registryType":"mcpb","identifier":"` + other.URL +
 		`/x.mcpb","fileSha256":"` + strings.Repeat("0", 64) + `","transport":{"type":"stdio"}}]}`}}}
 	r, _ := serve(t, f, func(o *install.Options) { o.Token = "canary" })
 	e, err := r.Find(t.Context(), "a/b")
@@ -253,7 +253,7 @@ func TestTheTokenGoesToTheRegistryOnly(t *testing.T) {
 	if _, err := r.Prepare(t.Context(), e, install.Request{}); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Error(err)
 	}
-	if got := f.asked[0].Header.Get("Authorization"); got != "Bearer canary" {
+	if got := f.requests[0].Header.Get("Authorization"); got != "Bearer canary" {
 		t.Errorf("the registry got %q", got)
 	}
 	if len(elsewhere) != 1 || elsewhere[0] != "" {

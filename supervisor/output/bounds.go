@@ -37,17 +37,19 @@ const (
 	maxInstructions = 2_000
 )
 
-// census counts the values of a document.
-type census struct {
+// valueCount counts the values of a document.
+type valueCount struct {
 	values int
 	// listed are those below the keywords const and enum, as far as the names tell.
 	listed int
 }
 
-// take walks through a decoded document. wrong says which bound it exceeds.
-func (c *census) take(v any, depth, most int) (wrong string) { return c.walk(v, depth, most, false) }
+// countValues walks through a decoded document. wrong says which bound it exceeds.
+func (c *valueCount) countValues(v any, depth, most int) (excess string) {
+	return c.walkValues(v, depth, most, false)
+}
 
-func (c *census) walk(v any, depth, most int, listed bool) (wrong string) {
+func (c *valueCount) walkValues(v any, depth, most int, listed bool) (excess string) {
 	if c.values++; c.values > most {
 		return "has too many values"
 	}
@@ -60,8 +62,8 @@ func (c *census) walk(v any, depth, most int, listed bool) (wrong string) {
 			return "is nested too deeply"
 		}
 		for key, member := range v {
-			if wrong := c.walk(member, depth-1, most, listed || key == "const" || key == "enum"); wrong != "" {
-				return wrong
+			if excess := c.walkValues(member, depth-1, most, listed || key == "const" || key == "enum"); excess != "" {
+				return excess
 			}
 		}
 	case []any:
@@ -69,8 +71,8 @@ func (c *census) walk(v any, depth, most int, listed bool) (wrong string) {
 			return "is nested too deeply"
 		}
 		for _, element := range v {
-			if wrong := c.walk(element, depth-1, most, listed); wrong != "" {
-				return wrong
+			if excess := c.walkValues(element, depth-1, most, listed); excess != "" {
+				return excess
 			}
 		}
 	case json.Number:
@@ -84,31 +86,31 @@ func (c *census) walk(v any, depth, most int, listed bool) (wrong string) {
 
 // meter counts the steps of one check, and ends it by a panic with errTooMuch.
 type meter struct {
-	steps int
-	began time.Time
-	next  int // when to look at the clock
+	steps          int
+	began          time.Time
+	nextClockCheck int // when to look at the clock
 }
 
 var errTooMuch = errors.New("too much work")
 
-func (m *meter) begin() { *m = meter{began: time.Now(), next: 1000} }
+func (m *meter) startCheck() { *m = meter{began: time.Now(), nextClockCheck: 1000} }
 
-func (m *meter) step(cost int) {
+func (m *meter) addSteps(cost int) {
 	m.steps += cost
 	if m.steps > maxSteps {
 		panic(errTooMuch)
 	}
-	if m.steps > m.next {
-		if m.next = m.steps + 1000; time.Since(m.began) > maxTime {
+	if m.steps > m.nextClockCheck {
+		if m.nextClockCheck = m.steps + 1000; time.Since(m.began) > maxTime {
 			panic(errTooMuch)
 		}
 	}
 }
 
-// install puts the meter into a compiled schema: into the keyword format, which is looked at before a value's parts are
+// meterAll puts the meter into a compiled schema: into the keyword format, which is looked at before a value's parts are
 // and before a reference is followed. It reports false if the schema has too many parts. The library has no bound of
 // its own.
-func (m *meter) install(root *jsonschema.Schema) bool {
+func (m *meter) meterAll(root *jsonschema.Schema) bool {
 	seen := make(map[*jsonschema.Schema]struct{})
 	queue := []*jsonschema.Schema{root}
 	add := func(s *jsonschema.Schema) {
@@ -124,14 +126,14 @@ func (m *meter) install(root *jsonschema.Schema) bool {
 	for len(queue) > 0 && len(seen) <= maxSubschemas {
 		s := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		parts(reflect.ValueOf(s).Elem(), add)
-		m.measure(s)
+		visitSchemas(reflect.ValueOf(s).Elem(), add)
+		m.meterSchema(s)
 	}
 	return len(seen) <= maxSubschemas
 }
 
-// parts finds the schemas in the exported fields of one, whatever they are called.
-func parts(v reflect.Value, add func(*jsonschema.Schema)) {
+// visitSchemas finds the schemas in the exported fields of one, whatever they are called.
+func visitSchemas(v reflect.Value, add func(*jsonschema.Schema)) {
 	switch v.Kind() { //nolint:exhaustive // nothing else holds a schema
 	case reflect.Pointer:
 		switch p := v.Interface().(type) {
@@ -144,15 +146,15 @@ func parts(v reflect.Value, add func(*jsonschema.Schema)) {
 		}
 	case reflect.Interface:
 		if !v.IsNil() {
-			parts(v.Elem(), add)
+			visitSchemas(v.Elem(), add)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			parts(v.Index(i), add)
+			visitSchemas(v.Index(i), add)
 		}
 	case reflect.Map:
 		for i := v.MapRange(); i.Next(); {
-			parts(i.Value(), add)
+			visitSchemas(i.Value(), add)
 		}
 	case reflect.Struct:
 		if v.Type() != reflect.TypeFor[jsonschema.Schema]() {
@@ -160,14 +162,14 @@ func parts(v reflect.Value, add func(*jsonschema.Schema)) {
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				parts(v.Field(i), add)
+				visitSchemas(v.Field(i), add)
 			}
 		}
 	}
 }
 
-// measure makes one subschema count.
-func (m *meter) measure(s *jsonschema.Schema) {
+// meterSchema makes one subschema count.
+func (m *meter) meterSchema(s *jsonschema.Schema) {
 	format := jsonschema.Format{Validate: func(any) error { return nil }}
 	if s.Format != nil {
 		format = *s.Format
@@ -186,42 +188,42 @@ func (m *meter) measure(s *jsonschema.Schema) {
 				cost += len(v)
 			}
 		}
-		m.step(cost)
+		m.addSteps(cost)
 		return inner(v)
 	}
 	s.Format = &format
 }
 
-// nothing refuses every reference to another document: a server must not make us fetch what it likes.
+// noLoader refuses every reference to another document: a server must not make us fetch what it likes.
 //
 // 2025-11-25 and later, JSON Schema usage: implementations do not dereference a $ref to the network by themselves.
-type nothing struct{}
+type noLoader struct{}
 
-func (nothing) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, &jsonschema.LoadURLError{URL: url, Err: errors.New("nothing is fetched")}
 }
 
-// anyText stands in for a pattern that cannot be used. It finds nothing wrong.
-type anyText string
+// anyPattern stands in for a pattern that cannot be used. It finds nothing wrong.
+type anyPattern string
 
-func (anyText) MatchString(string) bool { return true }
-func (a anyText) String() string        { return string(a) }
+func (anyPattern) MatchString(string) bool { return true }
+func (a anyPattern) String() string        { return string(a) }
 
-func pattern(text string) (jsonschema.Regexp, error) {
+func compilePattern(text string) (jsonschema.Regexp, error) {
 	if len(text) > maxPattern {
-		return anyText(text), nil
+		return anyPattern(text), nil
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return anyText(text), nil //nolint:nilerr // JavaScript has more of them than Go
+		return anyPattern(text), nil //nolint:nilerr // JavaScript has more of them than Go
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil || len(program.Inst) > maxInstructions {
-		return anyText(text), nil //nolint:nilerr // see above
+		return anyPattern(text), nil //nolint:nilerr // see above
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return anyText(text), nil //nolint:nilerr // see above
+		return anyPattern(text), nil //nolint:nilerr // see above
 	}
 	return re, nil
 }

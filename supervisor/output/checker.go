@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maxKept bounds the compiled schemas that a Checker keeps. One of a usual tool takes about 10 KiB.
-	maxKept = 512
-	// maxFaults and maxFlaw bound what a verdict repeats.
-	maxFaults = 3
-	maxFlaw   = 600
+	// maxCompiled bounds the compiled schemas that a Checker keeps. One of a usual tool takes about 10 KiB.
+	maxCompiled = 512
+	// maxProblems and maxProblemText bound what a verdict repeats.
+	maxProblems    = 3
+	maxProblemText = 600
 )
 
 // Checker compares answers with schemas and keeps what it compiled. The zero value is ready to use, by many goroutines
 // at once.
 type Checker struct {
-	mu   sync.RWMutex
-	seed maphash.Seed
-	kept map[uint64]*schema
+	mu      sync.RWMutex
+	seed    maphash.Seed
+	schemas map[uint64]*compiledSchema
 }
 
-// schema is a schema that was compiled, or cannot be.
-type schema struct {
+// compiledSchema is a schema that was compiled, or cannot be.
+type compiledSchema struct {
 	raw      string // to tell two with one hash apart
 	unusable string
 
@@ -53,11 +53,11 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	if !ok {
 		return "the answer has no structuredContent, which the tool's output schema promises"
 	}
-	s := c.schema(outputSchema)
+	s := c.schemaFor(outputSchema)
 	if s.unusable != "" {
 		return "the answer is not checked, because the tool's output schema cannot be used: " + s.unusable
 	}
-	faults, unchecked := s.check(structured)
+	faults, unchecked := s.checkValue(structured)
 	switch {
 	case unchecked != "":
 		return "the answer is not checked: " + unchecked
@@ -65,51 +65,51 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 		return ""
 	}
 	more := ""
-	if len(faults) > maxFaults {
-		faults, more = faults[:maxFaults], " and more"
+	if len(faults) > maxProblems {
+		faults, more = faults[:maxProblems], " and more"
 	}
 	const head = "the answer is not what the tool's output schema promises: "
-	return messages.Line(head+strings.Join(faults, "; ")+more, maxFlaw)
+	return messages.Line(head+strings.Join(faults, "; ")+more, maxProblemText)
 }
 
-// schema compiles, or finds what was compiled.
-func (c *Checker) schema(raw json.RawMessage) *schema {
+// schemaFor compiles, or finds what was compiled.
+func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 	c.mu.RLock()
-	ready := c.kept != nil
+	ready := c.schemas != nil
 	var key uint64
-	var s *schema
+	var s *compiledSchema
 	if ready {
 		key = maphash.Bytes(c.seed, raw)
-		s = c.kept[key]
+		s = c.schemas[key]
 	}
 	c.mu.RUnlock()
 	if s != nil && s.raw == string(raw) {
 		return s
 	}
-	s = compile(raw)
+	s = compileSchema(raw)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil {
-		c.kept, c.seed = make(map[uint64]*schema), maphash.MakeSeed()
+	if c.schemas == nil {
+		c.schemas, c.seed = make(map[uint64]*compiledSchema), maphash.MakeSeed()
 	}
-	if len(c.kept) >= maxKept {
-		for other := range c.kept { // any of them: a program with more tools than that compiles some again
-			delete(c.kept, other)
+	if len(c.schemas) >= maxCompiled {
+		for other := range c.schemas { // any of them: a program with more tools than that compiles some again
+			delete(c.schemas, other)
 			break
 		}
 	}
-	c.kept[maphash.Bytes(c.seed, raw)] = s
+	c.schemas[maphash.Bytes(c.seed, raw)] = s
 	return s
 }
 
-// check compares a value. unchecked says why that could not be done.
-func (s *schema) check(raw json.RawMessage) (faults []string, unchecked string) {
+// checkValue compares a value. unchecked says why that could not be done.
+func (s *compiledSchema) checkValue(raw json.RawMessage) (faults []string, unchecked string) {
 	unchecked, invalid := s.validate(raw)
-	return explain(invalid), unchecked
+	return explainFaults(invalid), unchecked
 }
 
 // validate is check with the error of the library.
-func (s *schema) validate(raw json.RawMessage) (unchecked string, invalid error) {
+func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invalid error) {
 	if len(raw) > maxContent {
 		return "its structuredContent is too large", nil
 	}
@@ -117,9 +117,9 @@ func (s *schema) validate(raw json.RawMessage) (unchecked string, invalid error)
 	if err != nil {
 		return "its structuredContent cannot be read", nil
 	}
-	var size census
-	if wrong := size.take(value, maxContentDepth, maxContentValues); wrong != "" {
-		return "its structuredContent " + wrong, nil
+	var size valueCount
+	if excess := size.countValues(value, maxContentDepth, maxContentValues); excess != "" {
+		return "its structuredContent " + excess, nil
 	}
 	if s.constant > 0 && size.values > maxComparisons/s.constant {
 		return "comparing it with the values that the schema lists takes too long", nil
@@ -135,6 +135,6 @@ func (s *schema) validate(raw json.RawMessage) (unchecked string, invalid error)
 			unchecked, invalid = "the library that reads the tool's output schema gave up", nil
 		}
 	}()
-	s.meter.begin()
+	s.meter.startCheck()
 	return "", s.compiled.Validate(value)
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// location is what a schema is called while it is compiled. Its scheme keeps relative references from becoming URLs
+// schemaLocation is what a schema is called while it is compiled. Its scheme keeps relative references from becoming URLs
 // that exist.
-const location = "mcp-tool:///output"
+const schemaLocation = "mcp-tool:///output"
 
-// compile never fails: a schema that cannot be used says why.
-func compile(raw json.RawMessage) (s *schema) {
-	s = &schema{raw: string(raw)}
+// compileSchema never fails: a schema that cannot be used says why.
+func compileSchema(raw json.RawMessage) (s *compiledSchema) {
+	s = &compiledSchema{raw: string(raw)}
 	defer func() {
 		if recover() != nil { // the library has met fewer schemas than there are
 			s.compiled, s.unusable = nil, "the library that reads it gave up"
@@ -37,26 +37,26 @@ func compile(raw json.RawMessage) (s *schema) {
 		s.unusable = "it is no JSON"
 		return s
 	}
-	var size census
-	if wrong := size.take(doc, maxSchemaDepth, maxSchemaValues); wrong != "" {
-		s.unusable = "it " + wrong
+	var size valueCount
+	if excess := size.countValues(doc, maxSchemaDepth, maxSchemaValues); excess != "" {
+		s.unusable = "it " + excess
 		return s
 	}
 	s.constant = size.listed
 	c := jsonschema.NewCompiler()
 	// "If no $schema is present, JSON Schema 2020-12 is assumed", all versions since 2025-11-25 say in other words.
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(nothing{})
-	c.UseRegexpEngine(pattern)
-	if err := c.AddResource(location, doc); err != nil {
-		s.unusable = reason(doc, err)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(compilePattern)
+	if err := c.AddResource(schemaLocation, doc); err != nil {
+		s.unusable = unusableReason(doc, err)
 		return s
 	}
-	compiled, err := c.Compile(location)
+	compiled, err := c.Compile(schemaLocation)
 	switch {
 	case err != nil:
-		s.unusable = reason(doc, err)
-	case !s.meter.install(compiled):
+		s.unusable = unusableReason(doc, err)
+	case !s.meter.meterAll(compiled):
 		s.unusable = "it has too many parts"
 	default:
 		s.compiled = compiled
@@ -64,8 +64,8 @@ func compile(raw json.RawMessage) (s *schema) {
 	return s
 }
 
-// reason says why a schema cannot be used, as a clause.
-func reason(doc any, err error) string {
+// unusableReason says why a schema cannot be used, as a clause.
+func unusableReason(doc any, err error) string {
 	var load *jsonschema.LoadURLError
 	var invalid *jsonschema.SchemaValidationError
 	var pointer *jsonschema.JSONPointerNotFoundError
@@ -87,8 +87,8 @@ func reason(doc any, err error) string {
 // maxCauses bounds how many faults are collected of which a few are told.
 const maxCauses = 64
 
-// explain lists the faults, each as a clause that names the place; sorted, because the library walks through maps.
-func explain(err error) (faults []string) {
+// explainFaults lists the faults, each as a clause that names the place; sorted, because the library walks through maps.
+func explainFaults(err error) (faults []string) {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return nil
@@ -100,11 +100,11 @@ func explain(err error) (faults []string) {
 		}
 		switch e.ErrorKind.(type) {
 		case *kind.AnyOf, *kind.OneOf: // naming every branch helps nobody
-			faults = append(faults, place(e.InstanceLocation)+" fits none of the alternatives, or several")
+			faults = append(faults, valuePath(e.InstanceLocation)+" fits none of the alternatives, or several")
 			return
 		}
 		if len(e.Causes) == 0 {
-			faults = append(faults, place(e.InstanceLocation)+": "+say(e.ErrorKind))
+			faults = append(faults, valuePath(e.InstanceLocation)+": "+describeError(e.ErrorKind))
 			return
 		}
 		for _, cause := range e.Causes {
@@ -118,14 +118,14 @@ func explain(err error) (faults []string) {
 
 var english = message.NewPrinter(language.English)
 
-func say(k jsonschema.ErrorKind) string {
+func describeError(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		return "it is of type " + k.Got + ", not " + strings.Join(k.Want, " or ")
 	case *kind.Required:
-		return "it has no " + names(k.Missing)
+		return "it has no " + quoteNames(k.Missing)
 	case *kind.AdditionalProperties:
-		return "it has " + names(k.Properties) + ", which the schema does not know"
+		return "it has " + quoteNames(k.Properties) + ", which the schema does not know"
 	case *kind.FalseSchema:
 		return "it is not allowed"
 	case *kind.Not:
@@ -138,11 +138,11 @@ func say(k jsonschema.ErrorKind) string {
 	return messages.Line(k.LocalizedString(english), 200)
 }
 
-func names(list []string) string {
+func quoteNames(list []string) string {
 	list = slices.Sorted(slices.Values(list))
 	more := ""
-	if len(list) > maxFaults {
-		list, more = list[:maxFaults], " and more"
+	if len(list) > maxProblems {
+		list, more = list[:maxProblems], " and more"
 	}
 	quoted := make([]string, len(list))
 	for i, name := range list {
@@ -151,8 +151,8 @@ func names(list []string) string {
 	return strings.Join(quoted, ", ") + more
 }
 
-// place names a value of the answer: "items"[2]."id".
-func place(path []string) string {
+// valuePath names a value of the answer: "items"[2]."id".
+func valuePath(path []string) string {
 	if len(path) == 0 {
 		return "structuredContent"
 	}

@@ -23,13 +23,13 @@ func (c *Checker) UnusableForm(schema json.RawMessage) string {
 	if _, err := ReadForm(schema); err != nil {
 		return err.Error()
 	}
-	return c.schema(schema).unusable
+	return c.schemaFor(schema).unusable
 }
 
 // Misfit says how what a person gave does not fit a form; it is empty if it does. Nothing is filled in: the server gets what
 // was given. The text names places and rules and holds nothing of what was typed.
 func (c *Checker) Misfit(schema, content json.RawMessage) string {
-	s := c.schema(schema)
+	s := c.schemaFor(schema)
 	if s.unusable != "" {
 		return "the form cannot be used: " + s.unusable
 	}
@@ -53,10 +53,10 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if !errors.As(err, &invalid) {
 		return ""
 	}
-	places := rules(invalid, nil)
+	places := brokenRules(invalid, nil)
 	slices.Sort(places)
 	places = slices.Compact(places)
-	return strings.Join(places[:min(len(places), maxFaults)], "; ")
+	return strings.Join(places[:min(len(places), maxProblems)], "; ")
 }
 
 // A Field is one property of a form.
@@ -135,20 +135,20 @@ func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
 	return append(filled, '}'), nil
 }
 
-// rules are the places where which rule of a form is broken.
-func rules(e *jsonschema.ValidationError, out []string) []string {
+// brokenRules are the places where which rule of a form is broken.
+func brokenRules(e *jsonschema.ValidationError, out []string) []string {
 	if len(out) >= maxCauses {
 		return out
 	}
 	if len(e.Causes) == 0 {
 		rule := strings.Join(e.ErrorKind.KeywordPath(), "/")
 		if missing, ok := e.ErrorKind.(*kind.Required); ok {
-			rule = "it has no " + names(missing.Missing)
+			rule = "it has no " + quoteNames(missing.Missing)
 		}
-		return append(out, place(e.InstanceLocation)+": "+rule)
+		return append(out, valuePath(e.InstanceLocation)+": "+rule)
 	}
 	for _, cause := range e.Causes {
-		out = rules(cause, out)
+		out = brokenRules(cause, out)
 	}
 	return out
 }

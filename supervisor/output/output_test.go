@@ -63,7 +63,7 @@ func TestStructuredResultsAreComparedWithTheOutputSchema(t *testing.T) {
 				if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 					t.Errorf("%q, want %q", got, c.want)
 				}
-				if strings.ContainsAny(got, "\x1b\u202e\n") || len([]rune(got)) > maxFlaw+1 {
+				if strings.ContainsAny(got, "\x1b\u202e\n") || len([]rune(got)) > maxProblemText+1 {
 					t.Errorf("not fit for a line: %q", got)
 				}
 			}
@@ -89,7 +89,9 @@ func TestHostileSchemasAndAnswersAreBounded(t *testing.T) {
 	doubling.WriteString(`"a60":{}}}`)
 	chain.WriteString(`"a1900":{"items":{"$ref":"#/$defs/a0"}}}}`)
 	manyEnums := `{"items":{"enum":["` + strings.Join(strings.Split(strings.Repeat("x,", 10_000), ","), `","`) + `"]}}`
-	list := func(of string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(of+",", n), ",") + "]" }
+	list := func(item string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
 	for _, c := range []struct{ name, schema, structured string }{
 		{"doubling references", doubling.String(), `1`},
 		{"a chain of references into a deep answer", chain.String(), strings.Repeat("[", 120) + strings.Repeat("]", 120)},
@@ -129,7 +131,7 @@ func TestCheckersAreBoundedAndSafeForManyGoroutines(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			for i := range 2 * maxKept / 8 {
+			for i := range 2 * maxCompiled / 8 {
 				schema := json.RawMessage(fmt.Sprintf(`{"type":"object","required":["k%d"]}`, i))
 				if got := checker.Flaw(schema, answer(fmt.Sprintf(`{"k%d":%d}`, i, g))); got != "" {
 					t.Errorf("%d: %s", i, got)
@@ -141,11 +143,11 @@ func TestCheckersAreBoundedAndSafeForManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i := range 2 * maxKept {
+	for i := range 2 * maxCompiled {
 		checker.Flaw(json.RawMessage(fmt.Sprintf(`{"minimum":%d}`, i)), answer(`1`))
 	}
-	if len(checker.kept) != maxKept {
-		t.Errorf("%d schemas are kept", len(checker.kept))
+	if len(checker.schemas) != maxCompiled {
+		t.Errorf("%d schemas are kept", len(checker.schemas))
 	}
 }
 

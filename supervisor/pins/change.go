@@ -35,7 +35,7 @@ func (c Change) Parts() []string {
 		return []string{"definition"}
 	}
 	var parts []string
-	for _, p := range c.parts() {
+	for _, p := range c.comparedParts() {
 		if p.old != p.new {
 			parts = append(parts, p.name)
 		}
@@ -43,24 +43,24 @@ func (c Change) Parts() []string {
 	return parts
 }
 
-type part struct {
+type definitionPart struct {
 	name, old, new string
 	// schema says that the texts are JSON, to be compared by path.
 	schema bool
 }
 
-func (c Change) parts() []part {
-	return []part{
+func (c Change) comparedParts() []definitionPart {
+	return []definitionPart{
 		{"title", c.Old.Title, c.New.Title, false},
 		{"description", c.Old.Description, c.New.Description, false},
 		{"input schema", string(c.Old.InputSchema), string(c.New.InputSchema), true},
 		{"output schema", string(c.Old.OutputSchema), string(c.New.OutputSchema), true},
-		{"annotations", annotations(c.Old.Annotations), annotations(c.New.Annotations), true},
+		{"annotations", annotationsText(c.Old.Annotations), annotationsText(c.New.Annotations), true},
 		{"other members", string(c.Old.Rest), string(c.New.Rest), true},
 	}
 }
 
-func annotations(a *messages.Annotations) string {
+func annotationsText(a *messages.Annotations) string {
 	if a == nil {
 		return ""
 	}
@@ -80,14 +80,14 @@ func (c Change) Text() string {
 		b.WriteString("  (a definition is too large to be kept, or was not kept)\n")
 		return b.String()
 	}
-	for _, p := range c.parts() {
+	for _, p := range c.comparedParts() {
 		if p.old == p.new {
 			continue
 		}
 		fmt.Fprintf(&b, "  %s:\n", p.name)
-		show := difference(lines(p.old), lines(p.new))
+		show := diffLines(splitLines(p.old), splitLines(p.new))
 		if p.schema {
-			show = byPath(p.old, p.new)
+			show = diffByPath(p.old, p.new)
 		}
 		for _, line := range show[:min(len(show), maxShown)] {
 			fmt.Fprintf(&b, "    %s\n", line)
@@ -95,21 +95,21 @@ func (c Change) Text() string {
 		if n := len(show) - maxShown; n > 0 {
 			fmt.Fprintf(&b, "    … %d more lines; --json shows all\n", n)
 		}
-		if hidden := messages.Hidden(p.new); hidden > messages.Hidden(p.old) {
-			fmt.Fprintf(&b, "    ! what nobody sees, or what acts on a terminal, stands in it %s, and here as \\x1b or \\u200b\n", times(hidden))
+		if hidden := messages.CountHidden(p.new); hidden > messages.CountHidden(p.old) {
+			fmt.Fprintf(&b, "    ! what nobody sees, or what acts on a terminal, stands in it %s, and here as \\x1b or \\u200b\n", timesText(hidden))
 		}
 	}
 	return b.String()
 }
 
-func times(n int) string {
+func timesText(n int) string {
 	if n == 1 {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
 }
 
-func lines(s string) []string {
+func splitLines(s string) []string {
 	if s == "" {
 		return nil
 	}

@@ -35,25 +35,25 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	}{d.Title, d.Description, d.InputSchema, d.OutputSchema, (*messages.StatusAnnotations)(d.Annotations), d.Rest})
 }
 
-// Of is the definition of a tool.
-func Of(t *messages.Tool) Definition {
-	return Definition{t.Title, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), t.Annotations, rest(t)}
+// DefinitionOf is the definition of a tool.
+func DefinitionOf(t *messages.Tool) Definition {
+	return Definition{t.Title, t.Description, canonicalJSON(t.InputSchema), canonicalJSON(t.OutputSchema), t.Annotations, otherMembers(t)}
 }
 
-// rest are the members of a definition that the fields of a tool do not hold, as they were read.
-func rest(t *messages.Tool) json.RawMessage {
+// otherMembers are the members of a definition that the fields of a tool do not hold, as they were read.
+func otherMembers(t *messages.Tool) json.RawMessage {
 	if !rawjson.IsObject(t.Raw) {
 		return nil
 	}
-	var left []byte
+	var members []byte
 	add := func(name, value []byte) {
-		if left == nil {
-			left = append(left, '{')
+		if members == nil {
+			members = append(members, '{')
 		} else {
-			left = append(left, ',')
+			members = append(members, ',')
 		}
-		left = append(rawjson.AppendText(left, name), ':')
-		left = append(left, value...)
+		members = append(rawjson.AppendText(members, name), ':')
+		members = append(members, value...)
 	}
 	for o := rawjson.ObjectAt(t.Raw, 0, 0); o.Next(); {
 		value := o.Skip()
@@ -75,10 +75,10 @@ func rest(t *messages.Tool) json.RawMessage {
 		}
 		add(o.Name, value)
 	}
-	if left == nil {
+	if members == nil {
 		return nil
 	}
-	return canonical(append(left, '}'))
+	return canonicalJSON(append(members, '}'))
 }
 
 // unknownHints are the members of annotations that messages.Annotations does not hold; nil if there are none.
@@ -89,7 +89,7 @@ func unknownHints(value []byte) []byte {
 		}
 		return value
 	}
-	var left []byte
+	var members []byte
 	for o := rawjson.ObjectAt(value, 0, 0); o.Next(); {
 		hint := o.Skip()
 		switch string(o.Name) {
@@ -102,17 +102,17 @@ func unknownHints(value []byte) []byte {
 				continue
 			}
 		}
-		if left == nil {
-			left = append(left, '{')
+		if members == nil {
+			members = append(members, '{')
 		} else {
-			left = append(left, ',')
+			members = append(members, ',')
 		}
-		left = append(append(rawjson.AppendText(left, o.Name), ':'), hint...)
+		members = append(append(rawjson.AppendText(members, o.Name), ':'), hint...)
 	}
-	if left == nil {
+	if members == nil {
 		return nil
 	}
-	return append(left, '}')
+	return append(members, '}')
 }
 
 // Hash tells definitions apart.
@@ -125,9 +125,9 @@ func (d Definition) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical is JSON without white space, with its keys in order, and its numbers as they are written. What has a name twice is
+// canonicalJSON is JSON without white space, with its keys in order, and its numbers as they are written. What has a name twice is
 // its text: all of it is pinned, whichever of the two a program takes.
-func canonical(raw json.RawMessage) json.RawMessage {
+func canonicalJSON(raw json.RawMessage) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}

@@ -18,8 +18,8 @@ const (
 	around  = 60
 )
 
-// difference marks what two texts do not share at their beginning and end; three lines around it are shown.
-func difference(old, now []string) (out []string) {
+// diffLines marks what two texts do not share at their beginning and end; three lines around it are shown.
+func diffLines(old, now []string) (out []string) {
 	head := 0
 	for head < len(old) && head < len(now) && old[head] == now[head] {
 		head++
@@ -32,21 +32,21 @@ func difference(old, now []string) (out []string) {
 		out = append(out, "  …")
 	}
 	for _, l := range old[max(head-3, 0):head] {
-		out = append(out, "  "+cut(l))
+		out = append(out, "  "+cutLine(l))
 	}
-	was, is := old[head:len(old)-tail], now[head:len(now)-tail]
-	if len(was) == 1 && len(is) == 1 {
-		was, is = narrowed(was[0], is[0])
+	was, added := old[head:len(old)-tail], now[head:len(now)-tail]
+	if len(was) == 1 && len(added) == 1 {
+		was, added = narrowLines(was[0], added[0])
 	}
 	for _, l := range was {
-		out = append(out, "- "+cut(l))
+		out = append(out, "- "+cutLine(l))
 	}
-	for _, l := range is {
-		out = append(out, "+ "+cut(l))
+	for _, l := range added {
+		out = append(out, "+ "+cutLine(l))
 	}
 	rest := now[len(now)-tail:]
 	for _, l := range rest[:min(3, len(rest))] {
-		out = append(out, "  "+cut(l))
+		out = append(out, "  "+cutLine(l))
 	}
 	if len(rest) > 3 {
 		out = append(out, "  …")
@@ -54,8 +54,8 @@ func difference(old, now []string) (out []string) {
 	return out
 }
 
-// narrowed leaves out most of what two long lines share at their beginning and end.
-func narrowed(old, now string) (was, is []string) {
+// narrowLines leaves out most of what two long lines share at their beginning and end.
+func narrowLines(old, now string) (was, added []string) {
 	a, b := []rune(old), []rune(now)
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -79,8 +79,8 @@ func narrowed(old, now string) (was, is []string) {
 	return short(a), short(b)
 }
 
-// cut bounds a line.
-func cut(l string) string {
+// cutLine bounds a line.
+func cutLine(l string) string {
 	r := []rune(l)
 	if len(r) <= maxLine {
 		return l
@@ -88,35 +88,35 @@ func cut(l string) string {
 	return fmt.Sprintf("%s … %d more characters; --json shows all", string(r[:maxLine]), len(r)-maxLine)
 }
 
-// byPath tells in what two values of JSON differ: a line for each path at which a value went, came, or became another one.
-func byPath(old, now string) (out []string) {
-	was, is := map[string]string{}, map[string]string{}
-	flat(parsed(old), "", was)
-	flat(parsed(now), "", is)
-	for _, path := range slices.Sorted(maps.Keys(union(was, is))) {
-		a, gone := was[path]
-		b, there := is[path]
-		if gone && there && a == b {
+// diffByPath tells in what two values of JSON differ: a line for each path at which a value went, came, or became another one.
+func diffByPath(old, now string) (out []string) {
+	was, after := map[string]string{}, map[string]string{}
+	flattenValue(parseJSON(old), "", was)
+	flattenValue(parseJSON(now), "", after)
+	for _, path := range slices.Sorted(maps.Keys(unionKeys(was, after))) {
+		a, had := was[path]
+		b, there := after[path]
+		if had && there && a == b {
 			continue
 		}
-		if gone {
-			out = append(out, cut("- "+path+a))
+		if had {
+			out = append(out, cutLine("- "+path+a))
 		}
 		if there {
-			out = append(out, cut("+ "+path+b))
+			out = append(out, cutLine("+ "+path+b))
 		}
 	}
 	return out
 }
 
-func union(a, b map[string]string) map[string]string {
+func unionKeys(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// parsed is a value; what is no JSON is its text.
-func parsed(text string) any {
+// parseJSON is a value; what is no JSON is its text.
+func parseJSON(text string) any {
 	if text == "" {
 		return nil
 	}
@@ -129,9 +129,9 @@ func parsed(text string) any {
 	return v
 }
 
-// flat gives each value that holds no other one under its path. The elements of a list of texts and numbers (required, enum)
+// flattenValue gives each value that holds no other one under its path. The elements of a list of texts and numbers (required, enum)
 // have no order worth showing: each stands under itself.
-func flat(v any, path string, into map[string]string) {
+func flattenValue(v any, path string, into map[string]string) {
 	switch v := v.(type) {
 	case nil:
 		if path != "" {
@@ -142,7 +142,7 @@ func flat(v any, path string, into map[string]string) {
 			into[path] = ": {}"
 		}
 		for key, member := range v {
-			flat(member, join(path, key), into)
+			flattenValue(member, joinPath(path, key), into)
 		}
 	case []any:
 		if len(v) == 0 {
@@ -151,18 +151,18 @@ func flat(v any, path string, into map[string]string) {
 		for i, element := range v {
 			switch element.(type) {
 			case map[string]any, []any, nil:
-				flat(element, path+"["+strconv.Itoa(i)+"]", into)
+				flattenValue(element, path+"["+strconv.Itoa(i)+"]", into)
 			default:
-				into[path+": has "+scalar(element)] = ""
+				into[path+": has "+scalarJSON(element)] = ""
 			}
 		}
 	default:
-		into[path] = ": " + scalar(v)
+		into[path] = ": " + scalarJSON(v)
 	}
 }
 
-// join continues a path; a key with signs of its own is quoted.
-func join(path, key string) string {
+// joinPath continues a path; a key with signs of its own is quoted.
+func joinPath(path, key string) string {
 	word := messages.Escaped(key)
 	if word == "" || strings.ContainsAny(word, `.[]": `+"\n\t") {
 		word = strconv.Quote(word)
@@ -173,8 +173,8 @@ func join(path, key string) string {
 	return path + "." + word
 }
 
-// scalar is a value in JSON, without what acts on a terminal.
-func scalar(v any) string {
+// scalarJSON is a value in JSON, without what acts on a terminal.
+func scalarJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

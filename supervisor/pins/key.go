@@ -27,8 +27,8 @@ func Key(server string, spec *messages.Spec) string {
 	return key + "\n" + hex.EncodeToString(sum[:8])
 }
 
-// source is the file of a key; empty if it is none.
-func source(key string) string {
+// sourceFile is the file of a key; empty if it is none.
+func sourceFile(key string) string {
 	_, rest, _ := strings.Cut(key, "\n")
 	path, _, _ := strings.Cut(rest, "\n")
 	if !filepath.IsAbs(path) {

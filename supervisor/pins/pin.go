@@ -40,20 +40,20 @@ type pin struct {
 	Later bool `json:"later,omitempty"`
 }
 
-// change is the change of a tool that waits.
-func (p *pin) change(tool string) Change {
+// pendingChange is the change of a tool that waits.
+func (p *pin) pendingChange(tool string) Change {
 	return Change{Tool: tool, Old: p.Old, New: p.New, Hash: p.Now}
 }
 
-// known are the pins of one server's tools.
-type known map[string]*pin
+// serverPins are the pins of one server's tools.
+type serverPins map[string]*pin
 
-// book are the pins of all servers, by their keys.
-type book map[string]known
+// pinsByServer are the pins of all servers, by their keys.
+type pinsByServer map[string]serverPins
 
 // clone shares nothing with b that anybody changes.
-func (k known) clone() known {
-	out := make(known, len(k))
+func (k serverPins) clone() serverPins {
+	out := make(serverPins, len(k))
 	for name, p := range k {
 		q := *p
 		q.Approved = slices.Clone(p.Approved)
@@ -63,37 +63,37 @@ func (k known) clone() known {
 }
 
 // equal reports whether two say the same of what is offered.
-func (k known) equal(o known) bool {
+func (k serverPins) equal(o serverPins) bool {
 	return maps.EqualFunc(k, o, func(a, b *pin) bool {
 		return slices.Equal(a.Approved, b.Approved)
 	})
 }
 
-// sighting is one tool as it was offered.
-type sighting struct {
+// offeredTool is one tool as it was offered.
+type offeredTool struct {
 	tool *messages.Tool
 	raw  string // the digest of its bytes, empty if they are not known
 }
 
-// hash is that of its definition. It is read only if its bytes are others than the last time.
-func (s sighting) hash(p *pin) (hash string, d *Definition) {
+// definitionHash is that of its definition. It is read only if its bytes are others than the last time.
+func (s offeredTool) definitionHash(p *pin) (hash string, d *Definition) {
 	if p != nil && s.raw != "" && p.Seen == s.raw {
 		return p.Means, nil
 	}
-	made := Of(s.tool)
+	made := DefinitionOf(s.tool)
 	return made.Hash(), &made
 }
 
-// take brings the pins of a server up to what it offers. It reports whether anything is to be remembered by it. full says that
+// updatePins brings the pins of a server up to what it offers. It reports whether anything is to be remembered by it. full says that
 // no server more is remembered. The hashes of the definitions are written to hashes, if it is not nil.
-func (b book) take(key string, all []sighting, hashes map[string]string) (changed, full bool) {
+func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[string]string) (changed, full bool) {
 	k := b[key]
 	first := k == nil
 	if first {
 		if len(b) >= maxServers {
 			return false, true
 		}
-		k = known{}
+		k = serverPins{}
 		b[key] = k
 	}
 	size := -1
@@ -117,12 +117,12 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 		name := s.tool.Name
 		there[name] = true
 		p := k[name]
-		hash, d := s.hash(p)
+		hash, d := s.definitionHash(p)
 		if hashes != nil {
 			hashes[name] = hash
 		}
 		switch {
-		case p == nil && len(k) >= maxTools && name != beyond:
+		case p == nil && len(k) >= maxTools && name != beyondLimit:
 			over = append(over, name+"\x00"+hash)
 			continue
 		case p == nil:
@@ -135,7 +135,7 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 			}
 		case p.Now != hash:
 			if d == nil {
-				made := Of(s.tool)
+				made := DefinitionOf(s.tool)
 				d = &made
 			}
 			p.Now, p.New, changed = hash, keep(d), true
@@ -148,15 +148,15 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 		}
 	}
 	if len(over) > 0 {
-		hash := digest(over)
-		there[beyond] = true
+		hash := toolsDigest(over)
+		there[beyondLimit] = true
 		if hashes != nil {
-			hashes[beyond] = hash
+			hashes[beyondLimit] = hash
 		}
-		p := k[beyond]
+		p := k[beyondLimit]
 		switch {
 		case p == nil:
-			k[beyond], changed = &pin{Approved: []string{hash}}, true
+			k[beyondLimit], changed = &pin{Approved: []string{hash}}, true
 		case slices.Contains(p.Approved, hash):
 			if p.Now != "" || p.Gone {
 				p.Now, p.Shown, p.Gone, changed = "", "", false, true
@@ -173,12 +173,12 @@ func (b book) take(key string, all []sighting, hashes map[string]string) (change
 	return changed, false
 }
 
-// beyond is the one pin of all tools of a server that have no pin of their own, because it has more than maxTools: a change of
+// beyondLimit is the one pin of all tools of a server that have no pin of their own, because it has more than maxTools: a change of
 // any of them can be said, though not of which. No tool has such a name.
-const beyond = "(one of the tools beyond the 16,384th)"
+const beyondLimit = "(one of the tools beyond the 16,384th)"
 
-// digest tells sets of tools apart.
-func digest(tools []string) string {
+// toolsDigest tells sets of tools apart.
+func toolsDigest(tools []string) string {
 	slices.Sort(tools)
 	sum := sha256.New()
 	for _, t := range tools {
@@ -188,7 +188,7 @@ func digest(tools []string) string {
 }
 
 // size is roughly what the definitions take.
-func (k known) size() (n int) {
+func (k serverPins) size() (n int) {
 	for _, p := range k {
 		n += p.Old.size() + p.New.size()
 	}
@@ -207,8 +207,8 @@ func (d *Definition) size() int {
 	return n
 }
 
-// approve accepts a definition of a tool, by its hash.
-func (b book) approve(key, tool, hash string, d *Definition) {
+// approveTool accepts a definition of a tool, by its hash.
+func (b pinsByServer) approveTool(key, tool, hash string, d *Definition) {
 	p := b[key][tool]
 	if p == nil || slices.Contains(p.Approved, hash) {
 		return

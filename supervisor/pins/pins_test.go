@@ -18,7 +18,7 @@ func tool(description, schema string) []messages.Tool {
 
 // look is Look of a list that nobody has seen before.
 func look(s *pins.Store, key string, tools []messages.Tool) []pins.Change {
-	return s.Look(key, [32]byte{}, tools).Changes
+	return s.Compare(key, [32]byte{}, tools).Changes
 }
 
 func open(t *testing.T, path string) *pins.Store {
@@ -138,9 +138,9 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, description, schema string) {
 		one := messages.Tool{Description: description, InputSchema: []byte(schema)}
 		two := messages.Tool{Description: description, InputSchema: []byte(schema + " ")}
-		if len(pins.Of(&one).Hash()) != 64 || json.Valid([]byte(schema)) && pins.Of(&one).Hash() != pins.Of(&two).Hash() {
+		if len(pins.DefinitionOf(&one).Hash()) != 64 || json.Valid([]byte(schema)) && pins.DefinitionOf(&one).Hash() != pins.DefinitionOf(&two).Hash() {
 			t.Error("a hash that differs, or is none")
 		}
-		_ = pins.Change{Old: &pins.Definition{}, New: func() *pins.Definition { d := pins.Of(&two); return &d }()}.Text()
+		_ = pins.Change{Old: &pins.Definition{}, New: func() *pins.Definition { d := pins.DefinitionOf(&two); return &d }()}.Text()
 	})
 }

@@ -22,8 +22,8 @@ import (
 const storeVersion = 1
 
 type file struct {
-	Version int  `json:"version"`
-	Servers book `json:"servers"`
+	Version int          `json:"version"`
+	Servers pinsByServer `json:"servers"`
 }
 
 // Store keeps pins in a file. Safe for concurrent use.
@@ -32,10 +32,10 @@ type Store struct {
 
 	mu sync.Mutex
 	// saved is what the file holds, as far as it is known; now is that with what waits to be written.
-	saved, now book
+	saved, now pinsByServer
 	// waiting are the changes that are not written yet. Each is made again on what the file holds by then: another process may
 	// have written meanwhile.
-	waiting []func(book)
+	waiting []func(pinsByServer)
 	writing chan struct{} // closed when the write that is under way has ended; nil if there is none
 	// unread is why the file cannot be read, unwritten why it cannot be written.
 	unread, unwritten error
@@ -43,21 +43,21 @@ type Store struct {
 	info   fs.FileInfo
 	sum    [sha256.Size]byte
 	failed time.Time
-	// looks are what Look saw last, by key. turn rises whenever it would say something else of that, told is the last turn that
+	// compared are what Look saw last, by key. turn rises whenever it would say something else of that, told is the last turn that
 	// Reread has reported.
-	looks      map[string]look
-	turn, told uint64
-	// awaited says that Unsaved has named tools: the next write is news.
-	awaited bool
+	compared                   map[string]comparedList
+	revision, reportedRevision uint64
+	// awaitingSave says that Unsaved has named tools: the next write is news.
+	awaitingSave bool
 }
 
-// look is a list that was looked at, with the hashes of its definitions, and the answer at a turn.
-type look struct {
-	list   [sha256.Size]byte
-	hashes map[string]string
-	full   bool
-	turn   uint64
-	answer Findings
+// comparedList is a list that was looked at, with the hashes of its definitions, and the answer at a turn.
+type comparedList struct {
+	list     [sha256.Size]byte
+	hashes   map[string]string
+	full     bool
+	revision uint64
+	answer   Findings
 }
 
 // maxWaiting bounds the changes that wait while they cannot be written. What does not fit is learned again.
@@ -66,17 +66,17 @@ const maxWaiting = 256
 // Open reads the store at path; a missing file is an empty store, and so is an empty path, which keeps nothing. With an
 // error the store works, knows no tool, and is not written until the file can be read.
 func Open(path string) (*Store, error) {
-	s := &Store{path: path, saved: book{}, now: book{}, looks: map[string]look{}}
+	s := &Store{path: path, saved: pinsByServer{}, now: pinsByServer{}, compared: map[string]comparedList{}}
 	if path != "" {
-		s.load()
-		s.prune()
+		s.loadFile()
+		s.pruneMissing()
 	}
 	return s, s.unread
 }
 
-// load reads the file. It reports whether the pins of a server that was looked at are others than before. The caller holds mu,
+// loadFile reads the file. It reports whether the pins of a server that was looked at are others than before. The caller holds mu,
 // or nobody else has the store yet.
-func (s *Store) load() (news bool) {
+func (s *Store) loadFile() (changed bool) {
 	info, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err = nil, nil
@@ -85,48 +85,48 @@ func (s *Store) load() (news bool) {
 	if err == nil && info != nil {
 		text, err = os.ReadFile(s.path)
 	}
-	var read book
+	var read pinsByServer
 	if err == nil {
-		read, err = parse(text)
+		read, err = parseStore(text)
 	}
 	s.info = info
 	if err != nil {
-		news = s.unread == nil
-		s.unread = s.unreadable(err)
+		changed = s.unread == nil
+		s.unread = s.unreadableError(err)
 	} else {
 		sum := sha256.Sum256(text)
 		if sum == s.sum && s.unread == nil {
 			return false
 		}
-		news, s.unread, s.sum = s.unread != nil, nil, sum
-		news = s.become(read) || news
+		changed, s.unread, s.sum = s.unread != nil, nil, sum
+		changed = s.adoptPins(read) || changed
 	}
-	if news {
-		s.turn++
+	if changed {
+		s.revision++
 	}
-	return news
+	return changed
 }
 
-// become takes over what the file holds. It reports whether that differs for a server that was looked at.
-func (s *Store) become(saved book) (news bool) {
+// adoptPins takes over what the file holds. It reports whether that differs for a server that was looked at.
+func (s *Store) adoptPins(saved pinsByServer) (changed bool) {
 	was := s.now
-	s.saved, s.now = saved, make(book, len(saved))
+	s.saved, s.now = saved, make(pinsByServer, len(saved))
 	for key, k := range saved {
 		s.now[key] = k.clone()
 	}
 	for _, change := range s.waiting {
 		change(s.now)
 	}
-	for key := range s.looks {
-		news = news || !s.now[key].equal(was[key])
+	for key := range s.compared {
+		changed = changed || !s.now[key].equal(was[key])
 	}
-	return news
+	return changed
 }
 
-// parse reads the text of a store.
-func parse(text []byte) (book, error) {
+// parseStore reads the text of a store.
+func parseStore(text []byte) (pinsByServer, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
-		return book{}, nil
+		return pinsByServer{}, nil
 	}
 	var f file
 	if err := json.Unmarshal(text, &f); err != nil {
@@ -142,46 +142,46 @@ func parse(text []byte) (book, error) {
 		}
 	}
 	if f.Servers == nil {
-		f.Servers = book{}
+		f.Servers = pinsByServer{}
 	}
 	return f.Servers, nil
 }
 
-func (s *Store) unreadable(err error) error {
+func (s *Store) unreadableError(err error) error {
 	return &messages.Error{Op: "pins", Class: messages.ClassConfig, Err: err,
 		Text: "the pins of tools cannot be read: " + messages.Line(err.Error(), 200), Fix: "mend or delete " + s.path}
 }
 
-// prune forgets the servers of files that are gone, when many are remembered: projects come and go.
-func (s *Store) prune() {
+// pruneMissing forgets the servers of files that are gone, when many are remembered: projects come and go.
+func (s *Store) pruneMissing() {
 	if len(s.now) < maxServers*3/4 {
 		return
 	}
-	var gone []string
+	var missing []string
 	for key := range s.now {
-		if path := source(key); path != "" {
+		if path := sourceFile(key); path != "" {
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				gone = append(gone, key)
+				missing = append(missing, key)
 			}
 		}
 	}
-	s.change(func(b book) {
-		for _, key := range gone {
+	s.applyChange(func(b pinsByServer) {
+		for _, key := range missing {
 			delete(b, key)
 		}
 	})
 }
 
-// change makes a change, and has it written with the next one. The caller holds mu.
-func (s *Store) change(f func(book)) {
+// applyChange makes a change, and has it written with the next one. The caller holds mu.
+func (s *Store) applyChange(f func(pinsByServer)) {
 	f(s.now)
 	if s.path != "" {
 		s.waiting = append(s.waiting, f)
 	}
 }
 
-// begin writes in the background what waits. The caller holds mu.
-func (s *Store) begin() {
+// startWriting writes in the background what waits. The caller holds mu.
+func (s *Store) startWriting() {
 	if s.writing != nil || len(s.waiting) == 0 || s.unread != nil {
 		return
 	}
@@ -196,23 +196,23 @@ func (s *Store) begin() {
 				s.mu.Unlock()
 			}
 		}()
-		for s.write() {
+		for s.writeChanges() {
 		}
 	}()
 }
 
-// write writes what waits. It reports whether there is more.
-func (s *Store) write() bool {
+// writeChanges writes what waits. It reports whether there is more.
+func (s *Store) writeChanges() bool {
 	s.mu.Lock()
 	changes := slices.Clone(s.waiting)
 	s.mu.Unlock()
-	var made book
+	var made pinsByServer
 	var sum [sha256.Size]byte
 	var unread error
 	err := discover.Edit(s.path, func(old []byte) ([]byte, error) {
 		var err error
-		if made, err = parse(old); err != nil {
-			unread = s.unreadable(err)
+		if made, err = parseStore(old); err != nil {
+			unread = s.unreadableError(err)
 			return nil, unread
 		}
 		for _, change := range changes {
@@ -228,10 +228,10 @@ func (s *Store) write() bool {
 	switch {
 	case unread != nil:
 		s.unread = unread
-		s.turn++
+		s.revision++
 	case err != nil:
 		if s.unwritten == nil {
-			s.turn++
+			s.revision++
 		}
 		s.unwritten, s.failed = &messages.Error{Op: "pins", Class: messages.ClassConfig, Err: err,
 			Text: "the pins of tools cannot be written: " + messages.Line(err.Error(), 200), Fix: "see to it that " +
@@ -239,13 +239,13 @@ func (s *Store) write() bool {
 		s.waiting = slices.Clone(s.waiting[max(len(s.waiting)-maxWaiting, 0):])
 	default:
 		if s.unwritten != nil {
-			s.turn++
+			s.revision++
 		}
 		s.waiting, s.unwritten, s.sum = slices.Clone(s.waiting[len(changes):]), nil, sum
-		if s.become(made) || s.awaited {
-			s.turn++
+		if s.adoptPins(made) || s.awaitingSave {
+			s.revision++
 		}
-		s.awaited = false
+		s.awaitingSave = false
 	}
 	if err == nil && len(s.waiting) > 0 {
 		return true
@@ -261,7 +261,7 @@ func (s *Store) Flush() error { return s.FlushWithin(context.Background()) }
 func (s *Store) FlushWithin(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		s.begin()
+		s.startWriting()
 		wait := s.writing
 		fault := cmp.Or(s.unread, s.unwritten)
 		s.mu.Unlock()
@@ -282,8 +282,8 @@ func (s *Store) FlushWithin(ctx context.Context) error {
 	}
 }
 
-// again is how long a failed write rests.
-const again = 5 * time.Second
+// retryAfter is how long a failed write rests.
+const retryAfter = 5 * time.Second
 
 // Reread takes over what another process has written, tries again what could not be written, and reports whether Look would
 // say something else now.
@@ -294,21 +294,21 @@ func (s *Store) Reread() bool {
 	info, err := os.Stat(s.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unwritten != nil && time.Since(s.failed) >= again {
-		s.begin()
+	if s.unwritten != nil && time.Since(s.failed) >= retryAfter {
+		s.startWriting()
 	}
-	if s.writing == nil && !unchanged(s.info, info, err) {
-		s.load()
+	if s.writing == nil && !isUnchanged(s.info, info, err) {
+		s.loadFile()
 	}
-	stale := s.turn != s.told
-	s.told = s.turn
+	stale := s.revision != s.reportedRevision
+	s.reportedRevision = s.revision
 	return stale
 }
 
-// unchanged reports whether a file is the one that was read, by all that can be seen from outside.
-func unchanged(was, is fs.FileInfo, err error) bool {
+// isUnchanged reports whether a file is the one that was read, by all that can be seen from outside.
+func isUnchanged(was, now fs.FileInfo, err error) bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) && was == nil
 	}
-	return was != nil && os.SameFile(was, is) && was.ModTime().Equal(is.ModTime()) && was.Size() == is.Size()
+	return was != nil && os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) && was.Size() == now.Size()
 }

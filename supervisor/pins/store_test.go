@@ -79,7 +79,7 @@ func TestTwoViewsOfOneServerComeToRest(t *testing.T) {
 	a, b := open(t, path), open(t, path)
 	list := func(word string) [32]byte { return sha256.Sum256([]byte(word)) }
 	seen := func(s *pins.Store, word string) int {
-		f := s.Look("k", list(word), named(word, "t"))
+		f := s.Compare("k", list(word), named(word, "t"))
 		if err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestWhatIsNotKeptIsSaid(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "cannot be read") || !strings.Contains(err.Error(), "mend or delete "+path) {
 			t.Errorf("%s: %v", name, err)
 		}
-		f := s.Look("a", list, named("x", "one", "two"))
+		f := s.Compare("a", list, named("x", "one", "two"))
 		if !slices.Equal(f.Unkept, []string{"one", "two"}) || f.Err == nil {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -140,7 +140,7 @@ func TestWhatIsNotKeptIsSaid(t *testing.T) {
 		if !s.Reread() {
 			t.Errorf("%s: nobody notices that it was mended", name)
 		}
-		if f := s.Look("a", list, named("x", "one", "two")); len(f.Unkept) > 0 || f.Err != nil {
+		if f := s.Compare("a", list, named("x", "one", "two")); len(f.Unkept) > 0 || f.Err != nil {
 			t.Errorf("%s, mended: %+v", name, f)
 		}
 		if err := s.Flush(); err != nil {
@@ -159,18 +159,18 @@ func TestWhatCannotBeWrittenIsNotKept(t *testing.T) {
 	}
 	s, _ := pins.Open(filepath.Join(blocked, "pins.json")) // no folder can be made there
 	list := sha256.Sum256([]byte("list"))
-	s.Look("a", list, named("x", "one"))
+	s.Compare("a", list, named("x", "one"))
 	if err := s.Flush(); err == nil {
 		t.Fatal("it was written")
 	}
 	if !s.Reread() {
 		t.Error("nobody is woken to hold it back")
 	}
-	if f := s.Look("a", list, named("x", "one")); !slices.Equal(f.Unkept, []string{"one"}) || f.Err == nil {
+	if f := s.Compare("a", list, named("x", "one")); !slices.Equal(f.Unkept, []string{"one"}) || f.Err == nil {
 		t.Errorf("%+v", f)
 	}
 	var e *messages.Error
-	if err := s.Fault(); !errors.As(err, &e) || e.Fix == "" {
+	if err := s.Problem(); !errors.As(err, &e) || e.Fix == "" {
 		t.Errorf("%v", err)
 	}
 }
@@ -204,14 +204,14 @@ func TestTurnover(t *testing.T) {
 // something else.
 func TestWhoAServerIs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcp.json")
-	of := func(source, command, url string) string {
+	identityOf := func(source, command, url string) string {
 		return pins.Key("s", &messages.Spec{Source: source, Command: command, URL: url})
 	}
-	if of(file, "a", "") != of(file, "b", "") || of(file, "a", "") == of(file+"x", "a", "") {
+	if identityOf(file, "a", "") != identityOf(file, "b", "") || identityOf(file, "a", "") == identityOf(file+"x", "a", "") {
 		t.Error("a server of a file")
 	}
-	if of("--mcp-server", "a", "") == of("--mcp-server", "b", "") || of("", "", "https://a/x") == of("", "", "https://b/x") ||
-		of("", "", "https://a/x?token=1") != of("", "", "https://a/x?token=2") {
+	if identityOf("--mcp-server", "a", "") == identityOf("--mcp-server", "b", "") || identityOf("", "", "https://a/x") == identityOf("", "", "https://b/x") ||
+		identityOf("", "", "https://a/x?token=1") != identityOf("", "", "https://a/x?token=2") {
 		t.Error("a server of the command line, or of a program")
 	}
 	s := open(t, filepath.Join(t.TempDir(), "pins.json"))
@@ -245,8 +245,8 @@ func TestATooLargeDefinitionIsKnownByItsHash(t *testing.T) {
 func ExampleStore_Turnover() {
 	s, _ := pins.Open("") // it keeps nothing
 	schema := json.RawMessage(`{"type":"object"}`)
-	s.Look("files", [32]byte{}, []messages.Tool{{Name: "read", InputSchema: schema}})
-	s.Look("files", [32]byte{}, []messages.Tool{{Name: "read_file", InputSchema: schema}, {Name: "delete", Description: "new"}})
+	s.Compare("files", [32]byte{}, []messages.Tool{{Name: "read", InputSchema: schema}})
+	s.Compare("files", [32]byte{}, []messages.Tool{{Name: "read_file", InputSchema: schema}, {Name: "delete", Description: "new"}})
 	t := s.Turnover("files")
 	fmt.Println("added", t.Added, "renamed", t.Renamed)
 	// Output:
@@ -265,22 +265,22 @@ func BenchmarkLook(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			s, _ := pins.Open("")
-			s.Look("a", list, tools)
+			s.Compare("a", list, tools)
 		}
 	})
 	known, _ := pins.Open("")
-	known.Look("a", list, tools)
+	known.Compare("a", list, tools)
 	n := 0
 	b.Run("changed", func(b *testing.B) {
 		for b.Loop() {
 			n++
-			known.Look("a", sha256.Sum256([]byte(fmt.Sprint(n))), tools)
+			known.Compare("a", sha256.Sum256([]byte(fmt.Sprint(n))), tools)
 		}
 	})
 	b.Run("unchanged", func(b *testing.B) {
-		known.Look("a", list, tools)
+		known.Compare("a", list, tools)
 		for b.Loop() {
-			known.Look("a", list, tools)
+			known.Compare("a", list, tools)
 		}
 	})
 }
@@ -329,15 +329,15 @@ func TestEveryMemberIsPinned(t *testing.T) {
 		{`{"name":"t","_meta":{"a":1}}`, `{"name":"t","_meta":{"a":1,"a":1}}`},
 	} {
 		key := fmt.Sprint(i)
-		s.Look(key, sha256.Sum256([]byte(c[0])), tool(c[0]))
-		f := s.Look(key, sha256.Sum256([]byte(c[1])), tool(c[1]))
+		s.Compare(key, sha256.Sum256([]byte(c[0])), tool(c[0]))
+		f := s.Compare(key, sha256.Sum256([]byte(c[1])), tool(c[1]))
 		if len(f.Changes) != 1 || !slices.Equal(f.Changes[0].Parts(), []string{"other members"}) {
 			t.Errorf("%s, then %s: %+v", c[0], c[1], f)
 		}
 	}
 	// White space and the order of members say nothing.
-	s.Look("same", sha256.Sum256([]byte("1")), tool(`{"name":"t","_meta":{"a":1,"b":2},"icons":[]}`))
-	if f := s.Look("same", sha256.Sum256([]byte("2")), tool(`{"icons": [], "name":"t", "_meta":{"b":2, "a":1}}`)); len(f.Changes) > 0 {
+	s.Compare("same", sha256.Sum256([]byte("1")), tool(`{"name":"t","_meta":{"a":1,"b":2},"icons":[]}`))
+	if f := s.Compare("same", sha256.Sum256([]byte("2")), tool(`{"icons": [], "name":"t", "_meta":{"b":2, "a":1}}`)); len(f.Changes) > 0 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -350,18 +350,18 @@ func TestAChangeBeyondWhatIsKeptIsSaid(t *testing.T) {
 		names = append(names, fmt.Sprint("tool ", i))
 	}
 	tools := named("old", names...)
-	if f := s.Look("a", sha256.Sum256([]byte("1")), tools); len(f.Changes) > 0 || len(f.Unkept) != 3 {
+	if f := s.Compare("a", sha256.Sum256([]byte("1")), tools); len(f.Changes) > 0 || len(f.Unkept) != 3 {
 		t.Fatalf("%d changes, %d unkept", len(f.Changes), len(f.Unkept))
 	}
 	changed := slices.Concat(tools[:len(tools)-1], named("new", names[len(names)-1]))
-	f := s.Look("a", sha256.Sum256([]byte("2")), changed)
+	f := s.Compare("a", sha256.Sum256([]byte("2")), changed)
 	if len(f.Changes) != 1 || !strings.Contains(f.Changes[0].Tool, "beyond") || f.Changes[0].Text() == "" {
 		t.Fatalf("%d changes", len(f.Changes))
 	}
 	if approved, unseen, err := s.Approve("a", f.Changes); len(approved) != 1 || len(unseen) > 0 || err != nil {
 		t.Errorf("%v, %v, %v", approved, unseen, err)
 	}
-	if f := s.Look("a", sha256.Sum256([]byte("3")), changed); len(f.Changes) > 0 {
+	if f := s.Compare("a", sha256.Sum256([]byte("3")), changed); len(f.Changes) > 0 {
 		t.Errorf("%+v", f.Changes)
 	}
 }
@@ -375,7 +375,7 @@ func TestUnsavedUntilWritten(t *testing.T) {
 	if got := s.Unsaved("a", tools); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("%v", got)
 	}
-	s.Look("a", list, tools)
+	s.Compare("a", list, tools)
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,11 +24,11 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, m := range []proto.Message{&messages.SetServers{}, &messages.WatchEvent{}, &protoremote.RemoteMessage{}} {
-			left, err := decode(m, raw, 1000)
-			if err == nil && (left < 0 || left > 1000) {
-				t.Errorf("%d fields are left of 1000", left)
+			fieldsLeft, err := decodeBounded(m, raw, 1000)
+			if err == nil && (fieldsLeft < 0 || fieldsLeft > 1000) {
+				t.Errorf("%d fields are left of 1000", fieldsLeft)
 			}
-			setID(m, raw)
+			readCommandID(m, raw)
 		}
 	})
 }
@@ -39,19 +39,19 @@ func TestDecodeIsBounded(t *testing.T) {
 		many.Servers[strings.Repeat("x", i)] = &messages.ServerSpec{}
 	}
 	raw, _ := proto.Marshal(many)
-	if _, err := decode(&messages.SetServers{}, raw, 100); err == nil {
+	if _, err := decodeBounded(&messages.SetServers{}, raw, 100); err == nil {
 		t.Error("300 fields where 100 may be")
 	}
-	if left, err := decode(&messages.SetServers{}, raw, 1000); err != nil || left != 700 {
-		t.Errorf("%d, %v", left, err)
+	if fieldsLeft, err := decodeBounded(&messages.SetServers{}, raw, 1000); err != nil || fieldsLeft != 700 {
+		t.Errorf("%d, %v", fieldsLeft, err)
 	}
-	if _, err := decode(&messages.CallTool{}, []byte{0x0b, 0x0c}, 10); err == nil {
+	if _, err := decodeBounded(&messages.CallTool{}, []byte{0x0b, 0x0c}, 10); err == nil {
 		t.Error("a group")
 	}
 }
 
 func TestAnOutboxIsBounded(t *testing.T) {
-	o := newOutbox()
+	o := newSendLimiter()
 	for range maxUnread {
 		if !o.reserve("a", 1, maxUnread) {
 			t.Fatal("it was full too early")
@@ -60,54 +60,54 @@ func TestAnOutboxIsBounded(t *testing.T) {
 	if o.reserve("a", 1, maxUnread) || !o.reserve("b", 1, maxUnread) {
 		t.Error("one address' bound is not its own")
 	}
-	o.sent("a", 10, 10)
+	o.release("a", 10, 10)
 	if !o.reserve("a", 1, maxUnread) {
 		t.Error("room that was given back")
 	}
-	o.drop("a")
-	o.drop("b")
+	o.releaseAll("a")
+	o.releaseAll("b")
 	if !o.reserve("c", 10*maxUnreadBytes, maxUnread) || o.reserve("c", 1, maxUnread) {
 		t.Error("a single large message waits alone")
 	}
-	o.sent("c", 1, 10*maxUnreadBytes)
-	if o.bytes != 0 || len(o.waiting) != 0 {
-		t.Errorf("%d bytes at %d addresses are left", o.bytes, len(o.waiting))
+	o.release("c", 1, 10*maxUnreadBytes)
+	if o.bytes != 0 || len(o.unread) != 0 {
+		t.Errorf("%d bytes at %d addresses are left", o.bytes, len(o.unread))
 	}
 }
 
 func TestAnAddressBelongsToOneIdentity(t *testing.T) {
-	var left []string
-	l := newLedger(func(b *binding) { left = append(left, b.identity) })
+	var unbound []string
+	l := newAddressRegistry(func(b *binding) { unbound = append(unbound, b.identity) })
 	soon := time.Now().Add(time.Hour)
-	a := l.bind("x:1", "a", soon, true)
-	l.bind("x:1", "a", soon, true)
-	l.close(a)
-	if !l.valid(a, time.Now()) || l.valid(a, soon) || l.owner("x:1") != "a" || len(left) != 0 {
+	a := l.bindAddress("x:1", "a", soon, true)
+	l.bindAddress("x:1", "a", soon, true)
+	l.closeStream(a)
+	if !l.isValid(a, time.Now()) || l.isValid(a, soon) || l.ownerOf("x:1") != "a" || len(unbound) != 0 {
 		t.Error("one of two streams has ended, and no more")
 	}
-	b := l.bind("x:1", "b", soon, true)
-	if l.valid(a, time.Now()) || l.owner("x:1") != "b" || len(left) != 1 {
-		t.Errorf("the newest proof does not count: %q", left)
+	b := l.bindAddress("x:1", "b", soon, true)
+	if l.isValid(a, time.Now()) || l.ownerOf("x:1") != "b" || len(unbound) != 1 {
+		t.Errorf("the newest proof does not count: %q", unbound)
 	}
-	l.close(a)
-	if l.owner("x:1") != "b" {
+	l.closeStream(a)
+	if l.ownerOf("x:1") != "b" {
 		t.Error("the end of another's stream took the address")
 	}
 	for i := range maxWatchers {
-		if !l.watch(b, watching{strings.Repeat("w", i+1), Name}, &actor.PID{}) {
+		if !l.addWatcher(b, watchKey{strings.Repeat("w", i+1), Name}, &actor.PID{}) {
 			t.Fatal("too few watchers")
 		}
 	}
-	if l.watch(b, watching{"more", Name}, &actor.PID{}) || !l.watch(b, watching{"w", Name}, &actor.PID{}) {
+	if l.addWatcher(b, watchKey{"more", Name}, &actor.PID{}) || !l.addWatcher(b, watchKey{"w", Name}, &actor.PID{}) {
 		t.Error("watchers are not bounded")
 	}
-	l.follow(b, watching{"there", "here"})
-	if l.forget(b, watching{"there", "other"}) || !l.forget(b, watching{"there", "here"}) || l.forget(b, watching{"there", "here"}) {
+	l.addWatched(b, watchKey{"there", "here"})
+	if l.removeWatched(b, watchKey{"there", "other"}) || !l.removeWatched(b, watchKey{"there", "here"}) || l.removeWatched(b, watchKey{"there", "here"}) {
 		t.Error("an end is believed of what is watched, once")
 	}
-	l.close(b)
-	if l.owner("x:1") != "" || len(left) != 2 {
-		t.Errorf("%q", left)
+	l.closeStream(b)
+	if l.ownerOf("x:1") != "" || len(unbound) != 2 {
+		t.Errorf("%q", unbound)
 	}
 }
 
@@ -121,15 +121,15 @@ func TestAGapIsTold(t *testing.T) {
 			got <- m
 		}
 	}))
-	w := newWire(system, Config{}, Name)
-	r := &relay{wire: w, sender: pid, limit: 1000, buffer: 256, rights: Rights{Servers: []string{"own"}}}
-	w.outbox.reserve(pid.GetAddress(), 2*maxUnreadBytes, maxUnread) // it reads nothing
+	w := newPeerTransport(system, Config{}, Name)
+	r := &relay{transport: w, sender: pid, limit: 1000, buffer: 256, rights: Rights{Servers: []string{"own"}}}
+	w.sendLimiter.reserve(pid.GetAddress(), 2*maxUnreadBytes, maxUnread) // it reads nothing
 	for seq := range 3 {
-		r.event(&messages.WatchEvent{Seq: uint64(seq), Server: "own"})
+		r.forwardEvent(&messages.WatchEvent{Seq: uint64(seq), Server: "own"})
 	}
-	r.event(&messages.WatchEvent{Seq: 3, Server: "other"})
-	w.outbox.drop(pid.GetAddress())
-	r.event(&messages.WatchEvent{Seq: 4, Server: "own", Kind: "phase"})
+	r.forwardEvent(&messages.WatchEvent{Seq: 3, Server: "other"})
+	w.sendLimiter.releaseAll(pid.GetAddress())
+	r.forwardEvent(&messages.WatchEvent{Seq: 4, Server: "own", Kind: "phase"})
 	if gap, next := <-got, <-got; gap.GetKind() != "gap" || gap.GetMissed() != 3 || next.GetSeq() != 4 {
 		t.Errorf("%v, then %v", gap, next)
 	}
@@ -138,7 +138,7 @@ func TestAGapIsTold(t *testing.T) {
 // What waits for a peer that does not read is bounded by the buffer that its watch asked for, and the gap is told: also with
 // the smallest one a peer that reads again is told of events, not of gaps only.
 func TestTheBufferOfAWatchCounts(t *testing.T) {
-	for asked, most := range map[int32]int{1: 1, 10: 10, 0: 256, maxEvents: maxEvents} {
+	for buffer, most := range map[int32]int{1: 1, 10: 10, 0: 256, maxEvents: maxEvents} {
 		system := actor.NewActorSystem()
 		got := make(chan *messages.WatchEvent, maxEvents+10)
 		pid := system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -146,22 +146,22 @@ func TestTheBufferOfAWatchCounts(t *testing.T) {
 				got <- m
 			}
 		}))
-		w := newWire(system, Config{}, Name)
-		r := &relay{wire: w, sender: pid, limit: 1000, rights: Rights{Servers: []string{"own"}}, command: &messages.Watch{Buffer: asked}}
-		r.name()
+		w := newPeerTransport(system, Config{}, Name)
+		r := &relay{transport: w, sender: pid, limit: 1000, rights: Rights{Servers: []string{"own"}}, command: &messages.Watch{Buffer: buffer}}
+		r.stampIdentity()
 		for seq := range most + 100 { // nothing of it is written
-			r.event(&messages.WatchEvent{Seq: uint64(seq), Server: "own", Kind: "phase"})
+			r.forwardEvent(&messages.WatchEvent{Seq: uint64(seq), Server: "own", Kind: "phase"})
 		}
-		if n := w.outbox.waiting[pid.GetAddress()].messages; n != most {
-			t.Errorf("buffer %d: %d events wait", asked, n)
+		if n := w.sendLimiter.unread[pid.GetAddress()].messages; n != most {
+			t.Errorf("buffer %d: %d events wait", buffer, n)
 		}
-		w.outbox.sent(pid.GetAddress(), most, 0)
-		r.event(&messages.WatchEvent{Seq: uint64(most + 100), Server: "own", Kind: "phase"})
+		w.sendLimiter.release(pid.GetAddress(), most, 0)
+		r.forwardEvent(&messages.WatchEvent{Seq: uint64(most + 100), Server: "own", Kind: "phase"})
 		for range most {
 			<-got
 		}
 		if gap, next := <-got, <-got; gap.GetKind() != "gap" || gap.GetMissed() != 100 || next.GetSeq() != uint64(most+100) {
-			t.Errorf("buffer %d: %v, then %v", asked, gap, next)
+			t.Errorf("buffer %d: %v, then %v", buffer, gap, next)
 		}
 		system.Shutdown()
 	}

@@ -38,41 +38,41 @@ type Config struct {
 	// MaxMessage bounds one command or reply in bytes; DefaultMaxMessage if 0. Beyond it by 28 MiB the connection is cut.
 	MaxMessage int
 
-	compiled map[string]*compiled
-	// alive is how dead connections are found: silence and silenceEnds if it is zero. The library takes no less than 10 s of
+	compiledTemplates map[string]*compiledTemplate
+	// keepaliveParams is how dead connections are found: silence and keepaliveTimeout if it is zero. The library takes no less than 10 s of
 	// silence on the side that has dialled.
-	alive keepalive.ClientParameters
+	keepaliveParams keepalive.ClientParameters
 }
 
-func (c Config) validated() (Config, error) {
+func (c Config) validatedConfig() (Config, error) {
 	if c.Host == "" {
 		c.Host = "127.0.0.1"
 	}
 	if c.MaxMessage <= 0 {
 		c.MaxMessage = DefaultMaxMessage
 	}
-	if c.alive.Time <= 0 {
-		c.alive = keepalive.ClientParameters{Time: silence, Timeout: silenceEnds}
+	if c.keepaliveParams.Time <= 0 {
+		c.keepaliveParams = keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}
 	}
 	if len(c.Certificate.Certificate) == 0 || c.CA == nil {
-		return c, invalid("a certificate and the authority of the peers are required", "give Config.Certificate and Config.CA")
+		return c, invalidError("a certificate and the authority of the peers are required", "give Config.Certificate and Config.CA")
 	}
 	return c, nil
 }
 
-// served is the configuration of a manager's side.
-func (c Config) served() (Config, error) {
-	c, err := c.validated()
+// servedConfig is the configuration of a manager's side.
+func (c Config) servedConfig() (Config, error) {
+	c, err := c.validatedConfig()
 	if err != nil {
 		return c, err
 	}
 	if len(c.Rights) == 0 {
-		return c, invalid("no peer has rights",
+		return c, invalidError("no peer has rights",
 			`give Config.Rights; map[string]remote.Rights{remote.Anybody: remote.Everything()} lets each certificate of the authority do everything`)
 	}
-	c.compiled = map[string]*compiled{}
+	c.compiledTemplates = map[string]*compiledTemplate{}
 	for name, t := range c.Templates {
-		if c.compiled[name], err = t.compile(name); err != nil {
+		if c.compiledTemplates[name], err = t.compile(name); err != nil {
 			return c, err
 		}
 	}
@@ -95,8 +95,8 @@ func (c Config) clientTLS() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.Certificate}, RootCAs: c.CA, MinVersion: tls.VersionTLS13}
 }
 
-func (c Config) address() string { return net.JoinHostPort(c.Host, fmt.Sprint(c.Port)) }
+func (c Config) listenAddress() string { return net.JoinHostPort(c.Host, fmt.Sprint(c.Port)) }
 
-func invalid(text, fix string) error {
+func invalidError(text, fix string) error {
 	return &messages.Error{Op: "remote", Class: messages.ClassInvalid, Text: text, Fix: fix}
 }

@@ -24,64 +24,64 @@ type peerInfo struct {
 }
 
 var (
-	errFull    = errors.New("too many connections")
-	errDialled = errors.New("the address shows the certificate of another identity")
+	errFull          = errors.New("too many connections")
+	errWrongIdentity = errors.New("the address shows the certificate of another identity")
 )
 
-// doorman bounds the connections of peers, and of those that are no peers yet.
-type doorman struct {
+// connLimiter bounds the connections of peers, and of those that are no peers yet.
+type connLimiter struct {
 	handshakes chan struct{}
 
-	mu      sync.Mutex
-	open    map[*meteredConn]struct{}
-	by      map[string]int
-	partial atomic.Int64
+	mu          sync.Mutex
+	conns       map[*meteredConn]struct{}
+	perIdentity map[string]int
+	partial     atomic.Int64
 }
 
-func newDoorman() *doorman {
-	return &doorman{handshakes: make(chan struct{}, maxHandshakes), open: map[*meteredConn]struct{}{}, by: map[string]int{}}
+func newConnLimiter() *connLimiter {
+	return &connLimiter{handshakes: make(chan struct{}, maxHandshakes), conns: map[*meteredConn]struct{}{}, perIdentity: map[string]int{}}
 }
 
-func (d *doorman) admit(conn net.Conn, identity string) (*meteredConn, error) {
+func (d *connLimiter) admitConn(conn net.Conn, identity string) (*meteredConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.by[identity] >= maxConnections || len(d.open) >= maxAllConnections {
+	if d.perIdentity[identity] >= maxConnections || len(d.conns) >= maxAllConnections {
 		return nil, errFull
 	}
-	c := &meteredConn{Conn: conn, doorman: d, identity: identity}
-	d.by[identity]++
-	d.open[c] = struct{}{}
+	c := &meteredConn{Conn: conn, limiter: d, identity: identity}
+	d.perIdentity[identity]++
+	d.conns[c] = struct{}{}
 	return c, nil
 }
 
-func (d *doorman) leave(c *meteredConn) {
+func (d *connLimiter) removeConn(c *meteredConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, open := d.open[c]; !open {
+	if _, open := d.conns[c]; !open {
 		return
 	}
-	delete(d.open, c)
-	if d.by[c.identity]--; d.by[c.identity] == 0 {
-		delete(d.by, c.identity)
+	delete(d.conns, c)
+	if d.perIdentity[c.identity]--; d.perIdentity[c.identity] == 0 {
+		delete(d.perIdentity, c.identity)
 	}
 }
 
-// greediest is the connection that holds the most bytes of a frame that has not ended.
-func (d *doorman) greediest() (most *meteredConn) {
+// largestHolder is the connection that holds the most bytes of a frame that has not ended.
+func (d *connLimiter) largestHolder() (largest *meteredConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for c := range d.open {
-		if most == nil || c.holds() > most.holds() {
-			most = c
+	for c := range d.conns {
+		if largest == nil || c.partialBytes() > largest.partialBytes() {
+			largest = c
 		}
 	}
-	return most
+	return largest
 }
 
 // meteredConn counts the bytes that came since the last frame was whole.
 type meteredConn struct {
 	net.Conn
-	doorman  *doorman
+	limiter  *connLimiter
 	identity string
 
 	mu      sync.Mutex
@@ -92,38 +92,38 @@ type meteredConn struct {
 // Read implements net.Conn.
 func (c *meteredConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.count(int64(n)) > maxPartial {
-		if most := c.doorman.greediest(); most != nil {
-			_ = most.Close()
+	if c.addPartial(int64(n)) > maxPartial {
+		if largest := c.limiter.largestHolder(); largest != nil {
+			_ = largest.Close()
 		}
 	}
 	return n, err
 }
 
-// count adds to what the connection holds, and returns what all hold.
-func (c *meteredConn) count(n int64) int64 {
+// addPartial adds to what the connection holds, and returns what all hold.
+func (c *meteredConn) addPartial(n int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return 0
 	}
 	c.partial += n
-	return c.doorman.partial.Add(n)
+	return c.limiter.partial.Add(n)
 }
 
-func (c *meteredConn) holds() int64 {
+func (c *meteredConn) partialBytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.partial
 }
 
-// whole says that a frame has been read.
-func (c *meteredConn) whole() { c.count(-c.holds()) }
+// resetPartial says that a frame has been read.
+func (c *meteredConn) resetPartial() { c.addPartial(-c.partialBytes()) }
 
 // Close implements net.Conn.
 func (c *meteredConn) Close() error {
-	c.doorman.leave(c)
-	c.whole()
+	c.limiter.removeConn(c)
+	c.resetPartial()
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
@@ -133,14 +133,14 @@ func (c *meteredConn) Close() error {
 // serverCredentials is TLS, and lets in who has an identity.
 type serverCredentials struct {
 	credentials.TransportCredentials
-	doorman *doorman
+	limiter *connLimiter
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (s serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	select {
-	case s.doorman.handshakes <- struct{}{}:
-		defer func() { <-s.doorman.handshakes }()
+	case s.limiter.handshakes <- struct{}{}:
+		defer func() { <-s.limiter.handshakes }()
 	default:
 		_ = raw.Close()
 		return nil, nil, errFull
@@ -149,10 +149,10 @@ func (s serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.
 	if err != nil {
 		return nil, nil, err
 	}
-	info, identity, err := named(auth)
+	info, identity, err := identityOf(auth)
 	if err == nil {
 		var metered *meteredConn
-		if metered, err = s.doorman.admit(conn, identity); err == nil {
+		if metered, err = s.limiter.admitConn(conn, identity); err == nil {
 			return metered, peerInfo{info, identity, info.State.PeerCertificates[0], metered}, nil
 		}
 	}
@@ -162,13 +162,13 @@ func (s serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.
 
 // Clone implements credentials.TransportCredentials.
 func (s serverCredentials) Clone() credentials.TransportCredentials {
-	return serverCredentials{s.TransportCredentials.Clone(), s.doorman}
+	return serverCredentials{s.TransportCredentials.Clone(), s.limiter}
 }
 
 // clientCredentials is TLS, and hands over the certificate that an address shows before anything is sent there.
 type clientCredentials struct {
 	credentials.TransportCredentials
-	shown func(address, identity string, until time.Time) error
+	checkPeer func(address, identity string, until time.Time) error
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -179,9 +179,9 @@ func (c clientCredentials) ClientHandshake(
 	if err != nil {
 		return nil, nil, err
 	}
-	info, identity, err := named(auth)
+	info, identity, err := identityOf(auth)
 	if err == nil {
-		err = c.shown(address, identity, info.State.PeerCertificates[0].NotAfter)
+		err = c.checkPeer(address, identity, info.State.PeerCertificates[0].NotAfter)
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -192,20 +192,20 @@ func (c clientCredentials) ClientHandshake(
 
 // Clone implements credentials.TransportCredentials.
 func (c clientCredentials) Clone() credentials.TransportCredentials {
-	return clientCredentials{c.TransportCredentials.Clone(), c.shown}
+	return clientCredentials{c.TransportCredentials.Clone(), c.checkPeer}
 }
 
-func named(auth credentials.AuthInfo) (credentials.TLSInfo, string, error) {
+func identityOf(auth credentials.AuthInfo) (credentials.TLSInfo, string, error) {
 	info, ok := auth.(credentials.TLSInfo)
 	if !ok || len(info.State.PeerCertificates) == 0 {
-		return info, "", errDialled
+		return info, "", errWrongIdentity
 	}
 	identity, err := Identity(info.State.PeerCertificates[0])
 	return info, identity, err
 }
 
-// probe dials an address and says which identity answers there.
-func probe(ctx context.Context, address string, cfg *tls.Config) (string, error) {
+// probeIdentity dials an address and says which identity answers there.
+func probeIdentity(ctx context.Context, address string, cfg *tls.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	cfg.NextProtos = []string{"h2"}

@@ -8,6 +8,6 @@ import (
 
 // WithSilence is a configuration that finds dead connections sooner than others do.
 func WithSilence(cfg Config, silence, ends time.Duration) Config {
-	cfg.alive = keepalive.ClientParameters{Time: silence, Timeout: ends}
+	cfg.keepaliveParams = keepalive.ClientParameters{Time: silence, Timeout: ends}
 	return cfg
 }

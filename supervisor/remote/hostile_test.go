@@ -18,24 +18,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// stranger is a peer that writes its frames by hand: no actor system, no manners.
-type stranger struct {
+// hostilePeer is a peer that writes its frames by hand: no actor system, no manners.
+type hostilePeer struct {
 	protoremote.UnimplementedRemotingServer
 	t       *testing.T
 	address string
 	out     protoremote.Remoting_ReceiveClient
-	got     chan heard
+	got     chan receivedMessage
 	refused error // the stream was not opened
 }
 
-// heard is one message that came.
-type heard struct {
+// receivedMessage is one message that came.
+type receivedMessage struct {
 	name string
 	data []byte
 }
 
 // Receive implements protoremote.RemotingServer: what the manager sends here.
-func (s *stranger) Receive(stream protoremote.Remoting_ReceiveServer) error {
+func (s *hostilePeer) Receive(stream protoremote.Remoting_ReceiveServer) error {
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -48,20 +48,20 @@ func (s *stranger) Receive(stream protoremote.Remoting_ReceiveServer) error {
 		}
 		b := m.GetMessageBatch()
 		for _, e := range b.GetEnvelopes() {
-			s.got <- heard{b.GetTypeNames()[e.GetTypeId()], e.GetMessageData()}
+			s.got <- receivedMessage{b.GetTypeNames()[e.GetTypeId()], e.GetMessageData()}
 		}
 	}
 }
 
-// enter listens with the identity's certificate and opens a stream to the manager. claimed, if not empty, is the address
+// connectPeer listens with the identity's certificate and opens a stream to the manager. claimed, if not empty, is the address
 // that it says it listens at.
-func enter(t *testing.T, to site, identity, claimed string) *stranger {
+func connectPeer(t *testing.T, to site, identity, claimed string) *hostilePeer {
 	t.Helper()
 	a, _ := here()
 	cert := a.issue(t, identity)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	s := &stranger{t: t, address: lis.Addr().String(), got: make(chan heard, 10000)}
+	s := &hostilePeer{t: t, address: lis.Addr().String(), got: make(chan receivedMessage, 10000)}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: a.pool,
 		ClientAuth: tls.RequireAndVerifyClientCert})))
 	protoremote.RegisterRemotingServer(server, s)
@@ -87,7 +87,7 @@ func greeting(address string) *protoremote.RemoteMessage {
 }
 
 // greeted waits for the answer to the greeting.
-func (s *stranger) greeted() error {
+func (s *hostilePeer) greeted() error {
 	if s.refused != nil {
 		return s.refused
 	}
@@ -108,15 +108,15 @@ func frame(target string, sender *actor.PID, all ...proto.Message) *protoremote.
 	return &protoremote.RemoteMessage{MessageType: &protoremote.RemoteMessage_MessageBatch{MessageBatch: b}}
 }
 
-func (s *stranger) send(m *protoremote.RemoteMessage) {
+func (s *hostilePeer) send(m *protoremote.RemoteMessage) {
 	s.t.Helper()
 	must(s.t, s.out.Send(m))
 }
 
-func (s *stranger) me(id string) *actor.PID { return actor.NewPID(s.address, id) }
+func (s *hostilePeer) me(id string) *actor.PID { return actor.NewPID(s.address, id) }
 
-// hear is the next message of a type; messages of other types before it are passed over.
-func hear[T proto.Message](t *testing.T, s *stranger) (m T) {
+// receiveMessage is the next message of a type; messages of other types before it are passed over.
+func receiveMessage[T proto.Message](t *testing.T, s *hostilePeer) (m T) {
 	t.Helper()
 	m = m.ProtoReflect().New().Interface().(T)
 	for end := time.After(20 * time.Second); ; {
@@ -132,8 +132,8 @@ func hear[T proto.Message](t *testing.T, s *stranger) (m T) {
 	}
 }
 
-// hearBoth is the next message of each of two types, whichever comes first.
-func hearBoth[A, B proto.Message](t *testing.T, s *stranger) (a A, b B) {
+// receiveBoth is the next message of each of two types, whichever comes first.
+func receiveBoth[A, B proto.Message](t *testing.T, s *hostilePeer) (a A, b B) {
 	t.Helper()
 	a, b = a.ProtoReflect().New().Interface().(A), b.ProtoReflect().New().Interface().(B)
 	missing := map[string]proto.Message{string(a.ProtoReflect().Descriptor().FullName()): a, string(b.ProtoReflect().Descriptor().FullName()): b}
@@ -151,11 +151,11 @@ func hearBoth[A, B proto.Message](t *testing.T, s *stranger) (a A, b B) {
 	return a, b
 }
 
-// asks sends a command as an actor of the stranger's own and waits for the reply.
-func asks[T proto.Message](t *testing.T, s *stranger, m proto.Message) T {
+// requestReply sends a command as an actor of the stranger's own and waits for the reply.
+func requestReply[T proto.Message](t *testing.T, s *hostilePeer, m proto.Message) T {
 	t.Helper()
 	s.send(frame("mcpvisor", s.me("a"), m))
-	return hear[T](t, s)
+	return receiveMessage[T](t, s)
 }
 
 const admin, second, agent = "mcpvisor://test/admin/one", "mcpvisor://test/admin/two", "mcpvisor://test/agent/a"
@@ -163,8 +163,8 @@ const admin, second, agent = "mcpvisor://test/admin/one", "mcpvisor://test/admin
 // The end of an actor is believed only of one that was watched, and told to the one that watched it: no other actor is
 // reached, and none of it ends the process.
 func TestAForgedEndReachesNobody(t *testing.T) {
-	s := far(t)
-	x := enter(t, s, admin, "")
+	s := startFarSite(t)
+	x := connectPeer(t, s, admin, "")
 	must(t, x.greeted())
 	for _, target := range []string{"victim", "mcpvisor", "mcpvisor-1", "EndpointSupervisor", "nobody"} {
 		for _, end := range []*actor.Terminated{{}, {Who: &actor.PID{}}, {Who: x.me("a")}, {Who: actor.NewPID("127.0.0.1:1", "b")},
@@ -178,7 +178,7 @@ func TestAForgedEndReachesNobody(t *testing.T) {
 		x.send(frame("mcpvisor", x.me("a"), m))
 		x.send(frame("victim", x.me("a"), m))
 	}
-	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
+	if r := requestReply[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
 		t.Errorf("%v", r)
 	}
 	if said := s.manager.say("how many were dropped?"); said != "45" {
@@ -186,14 +186,14 @@ func TestAForgedEndReachesNobody(t *testing.T) {
 	}
 	// A watch of ours ends with the actor that watched, and with that one only.
 	x.send(frame("mcpvisor", x.me("a"), &messages.Watch{}))
-	w, d := hearBoth[*actor.Watch, *messages.Done](t, x) // of two actors: either may come first
+	w, d := receiveBoth[*actor.Watch, *messages.Done](t, x) // of two actors: either may come first
 	if d.GetFailure() != nil {
 		t.Fatal(d)
 	}
 	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("another")}))
 	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")}))
 	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")})) // the second is of nobody's interest
-	asks[*messages.StatusReply](t, x, &messages.GetStatus{})
+	requestReply[*messages.StatusReply](t, x, &messages.GetStatus{})
 	if said := s.manager.say("how many were dropped?"); said != "47" {
 		t.Errorf("the manager says %q", said)
 	}
@@ -201,8 +201,8 @@ func TestAForgedEndReachesNobody(t *testing.T) {
 
 // A frame that decodes to far more than it is costs its stream, before anything of it is decoded.
 func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
-	s := far(t)
-	x := enter(t, s, admin, "")
+	s := startFarSite(t)
+	x := connectPeer(t, s, admin, "")
 	must(t, x.greeted())
 	many := &protoremote.MessageBatch{}
 	for range 1 << 18 {
@@ -212,7 +212,7 @@ func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
 	if _, err := x.out.Recv(); err == nil {
 		t.Error("the stream goes on")
 	}
-	y := enter(t, s, admin, "")
+	y := connectPeer(t, s, admin, "")
 	must(t, y.greeted())
 	specs := &messages.SetServers{Servers: map[string]*messages.ServerSpec{}}
 	for i := range 12000 {
@@ -221,11 +221,11 @@ func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
 	half := frame("mcpvisor", y.me("a"), specs, specs, specs, specs, specs) // each is larger than MaxMessage, and none is decoded
 	y.send(half)
 	for range 5 {
-		if r := hear[*messages.SetServersReply](t, y); r.GetFailure().GetClass() != string(messages.ClassInvalid) {
+		if r := receiveMessage[*messages.SetServersReply](t, y); r.GetFailure().GetClass() != string(messages.ClassInvalid) {
 			t.Errorf("%v", r)
 		}
 	}
-	if d := asks[*messages.StatusReply](t, y, &messages.GetStatus{}); d.GetFailure() != nil {
+	if d := requestReply[*messages.StatusReply](t, y, &messages.GetStatus{}); d.GetFailure() != nil {
 		t.Errorf("%v", d)
 	}
 }
@@ -233,7 +233,7 @@ func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
 // A sender is an actor at the address of its stream, which showed the same identity: what another peer has is not touched,
 // and nothing is dialled because a message names it.
 func TestASenderIsBoundToItsCertificate(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	c := &collector{got: make(chan any, 1000)}
 	pid := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }))
 	defer s.system.Root.Stop(pid)
@@ -255,14 +255,14 @@ func TestASenderIsBoundToItsCertificate(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	x := enter(t, s, admin, "")
+	x := connectPeer(t, s, admin, "")
 	must(t, x.greeted())
 	for _, forged := range []*actor.PID{pid, actor.NewPID(bait.Addr().String(), "a"), actor.NewPID(s.pid.Address, "victim"),
 		actor.NewPID("nonhost", "victim"), {}, x.me("")} {
 		x.send(frame("mcpvisor", forged, &messages.Unwatch{}, &messages.GetStatus{}, &messages.Watch{}))
 		x.send(frame("mcpvisor", nil, &actor.Watch{Watcher: forged}))
 	}
-	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
+	if r := requestReply[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
 		t.Errorf("%v", r)
 	}
 	// The other peer's watch goes on.
@@ -284,8 +284,8 @@ func TestASenderIsBoundToItsCertificate(t *testing.T) {
 
 // An address is a peer's if its certificate names the host and the same identity answers there.
 func TestAnAddressIsProven(t *testing.T) {
-	s := far(t)
-	honest := enter(t, s, second, "")
+	s := startFarSite(t)
+	honest := connectPeer(t, s, second, "")
 	must(t, honest.greeted())
 	for name, address := range map[string]string{
 		"another peer's": honest.address, "the manager's own": s.pid.Address, "of a host that the certificate does not name": "localhost:1",
@@ -295,37 +295,39 @@ func TestAnAddressIsProven(t *testing.T) {
 			if address == "" {
 				address = "x"
 			}
-			if err := enter(t, s, admin, address).greeted(); err == nil {
+			if err := connectPeer(t, s, admin, address).greeted(); err == nil {
 				t.Error("it was let in")
 			}
 		})
 	}
-	if r := asks[*messages.StatusReply](t, honest, &messages.GetStatus{}); r.GetFailure() != nil {
+	if r := requestReply[*messages.StatusReply](t, honest, &messages.GetStatus{}); r.GetFailure() != nil {
 		t.Errorf("the other peer: %v", r)
 	}
 }
 
 // A peer does, sees and hears what its rights name, and nothing of other servers.
 func TestRightsOfAPeer(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	s.ask(t, &messages.AddServer{Name: "secret", Spec: &messages.ServerSpec{Template: "s"}})
 	s.connected(t, "secret")
-	x := enter(t, s, agent, "")
+	x := connectPeer(t, s, agent, "")
 	must(t, x.greeted())
-	if d := asks[*messages.Done](t, x, &messages.Watch{}); d.GetFailure() != nil {
+	if d := requestReply[*messages.Done](t, x, &messages.Watch{}); d.GetFailure() != nil {
 		t.Fatal(d)
 	}
-	if d := asks[*messages.Done](t, x, &messages.AddServer{Name: "own-1", Spec: &messages.ServerSpec{Template: "s"}}); d.GetFailure() != nil {
+	if d := requestReply[*messages.Done](t, x, &messages.AddServer{Name: "own-1", Spec: &messages.ServerSpec{Template: "s"}}); d.GetFailure() != nil {
 		t.Fatal(d)
 	}
 	s.connected(t, "own-1")
-	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); len(r.GetServers()) != 1 || r.GetServers()[0].GetName() != "own-1" {
+	if r := requestReply[*messages.StatusReply](t, x, &messages.GetStatus{}); len(r.GetServers()) != 1 || r.GetServers()[0].GetName() != "own-1" {
 		t.Errorf("%v", r)
 	}
-	if r := asks[*messages.ToolsReply](t, x, &messages.ListTools{}); len(r.GetTools()) != 3 || r.GetTools()[0].GetServer() != "own-1" {
+	if r := requestReply[*messages.ToolsReply](t, x, &messages.ListTools{}); len(r.GetTools()) != 3 || r.GetTools()[0].GetServer() != "own-1" {
 		t.Errorf("%v", r)
 	}
-	call := func(m *messages.CallTool) *messages.CallToolReply { return asks[*messages.CallToolReply](t, x, m) }
+	call := func(m *messages.CallTool) *messages.CallToolReply {
+		return requestReply[*messages.CallToolReply](t, x, m)
+	}
 	if r := call(&messages.CallTool{CallId: "1", Tool: "mcp__own-1__echo"}); r.GetOutcome() != "result" || r.GetCallId() != "1" {
 		t.Errorf("%v", r)
 	}
@@ -337,8 +339,8 @@ func TestRightsOfAPeer(t *testing.T) {
 	}
 	refused(call(&messages.CallTool{CallId: "2", Tool: "mcp__secret__echo"}).GetFailure(), "another server's tool")
 	refused(call(&messages.CallTool{Server: "secret", Tool: "echo"}).GetFailure(), "another server")
-	refused(asks[*messages.StatusReply](t, x, &messages.GetStatus{Names: []string{"own-1", "secret"}}).GetFailure(), "its status")
-	refused(asks[*messages.ToolsReply](t, x, &messages.ListTools{Servers: []string{"secret"}}).GetFailure(), "its tools")
+	refused(requestReply[*messages.StatusReply](t, x, &messages.GetStatus{Names: []string{"own-1", "secret"}}).GetFailure(), "its status")
+	refused(requestReply[*messages.ToolsReply](t, x, &messages.ListTools{Servers: []string{"secret"}}).GetFailure(), "its tools")
 	for what, m := range map[string]proto.Message{
 		"a name": &messages.AddServer{Name: "other", Spec: &messages.ServerSpec{Template: "s"}},
 		"a template": &messages.AddServer{Name: "own-2", Spec: &messages.ServerSpec{Template: "script",
@@ -346,14 +348,14 @@ func TestRightsOfAPeer(t *testing.T) {
 		"removal": &messages.RemoveServer{Name: "own-1"}, "credentials": &messages.ProvideCredentials{Server: "own-1", Token: "x"},
 		"questions": &messages.HandleRequests{Sampling: true},
 	} {
-		refused(asks[*messages.Done](t, x, m).GetFailure(), what)
+		refused(requestReply[*messages.Done](t, x, m).GetFailure(), what)
 	}
 	// Events of other servers are not told. The one that comes next is of its own.
 	s.ask(t, &messages.ReconnectServer{Name: "secret"})
 	s.connected(t, "secret")
 	s.ask(t, &messages.DisableServer{Name: "own-1"})
 	for {
-		e := hear[*messages.WatchEvent](t, x)
+		e := receiveMessage[*messages.WatchEvent](t, x)
 		if strings.HasPrefix(e.GetServer(), "secret") {
 			t.Errorf("told: %v", e)
 		}
@@ -361,56 +363,56 @@ func TestRightsOfAPeer(t *testing.T) {
 			break
 		}
 	}
-	none := enter(t, s, "mcpvisor://test/agent/none", "")
+	none := connectPeer(t, s, "mcpvisor://test/agent/none", "")
 	must(t, none.greeted())
-	refused(asks[*messages.StatusReply](t, none, &messages.GetStatus{}).GetFailure(), "anything")
+	refused(requestReply[*messages.StatusReply](t, none, &messages.GetStatus{}).GetFailure(), "anything")
 }
 
 // The id of a call, and a question that a server asked, are its peer's alone.
 func TestWhatOnePeerHasIsNotAnothers(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	s.ask(t, &messages.AddServer{Name: "r", Spec: &messages.ServerSpec{Template: "s"}})
 	s.connected(t, "r")
-	mine, other := enter(t, s, admin, ""), enter(t, s, second, "")
+	mine, other := connectPeer(t, s, admin, ""), connectPeer(t, s, second, "")
 	must(t, mine.greeted())
 	must(t, other.greeted())
-	if r := asks[*messages.CallToolReply](t, mine, &messages.CallTool{CallId: "id", Server: "r", Tool: "big", Arguments: []byte(`{"size":7}`)}); !strings.Contains(string(r.GetResult()), "xxxxxxx") {
+	if r := requestReply[*messages.CallToolReply](t, mine, &messages.CallTool{CallId: "id", Server: "r", Tool: "big", Arguments: []byte(`{"size":7}`)}); !strings.Contains(string(r.GetResult()), "xxxxxxx") {
 		t.Errorf("%v", r)
 	}
-	if r := asks[*messages.CallToolReply](t, other, &messages.CallTool{CallId: "id", Server: "r", Tool: "echo"}); strings.Contains(string(r.GetResult()), "xx") {
+	if r := requestReply[*messages.CallToolReply](t, other, &messages.CallTool{CallId: "id", Server: "r", Tool: "echo"}); strings.Contains(string(r.GetResult()), "xx") {
 		t.Errorf("another's result: %v", r)
 	}
-	if r := asks[*messages.CallToolReply](t, mine, &messages.CallTool{CallId: "id", Server: "r", Tool: "big", Arguments: []byte(`{"size":7}`)}); r.GetCallId() != "id" || !strings.Contains(string(r.GetResult()), "xxxxxxx") {
+	if r := requestReply[*messages.CallToolReply](t, mine, &messages.CallTool{CallId: "id", Server: "r", Tool: "big", Arguments: []byte(`{"size":7}`)}); r.GetCallId() != "id" || !strings.Contains(string(r.GetResult()), "xxxxxxx") {
 		t.Errorf("its own, again: %v", r)
 	}
-	if d := asks[*messages.Done](t, mine, &messages.HandleRequests{Sampling: true}); d.GetFailure() != nil {
+	if d := requestReply[*messages.Done](t, mine, &messages.HandleRequests{Sampling: true}); d.GetFailure() != nil {
 		t.Fatal(d)
 	}
 	s.ask(t, &messages.AddServer{Name: "asking", Spec: &messages.ServerSpec{Template: "s"}}) // it hears that questions are answered
 	s.connected(t, "asking")
 	mine.send(frame("mcpvisor", mine.me("b"), &messages.CallTool{CallId: "q", Server: "asking", Tool: "ask"}))
-	q := hear[*messages.ServerRequest](t, mine)
+	q := receiveMessage[*messages.ServerRequest](t, mine)
 	other.send(frame("mcpvisor", other.me("a"), &messages.ServerRequestReply{RequestId: q.GetRequestId(), Result: []byte(`{"model":"wrong answer"}`)}))
-	asks[*messages.StatusReply](t, other, &messages.GetStatus{})
+	requestReply[*messages.StatusReply](t, other, &messages.GetStatus{})
 	mine.send(frame("mcpvisor", nil, &messages.ServerRequestReply{RequestId: q.GetRequestId(), Result: []byte(`{"model":"four"}`)}))
-	if r := hear[*messages.CallToolReply](t, mine); !strings.Contains(string(r.GetResult()), `"xxxx"`) {
+	if r := receiveMessage[*messages.CallToolReply](t, mine); !strings.Contains(string(r.GetResult()), `"xxxx"`) {
 		t.Errorf("%v", r)
 	}
 	// What nobody subscribed to, nobody ends.
-	if d := asks[*messages.Done](t, other, &messages.UnsubscribeResource{Server: "r", Uri: "x:///"}); d.GetFailure().GetClass() != string(messages.ClassDenied) {
+	if d := requestReply[*messages.Done](t, other, &messages.UnsubscribeResource{Server: "r", Uri: "x:///"}); d.GetFailure().GetClass() != string(messages.ClassDenied) {
 		t.Errorf("%v", d)
 	}
 }
 
 // One identity has so many watches, and so many connections.
 func TestAPeerIsBounded(t *testing.T) {
-	s := far(t)
-	x := enter(t, s, admin, "")
+	s := startFarSite(t)
+	x := connectPeer(t, s, admin, "")
 	must(t, x.greeted())
 	full := 0
 	for i := range 80 {
 		x.send(frame("mcpvisor", x.me(fmt.Sprint(i)), &messages.Watch{}))
-		if hear[*messages.Done](t, x).GetFailure().GetClass() == string(messages.ClassExhausted) {
+		if receiveMessage[*messages.Done](t, x).GetFailure().GetClass() == string(messages.ClassExhausted) {
 			full++
 		}
 	}
@@ -418,28 +420,28 @@ func TestAPeerIsBounded(t *testing.T) {
 		t.Errorf("%d of 80 watches were refused, want 16", full)
 	}
 	x.send(frame("mcpvisor", x.me("7"), &messages.Unwatch{}))
-	hear[*messages.Done](t, x)
+	receiveMessage[*messages.Done](t, x)
 	x.send(frame("mcpvisor", x.me("new"), &messages.Watch{}))
-	if d := hear[*messages.Done](t, x); d.GetFailure() != nil {
+	if d := receiveMessage[*messages.Done](t, x); d.GetFailure() != nil {
 		t.Errorf("after Unwatch: %v", d)
 	}
 	in := 0
 	for range 40 {
-		if enter(t, s, second, "").greeted() == nil {
+		if connectPeer(t, s, second, "").greeted() == nil {
 			in++
 		}
 	}
 	if in == 0 || in > 32 {
 		t.Errorf("%d connections of one identity", in)
 	}
-	if r := asks[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
+	if r := requestReply[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
 		t.Errorf("another identity: %v", r)
 	}
 }
 
 // Nobody sends to a peer but whom it asked.
 func TestAPeerHearsOnlyWhomItAsked(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	s.ask(t, &messages.GetStatus{})
 	got := make(chan any, 10)
 	pid := s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -450,7 +452,7 @@ func TestAPeerHearsOnlyWhomItAsked(t *testing.T) {
 		}
 	}))
 	defer s.system.Root.Stop(pid)
-	x := enter(t, site{pid: pid, system: s.system}, second, "")
+	x := connectPeer(t, site{pid: pid, system: s.system}, second, "")
 	if err := x.greeted(); err == nil {
 		t.Error("a stranger was let in")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	scheme      = "mcpvisor"
+	uriScheme   = "mcpvisor"
 	maxIdentity = 256
 )
 
@@ -33,21 +33,21 @@ var (
 func Identity(cert *x509.Certificate) (string, error) {
 	var ours []string
 	for _, u := range cert.URIs {
-		if u.Scheme == scheme {
+		if u.Scheme == uriScheme {
 			ours = append(ours, u.String())
 		}
 	}
 	switch {
 	case len(ours) > 1:
-		return "", invalid("the certificate has more than one URI of scheme mcpvisor", "issue one with a single identity")
+		return "", invalidError("the certificate has more than one URI of scheme mcpvisor", "issue one with a single identity")
 	case len(ours) == 1:
-		if name := ours[0]; len(name) <= maxIdentity && identityURI().MatchString(name) && !dotted(name) {
+		if name := ours[0]; len(name) <= maxIdentity && identityURI().MatchString(name) && !hasDotSegment(name) {
 			return name, nil
 		}
-		return "", invalid("the certificate's URI of scheme mcpvisor is not of the form mcpvisor://NAME/ROLE/WHO",
+		return "", invalidError("the certificate's URI of scheme mcpvisor is not of the form mcpvisor://NAME/ROLE/WHO",
 			"issue one with letters, digits, '.', '_' and '-' in each part")
 	case len(cert.URIs) > 0:
-		return "", invalid("the certificate has URIs and none of scheme mcpvisor", "issue one with a URI such as mcpvisor://cluster/agent/a")
+		return "", invalidError("the certificate has URIs and none of scheme mcpvisor", "issue one with a URI such as mcpvisor://cluster/agent/a")
 	}
 	names := 0
 	for _, part := range cert.Subject.Names {
@@ -55,14 +55,14 @@ func Identity(cert *x509.Certificate) (string, error) {
 			names++
 		}
 	}
-	if name := cert.Subject.CommonName; names <= 1 && plain(name) {
+	if name := cert.Subject.CommonName; names <= 1 && isPlainName(name) {
 		return name, nil
 	}
-	return "", invalid("the certificate has neither a URI of scheme mcpvisor nor one plain common name",
+	return "", invalidError("the certificate has neither a URI of scheme mcpvisor nor one plain common name",
 		"issue one with a URI such as mcpvisor://cluster/agent/a")
 }
 
-func dotted(name string) bool {
+func hasDotSegment(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." {
 			return true
@@ -71,7 +71,7 @@ func dotted(name string) bool {
 	return false
 }
 
-func plain(name string) bool {
+func isPlainName(name string) bool {
 	if name == "" || len(name) > maxIdentity || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false
 	}

@@ -21,9 +21,9 @@ const (
 
 var errMeasure = errors.New("too many fields, too deep, or not of the form that was agreed")
 
-// measure counts the fields of a message before anything is decoded. left is how many there may be; what remains of it is
+// measureFields counts the fields of a message before anything is decoded. left is how many there may be; what remains of it is
 // returned.
-func measure(desc protoreflect.MessageDescriptor, raw []byte, left, depth int) (int, error) {
+func measureFields(desc protoreflect.MessageDescriptor, raw []byte, fieldsLeft, depth int) (int, error) {
 	if depth <= 0 {
 		return 0, errMeasure
 	}
@@ -33,7 +33,7 @@ func measure(desc protoreflect.MessageDescriptor, raw []byte, left, depth int) (
 			return 0, errMeasure
 		}
 		raw = raw[n:]
-		if left--; left < 0 {
+		if fieldsLeft--; fieldsLeft < 0 {
 			return 0, errMeasure
 		}
 		if kind != protowire.BytesType {
@@ -53,25 +53,25 @@ func measure(desc protoreflect.MessageDescriptor, raw []byte, left, depth int) (
 		case field == nil: // unknown; it is not decoded
 		case field.Kind() == protoreflect.MessageKind:
 			var err error
-			if left, err = measure(field.Message(), value, left, depth-1); err != nil {
+			if fieldsLeft, err = measureFields(field.Message(), value, fieldsLeft, depth-1); err != nil {
 				return 0, err
 			}
 		case field.IsList() && field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind: // packed
-			if left -= len(value); left < 0 {
+			if fieldsLeft -= len(value); fieldsLeft < 0 {
 				return 0, errMeasure
 			}
 		}
 	}
-	return left, nil
+	return fieldsLeft, nil
 }
 
-// decode reads a message that may have at most left fields, and returns how many are left.
-func decode(to proto.Message, raw []byte, left int) (int, error) {
-	left, err := measure(to.ProtoReflect().Descriptor(), raw, left, maxDepth)
+// decodeBounded reads a message that may have at most left fields, and returns how many are left.
+func decodeBounded(to proto.Message, raw []byte, fieldsLeft int) (int, error) {
+	fieldsLeft, err := measureFields(to.ProtoReflect().Descriptor(), raw, fieldsLeft, maxDepth)
 	if err != nil {
 		return 0, err
 	}
-	return left, proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth + 2}.Unmarshal(raw, to)
+	return fieldsLeft, proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth + 2}.Unmarshal(raw, to)
 }
 
 // boundedCodec decodes nothing that was not measured.
@@ -87,6 +87,6 @@ func (boundedCodec) Unmarshal(data mem.BufferSlice, to any) error {
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
-	_, err := decode(m, buffer.ReadOnlyData(), maxFields)
+	_, err := decodeBounded(m, buffer.ReadOnlyData(), maxFields)
 	return err
 }

@@ -28,17 +28,17 @@ func TestAPanicOfTheReaderCostsItsStream(t *testing.T) {
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) })
 	system := actor.NewActorSystem(quiet)
 	defer system.Shutdown()
-	w := newWire(system, Config{}, Name)
+	w := newPeerTransport(system, Config{}, Name)
 	close(w.ready)
 	ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: peerInfo{identity: "a", cert: &x509.Certificate{}}})
-	err := w.serve(nil, idleStream{ctx: ctx}, nil, func(_ any, stream grpc.ServerStream) error {
-		stream.(*inbound).binding = w.ledger.bind("x:1", "a", time.Now().Add(time.Hour), true)
+	err := w.serveStream(nil, idleStream{ctx: ctx}, nil, func(_ any, stream grpc.ServerStream) error {
+		stream.(*inboundStream).binding = w.registry.bindAddress("x:1", "a", time.Now().Add(time.Hour), true)
 		panic("as the library does")
 	})
 	if status.Code(err) != codes.Internal {
 		t.Errorf("%v", err)
 	}
-	if w.ledger.owner("x:1") != "" {
+	if w.registry.ownerOf("x:1") != "" {
 		t.Error("the stream is still open")
 	}
 }

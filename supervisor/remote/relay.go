@@ -10,45 +10,45 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// further is another command for a relay that stays.
-type further struct{ command proto.Message }
+// nextCommand is another command for a relay that stays.
+type nextCommand struct{ command proto.Message }
 
 // relay stands between one command and its reply, between a watch and its events, or between the servers that ask and the
 // peer that answers, so that nothing goes back that is too large, too much, or about a server that the peer may not know.
 // It ends with the reply, or with the peer if it stays.
 type relay struct {
-	self, gate, to *actor.PID
-	wire           *wire
-	command        proto.Message
-	sender         *actor.PID
-	identity       string
-	rights         Rights
-	stays          bool
-	limit, cost    int
-	callID         string // the peer's own
-	buffer         int    // events that may wait for the peer
-	missed         uint64 // events that were left out since the last one
+	self, peerAuthorizer, manager *actor.PID
+	transport                     *peerTransport
+	command                       proto.Message
+	sender                        *actor.PID
+	identity                      string
+	rights                        Rights
+	longLived                     bool
+	limit, cost                   int
+	callID                        string // the peer's own
+	buffer                        int    // events that may wait for the peer
+	missed                        uint64 // events that were left out since the last one
 }
 
-// name makes the command the peer's own: nobody calls on another's behalf, or hears the reply to another's id.
-func (r *relay) name() {
+// stampIdentity makes the command the peer's own: nobody calls on another's behalf, or hears the reply to another's id.
+func (r *relay) stampIdentity() {
 	switch m := r.command.(type) {
 	case *messages.CallTool:
 		r.callID = m.GetCallId()
 		if r.callID != "" {
 			m.CallId = r.identity + " " + r.callID
 		}
-		m.Caller = caller(r.identity, m.GetCaller())
+		m.Caller = callerFor(r.identity, m.GetCaller())
 	case *messages.Watch:
 		if r.buffer = int(m.GetBuffer()); r.buffer <= 0 {
 			r.buffer = actors.DefaultWatchBuffer
 		}
 	case *messages.ReadResource:
-		m.Caller = caller(r.identity, m.GetCaller())
+		m.Caller = callerFor(r.identity, m.GetCaller())
 	case *messages.GetPrompt:
-		m.Caller = caller(r.identity, m.GetCaller())
+		m.Caller = callerFor(r.identity, m.GetCaller())
 	case *messages.Complete:
-		m.Caller = caller(r.identity, m.GetCaller())
+		m.Caller = callerFor(r.identity, m.GetCaller())
 	}
 }
 
@@ -56,88 +56,88 @@ func (r *relay) name() {
 func (r *relay) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		if r.stays {
+		if r.longLived {
 			ctx.Watch(r.sender)
 		}
-		r.request(ctx, r.command)
+		r.sendCommand(ctx, r.command)
 	case *actor.Stopping:
-		if r.stays {
+		if r.longLived {
 			ctx.Unwatch(r.sender)
 		}
 	case *actor.Terminated:
 		if m.Who.GetAddress() == r.sender.GetAddress() && m.Who.GetId() == r.sender.GetId() {
 			ctx.Stop(ctx.Self()) // the manager's own watch of this relay ends with it
 		}
-	case further:
-		r.request(ctx, m.command)
+	case nextCommand:
+		r.sendCommand(ctx, m.command)
 	case *messages.ServerRequest:
-		ctx.Request(r.gate, question{m})
+		ctx.Request(r.peerAuthorizer, requestForPeer{m})
 	case *messages.ServerRequestEnded:
-		ctx.Send(r.gate, m)
+		ctx.Send(r.peerAuthorizer, m)
 	case *messages.CallProgress:
 		if r.callID != m.GetCallId() {
 			m = &messages.CallProgress{CallId: r.callID, Progress: m.GetProgress(), Total: m.GetTotal(), Message: m.GetMessage()}
 		}
 		if size := proto.Size(m); size <= r.limit {
-			r.wire.toPeer(r.sender, m, nil, size) // what is left out is told by the next one
+			r.transport.sendToPeer(r.sender, m, nil, size) // what is left out is told by the next one
 		}
 	case *messages.WatchEvent:
-		r.event(m)
+		r.forwardEvent(m)
 	case *actor.DeadLetterResponse:
-		r.reply(table[nameOf(r.command)].refuse(r.command, messages.FailureOf(&messages.Error{Op: "remote",
+		r.sendReply(messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(&messages.Error{Op: "remote",
 			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"})))
 		ctx.Stop(ctx.Self())
 	case proto.Message:
-		r.reply(m)
-		if !r.stays {
+		r.sendReply(m)
+		if !r.longLived {
 			ctx.Stop(ctx.Self())
 		}
 	}
 }
 
-// request sends a command on. What the peer's own envelope said beside it is gone.
-func (r *relay) request(ctx actor.Context, m proto.Message) {
-	ctx.Send(r.to, &actor.MessageEnvelope{Message: m, Sender: ctx.Self(),
+// sendCommand sends a command on. What the peer's own envelope said beside it is gone.
+func (r *relay) sendCommand(ctx actor.Context, m proto.Message) {
+	ctx.Send(r.manager, &actor.MessageEnvelope{Message: m, Sender: ctx.Self(),
 		Header: map[string]string{messages.PeerHeader: r.identity + " at " + r.sender.String()}})
 }
 
-// event passes an event on, if it is about a server that the peer may know. One that finds no room, or is too large, is
+// forwardEvent passes an event on, if it is about a server that the peer may know. One that finds no room, or is too large, is
 // told as a gap before the next one.
-func (r *relay) event(m *messages.WatchEvent) {
-	if m.GetServer() != "" && !r.rights.server(m.GetServer()) {
+func (r *relay) forwardEvent(m *messages.WatchEvent) {
+	if m.GetServer() != "" && !r.rights.allowsServer(m.GetServer()) {
 		return
 	}
 	room := r.buffer
 	if r.missed > 0 {
 		gap := &messages.WatchEvent{Seq: m.GetSeq(), TimeMs: m.GetTimeMs(), Kind: string(messages.EventGap), Missed: r.missed}
-		if r.wire.toSlowPeer(r.sender, gap, nil, proto.Size(gap), r.buffer) {
+		if r.transport.sendToPeerBounded(r.sender, gap, nil, proto.Size(gap), r.buffer) {
 			r.missed, room = 0, room+1 // the gap takes no event's place
 		}
 	}
-	if size := proto.Size(m); r.missed > 0 || size > r.limit || !r.wire.toSlowPeer(r.sender, m, nil, size, room) {
+	if size := proto.Size(m); r.missed > 0 || size > r.limit || !r.transport.sendToPeerBounded(r.sender, m, nil, size, room) {
 		r.missed++
 	}
 }
 
-func (r *relay) reply(m proto.Message) {
+func (r *relay) sendReply(m proto.Message) {
 	if call, ok := m.(*messages.CallToolReply); ok && call.GetCallId() != r.callID {
 		m = &messages.CallToolReply{CallId: r.callID, Outcome: call.GetOutcome(), Result: call.GetResult(), Failure: call.GetFailure()}
 	}
 	size := proto.Size(m)
 	if size > r.limit {
-		m = table[nameOf(r.command)].refuse(r.command, messages.FailureOf(r.tooLarge(size)))
+		m = messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(r.replyTooLargeError(size)))
 		if call, ok := m.(*messages.CallToolReply); ok {
 			call.CallId = r.callID
 		}
 		size = proto.Size(m)
 	}
-	if !r.wire.toPeer(r.sender, m, nil, size) {
-		r.wire.dropped.Add(1)
+	if !r.transport.sendToPeer(r.sender, m, nil, size) {
+		r.transport.dropped.Add(1)
 	}
 }
 
-// tooLarge keeps the truth about a call: its tool has run.
-func (r *relay) tooLarge(n int) error {
+// replyTooLargeError keeps the truth about a call: its tool has run.
+func (r *relay) replyTooLargeError(n int) error {
 	err := &messages.Error{Op: "remote", Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("the reply has %d bytes and the limit is %d", n, r.limit), Fix: "ask for less, or raise MaxMessage"}
 	switch r.command.(type) {

@@ -299,7 +299,7 @@ type site struct {
 	system  *actor.ActorSystem
 }
 
-func far(t *testing.T) site {
+func startFarSite(t *testing.T) site {
 	t.Helper()
 	a, system := here()
 	p := run(t, "manager", a)
@@ -328,7 +328,7 @@ func (s site) connected(t *testing.T, name string) {
 }
 
 func TestCommandsOverMutualTLS(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	if d := s.ask(t, &messages.AddServer{Name: "r", Spec: &messages.ServerSpec{Template: "s"}}).(*messages.Done); d.GetFailure() != nil {
 		t.Fatal(d)
 	}
@@ -396,7 +396,7 @@ func (c *collector) Receive(ctx actor.Context) {
 }
 
 func TestWatchFromAnotherMachine(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	c := &collector{got: make(chan any, 1000)}
 	pid := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }))
 	defer s.system.Root.Stop(pid)
@@ -420,7 +420,7 @@ func TestWatchFromAnotherMachine(t *testing.T) {
 
 // Peers can name one actor, and nothing but commands reaches it.
 func TestPeersCannotReachOtherActors(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	victim := actor.NewPID(s.pid.Address, "victim")
 	s.system.Root.Send(victim, &messages.GetStatus{})
 	s.system.Root.Stop(victim)
@@ -432,7 +432,7 @@ func TestPeersCannotReachOtherActors(t *testing.T) {
 }
 
 func TestStrangersAreRefused(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	if said := run(t, "stranger", newAuthority(t)).say(s.pid.Address); said != "answered: false" {
 		t.Errorf("the stranger says %q", said)
 	}
@@ -448,7 +448,7 @@ func TestStrangersAreRefused(t *testing.T) {
 // TestAPeerAnswersWhatServersAsk: a peer reads resources, follows a call's progress, and answers the servers' requests for
 // the model, until it ends.
 func TestAPeerAnswersWhatServersAsk(t *testing.T) {
-	s := far(t)
+	s := startFarSite(t)
 	c := &collector{got: make(chan any, 1000)}
 	pid := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }))
 	defer s.system.Root.Stop(pid)

@@ -47,34 +47,34 @@ func (c Config) rightsOf(identity string) Rights {
 	return found
 }
 
-// allows reports whether a name is one of the patterns.
-func allows(patterns []string, name string) bool {
+// matchesAny reports whether a name is one of the patterns.
+func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		root, many := strings.CutSuffix(p, "*")
 		return p == name || many && strings.HasPrefix(name, root)
 	})
 }
 
-func (r Rights) everywhere() bool { return slices.Contains(r.Servers, "*") }
+func (r Rights) allowsAllServers() bool { return slices.Contains(r.Servers, "*") }
 
-func (r Rights) server(name string) bool { return name != "" && allows(r.Servers, name) }
+func (r Rights) allowsServer(name string) bool { return name != "" && matchesAny(r.Servers, name) }
 
-func (r Rights) template(name string) bool {
+func (r Rights) allowsTemplate(name string) bool {
 	return slices.Contains(r.Templates, name) || slices.Contains(r.Templates, "*")
 }
 
 // validate refuses rights that cannot mean what they say.
 func (r Rights) validate(key string, templates map[string]Template) error {
-	at := func(text, fix string) error { return invalid(fmt.Sprintf("the rights of %q: %s", key, text), fix) }
+	at := func(text, fix string) error { return invalidError(fmt.Sprintf("the rights of %q: %s", key, text), fix) }
 	if root, many := strings.CutSuffix(key, "*"); many && key != Anybody && !strings.HasSuffix(root, "/") {
 		return at("a key that means several identities ends with \"/*\"", `write it as "mcpvisor://cluster/agent/*", or give each its key`)
 	}
 	for _, name := range r.Commands {
-		row, known := table[name]
-		if !known || row.kind != command || row.refuse == nil {
+		row, known := messageRules[name]
+		if !known || row.kind != kindCommand || row.failureReply == nil {
 			return at(fmt.Sprintf("there is no command %q", name), "use names from remote.Commands")
 		}
-		if row.every && !r.everywhere() {
+		if row.allServers && !r.allowsAllServers() {
 			return at(name+" is about every server", `give it "*" in Servers, or leave the command out`)
 		}
 	}
@@ -86,6 +86,6 @@ func (r Rights) validate(key string, templates map[string]Template) error {
 	return nil
 }
 
-func denied(op, server, text, fix string) error {
+func deniedError(op, server, text, fix string) error {
 	return &messages.Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Text: text, Fix: fix}
 }

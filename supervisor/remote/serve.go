@@ -16,32 +16,32 @@ func PID(address string) *actor.PID { return actor.NewPID(address, Name) }
 
 // Server is a manager that is offered to other machines.
 type Server struct {
-	wire   *wire
-	system *actor.ActorSystem
-	pid    *actor.PID
-	once   sync.Once
+	transport *peerTransport
+	system    *actor.ActorSystem
+	pid       *actor.PID
+	once      sync.Once
 }
 
 // Serve offers the manager. It registers protoactor's remote in the manager's actor system, which can have only one: use
 // a manager with a system of its own, or serve one manager per system.
 func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
-	cfg, err := cfg.served()
+	cfg, err := cfg.servedConfig()
 	if err != nil {
 		return nil, err
 	}
 	system := m.System()
-	w := newWire(system, cfg, Name)
+	w := newPeerTransport(system, cfg, Name)
 	if err := w.listen(); err != nil {
 		return nil, err
 	}
-	gate := newGatekeeper(cfg, w, m)
+	gate := newGateway(cfg, w, m)
 	pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return gate }), Name)
 	if err != nil {
 		w.close()
-		return nil, invalid("the actor system has an actor named "+Name+" already", "serve one manager per actor system")
+		return nil, invalidError("the actor system has an actor named "+Name+" already", "serve one manager per actor system")
 	}
 	close(w.ready)
-	return &Server{wire: w, system: system, pid: pid}, nil
+	return &Server{transport: w, system: system, pid: pid}, nil
 }
 
 // PID is what peers send to; its address is the one that is listened on.
@@ -49,35 +49,35 @@ func (s *Server) PID() *actor.PID { return PID(s.system.Address()) }
 
 // Dropped counts the messages of peers that were neither a command nor for this manager, had another's sender or could not
 // be read, and the replies that a peer left unread until there was no room for them.
-func (s *Server) Dropped() int64 { return s.wire.dropped.Load() }
+func (s *Server) Dropped() int64 { return s.transport.dropped.Load() }
 
 // Close stops listening. The manager goes on. It is idempotent.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		s.system.Root.Stop(s.pid)
-		s.wire.close()
+		s.transport.close()
 	})
 }
 
 // Peer is an actor system that can send to served managers and receive their replies.
 type Peer struct {
-	wire *wire
-	once sync.Once
+	transport *peerTransport
+	once      sync.Once
 }
 
 // Join lets the actors of a system send to managers that are served elsewhere: system.Root.Request(PID(address), …).
 func Join(system *actor.ActorSystem, cfg Config) (*Peer, error) {
-	cfg, err := cfg.validated()
+	cfg, err := cfg.validatedConfig()
 	if err != nil {
 		return nil, err
 	}
-	w := newWire(system, cfg, "")
+	w := newPeerTransport(system, cfg, "")
 	if err := w.listen(); err != nil {
 		return nil, err
 	}
 	close(w.ready)
-	return &Peer{wire: w}, nil
+	return &Peer{transport: w}, nil
 }
 
 // Close leaves. It is idempotent.
-func (p *Peer) Close() { p.once.Do(p.wire.close) }
+func (p *Peer) Close() { p.once.Do(p.transport.close) }

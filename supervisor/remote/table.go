@@ -12,106 +12,106 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// kind says which way a message travels.
-type kind int
+// messageKind says which way a message travels.
+type messageKind int
 
 const (
-	// part stands inside other messages and never travels alone.
-	part kind = iota
-	// command goes to a manager, by right.
-	command
-	// answer comes from a manager.
-	answer
+	// kindPart stands inside other messages and never travels alone.
+	kindPart messageKind = iota
+	// kindCommand goes to a manager, by right.
+	kindCommand
+	// kindAnswer comes from a manager.
+	kindAnswer
 )
 
-// row is what the gate knows of one message of the vocabulary. A message without a row is refused to everybody, so that a
+// messageRule is what the gate knows of one message of the vocabulary. A message without a row is refused to everybody, so that a
 // new command is nobody's before this table says whose it can be.
-type row struct {
-	kind kind
+type messageRule struct {
+	kind messageKind
 	// server is the field that names the one server that the command is about, list the one that names several, where none
 	// means all.
 	server, list string
-	// every says that the command is about all servers: its peer needs the right to all of them.
-	every bool
-	// refuse makes the reply that tells a failure; without a failure it tells success. nil: the command has no reply.
-	refuse func(proto.Message, *messages.Failure) proto.Message
+	// allServers says that the command is about all servers: its peer needs the right to all of them.
+	allServers bool
+	// failureReply makes the reply that tells a failure; without a failure it tells success. nil: the command has no reply.
+	failureReply func(proto.Message, *messages.Failure) proto.Message
 }
 
-const prefix = "mcpvisor."
+const messagePrefix = "mcpvisor."
 
-// table has a row for each message of messages.proto; a test holds that.
-var table = map[string]row{
-	"AddServer":          {kind: command, server: "name", refuse: done},
-	"RemoveServer":       {kind: command, server: "name", refuse: done},
-	"EnableServer":       {kind: command, server: "name", refuse: done},
-	"DisableServer":      {kind: command, server: "name", refuse: done},
-	"ReconnectServer":    {kind: command, server: "name", refuse: done},
-	"ProvideCredentials": {kind: command, server: "server", refuse: done},
-	"SetServers": {kind: command, every: true, refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
+// messageRules has a row for each message of messages.proto; a test holds that.
+var messageRules = map[string]messageRule{
+	"AddServer":          {kind: kindCommand, server: "name", failureReply: doneReply},
+	"RemoveServer":       {kind: kindCommand, server: "name", failureReply: doneReply},
+	"EnableServer":       {kind: kindCommand, server: "name", failureReply: doneReply},
+	"DisableServer":      {kind: kindCommand, server: "name", failureReply: doneReply},
+	"ReconnectServer":    {kind: kindCommand, server: "name", failureReply: doneReply},
+	"ProvideCredentials": {kind: kindCommand, server: "server", failureReply: doneReply},
+	"SetServers": {kind: kindCommand, allServers: true, failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
 		return &messages.SetServersReply{Failure: f}
 	}},
-	"Reload": {kind: command, every: true, refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
+	"Reload": {kind: kindCommand, allServers: true, failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
 		return &messages.ReloadReply{Failure: f}
 	}},
-	"CallTool": {kind: command, server: "server", refuse: func(m proto.Message, f *messages.Failure) proto.Message {
+	"CallTool": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
 		return &messages.CallToolReply{CallId: m.(*messages.CallTool).GetCallId(), Outcome: f.GetOutcome(), Failure: f}
 	}},
-	"GetStatus": {kind: command, list: "names", refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
+	"GetStatus": {kind: kindCommand, list: "names", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
 		return &messages.StatusReply{Failure: f}
 	}},
-	"ListTools": {kind: command, list: "servers", refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
+	"ListTools": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
 		return &messages.ToolsReply{Failure: f}
 	}},
-	"ListResources": {kind: command, list: "servers", refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ResourcesReply{Failures: some(f)}
+	"ListResources": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.ResourcesReply{Failures: failureList(f)}
 	}},
-	"ListResourceTemplates": {kind: command, list: "servers", refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ResourceTemplatesReply{Failures: some(f)}
+	"ListResourceTemplates": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.ResourceTemplatesReply{Failures: failureList(f)}
 	}},
-	"ListPrompts": {kind: command, list: "servers", refuse: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.PromptsReply{Failures: some(f)}
+	"ListPrompts": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.PromptsReply{Failures: failureList(f)}
 	}},
-	"ReadResource": {kind: command, server: "server", refuse: func(m proto.Message, f *messages.Failure) proto.Message {
+	"ReadResource": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
 		return &messages.ReadResourceReply{RequestId: m.(*messages.ReadResource).GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
 	}},
-	"GetPrompt": {kind: command, server: "server", refuse: func(m proto.Message, f *messages.Failure) proto.Message {
+	"GetPrompt": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
 		return &messages.GetPromptReply{RequestId: m.(*messages.GetPrompt).GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
 	}},
-	"Complete": {kind: command, server: "server", refuse: func(m proto.Message, f *messages.Failure) proto.Message {
+	"Complete": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
 		return &messages.CompleteReply{RequestId: m.(*messages.Complete).GetRequestId(), Failure: f}
 	}},
-	"SubscribeResource":   {kind: command, server: "server", refuse: done},
-	"UnsubscribeResource": {kind: command, server: "server", refuse: done},
-	"Watch":               {kind: command, refuse: done}, // its events are sifted by server
-	"Unwatch":             {kind: command, refuse: done},
-	"HandleRequests":      {kind: command, every: true, refuse: done},
-	"ServerRequestReply":  {kind: command}, // by the right to HandleRequests
+	"SubscribeResource":   {kind: kindCommand, server: "server", failureReply: doneReply},
+	"UnsubscribeResource": {kind: kindCommand, server: "server", failureReply: doneReply},
+	"Watch":               {kind: kindCommand, failureReply: doneReply}, // its events are sifted by server
+	"Unwatch":             {kind: kindCommand, failureReply: doneReply},
+	"HandleRequests":      {kind: kindCommand, allServers: true, failureReply: doneReply},
+	"ServerRequestReply":  {kind: kindCommand}, // by the right to HandleRequests
 
-	"Done":                   {kind: answer},
-	"SetServersReply":        {kind: answer},
-	"ReloadReply":            {kind: answer},
-	"CallProgress":           {kind: answer},
-	"CallToolReply":          {kind: answer},
-	"StatusReply":            {kind: answer},
-	"ToolsReply":             {kind: answer},
-	"WatchEvent":             {kind: answer},
-	"ResourcesReply":         {kind: answer},
-	"ResourceTemplatesReply": {kind: answer},
-	"ReadResourceReply":      {kind: answer},
-	"PromptsReply":           {kind: answer},
-	"GetPromptReply":         {kind: answer},
-	"CompleteReply":          {kind: answer},
-	"ServerRequest":          {kind: answer},
-	"ServerRequestEnded":     {kind: answer},
+	"Done":                   {kind: kindAnswer},
+	"SetServersReply":        {kind: kindAnswer},
+	"ReloadReply":            {kind: kindAnswer},
+	"CallProgress":           {kind: kindAnswer},
+	"CallToolReply":          {kind: kindAnswer},
+	"StatusReply":            {kind: kindAnswer},
+	"ToolsReply":             {kind: kindAnswer},
+	"WatchEvent":             {kind: kindAnswer},
+	"ResourcesReply":         {kind: kindAnswer},
+	"ResourceTemplatesReply": {kind: kindAnswer},
+	"ReadResourceReply":      {kind: kindAnswer},
+	"PromptsReply":           {kind: kindAnswer},
+	"GetPromptReply":         {kind: kindAnswer},
+	"CompleteReply":          {kind: kindAnswer},
+	"ServerRequest":          {kind: kindAnswer},
+	"ServerRequestEnded":     {kind: kindAnswer},
 
 	"ServerSpec": {}, "ServerIsolation": {}, "ServerAuth": {}, "ServerTLS": {}, "ToolList": {}, "ReloadProblem": {},
 	"ToolEntry": {}, "ChangedToolInfo": {}, "LogMessage": {}, "ServerStatus": {}, "IsolationStatus": {},
 	"ResourceEntry": {}, "ResourceTemplateEntry": {}, "PromptEntry": {}, "PromptArgumentEntry": {}, "Failure": {},
 }
 
-func done(_ proto.Message, f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
+func doneReply(_ proto.Message, f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
 
-func some(f *messages.Failure) []*messages.Failure {
+func failureList(f *messages.Failure) []*messages.Failure {
 	if f == nil {
 		return nil
 	}
@@ -120,8 +120,8 @@ func some(f *messages.Failure) []*messages.Failure {
 
 // Commands are the names of all commands that a peer can have the right to, sorted.
 func Commands() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(table)), func(name string) bool {
-		return table[name].kind != command || table[name].refuse == nil
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(messageRules)), func(name string) bool {
+		return messageRules[name].kind != kindCommand || messageRules[name].failureReply == nil
 	})
 }
 
@@ -135,36 +135,36 @@ func CallingCommands() []string {
 	return []string{"CallTool", "Complete", "GetPrompt", "ReadResource", "SubscribeResource", "UnsubscribeResource"}
 }
 
-// nameOf is the message's key in the table.
-func nameOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }
+// messageName is the message's key in the table.
+func messageName(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }
 
 // newMessage makes an empty message that travels that way; nil for a name that has no such row.
-func newMessage(full string, way kind) proto.Message {
-	name, ours := strings.CutPrefix(full, prefix)
-	if r, known := table[name]; !ours || !known || r.kind != way {
+func newMessage(fullName string, way messageKind) proto.Message {
+	name, hasPrefix := strings.CutPrefix(fullName, messagePrefix)
+	if r, known := messageRules[name]; !hasPrefix || !known || r.kind != way {
 		return nil
 	}
-	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(full))
+	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(fullName))
 	if err != nil {
 		return nil
 	}
 	return t.New().Interface()
 }
 
-// travels reports whether a name is that of a message of ours.
-func travels(full string) bool {
-	name, ours := strings.CutPrefix(full, prefix)
-	return ours && table[name].kind != part
+// isOurMessage reports whether a name is that of a message of ours.
+func isOurMessage(fullName string) bool {
+	name, hasPrefix := strings.CutPrefix(fullName, messagePrefix)
+	return hasPrefix && messageRules[name].kind != kindPart
 }
 
-// text is a field of a message that holds one string.
-func text(m proto.Message, field string) string {
+// stringField is a field of a message that holds one string.
+func stringField(m proto.Message, field string) string {
 	r := m.ProtoReflect()
 	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(field))).String()
 }
 
-// texts is a field of a message that holds several.
-func texts(m proto.Message, field string) (all []string) {
+// stringsField is a field of a message that holds several.
+func stringsField(m proto.Message, field string) (all []string) {
 	r := m.ProtoReflect()
 	list := r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(field))).List()
 	for i := range list.Len() {
@@ -173,8 +173,8 @@ func texts(m proto.Message, field string) (all []string) {
 	return all
 }
 
-// setTexts replaces what texts reads.
-func setTexts(m proto.Message, field string, all []string) {
+// setStringsField replaces what texts reads.
+func setStringsField(m proto.Message, field string, all []string) {
 	r := m.ProtoReflect()
 	f := r.Descriptor().Fields().ByName(protoreflect.Name(field))
 	r.Clear(f)

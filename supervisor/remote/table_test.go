@@ -13,12 +13,12 @@ import (
 // Each message of the vocabulary has its row, so that a new command is refused until its rights are thought about.
 func TestTheTableIsComplete(t *testing.T) {
 	all := messages.File_messages_messages_proto.Messages()
-	if all.Len() != len(table) {
-		t.Errorf("messages.proto has %d messages, the table %d rows", all.Len(), len(table))
+	if all.Len() != len(messageRules) {
+		t.Errorf("messages.proto has %d messages, the table %d rows", all.Len(), len(messageRules))
 	}
 	for i := range all.Len() {
 		name := string(all.Get(i).Name())
-		row, known := table[name]
+		row, known := messageRules[name]
 		if !known {
 			t.Errorf("%s has no row: nobody can send it before the table says whose right it is", name)
 			continue
@@ -31,13 +31,13 @@ func TestTheTableIsComplete(t *testing.T) {
 		}
 		// A command that names servers is judged by them.
 		for _, field := range []protoreflect.Name{"server", "servers", "names"} {
-			if fields.ByName(field) != nil && row.kind == command && row.server == "" && row.list == "" && !row.every {
+			if fields.ByName(field) != nil && row.kind == kindCommand && row.server == "" && row.list == "" && !row.allServers {
 				t.Errorf("%s names servers in %s, and its row does not say so", name, field)
 			}
 		}
-		if row.kind == command && row.refuse != nil {
-			m := newMessage(prefix+name, command)
-			if row.refuse(m, messages.FailureOf(denied("x", "", "no", ""))) == nil {
+		if row.kind == kindCommand && row.failureReply != nil {
+			m := newMessage(messagePrefix+name, kindCommand)
+			if row.failureReply(m, messages.FailureOf(deniedError("x", "", "no", ""))) == nil {
 				t.Errorf("%s cannot be refused", name)
 			}
 		}
@@ -54,9 +54,9 @@ func TestTheTableIsComplete(t *testing.T) {
 
 func TestOnlyWhatTheTableNamesIsMade(t *testing.T) {
 	for _, name := range []string{"CallTool", "mcpvisor.ServerSpec", "mcpvisor.CallToolReply", "mcpvisor.NoSuch", "actor.Stop", "remote.Ping", ""} {
-		if m := newMessage(name, command); m != nil {
+		if m := newMessage(name, kindCommand); m != nil {
 			t.Errorf("%q became %T", name, m)
 		}
 	}
-	var _ proto.Message = newMessage("mcpvisor.CallTool", command).(*messages.CallTool)
+	var _ proto.Message = newMessage("mcpvisor.CallTool", kindCommand).(*messages.CallTool)
 }

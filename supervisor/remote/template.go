@@ -34,19 +34,19 @@ type Template struct {
 
 var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`) })
 
-// compiled is a template whose patterns were understood.
-type compiled struct {
+// compiledTemplate is a template whose patterns were understood.
+type compiledTemplate struct {
 	spec     messages.Spec
 	patterns map[string]*regexp.Regexp
 }
 
-func (t Template) compile(name string) (*compiled, error) {
-	at := func(text, fix string) error { return invalid(fmt.Sprintf("the template %q: %s", name, text), fix) }
-	c := &compiled{spec: t.Spec, patterns: map[string]*regexp.Regexp{}}
+func (t Template) compile(name string) (*compiledTemplate, error) {
+	at := func(text, fix string) error { return invalidError(fmt.Sprintf("the template %q: %s", name, text), fix) }
+	c := &compiledTemplate{spec: t.Spec, patterns: map[string]*regexp.Regexp{}}
 	for p, pattern := range t.Parameters {
 		_, err := regexp.Compile(pattern) // by itself: it may not end the group that holds it
-		re, whole := regexp.Compile(`\A(?:` + pattern + `)\z`)
-		if err != nil || whole != nil || !placeholder().MatchString("{"+p+"}") {
+		re, wholeErr := regexp.Compile(`\A(?:` + pattern + `)\z`)
+		if err != nil || wholeErr != nil || !placeholder().MatchString("{"+p+"}") {
 			return nil, at(fmt.Sprintf("the parameter %q has no usable name and pattern", p), "name it in lower case, and give a pattern in RE2")
 		}
 		c.patterns[p] = re
@@ -88,16 +88,16 @@ func splitURL(u string) (host, tail string) {
 	return u, ""
 }
 
-// fill is the spec with the values in their places.
-func (c *compiled) fill(values map[string]string) (messages.Spec, error) {
+// fillSpec is the spec with the values in their places.
+func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, error) {
 	for p := range values {
 		if c.patterns[p] == nil {
 			return messages.Spec{}, fmt.Errorf("it has no parameter %q", messages.Line(p, 80))
 		}
 	}
 	for p, re := range c.patterns {
-		switch v, given := values[p]; {
-		case !given:
+		switch v, found := values[p]; {
+		case !found:
 			return messages.Spec{}, fmt.Errorf("the parameter %q is missing", p)
 		case len(v) > maxValue || !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) || !re.MatchString(v):
 			return messages.Spec{}, fmt.Errorf("the value of %q is not of its form", p)
@@ -107,53 +107,53 @@ func (c *compiled) fill(values map[string]string) (messages.Spec, error) {
 	s.Scope = messages.ScopeRuntime
 	s.Args = slices.Clone(s.Args)
 	for i, arg := range s.Args {
-		s.Args[i] = c.replace(arg, values, func(v string) string { return v })
+		s.Args[i] = c.replaceParams(arg, values, func(v string) string { return v })
 		if strings.HasPrefix(s.Args[i], "-") && !strings.HasPrefix(arg, "-") {
 			return messages.Spec{}, errors.New("a value may not begin an argument with '-'")
 		}
 	}
 	s.Headers = maps.Clone(s.Headers)
 	for key, value := range s.Headers {
-		s.Headers[key] = c.replace(value, values, func(v string) string { return v })
+		s.Headers[key] = c.replaceParams(value, values, func(v string) string { return v })
 	}
 	host, tail := splitURL(s.URL)
-	path, query, asks := strings.Cut(tail, "?")
-	path = c.replace(path, values, url.PathEscape)
-	if dotted(path) {
+	path, query, hasQuery := strings.Cut(tail, "?")
+	path = c.replaceParams(path, values, url.PathEscape)
+	if hasDotSegment(path) {
 		return messages.Spec{}, errors.New("a value may not make a segment of dots")
 	}
 	s.URL = host + path
-	if asks {
-		s.URL += "?" + c.replace(query, values, url.QueryEscape)
+	if hasQuery {
+		s.URL += "?" + c.replaceParams(query, values, url.QueryEscape)
 	}
 	return s, nil
 }
 
-// replace fills one text in a single pass: what a value holds is not looked at again.
-func (c *compiled) replace(text string, values map[string]string, escape func(string) string) string {
+// replaceParams fills one text in a single pass: what a value holds is not looked at again.
+func (c *compiledTemplate) replaceParams(text string, values map[string]string, escape func(string) string) string {
 	return placeholder().ReplaceAllStringFunc(text, func(p string) string { return escape(values[p[1:len(p)-1]]) })
 }
 
-// instantiate is the spec that a peer asked for by template. Anything else that it gave is refused: what runs, where, and
+// instantiateSpec is the spec that a peer asked for by template. Anything else that it gave is refused: what runs, where, and
 // with which variables, is this machine's.
-func (c Config) instantiate(r Rights, server string, p *messages.ServerSpec) (*messages.ServerSpec, error) {
-	alone := true
+func (c Config) instantiateSpec(r Rights, server string, p *messages.ServerSpec) (*messages.ServerSpec, error) {
+	onlyTemplate := true
 	p.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		alone = f.Name() == "template" || f.Name() == "parameters"
-		return alone
+		onlyTemplate = f.Name() == "template" || f.Name() == "parameters"
+		return onlyTemplate
 	})
 	name := p.GetTemplate()
 	switch {
-	case !alone || name == "":
-		return nil, denied("connect", server, "a peer adds a server by the name of a template, and gives its parameters and nothing else",
+	case !onlyTemplate || name == "":
+		return nil, deniedError("connect", server, "a peer adds a server by the name of a template, and gives its parameters and nothing else",
 			"add a template to Config.Templates of the machine that runs the manager, and send its name in spec.template")
-	case c.compiled[name] == nil || !r.template(name):
-		return nil, denied("connect", server, fmt.Sprintf("the template %q is not there, or not for this peer", messages.Line(name, 200)),
+	case c.compiledTemplates[name] == nil || !r.allowsTemplate(name):
+		return nil, deniedError("connect", server, fmt.Sprintf("the template %q is not there, or not for this peer", messages.Line(name, 200)),
 			"name it in Config.Templates and in the peer's Rights.Templates on the machine that runs the manager")
 	}
-	spec, err := c.compiled[name].fill(p.GetParameters())
+	spec, err := c.compiledTemplates[name].fillSpec(p.GetParameters())
 	if err != nil {
-		return nil, denied("connect", server, fmt.Sprintf("the template %q: %v", name, err), "give each parameter a value that matches its pattern")
+		return nil, deniedError("connect", server, fmt.Sprintf("the template %q: %v", name, err), "give each parameter a value that matches its pattern")
 	}
 	return spec.ToProto(), nil
 }

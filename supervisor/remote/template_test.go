@@ -34,7 +34,7 @@ func TestATemplateIsFilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.fill(map[string]string{"repo": "a/../b?c#d{who}", "who": "x{repo}"})
+	s, err := c.fillSpec(map[string]string{"repo": "a/../b?c#d{who}", "who": "x{repo}"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestATemplateIsFilled(t *testing.T) {
 		"nul": {"repo": "a\x00", "who": "x"}, "utf-8": {"repo": "\xff", "who": "x"}, "long": {"repo": strings.Repeat("a", maxValue+1), "who": "x"},
 		"missing": {"repo": "a"}, "more": {"repo": "a", "who": "x", "env": "y"},
 	} {
-		if s, err := c.fill(values); err == nil {
+		if s, err := c.fillSpec(values); err == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}

@@ -2,12 +2,12 @@ package restart
 
 import "github.com/mcpvisor/mcpvisor/messages"
 
-// verdict is what a class of errors means for the next attempt.
-type verdict uint8
+// retryMode is what a class of errors means for the next attempt.
+type retryMode uint8
 
 const (
 	// counted: tried again, and counted towards parking.
-	counted verdict = iota
+	counted retryMode = iota
 	// uncounted: tried again with growing delays, and never parked for it.
 	uncounted
 	// ifEverConnected: counted if this spec has connected before, otherwise never.
@@ -16,8 +16,8 @@ const (
 	never
 )
 
-// verdictOf states every class. One that is not known here is a failure like any other: retried, bounded by parking.
-func verdictOf(c messages.Class) verdict {
+// retryModeOf states every class. One that is not known here is a failure like any other: retried, bounded by parking.
+func retryModeOf(c messages.Class) retryMode {
 	switch c {
 	case messages.ClassConfig: // the same words will be wrong again
 		return never
@@ -61,6 +61,6 @@ func verdictOf(c messages.Class) verdict {
 // Retries reports whether an error of this class is followed by another attempt, for a server that has connected
 // before or not.
 func Retries(c messages.Class, everConnected bool) bool {
-	v := verdictOf(c)
+	v := retryModeOf(c)
 	return v != never && (v != ifEverConnected || everConnected)
 }

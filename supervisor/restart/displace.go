@@ -13,12 +13,12 @@ import (
 // As many are returned as there are free slots and requests with Request.Displaces to take them, less those that were
 // displaced before and have not ended. It costs no more than UnansweredFactor × Processes.
 func (g *Gate) Displace(now time.Time) (servers []string) {
-	g.at(now)
+	g.advanceClock(now)
 	p := g.processes
-	if !p.stuffed() {
+	if !p.hasTooManySilent() {
 		return nil
 	}
-	for range min(p.eager, p.width.now-p.held) - p.displaced {
+	for range min(p.eager, p.width.now-p.slotsHeld) - p.displaced {
 		if len(p.silent) == 0 {
 			break
 		}
@@ -31,9 +31,9 @@ func (g *Gate) Displace(now time.Time) (servers []string) {
 	return servers
 }
 
-// end forgets a grant that has answered or is closed.
-func (p *pool) end(g *grant) {
-	p.release(g)
+// endGrant forgets a grant that has answered or is closed.
+func (p *pool) endGrant(g *grant) {
+	p.releaseSlot(g)
 	if g.apart {
 		p.installing--
 	} else {

@@ -17,7 +17,7 @@ func silentFor(t *testing.T, spared ...string) (g *restart.Gate, now time.Time) 
 	g = restart.NewGate(restart.Limits{Processes: 2, UnansweredFactor: 2})
 	for i := range 4 {
 		name := fmt.Sprint("s", i)
-		g.Ask(start, restart.Request{Server: name, Kind: messages.Stdio, Spared: slices.Contains(spared, name)})
+		g.Enqueue(start, restart.Request{Server: name, Kind: messages.Stdio, Spared: slices.Contains(spared, name)})
 	}
 	for _, after := range []time.Duration{0, 2 * time.Second, 4 * time.Second} {
 		now = start.Add(after)
@@ -44,7 +44,7 @@ func eager(server string) restart.Request {
 // The oldest gives its place, once; the place is free when it has ended, and not before.
 func TestTheOldestSilentAttemptGivesItsPlace(t *testing.T) {
 	g, now := silentFor(t)
-	g.Ask(now, eager("new"))
+	g.Enqueue(now, eager("new"))
 	for range 3 {
 		if granted, wake := g.Next(now); granted != nil || !wake.IsZero() {
 			t.Errorf("granted %v, wake %v", granted, wake.Sub(start))
@@ -65,14 +65,14 @@ func TestTheOldestSilentAttemptGivesItsPlace(t *testing.T) {
 // A displaced server that answers before its end frees its place as well.
 func TestADisplacedAttemptMayAnswer(t *testing.T) {
 	g, now := silentFor(t)
-	g.Ask(now, eager("new"))
+	g.Enqueue(now, eager("new"))
 	g.Next(now)
 	expectDisplaced(t, g, now, "s0")
 	g.Answered(now, "s0")
 	if granted, _ := g.Next(now); !slices.Equal(granted, []string{"new"}) {
 		t.Errorf("granted %v", granted)
 	}
-	g.Ask(now, eager("newer"))
+	g.Enqueue(now, eager("newer"))
 	g.Next(now)
 	expectDisplaced(t, g, now, "s1")
 }
@@ -80,12 +80,12 @@ func TestADisplacedAttemptMayAnswer(t *testing.T) {
 // What is spared is left out, what has not been silent for its 2 s is not displaced, and wake is when it has been.
 func TestWhatIsNotDisplaced(t *testing.T) {
 	g, now := silentFor(t, "s0", "s1", "s2", "s3")
-	g.Ask(now, eager("new"))
+	g.Enqueue(now, eager("new"))
 	g.Next(now)
 	expectDisplaced(t, g, now)
 	g.Closed(now, "s2")
-	g.Ask(now, eager("newer"))
-	g.Ask(now, restart.Request{Server: "failed before", Kind: messages.Stdio})
+	g.Enqueue(now, eager("newer"))
+	g.Enqueue(now, restart.Request{Server: "failed before", Kind: messages.Stdio})
 	granted, wake := g.Next(now)
 	if !slices.Equal(granted, []string{"new"}) || !wake.Equal(now.Add(2*time.Second)) {
 		t.Errorf("granted %v, wake %v", granted, wake.Sub(now))
@@ -99,7 +99,7 @@ func TestWhatIsNotDisplaced(t *testing.T) {
 // A request that does not displace waits, also where many could be displaced, and the gate does not wake for it.
 func TestFailedServersDoNotDisplace(t *testing.T) {
 	g, now := silentFor(t)
-	g.Ask(now, restart.Request{Server: "failed before", Kind: messages.Stdio, Priority: restart.Healthy})
+	g.Enqueue(now, restart.Request{Server: "failed before", Kind: messages.Stdio, Priority: restart.Healthy})
 	if granted, wake := g.Next(now); granted != nil || !wake.IsZero() {
 		t.Errorf("granted %v, wake %v", granted, wake.Sub(start))
 	}

@@ -3,7 +3,7 @@
 // the timer.
 //
 //	record, decision := policy.Down(record, restart.Down{…}, now, rand.Float64)   // a connection or an attempt ended
-//	gate.Ask(now, restart.Request{Server: id, NotBefore: decision.At, …})         // it wants to start again
+//	gate.Enqueue(now, restart.Request{Server: id, NotBefore: decision.At, …})         // it wants to start again
 //	granted, wake := gate.Next(now)                                               // who begins now; look again then
 //	gate.Waited(now, id, ran, waited)                                             // what its processes have done since
 //	silent := gate.Displace(now)                                                  // whose attempt is to be ended now

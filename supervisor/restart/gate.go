@@ -18,34 +18,34 @@ type Gate struct {
 	processes *pool
 	network   *pool
 	inProcess *pool
-	future    pile[*waiting]      // requests whose NotBefore has not come
-	waiting   map[string]*waiting // by server: in future, in a lane, or in neither while an earlier grant is open
-	open      map[string]*grant   // by server: neither answered nor closed
+	future    indexedHeap[*queuedRequest] // requests whose NotBefore has not come
+	waiting   map[string]*queuedRequest   // by server: in future, in a lane, or in neither while an earlier grant is open
+	open      map[string]*grant           // by server: neither answered nor closed
 }
 
 // NewGate makes an empty gate. A field of l below 1 counts as its default.
 func NewGate(l Limits) *Gate {
-	l = l.filled()
+	l = l.withDefaults()
 	return &Gate{
 		limits:    l,
 		processes: newPool(l.Processes, 0, l.Processes*l.UnansweredFactor),
 		network:   newPool(l.Network, l.PerOrigin, 0),
 		inProcess: newPool(l.InProcess, 0, 0),
-		future:    newPile(),
-		waiting:   map[string]*waiting{},
+		future:    newRequestHeap(),
+		waiting:   map[string]*queuedRequest{},
 		open:      map[string]*grant{},
 	}
 }
 
-// Ask lets a server wait for its start. It replaces an older request of the same server; a request that has begun to
+// Enqueue lets a server wait for its start. It replaces an older request of the same server; a request that has begun to
 // wait keeps its place in the order if the new one may begin as well, so that asking twice costs nothing.
 //
 // While an earlier grant of the server has neither answered nor closed, the request waits for that.
-func (g *Gate) Ask(now time.Time, r Request) {
-	now = g.at(now)
-	r.Priority = min(r.Priority, Asked)
+func (g *Gate) Enqueue(now time.Time, r Request) {
+	now = g.advanceClock(now)
+	r.Priority = min(r.Priority, Urgent)
 	g.seq++
-	w := &waiting{Request: r, since: now, seq: g.seq, pool: g.pool(r.Kind), index: -1}
+	w := &queuedRequest{Request: r, since: now, seq: g.seq, pool: g.poolFor(r.Kind), index: -1}
 	if r.NotBefore.After(now) {
 		w.since = r.NotBefore
 	} else if old := g.waiting[r.Server]; old != nil && !old.since.After(now) {
@@ -53,19 +53,19 @@ func (g *Gate) Ask(now time.Time, r Request) {
 	}
 	g.Cancel(r.Server)
 	g.waiting[r.Server] = w
-	g.place(w)
+	g.placeRequest(w)
 }
 
-// place lets a request wait where it belongs now.
-func (g *Gate) place(w *waiting) {
+// placeRequest lets a request wait where it belongs now.
+func (g *Gate) placeRequest(w *queuedRequest) {
 	switch {
 	case g.open[w.Server] != nil:
-		w.pile = nil
+		w.heap = nil
 	case w.since.After(g.now):
-		w.pile = &g.future
+		w.heap = &g.future
 		g.future.push(w)
 	default:
-		w.pool.add(w)
+		w.pool.addRequest(w)
 	}
 }
 
@@ -77,39 +77,39 @@ func (g *Gate) Cancel(server string) {
 	}
 	delete(g.waiting, server)
 	switch {
-	case w.lane != nil:
-		w.pool.drop(w)
-	case w.pile != nil:
-		w.pile.remove(w.index)
+	case w.origin != nil:
+		w.pool.dropRequest(w)
+	case w.heap != nil:
+		w.heap.remove(w.index)
 	}
 }
 
 // Answered says that a server that was granted has answered the handshake: its slot is free. It does nothing for a
 // server that was not granted or has answered before.
 func (g *Gate) Answered(now time.Time, server string) {
-	now = g.at(now)
-	if o := g.open[server]; o != nil && now.Sub(o.begun) <= g.limits.Hold {
-		o.eased()
+	now = g.advanceClock(now)
+	if o := g.open[server]; o != nil && now.Sub(o.startedAt) <= g.limits.Hold {
+		o.widenOnce()
 	}
-	g.end(now, server)
+	g.endGrant(now, server)
 }
 
 // Closed says that everything that a grant has started is gone: its slot is free, and a process counts as unanswered no
 // more. It belongs behind every grant; behind one that has answered it does nothing.
 //
 // An attempt that failed is told by Closed, not by Answered: until then its process may still be there.
-func (g *Gate) Closed(now time.Time, server string) { g.end(now, server) }
+func (g *Gate) Closed(now time.Time, server string) { g.endGrant(now, server) }
 
-func (g *Gate) end(now time.Time, server string) {
-	g.at(now)
+func (g *Gate) endGrant(now time.Time, server string) {
+	g.advanceClock(now)
 	open := g.open[server]
 	if open == nil {
 		return
 	}
 	delete(g.open, server)
-	open.pool.end(open)
+	open.pool.endGrant(open)
 	if w := g.waiting[server]; w != nil {
-		g.place(w)
+		g.placeRequest(w)
 	}
 }
 
@@ -117,25 +117,25 @@ func (g *Gate) end(now time.Time, server string) {
 // other call, and Displace behind it. wake is when time alone can change something, for Next or for Displace; zero if it
 // cannot. It is later than now.
 func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
-	now = g.at(now)
-	for !g.future.empty() && !g.future.top().since.After(now) {
+	now = g.advanceClock(now)
+	for !g.future.isEmpty() && !g.future.top().since.After(now) {
 		w := g.future.top()
 		g.future.remove(0)
-		w.pile = nil
-		g.place(w)
+		w.heap = nil
+		g.placeRequest(w)
 	}
-	if !g.future.empty() {
+	if !g.future.isEmpty() {
 		wake = g.future.top().since
 	}
 	for _, p := range []*pool{g.processes, g.network, g.inProcess} {
-		p.expire(now)
-		for w := p.best(now, g.limits.Age); w != nil; w = p.best(now, g.limits.Age) {
+		p.expireSlots(now)
+		for w := p.nextRequest(now, g.limits.Age); w != nil; w = p.nextRequest(now, g.limits.Age) {
 			delete(g.waiting, w.Server)
-			g.open[w.Server] = p.start(w, now, g.limits.Hold)
+			g.open[w.Server] = p.grantRequest(w, now, g.limits.Hold)
 			g.granted++
 			granted = append(granted, w.Server)
 		}
-		if p.holds.empty() || p.due == 0 || p.stuffed() && p.eager <= p.displaced {
+		if p.holds.isEmpty() || p.dueRequests == 0 || p.hasTooManySilent() && p.eager <= p.displaced {
 			continue
 		}
 		if expires := p.holds.top().expires; wake.IsZero() || expires.Before(wake) {
@@ -145,15 +145,15 @@ func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 	return granted, wake
 }
 
-// at moves the gate's time forward, and never back.
-func (g *Gate) at(now time.Time) time.Time {
+// advanceClock moves the gate's time forward, and never back.
+func (g *Gate) advanceClock(now time.Time) time.Time {
 	if now.After(g.now) {
 		g.now = now
 	}
 	return g.now
 }
 
-func (g *Gate) pool(kind messages.TransportKind) *pool {
+func (g *Gate) poolFor(kind messages.TransportKind) *pool {
 	switch kind {
 	case messages.Stdio:
 		return g.processes

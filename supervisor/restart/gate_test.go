@@ -23,7 +23,7 @@ func ExampleGate() {
 		fmt.Printf("%-4v %-22s start %v, wait for %s\n", now.Sub(begin), what, granted, until)
 	}
 	ask := func(server string, p restart.Priority, after time.Duration) {
-		g.Ask(now, restart.Request{Server: server, Kind: messages.Stdio, Priority: p, NotBefore: begin.Add(after)})
+		g.Enqueue(now, restart.Request{Server: server, Kind: messages.Stdio, Priority: p, NotBefore: begin.Add(after)})
 	}
 	ask("new", restart.Never, 0)
 	ask("parked", restart.Probe, 0)
@@ -32,7 +32,7 @@ func ExampleGate() {
 	next("four ask, two slots")
 
 	now = now.Add(time.Second)
-	ask("asked", restart.Asked, 0)
+	ask("asked", restart.Urgent, 0)
 	g.Answered(now, "healthy")
 	next("one slot is free")
 
@@ -67,7 +67,7 @@ func TestOrder(t *testing.T) {
 	}{
 		{"classes", []request{
 			{"probe", 0, restart.Probe, 0}, {"never", 0, restart.Never, 0}, {"healthy", 0, restart.Healthy, 0}, {"asked", 0,
-				restart.Asked, 0},
+				restart.Urgent, 0},
 		}, 1 * time.Second, "asked healthy never probe"},
 		{"first come, first served inside a class", []request{
 			{"b", 1, restart.Never, 0}, {"a", 2, restart.Never, 0}, {"c", 2, restart.Never, 0},
@@ -83,14 +83,14 @@ func TestOrder(t *testing.T) {
 		}, 9900 * time.Millisecond, "healthy never"},
 		{"a probe that waited for 30 s takes turns with what persons ask for now", []request{
 			{"x", 0, restart.Probe, 0}, {"y", 0, restart.Healthy, 0}, {"z", 20 * time.Second, restart.Healthy, 0},
-			{"a", 29 * time.Second, restart.Asked, 0}, {"b", 29 * time.Second, restart.Asked, 0}, {"c", 29 * time.Second,
-				restart.Asked, 0},
+			{"a", 29 * time.Second, restart.Urgent, 0}, {"b", 29 * time.Second, restart.Urgent, 0}, {"c", 29 * time.Second,
+				restart.Urgent, 0},
 		}, 30 * time.Second, "x a y b z c"}, // the first one to hold the slot was asked for
 		{"asking again keeps the place", []request{
 			{"a", 0, restart.Never, 0}, {"b", 1 * time.Second, restart.Never, 0}, {"a", 2 * time.Second, restart.Never, 0},
 		}, 3 * time.Second, "a b"},
 		{"and may raise the class", []request{
-			{"a", 0, restart.Probe, 0}, {"b", 0, restart.Healthy, 0}, {"a", 1 * time.Second, restart.Asked, 0},
+			{"a", 0, restart.Probe, 0}, {"b", 0, restart.Healthy, 0}, {"a", 1 * time.Second, restart.Urgent, 0},
 		}, 3 * time.Second, "a b"},
 		{"asking for later gives it up", []request{
 			{"a", 0, restart.Never, 0}, {"b", 1 * time.Second, restart.Never, 0}, {"a", 2 * time.Second, restart.Never,
@@ -98,10 +98,10 @@ func TestOrder(t *testing.T) {
 		}, 4 * time.Second, "b a"},
 	} {
 		g := restart.NewGate(restart.Limits{Processes: 1, Hold: time.Hour})
-		g.Ask(start, restart.Request{Server: "first", Kind: messages.Stdio, Priority: restart.Asked})
+		g.Enqueue(start, restart.Request{Server: "first", Kind: messages.Stdio, Priority: restart.Urgent})
 		running, _ := g.Next(start)
 		for _, r := range c.requests {
-			g.Ask(start.Add(r.at), restart.Request{
+			g.Enqueue(start.Add(r.at), restart.Request{
 				Server: strings.ReplaceAll(r.server, " ", "_"), Kind: messages.Stdio, Priority: r.priority,
 				NotBefore: start.Add(r.after),
 			})
@@ -128,7 +128,7 @@ func TestKindsDoNotWaitForEachOther(t *testing.T) {
 			if kind == messages.HTTP || kind == messages.SSE {
 				origin = "https://one.example" // 200 servers at one origin
 			}
-			g.Ask(start, restart.Request{Server: fmt.Sprint(kind, i), Kind: kind, Origin: origin})
+			g.Enqueue(start, restart.Request{Server: fmt.Sprint(kind, i), Kind: kind, Origin: origin})
 		}
 	}
 	granted, wake := g.Next(start)
@@ -155,10 +155,10 @@ func TestKindsDoNotWaitForEachOther(t *testing.T) {
 func TestAFullOriginDoesNotHoldUpOthers(t *testing.T) {
 	g := restart.NewGate(restart.Limits{PerOrigin: 1, Network: 3})
 	ask := func(server, origin string, p restart.Priority) {
-		g.Ask(start, restart.Request{Server: server, Kind: messages.HTTP, Origin: origin, Priority: p})
+		g.Enqueue(start, restart.Request{Server: server, Kind: messages.HTTP, Origin: origin, Priority: p})
 	}
 	for i := range 5 {
-		ask(fmt.Sprint("a", i), "a", restart.Asked)
+		ask(fmt.Sprint("a", i), "a", restart.Urgent)
 	}
 	ask("b", "b", restart.Probe)
 	expect := func(now time.Time, want string) {
@@ -181,7 +181,7 @@ func TestAFullOriginDoesNotHoldUpOthers(t *testing.T) {
 func TestGrantsThatAreOpen(t *testing.T) {
 	g := restart.NewGate(restart.Limits{Processes: 2, Hold: 2 * time.Second})
 	ask := func(now time.Time) {
-		g.Ask(now, restart.Request{Server: "a", Kind: messages.Stdio})
+		g.Enqueue(now, restart.Request{Server: "a", Kind: messages.Stdio})
 	}
 	next := func(now time.Time, want int) time.Time {
 		t.Helper()
@@ -220,8 +220,8 @@ func TestGrantsThatAreOpen(t *testing.T) {
 
 func TestAClockThatGoesBack(t *testing.T) {
 	g := restart.NewGate(restart.Limits{Processes: 1})
-	g.Ask(start, restart.Request{Server: "a", Kind: messages.Stdio})
-	g.Ask(start, restart.Request{Server: "b", Kind: messages.Stdio, NotBefore: start.Add(time.Second)})
+	g.Enqueue(start, restart.Request{Server: "a", Kind: messages.Stdio})
+	g.Enqueue(start, restart.Request{Server: "b", Kind: messages.Stdio, NotBefore: start.Add(time.Second)})
 	if granted, _ := g.Next(start); len(granted) != 1 {
 		t.Fatalf("granted %v", granted)
 	}
@@ -237,7 +237,7 @@ func TestAClockThatGoesBack(t *testing.T) {
 // A priority that does not exist counts as the highest: it must not leave the array of classes.
 func TestPriorityBeyondTheHighest(t *testing.T) {
 	g := restart.NewGate(restart.Limits{})
-	g.Ask(start, restart.Request{Server: "a", Priority: 200})
+	g.Enqueue(start, restart.Request{Server: "a", Priority: 200})
 	if granted, _ := g.Next(start); len(granted) != 1 {
 		t.Errorf("granted %v", granted)
 	}

@@ -11,13 +11,13 @@ import (
 //
 // As many are counted apart as there may be silent ones; those beyond are counted with the silent ones, and not displaced.
 func (g *Gate) Installing(now time.Time, server string) {
-	g.at(now)
+	g.advanceClock(now)
 	o := g.open[server]
 	if o == nil || o.installing || o.pool.maxUnanswered == 0 {
 		return
 	}
 	p := o.pool
-	p.release(o)
+	p.releaseSlot(o)
 	if i := slices.Index(p.silent, o); i >= 0 {
 		p.silent = slices.Delete(p.silent, i, i+1)
 	}

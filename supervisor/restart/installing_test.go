@@ -13,7 +13,9 @@ import (
 func TestInstallationsKeepNobodyWaiting(t *testing.T) {
 	g := restart.NewGate(restart.Limits{Processes: 2, UnansweredFactor: 2})
 	now := start
-	ask := func(name string) { g.Ask(now, restart.Request{Server: name, Kind: messages.Stdio, Displaces: true}) }
+	ask := func(name string) {
+		g.Enqueue(now, restart.Request{Server: name, Kind: messages.Stdio, Displaces: true})
+	}
 	for i := range 4 {
 		ask(fmt.Sprint("npx", i))
 	}
@@ -56,7 +58,7 @@ func TestAnInstallationHoldsNoSlot(t *testing.T) {
 	g := restart.NewGate(restart.Limits{Processes: 1})
 	now := start
 	for _, name := range []string{"npx", "healthy"} {
-		g.Ask(now, restart.Request{Server: name, Kind: messages.Stdio})
+		g.Enqueue(now, restart.Request{Server: name, Kind: messages.Stdio})
 	}
 	if granted, _ := g.Next(now); len(granted) != 1 || granted[0] != "npx" {
 		t.Fatalf("granted %v", granted)

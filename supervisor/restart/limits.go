@@ -58,7 +58,7 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (l Limits) filled() Limits {
+func (l Limits) withDefaults() Limits {
 	d := DefaultLimits(1)
 	for _, f := range []struct{ value, standard *int }{
 		{&l.Processes, &d.Processes}, {&l.PerOrigin, &d.PerOrigin}, {&l.Network, &d.Network}, {&l.InProcess, &d.InProcess},
@@ -87,11 +87,11 @@ const (
 	Never
 	// Healthy is a server that was connected before: somebody has been using it.
 	Healthy
-	// Asked is a server that a person or a call waits for.
-	Asked
+	// Urgent is a server that a person or a call waits for.
+	Urgent
 )
 
-const classes = int(Asked) + 1
+const classes = int(Urgent) + 1
 
 // String is the class in one lower-case word.
 func (p Priority) String() string {
@@ -102,7 +102,7 @@ func (p Priority) String() string {
 		return "never"
 	case Healthy:
 		return "healthy"
-	case Asked:
+	case Urgent:
 		return "asked"
 	}
 	return "invalid"

@@ -166,7 +166,7 @@ func (m *model) free(now time.Time, r Request) bool {
 }
 
 func (m *model) class(now time.Time, w modelRequest) int {
-	return min(int(w.Priority)+int(now.Sub(w.since)/m.limits.Age), int(Asked))
+	return min(int(w.Priority)+int(now.Sub(w.since)/m.limits.Age), int(Urgent))
 }
 
 // next grants one kind after the other, as the gate does: the order between kinds means nothing.
@@ -195,7 +195,7 @@ func (m *model) next(now time.Time) (granted []string) {
 			w := m.waiting[best]
 			m.waiting = slices.Delete(m.waiting, best, best+1)
 			m.open = append(m.open, modelGrant{Request: w.Request, begun: now, expires: now.Add(m.limits.Hold), cuts: m.cuts})
-			m.asked[kind] = w.Priority == Asked
+			m.asked[kind] = w.Priority == Urgent
 			granted = append(granted, w.Server)
 		}
 	}
@@ -241,8 +241,8 @@ func (m *model) first(now time.Time, kind string, a, b modelRequest) bool {
 	if c := m.class(now, a) - m.class(now, b); c != 0 {
 		return c > 0
 	}
-	if (a.Priority == Asked) != (b.Priority == Asked) { // one has risen to where the other began: they take turns
-		return (a.Priority == Asked) != m.asked[kind]
+	if (a.Priority == Urgent) != (b.Priority == Urgent) { // one has risen to where the other began: they take turns
+		return (a.Priority == Urgent) != m.asked[kind]
 	}
 	return a.since.Before(b.since) || a.since.Equal(b.since) && a.seq < b.seq
 }
@@ -301,7 +301,7 @@ func TestRandomWalk(t *testing.T) {
 					Server: server,
 					Kind: rapid.SampledFrom([]messages.TransportKind{messages.Stdio, messages.Stdio, messages.HTTP, messages.SSE,
 						messages.SDK}).Draw(t, "kind"),
-					Priority:  Priority(rapid.IntRange(0, int(Asked)).Draw(t, "priority")),
+					Priority:  Priority(rapid.IntRange(0, int(Urgent)).Draw(t, "priority")),
 					Displaces: rapid.Bool().Draw(t, "displaces"), Spared: rapid.Bool().Draw(t, "spared"),
 				}
 				if kindOf(r.Kind) == "network" {
@@ -310,7 +310,7 @@ func TestRandomWalk(t *testing.T) {
 				if ms := rapid.SampledFrom([]int{0, 0, -500, 1, 3000, 60_000}).Draw(t, "not before"); ms != 0 {
 					r.NotBefore = now.Add(time.Duration(ms) * time.Millisecond)
 				}
-				g.Ask(now, r)
+				g.Enqueue(now, r)
 				m.ask(now, r)
 				asks[server], notBefore[server] = true, r.NotBefore
 			case "answered":
@@ -375,14 +375,14 @@ func TestRandomWalk(t *testing.T) {
 			if got := g.Displace(now); !slices.Equal(got, victims) {
 				t.Fatalf("G10: after %s of %s: displaced %v, the model %v", action, server, got, victims)
 			}
-			if again := g.Displace(now); again != nil {
-				t.Fatalf("G10: %v were displaced by the second word", again)
+			if second := g.Displace(now); second != nil {
+				t.Fatalf("G10: %v were displaced by the second word", second)
 			}
 			if err := g.Check(); err != nil {
 				t.Fatal(err)
 			}
-			if again, _ := g.Next(now); again != nil {
-				t.Fatalf("G7: %v could have been granted before", again)
+			if second, _ := g.Next(now); second != nil {
+				t.Fatalf("G7: %v could have been granted before", second)
 			}
 			exact := m.wake(now)
 			switch {

@@ -144,17 +144,17 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	if stable {
 		r = p.Steady(r)
 	}
-	verdict := verdictOf(d.Class)
-	if verdict != uncounted {
+	mode := retryModeOf(d.Class)
+	if mode != uncounted {
 		r.Displaced = false // it has had an attempt of its own
 	}
-	if verdict == never || verdict == ifEverConnected && !r.EverConnected {
+	if mode == never || mode == ifEverConnected && !r.EverConnected {
 		r.Parked = false // nothing is probed
 		return r, Decision{Retry: messages.RetryNever}
 	}
 
 	switch {
-	case verdict == uncounted:
+	case mode == uncounted:
 		r.Exhausted++
 	case !stable:
 		r.Attempts, r.Exhausted = r.Attempts+1, 0
@@ -163,18 +163,18 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	var delay time.Duration
 	switch {
 	case r.Parked:
-		delay = draw(rnd, scale(p.Probe, 1-p.ProbeJitter), scale(p.Probe, 1+p.ProbeJitter))
+		delay = drawDuration(rnd, scaleDuration(p.Probe, 1-p.ProbeJitter), scaleDuration(p.Probe, 1+p.ProbeJitter))
 		if d.RetryAfter > delay {
-			delay = p.after(d.RetryAfter, rnd)
+			delay = p.withJitter(d.RetryAfter, rnd)
 		}
 	case d.RetryAfter > 0:
-		delay = max(p.after(d.RetryAfter, rnd), p.Floor)
-	case verdict == uncounted:
-		delay = draw(rnd, p.Floor, p.Interval(d.Kind, r.Exhausted))
+		delay = max(p.withJitter(d.RetryAfter, rnd), p.Floor)
+	case mode == uncounted:
+		delay = drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Exhausted))
 	case stable:
-		delay = draw(rnd, 0, p.Quick)
+		delay = drawDuration(rnd, 0, p.Quick)
 	default:
-		delay = draw(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))
+		delay = drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))
 	}
 	if r.Parked {
 		return r, Decision{messages.RetryParked, now.Add(delay)}
@@ -210,14 +210,14 @@ func (p Policy) Cleared(r Record) Record { return p.Steady(r) }
 // Woken is when a waiting server is tried again after the network or the machine has come back: now, or up to
 // WakeSpread later.
 func (p Policy) Woken(now time.Time, rnd func() float64) time.Time {
-	return now.Add(draw(rnd, 0, p.WakeSpread))
+	return now.Add(drawDuration(rnd, 0, p.WakeSpread))
 }
 
 // Interval is the longest delay after so many consecutive failures, the first being 1. It is the interval of
 // cenkalti/backoff, whose own jitter and clock are off, so that the result depends on the arguments only.
 func (p Policy) Interval(kind messages.TransportKind, failures int) time.Duration {
 	b := backoff.ExponentialBackOff{
-		InitialInterval: p.base(kind), RandomizationFactor: 0, Multiplier: p.Factor, MaxInterval: p.Cap,
+		InitialInterval: p.baseInterval(kind), RandomizationFactor: 0, Multiplier: p.Factor, MaxInterval: p.Cap,
 		MaxElapsedTime: 0, Stop: backoff.Stop, Clock: noClock{},
 	}
 	b.Reset()
@@ -237,7 +237,7 @@ type noClock struct{}
 
 func (noClock) Now() time.Time { return time.Time{} }
 
-func (p Policy) base(kind messages.TransportKind) time.Duration {
+func (p Policy) baseInterval(kind messages.TransportKind) time.Duration {
 	if kind == messages.Stdio {
 		return p.StdioBase
 	}
@@ -254,18 +254,20 @@ func (p Policy) parkAfter(kind messages.TransportKind) int {
 // longest is where a wish ends: beyond it a sum of durations could overflow into the past. 100 years.
 const longest = 100 * 365 * 24 * time.Hour
 
-// after is Retry-After with the jitter that only adds.
-func (p Policy) after(wish time.Duration, rnd func() float64) time.Duration {
+// withJitter is Retry-After with the jitter that only adds.
+func (p Policy) withJitter(wish time.Duration, rnd func() float64) time.Duration {
 	wish = min(wish, longest)
-	return wish + draw(rnd, 0, min(scale(wish, p.RetryAfterJitter), p.Cap))
+	return wish + drawDuration(rnd, 0, min(scaleDuration(wish, p.RetryAfterJitter), p.Cap))
 }
 
-// draw is evenly distributed from low to below high, and low if the bounds are the wrong way round.
-func draw(rnd func() float64, low, high time.Duration) time.Duration {
+// drawDuration is evenly distributed from low to below high, and low if the bounds are the wrong way round.
+func drawDuration(rnd func() float64, low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
 	}
-	return low + scale(high-low, rnd())
+	return low + scaleDuration(high-low, rnd())
 }
 
-func scale(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
+func scaleDuration(d time.Duration, factor float64) time.Duration {
+	return time.Duration(float64(d) * factor)
+}

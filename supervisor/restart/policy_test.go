@@ -437,7 +437,7 @@ func TestLimits(t *testing.T) {
 		t.Error(err)
 	}
 	for p, text := range map[restart.Priority]string{
-		restart.Probe: "probe", restart.Never: "never", restart.Healthy: "healthy", restart.Asked: "asked", 9: "invalid",
+		restart.Probe: "probe", restart.Never: "never", restart.Healthy: "healthy", restart.Urgent: "asked", 9: "invalid",
 	} {
 		if p.String() != text {
 			t.Errorf("priority %d is %q", p, p)

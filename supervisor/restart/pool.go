@@ -15,69 +15,69 @@ type pool struct {
 	limit     int
 	width     width // of limit
 	perOrigin int   // 0: origins do not count
-	held      int
+	slotsHeld int
 	// unanswered counts what has neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
 	unanswered, maxUnanswered int
 	installing                int // not among unanswered, and never more than maxUnanswered
-	due                       int // requests in all lanes
+	dueRequests               int // requests in all lanes
 	eager                     int // those of them that may displace
 	displaced                 int // grants that were displaced and have not ended
 	// silent are the grants that gave up their slot and may be displaced, in the order in which they gave it up. It is kept
 	// only where maxUnanswered is, and is never longer than that.
-	silent []*grant
-	lanes  map[string]*lane
-	ready  [classes]pile[*lane] // lanes with a free slot and a request of the class, by that request
-	asked  bool                 // the last grant was one that was asked for
-	starts uint64               // numbers the grants
-	holds  pile[*grant]         // those that hold a slot, by their expiry
+	silent       []*grant
+	byOrigin     map[string]*originQueue
+	ready        [classes]indexedHeap[*originQueue] // lanes with a free slot and a request of the class, by that request
+	lastWasAsked bool                               // the last grant was one that was asked for
+	starts       uint64                             // numbers the grants
+	holds        indexedHeap[*grant]                // those that hold a slot, by their expiry
 }
 
-// lane is what waits for one origin, and how many slots it holds.
-type lane struct {
-	origin string
-	held   int
-	queues [classes]pile[*waiting]
-	at     [classes]int // where it stands in the pool's ready piles, -1 if it does not
+// originQueue is what waits for one origin, and how many slots it holds.
+type originQueue struct {
+	origin     string
+	slotsHeld  int
+	queues     [classes]indexedHeap[*queuedRequest]
+	readyIndex [classes]int // where it stands in the pool's ready piles, -1 if it does not
 }
 
-// waiting is a request with its place in the order.
-type waiting struct {
+// queuedRequest is a request with its place in the order.
+type queuedRequest struct {
 	Request
-	since time.Time // when waiting begins: the Ask or NotBefore, whichever is later
-	seq   uint64
-	pool  *pool
-	pile  *pile[*waiting] // the pile in which it stands: of the future, or of its lane; nil while its server is starting
-	lane  *lane           // set while it stands in a lane
-	index int
+	since  time.Time // when waiting begins: the Ask or NotBefore, whichever is later
+	seq    uint64
+	pool   *pool
+	heap   *indexedHeap[*queuedRequest] // the pile in which it stands: of the future, or of its lane; nil while its server is starting
+	origin *originQueue                 // set while it stands in a lane
+	index  int
 }
 
 // before is the order inside a class.
-func (w *waiting) before(o *waiting) bool {
+func (w *queuedRequest) before(o *queuedRequest) bool {
 	if !w.since.Equal(o.since) {
 		return w.since.Before(o.since)
 	}
 	return w.seq < o.seq
 }
 
-// class is the request's class after waiting until now.
-func (w *waiting) class(now time.Time, age time.Duration) Priority {
+// agedClass is the request's class after waiting until now.
+func (w *queuedRequest) agedClass(now time.Time, age time.Duration) Priority {
 	risen := now.Sub(w.since) / age
-	return Priority(min(time.Duration(w.Priority)+max(risen, 0), time.Duration(Asked)))
+	return Priority(min(time.Duration(w.Priority)+max(risen, 0), time.Duration(Urgent)))
 }
 
 // grant is a start that has neither answered nor closed.
 type grant struct {
-	server  string
-	pool    *pool
-	lane    *lane
-	begun   time.Time
-	expires time.Time
-	seq     uint64 // of the pool's grants
-	index   int    // in the pool's holds
-	holding bool
+	server    string
+	pool      *pool
+	origin    *originQueue
+	startedAt time.Time
+	expires   time.Time
+	seq       uint64 // of the pool's grants
+	index     int    // in the pool's holds
+	holding   bool
 	// generation is the width's when it began; told is whether it has had its part in widening.
 	generation int
-	told       bool
+	easedOnce  bool
 	// spared is never displaced; displaced was.
 	spared, displaced bool
 	// installing was told to be; apart is counted in the pool's installing instead of unanswered.
@@ -92,70 +92,72 @@ func (g *grant) before(o *grant) bool {
 	return g.seq < o.seq
 }
 
-func newPile() pile[*waiting] {
-	return pile[*waiting]{less: (*waiting).before, moved: func(w *waiting, i int) { w.index = i }}
+func newRequestHeap() indexedHeap[*queuedRequest] {
+	return indexedHeap[*queuedRequest]{less: (*queuedRequest).before, setIndex: func(w *queuedRequest, i int) { w.index = i }}
 }
 
 func newPool(limit, perOrigin, maxUnanswered int) *pool {
 	p := &pool{
-		limit: limit, width: newWidth(limit), perOrigin: perOrigin, maxUnanswered: maxUnanswered, lanes: map[string]*lane{},
-		holds: pile[*grant]{less: (*grant).before, moved: func(g *grant, i int) { g.index = i }},
+		limit: limit, width: newWidth(limit), perOrigin: perOrigin, maxUnanswered: maxUnanswered, byOrigin: map[string]*originQueue{},
+		holds: indexedHeap[*grant]{less: (*grant).before, setIndex: func(g *grant, i int) { g.index = i }},
 	}
 	for c := range p.ready {
-		p.ready[c] = pile[*lane]{
-			less:  func(a, b *lane) bool { return a.queues[c].top().before(b.queues[c].top()) },
-			moved: func(l *lane, i int) { l.at[c] = i },
+		p.ready[c] = indexedHeap[*originQueue]{
+			less:     func(a, b *originQueue) bool { return a.queues[c].top().before(b.queues[c].top()) },
+			setIndex: func(l *originQueue, i int) { l.readyIndex[c] = i },
 		}
 	}
 	return p
 }
 
-// add puts a request into the lane of its origin.
-func (p *pool) add(w *waiting) {
+// addRequest puts a request into the lane of its origin.
+func (p *pool) addRequest(w *queuedRequest) {
 	origin := ""
 	if p.perOrigin > 0 {
 		origin = w.Origin
 	}
-	l := p.lanes[origin]
+	l := p.byOrigin[origin]
 	if l == nil {
-		l = &lane{origin: origin, at: [classes]int{-1, -1, -1, -1}}
+		l = &originQueue{origin: origin, readyIndex: [classes]int{-1, -1, -1, -1}}
 		for c := range l.queues {
-			l.queues[c] = newPile()
+			l.queues[c] = newRequestHeap()
 		}
-		p.lanes[origin] = l
+		p.byOrigin[origin] = l
 	}
-	w.lane, w.pile = l, &l.queues[w.Priority]
-	w.pile.push(w)
-	p.due++
+	w.origin, w.heap = l, &l.queues[w.Priority]
+	w.heap.push(w)
+	p.dueRequests++
 	if w.Displaces {
 		p.eager++
 	}
-	p.refresh(l, int(w.Priority))
+	p.refreshReady(l, int(w.Priority))
 }
 
-// drop takes a request out of its lane.
-func (p *pool) drop(w *waiting) {
-	l, c := w.lane, int(w.Priority)
+// dropRequest takes a request out of its lane.
+func (p *pool) dropRequest(w *queuedRequest) {
+	l, c := w.origin, int(w.Priority)
 	// The lane leaves the ready pile first: the pile compares by the lane's first request, which may be this one.
-	if l.at[c] >= 0 {
-		p.ready[c].remove(l.at[c])
+	if l.readyIndex[c] >= 0 {
+		p.ready[c].remove(l.readyIndex[c])
 	}
-	w.pile.remove(w.index)
-	w.lane, w.pile = nil, nil
-	p.due--
+	w.heap.remove(w.index)
+	w.origin, w.heap = nil, nil
+	p.dueRequests--
 	if w.Displaces {
 		p.eager--
 	}
-	p.refresh(l, c)
-	p.tidy(l)
+	p.refreshReady(l, c)
+	p.dropIfEmpty(l)
 }
 
-func (p *pool) full(l *lane) bool { return p.perOrigin > 0 && l.origin != "" && l.held >= p.perOrigin }
+func (p *pool) isOriginFull(l *originQueue) bool {
+	return p.perOrigin > 0 && l.origin != "" && l.slotsHeld >= p.perOrigin
+}
 
-// refresh puts the lane where it belongs in the ready pile of a class.
-func (p *pool) refresh(l *lane, c int) {
+// refreshReady puts the lane where it belongs in the ready pile of a class.
+func (p *pool) refreshReady(l *originQueue, c int) {
 	ready := &p.ready[c]
-	switch wanted, at := !l.queues[c].empty() && !p.full(l), l.at[c]; {
+	switch wanted, at := !l.queues[c].isEmpty() && !p.isOriginFull(l), l.readyIndex[c]; {
 	case wanted && at < 0:
 		ready.push(l)
 	case wanted:
@@ -165,85 +167,85 @@ func (p *pool) refresh(l *lane, c int) {
 	}
 }
 
-// tidy forgets a lane that holds nothing, so that origins which are gone cost nothing.
-func (p *pool) tidy(l *lane) {
-	if l.held > 0 {
+// dropIfEmpty forgets a lane that holds nothing, so that origins which are gone cost nothing.
+func (p *pool) dropIfEmpty(l *originQueue) {
+	if l.slotsHeld > 0 {
 		return
 	}
 	for c := range l.queues {
-		if !l.queues[c].empty() {
+		if !l.queues[c].isEmpty() {
 			return
 		}
 	}
-	delete(p.lanes, l.origin)
+	delete(p.byOrigin, l.origin)
 }
 
-// best is the request that starts next, nil if none can.
-func (p *pool) best(now time.Time, age time.Duration) *waiting {
-	if p.held >= p.width.now || p.stuffed() {
+// nextRequest is the request that starts next, nil if none can.
+func (p *pool) nextRequest(now time.Time, age time.Duration) *queuedRequest {
+	if p.slotsHeld >= p.width.now || p.hasTooManySilent() {
 		return nil
 	}
-	var best *waiting
+	var best *queuedRequest
 	var class Priority
-	for c := range Asked {
-		if p.ready[c].empty() {
+	for c := range Urgent {
+		if p.ready[c].isEmpty() {
 			continue
 		}
 		w := p.ready[c].top().queues[c].top()
-		if k := w.class(now, age); best == nil || k > class || k == class && w.before(best) {
+		if k := w.agedClass(now, age); best == nil || k > class || k == class && w.before(best) {
 			best, class = w, k
 		}
 	}
-	if asked := &p.ready[Asked]; !asked.empty() && (best == nil || class < Asked || !p.asked) {
-		return asked.top().queues[Asked].top()
+	if askedHeap := &p.ready[Urgent]; !askedHeap.isEmpty() && (best == nil || class < Urgent || !p.lastWasAsked) {
+		return askedHeap.top().queues[Urgent].top()
 	}
 	return best
 }
 
-// stuffed reports that too many have not answered: only an answer or an end can help. Time does not, but that more of
+// hasTooManySilent reports that too many have not answered: only an answer or an end can help. Time does not, but that more of
 // them may be displaced as it passes.
-func (p *pool) stuffed() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }
+func (p *pool) hasTooManySilent() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }
 
-// start takes a slot for a request that waits in a lane.
-func (p *pool) start(w *waiting, now time.Time, hold time.Duration) *grant {
-	l := w.lane
+// grantRequest takes a slot for a request that waits in a lane.
+func (p *pool) grantRequest(w *queuedRequest, now time.Time, hold time.Duration) *grant {
+	l := w.origin
 	p.starts++
 	g := &grant{
-		server: w.Server, pool: p, lane: l, begun: now, expires: now.Add(hold), seq: p.starts, holding: true, spared: w.Spared,
+		server: w.Server, pool: p, origin: l, startedAt: now, expires: now.Add(hold), seq: p.starts, holding: true, spared: w.Spared,
 		generation: p.width.generation,
 	}
-	p.held++
+	p.slotsHeld++
 	p.unanswered++
-	p.asked = w.Priority == Asked
-	l.held++
+	p.lastWasAsked = w.Priority == Urgent
+	l.slotsHeld++
 	p.holds.push(g)
-	p.drop(w)
+	p.dropRequest(w)
 	for c := range l.queues {
-		p.refresh(l, c) // its origin may be full now
+		p.refreshReady(l, c) // its origin may be full now
 	}
 	return g
 }
 
-// release gives a slot back, if it is still held.
-func (p *pool) release(g *grant) {
+// releaseSlot gives a slot back, if it is still held.
+func (p *pool) releaseSlot(g *grant) {
 	if !g.holding {
 		return
 	}
 	g.holding = false
 	p.holds.remove(g.index)
-	p.held--
-	g.lane.held--
-	for c := range g.lane.queues {
-		p.refresh(g.lane, c) // its origin may have been full
+	p.slotsHeld--
+	g.origin.slotsHeld--
+	for c := range g.origin.queues {
+		p.refreshReady(g.origin, c) // its origin may have been full
 	}
-	p.tidy(g.lane)
+	p.dropIfEmpty(g.origin)
 }
 
-// expire gives back the slots that were held for long enough.
-func (p *pool) expire(now time.Time) {
-	for !p.holds.empty() && !p.holds.top().expires.After(now) {
+// expireSlots gives back the slots that were held for long enough.
+func (p *pool) expireSlots(now time.Time) {
+	for !p.holds.isEmpty() && !p.holds.top().expires.After(now) {
 		g := p.holds.top()
-		p.release(g)
+		p.releaseSlot(g)
 		if p.maxUnanswered > 0 && !g.spared {
 			p.silent = append(p.silent, g)
 		}

@@ -52,7 +52,7 @@ func newWorld(l restart.Limits, seed uint64) *world {
 
 func (w *world) add(server string, l life) {
 	w.lives[server] = l
-	w.gate.Ask(w.now, restart.Request{Server: server, Kind: l.kind, Priority: restart.Never, Displaces: true})
+	w.gate.Enqueue(w.now, restart.Request{Server: server, Kind: l.kind, Priority: restart.Never, Displaces: true})
 }
 
 // at puts an event behind all that come at the same time.
@@ -132,11 +132,11 @@ func (w *world) happens(e event) {
 		r, decision := w.policy.Down(w.records[e.server], d, w.now, w.rnd.Float64)
 		w.records[e.server] = r
 		if decision.Retry != messages.RetryNever {
-			w.gate.Ask(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: r.Priority(), NotBefore: decision.At,
+			w.gate.Enqueue(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: r.Priority(), NotBefore: decision.At,
 				Displaces: r.Displaces(), Spared: r.Displaced})
 		}
 	case "asked for":
-		w.gate.Ask(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: restart.Asked, Displaces: true})
+		w.gate.Enqueue(w.now, restart.Request{Server: e.server, Kind: l.kind, Priority: restart.Urgent, Displaces: true})
 	}
 }
 
@@ -315,7 +315,7 @@ func BenchmarkStampede(b *testing.B) {
 		g := restart.NewGate(restart.DefaultLimits(2))
 		now := start
 		for i := range 10_000 {
-			g.Ask(now, restart.Request{Server: names[i], Kind: kinds[i%3], Origin: names[i%500],
+			g.Enqueue(now, restart.Request{Server: names[i], Kind: kinds[i%3], Origin: names[i%500],
 				Priority: restart.Priority(i % 4)})
 		}
 		for done := 0; done < 10_000; {
@@ -341,7 +341,7 @@ func BenchmarkRegrant(b *testing.B) {
 			index := map[string]int{}
 			for i := range 10_000 {
 				index[names[i]] = i
-				g.Ask(start, request(i))
+				g.Enqueue(start, request(i))
 			}
 			running, _ := g.Next(start)
 			now := start
@@ -351,7 +351,7 @@ func BenchmarkRegrant(b *testing.B) {
 				server := running[0]
 				running = running[1:]
 				g.Closed(now, server)
-				g.Ask(now, request(index[server]))
+				g.Enqueue(now, request(index[server]))
 				granted, _ := g.Next(now)
 				running = append(running, granted...)
 			}

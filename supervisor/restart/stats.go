@@ -24,8 +24,8 @@ type Stats struct {
 // Stats costs nothing worth mentioning.
 func (g *Gate) Stats() Stats {
 	return Stats{
-		Waiting: len(g.waiting), Due: g.processes.due + g.network.due + g.inProcess.due,
-		Processes: g.processes.held, Width: g.processes.width.now, Network: g.network.held, InProcess: g.inProcess.held,
+		Waiting: len(g.waiting), Due: g.processes.dueRequests + g.network.dueRequests + g.inProcess.dueRequests,
+		Processes: g.processes.slotsHeld, Width: g.processes.width.now, Network: g.network.slotsHeld, InProcess: g.inProcess.slotsHeld,
 		Unanswered: g.processes.unanswered, Installing: g.processes.installing, Granted: g.granted,
 	}
 }
@@ -39,7 +39,7 @@ func (g *Gate) Check() error {
 	type count struct{ held, unanswered, installing int }
 	eager := map[*pool]int{}
 	displaced := map[*pool]int{}
-	counts, lanes := map[*pool]*count{}, map[*lane]int{}
+	counts, lanes := map[*pool]*count{}, map[*originQueue]int{}
 	pools := map[string]*pool{"processes": g.processes, "network": g.network, "in process": g.inProcess}
 	for _, p := range pools {
 		counts[p] = &count{}
@@ -65,13 +65,13 @@ func (g *Gate) Check() error {
 		}
 		if o.holding {
 			counts[o.pool].held++
-			lanes[o.lane]++
+			lanes[o.origin]++
 		}
 	}
 	placed := len(g.future.items)
 	for name, p := range pools {
-		if p.held > p.limit {
-			fail("G1: %d slots of %s are held, %d exist", p.held, name, p.limit)
+		if p.slotsHeld > p.limit {
+			fail("G1: %d slots of %s are held, %d exist", p.slotsHeld, name, p.limit)
 		}
 		if w := p.width; w.now < min(2, p.limit) || w.now > p.limit || p.maxUnanswered == 0 && w.now != p.limit {
 			fail("G11: %s has a width of %d, and a limit of %d", name, w.now, p.limit)
@@ -82,21 +82,21 @@ func (g *Gate) Check() error {
 		if p.installing > p.maxUnanswered || p.installing != counts[p].installing {
 			fail("G2: %s counts %d that install, it has %d, and %d may", name, p.installing, counts[p].installing, p.maxUnanswered)
 		}
-		if c := counts[p]; p.held != c.held || p.unanswered != c.unanswered {
-			fail("%s counts %d held and %d unanswered, it has %d and %d", name, p.held, p.unanswered, c.held, c.unanswered)
+		if c := counts[p]; p.slotsHeld != c.held || p.unanswered != c.unanswered {
+			fail("%s counts %d held and %d unanswered, it has %d and %d", name, p.slotsHeld, p.unanswered, c.held, c.unanswered)
 		}
 		due := 0
-		for origin, l := range p.lanes {
-			if p.perOrigin > 0 && origin != "" && l.held > p.perOrigin {
-				fail("G1: origin %s holds %d slots, %d may be held", origin, l.held, p.perOrigin)
+		for origin, l := range p.byOrigin {
+			if p.perOrigin > 0 && origin != "" && l.slotsHeld > p.perOrigin {
+				fail("G1: origin %s holds %d slots, %d may be held", origin, l.slotsHeld, p.perOrigin)
 			}
-			if l.held != lanes[l] {
-				fail("origin %q of %s counts %d slots, it has %d", origin, name, l.held, lanes[l])
+			if l.slotsHeld != lanes[l] {
+				fail("origin %q of %s counts %d slots, it has %d", origin, name, l.slotsHeld, lanes[l])
 			}
 			requests := 0
 			for c := range l.queues {
 				requests += len(l.queues[c].items)
-				if ready := l.at[c] >= 0; ready != (!l.queues[c].empty() && !p.full(l)) {
+				if ready := l.readyIndex[c] >= 0; ready != (!l.queues[c].isEmpty() && !p.isOriginFull(l)) {
 					fail("origin %q of %s is ready for class %v: %v", origin, name, Priority(c), ready)
 				}
 				for _, w := range l.queues[c].items {
@@ -108,13 +108,13 @@ func (g *Gate) Check() error {
 					}
 				}
 			}
-			if requests == 0 && l.held == 0 {
+			if requests == 0 && l.slotsHeld == 0 {
 				fail("origin %q of %s is empty and remembered", origin, name)
 			}
 			due += requests
 		}
-		if due != p.due || eager[p] != p.eager || displaced[p] != p.displaced {
-			fail("%s counts %d due, %d that may displace and %d displaced; it has %d, %d and %d", name, p.due, p.eager, p.displaced,
+		if due != p.dueRequests || eager[p] != p.eager || displaced[p] != p.displaced {
+			fail("%s counts %d due, %d that may displace and %d displaced; it has %d, %d and %d", name, p.dueRequests, p.eager, p.displaced,
 				due, eager[p], displaced[p])
 		}
 		for _, o := range p.silent {
@@ -125,10 +125,10 @@ func (g *Gate) Check() error {
 		placed += due
 	}
 	for server, w := range g.waiting {
-		if w.pile == nil && g.open[server] == nil {
+		if w.heap == nil && g.open[server] == nil {
 			fail("%s waits nowhere", server)
 		}
-		if w.pile == nil {
+		if w.heap == nil {
 			placed++
 		}
 	}

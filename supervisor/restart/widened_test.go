@@ -11,7 +11,7 @@ import (
 
 func ask(g *restart.Gate, now time.Time, names ...string) (granted []string) {
 	for _, name := range names {
-		g.Ask(now, restart.Request{Server: name, Kind: messages.Stdio})
+		g.Enqueue(now, restart.Request{Server: name, Kind: messages.Stdio})
 	}
 	granted, _ = g.Next(now)
 	return granted

@@ -40,10 +40,10 @@ func (w *width) widen(generation int) {
 	}
 }
 
-// eased widens the gate, once for each grant.
-func (g *grant) eased() {
-	if !g.told {
-		g.told = true
+// widenOnce widens the gate, once for each grant.
+func (g *grant) widenOnce() {
+	if !g.easedOnce {
+		g.easedOnce = true
 		g.pool.width.widen(g.generation)
 	}
 }
@@ -56,19 +56,19 @@ func (g *grant) eased() {
 // Where they waited for 7 times as long as they ran, and for at least half of Hold, the machine is starved, and the gate is
 // narrowed. Where they ran for as long as they waited it is not, and the gate is widened, as by an answer within Hold.
 func (g *Gate) Waited(now time.Time, server string, ran, waited time.Duration) {
-	now = g.at(now)
+	now = g.advanceClock(now)
 	o := g.open[server]
 	if o == nil || o.pool.maxUnanswered == 0 || o.installing {
 		return
 	}
-	waited = min(waited, now.Sub(o.begun))
+	waited = min(waited, now.Sub(o.startedAt))
 	switch {
 	case waited >= starving*ran && waited >= g.limits.Hold/2:
 		o.pool.width.narrow(o.generation, o.pool.unanswered)
 	case ran > 0 && waited <= ran:
-		o.eased()
+		o.widenOnce()
 	}
-	if until := o.begun.Add(min(g.limits.Hold+waited, longestHold*g.limits.Hold)); o.holding && until.After(o.expires) {
+	if until := o.startedAt.Add(min(g.limits.Hold+waited, longestHold*g.limits.Hold)); o.holding && until.After(o.expires) {
 		o.expires = until
 		o.pool.holds.fix(o.index)
 	}

@@ -33,7 +33,7 @@ type starting struct {
 const (
 	step = 10 * time.Millisecond
 	// early and again are when an attempt tells what its processes have waited for, as package opening has it.
-	early, again = 1500 * time.Millisecond, time.Second
+	early, repeatStep = 1500 * time.Millisecond, time.Second
 )
 
 func newMachine(processors float64) *machine {
@@ -43,7 +43,7 @@ func newMachine(processors float64) *machine {
 
 func (m *machine) ask(needs map[string]time.Duration) {
 	for server := range needs {
-		m.gate.Ask(m.now, restart.Request{Server: server, Kind: messages.Stdio, Priority: restart.Never})
+		m.gate.Enqueue(m.now, restart.Request{Server: server, Kind: messages.Stdio, Priority: restart.Never})
 	}
 }
 
@@ -90,7 +90,7 @@ func (m *machine) run(t *testing.T, needs map[string]time.Duration) {
 			m.gate.Waited(m.now, p.server, p.ran, p.waited)
 			p.look = time.Time{}
 			if p.waited-p.was >= early/2 {
-				p.look, p.was = m.now.Add(again), p.waited
+				p.look, p.was = m.now.Add(repeatStep), p.waited
 			}
 		}
 		m.narrowest = min(m.narrowest, m.gate.Stats().Width)
@@ -157,9 +157,9 @@ func TestTheGateWidensAgain(t *testing.T) {
 		t.Fatalf("the width is %d", w)
 	}
 	m.processors = 2
-	again, begun := servers("t", 40, 450*time.Millisecond), m.now
-	m.ask(again)
-	m.run(t, again)
+	second, begun := servers("t", 40, 450*time.Millisecond), m.now
+	m.ask(second)
+	m.run(t, second)
 	if w := m.gate.Stats().Width; w != 8 {
 		t.Errorf("the width is %d", w)
 	}
@@ -232,7 +232,7 @@ func TestWaited(t *testing.T) {
 	} {
 		g := restart.NewGate(restart.DefaultLimits(2))
 		for i := range 8 {
-			g.Ask(start, restart.Request{Server: fmt.Sprint("s", i), Kind: messages.Stdio})
+			g.Enqueue(start, restart.Request{Server: fmt.Sprint("s", i), Kind: messages.Stdio})
 		}
 		g.Next(start)
 		for _, w := range c.words {

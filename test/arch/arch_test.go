@@ -30,7 +30,7 @@ func TestImportsGoDown(t *testing.T) {
 	if len(graph) < 5 {
 		t.Fatalf("only %d packages: the graph was not read", len(graph))
 	}
-	for _, violation := range arch.Check(arch.Table, arch.Reaches, graph) {
+	for _, violation := range arch.Check(arch.Table, arch.ReachLimits, graph) {
 		t.Error(violation)
 	}
 }

@@ -21,11 +21,11 @@ type Package struct {
 }
 
 // Check returns the violations of the table by a graph of our packages, sorted. Tests check it on graphs of their own.
-func Check(table []Layer, reaches []Reach, graph map[string]Package) []string {
+func Check(table []Layer, reaches []ReachLimit, graph map[string]Package) []string {
 	var bad []string
 	report := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	for _, path := range slices.Sorted(maps.Keys(graph)) {
-		own := find(table, path)
+		own := findLayer(table, path)
 		if own == nil {
 			report("%s is in no layer: add it to the table in test/arch/table.go", path)
 			continue
@@ -33,13 +33,13 @@ func Check(table []Layer, reaches []Reach, graph map[string]Package) []string {
 		for _, imported := range graph[path].Imports {
 			ours, inside := strings.CutPrefix(imported, Module+"/")
 			if inside && !own.Exempt {
-				if other := find(table, ours); other != nil && other.Height >= own.Height {
+				if other := findLayer(table, ours); other != nil && other.Height >= own.Height {
 					report("%s (layer %d) imports %s (layer %d): an import goes to a strictly lower layer.\n\t"+
 						"%s: %s\n\t%s: %s", path, own.Height, ours, other.Height, path, own.Why, ours, other.Why)
 				}
 			}
 			for never, why := range own.Never {
-				if below(never, imported) {
+				if isWithin(never, imported) {
 					report("%s imports %s: %s", path, imported, why)
 				}
 			}
@@ -50,10 +50,10 @@ func Check(table []Layer, reaches []Reach, graph map[string]Package) []string {
 			}
 		}
 		for _, r := range reaches {
-			if slices.ContainsFunc(r.Only, func(p string) bool { _, ok := matches(p, path); return ok }) {
+			if slices.ContainsFunc(r.Only, func(p string) bool { _, ok := matchPattern(p, path); return ok }) {
 				continue
 			}
-			if i := slices.IndexFunc(graph[path].Deps, func(d string) bool { return below(r.To, d) }); i >= 0 {
+			if i := slices.IndexFunc(graph[path].Deps, func(d string) bool { return isWithin(r.To, d) }); i >= 0 {
 				report("%s reaches %s: %s", path, graph[path].Deps[i], r.Why)
 			}
 		}
@@ -62,13 +62,13 @@ func Check(table []Layer, reaches []Reach, graph map[string]Package) []string {
 	return bad
 }
 
-// find gives the row of a package, nil if there is none.
-func find(table []Layer, path string) *Layer {
+// findLayer gives the row of a package, nil if there is none.
+func findLayer(table []Layer, path string) *Layer {
 	var best *Layer
 	longest := -1
 	for i, l := range table {
 		for _, p := range l.Packages {
-			if n, ok := matches(p, path); ok && n > longest {
+			if n, ok := matchPattern(p, path); ok && n > longest {
 				best, longest = &table[i], n
 			}
 		}

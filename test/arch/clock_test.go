@@ -16,7 +16,7 @@ func TestNothingIsMeasuredByTheWallClock(t *testing.T) {
 				return true
 			}
 			if call, ok := s.X.(*ast.CallExpr); ok {
-				if of, ok := call.Fun.(*ast.SelectorExpr); ok && of.Sel.Name == "ModTime" {
+				if selector, ok := call.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "ModTime" {
 					return true
 				}
 			}

@@ -44,13 +44,13 @@ func Load(root string) (map[string]Package, error) {
 				path = "."
 			}
 			known := graph[path]
-			graph[path] = Package{union(known.Imports, p.Imports), union(known.Deps, p.Deps)}
+			graph[path] = Package{sortedUnion(known.Imports, p.Imports), sortedUnion(known.Deps, p.Deps)}
 		}
 	}
 	return graph, nil
 }
 
-func union(a, b []string) []string {
+func sortedUnion(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// impure are imports that a pure package has no use for, with the reason.
-var impure = []struct{ path, why string }{
+// impureImports are imports that a pure package has no use for, with the reason.
+var impureImports = []struct{ path, why string }{
 	{"os", "files, environment and processes are passed in"},
 	{"io/ioutil", "files are passed in"},
 	{"net", "addresses are text here; the network is a transport's"},
@@ -32,17 +32,17 @@ func impureImport(path string) string {
 	if slices.Contains(harmless, path) {
 		return ""
 	}
-	for _, i := range impure {
-		if below(i.path, path) {
+	for _, i := range impureImports {
+		if isWithin(i.path, path) {
 			return i.why
 		}
 	}
 	return ""
 }
 
-// calls are functions of allowed packages that depend on more than their arguments. A star forbids all functions except
+// impureCalls are functions of allowed packages that depend on more than their arguments. A star forbids all functions except
 // those in built.
-var calls = map[string]struct {
+var impureCalls = map[string]struct {
 	names []string
 	why   string
 }{
@@ -58,8 +58,8 @@ var calls = map[string]struct {
 	},
 }
 
-// built make a generator from a seed that is an argument, or name a type.
-var built = []string{
+// pureFunctions make a generator from a seed that is an argument, or name a type.
+var pureFunctions = []string{
 	"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf",
 }
 
@@ -80,7 +80,7 @@ func Purity(fset *token.FileSet, f *ast.File) []string {
 		if i.Name != nil {
 			name = i.Name.Name
 		}
-		if _, watched := calls[path]; watched && name == "." {
+		if _, watched := impureCalls[path]; watched && name == "." {
 			bad = append(bad, fmt.Sprintf("%s: imports %s with a dot: its use cannot be checked", fset.Position(i.Pos()), path))
 		}
 		named[name] = path
@@ -96,12 +96,12 @@ func Purity(fset *token.FileSet, f *ast.File) []string {
 			if !ok || id.Obj != nil {
 				return true
 			}
-			c, ok := calls[named[id.Name]]
+			c, ok := impureCalls[named[id.Name]]
 			if !ok {
 				return true
 			}
 			name := n.Sel.Name
-			if slices.Contains(c.names, name) || c.names[0] == "*" && !slices.Contains(built, name) {
+			if slices.Contains(c.names, name) || c.names[0] == "*" && !slices.Contains(pureFunctions, name) {
 				bad = append(bad, fmt.Sprintf("%s: uses %s.%s: %s", fset.Position(n.Pos()), id.Name, name, c.why))
 			}
 		}

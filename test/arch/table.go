@@ -53,7 +53,7 @@ var Table = []Layer{
 	},
 	{
 		Packages: []string{
-			"actors/lifecycle", "actors/catalog", "actors/queue", "actors/opening", "actors/failure",
+			"actors/lifecycle", "actors/catalog", "actors/internal/queue", "actors/opening", "actors/failure",
 			"supervisor/restart", "supervisor/config", "supervisor/install/plan",
 		},
 		Height: 10,
@@ -67,13 +67,13 @@ var Table = []Layer{
 		Why:      "the files of other programs become entries of ours, and our own form knows nothing of theirs",
 	},
 	{
-		Packages: []string{"supervisor/config/edit"},
+		Packages: []string{"cmd/mcpvisor/internal/edit"},
 		Height:   10,
 		Pure:     true,
 		Why:      "a text is edited as a text: what its keys mean is for whoever edits it",
 	},
 	{
-		Packages: []string{"supervisor/reload/plan"},
+		Packages: []string{"supervisor/internal/reload/plan"},
 		Height:   15,
 		Pure:     true,
 		Why:      "what follows from changed files is decided by what was read of them and the time, and by nothing that runs",
@@ -85,7 +85,7 @@ var Table = []Layer{
 		Why:      "what a server is kept from is decided by the wish and the machine's abilities, which are arguments",
 	},
 	{
-		Packages: []string{"transports/launcher"},
+		Packages: []string{"transports/internal/launcher"},
 		Height:   7,
 		Why:      "it runs in a process that becomes a server and does nothing but what was planned",
 		Never:    noActors,
@@ -129,7 +129,7 @@ var Table = []Layer{
 		Never:    noActors,
 	},
 	{
-		Packages: []string{"supervisor/control/fence"},
+		Packages: []string{"supervisor/control/internal/fence"},
 		Height:   43,
 		Why:      "whether a peer may control is decided from processes; what it then does is the socket's",
 		Never:    noActors,
@@ -147,7 +147,7 @@ var Table = []Layer{
 		Never:    noActors,
 	},
 	{
-		Packages: []string{"supervisor/lists"},
+		Packages: []string{"supervisor/internal/lists"},
 		Height:   10,
 		Why:      "files that are kept for those who could read them know neither servers nor credentials, only bytes",
 		Never:    noActors,
@@ -198,7 +198,7 @@ var Table = []Layer{
 		Never:    noActors,
 	},
 	{
-		Packages: []string{"supervisor/reload"},
+		Packages: []string{"supervisor/internal/reload"},
 		Height:   35,
 		Why:      "following files needs finding and reading them, and nothing that runs: who applies what follows is above it",
 		Never:    noActors,
@@ -237,7 +237,7 @@ var Table = []Layer{
 		Why:      "the record of a run, and scenarios made of others, know what a scenario is and nothing that runs one",
 	},
 	{
-		Packages: []string{"test/chaos/peer", "test/chaos/invariant", "test/chaos/load", "test/chaos/house"},
+		Packages: []string{"test/chaos/peer", "test/chaos/invariant", "test/chaos/load", "test/chaos/resources"},
 		Height:   50,
 		Why:      "servers, judges and measurements are functions of the plan and the record; who performs is above them",
 	},
@@ -291,8 +291,8 @@ var Table = []Layer{
 	},
 }
 
-// Reach limits what may be reached at all, through whatever other package.
-type Reach struct {
+// ReachLimit limits what may be reached at all, through whatever other package.
+type ReachLimit struct {
 	// To is an import path, and everything below it.
 	To string
 	// Only are the packages that may; paths as in Layer.
@@ -300,8 +300,8 @@ type Reach struct {
 	Why  string
 }
 
-// Reaches are the limits.
-var Reaches = []Reach{
+// ReachLimits are the limits.
+var ReachLimits = []ReachLimit{
 	{"google.golang.org/grpc", []string{"supervisor/remote", "cmd/...", "test/..."}, grpcWhy},
 	{protoactor + "/remote", []string{"supervisor/remote", "cmd/...", "test/..."}, grpcWhy},
 	{protoactor + "/cluster", []string{"supervisor/remote", "cmd/...", "test/..."}, grpcWhy},
@@ -313,13 +313,13 @@ var Reaches = []Reach{
 
 const grpcWhy = "it adds grpc and 9 MB to every program that embeds the facade; only supervisor/remote may"
 
-// matches reports whether a package path is meant by a pattern of the table, and how exactly.
-func matches(pattern, path string) (length int, ok bool) {
+// matchPattern reports whether a package path is meant by a pattern of the table, and how exactly.
+func matchPattern(pattern, path string) (length int, ok bool) {
 	if prefix, all := strings.CutSuffix(pattern, "/..."); all {
 		return len(prefix), path == prefix || strings.HasPrefix(path, prefix+"/")
 	}
 	return len(pattern) + 1, path == pattern
 }
 
-// below reports whether an import path is root or stands below it.
-func below(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+// isWithin reports whether an import path is root or stands below it.
+func isWithin(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }

@@ -35,42 +35,42 @@ func New(tb testing.TB) *Authority {
 	tb.Helper()
 	a := &Authority{dir: tb.TempDir(), Pool: x509.NewCertPool()}
 	a.key = newKey(tb)
-	tmpl := template("authority of " + tb.Name())
+	tmpl := certTemplate("authority of " + tb.Name())
 	tmpl.IsCA, tmpl.BasicConstraintsValid, tmpl.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, a.key.Public(), a.key)
-	check(tb, err)
+	requireNoError(tb, err)
 	a.cert, err = x509.ParseCertificate(der)
-	check(tb, err)
+	requireNoError(tb, err)
 	a.Pool.AddCert(a.cert)
-	a.CAFile = a.write(tb, "ca.pem", "CERTIFICATE", der)
+	a.CAFile = a.writePEM(tb, "ca.pem", "CERTIFICATE", der)
 	return a
 }
 
 // Issue makes a certificate for 127.0.0.1 and localhost, or for names instead, and writes it and its key to files.
 func (a *Authority) Issue(tb testing.TB, who string, names ...string) (cert tls.Certificate, certFile, keyFile string) {
 	tb.Helper()
-	key, tmpl := newKey(tb), template(who)
+	key, tmpl := newKey(tb), certTemplate(who)
 	tmpl.KeyUsage = x509.KeyUsageDigitalSignature
 	tmpl.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	if tmpl.DNSNames = names; len(names) == 0 {
 		tmpl.DNSNames, tmpl.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key)
-	check(tb, err)
+	requireNoError(tb, err)
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	check(tb, err)
+	requireNoError(tb, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
-		a.write(tb, who+".pem", "CERTIFICATE", der), a.write(tb, who+"-key.pem", "PRIVATE KEY", raw)
+		a.writePEM(tb, who+".pem", "CERTIFICATE", der), a.writePEM(tb, who+"-key.pem", "PRIVATE KEY", raw)
 }
 
-func (a *Authority) write(tb testing.TB, name, kind string, der []byte) string {
+func (a *Authority) writePEM(tb testing.TB, name, kind string, der []byte) string {
 	tb.Helper()
 	path := filepath.Join(a.dir, name)
-	check(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	requireNoError(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 	return path
 }
 
-func template(who string) *x509.Certificate {
+func certTemplate(who string) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62)) // never fails
 	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: who},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
@@ -79,11 +79,11 @@ func template(who string) *x509.Certificate {
 func newKey(tb testing.TB) crypto.Signer {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(tb, err)
+	requireNoError(tb, err)
 	return key
 }
 
-func check(tb testing.TB, err error) {
+func requireNoError(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)

@@ -48,7 +48,7 @@ func (r *Result) Report() report.Run {
 // end of ctx, or a failure of the harness itself: what the manager does wrong is a verdict. It can be called concurrently,
 // and inside a test; not inside a bubble of testing/synctest.
 func Simulate(ctx context.Context, s scenario.Scenario, seed uint64) (*Result, error) {
-	return judged(s, seed, scenario.Sim, func(p scenario.Plan) (*history.History, error) {
+	return runAndJudge(s, seed, scenario.Sim, func(p scenario.Plan) (*history.History, error) {
 		return sim.Run(ctx, p, sim.Options{})
 	})
 }
@@ -62,12 +62,12 @@ func Simulate(ctx context.Context, s scenario.Scenario, seed uint64) (*Result, e
 //
 // It counts what this process holds before and after, so that whatever else the program does meanwhile is in the count.
 func Run(ctx context.Context, s scenario.Scenario, seed uint64) (*Result, error) {
-	return judged(s, seed, scenario.Real, func(p scenario.Plan) (*history.History, error) {
+	return runAndJudge(s, seed, scenario.Real, func(p scenario.Plan) (*history.History, error) {
 		return live.Run(ctx, p, live.Options{})
 	})
 }
 
-func judged(
+func runAndJudge(
 	s scenario.Scenario, seed uint64, tier scenario.Tier, run func(scenario.Plan) (*history.History, error),
 ) (*Result, error) {
 	plan, err := s.Plan(seed, tier)

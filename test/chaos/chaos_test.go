@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bad is a short bad day of two servers, one of which crashes.
-func bad() scenario.Scenario {
+// badDay is a short bad day of two servers, one of which crashes.
+func badDay() scenario.Scenario {
 	return scenario.Scenario{
 		Name: "one-crash", Seed: 7, Duration: messages.Duration(2e9),
 		Servers:    []scenario.Group{{Name: "s", Count: 2}},
@@ -34,7 +34,7 @@ func bad() scenario.Scenario {
 }
 
 func ExampleSimulate() {
-	r, err := chaos.Simulate(context.Background(), bad(), 1)
+	r, err := chaos.Simulate(context.Background(), badDay(), 1)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -49,7 +49,7 @@ func TestBothTiersAreJudged(t *testing.T) {
 	for tier, run := range map[scenario.Tier]func(context.Context, scenario.Scenario, uint64) (*chaos.Result, error){
 		scenario.Sim: chaos.Simulate, scenario.Real: chaos.Run,
 	} {
-		r, err := run(context.Background(), bad(), 0)
+		r, err := run(context.Background(), badDay(), 0)
 		if err != nil {
 			t.Errorf("%s: %v", tier, err)
 			continue
@@ -63,37 +63,37 @@ func TestBothTiersAreJudged(t *testing.T) {
 	}
 }
 
-// recorder is a test that is asked to fail.
-type recorder struct {
+// failureRecorder is a test that is asked to fail.
+type failureRecorder struct {
 	testing.TB
 	said []string
 }
 
-func (r *recorder) Helper() {}
+func (r *failureRecorder) Helper() {}
 
-func (r *recorder) Errorf(format string, args ...any) {
+func (r *failureRecorder) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
 }
 
 // A day on which what was to be tried did not happen has shown nothing, and Require says so; a day that passed is silent.
 func TestRequire(t *testing.T) {
-	silent := &recorder{TB: t}
-	chaos.Require(silent, bad(), 1, 2)
+	silent := &failureRecorder{TB: t}
+	chaos.Require(silent, badDay(), 1, 2)
 	if len(silent.said) > 0 {
 		t.Errorf("it complains of a day that passed: %q", silent.said)
 	}
-	never := bad()
+	never := badDay()
 	never.Faults[0].Fault, never.Faults[0].At = "hang-call", messages.Duration(1999e6)
 	never.Load = nil // nobody calls, so no call hangs
-	loud := &recorder{TB: t}
+	loud := &failureRecorder{TB: t}
 	chaos.Require(loud, never)
 	if len(loud.said) != 1 || !strings.Contains(loud.said[0], "inconclusive") || !strings.Contains(loud.said[0], "seed 7") {
 		t.Errorf("it says %q", loud.said)
 	}
-	wrong := bad()
-	wrong.Faults[0].Fault = "earthquake"
-	loud = &recorder{TB: t}
-	chaos.Require(loud, wrong)
+	invalid := badDay()
+	invalid.Faults[0].Fault = "earthquake"
+	loud = &failureRecorder{TB: t}
+	chaos.Require(loud, invalid)
 	if len(loud.said) != 1 || !strings.Contains(loud.said[0], "earthquake") {
 		t.Errorf("it says %q", loud.said)
 	}

@@ -78,7 +78,7 @@ func Start(t *testing.T, what string) *Browser {
 	b := &Browser{t: t}
 	t.Cleanup(func() {
 		if b.session != "" {
-			_ = b.ask(http.MethodDelete, b.session, nil, nil) // what does not end is killed
+			_ = b.requestDriver(http.MethodDelete, b.session, nil, nil) // what does not end is killed
 		}
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait() // it was killed
@@ -95,7 +95,7 @@ func Start(t *testing.T, what string) *Browser {
 		}
 	}
 	var made struct{ SessionID string }
-	b.call(http.MethodPost, address+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+	b.callDriver(http.MethodPost, address+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 		"goog:loggingPrefs": map[string]any{"browser": "ALL"},
 		"goog:chromeOptions": map[string]any{"binary": program, "args": []string{
 			"--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -110,7 +110,7 @@ func Start(t *testing.T, what string) *Browser {
 // Open goes to a page and waits until it is loaded.
 func (b *Browser) Open(url string) {
 	b.t.Helper()
-	b.call(http.MethodPost, b.session+"/url", map[string]any{"url": url}, nil)
+	b.callDriver(http.MethodPost, b.session+"/url", map[string]any{"url": url}, nil)
 }
 
 // Run runs the body of a function in the page and decodes what it returns into value, which may be nil.
@@ -119,7 +119,7 @@ func (b *Browser) Run(value any, script string, args ...any) {
 	if args == nil {
 		args = []any{}
 	}
-	b.call(http.MethodPost, b.session+"/execute/sync", map[string]any{"script": script, "args": args}, value)
+	b.callDriver(http.MethodPost, b.session+"/execute/sync", map[string]any{"script": script, "args": args}, value)
 }
 
 // Loaded is what the page has loaded, without the icon that a browser asks for by itself.
@@ -134,7 +134,7 @@ func (b *Browser) Loaded() []string {
 func (b *Browser) Complaints() []string {
 	b.t.Helper()
 	var entries []struct{ Level, Message string }
-	b.call(http.MethodPost, b.session+"/se/log", map[string]any{"type": "browser"}, &entries)
+	b.callDriver(http.MethodPost, b.session+"/se/log", map[string]any{"type": "browser"}, &entries)
 	var out []string
 	for _, e := range entries {
 		if e.Level == "SEVERE" || e.Level == "WARNING" {
@@ -175,7 +175,7 @@ func (b *Browser) Drag(fromX, fromY, toX, toY int) {
 	if fromX != toX || fromY != toY {
 		actions = append(actions, move((fromX+toX)/2, (fromY+toY)/2), move(toX, toY))
 	}
-	b.act(map[string]any{"type": "pointer", "id": "mouse", "parameters": map[string]any{"pointerType": "mouse"},
+	b.performActions(map[string]any{"type": "pointer", "id": "mouse", "parameters": map[string]any{"pointerType": "mouse"},
 		"actions": append(actions, map[string]any{"type": "pointerUp", "button": 0})})
 }
 
@@ -186,25 +186,25 @@ func (b *Browser) Press(keys ...string) {
 	for _, k := range keys {
 		actions = append(actions, map[string]any{"type": "keyDown", "value": k}, map[string]any{"type": "keyUp", "value": k})
 	}
-	b.act(map[string]any{"type": "key", "id": "keyboard", "actions": actions})
+	b.performActions(map[string]any{"type": "key", "id": "keyboard", "actions": actions})
 }
 
-func (b *Browser) act(source map[string]any) {
+func (b *Browser) performActions(source map[string]any) {
 	b.t.Helper()
-	b.call(http.MethodPost, b.session+"/actions", map[string]any{"actions": []any{source}}, nil)
+	b.callDriver(http.MethodPost, b.session+"/actions", map[string]any{"actions": []any{source}}, nil)
 }
 
 // Devtools sends a command of Chromium's own protocol.
 func (b *Browser) Devtools(command string, params map[string]any, value any) {
 	b.t.Helper()
-	b.call(http.MethodPost, b.session+"/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, value)
+	b.callDriver(http.MethodPost, b.session+"/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, value)
 }
 
 // Picture is what the window shows, as PNG.
 func (b *Browser) Picture() []byte {
 	b.t.Helper()
 	var text string
-	b.call(http.MethodGet, b.session+"/screenshot", nil, &text)
+	b.callDriver(http.MethodGet, b.session+"/screenshot", nil, &text)
 	png, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		b.t.Fatalf("the browser: %v", err)
@@ -212,14 +212,14 @@ func (b *Browser) Picture() []byte {
 	return png
 }
 
-func (b *Browser) call(method, address string, body, value any) {
+func (b *Browser) callDriver(method, address string, body, value any) {
 	b.t.Helper()
-	if err := b.ask(method, address, body, value); err != nil {
+	if err := b.requestDriver(method, address, body, value); err != nil {
 		b.t.Fatalf("the browser: %v", err)
 	}
 }
 
-func (b *Browser) ask(method, address string, body, value any) error {
+func (b *Browser) requestDriver(method, address string, body, value any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err

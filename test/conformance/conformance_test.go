@@ -124,23 +124,23 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		outcomes   []Outcome
-		expected   []Expected
+		expected   []ExpectedFailure
 		unexpected []Run
 		stale      []string
 	}{
 		{name: "all pass", outcomes: []Outcome{{Run: a, Checks: good}}},
 		{name: "a failure", outcomes: []Outcome{{Run: a, Checks: bad}}, unexpected: []Run{a}},
-		{name: "known", outcomes: []Outcome{{Run: a, Checks: bad}}, expected: []Expected{{Scenario: "a", Why: "w"}}},
+		{name: "known", outcomes: []Outcome{{Run: a, Checks: bad}}, expected: []ExpectedFailure{{Scenario: "a", Why: "w"}}},
 		{
 			name: "known at another version only", outcomes: []Outcome{{Run: a, Checks: bad}, {Run: b, Checks: bad}},
-			expected: []Expected{{Scenario: "a", Versions: []string{"2"}, Why: "w"}}, unexpected: []Run{a},
+			expected: []ExpectedFailure{{Scenario: "a", Versions: []string{"2"}, Why: "w"}}, unexpected: []Run{a},
 		},
 		{
 			name: "passes at one version", outcomes: []Outcome{{Run: a, Checks: good}, {Run: b, Checks: bad}},
-			expected: []Expected{{Scenario: "a", Why: "w"}}, stale: []string{"1/a passes"},
+			expected: []ExpectedFailure{{Scenario: "a", Why: "w"}}, stale: []string{"1/a passes"},
 		},
-		{name: "not run now is not stale", expected: []Expected{{Scenario: "c", Why: "w"}}},
-		{name: "never run is", expected: []Expected{{Scenario: "gone", Why: "w"}}, stale: []string{"gone is not run"}},
+		{name: "not run now is not stale", expected: []ExpectedFailure{{Scenario: "c", Why: "w"}}},
+		{name: "never run is", expected: []ExpectedFailure{{Scenario: "gone", Why: "w"}}, stale: []string{"gone is not run"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			j := Judge(plan, test.outcomes, test.expected)
@@ -217,7 +217,7 @@ func ExampleReport() {
 		{Run: Run{"auth/scope", "2025-11-25", ""}, Checks: []Check{check("FAILURE")}, Took: time.Second},
 		{Run: Run{"sse-retry", "2025-11-25", ""}, Checks: []Check{check("FAILURE")}, Folder: "out"},
 		{Run: Run{"auth/dpop", "2026-07-28", "extension"}, Checks: []Check{check("SUCCESS")}},
-	}, []Expected{{Scenario: "auth/scope", Why: "waits for authorization"}, {Scenario: "auth/dpop", Why: "not built"}})
+	}, []ExpectedFailure{{Scenario: "auth/scope", Why: "waits for authorization"}, {Scenario: "auth/dpop", Why: "not built"}})
 	// Output:
 	// required by 2025-11-25: 1 of 3 pass, 1 FAIL, 1 known to fail
 	//   pass   tools_call  1/1  1.0 s

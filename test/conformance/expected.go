@@ -14,8 +14,8 @@ import (
 //go:embed expected-failures.yaml
 var expectedFailures []byte
 
-// Expected is a scenario that is known to fail.
-type Expected struct {
+// ExpectedFailure is a scenario that is known to fail.
+type ExpectedFailure struct {
 	Scenario string `yaml:"scenario"`
 	// Versions are those at which it fails; none means every version at which it is run.
 	Versions []string `yaml:"versions"`
@@ -23,15 +23,15 @@ type Expected struct {
 	Why string `yaml:"why"`
 }
 
-func (e Expected) covers(r Run) bool {
+func (e ExpectedFailure) coversRun(r Run) bool {
 	return e.Scenario == r.Scenario && (len(e.Versions) == 0 || slices.Contains(e.Versions, r.Version))
 }
 
 // ReadExpected reads what is expected to fail from expected-failures.yaml.
-func ReadExpected() ([]Expected, error) { return parseExpected(expectedFailures) }
+func ReadExpected() ([]ExpectedFailure, error) { return parseExpected(expectedFailures) }
 
-func parseExpected(b []byte) ([]Expected, error) {
-	var list []Expected
+func parseExpected(b []byte) ([]ExpectedFailure, error) {
+	var list []ExpectedFailure
 	err := yaml.NewDecoder(bytes.NewReader(b), yaml.DisallowUnknownField()).Decode(&list)
 	if err != nil && !errors.Is(err, io.EOF) { // EOF: nothing but comments
 		return nil, fmt.Errorf("expected-failures.yaml: %w", err)
@@ -59,9 +59,9 @@ type Judgement struct {
 func (j Judgement) OK() bool { return len(j.Unexpected) == 0 && len(j.Stale) == 0 }
 
 // Judge compares outcomes with what was expected. plan is every run there is: the outcomes may be of some of them only.
-func Judge(plan []Run, outcomes []Outcome, expected []Expected) (j Judgement) {
+func Judge(plan []Run, outcomes []Outcome, expected []ExpectedFailure) (j Judgement) {
 	for _, o := range outcomes {
-		switch may := why(expected, o.Run) != ""; {
+		switch may := expectedReason(expected, o.Run) != ""; {
 		case !o.Passed() && !may:
 			j.Unexpected = append(j.Unexpected, o.Run)
 		case o.Passed() && may:
@@ -69,17 +69,17 @@ func Judge(plan []Run, outcomes []Outcome, expected []Expected) (j Judgement) {
 		}
 	}
 	for _, e := range expected {
-		if !slices.ContainsFunc(plan, e.covers) {
+		if !slices.ContainsFunc(plan, e.coversRun) {
 			j.Stale = append(j.Stale, e.Scenario+" is not run")
 		}
 	}
 	return j
 }
 
-// why is the reason for which a run may fail; empty if it may not.
-func why(expected []Expected, r Run) string {
+// expectedReason is the reason for which a run may fail; empty if it may not.
+func expectedReason(expected []ExpectedFailure, r Run) string {
 	for _, e := range expected {
-		if e.covers(r) {
+		if e.coversRun(r) {
 			return e.Why
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // runGroup runs a command. Here nothing tells what it left behind: the client ends by itself in time.
-func runGroup(cmd *exec.Cmd) (left bool, err error) {
+func runGroup(cmd *exec.Cmd) (survived bool, err error) {
 	cmd.WaitDelay = 5 * time.Second
 	return false, cmd.Run()
 }

@@ -11,7 +11,7 @@ import (
 // runGroup runs a command in a process group of its own and ends the group with it. left says that something of the
 // group was alive when the command had ended. When the suite gives a client up, it kills the shell that it started it
 // with, which is not always the client.
-func runGroup(cmd *exec.Cmd) (left bool, err error) {
+func runGroup(cmd *exec.Cmd) (survived bool, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
@@ -19,6 +19,6 @@ func runGroup(cmd *exec.Cmd) (left bool, err error) {
 		return false, err
 	}
 	err = cmd.Wait()
-	left = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil
-	return left, err
+	survived = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil
+	return survived, err
 }

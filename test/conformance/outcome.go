@@ -33,7 +33,7 @@ type Outcome struct {
 
 // Passed says that nothing failed and something succeeded.
 func (o Outcome) Passed() bool {
-	return o.Problem == "" && len(o.Failed()) == 0 && o.count("SUCCESS") > 0
+	return o.Problem == "" && len(o.Failed()) == 0 && o.countStatus("SUCCESS") > 0
 }
 
 // Failed are the checks that failed or warn. The suite itself counts a warning as a failure of its scenario.
@@ -46,7 +46,7 @@ func (o Outcome) Failed() (failed []Check) {
 	return failed
 }
 
-func (o Outcome) count(status string) (n int) {
+func (o Outcome) countStatus(status string) (n int) {
 	for _, c := range o.Checks {
 		if c.Status == status {
 			n++
@@ -85,7 +85,7 @@ func oneLine(s string) string {
 
 // readChecks reads the checks.json that the suite wrote somewhere below a folder.
 func readChecks(folder string) ([]Check, error) {
-	b, err := written(folder, "checks.json")
+	b, err := findFile(folder, "checks.json")
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,8 @@ func readChecks(folder string) ([]Check, error) {
 	return checks, nil
 }
 
-// written is a file that the suite wrote below a folder: it makes folders with the time in their names.
-func written(folder, name string) ([]byte, error) {
+// findFile is a file that the suite wrote below a folder: it makes folders with the time in their names.
+func findFile(folder, name string) ([]byte, error) {
 	var found string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && d.Name() == name {

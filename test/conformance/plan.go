@@ -25,27 +25,27 @@ type Run struct {
 // String is VERSION/SCENARIO.
 func (r Run) String() string { return r.Version + "/" + r.Scenario }
 
-// older is why Extra is not scored.
-const older = "older revision"
+// olderRevision is why Extra is not scored.
+const olderRevision = "older revision"
 
 // Extra are the runs beyond the requirement sets: what the specification had before them, and servers still have.
 var Extra = []Run{
-	{"initialize", "2025-06-18", older},
-	{"tools_call", "2025-06-18", older},
-	{"auth/2025-03-26-oauth-metadata-backcompat", "2025-03-26", older},
-	{"auth/2025-03-26-oauth-endpoint-fallback", "2025-03-26", older},
+	{"initialize", "2025-06-18", olderRevision},
+	{"tools_call", "2025-06-18", olderRevision},
+	{"auth/2025-03-26-oauth-metadata-backcompat", "2025-03-26", olderRevision},
+	{"auth/2025-03-26-oauth-endpoint-fallback", "2025-03-26", olderRevision},
 }
 
-// skills is why the scenarios of SEP-2640 are not run.
-const skills = "skills (SEP-2640) are an extension for hosts that load a server's instructions into a model's context; " +
+// skillsReason is why the scenarios of SEP-2640 are not run.
+const skillsReason = "skills (SEP-2640) are an extension for hosts that load a server's instructions into a model's context; " +
 	"mcpvisor passes resources on and loads none"
 
 // NotRun are the scenarios that are left out, with the reason.
 var NotRun = map[string]string{
-	"sep-2640-client-no-prefetch":        skills,
-	"sep-2640-client-verify-digest":      skills,
-	"sep-2640-client-verify-size":        skills,
-	"sep-2640-client-verify-frontmatter": skills,
+	"sep-2640-client-no-prefetch":        skillsReason,
+	"sep-2640-client-verify-digest":      skillsReason,
+	"sep-2640-client-verify-size":        skillsReason,
+	"sep-2640-client-verify-frontmatter": skillsReason,
 }
 
 // requirements is a requirement set as the suite writes it. Other keys are about servers.
@@ -88,7 +88,7 @@ func Plan(folder string) ([]Run, error) {
 
 // Missing are the scenarios that are neither in the plan nor in NotRun, and those of NotRun that are not in the suite
 // any more.
-func Missing(plan []Run, scenarios []string) (unplanned, gone []string) {
+func Missing(plan []Run, scenarios []string) (unplanned, obsolete []string) {
 	for _, s := range scenarios {
 		_, out := NotRun[s]
 		if !out && !slices.ContainsFunc(plan, func(r Run) bool { return r.Scenario == s }) {
@@ -97,9 +97,9 @@ func Missing(plan []Run, scenarios []string) (unplanned, gone []string) {
 	}
 	for s := range NotRun {
 		if !slices.Contains(scenarios, s) {
-			gone = append(gone, s)
+			obsolete = append(obsolete, s)
 		}
 	}
-	slices.Sort(gone)
-	return unplanned, gone
+	slices.Sort(obsolete)
+	return unplanned, obsolete
 }

@@ -19,8 +19,8 @@ const (
 	stale  = "STALE" // known to fail, and it passed
 )
 
-func state(o Outcome, expected []Expected) string {
-	may := why(expected, o.Run) != ""
+func outcomeState(o Outcome, expected []ExpectedFailure) string {
+	may := expectedReason(expected, o.Run) != ""
 	switch {
 	case o.Passed() && may:
 		return stale
@@ -34,7 +34,7 @@ func state(o Outcome, expected []Expected) string {
 
 // Report writes the table: a section for each requirement set and one for what is not scored, each run with the checks
 // that succeeded, and the reasons of those that did not pass.
-func Report(w io.Writer, outcomes []Outcome, expected []Expected) {
+func Report(w io.Writer, outcomes []Outcome, expected []ExpectedFailure) {
 	for _, version := range Sets {
 		var set []Outcome
 		for _, o := range outcomes {
@@ -42,7 +42,7 @@ func Report(w io.Writer, outcomes []Outcome, expected []Expected) {
 				set = append(set, o)
 			}
 		}
-		section(w, "required by "+version, set, expected)
+		writeSection(w, "required by "+version, set, expected)
 	}
 	var rest []Outcome
 	for _, o := range outcomes {
@@ -53,26 +53,26 @@ func Report(w io.Writer, outcomes []Outcome, expected []Expected) {
 	slices.SortStableFunc(rest, func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Version, b.Version))
 	})
-	section(w, "not scored", rest, expected)
+	writeSection(w, "not scored", rest, expected)
 }
 
-func section(w io.Writer, title string, outcomes []Outcome, expected []Expected) {
+func writeSection(w io.Writer, title string, outcomes []Outcome, expected []ExpectedFailure) {
 	if len(outcomes) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s: %s\n", title, tally(outcomes, expected))
+	fmt.Fprintf(w, "\n%s: %s\n", title, outcomeCounts(outcomes, expected))
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, o := range outcomes {
 		name := o.Scenario
 		if o.Unscored != "" {
 			name += "\t" + o.Version + " " + o.Unscored
 		}
-		ok, all := o.count("SUCCESS"), o.count("SUCCESS")+len(o.Failed())
-		fmt.Fprintf(t, "  %s\t%s\t%d/%d\t%.1f s\n", state(o, expected), name, ok, all, o.Took.Seconds())
+		ok, all := o.countStatus("SUCCESS"), o.countStatus("SUCCESS")+len(o.Failed())
+		fmt.Fprintf(t, "  %s\t%s\t%d/%d\t%.1f s\n", outcomeState(o, expected), name, ok, all, o.Took.Seconds())
 	}
 	_ = t.Flush() // w is a terminal or a file; a report that nobody reads is no error
 	for _, o := range outcomes {
-		if state(o, expected) != fails {
+		if outcomeState(o, expected) != fails {
 			continue
 		}
 		fmt.Fprintf(w, "  %s, see %s\n", o.Run, o.Folder)
@@ -80,26 +80,26 @@ func section(w io.Writer, title string, outcomes []Outcome, expected []Expected)
 			fmt.Fprintf(w, "    %s\n", line)
 		}
 	}
-	reasons(w, outcomes, expected)
+	writeKnownFailures(w, outcomes, expected)
 }
 
-// reasons names what was expected to fail, by reason.
-func reasons(w io.Writer, outcomes []Outcome, expected []Expected) {
-	by := map[string]int{}
+// writeKnownFailures names what was expected to fail, by reason.
+func writeKnownFailures(w io.Writer, outcomes []Outcome, expected []ExpectedFailure) {
+	runsByReason := map[string]int{}
 	for _, o := range outcomes {
-		if state(o, expected) == known {
-			by[why(expected, o.Run)]++
+		if outcomeState(o, expected) == known {
+			runsByReason[expectedReason(expected, o.Run)]++
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(by)) {
-		fmt.Fprintf(w, "  %d known to fail: %s\n", by[reason], oneLine(reason))
+	for _, reason := range slices.Sorted(maps.Keys(runsByReason)) {
+		fmt.Fprintf(w, "  %d known to fail: %s\n", runsByReason[reason], oneLine(reason))
 	}
 }
 
-func tally(outcomes []Outcome, expected []Expected) string {
+func outcomeCounts(outcomes []Outcome, expected []ExpectedFailure) string {
 	count := map[string]int{}
 	for _, o := range outcomes {
-		count[state(o, expected)]++
+		count[outcomeState(o, expected)]++
 	}
 	parts := []string{fmt.Sprintf("%d of %d pass", count[passes]+count[stale], len(outcomes))}
 	if n := count[fails]; n > 0 {
@@ -112,6 +112,6 @@ func tally(outcomes []Outcome, expected []Expected) string {
 }
 
 // Line is one run as it ends.
-func Line(o Outcome, expected []Expected) string {
-	return fmt.Sprintf("%-5s %s (%s)", state(o, expected), o.Run, o.Took.Round(100*time.Millisecond))
+func Line(o Outcome, expected []ExpectedFailure) string {
+	return fmt.Sprintf("%-5s %s (%s)", outcomeState(o, expected), o.Run, o.Took.Round(100*time.Millisecond))
 }

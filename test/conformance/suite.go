@@ -42,11 +42,11 @@ func (s *Suite) Scenarios(ctx context.Context) ([]string, error) {
 	return scenariosIn(string(out)), nil
 }
 
-// listed matches a line such as "  - tools_call [2025-06-18,2025-11-25]".
-var listed = regexp.MustCompile(`(?m)^\s+- (\S+)`)
+// listedPattern matches a line such as "  - tools_call [2025-06-18,2025-11-25]".
+var listedPattern = regexp.MustCompile(`(?m)^\s+- (\S+)`)
 
 func scenariosIn(list string) (scenarios []string) {
-	for _, m := range listed.FindAllStringSubmatch(list, -1) {
+	for _, m := range listedPattern.FindAllStringSubmatch(list, -1) {
 		scenarios = append(scenarios, m[1])
 	}
 	return scenarios
@@ -81,12 +81,12 @@ func (s *Suite) All(ctx context.Context, runs []Run, parallel int, done func(Out
 func (s *Suite) One(ctx context.Context, r Run) Outcome {
 	begin := time.Now()
 	o := Outcome{Run: r, Folder: filepath.Join(s.Output, r.Version, filepath.FromSlash(r.Scenario))}
-	o.Checks, o.Problem = s.run(ctx, r, o.Folder)
+	o.Checks, o.Problem = s.runScenario(ctx, r, o.Folder)
 	o.Took = time.Since(begin)
 	return o
 }
 
-func (s *Suite) run(ctx context.Context, r Run, folder string) ([]Check, string) {
+func (s *Suite) runScenario(ctx context.Context, r Run, folder string) ([]Check, string) {
 	if err := ctx.Err(); err != nil {
 		return nil, "not run: " + err.Error()
 	}
@@ -111,14 +111,14 @@ func (s *Suite) run(ctx context.Context, r Run, folder string) ([]Check, string)
 	cmd.Env = append(os.Environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.Output, "node"))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	left, err := runGroup(cmd)
+	survived, err := runGroup(cmd)
 	_ = os.WriteFile(filepath.Join(folder, "suite.txt"), output.Bytes(), 0o644) // it is only for who looks into a failure
 	checks, unread := readChecks(folder)
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return checks, "ended by us: " + ctx.Err().Error()
-	case left:
+	case survived:
 		return checks, "processes were left behind, and killed"
 	case err != nil && !errors.As(err, &exit):
 		return checks, "the suite cannot be run: " + err.Error()
@@ -135,7 +135,7 @@ func clientProblem(output, folder string) string {
 	if strings.Contains(output, "CLIENT TIMED OUT") {
 		return "the client did not end within " + clientTime.String()
 	}
-	stderr, err := written(folder, "stderr.txt")
+	stderr, err := findFile(folder, "stderr.txt")
 	if err != nil || len(bytes.TrimSpace(stderr)) == 0 {
 		return "the suite failed: " + lastLine(output)
 	}

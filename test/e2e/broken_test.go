@@ -22,20 +22,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
-// broken is a server that cannot be used, and what must be said of it.
-type broken struct {
+// brokenServer is a server that cannot be used, and what must be said of it.
+type brokenServer struct {
 	spec  supervisor.Spec
 	class messages.Class
 	retry messages.Retry // RetryAt stands for parked as well: it depends on the moment
 	words []string
-	// also is what else must hold of its status.
-	also func(st supervisor.Status) error
+	// checkAlso is what else must hold of its status.
+	checkAlso func(st supervisor.Status) error
 }
 
 // connectTimeout of those that never answer. It is what they are waited for, and no more.
 const connectTimeout = 3
 
-func brokenServers(t *testing.T, canary string) map[string]broken {
+func brokenServers(t *testing.T, canary string) map[string]brokenServer {
 	t.Helper()
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) supervisor.Spec {
@@ -46,7 +46,7 @@ func brokenServers(t *testing.T, canary string) map[string]broken {
 		return supervisor.Spec{Command: path}
 	}
 	never := func(s supervisor.Spec) supervisor.Spec {
-		return with(s, func(s *supervisor.Spec) { s.ConnectTimeout, s.StopGrace = seconds(connectTimeout), seconds(0.5) })
+		return changeSpec(s, func(s *supervisor.Spec) { s.ConnectTimeout, s.StopGrace = toDuration(connectTimeout), toDuration(0.5) })
 	}
 	at := func(h http.Handler) supervisor.Spec {
 		return supervisor.Spec{Type: messages.HTTP, URL: web.Serve(t, h) + "/mcp",
@@ -83,10 +83,10 @@ func brokenServers(t *testing.T, canary string) map[string]broken {
 		return nil
 	}
 	const (
-		none  = messages.RetryNever
-		again = messages.RetryAt
+		none   = messages.RetryNever
+		second = messages.RetryAt
 	)
-	return map[string]broken{
+	return map[string]brokenServer{
 		"missing-binary": {spec: supervisor.Spec{Command: "e2e-no-such-program"}, class: messages.ClassMissing, retry: none,
 			words: []string{"e2e-no-such-program", "not found", "PATH"}},
 		"missing-path": {spec: supervisor.Spec{Command: filepath.Join(dir, "nothing", "here")}, class: messages.ClassMissing,
@@ -101,7 +101,7 @@ func brokenServers(t *testing.T, canary string) map[string]broken {
 			retry: none, words: []string{"interpreter", "does not exist"}},
 		"not-a-program": {spec: file("not-a-program", "\x00\x01\x02", 0o755), class: messages.ClassConfig, retry: none,
 			words: []string{"cannot be executed"}},
-		"bad-cwd": {spec: with(fixture("good"), func(s *supervisor.Spec) { s.Cwd = filepath.Join(dir, "gone") }),
+		"bad-cwd": {spec: changeSpec(fixtureSpec("good"), func(s *supervisor.Spec) { s.Cwd = filepath.Join(dir, "gone") }),
 			class: messages.ClassConfig, retry: none, words: []string{"working directory", "gone", "does not exist", "cwd"}},
 		"bad-type": {spec: supervisor.Spec{Type: "pigeon", URL: "http://127.0.0.1:1"}, class: messages.ClassConfig,
 			retry: none, words: []string{"pigeon", "unknown"}},
@@ -110,68 +110,68 @@ func brokenServers(t *testing.T, canary string) map[string]broken {
 		"nothing-given": {spec: supervisor.Spec{}, class: messages.ClassConfig, retry: none,
 			words: []string{"neither a command nor a url"}},
 
-		"silent": {spec: never(fixture("silent")), class: messages.ClassTimeout, retry: again,
+		"silent": {spec: never(fixtureSpec("silent")), class: messages.ClassTimeout, retry: second,
 			words: []string{"no answer to initialize within 3s", "stderr", "connectTimeout"}},
-		"exits-at-once": {spec: fixture("exits-at-once"), class: messages.ClassExited, retry: again,
+		"exits-at-once": {spec: fixtureSpec("exits-at-once"), class: messages.ClassExited, retry: second,
 			words: []string{"exit status 3", "no licence found"},
-			also: func(st supervisor.Status) error {
-				if !contains(st.StderrTail, "no licence found") {
+			checkAlso: func(st supervisor.Status) error {
+				if !containsWords(st.StderrTail, "no licence found") {
 					return fmt.Errorf("its stderr is %q", st.StderrTail)
 				}
 				return nil
 			}},
-		"exits-and-leaves-a-grandchild": {spec: never(fixture("grandchild", "after=1ms", "signals=ignore", "for=10m")),
-			class: messages.ClassExited, retry: again, words: []string{"exit status 1"}},
-		"wrong-version": {spec: fixture("wrong-version"), class: messages.ClassUnsupported, retry: none,
+		"exits-and-leaves-a-grandchild": {spec: never(fixtureSpec("grandchild", "after=1ms", "signals=ignore", "for=10m")),
+			class: messages.ClassExited, retry: second, words: []string{"exit status 1"}},
+		"wrong-version": {spec: fixtureSpec("wrong-version"), class: messages.ClassUnsupported, retry: none,
 			words: []string{"1999-01-01", "version"}},
-		"refuses-initialize": {spec: fixture("refuses-initialize"), class: messages.ClassProtocol, retry: again,
+		"refuses-initialize": {spec: fixtureSpec("refuses-initialize"), class: messages.ClassProtocol, retry: second,
 			words: []string{"rejected initialize", "not today"}},
-		"never-lists": {spec: never(fixture("no-list")), class: messages.ClassTimeout, retry: again,
+		"never-lists": {spec: never(fixtureSpec("no-list")), class: messages.ClassTimeout, retry: second,
 			words: []string{"no answer to tools/list"}},
-		"refuses-list": {spec: fixture("refuses-list"), class: messages.ClassProtocol, retry: again,
+		"refuses-list": {spec: fixtureSpec("refuses-list"), class: messages.ClassProtocol, retry: second,
 			words: []string{"tools/list", "the list is not available"}},
-		"not-a-list": {spec: fixture("not-a-list"), class: messages.ClassProtocol, retry: again,
+		"not-a-list": {spec: fixtureSpec("not-a-list"), class: messages.ClassProtocol, retry: second,
 			words: []string{"tool list"}},
-		"cursor-loop": {spec: fixture("cursor-loop"), class: messages.ClassProtocol, retry: again,
+		"cursor-loop": {spec: fixtureSpec("cursor-loop"), class: messages.ClassProtocol, retry: second,
 			words: []string{"cursor"}},
 
 		"dead-port": {spec: supervisor.Spec{URL: fmt.Sprintf("http://127.0.0.1:%d/mcp", freePort(t))},
-			class: messages.ClassNetwork, retry: again, words: []string{"127.0.0.1", "refused the connection"}},
+			class: messages.ClassNetwork, retry: second, words: []string{"127.0.0.1", "refused the connection"}},
 		"dead-port-sse": {spec: supervisor.Spec{Type: messages.SSE, URL: fmt.Sprintf("http://127.0.0.1:%d/sse", freePort(t))},
-			class: messages.ClassNetwork, retry: again, words: []string{"127.0.0.1", "refused the connection"}},
-		"no-tls": {spec: with(at(web.Good()), func(s *supervisor.Spec) {
+			class: messages.ClassNetwork, retry: second, words: []string{"127.0.0.1", "refused the connection"}},
+		"no-tls": {spec: changeSpec(at(web.Good()), func(s *supervisor.Spec) {
 			s.URL = strings.Replace(s.URL, "http://", "https://", 1)
-		}), class: messages.ClassNetwork, retry: again, words: []string{"does not speak TLS", "http://"}},
+		}), class: messages.ClassNetwork, retry: second, words: []string{"does not speak TLS", "http://"}},
 		"not-http": {spec: supervisor.Spec{URL: "http://" + mute.Addr().String() + "/mcp"}, class: messages.ClassNetwork,
-			retry: again, words: []string{mute.Addr().String(), "does not speak HTTP"}},
+			retry: second, words: []string{mute.Addr().String(), "does not speak HTTP"}},
 		"401": {spec: at(web.RequireToken("another", web.Good())), class: messages.ClassUnauthorized, retry: none,
-			words: []string{"asks for authorization", "401"}, also: challenged},
-		"401-sse": {spec: with(at(web.RequireToken("another", web.Good())), func(s *supervisor.Spec) {
+			words: []string{"asks for authorization", "401"}, checkAlso: challenged},
+		"401-sse": {spec: changeSpec(at(web.RequireToken("another", web.Good())), func(s *supervisor.Spec) {
 			s.Type, s.URL = messages.SSE, strings.Replace(s.URL, "/mcp", "/sse", 1)
 		}), class: messages.ClassUnauthorized, retry: none,
-			words: []string{"asks for authorization", "401"}, also: challenged},
-		"403": {spec: at(web.Forbidden("admin")), class: messages.ClassForbidden, retry: again,
+			words: []string{"asks for authorization", "401"}, checkAlso: challenged},
+		"403": {spec: at(web.Forbidden("admin")), class: messages.ClassForbidden, retry: second,
 			words: []string{"403", "forbids"}},
-		"404": {spec: at(web.Status(http.StatusNotFound)), class: messages.ClassNetwork, retry: again,
+		"404": {spec: at(web.Status(http.StatusNotFound)), class: messages.ClassNetwork, retry: second,
 			words: []string{"404", "nothing at this address", "URL"}},
-		"405": {spec: at(web.Status(http.StatusMethodNotAllowed)), class: messages.ClassProtocol, retry: again,
+		"405": {spec: at(web.Status(http.StatusMethodNotAllowed)), class: messages.ClassProtocol, retry: second,
 			words: []string{"405", `"sse"`}},
-		"500": {spec: at(web.FailingJSON()), class: messages.ClassNetwork, retry: again,
+		"500": {spec: at(web.FailingJSON()), class: messages.ClassNetwork, retry: second,
 			words: []string{"500", "cannot answer now"}},
-		"429": {spec: at(throttled), class: messages.ClassThrottled, retry: again, words: []string{"429", "asks to wait 1h"},
-			also: waits},
-		"black-hole": {spec: never(at(web.BlackHole())), class: messages.ClassTimeout, retry: again,
+		"429": {spec: at(throttled), class: messages.ClassThrottled, retry: second, words: []string{"429", "asks to wait 1h"},
+			checkAlso: waits},
+		"black-hole": {spec: never(at(web.BlackHole())), class: messages.ClassTimeout, retry: second,
 			words: []string{"no answer to initialize"}},
-		"silent-stream": {spec: never(at(web.Silent())), class: messages.ClassTimeout, retry: again,
+		"silent-stream": {spec: never(at(web.Silent())), class: messages.ClassTimeout, retry: second,
 			words: []string{"no answer to initialize"}},
-		"slow-loris": {spec: never(at(web.Drip(20 * time.Millisecond))), class: messages.ClassTimeout, retry: again,
+		"slow-loris": {spec: never(at(web.Drip(20 * time.Millisecond))), class: messages.ClassTimeout, retry: second,
 			words: []string{"no answer to initialize"}},
-		"a-web-page": {spec: at(web.WrongType()), class: messages.ClassProtocol, retry: again,
+		"a-web-page": {spec: at(web.WrongType()), class: messages.ClassProtocol, retry: second,
 			words: []string{"text/html"}},
-		"not-json": {spec: at(web.NotJSON()), class: messages.ClassProtocol, retry: again,
+		"not-json": {spec: at(web.NotJSON()), class: messages.ClassProtocol, retry: second,
 			words: []string{"answered", "something else"}},
 		"other-origin": {spec: at(web.Redirect(web.Serve(t, target), http.StatusTemporaryRedirect)),
-			class: messages.ClassProtocol, retry: again,
+			class: messages.ClassProtocol, retry: second,
 			words: []string{"redirect", "another origin", "nothing was sent there"}},
 	}
 }
@@ -188,8 +188,8 @@ func speakSSH(l net.Listener) {
 	}
 }
 
-// wrongly says what the status of a broken server lacks; nil if nothing.
-func (b broken) wrongly(st supervisor.Status) error {
+// statusError says what the status of a broken server lacks; nil if nothing.
+func (b brokenServer) statusError(st supervisor.Status) error {
 	phase := messages.Failed
 	if b.class == messages.ClassUnauthorized {
 		phase = messages.NeedsAuth
@@ -209,16 +209,16 @@ func (b broken) wrongly(st supervisor.Status) error {
 		return errors.New("it is not said when it is tried again")
 	case b.retry == messages.RetryNever && st.NextAttempt != nil:
 		return fmt.Errorf("it is tried again at %v", st.NextAttempt)
-	case !contains(st.Error, b.words...):
+	case !containsWords(st.Error, b.words...):
 		return fmt.Errorf("%q does not say all of %q", st.Error, b.words)
-	case b.also != nil:
-		return b.also(st)
+	case b.checkAlso != nil:
+		return b.checkAlso(st)
 	}
 	return nil
 }
 
-// readable says what is wrong with a sentence that a person shall read; nil if nothing.
-func readable(sentence string) error {
+// readableError says what is wrong with a sentence that a person shall read; nil if nothing.
+func readableError(sentence string) error {
 	if sentence == "" || messages.Line(sentence, 0) != sentence || len(sentence) > 600 {
 		return fmt.Errorf("not one printable line: %q", sentence)
 	}
@@ -231,9 +231,9 @@ func readable(sentence string) error {
 	return nil
 }
 
-// callers call each member of a fleet again and again, and report every call that is not right. stop ends them and
+// startCallers call each member of a fleet again and again, and report every call that is not right. stop ends them and
 // gives the durations of all calls.
-func callers(t *testing.T, m *supervisor.Manager, members map[string]member) (stop func() []time.Duration) {
+func startCallers(t *testing.T, m *supervisor.Manager, members map[string]fleetServer) (stop func() []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	took := make(chan []time.Duration, len(members))
@@ -249,8 +249,8 @@ func callers(t *testing.T, m *supervisor.Manager, members map[string]member) (st
 			for ctx.Err() == nil {
 				begin := time.Now()
 				res, err := m.CallServerTool(context.Background(), name, s.tool, s.args)
-				if wrong := s.answers(res, err); wrong != "" {
-					t.Errorf("a healthy server was disturbed: %s: %s", name, wrong)
+				if invalid := s.answerProblem(res, err); invalid != "" {
+					t.Errorf("a healthy server was disturbed: %s: %s", name, invalid)
 					return
 				}
 				mine = append(mine, time.Since(begin))
@@ -274,41 +274,41 @@ func callers(t *testing.T, m *supervisor.Manager, members map[string]member) (st
 func TestBrokenServersAreReportedAndDisturbNobody(t *testing.T) {
 	seeds.Shows(t, "000.3.status-failed", "000.3.status-needs-auth", "000.3.status-error", "000.8.list-failure",
 		"000.11.status-values", "001.7.down-at-startup", "004.e.errors", "004.nfr2.timeouts", "004.fr6.ac-status")
-	leavesNothing(t)
+	checkLeaks(t)
 	const canary = "canary-of-broken-77b1e0"
-	members := fleet(t, t.TempDir())
+	members := newFleet(t, t.TempDir())
 	ill := brokenServers(t, canary)
 	specs := specsOf(members)
 	for name, b := range ill {
 		specs["broken-"+name] = b.spec
 	}
 	begin := time.Now()
-	m := start(t, supervisor.Config{Servers: specs})
-	connected(t, m, slices.Collect(maps.Keys(members))...)
+	m := startManager(t, supervisor.Config{Servers: specs})
+	awaitConnected(t, m, slices.Collect(maps.Keys(members))...)
 	t.Logf("%d healthy servers beside %d broken ones were connected after %v", len(members), len(ill),
 		time.Since(begin).Round(time.Millisecond))
-	stop := callers(t, m, members)
+	stop := startCallers(t, m, members)
 
 	table := &strings.Builder{}
 	rows := tabwriter.NewWriter(table, 0, 8, 2, ' ', 0)
 	for _, name := range slices.Sorted(maps.Keys(ill)) {
 		b := ill[name]
 		var st supervisor.Status
-		var wrong error
-		if !becomes(bound, func() bool {
-			st = status(t, m, "broken-"+name)
-			wrong = b.wrongly(st)
-			return wrong == nil
+		var invalid error
+		if !isEventually(bound, func() bool {
+			st = statusOf(t, m, "broken-"+name)
+			invalid = b.statusError(st)
+			return invalid == nil
 		}) {
-			t.Errorf("%s: %v: %s", name, wrong, st.Error)
+			t.Errorf("%s: %v: %s", name, invalid, st.Error)
 		}
-		if err := readable(st.Error); err != nil {
+		if err := readableError(st.Error); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if strings.Contains(asJSON(t, st), canary) {
 			t.Errorf("%s: its status holds the value of a header: %s", name, asJSON(t, st))
 		}
-		_, err := m.CallServerTool(within(t, bound), "broken-"+name, "echo", nil)
+		_, err := m.CallServerTool(testContext(t, bound), "broken-"+name, "echo", nil)
 		if !errors.Is(err, supervisor.ErrNotSent) {
 			t.Errorf("%s: a call ends with %v", name, err)
 		}
@@ -324,7 +324,7 @@ func TestBrokenServersAreReportedAndDisturbNobody(t *testing.T) {
 			all[len(all)*99/100], all[len(all)-1])
 	}
 	for name := range members {
-		if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 {
+		if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 0 {
 			t.Errorf("%s is %s, %d restarts", name, st.Status, st.Restarts)
 		}
 	}
@@ -334,11 +334,11 @@ func TestBrokenServersAreReportedAndDisturbNobody(t *testing.T) {
 // Nobody else is disturbed, and what is wrong is visible.
 func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 	seeds.Shows(t, "004.fr4.ac-timeout")
-	leavesNothing(t)
-	healthy := map[string]member{}
+	checkLeaks(t)
+	healthy := map[string]fleetServer{}
 	for i := range 4 {
-		healthy[fmt.Sprintf("healthy-%d", i)] = member{
-			spec: fixture("good"), tool: "echo", args: object{"text": "hi"}, answer: "hi",
+		healthy[fmt.Sprintf("healthy-%d", i)] = fleetServer{
+			spec: fixtureSpec("good"), tool: "echo", args: object{"text": "hi"}, answer: "hi",
 		}
 	}
 	specs := specsOf(healthy)
@@ -346,30 +346,30 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 		"odd-lines", "odd-answers", "late-answers", "progress-forever", "hostile-text", "long-names", "bad-results",
 		"list-feedback",
 		"flood", "endless-line", "closes-stdout", "stops-reading", "exits-after-list", "ignores-signals"} {
-		specs[kind] = with(fixture(kind), func(s *supervisor.Spec) { s.StopGrace, s.CallTimeout = seconds(0.5), seconds(2) })
+		specs[kind] = changeSpec(fixtureSpec(kind), func(s *supervisor.Spec) { s.StopGrace, s.CallTimeout = toDuration(0.5), toDuration(2) })
 		if kind == "huge-line" { // 32 MiB take their time on a busy machine, and their end is no deadline's
-			specs[kind] = with(specs[kind], func(s *supervisor.Spec) { s.CallTimeout = 0 })
+			specs[kind] = changeSpec(specs[kind], func(s *supervisor.Spec) { s.CallTimeout = 0 })
 		}
 	}
-	m := start(t, supervisor.Config{Servers: specs})
+	m := startManager(t, supervisor.Config{Servers: specs})
 	usable := []string{"noise", "bad-schemas", "duplicates", "stderr-flood", "hangs-on-call", "huge-line", "odd-lines",
 		"odd-answers", "late-answers", "progress-forever", "hostile-text", "long-names", "bad-results", "list-feedback",
 		"ignores-signals"}
-	connected(t, m, append(slices.Collect(maps.Keys(healthy)), usable...)...)
-	stop := callers(t, m, healthy)
+	awaitConnected(t, m, append(slices.Collect(maps.Keys(healthy)), usable...)...)
+	stop := startCallers(t, m, healthy)
 
 	for _, name := range []string{"noise", "bad-schemas", "duplicates", "stderr-flood", "odd-lines", "odd-answers",
 		"late-answers", "hostile-text", "list-feedback", "ignores-signals"} {
-		says(t, m, name, "echo", object{"text": "fine"}, "fine")
+		checkText(t, m, name, "echo", object{"text": "fine"}, "fine")
 	}
-	if st := status(t, m, "noise"); st.Noise < 3 {
+	if st := statusOf(t, m, "noise"); st.Noise < 3 {
 		t.Errorf("noise: %d lines were counted", st.Noise)
 	}
-	if st := status(t, m, "stderr-flood"); len(st.StderrTail) == 0 || len(st.StderrTail) > 64<<10 {
+	if st := statusOf(t, m, "stderr-flood"); len(st.StderrTail) == 0 || len(st.StderrTail) > 64<<10 {
 		t.Errorf("stderr-flood: %d bytes of stderr are kept", len(st.StderrTail))
 	}
 	// One bad tool costs nobody but itself, and is named with the reason.
-	st := status(t, m, "bad-schemas")
+	st := statusOf(t, m, "bad-schemas")
 	for _, tool := range append(servers.GoodTools(), servers.UsableTools()...) {
 		if !slices.Contains(toolNames(m, "bad-schemas"), tool) {
 			t.Errorf("bad-schemas: the usable tool %s is not offered", tool)
@@ -384,13 +384,13 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 			t.Errorf("bad-schemas: %s is not quarantined: offered %v, quarantined %+v", tool, offered, st.Quarantined)
 		}
 	}
-	for _, q := range append(st.Quarantined, status(t, m, "duplicates").Quarantined...) {
-		if err := readable(q.Reason); err != nil {
+	for _, q := range append(st.Quarantined, statusOf(t, m, "duplicates").Quarantined...) {
+		if err := readableError(q.Reason); err != nil {
 			t.Errorf("quarantined %s: %v", q.Name, err)
 		}
 	}
-	if len(status(t, m, "duplicates").Quarantined) != 2 {
-		t.Errorf("duplicates: one of two tools was dropped in silence: %+v", status(t, m, "duplicates").Quarantined)
+	if len(statusOf(t, m, "duplicates").Quarantined) != 2 {
+		t.Errorf("duplicates: one of two tools was dropped in silence: %+v", statusOf(t, m, "duplicates").Quarantined)
 	}
 	seen := map[string]bool{}
 	for e := range m.Tools().All() {
@@ -401,36 +401,36 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 	}
 	for _, e := range m.Tools().Server("long-names") {
 		if tool := e.Tool.Name; !slices.Contains(servers.GoodTools(), tool) {
-			says(t, m, "long-names", tool, nil, tool)
-			if res, err := m.CallTool(within(t, bound), e.Name, nil); err != nil || res.Text() != tool {
+			checkText(t, m, "long-names", tool, nil, tool)
+			if res, err := m.CallTool(testContext(t, bound), e.Name, nil); err != nil || res.Text() != tool {
 				t.Errorf("long-names: %s as %s: %v, %v", tool, e.Name, res, err)
 			}
 		}
 	}
-	if text := status(t, m, "hostile-text"); messages.Printable(asJSON(t, text.ServerInfo)+text.StderrTail) !=
+	if text := statusOf(t, m, "hostile-text"); messages.Printable(asJSON(t, text.ServerInfo)+text.StderrTail) !=
 		asJSON(t, text.ServerInfo)+text.StderrTail {
 		t.Errorf("hostile-text: %q, %q", text.ServerInfo, text.StderrTail)
 	}
 
 	// R1: a call that hangs ends at its deadline as outcome unknown; the session is kept.
 	for _, name := range []string{"hangs-on-call", "progress-forever"} {
-		_, err := m.CallServerTool(within(t, bound), name, "echo", object{"text": "?"})
+		_, err := m.CallServerTool(testContext(t, bound), name, "echo", object{"text": "?"})
 		if !errors.Is(err, supervisor.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := readable(err.Error()); err != nil {
+		if err := readableError(err.Error()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// P8: a line of 32 MiB is one call's error and no more.
-	_, err := m.CallServerTool(within(t, bound), "huge-line", "huge", nil)
+	_, err := m.CallServerTool(testContext(t, bound), "huge-line", "huge", nil)
 	var e *supervisor.Error
 	if !errors.As(err, &e) || e.Class != messages.ClassProtocol || e.Outcome != messages.OutcomeUnknown {
 		t.Errorf("huge-line: %v", err)
 	}
-	says(t, m, "huge-line", "echo", object{"text": "fine"}, "fine")
+	checkText(t, m, "huge-line", "echo", object{"text": "fine"}, "fine")
 	for _, name := range usable {
-		if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 {
+		if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 0 {
 			t.Errorf("%s is %s (%s), %d restarts", name, st.Status, st.Error, st.Restarts)
 		}
 	}
@@ -445,10 +445,10 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return slices.ContainsFunc(history, func(e supervisor.HistoryEntry) bool { return contains(e.Text, words...) })
+			return slices.ContainsFunc(history, func(e supervisor.HistoryEntry) bool { return containsWords(e.Text, words...) })
 		})
 		// It is counted when the connection has released everything, a moment after it is told.
-		eventually(t, name+"'s failure is counted", func() bool { return status(t, m, name).Attempts > 0 })
+		eventually(t, name+"'s failure is counted", func() bool { return statusOf(t, m, name).Attempts > 0 })
 	}
 	calls := stop()
 	t.Logf("%d calls of healthy servers meanwhile: p99 %v, worst %v", len(calls), calls[len(calls)*99/100],

@@ -24,27 +24,27 @@ import (
 // servers over HTTP outlive the manager.
 func TestCloseLeavesNothing(t *testing.T) {
 	seeds.Shows(t, "004.fr6.shutdown", "000.6.close", "001.2.close", "002.5.close")
-	leavesNothing(t)
-	good := listen(t, goodWeb) // its calls go on after ours have ended, so it needs a process of its own
+	checkLeaks(t)
+	good := startServer(t, goodWebServer) // its calls go on after ours have ended, so it needs a process of its own
 	hole := web.Serve(t, web.BlackHole())
 	t.Run("beside servers that live on", func(t *testing.T) {
-		leavesNothing(t)
+		checkLeaks(t)
 		before := len(childrenOf(t, os.Getpid()))
 		short := func(s supervisor.Spec) supervisor.Spec {
-			return with(s, func(s *supervisor.Spec) { s.StopGrace = seconds(0.5) })
+			return changeSpec(s, func(s *supervisor.Spec) { s.StopGrace = toDuration(0.5) })
 		}
-		m := start(t, supervisor.Config{
+		m := startManager(t, supervisor.Config{
 			Servers: map[string]supervisor.Spec{
-				"stdio": fixture("good"), "launcher": fixture("launcher", "depth=3"),
+				"stdio": fixtureSpec("good"), "launcher": fixtureSpec("launcher", "depth=3"),
 				"http": {Type: messages.HTTP, URL: good.url("/mcp")}, "sse": {Type: messages.SSE, URL: good.url("/sse")},
-				"sdk": {Type: messages.SDK}, "deaf": short(fixture("ignores-signals")),
-				"grandchild": short(fixture("grandchild", "signals=ignore")), "silent": short(fixture("silent")),
+				"sdk": {Type: messages.SDK}, "deaf": short(fixtureSpec("ignores-signals")),
+				"grandchild": short(fixtureSpec("grandchild", "signals=ignore")), "silent": short(fixtureSpec("silent")),
 				"hole": {Type: messages.HTTP, URL: hole + "/mcp"}, "missing": {Command: "/no/such/program"},
 			},
 			InProcess: map[string]func(context.Context, transports.Peer) error{"sdk": mcpgo.Serve(web.Server("sdk"))},
 		})
 		healthy := []string{"stdio", "launcher", "http", "sse", "sdk", "deaf", "grandchild"}
-		connected(t, m, healthy...)
+		awaitConnected(t, m, healthy...)
 		// A call that will not end is in flight on each.
 		type end struct {
 			server string
@@ -59,7 +59,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			}()
 		}
 		started := 0
-		for e := range w.Events(within(t, bound)) {
+		for e := range w.Events(testContext(t, bound)) {
 			if e.Kind == messages.EventCallStarted {
 				if started++; started == len(healthy) {
 					break
@@ -88,12 +88,12 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 // L3: closing while a hundred servers are starting: within its bound, and nothing stays behind.
 func TestCloseWhileAHundredServersAreStarting(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	for _, after := range []time.Duration{0, 30 * time.Millisecond, 300 * time.Millisecond} {
 		specs := map[string]supervisor.Spec{}
 		for i := range 100 {
 			kind := []string{"good", "slow-start", "silent", "exits-at-once"}[i%4]
-			specs[fmt.Sprintf("s%03d", i)] = with(fixture(kind), func(s *supervisor.Spec) { s.StopGrace = seconds(0.2) })
+			specs[fmt.Sprintf("s%03d", i)] = changeSpec(fixtureSpec(kind), func(s *supervisor.Spec) { s.StopGrace = toDuration(0.2) })
 		}
 		m, err := supervisor.Start(t.Context(), supervisor.Config{Servers: specs})
 		if err != nil {
@@ -115,10 +115,10 @@ func TestDisconnectAndRemoveEndTheProcess(t *testing.T) {
 		"004.fr6.ac-clean-disconnect", "004.fr6.disconnect-one", "000.1.external-servers", "000.4.connect",
 		"000.4.disconnect", "002.4.start-server", "002.4.stop-server", "002.8.processes", "002.10.integration",
 		"004.fr1.connect-disconnect", "004.e.integration", "004.f.hot-add-remove")
-	leavesNothing(t)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"other": fixture("good")}})
-	connected(t, m, "other")
-	ctx := within(t, bound)
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"other": fixtureSpec("good")}})
+	awaitConnected(t, m, "other")
+	ctx := testContext(t, bound)
 	for name, end := range map[string]func(string) error{
 		"disconnected": func(name string) error { return m.Disconnect(ctx, name) },
 		"removed":      func(name string) error { return m.Remove(ctx, name) },
@@ -128,10 +128,10 @@ func TestDisconnectAndRemoveEndTheProcess(t *testing.T) {
 		},
 	} {
 		before := len(childrenOf(t, os.Getpid()))
-		if err := m.Connect(ctx, name, fixture("launcher", "depth=2")); err != nil {
+		if err := m.Connect(ctx, name, fixtureSpec("launcher", "depth=2")); err != nil {
 			t.Fatal(err)
 		}
-		pid := status(t, m, name).PID
+		pid := statusOf(t, m, name).PID
 		if pid == 0 || len(toolNames(m, name)) == 0 {
 			t.Fatalf("%s: process %d, tools %v", name, pid, toolNames(m, name))
 		}
@@ -142,26 +142,26 @@ func TestDisconnectAndRemoveEndTheProcess(t *testing.T) {
 		if names := toolNames(m, name); name != "replaced" && len(names) != 0 {
 			t.Errorf("%s: its tools are still there: %v", name, names)
 		}
-		ended(t, bound, tree...)
+		awaitEnded(t, bound, tree...)
 		eventually(t, name+" is reaped", func() bool { return len(childrenOf(t, os.Getpid())) <= before })
 	}
-	says(t, m, "other", "echo", object{"text": "still here"}, "still here")
+	checkText(t, m, "other", "echo", object{"text": "still here"}, "still here")
 }
 
 // H12: a thousand cycles would take long; what each leaves behind would show after forty, too.
 func TestReconnectsLeaveNothing(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	good := web.Serve(t, web.Good())
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"stdio": {Command: built.Fixture(t), Args: servers.Args("good")},
 		"http":  {Type: messages.HTTP, URL: good + "/mcp"},
 		"sse":   {Type: messages.SSE, URL: good + "/sse"},
 	}})
-	connected(t, m, "stdio", "http", "sse")
+	awaitConnected(t, m, "stdio", "http", "sse")
 	goroutines, descriptors := runtime.NumGoroutine(), openDescriptors(t)
 	for range 40 {
 		for _, name := range []string{"stdio", "http", "sse"} {
-			if err := m.Reconnect(within(t, bound), name); err != nil {
+			if err := m.Reconnect(testContext(t, bound), name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -171,7 +171,7 @@ func TestReconnectsLeaveNothing(t *testing.T) {
 	eventually(t, "goroutines and descriptors are back where they were", func() bool {
 		return runtime.NumGoroutine() <= goroutines+4*few && openDescriptors(t) <= descriptors+2*few
 	})
-	if st := status(t, m, "stdio"); st.Restarts != 40 || st.Attempts != 0 {
+	if st := statusOf(t, m, "stdio"); st.Restarts != 40 || st.Attempts != 0 {
 		t.Errorf("%d restarts, %d failures", st.Restarts, st.Attempts)
 	}
 }

@@ -32,8 +32,8 @@ func init() {
 	}
 }
 
-// counted is the spec of a server of the zoo, and how often it was started.
-func counted(t *testing.T, kind string, parameters ...string) (supervisor.Spec, func() int) {
+// countedSpec is the spec of a server of the zoo, and how often it was started.
+func countedSpec(t *testing.T, kind string, parameters ...string) (supervisor.Spec, func() int) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -50,8 +50,8 @@ func counted(t *testing.T, kind string, parameters ...string) (supervisor.Spec, 
 	return supervisor.Spec{Command: self, Args: append([]string{countedRole, file, kind}, parameters...)}, starts
 }
 
-// found is a server whose era nobody configured, and what must be found out about it.
-type found struct {
+// probedServer is a server whose era nobody configured, and what must be found out about it.
+type probedServer struct {
 	kind       string
 	parameters []string
 	era        messages.Era // EraAuto: either will do
@@ -63,9 +63,9 @@ type found struct {
 // slow, of either era. Each is connected in its own era by its first attempt, and one that cannot bear the question is
 // started a second time and no more.
 func TestEraEveryServerIsConnectedInItsOwn(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	const legacy, modern = messages.EraLegacy, messages.EraModern
-	wild := map[string]found{
+	wild := map[string]probedServer{
 		"legacy":           {"good", nil, legacy, "2025-11-25", 1},
 		"legacy-dies":      {"dies-on-probe", nil, legacy, "2025-11-25", 2},
 		"legacy-dies-well": {"dies-on-probe", []string{"code=0"}, legacy, "2025-11-25", 2},
@@ -81,22 +81,22 @@ func TestEraEveryServerIsConnectedInItsOwn(t *testing.T) {
 		"both-slow":        {"both-eras", []string{"start=3s"}, messages.EraAuto, "", 1}, // both questions wait for it
 	}
 	for _, how := range servers.Oddities() {
-		wild["legacy-says-"+how] = found{"odd-on-probe", []string{"how=" + how}, legacy, "2025-11-25", 1}
+		wild["legacy-says-"+how] = probedServer{"odd-on-probe", []string{"how=" + how}, legacy, "2025-11-25", 1}
 	}
 	specs, starts := map[string]supervisor.Spec{}, map[string]func() int{}
 	for name, w := range wild {
-		specs[name], starts[name] = counted(t, w.kind, w.parameters...)
+		specs[name], starts[name] = countedSpec(t, w.kind, w.parameters...)
 	}
-	m := start(t, supervisor.Config{Servers: specs})
+	m := startManager(t, supervisor.Config{Servers: specs})
 	for _, name := range slices.Sorted(maps.Keys(wild)) {
 		t.Run(name, func(t *testing.T) {
 			w := wild[name]
-			connected(t, m, name)
-			st := status(t, m, name)
+			awaitConnected(t, m, name)
+			st := statusOf(t, m, name)
 			if w.era != messages.EraAuto && (st.Era != w.era || st.ProtocolVersion != w.version) {
 				t.Errorf("it is taken for %q, version %q; want %q, %q", st.Era, st.ProtocolVersion, w.era, w.version)
 			}
-			says(t, m, name, "echo", object{"text": name}, name)
+			checkText(t, m, name, "echo", object{"text": name}, name)
 			if n := starts[name](); n != w.starts || st.Restarts != 0 || st.Attempts != 0 {
 				t.Errorf("%d starts, want %d; %d restarts, %d attempts", n, w.starts, st.Restarts, st.Attempts)
 			}
@@ -107,19 +107,19 @@ func TestEraEveryServerIsConnectedInItsOwn(t *testing.T) {
 // A server that is deaf for ever after a question that it does not know costs one connect timeout: then it is asked
 // initialize first. Once it is known what it is, a reconnect asks that at once.
 func TestEraAServerThatIsDeafAfterTheProbeIsInitializedNext(t *testing.T) {
-	leavesNothing(t)
-	deaf, starts := counted(t, "deaf-before-initialize")
-	deaf.ConnectTimeout = seconds(connectTimeout)
-	died, deaths := counted(t, "dies-on-probe")
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"deaf": deaf, "dies": died}})
-	connected(t, m, "deaf", "dies")
-	says(t, m, "deaf", "echo", object{"text": "now"}, "now")
+	checkLeaks(t)
+	deaf, starts := countedSpec(t, "deaf-before-initialize")
+	deaf.ConnectTimeout = toDuration(connectTimeout)
+	died, deaths := countedSpec(t, "dies-on-probe")
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"deaf": deaf, "dies": died}})
+	awaitConnected(t, m, "deaf", "dies")
+	checkText(t, m, "deaf", "echo", object{"text": "now"}, "now")
 	if n := starts(); n != 2 {
 		t.Errorf("it was started %d times until it was connected", n)
 	}
 	for name, count := range map[string]func() int{"deaf": starts, "dies": deaths} {
 		before := count()
-		if err := m.Reconnect(within(t, bound), name); err != nil {
+		if err := m.Reconnect(testContext(t, bound), name); err != nil {
 			t.Fatal(err)
 		}
 		if n := count() - before; n != 1 {
@@ -130,7 +130,7 @@ func TestEraAServerThatIsDeafAfterTheProbeIsInitializedNext(t *testing.T) {
 
 // A server that changes its era behind its name, as an update does, is connected in the one it has now.
 func TestEraAServerThatWasUpdatedIsAskedAnew(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kind")
 	self, err := os.Executable()
@@ -143,21 +143,21 @@ func TestEraAServerThatWasUpdatedIsAskedAnew(t *testing.T) {
 		}
 	}
 	become("good")
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"updated": {Command: self, Args: []string{updatedRole, file}},
 	}})
 	for _, now := range []struct{ kind, version string }{
 		{"good", "2025-11-25"}, {"modern", "2026-07-28"}, {"silent-on-probe", "2025-11-25"}, {"both-eras", ""},
 	} {
 		become(now.kind)
-		if err := m.Reconnect(within(t, bound), "updated"); err != nil {
+		if err := m.Reconnect(testContext(t, bound), "updated"); err != nil {
 			t.Errorf("as %s: %v", now.kind, err)
 		}
-		connected(t, m, "updated")
-		if st := status(t, m, "updated"); now.version != "" && st.ProtocolVersion != now.version {
+		awaitConnected(t, m, "updated")
+		if st := statusOf(t, m, "updated"); now.version != "" && st.ProtocolVersion != now.version {
 			t.Errorf("as %s it is spoken to in %q, want %q", now.kind, st.ProtocolVersion, now.version)
 		}
-		says(t, m, "updated", "echo", object{"text": now.kind}, now.kind)
+		checkText(t, m, "updated", "echo", object{"text": now.kind}, now.kind)
 	}
 }
 
@@ -178,60 +178,60 @@ func init() {
 // A server that ends whatever it is asked is started twice in its first attempt, because the question might be to blame,
 // and once in each later one.
 func TestEraACrashLoopStartsTwiceOnlyInItsFirstAttempt(t *testing.T) {
-	leavesNothing(t)
-	spec, starts := counted(t, "exits-at-once")
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"crashes": spec}})
+	checkLeaks(t)
+	spec, starts := countedSpec(t, "exits-at-once")
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"crashes": spec}})
 	for attempts := 1; attempts <= 4; attempts++ {
 		var st supervisor.Status
 		eventually(t, "another attempt has failed", func() bool {
-			st = status(t, m, "crashes")
+			st = statusOf(t, m, "crashes")
 			return st.Attempts >= attempts && st.Status == messages.Failed
 		})
-		if st.Class != messages.ClassExited || !contains(st.Error, "exit status 3") {
+		if st.Class != messages.ClassExited || !containsWords(st.Error, "exit status 3") {
 			t.Errorf("it is said to be %s: %s", st.Class, st.Error)
 		}
 		n := starts()
 		// Of the next attempt, one may have begun by now.
-		if after := status(t, m, "crashes"); n < st.Attempts+1 || n > after.Attempts+2 {
+		if after := statusOf(t, m, "crashes"); n < st.Attempts+1 || n > after.Attempts+2 {
 			t.Errorf("%d starts in %d attempts", n, after.Attempts)
 		}
 	}
-	if err := m.Disconnect(within(t, bound), "crashes"); err != nil {
+	if err := m.Disconnect(testContext(t, bound), "crashes"); err != nil {
 		t.Fatal(err)
 	}
 	n := starts()
 	time.Sleep(100 * time.Millisecond)
-	if again := starts(); again != n {
-		t.Errorf("started %d times after Disconnect", again-n)
+	if second := starts(); second != n {
+		t.Errorf("started %d times after Disconnect", second-n)
 	}
 }
 
 // The era can be pinned: then nothing else is asked, and a server of the other era is an error with a reason.
 func TestEraPinned(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	pin := func(era messages.Era, kind string) (supervisor.Spec, func() int) {
-		spec, starts := counted(t, kind)
-		spec.Era, spec.ConnectTimeout = era, seconds(connectTimeout)
+		spec, starts := countedSpec(t, kind)
+		spec.Era, spec.ConnectTimeout = era, toDuration(connectTimeout)
 		return spec, starts
 	}
 	legacy, legacyStarts := pin(messages.EraLegacy, "dies-on-probe")
 	modern, _ := pin(messages.EraModern, "modern")
 	notModern, _ := pin(messages.EraModern, "good")
 	notLegacy, _ := pin(messages.EraLegacy, "modern")
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"legacy": legacy, "modern": modern, "not-modern": notModern, "not-legacy": notLegacy,
 	}})
-	connected(t, m, "legacy", "modern")
+	awaitConnected(t, m, "legacy", "modern")
 	if n := legacyStarts(); n != 1 {
 		t.Errorf("a pinned server was started %d times", n)
 	}
-	says(t, m, "legacy", "echo", object{"text": "x"}, "x")
-	says(t, m, "modern", "echo", object{"text": "x"}, "x")
+	checkText(t, m, "legacy", "echo", object{"text": "x"}, "x")
+	checkText(t, m, "modern", "echo", object{"text": "x"}, "x")
 	for name, words := range map[string][]string{
 		"not-modern": {"server/discover", "Method not found"}, "not-legacy": {"initialize", "Method not found"},
 	} {
-		eventually(t, name+" has failed", func() bool { return status(t, m, name).Status == messages.Failed })
-		if st := status(t, m, name); !contains(st.Error, words...) {
+		eventually(t, name+" has failed", func() bool { return statusOf(t, m, name).Status == messages.Failed })
+		if st := statusOf(t, m, name); !containsWords(st.Error, words...) {
 			t.Errorf("%s: %s", name, st.Error)
 		}
 	}

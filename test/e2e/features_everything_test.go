@@ -16,16 +16,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 )
 
-// program is what the program that embeds the manager answers to servers, and what it was asked.
-type program struct {
-	mu      sync.Mutex
-	asked   []supervisor.ElicitRequest
-	sampled []supervisor.SampleRequest
-	roots   []supervisor.Root
-	answer  func(supervisor.ElicitRequest) (supervisor.ElicitResult, error)
+// testHandlers is what the program that embeds the manager answers to servers, and what it was asked.
+type testHandlers struct {
+	mu           sync.Mutex
+	elicitations []supervisor.ElicitRequest
+	samplings    []supervisor.SampleRequest
+	roots        []supervisor.Root
+	answer       func(supervisor.ElicitRequest) (supervisor.ElicitResult, error)
 }
 
-func (p *program) configure(cfg *supervisor.Config) {
+func (p *testHandlers) configure(cfg *supervisor.Config) {
 	cfg.Elicit, cfg.ElicitURL = p.elicit, true
 	cfg.Sample, cfg.SampleTools = p.sample, true
 	cfg.Roots = func(_ context.Context, server string) ([]supervisor.Root, error) {
@@ -35,9 +35,9 @@ func (p *program) configure(cfg *supervisor.Config) {
 	}
 }
 
-func (p *program) elicit(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+func (p *testHandlers) elicit(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 	p.mu.Lock()
-	p.asked = append(p.asked, r)
+	p.elicitations = append(p.elicitations, r)
 	answer := p.answer
 	p.mu.Unlock()
 	if answer == nil {
@@ -46,22 +46,22 @@ func (p *program) elicit(_ context.Context, r supervisor.ElicitRequest) (supervi
 	return answer(r)
 }
 
-func (p *program) sample(_ context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
+func (p *testHandlers) sample(_ context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sampled = append(p.sampled, r)
+	p.samplings = append(p.samplings, r)
 	return json.RawMessage(`{"role":"assistant","model":"e2e","stopReason":"endTurn",` +
 		`"content":{"type":"text","text":"Paris"}}`), nil
 }
 
-// answering sets what is answered to questions from now on, and forgets what was asked.
-func (p *program) answering(answer func(supervisor.ElicitRequest) (supervisor.ElicitResult, error)) {
+// setAnswer sets what is answered to questions from now on, and forgets what was asked.
+func (p *testHandlers) setAnswer(answer func(supervisor.ElicitRequest) (supervisor.ElicitResult, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer, p.asked = answer, nil
+	p.answer, p.elicitations = answer, nil
 }
 
-func accept(content string) func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+func acceptWith(content string) func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 	return func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 		r := supervisor.ElicitResult{Action: messages.ElicitAccept}
 		if content != "" {
@@ -71,21 +71,21 @@ func accept(content string) func(supervisor.ElicitRequest) (supervisor.ElicitRes
 	}
 }
 
-func (p *program) lastAsked(t *testing.T) supervisor.ElicitRequest {
+func (p *testHandlers) lastElicitation(t *testing.T) supervisor.ElicitRequest {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.asked) == 0 {
+	if len(p.elicitations) == 0 {
 		t.Fatal("nobody was asked")
 	}
-	return p.asked[len(p.asked)-1]
+	return p.elicitations[len(p.elicitations)-1]
 }
 
-// told waits for an event of a server.
-func told(t *testing.T, w *supervisor.Watcher, what string, is func(messages.Event) bool) {
+// awaitEvent waits for an event of a server.
+func awaitEvent(t *testing.T, w *supervisor.Watcher, what string, matches func(messages.Event) bool) {
 	t.Helper()
-	for e := range w.Events(within(t, bound)) {
-		if is(e) {
+	for e := range w.Events(testContext(t, bound)) {
+		if matches(e) {
 			return
 		}
 	}
@@ -94,23 +94,23 @@ func told(t *testing.T, w *supervisor.Watcher, what string, is func(messages.Eve
 
 // Everything that npm's server-everything offers and asks, over each transport that it speaks, through the facade.
 func TestEverythingServerOverStdioSSEAndStreamableHTTP(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	npm := peers.NPM(t)
 	command, args := npm.Command(peers.Everything)
-	p := &program{roots: []supervisor.Root{{URI: "file:///first", Name: "first"}}}
+	p := &testHandlers{roots: []supervisor.Root{{URI: "file:///first", Name: "first"}}}
 	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{
 		"stdio": {Command: command, Args: args, LogLevel: "debug"},
-		"http": {Type: messages.HTTP, URL: listen(t, everything(npm, "streamableHttp")).url("/mcp"),
+		"http": {Type: messages.HTTP, URL: startServer(t, everythingServer(npm, "streamableHttp")).url("/mcp"),
 			LogLevel: "debug"},
-		"sse": {Type: messages.SSE, URL: listen(t, everything(npm, "sse")).url("/sse"), LogLevel: "debug"},
+		"sse": {Type: messages.SSE, URL: startServer(t, everythingServer(npm, "sse")).url("/sse"), LogLevel: "debug"},
 	}}
 	p.configure(&cfg)
-	m := start(t, cfg)
+	m := startManager(t, cfg)
 	names := []string{"stdio", "http", "sse"}
-	connected(t, m, names...)
+	awaitConnected(t, m, names...)
 	features := []struct {
 		name string
-		show func(t *testing.T, m *supervisor.Manager, p *program, server string)
+		show func(t *testing.T, m *supervisor.Manager, p *testHandlers, server string)
 	}{
 		{"instructions", everythingInstructions},
 		{"resources", everythingResources},
@@ -126,9 +126,9 @@ func TestEverythingServerOverStdioSSEAndStreamableHTTP(t *testing.T) {
 		{"elicitation-url-required", everythingElicitationRequired},
 		{"roots-and-their-changes", everythingRoots},
 		{"list-changed-of-resources", everythingResourcesChanged},
-		{"ping", func(t *testing.T, m *supervisor.Manager, _ *program, server string) { pings(t, m, server) }},
-		{"cancellation", func(t *testing.T, m *supervisor.Manager, _ *program, server string) {
-			leavesACall(t, m, server, "trigger-long-running-operation", object{"duration": 3600, "steps": 36000})
+		{"ping", func(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) { checkPing(t, m, server) }},
+		{"cancellation", func(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
+			checkAbandonedCall(t, m, server, "trigger-long-running-operation", object{"duration": 3600, "steps": 36000})
 		}},
 	}
 	for _, f := range features {
@@ -139,110 +139,110 @@ func TestEverythingServerOverStdioSSEAndStreamableHTTP(t *testing.T) {
 		})
 	}
 	for _, name := range names {
-		if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 || st.Era != messages.EraLegacy {
+		if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 0 || st.Era != messages.EraLegacy {
 			t.Errorf("%s: %s, era %s, %d restarts", name, st.Status, st.Era, st.Restarts)
 		}
 	}
 }
 
-func everythingInstructions(t *testing.T, m *supervisor.Manager, _ *program, server string) {
-	st := status(t, m, server)
-	if !contains(st.Instructions, "Everything Server") || st.ServerInfo.Title != "Everything Reference Server" {
+func everythingInstructions(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
+	st := statusOf(t, m, server)
+	if !containsWords(st.Instructions, "Everything Server") || st.ServerInfo.Title != "Everything Reference Server" {
 		t.Errorf("it says of itself %+v and %.100q", st.ServerInfo, st.Instructions)
 	}
 }
 
 const features = "demo://resource/static/document/features.md"
 
-func everythingResources(t *testing.T, m *supervisor.Manager, _ *program, server string) {
-	all, err := m.Resources(within(t, bound), server)
+func everythingResources(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
+	all, err := m.Resources(testContext(t, bound), server)
 	i := slices.IndexFunc(all, func(r messages.Resource) bool { return r.URI == features })
 	if err != nil || i < 0 || all[i].Server != server || all[i].MIMEType != "text/markdown" || !json.Valid(all[i].Raw) {
 		t.Fatalf("resources %+v, %v", all, err)
 	}
-	res, err := m.ReadServerResource(within(t, bound), server, features)
+	res, err := m.ReadServerResource(testContext(t, bound), server, features)
 	if err != nil || !strings.HasPrefix(res.Text(), "# Everything Server - Features") || res.Server != server {
 		t.Errorf("a resource: %+v, %v", res, err)
 	}
-	_, err = m.ReadServerResource(within(t, bound), server, "demo://nothing")
-	if !errors.Is(err, supervisor.ErrRejected) || !contains(err.Error(), server) {
+	_, err = m.ReadServerResource(testContext(t, bound), server, "demo://nothing")
+	if !errors.Is(err, supervisor.ErrRejected) || !containsWords(err.Error(), server) {
 		t.Errorf("a resource that is not there: %v", err)
 	}
 }
 
-func everythingTemplates(t *testing.T, m *supervisor.Manager, _ *program, server string) {
-	all, err := m.ResourceTemplates(within(t, bound), server)
+func everythingTemplates(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
+	all, err := m.ResourceTemplates(testContext(t, bound), server)
 	if err != nil || !slices.ContainsFunc(all, func(r messages.ResourceTemplate) bool {
 		return r.URITemplate == "demo://resource/dynamic/text/{resourceId}" && r.Server == server
 	}) {
 		t.Fatalf("templates %+v, %v", all, err)
 	}
-	text, err := m.ReadServerResource(within(t, bound), server, "demo://resource/dynamic/text/7")
-	if err != nil || !contains(text.Text(), "Resource 7", "plaintext") {
+	text, err := m.ReadServerResource(testContext(t, bound), server, "demo://resource/dynamic/text/7")
+	if err != nil || !containsWords(text.Text(), "Resource 7", "plaintext") {
 		t.Errorf("a text made of a template: %+v, %v", text, err)
 	}
-	blob, err := m.ReadServerResource(within(t, bound), server, "demo://resource/dynamic/blob/7")
+	blob, err := m.ReadServerResource(testContext(t, bound), server, "demo://resource/dynamic/blob/7")
 	if err != nil || len(blob.Contents()) != 1 {
 		t.Fatalf("bytes made of a template: %+v, %v", blob, err)
 	}
-	if b, err := blob.Contents()[0].Bytes(); err != nil || !contains(string(b), "Resource 7", "base64 blob") {
+	if b, err := blob.Contents()[0].Bytes(); err != nil || !containsWords(string(b), "Resource 7", "base64 blob") {
 		t.Errorf("the bytes: %q, %v", b, err)
 	}
 }
 
-func everythingSubscriptions(t *testing.T, m *supervisor.Manager, _ *program, server string) {
+func everythingSubscriptions(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
 	const uri = "demo://resource/dynamic/text/1"
 	w := m.Watch(256)
 	defer w.Close()
-	if err := m.SubscribeResource(within(t, bound), server, uri); err != nil {
+	if err := m.SubscribeResource(testContext(t, bound), server, uri); err != nil {
 		t.Fatal(err)
 	}
-	call(t, m, server, "toggle-subscriber-updates", nil)
-	told(t, w, "the resource was updated", func(e messages.Event) bool {
+	mustCall(t, m, server, "toggle-subscriber-updates", nil)
+	awaitEvent(t, w, "the resource was updated", func(e messages.Event) bool {
 		return e.Kind == messages.EventResourceUpdated && e.Server == server && e.URI == uri
 	})
-	if err := m.UnsubscribeResource(within(t, bound), server, uri); err != nil {
+	if err := m.UnsubscribeResource(testContext(t, bound), server, uri); err != nil {
 		t.Error(err)
 	}
-	call(t, m, server, "toggle-subscriber-updates", nil)
+	mustCall(t, m, server, "toggle-subscriber-updates", nil)
 }
 
-func everythingPrompts(t *testing.T, m *supervisor.Manager, _ *program, server string) {
-	all, err := m.Prompts(within(t, bound), server)
+func everythingPrompts(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
+	all, err := m.Prompts(testContext(t, bound), server)
 	i := slices.IndexFunc(all, func(p messages.Prompt) bool { return p.Name == "args-prompt" })
 	if err != nil || i < 0 || all[i].Qualified != "mcp__"+server+"__args-prompt" || len(all[i].Arguments) != 2 ||
 		!all[i].Arguments[0].Required || all[i].Arguments[1].Required {
 		t.Fatalf("prompts %+v, %v", all, err)
 	}
-	got, err := m.GetPrompt(within(t, bound), all[i].Qualified, map[string]string{"city": "Köln"})
+	got, err := m.GetPrompt(testContext(t, bound), all[i].Qualified, map[string]string{"city": "Köln"})
 	if err != nil || len(got.Messages()) != 1 || got.Messages()[0].Role != "user" ||
 		got.Messages()[0].Content.Text != "What's weather in Köln?" {
 		t.Errorf("a prompt: %+v, %v", got, err)
 	}
-	got, err = m.GetServerPrompt(within(t, bound), server, "resource-prompt",
+	got, err = m.GetServerPrompt(testContext(t, bound), server, "resource-prompt",
 		map[string]string{"resourceType": "Text", "resourceId": "3"})
 	if err != nil || len(got.Messages()) != 2 || got.Messages()[1].Content.Type != "resource" {
 		t.Errorf("a prompt with a resource: %s, %v", got.Raw, err)
 	}
-	if _, err := m.GetServerPrompt(within(t, bound), server, "args-prompt", nil); !errors.Is(err, supervisor.ErrRejected) {
+	if _, err := m.GetServerPrompt(testContext(t, bound), server, "args-prompt", nil); !errors.Is(err, supervisor.ErrRejected) {
 		t.Errorf("a prompt without what it requires: %v", err)
 	}
 }
 
-func everythingCompletion(t *testing.T, m *supervisor.Manager, _ *program, server string) {
-	got, err := m.Complete(within(t, bound), server, messages.CompleteRequest{
+func everythingCompletion(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
+	got, err := m.Complete(testContext(t, bound), server, messages.CompleteRequest{
 		Prompt: "completable-prompt", Argument: "department", Value: "S",
 	})
 	if err != nil || !slices.Equal(got.Values, []string{"Sales", "Support"}) {
 		t.Errorf("completions %+v, %v", got, err)
 	}
-	got, err = m.Complete(within(t, bound), server, messages.CompleteRequest{
+	got, err = m.Complete(testContext(t, bound), server, messages.CompleteRequest{
 		Prompt: "completable-prompt", Argument: "name", Value: "", Context: map[string]string{"department": "Sales"},
 	})
 	if err != nil || !slices.Equal(got.Values, []string{"David", "Eve", "Frank"}) {
 		t.Errorf("completions that depend on another argument: %+v, %v", got, err)
 	}
-	got, err = m.Complete(within(t, bound), server, messages.CompleteRequest{
+	got, err = m.Complete(testContext(t, bound), server, messages.CompleteRequest{
 		URITemplate: "demo://resource/dynamic/text/{resourceId}", Argument: "resourceId", Value: "5",
 	})
 	if err != nil || !slices.Equal(got.Values, []string{"5"}) {
@@ -250,16 +250,16 @@ func everythingCompletion(t *testing.T, m *supervisor.Manager, _ *program, serve
 	}
 }
 
-func everythingProgress(t *testing.T, m *supervisor.Manager, _ *program, server string) {
+func everythingProgress(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
 	var steps []float64 // written by one goroutine at a time, and never after the call
-	res, err := m.CallServerTool(within(t, bound), server, "trigger-long-running-operation",
+	res, err := m.CallServerTool(testContext(t, bound), server, "trigger-long-running-operation",
 		object{"duration": 0.4, "steps": 4}, supervisor.WithProgress(func(p supervisor.Progress) {
 			if p.Total != 4 {
 				t.Errorf("a total of %v", p.Total)
 			}
 			steps = append(steps, p.Progress)
 		}))
-	if err != nil || res.IsError || !contains(res.Text(), "completed") {
+	if err != nil || res.IsError || !containsWords(res.Text(), "completed") {
 		t.Fatalf("%v, %v", res, err)
 	}
 	// The last one is sent just before the answer, which may overtake it on another stream.
@@ -268,103 +268,103 @@ func everythingProgress(t *testing.T, m *supervisor.Manager, _ *program, server 
 	}
 }
 
-func everythingLogging(t *testing.T, m *supervisor.Manager, _ *program, server string) {
+func everythingLogging(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
 	w := m.Watch(256)
 	defer w.Close()
-	call(t, m, server, "toggle-simulated-logging", nil)
-	told(t, w, "a log message", func(e messages.Event) bool {
+	mustCall(t, m, server, "toggle-simulated-logging", nil)
+	awaitEvent(t, w, "a log message", func(e messages.Event) bool {
 		return e.Kind == messages.EventLog && e.Server == server && e.Log != nil &&
-			slices.Contains(messages.LogLevels, e.Log.Level) && contains(string(e.Log.Data), "message")
+			slices.Contains(messages.LogLevels, e.Log.Level) && containsWords(string(e.Log.Data), "message")
 	})
-	call(t, m, server, "toggle-simulated-logging", nil)
+	mustCall(t, m, server, "toggle-simulated-logging", nil)
 	if lines := m.Logs(server); len(lines) == 0 || lines[len(lines)-1].Time.IsZero() {
 		t.Errorf("logs %+v", lines)
 	}
 }
 
-func everythingSampling(t *testing.T, m *supervisor.Manager, p *program, server string) {
-	res := call(t, m, server, "trigger-sampling-request", object{"prompt": "What is the capital?", "maxTokens": 77})
-	if res.IsError || !contains(res.Text(), `"text": "Paris"`, `"model": "e2e"`) {
+func everythingSampling(t *testing.T, m *supervisor.Manager, p *testHandlers, server string) {
+	res := mustCall(t, m, server, "trigger-sampling-request", object{"prompt": "What is the capital?", "maxTokens": 77})
+	if res.IsError || !containsWords(res.Text(), `"text": "Paris"`, `"model": "e2e"`) {
 		t.Errorf("the server got %s", res.Raw)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.sampled[len(p.sampled)-1]; r.Server != server || !contains(string(r.Params), `"maxTokens":77`,
+	if r := p.samplings[len(p.samplings)-1]; r.Server != server || !containsWords(string(r.Params), `"maxTokens":77`,
 		"What is the capital?", "You are a helpful test server.") {
 		t.Errorf("the program was asked by %s: %s", r.Server, r.Params)
 	}
 }
 
-func everythingElicitation(t *testing.T, m *supervisor.Manager, p *program, server string) {
-	p.answering(accept(`{"name":"Ada","number":9.5}`))
-	res := call(t, m, server, "trigger-elicitation-request", nil)
-	if res.IsError || !contains(res.Text(), "- Name: Ada", "- Favorite Number: 9.5") {
+func everythingElicitation(t *testing.T, m *supervisor.Manager, p *testHandlers, server string) {
+	p.setAnswer(acceptWith(`{"name":"Ada","number":9.5}`))
+	res := mustCall(t, m, server, "trigger-elicitation-request", nil)
+	if res.IsError || !containsWords(res.Text(), "- Name: Ada", "- Favorite Number: 9.5") {
 		t.Errorf("the server got %s", res.Raw)
 	}
 	// The server gets what the program gave, and the server's own proposals only where the program took them.
-	if contains(res.Text(), "Favorite Integer") {
+	if containsWords(res.Text(), "Favorite Integer") {
 		t.Errorf("a default that the program did not give was sent: %s", res.Text())
 	}
-	p.answering(func(r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+	p.setAnswer(func(r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 		content, err := supervisor.FillDefaults(r, json.RawMessage(`{"name":"Ada","number":9.5}`))
 		return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: content}, err
 	})
-	res = call(t, m, server, "trigger-elicitation-request", nil)
-	if !contains(res.Text(), "- Favorite Integer: 42", `"untitledSingleSelectEnum": "Monica"`, `"fish-1"`) {
+	res = mustCall(t, m, server, "trigger-elicitation-request", nil)
+	if !containsWords(res.Text(), "- Favorite Integer: 42", `"untitledSingleSelectEnum": "Monica"`, `"fish-1"`) {
 		t.Errorf("without the defaults: %s", res.Text())
 	}
-	if r := p.lastAsked(t); r.Server != server || r.Mode != messages.ElicitForm || !contains(r.Message, "provide inputs") {
+	if r := p.lastElicitation(t); r.Server != server || r.Mode != messages.ElicitForm || !containsWords(r.Message, "provide inputs") {
 		t.Errorf("the person was asked %+v", r)
 	}
 	for action, words := range map[string]string{
 		messages.ElicitDecline: "User declined", messages.ElicitCancel: "User cancelled",
 	} {
-		p.answering(func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+		p.setAnswer(func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			return supervisor.ElicitResult{Action: action}, nil
 		})
-		if res := call(t, m, server, "trigger-elicitation-request", nil); !contains(res.Text(), words) {
+		if res := mustCall(t, m, server, "trigger-elicitation-request", nil); !containsWords(res.Text(), words) {
 			t.Errorf("%s: the server got %s", action, res.Raw)
 		}
 	}
 }
 
-func everythingElicitationURL(t *testing.T, m *supervisor.Manager, p *program, server string) {
-	p.answering(accept(""))
+func everythingElicitationURL(t *testing.T, m *supervisor.Manager, p *testHandlers, server string) {
+	p.setAnswer(acceptWith(""))
 	ask := object{"url": "https://example.org/go?" + server, "message": "Please go", "elicitationId": "e-" + server}
-	res := call(t, m, server, "trigger-url-elicitation", ask)
-	if res.IsError || !contains(res.Text(), "completed the URL elicitation", "e-"+server) {
+	res := mustCall(t, m, server, "trigger-url-elicitation", ask)
+	if res.IsError || !containsWords(res.Text(), "completed the URL elicitation", "e-"+server) {
 		t.Errorf("the server got %s", res.Raw)
 	}
-	if r := p.lastAsked(t); r.Server != server || r.Mode != messages.ElicitURL || r.URL != ask["url"] || r.ID != "e-"+server {
+	if r := p.lastElicitation(t); r.Server != server || r.Mode != messages.ElicitURL || r.URL != ask["url"] || r.ID != "e-"+server {
 		t.Errorf("the person was asked %+v", r)
 	}
 }
 
 // 2025-11-25: a server may refuse a request until the person has been at a URL. She is asked, and if she does not go, what
 // the server said reaches the caller as it was sent.
-func everythingElicitationRequired(t *testing.T, m *supervisor.Manager, p *program, server string) {
-	p.answering(func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+func everythingElicitationRequired(t *testing.T, m *supervisor.Manager, p *testHandlers, server string) {
+	p.setAnswer(func(supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 		return supervisor.ElicitResult{Action: messages.ElicitDecline}, nil
 	})
-	_, err := m.CallServerTool(within(t, bound), server, "trigger-url-elicitation",
+	_, err := m.CallServerTool(testContext(t, bound), server, "trigger-url-elicitation",
 		object{"url": "https://example.org/" + server, "errorPath": true})
 	var e *supervisor.Error
 	if !errors.As(err, &e) || e.Outcome != messages.OutcomeRejected || e.Code != -32042 ||
-		!contains(string(e.Data), `"elicitations"`, `"mode":"url"`, "https://modelcontextprotocol.io") {
+		!containsWords(string(e.Data), `"elicitations"`, `"mode":"url"`, "https://modelcontextprotocol.io") {
 		t.Errorf("%v (%+v)", err, e)
 	}
-	if r := p.lastAsked(t); r.Server != server || r.Mode != messages.ElicitURL || r.ID == "" {
+	if r := p.lastElicitation(t); r.Server != server || r.Mode != messages.ElicitURL || r.ID == "" {
 		t.Errorf("the person was asked %+v", r)
 	}
 }
 
-func everythingRoots(t *testing.T, m *supervisor.Manager, p *program, server string) {
+func everythingRoots(t *testing.T, m *supervisor.Manager, p *testHandlers, server string) {
 	p.mu.Lock()
 	p.roots = []supervisor.Root{{URI: "file:///first", Name: "first"}}
 	p.mu.Unlock()
 	m.RootsChanged()
 	sees := func(words string) bool {
-		return contains(call(t, m, server, "get-roots-list", nil).Text(), words)
+		return containsWords(mustCall(t, m, server, "get-roots-list", nil).Text(), words)
 	}
 	eventually(t, "the server sees the root", func() bool { return sees("file:///first") })
 	p.mu.Lock()
@@ -374,9 +374,9 @@ func everythingRoots(t *testing.T, m *supervisor.Manager, p *program, server str
 	eventually(t, "the server sees the other roots", func() bool { return sees("file:///second") && sees("file:///third") })
 }
 
-func everythingResourcesChanged(t *testing.T, m *supervisor.Manager, _ *program, server string) {
+func everythingResourcesChanged(t *testing.T, m *supervisor.Manager, _ *testHandlers, server string) {
 	list := func() []messages.Resource {
-		all, err := m.Resources(within(t, bound), server)
+		all, err := m.Resources(testContext(t, bound), server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,13 +385,13 @@ func everythingResourcesChanged(t *testing.T, m *supervisor.Manager, _ *program,
 	before := list()
 	w := m.Watch(256)
 	defer w.Close()
-	res := call(t, m, server, "gzip-file-as-resource", object{
+	res := mustCall(t, m, server, "gzip-file-as-resource", object{
 		"name": "packed-" + server + ".gz", "data": "data:text/plain;base64,aGVsbG8=", "outputType": "resourceLink",
 	})
 	if res.IsError {
 		t.Fatal(res.Text())
 	}
-	told(t, w, "the resources changed", func(e messages.Event) bool {
+	awaitEvent(t, w, "the resources changed", func(e messages.Event) bool {
 		return e.Kind == messages.EventResources && e.Server == server
 	})
 	uri := "demo://resource/session/packed-" + server + ".gz"
@@ -401,20 +401,20 @@ func everythingResourcesChanged(t *testing.T, m *supervisor.Manager, _ *program,
 		t.Errorf("%d resources, then %d, and %s is not among them", len(before), len(after), uri)
 	}
 	// Nobody else offers it: it needs no server's name.
-	got, err := m.ReadResource(within(t, bound), uri)
+	got, err := m.ReadResource(testContext(t, bound), uri)
 	if err != nil || got.Server != server || got.Contents()[0].MIMEType != "application/gzip" {
 		t.Errorf("routed by who offers it: %+v, %v", got, err)
 	}
 }
 
-func pings(t *testing.T, m *supervisor.Manager, server string) {
-	if took, err := m.Ping(within(t, bound), server); err != nil || took <= 0 {
+func checkPing(t *testing.T, m *supervisor.Manager, server string) {
+	if took, err := m.Ping(testContext(t, bound), server); err != nil || took <= 0 {
 		t.Errorf("%v, %v", took, err)
 	}
 }
 
-// leavesACall leaves a call that would take for ever. It ends at once, and the server serves on.
-func leavesACall(t *testing.T, m *supervisor.Manager, server, tool string, args any) {
+// checkAbandonedCall leaves a call that would take for ever. It ends at once, and the server serves on.
+func checkAbandonedCall(t *testing.T, m *supervisor.Manager, server, tool string, args any) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var reported atomic.Bool
@@ -426,16 +426,16 @@ func leavesACall(t *testing.T, m *supervisor.Manager, server, tool string, args 
 	if !errors.As(err, &e) || !errors.Is(err, context.Canceled) || e.Outcome != messages.OutcomeUnknown || !reported.Load() {
 		t.Errorf("a call that was left: %v", err)
 	}
-	pings(t, m, server)
+	checkPing(t, m, server)
 }
 
 // What no program answers is not announced: the server does not offer what it could not do, and the rest works.
 func TestEverythingServerIsToldNothingThatNobodyAnswers(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
-	connected(t, m, "npm")
-	says(t, m, "npm", "get-sum", object{"a": 2, "b": 3}, "The sum of 2 and 3 is 5.")
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
+	awaitConnected(t, m, "npm")
+	checkText(t, m, "npm", "get-sum", object{"a": 2, "b": 3}, "The sum of 2 and 3 is 5.")
 	for _, tool := range []string{"trigger-elicitation-request", "trigger-url-elicitation", "trigger-sampling-request",
 		"get-roots-list"} {
 		if slices.Contains(toolNames(m, "npm"), tool) {
@@ -446,28 +446,28 @@ func TestEverythingServerIsToldNothingThatNobodyAnswers(t *testing.T) {
 
 // A subscription outlives the connection that it was made on, and everything else is there again.
 func TestEverythingServerSubscriptionsOutliveItsDeath(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
-	connected(t, m, "npm")
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
+	awaitConnected(t, m, "npm")
 	const uri = "demo://resource/dynamic/text/2"
-	if err := m.SubscribeResource(within(t, bound), "npm", uri); err != nil {
+	if err := m.SubscribeResource(testContext(t, bound), "npm", uri); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 2 {
 		w := m.Watch(256)
-		call(t, m, "npm", "toggle-subscriber-updates", nil)
-		told(t, w, fmt.Sprintf("the resource was updated in round %d", round), func(e messages.Event) bool {
+		mustCall(t, m, "npm", "toggle-subscriber-updates", nil)
+		awaitEvent(t, w, fmt.Sprintf("the resource was updated in round %d", round), func(e messages.Event) bool {
 			return e.Kind == messages.EventResourceUpdated && e.URI == uri
 		})
 		w.Close()
-		before := status(t, m, "npm")
+		before := statusOf(t, m, "npm")
 		kill9(t, before.PID)
 		eventually(t, "it is connected again", func() bool {
-			st := status(t, m, "npm")
+			st := statusOf(t, m, "npm")
 			return st.Status == messages.Connected && st.Epoch > before.Epoch
 		})
-		if _, err := m.ReadServerResource(within(t, bound), "npm", uri); err != nil {
+		if _, err := m.ReadServerResource(testContext(t, bound), "npm", uri); err != nil {
 			t.Error(err)
 		}
 	}

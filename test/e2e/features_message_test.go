@@ -20,26 +20,26 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
 )
 
-// another is an actor of the program's that sends commands to the manager, and answers what servers ask.
-type another struct {
-	t    *testing.T
-	m    *supervisor.Manager
-	pid  *actor.PID
-	got  chan proto.Message
-	told chan string // the methods of what servers asked
+// testActor is an actor of the program's that sends commands to the manager, and answers what servers ask.
+type testActor struct {
+	t        *testing.T
+	m        *supervisor.Manager
+	pid      *actor.PID
+	replies  chan proto.Message
+	received chan string // the methods of what servers asked
 }
 
-func anotherActor(t *testing.T, m *supervisor.Manager) *another {
+func newTestActor(t *testing.T, m *supervisor.Manager) *testActor {
 	t.Helper()
-	a := &another{t: t, m: m, got: make(chan proto.Message, 1000), told: make(chan string, 100)}
+	a := &testActor{t: t, m: m, replies: make(chan proto.Message, 1000), received: make(chan string, 100)}
 	a.pid = m.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
 	return a
 }
 
-func (a *another) Receive(c actor.Context) {
+func (a *testActor) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *messages.ServerRequest:
-		a.told <- msg.GetServer() + " " + msg.GetMethod()
+		a.received <- msg.GetServer() + " " + msg.GetMethod()
 		answer := `{"action":"accept","content":{"name":"an actor"}}`
 		switch msg.GetMethod() {
 		case "sampling/createMessage":
@@ -49,20 +49,20 @@ func (a *another) Receive(c actor.Context) {
 		}
 		c.Send(a.m.PID(), &messages.ServerRequestReply{RequestId: msg.GetRequestId(), Result: []byte(answer)})
 	case proto.Message:
-		a.got <- msg
+		a.replies <- msg
 	}
 }
 
-func (a *another) ask(msg proto.Message) proto.Message {
+func (a *testActor) sendCommand(msg proto.Message) proto.Message {
 	a.t.Helper()
 	a.m.System().Root.RequestWithCustomSender(a.m.PID(), msg, a.pid)
-	return a.next()
+	return a.nextMessage()
 }
 
-func (a *another) next() proto.Message {
+func (a *testActor) nextMessage() proto.Message {
 	a.t.Helper()
 	select {
-	case msg := <-a.got:
+	case msg := <-a.replies:
 		return msg
 	case <-time.After(bound):
 		a.t.Fatal("no message came")
@@ -70,30 +70,30 @@ func (a *another) next() proto.Message {
 	}
 }
 
-func (a *another) done(msg proto.Message) {
+func (a *testActor) mustSucceed(msg proto.Message) {
 	a.t.Helper()
-	if d, ok := a.ask(msg).(*messages.Done); !ok || d.GetFailure() != nil {
+	if d, ok := a.sendCommand(msg).(*messages.Done); !ok || d.GetFailure() != nil {
 		a.t.Fatalf("%T: %v", msg, d)
 	}
 }
 
 // Through actors too: what real servers of both eras offer and ask, by message.
 func TestMessagesReachEverythingThatServersOfferAndAsk(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"legacy": {Command: command, Args: args}, "modern": {Command: peers.Go(t)},
 	}})
-	a := anotherActor(t, m)
-	a.done(&messages.HandleRequests{Elicitation: true, Sampling: true, Roots: true})
+	a := newTestActor(t, m)
+	a.mustSucceed(&messages.HandleRequests{Elicitation: true, Sampling: true, Roots: true})
 	for _, name := range []string{"legacy", "modern"} {
-		connected(t, m, name)
-		if err := m.Reconnect(within(t, bound), name); err != nil { // it may have connected before somebody answered
+		awaitConnected(t, m, name)
+		if err := m.Reconnect(testContext(t, bound), name); err != nil { // it may have connected before somebody answered
 			t.Fatal(err)
 		}
 	}
 
-	resources := a.ask(&messages.ListResources{}).(*messages.ResourcesReply)
+	resources := a.sendCommand(&messages.ListResources{}).(*messages.ResourcesReply)
 	for _, uri := range []string{features, "test://static-text"} {
 		if !slices.ContainsFunc(resources.GetResources(), func(r *messages.ResourceEntry) bool { return r.GetUri() == uri }) {
 			t.Errorf("%s is not among %d resources: %v", uri, len(resources.GetResources()), resources.GetFailures())
@@ -103,12 +103,12 @@ func TestMessagesReachEverythingThatServersOfferAndAsk(t *testing.T) {
 		"test://static-text": "This is the content", "test://template/9/data": "Data for ID: 9",
 		"demo://resource/dynamic/text/3": "Resource 3", features: "Everything Server - Features",
 	} {
-		read := a.ask(&messages.ReadResource{RequestId: uri, Uri: uri}).(*messages.ReadResourceReply)
+		read := a.sendCommand(&messages.ReadResource{RequestId: uri, Uri: uri}).(*messages.ReadResourceReply)
 		if read.GetRequestId() != uri || read.GetOutcome() != "result" || !strings.Contains(string(read.GetResult()), want) {
 			t.Errorf("read %s: %v", uri, read)
 		}
 	}
-	prompts := a.ask(&messages.ListPrompts{}).(*messages.PromptsReply)
+	prompts := a.sendCommand(&messages.ListPrompts{}).(*messages.PromptsReply)
 	if len(prompts.GetPrompts()) < 8 || len(prompts.GetFailures()) != 0 {
 		t.Errorf("prompts: %v", prompts)
 	}
@@ -116,12 +116,12 @@ func TestMessagesReachEverythingThatServersOfferAndAsk(t *testing.T) {
 		{Prompt: "mcp__legacy__args-prompt", Arguments: map[string]string{"city": "Bonn"}},
 		{Server: "modern", Prompt: "test_prompt_with_arguments", Arguments: map[string]string{"arg1": "Bonn", "arg2": "x"}},
 	} {
-		if got := a.ask(g).(*messages.GetPromptReply); got.GetOutcome() != "result" ||
+		if got := a.sendCommand(g).(*messages.GetPromptReply); got.GetOutcome() != "result" ||
 			!strings.Contains(string(got.GetResult()), "Bonn") {
 			t.Errorf("%s: %v", g.GetPrompt(), got)
 		}
 	}
-	completion := a.ask(&messages.Complete{Server: "legacy", Prompt: "completable-prompt", Argument: "department",
+	completion := a.sendCommand(&messages.Complete{Server: "legacy", Prompt: "completable-prompt", Argument: "department",
 		Value: "M"}).(*messages.CompleteReply)
 	if !slices.Equal(completion.GetValues(), []string{"Marketing"}) {
 		t.Errorf("completion: %v", completion)
@@ -134,43 +134,43 @@ func TestMessagesReachEverythingThatServersOfferAndAsk(t *testing.T) {
 		{Server: "modern", Tool: "test_input_required_result_sampling"}:                           "an actor's model",
 		{Server: "modern", Tool: "test_input_required_result_list_roots"}:                         "file:///of/an/actor",
 	} {
-		reply, ok := a.ask(call).(*messages.CallToolReply)
+		reply, ok := a.sendCommand(call).(*messages.CallToolReply)
 		if !ok || reply.GetOutcome() != "result" || !strings.Contains(string(reply.GetResult()), want) {
 			t.Errorf("%s:%s: %v", call.GetServer(), call.GetTool(), reply)
 		}
 	}
-	asked := map[string]bool{}
-	for len(a.told) > 0 {
-		asked[<-a.told] = true
+	requested := map[string]bool{}
+	for len(a.received) > 0 {
+		requested[<-a.received] = true
 	}
 	for _, server := range []string{"legacy", "modern"} {
 		for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list"} {
-			if !asked[fmt.Sprint(server, " ", method)] {
+			if !requested[fmt.Sprint(server, " ", method)] {
 				t.Errorf("%s never asked %s", server, method)
 			}
 		}
 	}
-	a.done(&messages.Watch{})
-	a.done(&messages.SubscribeResource{Server: "modern", Uri: "test://watched-resource"})
+	a.mustSucceed(&messages.Watch{})
+	a.mustSucceed(&messages.SubscribeResource{Server: "modern", Uri: "test://watched-resource"})
 	for {
-		e, ok := a.next().(*messages.WatchEvent)
+		e, ok := a.nextMessage().(*messages.WatchEvent)
 		if ok && e.GetKind() == string(messages.EventResourceUpdated) && e.GetServer() == "modern" {
 			break
 		}
 	}
-	a.done(&messages.Unwatch{})
+	a.mustSucceed(&messages.Unwatch{})
 }
 
 // The five transports of the first seed at once, and websocket beside them.
 func TestEveryTypeOfTransportIsSupportedAtOnce(t *testing.T) {
 	seeds.Shows(t, "000.11.config-types")
-	leavesNothing(t)
+	checkLeaks(t)
 	url := web.Serve(t, web.Good())
 	socket := newSocketServer()
 	t.Cleanup(socket.wait.Wait)
-	m := start(t, supervisor.Config{
+	m := startManager(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{
-			"stdio":          with(fixture("good"), func(s *supervisor.Spec) { s.Type = messages.Stdio }),
+			"stdio":          changeSpec(fixtureSpec("good"), func(s *supervisor.Spec) { s.Type = messages.Stdio }),
 			"sse":            {Type: messages.SSE, URL: url + "/sse"},
 			"http":           {Type: messages.HTTP, URL: url + "/mcp"},
 			"sdk":            {Type: messages.SDK},
@@ -180,9 +180,9 @@ func TestEveryTypeOfTransportIsSupportedAtOnce(t *testing.T) {
 		InProcess: map[string]func(context.Context, transports.Peer) error{"sdk": gosdk.Serve(sdkServer(1, nil))},
 	})
 	for _, name := range []string{"stdio", "sse", "http", "claudeai-proxy", "websocket"} {
-		connected(t, m, name)
-		says(t, m, name, "echo", object{"text": name}, name)
+		awaitConnected(t, m, name)
+		checkText(t, m, name, "echo", object{"text": name}, name)
 	}
-	connected(t, m, "sdk")
-	says(t, m, "sdk", "tool-000", nil, "tool-000")
+	awaitConnected(t, m, "sdk")
+	checkText(t, m, "sdk", "tool-000", nil, "tool-000")
 }

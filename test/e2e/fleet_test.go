@@ -11,11 +11,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 )
 
-// member is one of the real servers of a fleet, and one call that shows that it works.
-type member struct {
+// fleetServer is one of the real servers of a fleet, and one call that shows that it works.
+type fleetServer struct {
 	spec supervisor.Spec
-	// says is what the server says of itself.
-	says string
+	// instructions is what the server says of itself.
+	instructions string
 	// tools are some of its tools.
 	tools []string
 	// tool is called with args, and its answer contains answer.
@@ -24,9 +24,9 @@ type member struct {
 	answer string
 }
 
-// fleet is one of each: every server that package peers knows, over every transport that it speaks, in every form in
+// newFleet is one of each: every server that package peers knows, over every transport that it speaks, in every form in
 // which people configure it. dir is a folder that the servers of files may use.
-func fleet(t *testing.T, dir string) map[string]member {
+func newFleet(t *testing.T, dir string) map[string]fleetServer {
 	t.Helper()
 	npm, sdk := peers.NPM(t), peers.Go(t)
 	if err := os.WriteFile(filepath.Join(dir, "hello.txt"), []byte("hello from a file"), 0o600); err != nil {
@@ -35,22 +35,22 @@ func fleet(t *testing.T, dir string) map[string]member {
 	stdio := func(command string, args []string) supervisor.Spec {
 		return supervisor.Spec{Type: messages.Stdio, Command: command, Args: args}
 	}
-	all := member{
-		says: "mcp-servers/everything", tools: []string{"echo", "get-env", "get-sum", "get-tiny-image"},
+	all := fleetServer{
+		instructions: "mcp-servers/everything", tools: []string{"echo", "get-env", "get-sum", "get-tiny-image"},
 		tool: "get-sum", args: object{"a": 2, "b": 40}, answer: "The sum of 2 and 40 is 42.",
 	}
-	conformance := member{
-		says: "mcp-conformance-test-server", tools: []string{"test_simple_text", "json_schema_2020_12_tool"},
+	conformance := fleetServer{
+		instructions: "mcp-conformance-test-server", tools: []string{"test_simple_text", "json_schema_2020_12_tool"},
 		tool: "test_simple_text", answer: "This is a simple text response for testing.",
 	}
-	at := func(m member, spec supervisor.Spec) member { m.spec = spec; return m }
+	at := func(m fleetServer, spec supervisor.Spec) fleetServer { m.spec = spec; return m }
 
-	sse := listen(t, everything(npm, "sse"))
-	streamable := listen(t, everything(npm, "streamableHttp"))
-	sessions := listen(t, goSDK(sdk, "false"))
-	stateless := listen(t, goSDK(sdk, "true"))
+	sse := startServer(t, everythingServer(npm, "sse"))
+	streamable := startServer(t, everythingServer(npm, "streamableHttp"))
+	sessions := startServer(t, goSDKServer(sdk, "false"))
+	stateless := startServer(t, goSDKServer(sdk, "true"))
 
-	return map[string]member{
+	return map[string]fleetServer{
 		"everything-stdio": at(all, stdio(npm.Command(peers.Everything))),
 		"everything-npx":   at(all, stdio(npm.NPX(peers.Everything))),
 		"everything-sse":   at(all, supervisor.Spec{Type: messages.SSE, URL: sse.url("/sse")}),
@@ -58,27 +58,27 @@ func fleet(t *testing.T, dir string) map[string]member {
 		// A URL without a type is what most people write, also for the older kind.
 		"everything-untyped": at(all, supervisor.Spec{URL: sse.url("/sse"), FallbackSSE: true}),
 		"files": {
-			spec: stdio(npm.Command(peers.Filesystem, dir)), says: "secure-filesystem-server",
+			spec: stdio(npm.Command(peers.Filesystem, dir)), instructions: "secure-filesystem-server",
 			tools: []string{"read_text_file", "write_file", "list_directory"},
 			tool:  "read_text_file", args: object{"path": filepath.Join(dir, "hello.txt")}, answer: "hello from a file",
 		},
 		"memory": {
-			spec: with(stdio(npm.Command(peers.Memory)), func(s *supervisor.Spec) {
+			spec: changeSpec(stdio(npm.Command(peers.Memory)), func(s *supervisor.Spec) {
 				s.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.jsonl")}
 			}),
-			says: "memory-server", tools: []string{"create_entities", "read_graph", "search_nodes"},
+			instructions: "memory-server", tools: []string{"create_entities", "read_graph", "search_nodes"},
 			tool: "read_graph", answer: `"entities"`,
 		},
 		"thinking": {
-			spec: stdio(npm.Command(peers.SequentialThinking)), says: "sequential-thinking-server",
+			spec: stdio(npm.Command(peers.SequentialThinking)), instructions: "sequential-thinking-server",
 			tools: []string{"sequentialthinking"}, tool: "sequentialthinking",
 			args:   object{"thought": "one", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1},
 			answer: `"thoughtNumber": 1`,
 		},
 		// It starts without its database, and its tool says that there is none.
 		"postgres": {
-			spec: stdio(npm.Command(peers.Postgres, "postgresql://e2e:"+databasePassword+"@127.0.0.1:1/none")),
-			says: "example-servers/postgres", tools: []string{"query"},
+			spec:         stdio(npm.Command(peers.Postgres, "postgresql://e2e:"+databasePassword+"@127.0.0.1:1/none")),
+			instructions: "example-servers/postgres", tools: []string{"query"},
 		},
 		"gosdk-stdio":     at(conformance, stdio(sdk, nil)),
 		"gosdk-http":      at(conformance, supervisor.Spec{Type: messages.HTTP, URL: sessions.url("/")}),
@@ -88,7 +88,7 @@ func fleet(t *testing.T, dir string) map[string]member {
 
 const databasePassword = "canary-database-51c0de"
 
-func specsOf(members map[string]member) map[string]supervisor.Spec {
+func specsOf(members map[string]fleetServer) map[string]supervisor.Spec {
 	specs := map[string]supervisor.Spec{}
 	for name, m := range members {
 		specs[name] = m.spec
@@ -96,12 +96,12 @@ func specsOf(members map[string]member) map[string]supervisor.Spec {
 	return specs
 }
 
-// answers reports what is wrong with a member's answer to its call; empty if nothing is.
-func (m member) answers(res *supervisor.Result, err error) string {
+// answerProblem reports what is wrong with a member's answer to its call; empty if nothing is.
+func (m fleetServer) answerProblem(res *supervisor.Result, err error) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case res.IsError || !contains(res.Text(), m.answer):
+	case res.IsError || !containsWords(res.Text(), m.answer):
 		return "answers " + res.Text()
 	case !json.Valid(res.Raw):
 		return "is no JSON: " + string(res.Raw)

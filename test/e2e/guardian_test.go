@@ -110,11 +110,11 @@ func runManager(t *testing.T, specs map[string]supervisor.Spec, guard string) *e
 // kill -9 of a program that embeds the library, with a guardian: nothing of its servers is left a few seconds later,
 // neither those that ignore every signal and their children, nor the tree under npx, nor the guardian.
 func TestAKilledManagerWithAGuardianLeavesNoProcess(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).NPX(peers.Everything)
 	cmd := runManager(t, map[string]supervisor.Spec{
-		"npx": {Command: command, Args: args}, "good": fixture("good"), "tree": fixture("launcher", "depth=4"),
-		"deaf": fixture("ignores-signals"), "grandchild": fixture("grandchild", "signals=ignore", "for=10m"),
+		"npx": {Command: command, Args: args}, "good": fixtureSpec("good"), "tree": fixtureSpec("launcher", "depth=4"),
+		"deaf": fixtureSpec("ignores-signals"), "grandchild": fixtureSpec("grandchild", "signals=ignore", "for=10m"),
 	}, guardianRole)
 	pids := descendants(t, cmd.Process.Pid)
 	if len(pids) < 5+3+1+2 { // five servers, three more in the tree, a grandchild, and at least two under npx
@@ -122,7 +122,7 @@ func TestAKilledManagerWithAGuardianLeavesNoProcess(t *testing.T) {
 	}
 	begin := time.Now()
 	kill9(t, cmd.Process.Pid)
-	ended(t, bound, pids...)
+	awaitEnded(t, bound, pids...)
 	t.Logf("all %d processes had ended %v after kill -9 of the manager", len(pids),
 		time.Since(begin).Round(time.Millisecond))
 }
@@ -130,8 +130,8 @@ func TestAKilledManagerWithAGuardianLeavesNoProcess(t *testing.T) {
 // Without a guardian the kernel ends the direct children, on Linux; elsewhere those end that mind the end of their
 // input.
 func TestAKilledManagerWithoutAGuardianLeavesNoDirectChild(t *testing.T) {
-	leavesNothing(t)
-	specs := map[string]supervisor.Spec{"good": fixture("good"), "deaf": fixture("ignores-signals")}
+	checkLeaks(t)
+	specs := map[string]supervisor.Spec{"good": fixtureSpec("good"), "deaf": fixtureSpec("ignores-signals")}
 	if runtime.GOOS != "linux" {
 		delete(specs, "deaf")
 	}
@@ -141,5 +141,5 @@ func TestAKilledManagerWithoutAGuardianLeavesNoDirectChild(t *testing.T) {
 		t.Errorf("%v: children %v", slices.Sorted(maps.Keys(specs)), pids)
 	}
 	kill9(t, cmd.Process.Pid)
-	ended(t, bound, pids...)
+	awaitEnded(t, bound, pids...)
 }

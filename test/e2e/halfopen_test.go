@@ -14,22 +14,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// cable is a TCP proxy that can be cut: bytes go no further then, and no connection is closed. That is what a peer looks
+// cuttableProxy is a TCP proxy that can be cut: bytes go no further then, and no connection is closed. That is what a peer looks
 // like whose machine lost its power, or whose NAT forgot the connection.
-type cable struct {
+type cuttableProxy struct {
 	net.Listener
 	cut atomic.Bool
 	wg  sync.WaitGroup
 }
 
-// plug leads to the address to.
-func plug(t *testing.T, to string) *cable {
+// startProxy leads to the address to.
+func startProxy(t *testing.T, to string) *cuttableProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cable{Listener: l}
+	c := &cuttableProxy{Listener: l}
 	var mu sync.Mutex
 	var open []net.Conn
 	t.Cleanup(func() {
@@ -61,14 +61,14 @@ func plug(t *testing.T, to string) *cable {
 			mu.Lock()
 			open = append(open, far)
 			mu.Unlock()
-			c.wg.Go(func() { c.carry(near, far) })
-			c.wg.Go(func() { c.carry(far, near) })
+			c.wg.Go(func() { c.copyBytes(near, far) })
+			c.wg.Go(func() { c.copyBytes(far, near) })
 		}
 	})
 	return c
 }
 
-func (c *cable) carry(to, from net.Conn) {
+func (c *cuttableProxy) copyBytes(to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
@@ -94,24 +94,24 @@ func (c *cable) carry(to, from net.Conn) {
 // within ProbeEvery + ProbeStrikes × ProbeTimeout, and connected again when it can be reached.
 func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 	seeds.Shows(t, "001.1.health-half-open")
-	leavesNothing(t)
-	l := listen(t, goodWeb)
-	c := plug(t, l.addr())
+	checkLeaks(t)
+	l := startServer(t, goodWebServer)
+	c := startProxy(t, l.address())
 	const every, timeout, strikes = 300 * time.Millisecond, 200 * time.Millisecond, 3
-	m := start(t, supervisor.Config{
+	m := startManager(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: "http://" + c.Addr().String() + "/mcp"}},
 		Timing:  actors.Timing{ProbeEvery: every, ProbeTimeout: timeout, ProbeStrikes: strikes},
 	})
-	connected(t, m, "far")
+	awaitConnected(t, m, "far")
 	time.Sleep(2 * every) // asked and answered
-	if st := status(t, m, "far"); st.Status != messages.Connected || st.Restarts != 0 {
+	if st := statusOf(t, m, "far"); st.Status != messages.Connected || st.Restarts != 0 {
 		t.Fatalf("%+v", st)
 	}
 	c.cut.Store(true)
 	begin := time.Now()
-	eventually(t, "it is noticed", func() bool { return status(t, m, "far").Status != messages.Connected })
+	eventually(t, "it is noticed", func() bool { return statusOf(t, m, "far").Status != messages.Connected })
 	t.Logf("noticed after %v; the bound is %v", time.Since(begin).Round(time.Millisecond), every+strikes*timeout)
 	c.cut.Store(false)
-	connected(t, m, "far")
-	says(t, m, "far", "echo", object{"text": "again"}, "again")
+	awaitConnected(t, m, "far")
+	checkText(t, m, "far", "echo", object{"text": "again"}, "again")
 }

@@ -18,12 +18,12 @@ import (
 // bound is when a test gives up waiting for what must come.
 const bound = 60 * time.Second
 
-// leavesNothing compares, when the test and everything that it cleans up has ended, what this process holds with what
+// checkLeaks compares, when the test and everything that it cleans up has ended, what this process holds with what
 // it held before. It is called first.
-func leavesNothing(t *testing.T) {
+func checkLeaks(t *testing.T) {
 	t.Helper()
 	goroutines := goleak.IgnoreCurrent()
-	descriptors, children, roles := openDescriptors(t), len(childrenOf(t, os.Getpid())), len(played(t))
+	descriptors, children, roles := openDescriptors(t), len(childrenOf(t, os.Getpid())), len(roleProcesses(t))
 	t.Cleanup(func() {
 		if t.Failed() {
 			return // what a failed test leaves behind is not news
@@ -31,7 +31,7 @@ func leavesNothing(t *testing.T) {
 		eventually(t, "child processes are back at the baseline", func() bool {
 			return len(childrenOf(t, os.Getpid())) <= children
 		})
-		eventually(t, "what this program played has ended", func() bool { return len(played(t)) <= roles })
+		eventually(t, "what this program played has ended", func() bool { return len(roleProcesses(t)) <= roles })
 		eventually(t, "file descriptors are back at the baseline", func() bool { return openDescriptors(t) <= descriptors })
 		if err := goleak.Find(goroutines); err != nil {
 			t.Errorf("goroutines are left: %v", err)
@@ -39,8 +39,8 @@ func leavesNothing(t *testing.T) {
 	})
 }
 
-// start runs a manager until the end of the test, and then closes it.
-func start(t *testing.T, cfg supervisor.Config) *supervisor.Manager {
+// startManager runs a manager until the end of the test, and then closes it.
+func startManager(t *testing.T, cfg supervisor.Config) *supervisor.Manager {
 	t.Helper()
 	m, err := supervisor.Start(t.Context(), cfg)
 	if err != nil {
@@ -59,17 +59,17 @@ func closeManager(t *testing.T, m *supervisor.Manager) {
 	}
 }
 
-// within is a context for one step of a test.
-func within(t *testing.T, d time.Duration) context.Context {
+// testContext is a context for one step of a test.
+func testContext(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func settled(t *testing.T, m *supervisor.Manager) {
+func awaitSettled(t *testing.T, m *supervisor.Manager) {
 	t.Helper()
-	if err := m.Settled(within(t, bound)); err != nil {
+	if err := m.Settled(testContext(t, bound)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,12 +77,12 @@ func settled(t *testing.T, m *supervisor.Manager) {
 // eventually waits until ok.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	if !becomes(bound, ok) {
+	if !isEventually(bound, ok) {
 		t.Fatalf("never: %s", what)
 	}
 }
 
-func becomes(d time.Duration, ok func() bool) bool {
+func isEventually(d time.Duration, ok func() bool) bool {
 	for deadline := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return true
@@ -93,7 +93,7 @@ func becomes(d time.Duration, ok func() bool) bool {
 	}
 }
 
-func status(t *testing.T, m *supervisor.Manager, name string) supervisor.Status {
+func statusOf(t *testing.T, m *supervisor.Manager, name string) supervisor.Status {
 	t.Helper()
 	st, err := m.ServerStatus(name)
 	if err != nil {
@@ -102,12 +102,12 @@ func status(t *testing.T, m *supervisor.Manager, name string) supervisor.Status 
 	return st
 }
 
-// connected waits until all of these servers are connected.
-func connected(t *testing.T, m *supervisor.Manager, names ...string) {
+// awaitConnected waits until all of these servers are connected.
+func awaitConnected(t *testing.T, m *supervisor.Manager, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if !becomes(bound, func() bool { return status(t, m, name).Status == messages.Connected }) {
-			st := status(t, m, name)
+		if !isEventually(bound, func() bool { return statusOf(t, m, name).Status == messages.Connected }) {
+			st := statusOf(t, m, name)
 			t.Fatalf("%s is %s (%s): %s\nstderr: %s", name, st.Status, st.Reason, st.Error, st.StderrTail)
 		}
 	}
@@ -115,20 +115,20 @@ func connected(t *testing.T, m *supervisor.Manager, names ...string) {
 
 type object = map[string]any
 
-// call runs a tool that must answer.
-func call(t *testing.T, m *supervisor.Manager, server, tool string, args any) *supervisor.Result {
+// mustCall runs a tool that must answer.
+func mustCall(t *testing.T, m *supervisor.Manager, server, tool string, args any) *supervisor.Result {
 	t.Helper()
-	res, err := m.CallServerTool(within(t, bound), server, tool, args)
+	res, err := m.CallServerTool(testContext(t, bound), server, tool, args)
 	if err != nil {
 		t.Fatalf("%s:%s: %v", server, tool, err)
 	}
 	return res
 }
 
-// says runs a tool and compares the text that it answers.
-func says(t *testing.T, m *supervisor.Manager, server, tool string, args any, want string) {
+// checkText runs a tool and compares the text that it answers.
+func checkText(t *testing.T, m *supervisor.Manager, server, tool string, args any, want string) {
 	t.Helper()
-	res := call(t, m, server, tool, args)
+	res := mustCall(t, m, server, tool, args)
 	if res.IsError || res.Text() != want {
 		t.Errorf("%s:%s answers %q (isError %v), want %q", server, tool, res.Text(), res.IsError, want)
 	}
@@ -143,19 +143,19 @@ func toolNames(m *supervisor.Manager, server string) []string {
 	return names
 }
 
-// fixture is the spec of a server of the zoo, played by this test binary.
-func fixture(kind string, parameters ...string) supervisor.Spec {
+// fixtureSpec is the spec of a server of the zoo, played by this test binary.
+func fixtureSpec(kind string, parameters ...string) supervisor.Spec {
 	command, args := servers.Command(kind, parameters...)
 	return supervisor.Spec{Command: command, Args: args}
 }
 
-// with changes a copy of a spec.
-func with(s supervisor.Spec, change func(*supervisor.Spec)) supervisor.Spec {
+// changeSpec changes a copy of a spec.
+func changeSpec(s supervisor.Spec, change func(*supervisor.Spec)) supervisor.Spec {
 	change(&s)
 	return s
 }
 
-func seconds(n float64) supervisor.Duration {
+func toDuration(n float64) supervisor.Duration {
 	return supervisor.Duration(time.Duration(n * float64(time.Second)))
 }
 
@@ -168,8 +168,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// contains reports whether text holds each of the words, whatever their case.
-func contains(text string, words ...string) bool {
+// containsWords reports whether text holds each of the words, whatever their case.
+func containsWords(text string, words ...string) bool {
 	text = strings.ToLower(text)
 	for _, w := range words {
 		if !strings.Contains(text, strings.ToLower(w)) {

@@ -20,8 +20,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 )
 
-// offering is a registry that has one server, a/demo, and whatever files the paths name.
-func offering(t *testing.T, packages func(url string) string, files map[string][]byte) *install.Registry {
+// newRegistry is a registry that has one server, a/demo, and whatever files the paths name.
+func newRegistry(t *testing.T, packages func(url string) string, files map[string][]byte) *install.Registry {
 	t.Helper()
 	var s *httptest.Server
 	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,52 +46,52 @@ func offering(t *testing.T, packages func(url string) string, files map[string][
 	return r
 }
 
-// prepared is what a person begins with: a short name, and the values that are asked for.
-func prepared(t *testing.T, r *install.Registry, fill plan.Fill) install.Made {
+// mustInstall is what a person begins with: a short name, and the values that are asked for.
+func mustInstall(t *testing.T, r *install.Registry, fill plan.ValueSource) install.Installation {
 	t.Helper()
 	e, err := r.Find(t.Context(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := r.Prepare(t.Context(), e, install.Request{Fill: fill})
+	made, err := r.Prepare(t.Context(), e, install.Request{ValueSource: fill})
 	if err != nil || made.Name != "demo" {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	return made
 }
 
-func connecting(t *testing.T, made install.Made) *supervisor.Manager {
+func connectInstalled(t *testing.T, made install.Installation) *supervisor.Manager {
 	t.Helper()
-	m := start(t, supervisor.Config{})
-	if err := m.Connect(within(t, bound), made.Name, made.Spec); err != nil {
+	m := startManager(t, supervisor.Config{})
+	if err := m.Connect(testContext(t, bound), made.Name, made.Spec); err != nil {
 		t.Fatal(err)
 	}
-	connected(t, m, "demo")
+	awaitConnected(t, m, "demo")
 	return m
 }
 
 // TestAnNpmPackageIsInstalledByName: the entry of a registry becomes a server that npx runs, which answers a call.
 func TestAnNpmPackageIsInstalledByName(t *testing.T) {
 	everything := peers.NPM(t)
-	leavesNothing(t)
+	checkLeaks(t)
 	dir, version := everything.Package(t, "@modelcontextprotocol/server-everything")
-	r := offering(t, func(string) string {
+	r := newRegistry(t, func(string) string {
 		return `{"registryType":"npm","identifier":"@modelcontextprotocol/server-everything","version":"` + version + `",` +
 			`"transport":{"type":"stdio"},"runtimeArguments":[{"type":"named","name":"--offline"}],` +
 			`"packageArguments":[{"type":"positional","value":"{how}","variables":{"how":{"isRequired":true}}}],` +
 			`"environmentVariables":[{"name":"DEMO_KEY","isRequired":true,"isSecret":true}]}`
 	}, nil)
-	made := prepared(t, r, plan.Fill{Ask: func(in plan.Input) ([]string, error) {
+	made := mustInstall(t, r, plan.ValueSource{Ask: func(in plan.Input) ([]string, error) {
 		return []string{map[string]string{"how": "stdio", "DEMO_KEY": "typed"}[in.Name]}, nil
 	}})
 	made.Spec.Cwd = dir // npx takes the package from where it is installed already, and asks no registry
-	m := connecting(t, made)
-	says(t, m, "demo", "echo", map[string]any{"message": "hello"}, "Echo: hello")
+	m := connectInstalled(t, made)
+	checkText(t, m, "demo", "echo", map[string]any{"message": "hello"}, "Echo: hello")
 }
 
 // TestABundleIsInstalledByName: it is downloaded, verified and unpacked, and what it holds is connected and called.
 func TestABundleIsInstalledByName(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -125,13 +125,13 @@ func TestABundleIsInstalledByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(bundle.Bytes())
-	r := offering(t, func(url string) string {
+	r := newRegistry(t, func(url string) string {
 		return `{"registryType":"mcpb","identifier":"` + url + `/demo.mcpb","fileSha256":"` + hex.EncodeToString(sum[:]) + `",` +
 			`"transport":{"type":"stdio"}}`
 	}, map[string][]byte{"/demo.mcpb": bundle.Bytes()})
-	m := connecting(t, prepared(t, r, plan.Fill{Given: plan.Given{Args: map[string][]string{"kind": {"good"}}}}))
-	says(t, m, "demo", "echo", map[string]any{"text": "hello"}, "hello")
-	if st := status(t, m, "demo"); filepath.Base(st.Config.Command) != filepath.Base(program) {
+	m := connectInstalled(t, mustInstall(t, r, plan.ValueSource{GivenValues: plan.GivenValues{Args: map[string][]string{"kind": {"good"}}}}))
+	checkText(t, m, "demo", "echo", map[string]any{"text": "hello"}, "hello")
+	if st := statusOf(t, m, "demo"); filepath.Base(st.Config.Command) != filepath.Base(program) {
 		t.Errorf("%+v", st.Config)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// small is a server of npm that is installed in half a minute at most.
-const small = "@modelcontextprotocol/server-sequential-thinking@2025.12.18"
+// smallPackage is a server of npm that is installed in half a minute at most.
+const smallPackage = "@modelcontextprotocol/server-sequential-thinking@2025.12.18"
 
 // TestAFirstNpxWithAnEmptyCache has npx install a real server, which is connected at the first attempt, however long that takes.
 // Then it breaks npm's cache as an installation that was killed does: the status names the folder, and without the
@@ -29,17 +29,17 @@ func TestAFirstNpxWithAnEmptyCache(t *testing.T) {
 	if _, err := exec.LookPath("npx"); err != nil {
 		t.Skip("npm is not installed")
 	}
-	if err := registryAnswers(t); err != nil {
+	if err := pingRegistry(t); err != nil {
 		t.Skip("npm's registry cannot be reached: ", err)
 	}
-	leavesNothing(t)
+	checkLeaks(t)
 	home := t.TempDir()
 	t.Setenv("HOME", home) // what stands in an entry's env would be hidden in what is said of its cache
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"first": {
-		Command: "npx", Args: []string{"-y", small},
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"first": {
+		Command: "npx", Args: []string{"-y", smallPackage},
 	}}})
 	begin := time.Now()
-	await(t, m, func(st supervisor.Status) bool { return st.Status != messages.Pending })
+	awaitInstalled(t, m, func(st supervisor.Status) bool { return st.Status != messages.Pending })
 	st, err := m.ServerStatus("first")
 	if err != nil || st.Status != messages.Connected || st.Attempts != 0 || st.Restarts != 0 {
 		t.Fatalf("%v, %s: %s", err, st.Status, st.Error)
@@ -56,7 +56,7 @@ func TestAFirstNpxWithAnEmptyCache(t *testing.T) {
 	if err := m.Reconnect(t.Context(), "first"); err == nil {
 		t.Fatal("npm repairs its cache by now")
 	}
-	await(t, m, func(st supervisor.Status) bool { return st.Status == messages.Failed })
+	awaitInstalled(t, m, func(st supervisor.Status) bool { return st.Status == messages.Failed })
 	if st, _ := m.ServerStatus("first"); !strings.Contains(st.Error, "until its folder is deleted; delete \""+folders[0]+"\"") {
 		t.Errorf("%s", st.Error)
 	}
@@ -68,8 +68,8 @@ func TestAFirstNpxWithAnEmptyCache(t *testing.T) {
 	}
 }
 
-// await waits for the server for as long as a first installation may take.
-func await(t *testing.T, m *supervisor.Manager, ok func(supervisor.Status) bool) {
+// awaitInstalled waits for the server for as long as a first installation may take.
+func awaitInstalled(t *testing.T, m *supervisor.Manager, ok func(supervisor.Status) bool) {
 	t.Helper()
 	for end := time.Now().Add(8 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if st, err := m.ServerStatus("first"); err == nil && ok(st) {
@@ -79,7 +79,7 @@ func await(t *testing.T, m *supervisor.Manager, ok func(supervisor.Status) bool)
 	t.Fatal("nothing happens")
 }
 
-func registryAnswers(t *testing.T) error {
+func pingRegistry(t *testing.T) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://registry.npmjs.org/-/ping", nil)

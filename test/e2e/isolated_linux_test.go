@@ -15,7 +15,7 @@ import (
 // Servers that nobody here wrote, on Node, work while they are isolated, and are kept from what they were not given.
 func TestRealServersWorkIsolated(t *testing.T) {
 	seeds.Shows(t, "002.9.sandbox")
-	leavesNothing(t)
+	checkLeaks(t)
 	npm, home := peers.NPM(t), t.TempDir()
 	data := filepath.Join(home, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
@@ -29,16 +29,16 @@ func TestRealServersWorkIsolated(t *testing.T) {
 	files, roots := npm.Command(peers.Filesystem, home)
 	locked := &messages.Isolation{PrivateTemp: true, Write: []string{"./data"}, Network: messages.NetworkNone,
 		Memory: 1 << 30, Files: 256}
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"preset": spec(everything, args, messages.DefaultIsolation()),
 		"alone":  spec(everything, args, &messages.Isolation{PrivateTemp: true, Write: []string{}, Network: messages.NetworkLoopback}),
 		"files":  spec(files, roots, locked),
 	}})
-	connected(t, m, "preset", "alone", "files")
-	says(t, m, "preset", "echo", object{"message": "hello"}, "Echo: hello")
-	says(t, m, "alone", "echo", object{"message": "hello"}, "Echo: hello")
+	awaitConnected(t, m, "preset", "alone", "files")
+	checkText(t, m, "preset", "echo", object{"message": "hello"}, "Echo: hello")
+	checkText(t, m, "alone", "echo", object{"message": "hello"}, "Echo: hello")
 
-	st := status(t, m, "files")
+	st := statusOf(t, m, "files")
 	if st.Isolation == nil || len(st.Isolation.InForce) == 0 {
 		t.Fatalf("it is not isolated: %+v", st.Isolation)
 	}
@@ -46,7 +46,7 @@ func TestRealServersWorkIsolated(t *testing.T) {
 		t.Logf("this kernel cannot: %s", text)
 	}
 	write := func(path string) bool {
-		return !call(t, m, "files", "write_file", object{"path": path, "content": "x"}).IsError
+		return !mustCall(t, m, "files", "write_file", object{"path": path, "content": "x"}).IsError
 	}
 	if !write(filepath.Join(data, "in")) {
 		t.Error("it cannot write where it may")
@@ -58,10 +58,10 @@ func TestRealServersWorkIsolated(t *testing.T) {
 
 	// Less isolation is another process.
 	before := st.PID
-	if err := m.Connect(within(t, bound), "files", supervisor.Spec{Command: files, Args: roots, Cwd: home}); err != nil {
+	if err := m.Connect(testContext(t, bound), "files", supervisor.Spec{Command: files, Args: roots, Cwd: home}); err != nil {
 		t.Fatal(err)
 	}
-	if st = status(t, m, "files"); st.PID == before || st.Isolation != nil {
+	if st = statusOf(t, m, "files"); st.PID == before || st.Isolation != nil {
 		t.Errorf("process %d, before %d; in force: %s", st.PID, before, st.Isolation)
 	}
 	if !write(filepath.Join(home, "out")) {
@@ -71,18 +71,18 @@ func TestRealServersWorkIsolated(t *testing.T) {
 
 // What cannot be given is no server, and says which key it is.
 func TestAnIsolationThatCannotBeIsNoServer(t *testing.T) {
-	leavesNothing(t)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"network": {Command: "cat", Isolation: &messages.Isolation{Network: "some"}},
 		"remote":  {URL: "http://127.0.0.1:1/mcp", Isolation: messages.DefaultIsolation()},
 		"path":    {Command: "cat", Isolation: &messages.Isolation{Write: []string{"/no/such/folder"}, BestEffort: true}},
 	}})
-	settled(t, m)
+	awaitSettled(t, m)
 	for name, want := range map[string]string{
 		"network": "isolation.network: it is unknown", "remote": "isolation is of a process",
 		"path": `isolation.write: "/no/such/folder" cannot be used`,
 	} {
-		st := status(t, m, name)
+		st := statusOf(t, m, name)
 		if st.Status != messages.Failed || st.Class != messages.ClassConfig || st.Retry != messages.RetryNever ||
 			!strings.Contains(st.Error, want) {
 			if name == "path" && st.Class != messages.ClassConfig {

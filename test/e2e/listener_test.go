@@ -15,9 +15,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
-// listener is somebody else's server, listening on a loopback port in a process group of its own. It can be killed and
+// serverProcess is somebody else's server, listening on a loopback port in a process group of its own. It can be killed and
 // started again on the same port.
-type listener struct {
+type serverProcess struct {
 	t       *testing.T
 	port    int
 	command func(port int) *exec.Cmd
@@ -25,12 +25,12 @@ type listener struct {
 	reaped  chan struct{}
 }
 
-// listen starts one and ends it with the test.
-func listen(t *testing.T, command func(port int) *exec.Cmd) *listener {
+// startServer starts one and ends it with the test.
+func startServer(t *testing.T, command func(port int) *exec.Cmd) *serverProcess {
 	t.Helper()
-	l := &listener{t: t, port: freePort(t), command: command}
-	l.start()
-	t.Cleanup(l.kill)
+	l := &serverProcess{t: t, port: freePort(t), command: command}
+	l.startProcess()
+	t.Cleanup(l.killProcess)
 	return l
 }
 
@@ -45,7 +45,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (l *listener) start() {
+func (l *serverProcess) startProcess() {
 	l.t.Helper()
 	l.cmd = l.command(l.port)
 	out := &tailBuffer{}
@@ -59,29 +59,29 @@ func (l *listener) start() {
 		defer close(reaped)
 		_ = cmd.Wait() // it is killed
 	}(l.cmd, l.reaped)
-	if !becomes(bound, func() bool {
-		c, err := net.DialTimeout("tcp", l.addr(), time.Second)
+	if !isEventually(bound, func() bool {
+		c, err := net.DialTimeout("tcp", l.address(), time.Second)
 		if err != nil {
 			return false
 		}
 		c.Close()
 		return true
 	}) {
-		l.t.Fatalf("%v does not listen on %s:\n%s", l.cmd.Args, l.addr(), out)
+		l.t.Fatalf("%v does not listen on %s:\n%s", l.cmd.Args, l.address(), out)
 	}
 }
 
-// kill ends the server as kill -9 does, and everything that it started.
-func (l *listener) kill() {
+// killProcess ends the server as kill -9 does, and everything that it started.
+func (l *serverProcess) killProcess() {
 	killGroup(l.cmd)
 	<-l.reaped
 }
 
-func (l *listener) addr() string           { return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port)) }
-func (l *listener) url(path string) string { return "http://" + l.addr() + path }
+func (l *serverProcess) address() string        { return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port)) }
+func (l *serverProcess) url(path string) string { return "http://" + l.address() + path }
 
-// everything is npm's server-everything as "sse" or "streamableHttp".
-func everything(npm *peers.Servers, kind string) func(port int) *exec.Cmd {
+// everythingServer is npm's server-everything as "sse" or "streamableHttp".
+func everythingServer(npm *peers.Servers, kind string) func(port int) *exec.Cmd {
 	return func(port int) *exec.Cmd {
 		command, args := npm.Command(peers.Everything, kind)
 		cmd := exec.Command(command, args...)
@@ -90,15 +90,15 @@ func everything(npm *peers.Servers, kind string) func(port int) *exec.Cmd {
 	}
 }
 
-// goSDK is the Go SDK's everything-server over streamable HTTP.
-func goSDK(path, stateless string) func(port int) *exec.Cmd {
+// goSDKServer is the Go SDK's everything-server over streamable HTTP.
+func goSDKServer(path, stateless string) func(port int) *exec.Cmd {
 	return func(port int) *exec.Cmd {
 		return exec.Command(path, "-http", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "-stateless="+stateless)
 	}
 }
 
-// goodWeb is web.Good in a process of its own, played by this test binary.
-func goodWeb(port int) *exec.Cmd {
+// goodWebServer is web.Good in a process of its own, played by this test binary.
+func goodWebServer(port int) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err) // no system that we know refuses that

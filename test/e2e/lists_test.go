@@ -33,27 +33,27 @@ func sdkServer(tools int, options *mcp.ServerOptions) *mcp.Server {
 // R5: the tools beyond the first page are there, whoever made the pages.
 func TestAllPagesOfAListArrive(t *testing.T) {
 	seeds.Shows(t, "000.6.list-tools", "000.9.tools-list", "003.3.tools-list")
-	leavesNothing(t)
+	checkLeaks(t)
 	const tools = 103
-	m := start(t, supervisor.Config{
+	m := startManager(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{
 			"sdk":   {Type: messages.SDK},
-			"stdio": fixture("good", "tools=100", "page=7"),
-			"empty": fixture("empty-cursor"), // an empty cursor is one like any other
+			"stdio": fixtureSpec("good", "tools=100", "page=7"),
+			"empty": fixtureSpec("empty-cursor"), // an empty cursor is one like any other
 		},
 		InProcess: map[string]func(context.Context, transports.Peer) error{
 			"sdk": gosdk.Serve(sdkServer(tools, &mcp.ServerOptions{PageSize: 10})),
 		},
 	})
-	connected(t, m, "sdk", "stdio", "empty")
+	awaitConnected(t, m, "sdk", "stdio", "empty")
 	if got := toolNames(m, "sdk"); len(got) != tools || got[0] != "tool-000" || got[tools-1] != "tool-102" {
 		t.Errorf("%d of %d tools: %v", len(got), tools, got)
 	}
-	says(t, m, "sdk", "tool-102", nil, "tool-102")
+	checkText(t, m, "sdk", "tool-102", nil, "tool-102")
 	if got := toolNames(m, "stdio"); len(got) != 100+len(servers.GoodTools()) {
 		t.Errorf("%d tools over stdio: %v", len(got), got)
 	}
-	says(t, m, "stdio", "extra-0099", nil, "extra-0099")
+	checkText(t, m, "stdio", "extra-0099", nil, "extra-0099")
 	if got := toolNames(m, "empty"); !slices.Equal(got, []string{"on-the-first-page", "on-the-second-page"}) {
 		t.Errorf("after an empty cursor: %v", got)
 	}
@@ -63,13 +63,13 @@ func TestAllPagesOfAListArrive(t *testing.T) {
 // follows; a watcher hears of it.
 func TestAChangedListIsFollowed(t *testing.T) {
 	seeds.Shows(t, "002.7.use")
-	leavesNothing(t)
+	checkLeaks(t)
 	sdk := peers.Go(t)
-	sessions := listen(t, goSDK(sdk, "false"))
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	sessions := startServer(t, goSDKServer(sdk, "false"))
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"stdio": {Command: sdk}, "http": {Type: messages.HTTP, URL: sessions.url("/")},
 	}})
-	connected(t, m, "stdio", "http")
+	awaitConnected(t, m, "stdio", "http")
 	const added = "__transient_tool_for_list_changed"
 	for _, name := range []string{"stdio", "http"} {
 		if slices.Contains(toolNames(m, name), added) {
@@ -77,10 +77,10 @@ func TestAChangedListIsFollowed(t *testing.T) {
 		}
 		w := m.Watch(0)
 		generation := m.Tools().Generation()
-		call(t, m, name, "test_trigger_tool_change", nil)
+		mustCall(t, m, name, "test_trigger_tool_change", nil)
 		eventually(t, name+" shows its new tool", func() bool { return slices.Contains(toolNames(m, name), added) })
-		call(t, m, name, added, nil)
-		for e := range w.Events(within(t, bound)) {
+		mustCall(t, m, name, added, nil)
+		for e := range w.Events(testContext(t, bound)) {
 			if e.Kind == messages.EventTools && e.Server == name {
 				if e.Generation <= generation {
 					t.Errorf("generation %d after %d", e.Generation, generation)
@@ -89,7 +89,7 @@ func TestAChangedListIsFollowed(t *testing.T) {
 			}
 		}
 		w.Close()
-		if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 {
+		if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 0 {
 			t.Errorf("%s: %s, %d restarts", name, st.Status, st.Restarts)
 		}
 	}
@@ -97,19 +97,19 @@ func TestAChangedListIsFollowed(t *testing.T) {
 
 // R6, R7: however a list changes, the last state of it is what the catalog shows in the end.
 func TestTheLastChangeOfAListIsNeverLost(t *testing.T) {
-	leavesNothing(t)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
-		"storm": fixture("list-storm", "count=2000"),
-		"while": fixture("changes-while-listing", "times=5"),
-		"grows": fixture("good"),
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"storm": fixtureSpec("list-storm", "count=2000"),
+		"while": fixtureSpec("changes-while-listing", "times=5"),
+		"grows": fixtureSpec("good"),
 	}})
-	connected(t, m, "storm", "while", "grows")
-	says(t, m, "grows", "grow", object{"name": "new"}, "done")
-	says(t, m, "grows", "echo", object{"text": "undisturbed"}, "undisturbed")
+	awaitConnected(t, m, "storm", "while", "grows")
+	checkText(t, m, "grows", "grow", object{"name": "new"}, "done")
+	checkText(t, m, "grows", "echo", object{"text": "undisturbed"}, "undisturbed")
 	for name, last := range map[string]string{"storm": "after-the-storm", "while": "changed-5", "grows": "new"} {
 		eventually(t, name+" shows "+last, func() bool { return slices.Contains(toolNames(m, name), last) })
 	}
-	says(t, m, "grows", "shrink", object{"name": "new"}, "done")
+	checkText(t, m, "grows", "shrink", object{"name": "new"}, "done")
 	eventually(t, "a tool that is gone is withdrawn", func() bool {
 		return !slices.Contains(toolNames(m, "grows"), "new")
 	})
@@ -117,14 +117,14 @@ func TestTheLastChangeOfAListIsNeverLost(t *testing.T) {
 
 func TestRefreshListsAgainOnDemand(t *testing.T) {
 	seeds.Shows(t, "004.fr6.refresh", "004.fr3.ac-on-connect")
-	leavesNothing(t)
+	checkLeaks(t)
 	sdk := peers.Go(t)
-	stateless := listen(t, goSDK(sdk, "true")) // it has no stream to announce a change on
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"http": {URL: stateless.url("/")}}})
-	connected(t, m, "http")
+	stateless := startServer(t, goSDKServer(sdk, "true")) // it has no stream to announce a change on
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"http": {URL: stateless.url("/")}}})
+	awaitConnected(t, m, "http")
 	before := toolNames(m, "http")
-	call(t, m, "http", "test_trigger_tool_change", nil)
-	if err := m.Refresh(within(t, bound), "http"); err != nil {
+	mustCall(t, m, "http", "test_trigger_tool_change", nil)
+	if err := m.Refresh(testContext(t, bound), "http"); err != nil {
 		t.Fatal(err)
 	}
 	if after := toolNames(m, "http"); len(after) != len(before)+1 {

@@ -66,7 +66,7 @@ func listerPage(size int, cursor string) string {
 // TestManyLargeServers: of children with large lists beyond a small budget the greediest is refused, and the small ones connect and
 // work, in whatever order they come. An answer that there is no room for ends its call, and the server goes on.
 func TestManyLargeServers(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

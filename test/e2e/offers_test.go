@@ -28,19 +28,19 @@ func typeX(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResu
 
 // What real servers offer beside tools, of each era, is listed, read, filled, completed and watched.
 func TestResourcesPromptsCompletionAndSubscriptionsOfRealServers(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
-	m := start(t, supervisor.Config{Elicit: typeX, Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Elicit: typeX, Servers: map[string]supervisor.Spec{
 		"legacy": {Command: command, Args: args, LogLevel: "debug"},
 		"modern": {Command: peers.Go(t)},
 	}})
-	connected(t, m, "legacy", "modern")
+	awaitConnected(t, m, "legacy", "modern")
 	for name, era := range map[string]messages.Era{"legacy": messages.EraLegacy, "modern": messages.EraModern} {
 		t.Run(name, func(t *testing.T) {
-			if st := status(t, m, name); st.Era != era {
+			if st := statusOf(t, m, name); st.Era != era {
 				t.Errorf("era %q, %s", st.Era, st.ProtocolVersion)
 			}
-			ctx := within(t, bound)
+			ctx := testContext(t, bound)
 			resources, err := m.Resources(ctx, name)
 			if err != nil || len(resources) == 0 {
 				t.Fatalf("%v, %v", resources, err)

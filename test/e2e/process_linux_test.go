@@ -14,8 +14,8 @@ type process struct {
 	command     string // its arguments
 }
 
-// processes lists every process of the machine that this one may see.
-func processes(t *testing.T) []process {
+// listProcesses lists every process of the machine that this one may see.
+func listProcesses(t *testing.T) []process {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -16,8 +16,8 @@ type process struct {
 	command     string // its arguments
 }
 
-// processes lists every process of the machine that this one may see, itself excepted: ps is a child of it.
-func processes(t *testing.T) []process {
+// listProcesses lists every process of the machine that this one may see, itself excepted: ps is a child of it.
+func listProcesses(t *testing.T) []process {
 	t.Helper()
 	cmd := exec.Command("ps", "-axo", "pid=,ppid=,stat=,command=")
 	out, err := cmd.Output()

@@ -16,7 +16,7 @@ import (
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	var pids []int
-	for _, p := range processes(t) {
+	for _, p := range listProcesses(t) {
 		if p.parent == pid {
 			pids = append(pids, p.pid)
 		}
@@ -24,15 +24,15 @@ func childrenOf(t *testing.T, pid int) []int {
 	return pids
 }
 
-// played is the processes that this test binary plays, wherever they have gone.
-func played(t *testing.T) []int {
+// roleProcesses is the processes that this test binary plays, wherever they have gone.
+func roleProcesses(t *testing.T) []int {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
-	for _, p := range processes(t) {
+	for _, p := range listProcesses(t) {
 		if p.pid != os.Getpid() && !p.zombie && strings.HasPrefix(p.command, self+" ") {
 			pids = append(pids, p.pid)
 		}
@@ -43,7 +43,7 @@ func played(t *testing.T) []int {
 // descendants is everything below a process.
 func descendants(t *testing.T, pid int) []int {
 	t.Helper()
-	all := processes(t)
+	all := listProcesses(t)
 	below := []int{pid}
 	for i := 0; i < len(below); i++ {
 		for _, p := range all {
@@ -55,23 +55,23 @@ func descendants(t *testing.T, pid int) []int {
 	return below[1:]
 }
 
-// running is those of the process ids that run. A zombie does not.
-func running(t *testing.T, pids ...int) []int {
+// runningProcesses is those of the process ids that run. A zombie does not.
+func runningProcesses(t *testing.T, pids ...int) []int {
 	t.Helper()
-	var left []int
-	for _, p := range processes(t) {
+	var alive []int
+	for _, p := range listProcesses(t) {
 		if !p.zombie && slices.Contains(pids, p.pid) {
-			left = append(left, p.pid)
+			alive = append(alive, p.pid)
 		}
 	}
-	return left
+	return alive
 }
 
-// ended waits until none of the processes runs.
-func ended(t *testing.T, d time.Duration, pids ...int) {
+// awaitEnded waits until none of the processes runs.
+func awaitEnded(t *testing.T, d time.Duration, pids ...int) {
 	t.Helper()
-	if !becomes(d, func() bool { return len(running(t, pids...)) == 0 }) {
-		t.Errorf("processes %v of %v are left after %v", running(t, pids...), pids, d)
+	if !isEventually(d, func() bool { return len(runningProcesses(t, pids...)) == 0 }) {
+		t.Errorf("processes %v of %v are left after %v", runningProcesses(t, pids...), pids, d)
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 
 func childrenOf(*testing.T, int) []int { return nil }
 
-func played(*testing.T) []int { return nil }
+func roleProcesses(*testing.T) []int { return nil }
 
 func openDescriptors(*testing.T) int { return 0 }
 
 func descendants(*testing.T, int) []int { return nil }
 
-func ended(*testing.T, time.Duration, ...int) {}
+func awaitEnded(*testing.T, time.Duration, ...int) {}
 
 func kill9(t *testing.T, pid int) {
 	t.Helper()

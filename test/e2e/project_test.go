@@ -12,19 +12,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// project is a person's home with a project in it.
-type project struct {
+// testProject is a person's home with a project in it.
+type testProject struct {
 	t         *testing.T
 	dir, home string
 }
 
-func newProject(t *testing.T) *project {
+func newProject(t *testing.T) *testProject {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &project{t: t, dir: filepath.Join(root, "project"), home: filepath.Join(root, "home")}
+	p := &testProject{t: t, dir: filepath.Join(root, "project"), home: filepath.Join(root, "home")}
 	for name, value := range map[string]string{"HOME": p.home, "XDG_CONFIG_HOME": filepath.Join(p.home, "config"),
 		"USERPROFILE": p.home, "AppData": filepath.Join(p.home, "config")} {
 		t.Setenv(name, value)
@@ -35,8 +35,8 @@ func newProject(t *testing.T) *project {
 	return p
 }
 
-// configure writes a file in the form that people have.
-func (p *project) configure(path string, servers map[string]supervisor.Spec) {
+// writeConfig writes a file in the form that people have.
+func (p *testProject) writeConfig(path string, servers map[string]supervisor.Spec) {
 	p.t.Helper()
 	entries := object{}
 	for name, s := range servers {
@@ -54,8 +54,8 @@ func (p *project) configure(path string, servers map[string]supervisor.Spec) {
 	}
 }
 
-// approve is what `mcpvisor approve NAME…` does.
-func (p *project) approve(names ...string) {
+// approveServers is what `mcpvisor approve NAME…` does.
+func (p *testProject) approveServers(names ...string) {
 	p.t.Helper()
 	found, err := discover.Load(discover.Options{Dir: p.dir})
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *project) approve(names ...string) {
 	}
 }
 
-func (p *project) load() supervisor.Config {
+func (p *testProject) loadConfig() supervisor.Config {
 	p.t.Helper()
 	cfg, problems, err := supervisor.FromFiles(p.dir)
 	if err != nil || len(problems) > 0 {
@@ -82,17 +82,17 @@ func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 		"002.2.project-file", "002.7.own-project-file", "002.7.use", "003.4.default-value", "003.4.stdio-entry",
 		"003.4.stdio-default", "003.6.found-in-project", "003.6.connects", "003.6.discovers", "003.6.registers",
 		"003.6.available", "003.6.by-hand", "004.fr2.project-source", "004.fr2.user-source", "000.3.status-scope")
-	leavesNothing(t)
+	checkLeaks(t)
 	p := newProject(t)
 	root := filepath.Join(p.dir, ".mcp.json")
-	p.configure(root, map[string]supervisor.Spec{"echo": with(fixture("good"), func(s *supervisor.Spec) {
+	p.writeConfig(root, map[string]supervisor.Spec{"echo": changeSpec(fixtureSpec("good"), func(s *supervisor.Spec) {
 		s.Env = map[string]string{"MODE": "${E2E_UNSET_MODE:-default mode}"}
 	})})
-	p.configure(discover.DefaultPaths().User, map[string]supervisor.Spec{"mine": fixture("good")})
-	p.approve("echo")
+	p.writeConfig(discover.DefaultPaths().User, map[string]supervisor.Spec{"mine": fixtureSpec("good")})
+	p.approveServers("echo")
 
-	m := start(t, p.load())
-	settled(t, m)
+	m := startManager(t, p.loadConfig())
+	awaitSettled(t, m)
 	tools, err := m.AgentTools(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -104,26 +104,26 @@ func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("%d tools, and mcp__echo__env is not among them", len(tools))
 	}
-	out, err := tools[i].Handler()(within(t, bound), map[string]any{"name": "MODE"})
+	out, err := tools[i].Handler()(testContext(t, bound), map[string]any{"name": "MODE"})
 	if got := tools[i].FormatOutput(out); err != nil || got != "default mode" {
 		t.Errorf("the server's environment says %q, %v", got, err)
 	}
 	for name, scope := range map[string]messages.Scope{"echo": messages.ScopeProject, "mine": messages.ScopeUser} {
-		if st := status(t, m, name); st.Status != messages.Connected || st.Scope != scope || st.Transport != messages.Stdio {
+		if st := statusOf(t, m, name); st.Status != messages.Connected || st.Scope != scope || st.Transport != messages.Stdio {
 			t.Errorf("%s: %s, scope %s, transport %s", name, st.Status, st.Scope, st.Transport)
 		}
 	}
 
-	p.configure(filepath.Join(p.dir, ".mcpvisor", "mcp.json"),
-		map[string]supervisor.Spec{"more": fixture("good", "tools=3")})
-	p.approve("more")
-	epoch := status(t, m, "echo").Epoch
-	if _, err := m.Configure(within(t, bound), p.load().Servers); err != nil {
+	p.writeConfig(filepath.Join(p.dir, ".mcpvisor", "mcp.json"),
+		map[string]supervisor.Spec{"more": fixtureSpec("good", "tools=3")})
+	p.approveServers("more")
+	epoch := statusOf(t, m, "echo").Epoch
+	if _, err := m.Configure(testContext(t, bound), p.loadConfig().Servers); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, m)
-	says(t, m, "more", "extra-0002", nil, "extra-0002")
-	if got := status(t, m, "echo").Epoch; got != epoch {
+	awaitSettled(t, m)
+	checkText(t, m, "more", "extra-0002", nil, "extra-0002")
+	if got := statusOf(t, m, "echo").Epoch; got != epoch {
 		t.Error("the server that was there already lost its connection")
 	}
 }
@@ -132,7 +132,7 @@ func TestAProjectsServersAreFoundConnectedAndOffered(t *testing.T) {
 // no shell reads it: what a shell would take for a command is an argument or a file's name.
 func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 	seeds.Shows(t, "004.nfr3.no-arbitrary-commands")
-	leavesNothing(t)
+	checkLeaks(t)
 	p := newProject(t)
 	const words = "a; echo $(echo b) && c `d` %PATH%"
 	first, second := filepath.Join(p.home, "first"), filepath.Join(p.home, words)
@@ -144,46 +144,46 @@ func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 		return err == nil
 	}
 	file := filepath.Join(p.dir, ".mcp.json")
-	held := func(why string) {
+	checkHeld := func(why string) {
 		t.Helper()
 		cfg, _, err := supervisor.FromFiles(p.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := start(t, cfg)
-		settled(t, m)
-		err = m.Reconnect(within(t, bound), "found") // not even when a person asks for it
-		st := status(t, m, "found")
+		m := startManager(t, cfg)
+		awaitSettled(t, m)
+		err = m.Reconnect(testContext(t, bound), "found") // not even when a person asks for it
+		st := statusOf(t, m, "found")
 		if st.Status != messages.Failed || st.PID != 0 || st.NextAttempt != nil ||
-			!contains(st.Error, why, "approve") || err == nil {
+			!containsWords(st.Error, why, "approve") || err == nil {
 			t.Errorf("%s: %q, process %d, %v", st.Status, st.Error, st.PID, err)
 		}
 		closeManager(t, m)
 	}
 	runs := func(file string) {
 		t.Helper()
-		m := start(t, p.load())
-		settled(t, m)
-		says(t, m, "found", "echo", object{"text": "approved"}, "approved")
+		m := startManager(t, p.loadConfig())
+		awaitSettled(t, m)
+		checkText(t, m, "found", "echo", object{"text": "approved"}, "approved")
 		if !ran(file) {
 			t.Errorf("%s is not there", file)
 		}
 		closeManager(t, m)
 	}
-	p.configure(file, map[string]supervisor.Spec{"found": scribe(t, first)})
-	held("not approved yet")
+	p.writeConfig(file, map[string]supervisor.Spec{"found": recordingServer(t, first)})
+	checkHeld("not approved yet")
 	if ran(first) {
 		t.Fatal("the command has run")
 	}
-	p.approve("found")
+	p.approveServers("found")
 	runs(first)
 
-	p.configure(file, map[string]supervisor.Spec{"found": scribe(t, second)})
-	held("changed since it was approved")
+	p.writeConfig(file, map[string]supervisor.Spec{"found": recordingServer(t, second)})
+	checkHeld("changed since it was approved")
 	if ran(second) {
 		t.Fatal("the changed command has run")
 	}
-	p.approve("found")
+	p.approveServers("found")
 	runs(second)
 	entries, err := os.ReadDir(p.home)
 	if err != nil {
@@ -197,12 +197,12 @@ func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 		}
 	}
 
-	s := scribe(t, first)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	s := recordingServer(t, first)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"line": {Command: s.Command + " " + s.Args[0] + "; true"},
 	}})
-	settled(t, m)
-	if st := status(t, m, "line"); st.Status != messages.Failed || st.Class != messages.ClassMissing {
+	awaitSettled(t, m)
+	if st := statusOf(t, m, "line"); st.Status != messages.Failed || st.Class != messages.ClassMissing {
 		t.Errorf("a command line as a command: %s, %s: %s", st.Status, st.Class, st.Error)
 	}
 }

@@ -25,16 +25,16 @@ func TestRealServersAreConnectedListedAndCallable(t *testing.T) {
 		"001.3.streamable-http", "002.1.tools", "002.2.capability-tools", "002.3.tool", "002.8.ecosystem",
 		"003.1.client", "003.1.transports", "003.4.sse", "003.4.http", "004.g.providers", "004.g.discover",
 		"004.fr1.list-call", "004.fr3.ac-namespaced")
-	leavesNothing(t)
-	members := fleet(t, t.TempDir())
-	m := start(t, supervisor.Config{Servers: specsOf(members)})
-	settled(t, m)
+	checkLeaks(t)
+	members := newFleet(t, t.TempDir())
+	m := startManager(t, supervisor.Config{Servers: specsOf(members)})
+	awaitSettled(t, m)
 	for name, s := range members {
 		t.Run(name, func(t *testing.T) {
-			connected(t, m, name)
-			st := status(t, m, name)
-			if st.ServerInfo == nil || st.ServerInfo.Name != s.says || st.ServerInfo.Version == "" || st.ProtocolVersion == "" {
-				t.Errorf("it says of itself %+v, protocol %q; want the name %q", st.ServerInfo, st.ProtocolVersion, s.says)
+			awaitConnected(t, m, name)
+			st := statusOf(t, m, name)
+			if st.ServerInfo == nil || st.ServerInfo.Name != s.instructions || st.ServerInfo.Version == "" || st.ProtocolVersion == "" {
+				t.Errorf("it says of itself %+v, protocol %q; want the name %q", st.ServerInfo, st.ProtocolVersion, s.instructions)
 			}
 			names := toolNames(m, name)
 			for _, tool := range s.tools {
@@ -57,11 +57,11 @@ func TestRealServersAreConnectedListedAndCallable(t *testing.T) {
 			if s.tool == "" {
 				return
 			}
-			res, err := m.CallTool(within(t, bound), "mcp__"+name+"__"+s.tool, s.args)
-			if wrong := s.answers(res, err); wrong != "" {
-				t.Errorf("%s: %s", s.tool, wrong)
+			res, err := m.CallTool(testContext(t, bound), "mcp__"+name+"__"+s.tool, s.args)
+			if invalid := s.answerProblem(res, err); invalid != "" {
+				t.Errorf("%s: %s", s.tool, invalid)
 			}
-			res, err = m.CallServerTool(within(t, bound), name, "no-such-tool", nil)
+			res, err = m.CallServerTool(testContext(t, bound), name, "no-such-tool", nil)
 			if !errors.Is(err, supervisor.ErrUnknownTool) || !errors.Is(err, supervisor.ErrNotSent) {
 				t.Errorf("a tool that it does not have: %v, %v", res, err)
 			}
@@ -74,18 +74,18 @@ func TestContentOfEveryTypeReachesTheCaller(t *testing.T) {
 	seeds.Shows(t, "000.6.content-types", "000.6.result", "000.11.error-propagation", "003.3.content",
 		"003.3.is-error", "004.fr4.ac-results", "004.fr4.ac-arguments", "000.4.call-tool", "002.4.execute-tool",
 		"004.fr4.result")
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"npm": {Command: command, Args: args},
 		"go":  {Command: peers.Go(t)},
 	}})
-	connected(t, m, "npm", "go")
+	awaitConnected(t, m, "npm", "go")
 
-	says(t, m, "npm", "echo", object{"message": "grüße, \"you\" \\ \u2028 🚀"}, "Echo: grüße, \"you\" \\ \u2028 🚀")
+	checkText(t, m, "npm", "echo", object{"message": "grüße, \"you\" \\ \u2028 🚀"}, "Echo: grüße, \"you\" \\ \u2028 🚀")
 	types := func(server, tool string, args any) (types []string, parts []supervisor.Content) {
 		t.Helper()
-		parts, err := call(t, m, server, tool, args).Content()
+		parts, err := mustCall(t, m, server, tool, args).Content()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,98 +115,98 @@ func TestContentOfEveryTypeReachesTheCaller(t *testing.T) {
 	if !slices.Equal(got, []string{"text", "image", "resource"}) {
 		t.Errorf("several parts, in order: %v", got)
 	}
-	res := call(t, m, "npm", "get-structured-content", object{"location": "Chicago"})
+	res := mustCall(t, m, "npm", "get-structured-content", object{"location": "Chicago"})
 	var weather struct{ Temperature, Humidity float64 }
 	err := json.Unmarshal(res.Structured(), &weather)
 	if err != nil || weather.Temperature != 36 || weather.Humidity != 82 {
 		t.Errorf("structured content: %s, %v", res.Raw, err)
 	}
 	// A tool's own failure is a result that a model should read, and no error of the call.
-	if res := call(t, m, "go", "test_error_handling", nil); !res.IsError || res.Outcome() != messages.OutcomeToolError ||
-		!contains(res.Text(), "intentionally returns an error") {
+	if res := mustCall(t, m, "go", "test_error_handling", nil); !res.IsError || res.Outcome() != messages.OutcomeToolError ||
+		!containsWords(res.Text(), "intentionally returns an error") {
 		t.Errorf("a tool's own error: %s", res.Raw)
 	}
 	// What the server's own check of the arguments says comes back, in whatever way the server says it.
-	res, err = m.CallServerTool(within(t, bound), "npm", "get-sum", object{"a": "two"})
-	if err == nil && (!res.IsError || !contains(res.Text(), "number")) ||
+	res, err = m.CallServerTool(testContext(t, bound), "npm", "get-sum", object{"a": "two"})
+	if err == nil && (!res.IsError || !containsWords(res.Text(), "number")) ||
 		err != nil && !errors.Is(err, supervisor.ErrRejected) {
 		t.Errorf("wrong arguments: %v, %v", res, err)
 	}
 	// A server reports progress while it works: that ends nothing.
-	res = call(t, m, "npm", "trigger-long-running-operation", object{"duration": 1, "steps": 4})
-	if res.IsError || !contains(res.Text(), "completed") {
+	res = mustCall(t, m, "npm", "trigger-long-running-operation", object{"duration": 1, "steps": 4})
+	if res.IsError || !containsWords(res.Text(), "completed") {
 		t.Errorf("a long operation: %s", res.Raw)
 	}
-	says(t, m, "go", "test_tool_with_progress", nil, call(t, m, "go", "test_tool_with_progress", nil).Text())
+	checkText(t, m, "go", "test_tool_with_progress", nil, mustCall(t, m, "go", "test_tool_with_progress", nil).Text())
 }
 
 func TestFilesAreWrittenAndReadBackInTheAllowedFolder(t *testing.T) {
 	seeds.Shows(t, "000.7.stdio-spawn", "004.fr2.stdio-fields", "004.fr1.ac-call")
-	leavesNothing(t)
+	checkLeaks(t)
 	dir := t.TempDir()
 	command, args := peers.NPM(t).Command(peers.Filesystem, dir)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"files": {Command: command, Args: args, Cwd: dir},
 	}})
-	connected(t, m, "files")
+	awaitConnected(t, m, "files")
 	path := filepath.Join(dir, "größe.txt")
 	text := "first line\nzweite Zeile\n"
-	if res := call(t, m, "files", "write_file", object{"path": path, "content": text}); res.IsError {
+	if res := mustCall(t, m, "files", "write_file", object{"path": path, "content": text}); res.IsError {
 		t.Fatal(res.Text())
 	}
 	if raw, err := os.ReadFile(path); err != nil || string(raw) != text {
 		t.Errorf("on disk: %q, %v", raw, err)
 	}
-	says(t, m, "files", "read_text_file", object{"path": path}, text)
-	if res := call(t, m, "files", "list_directory", object{"path": dir}); !contains(res.Text(), "größe.txt") {
+	checkText(t, m, "files", "read_text_file", object{"path": path}, text)
+	if res := mustCall(t, m, "files", "list_directory", object{"path": dir}); !containsWords(res.Text(), "größe.txt") {
 		t.Errorf("the folder: %s", res.Text())
 	}
-	res := call(t, m, "files", "read_text_file", object{"path": filepath.Join(filepath.Dir(dir), "outside.txt")})
-	if !res.IsError || !contains(res.Text(), "outside allowed directories") {
+	res := mustCall(t, m, "files", "read_text_file", object{"path": filepath.Join(filepath.Dir(dir), "outside.txt")})
+	if !res.IsError || !containsWords(res.Text(), "outside allowed directories") {
 		t.Errorf("a file outside: %s", res.Raw)
 	}
 }
 
 func TestAGraphIsRememberedOverAReconnect(t *testing.T) {
 	seeds.Shows(t, "000.2.env", "000.4.reconnect", "000.11.reconnect")
-	leavesNothing(t)
+	checkLeaks(t)
 	file := filepath.Join(t.TempDir(), "graph.jsonl")
 	command, args := peers.NPM(t).Command(peers.Memory)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"memory": {Command: command, Args: args, Env: map[string]string{"MEMORY_FILE_PATH": file}},
 	}})
-	connected(t, m, "memory")
-	before := status(t, m, "memory")
-	call(t, m, "memory", "create_entities", object{"entities": []object{
+	awaitConnected(t, m, "memory")
+	before := statusOf(t, m, "memory")
+	mustCall(t, m, "memory", "create_entities", object{"entities": []object{
 		{"name": "mcpvisor", "entityType": "program", "observations": []string{"keeps servers connected"}},
 		{"name": "memory", "entityType": "server", "observations": []string{}},
 	}})
-	call(t, m, "memory", "create_relations", object{"relations": []object{
+	mustCall(t, m, "memory", "create_relations", object{"relations": []object{
 		{"from": "mcpvisor", "to": "memory", "relationType": "supervises"},
 	}})
-	if err := m.Reconnect(within(t, bound), "memory"); err != nil {
+	if err := m.Reconnect(testContext(t, bound), "memory"); err != nil {
 		t.Fatal(err)
 	}
-	after := status(t, m, "memory")
+	after := statusOf(t, m, "memory")
 	if after.Epoch <= before.Epoch || after.PID == before.PID || after.Restarts != 1 {
 		t.Errorf("epoch %d, process %d, then %d, %d, %d restarts", before.Epoch, before.PID, after.Epoch, after.PID,
 			after.Restarts)
 	}
-	if res := call(t, m, "memory", "read_graph", nil); !contains(res.Text(), "keeps servers connected", "supervises") {
+	if res := mustCall(t, m, "memory", "read_graph", nil); !containsWords(res.Text(), "keeps servers connected", "supervises") {
 		t.Errorf("the graph: %s", res.Text())
 	}
 }
 
 func TestAnnotationsAreExposedByTheirOwnNames(t *testing.T) {
 	seeds.Shows(t, "000.3.tool-info", "000.3.annotation-names", "000.11.annotations-exposed")
-	leavesNothing(t)
+	checkLeaks(t)
 	npm := peers.NPM(t)
 	command, args := npm.Command(peers.Filesystem, t.TempDir())
 	query, queryArgs := npm.Command(peers.Postgres, "postgresql://127.0.0.1:1/none")
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"files": {Command: command, Args: args}, "db": {Command: query, Args: queryArgs},
 	}})
-	connected(t, m, "files", "db")
+	awaitConnected(t, m, "files", "db")
 	yes, no := true, false
 	for tool, want := range map[string]struct {
 		annotations messages.Annotations
@@ -224,7 +224,7 @@ func TestAnnotationsAreExposedByTheirOwnNames(t *testing.T) {
 		if got, want := asJSON(t, e.Tool.Annotations), asJSON(t, want.annotations); got != want {
 			t.Errorf("%s: %s, want %s", tool, got, want)
 		}
-		if !contains(asJSON(t, status(t, m, "files")), `"annotations":`+want.status) {
+		if !containsWords(asJSON(t, statusOf(t, m, "files")), `"annotations":`+want.status) {
 			t.Errorf("%s: the status does not show %s", tool, want.status)
 		}
 	}
@@ -235,9 +235,9 @@ func TestAnnotationsAreExposedByTheirOwnNames(t *testing.T) {
 
 func TestSchemasAreTheServersOwn(t *testing.T) {
 	seeds.Shows(t, "004.fr3.ac-schema", "004.fr3.definition")
-	leavesNothing(t)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"go": {Command: peers.Go(t)}}})
-	connected(t, m, "go")
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"go": {Command: peers.Go(t)}}})
+	awaitConnected(t, m, "go")
 	e, ok := m.Tools().LookupTool("go", "json_schema_2020_12_tool")
 	if !ok {
 		t.Fatal(toolNames(m, "go"))
@@ -252,18 +252,18 @@ func TestSchemasAreTheServersOwn(t *testing.T) {
 
 func TestAChildSeesWhatIsDeclaredAndNoSecretOfItsParent(t *testing.T) {
 	seeds.Shows(t, "001.5.command-args-env", "000.2.command-args")
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
 	declared := map[string]string{"E2E_DECLARED": "on purpose"}
 	yes := true
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"short": {Command: command, Args: args, Env: declared},
 		"whole": {Command: command, Args: args, Env: declared, InheritEnv: &yes},
 	}})
-	connected(t, m, "short", "whole")
+	awaitConnected(t, m, "short", "whole")
 	for name, inherits := range map[string]bool{"short": false, "whole": true} {
 		var env map[string]string
-		if err := json.Unmarshal([]byte(call(t, m, name, "get-env", nil).Text()), &env); err != nil {
+		if err := json.Unmarshal([]byte(mustCall(t, m, name, "get-env", nil).Text()), &env); err != nil {
 			t.Fatal(err)
 		}
 		if env["E2E_DECLARED"] != "on purpose" || env["PATH"] == "" {
@@ -277,12 +277,12 @@ func TestAChildSeesWhatIsDeclaredAndNoSecretOfItsParent(t *testing.T) {
 
 func TestAServerThatFailsItsOwnCallsStaysConnected(t *testing.T) {
 	seeds.Shows(t, "000.9.error", "004.fr4.ac-errors", "002.10.integration")
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Postgres, "postgresql://e2e:"+databasePassword+"@127.0.0.1:1/none")
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"db": {Command: command, Args: args}}})
-	connected(t, m, "db")
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"db": {Command: command, Args: args}}})
+	awaitConnected(t, m, "db")
 	for range 3 {
-		res, err := m.CallServerTool(within(t, bound), "db", "query", object{"sql": "select 1"})
+		res, err := m.CallServerTool(testContext(t, bound), "db", "query", object{"sql": "select 1"})
 		var e *supervisor.Error
 		switch {
 		case err == nil && !res.IsError:
@@ -290,11 +290,11 @@ func TestAServerThatFailsItsOwnCallsStaysConnected(t *testing.T) {
 		case err != nil && (!errors.As(err, &e) || e.Outcome != messages.OutcomeRejected ||
 			e.Class != messages.ClassRejected):
 			t.Errorf("a query without a database: %v", err)
-		case err != nil && !contains(err.Error(), "db", "query", "ECONNREFUSED"):
+		case err != nil && !containsWords(err.Error(), "db", "query", "ECONNREFUSED"):
 			t.Errorf("the server's own words are lost: %v", err)
 		}
 	}
-	if st := status(t, m, "db"); st.Status != messages.Connected || st.Restarts != 0 || st.Attempts != 0 {
+	if st := statusOf(t, m, "db"); st.Status != messages.Connected || st.Restarts != 0 || st.Attempts != 0 {
 		t.Errorf("a call that failed changed its server: %s, %d restarts, %d attempts", st.Status, st.Restarts, st.Attempts)
 	}
 }

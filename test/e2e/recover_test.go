@@ -21,8 +21,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
-// inFlight begins calls of one tool, and returns when they are on their way. ends gives their errors.
-func inFlight(t *testing.T, m *supervisor.Manager, n int, server, tool string, args any) (ends <-chan error) {
+// beginCalls begins calls of one tool, and returns when they are on their way. ends gives their errors.
+func beginCalls(t *testing.T, m *supervisor.Manager, n int, server, tool string, args any) (ends <-chan error) {
 	t.Helper()
 	w := m.Watch(0)
 	defer w.Close()
@@ -33,7 +33,7 @@ func inFlight(t *testing.T, m *supervisor.Manager, n int, server, tool string, a
 			errs <- err
 		}()
 	}
-	for e := range w.Events(within(t, bound)) {
+	for e := range w.Events(testContext(t, bound)) {
 		if e.Kind == messages.EventCallStarted && e.Server == server {
 			if n--; n == 0 {
 				break
@@ -44,8 +44,8 @@ func inFlight(t *testing.T, m *supervisor.Manager, n int, server, tool string, a
 	return errs
 }
 
-// unknownOf waits for the ends of calls, each of which must be outcome unknown, or not sent if it was too late.
-func unknownOf(t *testing.T, ends <-chan error, n int) {
+// awaitUnknown waits for the ends of calls, each of which must be outcome unknown, or not sent if it was too late.
+func awaitUnknown(t *testing.T, ends <-chan error, n int) {
 	t.Helper()
 	unknown := 0
 	for range n {
@@ -71,42 +71,42 @@ func unknownOf(t *testing.T, ends <-chan error, n int) {
 func TestKilledServersAreConnectedAgain(t *testing.T) {
 	seeds.Shows(t, "001.1.reconnection", "001.7.disconnection", "004.fr1.ac-disconnection", "004.fr6.reconnect",
 		"004.fr6.ac-reconnect", "004.fr3.ac-refresh", "004.nfr2.degradation", "002.9.process-isolation")
-	leavesNothing(t)
+	checkLeaks(t)
 	npm := peers.NPM(t)
 	spec := func(command string, args []string) supervisor.Spec {
 		return supervisor.Spec{Command: command, Args: args, CallTimeout: -1}
 	}
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"everything": spec(npm.Command(peers.Everything)), "npx": spec(npm.NPX(peers.Everything)),
 		"files": spec(npm.Command(peers.Filesystem, t.TempDir())), "bystander": spec(npm.Command(peers.Memory)),
 	}})
 	victims := []string{"everything", "npx", "files"}
-	connected(t, m, append(victims, "bystander")...)
+	awaitConnected(t, m, append(victims, "bystander")...)
 	before := map[string]supervisor.Status{}
 	var pids []int
 	for _, name := range victims {
-		before[name] = status(t, m, name)
+		before[name] = statusOf(t, m, name)
 		pids = append(append(pids, before[name].PID), descendants(t, before[name].PID)...)
 	}
 	const callers = 20
 	long := object{"duration": 3600, "steps": 1}
-	ends := inFlight(t, m, callers, "everything", "trigger-long-running-operation", long)
-	npxEnds := inFlight(t, m, callers, "npx", "trigger-long-running-operation", long)
+	ends := beginCalls(t, m, callers, "everything", "trigger-long-running-operation", long)
+	npxEnds := beginCalls(t, m, callers, "npx", "trigger-long-running-operation", long)
 	w := m.Watch(1000)
 	begin := time.Now()
 	for _, name := range victims {
 		kill9(t, before[name].PID)
 	}
-	unknownOf(t, ends, callers)
+	awaitUnknown(t, ends, callers)
 	t.Logf("%d calls in flight had ended %v after kill -9", callers, time.Since(begin).Round(time.Millisecond))
-	unknownOf(t, npxEnds, callers)
-	ended(t, bound, pids...)
+	awaitUnknown(t, npxEnds, callers)
+	awaitEnded(t, bound, pids...)
 	for _, name := range victims {
 		eventually(t, name+" is connected again", func() bool {
-			st := status(t, m, name)
+			st := statusOf(t, m, name)
 			return st.Status == messages.Connected && st.Epoch > before[name].Epoch
 		})
-		st := status(t, m, name)
+		st := statusOf(t, m, name)
 		if st.Restarts != 1 || st.PID == before[name].PID || st.PID == 0 {
 			t.Errorf("%s: %d restarts, process %d, then %d", name, st.Restarts, before[name].PID, st.PID)
 		}
@@ -119,10 +119,10 @@ func TestKilledServersAreConnectedAgain(t *testing.T) {
 			return len(toolNames(m, name)) == len(st.Tools)
 		})
 	}
-	says(t, m, "everything", "echo", object{"message": "again"}, "Echo: again")
-	says(t, m, "npx", "echo", object{"message": "again"}, "Echo: again")
+	checkText(t, m, "everything", "echo", object{"message": "again"}, "Echo: again")
+	checkText(t, m, "npx", "echo", object{"message": "again"}, "Echo: again")
 	t.Logf("all were connected again %v after kill -9", time.Since(begin).Round(time.Millisecond))
-	if st := status(t, m, "bystander"); st.Restarts != 0 || st.Status != messages.Connected {
+	if st := statusOf(t, m, "bystander"); st.Restarts != 0 || st.Status != messages.Connected {
 		t.Errorf("a server that nobody killed: %s, %d restarts", st.Status, st.Restarts)
 	}
 	// What happened is told: how it died, when it was to be tried again, and that it is back.
@@ -131,7 +131,7 @@ func TestKilledServersAreConnectedAgain(t *testing.T) {
 	for e := range w.Events(t.Context()) {
 		if e.Server == "everything" && e.Kind == messages.EventPhase {
 			steps = append(steps, string(e.Status.Status)+" "+string(e.Status.Step))
-			if e.Status.Step == messages.Restarting && !contains(e.Status.Error, "killed") {
+			if e.Status.Step == messages.Restarting && !containsWords(e.Status.Error, "killed") {
 				t.Errorf("the reason of the restart: %q", e.Status.Error)
 			}
 		}
@@ -141,7 +141,7 @@ func TestKilledServersAreConnectedAgain(t *testing.T) {
 		t.Errorf("a watcher saw %q", steps)
 	}
 	history, err := m.History("everything")
-	if err != nil || !contains(asJSON(t, history), "signal killed", "next attempt") {
+	if err != nil || !containsWords(asJSON(t, history), "signal killed", "next attempt") {
 		t.Errorf("its history: %s, %v", asJSON(t, history), err)
 	}
 }
@@ -149,21 +149,21 @@ func TestKilledServersAreConnectedAgain(t *testing.T) {
 // A child that dies in a call, or just after it has answered one: the first call is outcome unknown, the second has its
 // answer.
 func TestAnAnswerThatWasDeliveredBeatsTheDeath(t *testing.T) {
-	leavesNothing(t)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
-		"answers": fixture("answers-and-dies"), "dies": fixture("dies-mid-call"), "half": fixture("half-line"),
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+		"answers": fixtureSpec("answers-and-dies"), "dies": fixtureSpec("dies-mid-call"), "half": fixtureSpec("half-line"),
 	}})
-	connected(t, m, "answers", "dies", "half")
-	says(t, m, "answers", "echo", object{"text": "last words"}, "last words")
+	awaitConnected(t, m, "answers", "dies", "half")
+	checkText(t, m, "answers", "echo", object{"text": "last words"}, "last words")
 	for _, name := range []string{"dies", "half"} {
-		res, err := m.CallServerTool(within(t, bound), name, "echo", object{"text": "?"})
-		if !errors.Is(err, supervisor.ErrOutcomeUnknown) || !contains(err.Error(), name, "may have run") {
+		res, err := m.CallServerTool(testContext(t, bound), name, "echo", object{"text": "?"})
+		if !errors.Is(err, supervisor.ErrOutcomeUnknown) || !containsWords(err.Error(), name, "may have run") {
 			t.Errorf("%s: %v, %v", name, res, err)
 		}
 	}
 	eventually(t, "all are back", func() bool {
 		for _, name := range []string{"answers", "dies", "half"} {
-			if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 1 {
+			if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 1 {
 				return false
 			}
 		}
@@ -175,107 +175,107 @@ func TestAnAnswerThatWasDeliveredBeatsTheDeath(t *testing.T) {
 // connected again when it is back on its port.
 func TestAKilledRemoteServerIsNoticedAndConnectedAgain(t *testing.T) {
 	seeds.Shows(t, "001.1.health", "004.fr6.health")
-	leavesNothing(t)
+	checkLeaks(t)
 	npm := peers.NPM(t)
 	for kind, path := range map[string]string{"streamableHttp": "/mcp", "sse": "/sse"} {
 		t.Run(kind, func(t *testing.T) {
-			l := listen(t, everything(npm, kind))
+			l := startServer(t, everythingServer(npm, kind))
 			spec := supervisor.Spec{Type: messages.HTTP, URL: l.url(path), CallTimeout: -1}
 			if kind == "sse" {
 				spec.Type = messages.SSE
 			}
 			const every = 500 * time.Millisecond
-			m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"far": spec},
+			m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"far": spec},
 				Timing: actors.Timing{ProbeEvery: every}})
-			connected(t, m, "far")
+			awaitConnected(t, m, "far")
 			const callers = 5
-			ends := inFlight(t, m, callers, "far", "trigger-long-running-operation", object{"duration": 3600, "steps": 1})
+			ends := beginCalls(t, m, callers, "far", "trigger-long-running-operation", object{"duration": 3600, "steps": 1})
 			begin := time.Now()
-			l.kill()
-			eventually(t, "its death is noticed", func() bool { return status(t, m, "far").Status != messages.Connected })
+			l.killProcess()
+			eventually(t, "its death is noticed", func() bool { return statusOf(t, m, "far").Status != messages.Connected })
 			t.Logf("noticed after %v; it is asked every %v", time.Since(begin).Round(time.Millisecond), every)
-			unknownOf(t, ends, callers)
-			if st := status(t, m, "far"); st.Class != messages.ClassNetwork || st.Error == "" {
+			awaitUnknown(t, ends, callers)
+			if st := statusOf(t, m, "far"); st.Class != messages.ClassNetwork || st.Error == "" {
 				t.Errorf("%s %q: %s", st.Status, st.Class, st.Error)
 			}
-			_, err := m.CallServerTool(within(t, bound), "far", "echo", object{"message": "?"})
+			_, err := m.CallServerTool(testContext(t, bound), "far", "echo", object{"message": "?"})
 			if !errors.Is(err, supervisor.ErrNotSent) {
 				t.Errorf("a call of a server that is away: %v", err)
 			}
-			l.start()
-			connected(t, m, "far")
-			says(t, m, "far", "echo", object{"message": "again"}, "Echo: again")
+			l.startProcess()
+			awaitConnected(t, m, "far")
+			checkText(t, m, "far", "echo", object{"message": "again"}, "Echo: again")
 		})
 	}
 }
 
 // Without any probe a call notices the death, at once.
 func TestACallNoticesADeadRemoteServer(t *testing.T) {
-	leavesNothing(t)
-	l := listen(t, goodWeb)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: l.url("/mcp")}},
+	checkLeaks(t)
+	l := startServer(t, goodWebServer)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: l.url("/mcp")}},
 		Timing: actors.Timing{ProbeEvery: time.Hour}})
-	connected(t, m, "far")
-	l.kill()
-	_, err := m.CallServerTool(within(t, bound), "far", "echo", object{"text": "?"})
+	awaitConnected(t, m, "far")
+	l.killProcess()
+	_, err := m.CallServerTool(testContext(t, bound), "far", "echo", object{"text": "?"})
 	if !errors.Is(err, supervisor.ErrNotSent) && !errors.Is(err, supervisor.ErrOutcomeUnknown) {
 		t.Errorf("a call of a dead server: %v", err)
 	}
-	eventually(t, "its death is noticed", func() bool { return status(t, m, "far").Status != messages.Connected })
-	l.start()
-	connected(t, m, "far")
-	says(t, m, "far", "echo", object{"text": "again"}, "again")
+	eventually(t, "its death is noticed", func() bool { return statusOf(t, m, "far").Status != messages.Connected })
+	l.startProcess()
+	awaitConnected(t, m, "far")
+	checkText(t, m, "far", "echo", object{"text": "again"}, "again")
 }
 
 // A real server that was restarted on its port knows no session of before. The next call finds out, and gets its
 // answer from a new session; a server that says it in its own words (400) is understood.
 func TestARestartedRemoteServerGetsANewSession(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	for name, command := range map[string]func(int) *exec.Cmd{
-		"npm":    everything(peers.NPM(t), "streamableHttp"),
-		"go sdk": goSDK(peers.Go(t), "false"),
-		"mcp-go": goodWeb,
+		"npm":    everythingServer(peers.NPM(t), "streamableHttp"),
+		"go sdk": goSDKServer(peers.Go(t), "false"),
+		"mcp-go": goodWebServer,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := listen(t, command)
+			l := startServer(t, command)
 			tool, args := "echo", object{"message": "hi", "text": "hi"}
 			path := "/mcp"
 			if name == "go sdk" {
 				tool, args, path = "test_simple_text", nil, "/"
 			}
-			m := start(t, supervisor.Config{
+			m := startManager(t, supervisor.Config{
 				Servers: map[string]supervisor.Spec{
 					"far":       {Type: messages.HTTP, URL: l.url(path), Era: messages.EraLegacy},
 					"stateless": {Type: messages.HTTP, URL: l.url(path)},
 				},
 				Timing: actors.Timing{ProbeEvery: time.Hour},
 			})
-			connected(t, m, "far", "stateless")
-			before := status(t, m, "far")
-			want := call(t, m, "far", tool, args).Text()
-			l.kill()
-			l.start()
+			awaitConnected(t, m, "far", "stateless")
+			before := statusOf(t, m, "far")
+			want := mustCall(t, m, "far", tool, args).Text()
+			l.killProcess()
+			l.startProcess()
 			// The answer, or at worst a call that was not sent: never one of unknown outcome, for nothing has run.
-			ok := becomes(bound, func() bool {
-				res, err := m.CallServerTool(within(t, bound), "far", tool, args)
+			ok := isEventually(bound, func() bool {
+				res, err := m.CallServerTool(testContext(t, bound), "far", tool, args)
 				if err != nil && !errors.Is(err, supervisor.ErrNotSent) {
 					t.Fatalf("after the restart: %v", err)
 				}
 				return err == nil && res.Text() == want
 			})
-			st := status(t, m, "far")
+			st := statusOf(t, m, "far")
 			if !ok || st.Status != messages.Connected || st.Epoch <= before.Epoch || st.Restarts != 1 {
 				t.Errorf("%s %s, %d restarts, epoch %d after %d", st.Status, st.Error, st.Restarts, st.Epoch, before.Epoch)
 			}
 			// In the modern era there is no session to lose: the same connection goes on.
-			st = status(t, m, "stateless")
+			st = statusOf(t, m, "stateless")
 			if st.Era != messages.EraModern {
 				return
 			}
-			if got := call(t, m, "stateless", tool, args).Text(); got != want {
+			if got := mustCall(t, m, "stateless", tool, args).Text(); got != want {
 				t.Errorf("without a session: %q", got)
 			}
-			if st = status(t, m, "stateless"); st.Restarts != 0 {
+			if st = statusOf(t, m, "stateless"); st.Restarts != 0 {
 				t.Errorf("without a session: %d restarts", st.Restarts)
 			}
 		})
@@ -285,7 +285,7 @@ func TestARestartedRemoteServerGetsANewSession(t *testing.T) {
 // H1: a session that the server has forgotten (404) costs one new session and no call: what the server refused before
 // it ran is sent again, once, and what ran is not.
 func TestALostSessionCostsOneNewSessionAndNoCall(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	var executions, initializations atomic.Int64
 	fresh := func() http.Handler {
 		s := server.NewMCPServer("forgetful", "1.0.0")
@@ -302,10 +302,10 @@ func TestALostSessionCostsOneNewSessionAndNoCall(t *testing.T) {
 	h := fresh()
 	now.Store(&h)
 	url := web.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"far": {Type: messages.HTTP, URL: url + "/mcp", Era: messages.EraLegacy}, // the modern era has no sessions
 	}})
-	connected(t, m, "far")
+	awaitConnected(t, m, "far")
 	for i := range 2 { // a third one within a minute waits longer than a call does
 		h := fresh()
 		now.Store(&h)
@@ -329,7 +329,7 @@ func TestALostSessionCostsOneNewSessionAndNoCall(t *testing.T) {
 		if n := executions.Load() - ran; n != results {
 			t.Errorf("restart %d: %d results, %d executions", i, results, n)
 		}
-		connected(t, m, "far")
+		awaitConnected(t, m, "far")
 		eventually(t, "the lost session is noticed", func() bool { return initializations.Load() > opened })
 		if n := initializations.Load() - opened; n != 1 {
 			t.Errorf("restart %d: %d new sessions for one that was lost", i, n)

@@ -18,29 +18,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// storm rewrites files in the ways in which editors, programs and Kubernetes do.
-type storm struct {
+// fileRewriter rewrites files in the ways in which editors, programs and Kubernetes do.
+type fileRewriter struct {
 	t    *testing.T
 	file string // a file of its own
 	link string // a file that is a link into ..data, which is a link to a folder
 	n    int
 }
 
-func (s *storm) must(err error) {
+func (s *fileRewriter) failOn(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// ways are how the file comes to have a text. Each leaves it there.
-func (s *storm) ways() []func(text string) {
-	write := func(path, text string) { s.must(os.WriteFile(path, []byte(text), 0o600)) }
+// rewriteWays are how the file comes to have a text. Each leaves it there.
+func (s *fileRewriter) rewriteWays() []func(text string) {
+	write := func(path, text string) { s.failOn(os.WriteFile(path, []byte(text), 0o600)) }
 	return []func(string){
 		func(text string) { write(s.file, text) },
 		func(text string) { // a new file in the place of the old one
 			write(s.file+".new", text)
-			s.must(os.Rename(s.file+".new", s.file))
+			s.failOn(os.Rename(s.file+".new", s.file))
 		},
 		func(text string) { // in two halves
 			write(s.file, text[:len(text)/2])
@@ -48,36 +48,36 @@ func (s *storm) ways() []func(text string) {
 			write(s.file, text)
 		},
 		func(text string) { // gone, and there again
-			s.must(os.Remove(s.file))
+			s.failOn(os.Remove(s.file))
 			write(s.file, text)
 		},
 		func(text string) { // unreadable, unless we are root
-			s.must(os.Chmod(s.file, 0))
-			s.must(os.Chmod(s.file, 0o600))
+			s.failOn(os.Chmod(s.file, 0))
+			s.failOn(os.Chmod(s.file, 0o600))
 			write(s.file, text)
 		},
 		func(text string) { // and touched
 			write(s.file, text)
-			s.must(os.Chtimes(s.file, time.Now(), time.Now()))
+			s.failOn(os.Chtimes(s.file, time.Now(), time.Now()))
 		},
 	}
 }
 
-// turn replaces the folder behind the link.
-func (s *storm) turn(text string) {
+// swapFolder replaces the folder behind the link.
+func (s *fileRewriter) swapFolder(text string) {
 	if runtime.GOOS == "windows" { // links need rights there
-		s.must(os.WriteFile(s.link, []byte(text), 0o600))
+		s.failOn(os.WriteFile(s.link, []byte(text), 0o600))
 		return
 	}
 	s.n++
 	dir := filepath.Dir(s.link)
 	folder := fmt.Sprintf("..%d", s.n)
-	s.must(os.Mkdir(filepath.Join(dir, folder), 0o700))
-	s.must(os.WriteFile(filepath.Join(dir, folder, "mcp.json"), []byte(text), 0o600))
-	s.must(os.Symlink(folder, filepath.Join(dir, "..tmp")))
-	s.must(os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
+	s.failOn(os.Mkdir(filepath.Join(dir, folder), 0o700))
+	s.failOn(os.WriteFile(filepath.Join(dir, folder, "mcp.json"), []byte(text), 0o600))
+	s.failOn(os.Symlink(folder, filepath.Join(dir, "..tmp")))
+	s.failOn(os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 	if s.n == 1 {
-		s.must(os.Symlink(filepath.Join("..data", "mcp.json"), s.link))
+		s.failOn(os.Symlink(filepath.Join("..data", "mcp.json"), s.link))
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *storm) turn(text string) {
 // was sent; and in the end the last valid file is in force.
 func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 	seeds.Shows(t, "004.f.hot-reload")
-	leavesNothing(t)
+	checkLeaks(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &storm{t: t, file: filepath.Join(dir, "p", "servers.json"), link: filepath.Join(dir, "map", "mcp.json")}
-	good := fixture("good")
+	s := &fileRewriter{t: t, file: filepath.Join(dir, "p", "servers.json"), link: filepath.Join(dir, "map", "mcp.json")}
+	good := fixtureSpec("good")
 	entry := func(more object) object {
 		e := object{"command": good.Command, "args": good.Args}
 		for k, v := range more {
@@ -114,14 +114,14 @@ func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 	linked := func(i int) string {
 		return asJSON(t, object{"mcpServers": object{"linked": entry(object{"callTimeout": fmt.Sprintf("%ds", 60+i)})}})
 	}
-	s.ways()[0](text(0))
-	s.turn(linked(0))
+	s.rewriteWays()[0](text(0))
+	s.swapFolder(linked(0))
 	reading, err := discover.Read(discover.Options{Dir: filepath.Join(dir, "p"), Files: []string{s.file},
 		Paths: discover.Paths{Home: dir, User: s.link}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := start(t, supervisor.Config{})
+	m := startManager(t, supervisor.Config{})
 	// A file that is gone for longer than Grace is gone: on a busy machine between two lines of this test, too.
 	f, err := supervisor.Follow(t.Context(), m, supervisor.FollowOptions{Reading: &reading, Quiet: 20 * time.Millisecond,
 		Most: 100 * time.Millisecond, Grace: bound})
@@ -130,10 +130,10 @@ func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 	}
 	t.Cleanup(f.Close)
 	steady := []string{"untouched", "adjusted", "linked"}
-	connected(t, m, append(steady, "replaced")...)
+	awaitConnected(t, m, append(steady, "replaced")...)
 	before := map[string]int{}
 	for _, name := range steady {
-		before[name] = status(t, m, name).PID
+		before[name] = statusOf(t, m, name).PID
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 			})
 		}
 	}
-	ways := s.ways()
+	ways := s.rewriteWays()
 	for i := 1; i <= 100; i++ {
 		now, other := text(i), linked(i)
 		if i%2 == 1 { // broken
@@ -169,16 +169,16 @@ func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 		}
 		ways[i/2%len(ways)](now)
 		if i%5 < 2 || i == 100 {
-			s.turn(other)
+			s.swapFolder(other)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	eventually(t, "the last valid files are in force", func() bool {
-		return time.Duration(status(t, m, "adjusted").Config.CallTimeout) == 160*time.Second &&
-			time.Duration(status(t, m, "linked").Config.CallTimeout) == 160*time.Second
+		return time.Duration(statusOf(t, m, "adjusted").Config.CallTimeout) == 160*time.Second &&
+			time.Duration(statusOf(t, m, "linked").Config.CallTimeout) == 160*time.Second
 	})
-	connected(t, m, append(steady, "replaced")...)
-	says(t, m, "replaced", "env", object{"name": "N"}, "100")
+	awaitConnected(t, m, append(steady, "replaced")...)
+	checkText(t, m, "replaced", "env", object{"name": "N"}, "100")
 	stop()
 	callers.Wait()
 	for name, count := range outcomes {
@@ -189,7 +189,7 @@ func TestAReloadStormCostsNobodyAnything(t *testing.T) {
 		}
 	}
 	for _, name := range steady {
-		if st := status(t, m, name); st.PID != before[name] || st.Restarts != 0 {
+		if st := statusOf(t, m, name); st.PID != before[name] || st.Restarts != 0 {
 			t.Errorf("%s: process %d before, %d after, %d restarts", name, before[name], st.PID, st.Restarts)
 		}
 	}

@@ -22,16 +22,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// startsCounted is a stdio transport that counts how many of its kind are starting: from the dial to the first message,
+// countingTransport is a stdio transport that counts how many of its kind are starting: from the dial to the first message,
 // which is the answer to the handshake.
-type startsCounted struct {
+type countingTransport struct {
 	transports.Transport
-	starts *starts
+	starts *startCounts
 }
 
-type starts struct{ now, most, all atomic.Int64 }
+type startCounts struct{ now, most, all atomic.Int64 }
 
-func (s *starts) begin() (end func()) {
+func (s *startCounts) countStart() (end func()) {
 	s.all.Add(1)
 	n := s.now.Add(1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
@@ -39,8 +39,8 @@ func (s *starts) begin() (end func()) {
 	return sync.OnceFunc(func() { s.now.Add(-1) })
 }
 
-func (c startsCounted) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
-	end := c.starts.begin()
+func (c countingTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+	end := c.starts.countStart()
 	conn, err := c.Transport.Dial(ctx, startedSink{sink, end})
 	if err != nil {
 		end()
@@ -60,7 +60,7 @@ func (s startedSink) Down(err error)      { s.started(); s.Sink.Down(err) }
 // answer, and all of them are gone after Close.
 func TestManyProcessesStartThroughTheGate(t *testing.T) {
 	seeds.Shows(t, "004.fr2.ac-multiple", "004.fr6.connected-servers", "004.fr6.connect-all")
-	leavesNothing(t)
+	checkLeaks(t)
 	n := 500
 	if testing.Short() {
 		n = 60
@@ -69,21 +69,21 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 	specs := map[string]supervisor.Spec{}
 	for i := range n {
 		specs[fmt.Sprintf("s%03d", i)] = supervisor.Spec{
-			Command: program, Args: servers.Args("good"), ConnectTimeout: seconds(300),
+			Command: program, Args: servers.Args("good"), ConnectTimeout: toDuration(300),
 		}
 	}
 	limits := restart.DefaultLimits(runtime.GOMAXPROCS(0))
 	limits.Hold = time.Hour // a slow machine would let more start while slow ones go on without a slot
-	var counted starts
+	var counted startCounts
 	begin := time.Now()
-	m := start(t, supervisor.Config{Servers: specs, Gate: limits,
+	m := startManager(t, supervisor.Config{Servers: specs, Gate: limits,
 		Transport: func(_ string, spec supervisor.Spec) (transports.Transport, error) {
 			env, _ := transports.ChildEnv(os.Environ(), spec.Env, false)
-			return startsCounted{transports.NewStdio(transports.StdioConfig{
+			return countingTransport{transports.NewStdio(transports.StdioConfig{
 				Command: spec.Command, Args: spec.Args, Env: env,
 			}), &counted}, nil
 		}})
-	if err := m.Settled(within(t, 10*time.Minute)); err != nil {
+	if err := m.Settled(testContext(t, 10*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(begin)
@@ -121,43 +121,43 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 
 // Ten servers that never answer are listed first and delay nobody: the others are connected while those still hang.
 func TestServersThatNeverAnswerDelayNobody(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	specs := map[string]supervisor.Spec{}
 	hole := web.Serve(t, web.BlackHole())
 	good := web.Serve(t, web.Good())
 	for i := range 10 {
-		hangs := func(s *supervisor.Spec) { s.ConnectTimeout, s.StopGrace = seconds(600), seconds(0.5) }
-		specs[fmt.Sprintf("a-silent-%d", i)] = with(fixture("silent"), hangs)
-		specs[fmt.Sprintf("a-hole-%d", i)] = with(supervisor.Spec{Type: messages.HTTP, URL: hole + "/mcp"}, hangs)
+		hangs := func(s *supervisor.Spec) { s.ConnectTimeout, s.StopGrace = toDuration(600), toDuration(0.5) }
+		specs[fmt.Sprintf("a-silent-%d", i)] = changeSpec(fixtureSpec("silent"), hangs)
+		specs[fmt.Sprintf("a-hole-%d", i)] = changeSpec(supervisor.Spec{Type: messages.HTTP, URL: hole + "/mcp"}, hangs)
 	}
 	var healthy []string
 	for i := range 20 {
 		healthy = append(healthy, fmt.Sprintf("z-stdio-%d", i), fmt.Sprintf("z-http-%d", i))
-		specs[healthy[2*i]] = fixture("good")
+		specs[healthy[2*i]] = fixtureSpec("good")
 		specs[healthy[2*i+1]] = supervisor.Spec{Type: messages.HTTP, URL: good + "/mcp"}
 	}
 	begin := time.Now()
-	m := start(t, supervisor.Config{Servers: specs})
-	connected(t, m, healthy...)
+	m := startManager(t, supervisor.Config{Servers: specs})
+	awaitConnected(t, m, healthy...)
 	t.Logf("%d servers were connected after %v, behind %d that never answer", len(healthy),
 		time.Since(begin).Round(time.Millisecond), len(specs)-len(healthy))
 	for name := range specs {
-		if st := status(t, m, name); strings.HasPrefix(name, "a-") && st.Status != messages.Pending {
+		if st := statusOf(t, m, name); strings.HasPrefix(name, "a-") && st.Status != messages.Pending {
 			t.Errorf("%s is %s: %s", name, st.Status, st.Error)
 		}
 	}
 	for _, name := range healthy {
-		says(t, m, name, "echo", object{"text": "hi"}, "hi")
+		checkText(t, m, name, "echo", object{"text": "hi"}, "hi")
 	}
 	for i := range 10 { // they end when they are told to, too
-		if err := m.Disconnect(within(t, bound), fmt.Sprintf("a-silent-%d", i)); err != nil {
+		if err := m.Disconnect(testContext(t, bound), fmt.Sprintf("a-silent-%d", i)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// tiny is as little of a server as there can be, so that what is measured is ours.
-func tiny(ctx context.Context, peer transports.Peer) error {
+// serveMinimal is as little of a server as there can be, so that what is measured is ours.
+func serveMinimal(ctx context.Context, peer transports.Peer) error {
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -191,37 +191,37 @@ func tiny(ctx context.Context, peer transports.Peer) error {
 // Five thousand servers live in one process, at a cost that is bounded, and whoever asks for the status of all has it
 // at once.
 func TestFiveThousandServersLiveInOneProcess(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	const n = 5000
 	const perServer = 40 << 10 * raceFactor
 	specs := map[string]supervisor.Spec{}
 	for i := range n {
-		specs[fmt.Sprintf("s%04d", i)] = supervisor.Spec{Type: messages.SDK, Name: "tiny", ConnectTimeout: seconds(300)}
+		specs[fmt.Sprintf("s%04d", i)] = supervisor.Spec{Type: messages.SDK, Name: "tiny", ConnectTimeout: toDuration(300)}
 	}
-	before := memory()
+	before := memoryInUse()
 	begin := time.Now()
-	m := start(t, supervisor.Config{Servers: specs,
-		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": tiny}})
-	if err := m.Settled(within(t, 5*time.Minute)); err != nil {
+	m := startManager(t, supervisor.Config{Servers: specs,
+		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": serveMinimal}})
+	if err := m.Settled(testContext(t, 5*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(begin)
 	if got := len(m.ConnectedServers()); got != n {
 		t.Fatalf("%d of %d are connected", got, n)
 	}
-	each := (memory() - before) / n
+	each := (memoryInUse() - before) / n
 	goroutines := runtime.NumGoroutine()
 	if each > perServer {
 		t.Errorf("a server takes %d bytes, %d may be", each, perServer)
 	}
 	asking := time.Now()
 	all := m.Status()
-	asked := time.Since(asking)
-	if len(all) != n || asked > 10*time.Second {
-		t.Errorf("the status of %d servers took %v", len(all), asked)
+	elapsed := time.Since(asking)
+	if len(all) != n || elapsed > 10*time.Second {
+		t.Errorf("the status of %d servers took %v", len(all), elapsed)
 	}
 	for i := 0; i < n; i += 7 {
-		says(t, m, fmt.Sprintf("s%04d", i), "one", nil, "done")
+		checkText(t, m, fmt.Sprintf("s%04d", i), "one", nil, "done")
 	}
 	if m.Tools().Len() != 2*n {
 		t.Errorf("%d tools", m.Tools().Len())
@@ -230,11 +230,11 @@ func TestFiveThousandServersLiveInOneProcess(t *testing.T) {
 	closeManager(t, m)
 	t.Logf("%d servers: connected in %v, %d bytes and %.1f goroutines each (the server's own side included), "+
 		"status of all in %v, closed in %v", n, took.Round(time.Millisecond), each, float64(goroutines)/n,
-		asked.Round(time.Microsecond), time.Since(closing).Round(time.Millisecond))
+		elapsed.Round(time.Microsecond), time.Since(closing).Round(time.Millisecond))
 }
 
-// memory is what the heap and the stacks occupy, without garbage.
-func memory() int64 {
+// memoryInUse is what the heap and the stacks occupy, without garbage.
+func memoryInUse() int64 {
 	runtime.GC()
 	runtime.GC() // what finalizers let go
 	var s runtime.MemStats

@@ -47,13 +47,13 @@ func init() {
 // playLeaky is a server that tells everybody what it was given: on standard error, as noise on standard output, and in
 // its errors. The first argument says what it does then: exit, refuse the handshake, or work.
 func playLeaky(args []string) int {
-	var told []string
+	var received []string
 	for _, kv := range os.Environ() {
 		if name, value, _ := strings.Cut(kv, "="); strings.Contains(value, canary) {
-			told = append(told, name+" is "+value)
+			received = append(received, name+" is "+value)
 		}
 	}
-	all := fmt.Sprintf("cannot log in with %s and %q", strings.Join(told, ", "), args[1:])
+	all := fmt.Sprintf("cannot log in with %s and %q", strings.Join(received, ", "), args[1:])
 	fmt.Fprintln(os.Stderr, all)
 	fmt.Println(all)
 	if args[0] == "exit" {
@@ -83,8 +83,8 @@ func playLeaky(args []string) int {
 	return 0
 }
 
-// tells answers everything with a status and all that the request has told: in the body, in headers, in the challenge.
-func tells(code int) http.Handler {
+// echoRequest answers everything with a status and all that the request has told: in the body, in headers, in the challenge.
+func echoRequest(code int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := fmt.Sprintf("not good enough: %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"),
 			r.URL.String())
@@ -96,8 +96,8 @@ func tells(code int) http.Handler {
 	})
 }
 
-// rejects answers with a JSON-RPC error that holds all that the request has told.
-func rejects() http.Handler {
+// rejectWithRequest answers with a JSON-RPC error that holds all that the request has told.
+func rejectWithRequest() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {
 			ID json.RawMessage `json:"id"`
@@ -109,20 +109,20 @@ func rejects() http.Handler {
 	})
 }
 
-// evidence is everything that a manager has said.
-type evidence struct {
+// outputLog is everything that a manager has said.
+type outputLog struct {
 	mu  sync.Mutex
 	log bytes.Buffer
 	all []string
 }
 
-func (e *evidence) Write(p []byte) (int, error) {
+func (e *outputLog) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.log.Write(p)
 }
 
-func (e *evidence) add(from string, v any) {
+func (e *outputLog) addOutput(from string, v any) {
 	text := fmt.Sprintf("%+v", v)
 	if raw, err := json.Marshal(v); err == nil {
 		text += "\n" + string(raw)
@@ -132,12 +132,12 @@ func (e *evidence) add(from string, v any) {
 	e.all = append(e.all, from+": "+text)
 }
 
-// collector is another actor, which keeps what it is sent.
-type collector struct{ got chan proto.Message }
+// messageCollector is another actor, which keeps what it is sent.
+type messageCollector struct{ messages chan proto.Message }
 
-func (c collector) Receive(ctx actor.Context) {
+func (c messageCollector) Receive(ctx actor.Context) {
 	if m, ok := ctx.Message().(proto.Message); ok {
-		c.got <- m
+		c.messages <- m
 	}
 }
 
@@ -145,7 +145,7 @@ func (c collector) Receive(ctx actor.Context) {
 // line, status, history, event, error or reply.
 func TestNoSecretIsEverTold(t *testing.T) {
 	seeds.Shows(t, "002.9.credentials", "000.3.status-config", "001.7.api-key", "004.fr5.ac-api-key")
-	leavesNothing(t)
+	checkLeaks(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -176,48 +176,48 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	good := web.RequireKey("X-Key", canary+"key-dbfc", web.RequireToken(canary+"bearer-c9ea", web.Good()))
 	specs := map[string]supervisor.Spec{
 		"works": leaky("work"), "exits": leaky("exit"), "refuses": leaky("refuse"),
-		"http": remote(good, "/mcp"), "rejects": remote(rejects(), "/mcp"),
-		"sse":     with(remote(good, "/sse"), func(s *supervisor.Spec) { s.Type = messages.SSE }),
-		"401":     remote(tells(http.StatusUnauthorized), "/mcp"),
-		"401-sse": with(remote(tells(http.StatusUnauthorized), "/sse"), func(s *supervisor.Spec) { s.Type = messages.SSE }),
-		"403":     remote(tells(http.StatusForbidden), "/mcp"),
-		"404":     remote(tells(http.StatusNotFound), "/mcp"),
-		"500":     remote(tells(http.StatusInternalServerError), "/mcp"),
-		"307":     remote(tells(http.StatusTemporaryRedirect), "/mcp"),
-		"200":     remote(tells(http.StatusOK), "/mcp"),
-		"dead": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
+		"http": remote(good, "/mcp"), "rejects": remote(rejectWithRequest(), "/mcp"),
+		"sse":     changeSpec(remote(good, "/sse"), func(s *supervisor.Spec) { s.Type = messages.SSE }),
+		"401":     remote(echoRequest(http.StatusUnauthorized), "/mcp"),
+		"401-sse": changeSpec(remote(echoRequest(http.StatusUnauthorized), "/sse"), func(s *supervisor.Spec) { s.Type = messages.SSE }),
+		"403":     remote(echoRequest(http.StatusForbidden), "/mcp"),
+		"404":     remote(echoRequest(http.StatusNotFound), "/mcp"),
+		"500":     remote(echoRequest(http.StatusInternalServerError), "/mcp"),
+		"307":     remote(echoRequest(http.StatusTemporaryRedirect), "/mcp"),
+		"200":     remote(echoRequest(http.StatusOK), "/mcp"),
+		"dead": changeSpec(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.URL = fmt.Sprintf("http://e2e:%suser-edfe@127.0.0.1:%d/mcp?key=%squery-b7d8", canary, freePort(t), canary)
 		}),
-		"401-file":    authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "token_file", TokenPath: file}),
-		"401-command": authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "bearer", Command: self, Args: printing}),
-		"401-helper": authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "helper", Command: self,
+		"401-file":    authorised(echoRequest(http.StatusUnauthorized), &supervisor.Auth{Type: "token_file", TokenPath: file}),
+		"401-command": authorised(echoRequest(http.StatusUnauthorized), &supervisor.Auth{Type: "bearer", Command: self, Args: printing}),
+		"401-helper": authorised(echoRequest(http.StatusUnauthorized), &supervisor.Auth{Type: "helper", Command: self,
 			Args: printing, Env: map[string]string{"HELPER_TOKEN": canary + "helper-env-2132"}}),
-		"200-file":  authorised(rejects(), &supervisor.Auth{Type: "token_file", TokenPath: file}),
-		"500-token": authorised(tells(http.StatusInternalServerError), &supervisor.Auth{Type: "bearer", Token: canary + "token-4354"}),
-		"oauth": authorised(tells(http.StatusUnauthorized), &supervisor.Auth{Type: "client_credentials", ClientID: "e2e",
-			ClientSecret: canary + "client-6576", TokenURL: web.Serve(t, tells(http.StatusBadRequest)) + "/token?key=" + canary + "token-url-8798"}),
-		"bad-url": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
+		"200-file":  authorised(rejectWithRequest(), &supervisor.Auth{Type: "token_file", TokenPath: file}),
+		"500-token": authorised(echoRequest(http.StatusInternalServerError), &supervisor.Auth{Type: "bearer", Token: canary + "token-4354"}),
+		"oauth": authorised(echoRequest(http.StatusUnauthorized), &supervisor.Auth{Type: "client_credentials", ClientID: "e2e",
+			ClientSecret: canary + "client-6576", TokenURL: web.Serve(t, echoRequest(http.StatusBadRequest)) + "/token?key=" + canary + "token-url-8798"}),
+		"bad-url": changeSpec(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.URL = "http://[" + canary + "host/?k=" + canary + "q"
 		}),
-		"bad-scheme": with(remote(good, "/mcp"), func(s *supervisor.Spec) { s.URL = "ws://x/?key=" + canary + "query-b7d8" }),
-		"bad-header": with(remote(good, "/mcp"), func(s *supervisor.Spec) {
+		"bad-scheme": changeSpec(remote(good, "/mcp"), func(s *supervisor.Spec) { s.URL = "ws://x/?key=" + canary + "query-b7d8" }),
+		"bad-header": changeSpec(remote(good, "/mcp"), func(s *supervisor.Spec) {
 			s.Headers = map[string]string{"X-Bad": canary + "line\nbreak"}
 		}),
-		"missing": with(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such-program" }),
-		"line":    with(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such --token=" + canary + "command-0f10" }),
+		"missing": changeSpec(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such-program" }),
+		"line":    changeSpec(leaky(""), func(s *supervisor.Spec) { s.Command = "e2e-no-such --token=" + canary + "command-0f10" }),
 	}
-	found := &evidence{}
+	found := &outputLog{}
 	encoder := zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig())
 	log := zap.New(zapcore.NewCore(encoder, zapcore.AddSync(found), zap.DebugLevel))
-	m := start(t, supervisor.Config{Logger: log, AuthStore: auth.NewMemory()})
+	m := startManager(t, supervisor.Config{Logger: log, AuthStore: auth.NewMemory()})
 	w := m.Watch(100_000)
-	asker := collector{make(chan proto.Message, 100)}
+	asker := messageCollector{make(chan proto.Message, 100)}
 	pid := m.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return asker }))
 	ask := func(msg proto.Message) {
 		m.System().Root.RequestWithCustomSender(m.PID(), msg, pid)
 		select {
-		case reply := <-asker.got:
-			found.add(fmt.Sprintf("reply to %T", msg), reply)
+		case reply := <-asker.messages:
+			found.addOutput(fmt.Sprintf("reply to %T", msg), reply)
 		case <-time.After(bound):
 			t.Fatalf("no reply to %T", msg)
 		}
@@ -227,53 +227,53 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	var wg sync.WaitGroup
 	for name, spec := range specs {
 		wg.Go(func() {
-			err := m.Connect(within(t, bound), name, spec)
+			err := m.Connect(testContext(t, bound), name, spec)
 			if (err == nil) != slices.Contains(connects, name) {
 				t.Errorf("Connect %s: %v", name, err)
 			}
-			found.add("Connect "+name, err)
+			found.addOutput("Connect "+name, err)
 		})
 	}
 	wg.Wait()
 	for name := range specs {
 		for _, tool := range []string{"login", "echo", "no-such-tool"} {
-			res, err := m.CallServerTool(within(t, bound), name, tool, object{"text": "hi"})
-			found.add("CallServerTool "+name, err)
+			res, err := m.CallServerTool(testContext(t, bound), name, tool, object{"text": "hi"})
+			found.addOutput("CallServerTool "+name, err)
 			if name == "http" && tool == "echo" && (err != nil || res.Text() != "hi") {
 				t.Errorf("http: %v, %v", res, err)
 			}
 		}
-		found.add("Reconnect "+name, m.Reconnect(within(t, bound), name))
-		changed := with(specs[name], func(s *supervisor.Spec) { s.StopGrace = seconds(1) })
+		found.addOutput("Reconnect "+name, m.Reconnect(testContext(t, bound), name))
+		changed := changeSpec(specs[name], func(s *supervisor.Spec) { s.StopGrace = toDuration(1) })
 		ask(&messages.AddServer{Name: name, Spec: changed.ToProto()})
 		ask(&messages.CallTool{Server: name, Tool: "login"})
 		ask(&messages.ProvideCredentials{Server: name, Token: canary + "provided-cbdc"})
-		found.add("ProvideCredentials "+name, m.ProvideCredentials(within(t, bound), name, canary+"provided-cbdc"))
-		found.add("Login "+name, m.Login(within(t, bound), name, supervisor.LoginOptions{}))
+		found.addOutput("ProvideCredentials "+name, m.ProvideCredentials(testContext(t, bound), name, canary+"provided-cbdc"))
+		found.addOutput("Login "+name, m.Login(testContext(t, bound), name, supervisor.LoginOptions{}))
 	}
-	states, err := m.AuthStatus(within(t, bound))
-	found.add("AuthStatus", states)
-	found.add("AuthStatus", err)
-	res, err := m.SetServers(within(t, bound), map[string]supervisor.Spec{"bad": specs["bad-scheme"],
+	states, err := m.AuthStatus(testContext(t, bound))
+	found.addOutput("AuthStatus", states)
+	found.addOutput("AuthStatus", err)
+	res, err := m.SetServers(testContext(t, bound), map[string]supervisor.Spec{"bad": specs["bad-scheme"],
 		"works": specs["works"], "exits": specs["exits"], "401": specs["401"]})
-	found.add("SetServers", res)
-	found.add("SetServers", err)
-	settled(t, m)
+	found.addOutput("SetServers", res)
+	found.addOutput("SetServers", err)
+	awaitSettled(t, m)
 	ask(&messages.GetStatus{})
 	for _, name := range m.Servers() {
 		st, err := m.ServerStatus(name)
 		if errors.Is(err, supervisor.ErrUnknownServer) {
 			continue // its removal has ended since
 		}
-		found.add("ServerStatus "+name, st)
+		found.addOutput("ServerStatus "+name, st)
 		history, err := m.History(name)
 		if err == nil && len(history) == 0 {
 			t.Errorf("%s has no history: %v", name, err)
 		}
-		found.add("History "+name, history)
+		found.addOutput("History "+name, history)
 	}
-	if st := status(t, m, "exits"); !contains(st.StderrTail, "cannot log in with", "SERVICE_TOKEN is [redacted]") ||
-		!contains(st.Error, "cannot log in with") {
+	if st := statusOf(t, m, "exits"); !containsWords(st.StderrTail, "cannot log in with", "SERVICE_TOKEN is [redacted]") ||
+		!containsWords(st.Error, "cannot log in with") {
 		t.Errorf("the server's own words are lost, or were never said: %q, %q", st.Error, st.StderrTail)
 	}
 	closeManager(t, m)
@@ -286,7 +286,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		return strings.Contains(found.log.String(), "DeadLetter")
 	})
 	for e := range w.Events(t.Context()) {
-		found.add("event", e)
+		found.addOutput("event", e)
 	}
 	m.System().Root.Stop(pid)
 
@@ -298,10 +298,10 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	for line := range strings.Lines(found.log.String()) {
 		found.all = append(found.all, "log: "+line)
 	}
-	told := 0
+	received := 0
 	for _, text := range found.all {
 		if i := strings.Index(text, canary); i >= 0 {
-			if told++; told <= 20 {
+			if received++; received <= 20 {
 				t.Errorf("%s … %s", text[:min(60, i)], text[max(0, i-80):min(len(text), i+60)])
 			}
 		}
@@ -312,22 +312,22 @@ func TestNoSecretIsEverTold(t *testing.T) {
 func TestHeadersAndKeysGoWithEveryRequest(t *testing.T) {
 	seeds.Shows(t, "000.2.headers", "000.7.http", "000.7.sse", "004.fr5.api-key", "004.fr5.api-key-config",
 		"001.5.url-headers")
-	leavesNothing(t)
+	checkLeaks(t)
 	seen := &web.Recorder{Next: web.Good()}
 	url := web.Serve(t, seen)
 	spec := func(kind messages.TransportKind, path string) supervisor.Spec {
 		return supervisor.Spec{Type: kind, URL: url + path, Headers: map[string]string{"X-Team": "blue"},
 			Auth: &supervisor.Auth{Type: "api_key", APIKey: "sesame"}}
 	}
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"http": spec(messages.HTTP, "/mcp"), "sse": spec(messages.SSE, "/sse"),
 	}})
-	connected(t, m, "http", "sse")
+	awaitConnected(t, m, "http", "sse")
 	for _, name := range []string{"http", "sse"} {
-		says(t, m, name, "header", object{"name": "X-Team"}, "blue")
-		says(t, m, name, "header", object{"name": "Authorization"}, "Bearer sesame")
+		checkText(t, m, name, "header", object{"name": "X-Team"}, "blue")
+		checkText(t, m, name, "header", object{"name": "Authorization"}, "Bearer sesame")
 	}
-	if err := m.Close(within(t, bound)); err != nil {
+	if err := m.Close(testContext(t, bound)); err != nil {
 		t.Fatal(err)
 	}
 	requests := seen.Requests()

@@ -49,7 +49,7 @@ func (s *socketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := &socketPeer{conn: conn, ctx: ctx, incoming: make(chan []byte)}
 	go func() {
 		defer cancel()
-		p.read()
+		p.readMessages()
 	}()
 	_ = s.serve(ctx, p)
 	cancel()
@@ -59,8 +59,8 @@ func (s *socketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 }
 
-// drop cuts every connection, as a crash would.
-func (s *socketServer) drop() {
+// cutConnections cuts every connection, as a crash would.
+func (s *socketServer) cutConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn := range s.open {
@@ -76,7 +76,7 @@ type socketPeer struct {
 	mu       sync.Mutex
 }
 
-func (p *socketPeer) read() {
+func (p *socketPeer) readMessages() {
 	for {
 		_, msg, err := p.conn.ReadMessage()
 		if err != nil {

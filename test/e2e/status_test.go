@@ -17,24 +17,24 @@ func TestEachOfTheFiveStates(t *testing.T) {
 		"000.3.status-failed", "000.3.status-needs-auth", "000.3.status-pending", "000.3.status-disabled",
 		"000.6.connection-state", "000.6.initialize", "000.11.status-values", "002.3.server", "002.3.server-status",
 		"004.fr1.server-info", "004.fr6.ac-status")
-	leavesNothing(t)
+	checkLeaks(t)
 	const secret = "canary-of-states-40b7"
 	locked := web.Serve(t, web.RequireToken("another one", web.Good()))
 	specs := map[string]supervisor.Spec{
-		"connected": with(fixture("good"), func(s *supervisor.Spec) {
+		"connected": changeSpec(fixtureSpec("good"), func(s *supervisor.Spec) {
 			s.Env, s.Scope = map[string]string{"TOKEN": secret}, messages.ScopeUser
 		}),
 		"failed": {Command: "/no/such/program", Args: []string{"--token", secret}},
 		"needs-auth": {Type: messages.HTTP, URL: locked + "/mcp?key=" + secret,
 			Headers: map[string]string{"Authorization": "Bearer " + secret}},
-		"pending":  with(fixture("silent"), func(s *supervisor.Spec) { s.StopGrace = seconds(0.5) }),
-		"disabled": with(fixture("good"), func(s *supervisor.Spec) { s.Disabled = true }),
+		"pending":  changeSpec(fixtureSpec("silent"), func(s *supervisor.Spec) { s.StopGrace = toDuration(0.5) }),
+		"disabled": changeSpec(fixtureSpec("good"), func(s *supervisor.Spec) { s.Disabled = true }),
 	}
-	m := start(t, supervisor.Config{Servers: specs})
+	m := startManager(t, supervisor.Config{Servers: specs})
 	for name := range specs { // each is named by the state that it comes to
-		eventually(t, name+" is "+name, func() bool { return string(status(t, m, name).Status) == name })
+		eventually(t, name+" is "+name, func() bool { return string(statusOf(t, m, name).Status) == name })
 	}
-	eventually(t, "the silent one is asked", func() bool { return status(t, m, "pending").Step == messages.Handshaking })
+	eventually(t, "the silent one is asked", func() bool { return statusOf(t, m, "pending").Step == messages.Handshaking })
 	var all []map[string]json.RawMessage
 	text := asJSON(t, m.Status())
 	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != len(specs) {
@@ -43,13 +43,13 @@ func TestEachOfTheFiveStates(t *testing.T) {
 	if strings.Contains(text, secret) {
 		t.Errorf("a secret is shown: %s", text)
 	}
-	by := map[string]map[string]json.RawMessage{}
+	byName := map[string]map[string]json.RawMessage{}
 	for _, st := range all {
 		var name string
 		if err := json.Unmarshal(st["name"], &name); err != nil {
 			t.Fatal(err)
 		}
-		by[name] = st
+		byName[name] = st
 		if string(st["status"]) != `"`+name+`"` {
 			t.Errorf("%s: status %s", name, st["status"])
 		}
@@ -68,18 +68,18 @@ func TestEachOfTheFiveStates(t *testing.T) {
 			t.Errorf("%s: tools %s, info %s", name, st["tools"], st["serverInfo"])
 		}
 	}
-	if got := string(by["connected"]["serverInfo"]); got != `{"name":"fixture","version":"1.0.0"}` {
+	if got := string(byName["connected"]["serverInfo"]); got != `{"name":"fixture","version":"1.0.0"}` {
 		t.Errorf("serverInfo %s", got)
 	}
-	if got := string(by["connected"]["scope"]); got != `"user"` {
+	if got := string(byName["connected"]["scope"]); got != `"user"` {
 		t.Errorf("scope %s", got)
 	}
 	var env struct{ Env map[string]string }
-	if err := json.Unmarshal(by["connected"]["config"], &env); err != nil || env.Env["TOKEN"] != "[redacted]" {
-		t.Errorf("config %s, %v", by["connected"]["config"], err)
+	if err := json.Unmarshal(byName["connected"]["config"], &env); err != nil || env.Env["TOKEN"] != "[redacted]" {
+		t.Errorf("config %s, %v", byName["connected"]["config"], err)
 	}
-	if !contains(string(by["failed"]["error"]), "/no/such/program") ||
-		!contains(string(by["pending"]["step"]), "handshaking") {
-		t.Errorf("failed: %s; pending: %s", by["failed"]["error"], by["pending"]["step"])
+	if !containsWords(string(byName["failed"]["error"]), "/no/such/program") ||
+		!containsWords(string(byName["pending"]["step"]), "handshaking") {
+		t.Errorf("failed: %s; pending: %s", byName["failed"]["error"], byName["pending"]["step"])
 	}
 }

@@ -20,23 +20,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-const research = "simulate-research-query"
+const researchTool = "simulate-research-query"
 
 // The everything server has a tool that must be called as a task, and one of its tasks asks the person something. Over
 // every transport its caller sees an ordinary result.
 func TestAToolThatRequiresATaskIsCalledAsOne(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	npm := peers.NPM(t)
 	command, args := npm.Command(peers.Everything)
-	var asked atomic.Int64
-	m := start(t, supervisor.Config{
+	var requests atomic.Int64
+	m := startManager(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{
 			"stdio": {Command: command, Args: args},
-			"http":  {Type: messages.HTTP, URL: listen(t, everything(npm, "streamableHttp")).url("/mcp")},
-			"sse":   {Type: messages.SSE, URL: listen(t, everything(npm, "sse")).url("/sse")},
+			"http":  {Type: messages.HTTP, URL: startServer(t, everythingServer(npm, "streamableHttp")).url("/mcp")},
+			"sse":   {Type: messages.SSE, URL: startServer(t, everythingServer(npm, "sse")).url("/sse")},
 		},
 		Elicit: func(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
-			asked.Add(1)
+			requests.Add(1)
 			var form struct {
 				Properties struct {
 					Interpretation struct {
@@ -53,25 +53,25 @@ func TestAToolThatRequiresATaskIsCalledAsOne(t *testing.T) {
 			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: content}, err
 		},
 	})
-	connected(t, m, "stdio", "http", "sse")
+	awaitConnected(t, m, "stdio", "http", "sse")
 	for _, name := range []string{"stdio", "http", "sse"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, ok := m.Tools().LookupTool(name, research)
+			e, ok := m.Tools().LookupTool(name, researchTool)
 			if !ok || e.Tool.TaskSupport != "required" {
 				t.Fatalf("the peer is another one: %+v", e)
 			}
-			res := call(t, m, name, research, object{"topic": "python"})
-			if res.IsError || !contains(res.Text(), "Research Report: python", "Stage 4") {
+			res := mustCall(t, m, name, researchTool, object{"topic": "python"})
+			if res.IsError || !containsWords(res.Text(), "Research Report: python", "Stage 4") {
 				t.Errorf("a task: %s", res.Raw)
 			}
-			res = call(t, m, name, research, object{"topic": "python", "ambiguous": true})
-			if res.IsError || !contains(res.Text(), "After receiving clarification") {
+			res = mustCall(t, m, name, researchTool, object{"topic": "python", "ambiguous": true})
+			if res.IsError || !containsWords(res.Text(), "After receiving clarification") {
 				t.Errorf("a task that asks: %s", res.Raw)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 			defer cancel()
-			_, err := m.CallServerTool(ctx, name, research, object{"topic": "python"})
+			_, err := m.CallServerTool(ctx, name, researchTool, object{"topic": "python"})
 			var failed *supervisor.Error
 			if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) ||
 				failed.Outcome != messages.OutcomeUnknown || failed.Task == "" {
@@ -80,7 +80,7 @@ func TestAToolThatRequiresATaskIsCalledAsOne(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if n := asked.Load(); n != 3 {
+		if n := requests.Load(); n != 3 {
 			t.Errorf("the person was asked %d times", n)
 		}
 	})
@@ -88,15 +88,15 @@ func TestAToolThatRequiresATaskIsCalledAsOne(t *testing.T) {
 
 // What a task comes to can be asked for by its id, while its call waits and after it has left.
 func TestATaskIsFollowedAndCancelledByItsID(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	command, args := peers.NPM(t).Command(peers.Everything)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
-	connected(t, m, "npm")
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"npm": {Command: command, Args: args}}})
+	awaitConnected(t, m, "npm")
 
 	ids, done := make(chan string, 1), make(chan error, 1)
 	states := map[messages.TaskState]bool{} // only touched on the goroutine of the call, and after it
 	go func() {
-		_, err := m.CallServerTool(within(t, bound), "npm", research, object{"topic": "go"},
+		_, err := m.CallServerTool(testContext(t, bound), "npm", researchTool, object{"topic": "go"},
 			supervisor.WithTaskStatus(func(task supervisor.TaskStatus) {
 				if len(states) == 0 {
 					ids <- task.ID
@@ -106,31 +106,31 @@ func TestATaskIsFollowedAndCancelledByItsID(t *testing.T) {
 		done <- err
 	}()
 	id := <-ids
-	if task, err := m.Task(within(t, bound), "npm", id); err != nil || task.ID != id || task.Server != "npm" ||
+	if task, err := m.Task(testContext(t, bound), "npm", id); err != nil || task.ID != id || task.Server != "npm" ||
 		task.State.Final() || task.Created.IsZero() {
 		t.Errorf("%+v, %v", task, err)
 	}
-	tasks, err := m.Tasks(within(t, bound), "npm")
+	tasks, err := m.Tasks(testContext(t, bound), "npm")
 	if err != nil || len(tasks) != 1 || tasks[0].ID != id || tasks[0].Server != "npm" {
 		t.Errorf("%+v, %v", tasks, err)
 	}
-	res, err := m.TaskResult(within(t, bound), "npm", id)
-	if err != nil || !contains(res.Text(), "Research Report: go") {
+	res, err := m.TaskResult(testContext(t, bound), "npm", id)
+	if err != nil || !containsWords(res.Text(), "Research Report: go") {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if err := <-done; err != nil || !states[messages.TaskWorking] || !states[messages.TaskCompleted] {
 		t.Errorf("%v, %v", states, err)
 	}
 	// It has ended: the server refuses to cancel it, as it must.
-	if err := m.CancelTask(within(t, bound), "npm", id); !errors.Is(err, supervisor.ErrRejected) {
+	if err := m.CancelTask(testContext(t, bound), "npm", id); !errors.Is(err, supervisor.ErrRejected) {
 		t.Errorf("a task that has ended was cancelled: %v", err)
 	}
-	if _, err := m.Task(within(t, bound), "npm", "no-such-task"); !errors.Is(err, supervisor.ErrRejected) {
+	if _, err := m.Task(testContext(t, bound), "npm", "no-such-task"); !errors.Is(err, supervisor.ErrRejected) {
 		t.Errorf("a task that nobody knows: %v", err)
 	}
 
 	go func() {
-		_, err := m.CallServerTool(within(t, bound), "npm", research, object{"topic": "go"},
+		_, err := m.CallServerTool(testContext(t, bound), "npm", researchTool, object{"topic": "go"},
 			supervisor.WithTaskStatus(func(task supervisor.TaskStatus) {
 				select {
 				case ids <- task.ID:
@@ -140,10 +140,10 @@ func TestATaskIsFollowedAndCancelledByItsID(t *testing.T) {
 			}))
 		done <- err
 	}()
-	if err := m.CancelTask(within(t, bound), "npm", <-ids); err != nil {
+	if err := m.CancelTask(testContext(t, bound), "npm", <-ids); err != nil {
 		t.Error(err)
 	}
-	if err := <-done; !errors.Is(err, supervisor.ErrOutcomeUnknown) || !contains(err.Error(), "cancelled at the server") {
+	if err := <-done; !errors.Is(err, supervisor.ErrOutcomeUnknown) || !containsWords(err.Error(), "cancelled at the server") {
 		t.Errorf("a call whose task was cancelled: %v", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestATaskIsFollowedAndCancelledByItsID(t *testing.T) {
 // A server of the modern era answers with a task that nobody asked for. No real one could be found (November 2026), so
 // this one checks what the extension demands over HTTP.
 func TestATaskOfTheModernEraOverHTTP(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	const greeting = `{"content":[{"type":"text","text":"Hello, Luca"}],"n":9007199254740993}`
 	var polls, updates atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -209,14 +209,14 @@ func TestATaskOfTheModernEraOverHTTP(t *testing.T) {
 		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{` + result + `}}`))
 	}))
 	t.Cleanup(s.Close)
-	m := start(t, supervisor.Config{
+	m := startManager(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{"web": {Type: messages.HTTP, URL: s.URL, Era: messages.EraModern}},
 		Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage(`{"name":"Luca"}`)}, nil
 		},
 	})
-	connected(t, m, "web")
-	res := call(t, m, "web", "t", nil)
+	awaitConnected(t, m, "web")
+	res := mustCall(t, m, "web", "t", nil)
 	if string(res.Raw) != greeting || updates.Load() != 1 {
 		t.Errorf("%s, %d updates", res.Raw, updates.Load())
 	}
@@ -224,7 +224,7 @@ func TestATaskOfTheModernEraOverHTTP(t *testing.T) {
 
 // A server of mcp-go runs ordinary tools as tasks, and hears when its caller leaves one.
 func TestTasksOfAnMCPGoServer(t *testing.T) {
-	leavesNothing(t)
+	checkLeaks(t)
 	cancelled, release := make(chan string, 1), make(chan struct{})
 	defer close(release)
 	hooks := &server.Hooks{}
@@ -248,14 +248,14 @@ func TestTasksOfAnMCPGoServer(t *testing.T) {
 		<-release // its context ends with the answer to the request that began the task, so it is of no use here
 		return mcp.NewToolResultText("late"), nil
 	})
-	m := start(t, supervisor.Config{
+	m := startManager(t, supervisor.Config{
 		// mcp-go 1.2.1 has the tasks of the legacy era only, and demands them in the modern one too (November 2026).
 		Servers:   map[string]supervisor.Spec{"go": {Type: messages.SDK, Era: messages.EraLegacy}},
 		InProcess: map[string]func(context.Context, transports.Peer) error{"go": mcpgo.Serve(s)},
 	})
-	connected(t, m, "go")
-	says(t, m, "go", "quick", nil, "done")
-	if res := call(t, m, "go", "fails", nil); !res.IsError || res.Text() != "no luck" {
+	awaitConnected(t, m, "go")
+	checkText(t, m, "go", "quick", nil, "done")
+	if res := mustCall(t, m, "go", "fails", nil); !res.IsError || res.Text() != "no luck" {
 		t.Errorf("a task that fails: %s", res.Raw)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -25,7 +25,7 @@ const scriptedRole = "e2e-scripted"
 //	ignores eof | ignores SIGTERM
 func init() {
 	roles[scriptedRole] = func(args []string) int {
-		s := &scripted{rules: map[string][]string{}, seen: map[string]int{}}
+		s := &scriptedServer{rules: map[string][]string{}, seen: map[string]int{}}
 		record, err := os.OpenFile(args[1], os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			return 70
@@ -40,22 +40,22 @@ func init() {
 		if err != nil {
 			return 70
 		}
-		s.read(string(script))
-		return s.run()
+		s.readRules(string(script))
+		return s.runScript()
 	}
 }
 
-type scripted struct {
+type scriptedServer struct {
 	record  *os.File
 	process int
 	call    string              // the id of the last tools/call
 	rules   map[string][]string // by "METHOD", and "METHOD @N" and "METHOD #N" which go first
 	seen    map[string]int      // messages by method
-	deaf    map[string]bool
+	ignored map[string]bool
 }
 
-func (s *scripted) read(script string) {
-	s.deaf = map[string]bool{}
+func (s *scriptedServer) readRules(script string) {
+	s.ignored = map[string]bool{}
 	var on string
 	for line := range strings.Lines(script) {
 		line = strings.TrimRight(line, "\n")
@@ -67,7 +67,7 @@ func (s *scripted) read(script string) {
 			on = strings.TrimPrefix(line, "on ")
 			s.rules[on] = nil
 		case strings.HasPrefix(line, "ignores "):
-			s.deaf[strings.TrimPrefix(line, "ignores ")] = true
+			s.ignored[strings.TrimPrefix(line, "ignores ")] = true
 		default:
 			fmt.Fprintln(os.Stderr, "what is", line)
 			os.Exit(64)
@@ -75,21 +75,21 @@ func (s *scripted) read(script string) {
 	}
 }
 
-// note appends to the record. One write is one piece: nothing comes between.
-func (s *scripted) note(b []byte) {
+// appendRecord appends to the record. One write is one piece: nothing comes between.
+func (s *scriptedServer) appendRecord(b []byte) {
 	if _, err := s.record.Write(b); err != nil {
 		os.Exit(70)
 	}
 }
 
-func (s *scripted) run() int {
-	s.note([]byte("--- started\n"))
+func (s *scriptedServer) runScript() int {
+	s.appendRecord([]byte("--- started\n"))
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)
 	go func() {
 		for range terms {
-			s.note([]byte("--- SIGTERM\n"))
-			if !s.deaf["SIGTERM"] {
+			s.appendRecord([]byte("--- SIGTERM\n"))
+			if !s.ignored["SIGTERM"] {
 				os.Exit(0)
 			}
 		}
@@ -97,12 +97,12 @@ func (s *scripted) run() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
-		s.note(line)
+		s.appendRecord(line)
 		if err != nil {
 			if err == io.EOF {
-				s.note([]byte("--- input closed\n"))
+				s.appendRecord([]byte("--- input closed\n"))
 			}
-			if s.deaf["eof"] {
+			if s.ignored["eof"] {
 				time.Sleep(2 * bound)
 			}
 			return 0
@@ -117,14 +117,14 @@ func (s *scripted) run() int {
 			if m.Method == "tools/call" {
 				s.call = string(m.ID)
 			}
-			s.answer(m.Method, string(m.ID))
+			s.answerRequest(m.Method, string(m.ID))
 		default: // the answer to a question of the server, behind which it goes on with the call
-			s.answer("answer "+string(m.ID), s.call)
+			s.answerRequest("answer "+string(m.ID), s.call)
 		}
 	}
 }
 
-func (s *scripted) answer(method, id string) {
+func (s *scriptedServer) answerRequest(method, id string) {
 	s.seen[method]++
 	actions, ok := s.rules[fmt.Sprintf("%s @%d", method, s.process)]
 	if !ok {

@@ -22,7 +22,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-var update = flag.Bool("update", false, "write what happens into the transcripts of testdata/stdio")
+var updateFiles = flag.Bool("update", false, "write what happens into the transcripts of testdata/stdio")
 
 // TestStdioTranscripts runs every file of testdata/stdio: a real child process, played by this test binary, that writes
 // down every byte it is sent. Each file has at its head the sentences of the specification that it shows, and
@@ -56,21 +56,21 @@ func TestStdioTranscripts(t *testing.T) {
 			if !strings.Contains(string(archive.Comment), `"`) {
 				t.Fatal("a transcript quotes the sentence that it shows at its head")
 			}
-			got := play(t, archive)
+			got := playTranscript(t, archive)
 			kept := slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "sent" || f.Name == "heard" })
-			if *update {
+			if *updateFiles {
 				archive.Files = append(kept, got...)
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			again, err := txtar.ParseFile(file)
+			second, err := txtar.ParseFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, g := range got {
-				if want := section(again, g.Name); want != string(g.Data) {
+				if want := sectionOf(second, g.Name); want != string(g.Data) {
 					t.Errorf("%s (-update rewrites it)\n--- got\n%s--- want\n%s", g.Name, g.Data, want)
 				}
 			}
@@ -78,7 +78,7 @@ func TestStdioTranscripts(t *testing.T) {
 	}
 }
 
-func section(a *txtar.Archive, name string) string {
+func sectionOf(a *txtar.Archive, name string) string {
 	for _, f := range a.Files {
 		if f.Name == name {
 			return string(f.Data)
@@ -87,25 +87,25 @@ func section(a *txtar.Archive, name string) string {
 	return ""
 }
 
-// scene is one transcript that is played.
-type scene struct {
+// transcriptRun is one transcript that is played.
+type transcriptRun struct {
 	t        *testing.T
 	m        *supervisor.Manager
 	record   string
-	heard    []string
+	outcomes []string
 	settings map[string]string
 }
 
-func play(t *testing.T, a *txtar.Archive) []txtar.File {
-	leavesNothing(t)
+func playTranscript(t *testing.T, a *txtar.Archive) []txtar.File {
+	checkLeaks(t)
 	dir := t.TempDir()
-	s := &scene{t: t, record: filepath.Join(dir, "record"), settings: map[string]string{"era": ""}}
-	for _, word := range strings.Fields(section(a, "settings")) {
+	s := &transcriptRun{t: t, record: filepath.Join(dir, "record"), settings: map[string]string{"era": ""}}
+	for _, word := range strings.Fields(sectionOf(a, "settings")) {
 		key, value, _ := strings.Cut(word, "=")
 		s.settings[key] = value
 	}
 	script := filepath.Join(dir, "script")
-	if err := os.WriteFile(script, []byte(section(a, "server")), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(sectionOf(a, "server")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
@@ -114,12 +114,12 @@ func play(t *testing.T, a *txtar.Archive) []txtar.File {
 	}
 	// A server that ends with its input has the time for it, also on a slow machine; one that does not is not waited for.
 	grace := supervisor.Duration(bound)
-	if strings.Contains(section(a, "server"), "ignores eof") {
-		grace = seconds(2)
+	if strings.Contains(sectionOf(a, "server"), "ignores eof") {
+		grace = toDuration(2)
 	}
 	spec := supervisor.Spec{
 		Command: self, Args: []string{scriptedRole, script, s.record}, Era: messages.Era(s.settings["era"]),
-		StopGrace: grace, ConnectTimeout: s.seconds("connect"), CallTimeout: s.seconds("call"),
+		StopGrace: grace, ConnectTimeout: s.durationOf("connect"), CallTimeout: s.durationOf("call"),
 	}
 	cfg := supervisor.Config{ClientName: "golden", ClientVersion: "1.0.0",
 		Servers: map[string]supervisor.Spec{"scripted": spec}, Restart: restart.DefaultPolicy()}
@@ -127,34 +127,34 @@ func play(t *testing.T, a *txtar.Archive) []txtar.File {
 		cfg.Restart.StdioBase, cfg.Restart.Floor, cfg.Restart.Cap = 2*bound, 2*bound, 2*bound
 	}
 	if _, ok := s.settings["handlers"]; ok {
-		p := &program{answer: accept(`{"name":"Ada"}`), roots: []supervisor.Root{{URI: "file:///w"}}}
+		p := &testHandlers{answer: acceptWith(`{"name":"Ada"}`), roots: []supervisor.Root{{URI: "file:///w"}}}
 		p.configure(&cfg)
 	}
 	s.m, err = supervisor.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(section(a, "client")) {
-		s.do(strings.TrimSpace(line))
+	for line := range strings.Lines(sectionOf(a, "client")) {
+		s.runCommand(strings.TrimSpace(line))
 	}
 	closeManager(t, s.m)
 	raw, err := os.ReadFile(s.record)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := s.checked(string(raw))
-	return []txtar.File{{Name: "sent", Data: []byte(sent)}, {Name: "heard", Data: []byte(strings.Join(s.heard, ""))}}
+	sent := s.checkRecord(string(raw))
+	return []txtar.File{{Name: "sent", Data: []byte(sent)}, {Name: "heard", Data: []byte(strings.Join(s.outcomes, ""))}}
 }
 
-func (s *scene) seconds(key string) supervisor.Duration {
+func (s *transcriptRun) durationOf(key string) supervisor.Duration {
 	n, err := strconv.ParseFloat(s.settings[key], 64)
 	if err != nil {
 		return 0
 	}
-	return seconds(n)
+	return toDuration(n)
 }
 
-func (s *scene) sent() string {
+func (s *transcriptRun) sentText() string {
 	raw, err := os.ReadFile(s.record)
 	if err != nil && !os.IsNotExist(err) {
 		s.t.Fatal(err)
@@ -162,45 +162,45 @@ func (s *scene) sent() string {
 	return string(raw)
 }
 
-func (s *scene) until(count int, text string) {
+func (s *transcriptRun) awaitSent(count int, text string) {
 	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("%q was sent %d times:\n%s", text, count, s.sent()), func() bool {
-		return strings.Count(s.sent(), text) >= count
+	eventually(s.t, fmt.Sprintf("%q was sent %d times:\n%s", text, count, s.sentText()), func() bool {
+		return strings.Count(s.sentText(), text) >= count
 	})
 }
 
-func (s *scene) hear(format string, args ...any) {
-	s.heard = append(s.heard, fmt.Sprintf(format, args...)+"\n")
+func (s *transcriptRun) addOutcome(format string, args ...any) {
+	s.outcomes = append(s.outcomes, fmt.Sprintf(format, args...)+"\n")
 }
 
-func (s *scene) do(line string) {
+func (s *transcriptRun) runCommand(line string) {
 	t := s.t
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
 	case "", "#":
 	case "connect":
-		connected(t, s.m, "scripted")
-		st := status(t, s.m, "scripted")
-		s.hear("connected: %s, version %s", st.Era, st.ProtocolVersion)
+		awaitConnected(t, s.m, "scripted")
+		st := statusOf(t, s.m, "scripted")
+		s.addOutcome("connected: %s, version %s", st.Era, st.ProtocolVersion)
 	case "fails":
 		eventually(t, "it has failed", func() bool {
-			return status(t, s.m, "scripted").Status == messages.Failed
+			return statusOf(t, s.m, "scripted").Status == messages.Failed
 		})
-		if st := status(t, s.m, "scripted"); !contains(st.Error, rest) {
+		if st := statusOf(t, s.m, "scripted"); !containsWords(st.Error, rest) {
 			t.Errorf("it failed because %s", st.Error)
 		}
-		s.hear("failed: %s", status(t, s.m, "scripted").Class)
+		s.addOutcome("failed: %s", statusOf(t, s.m, "scripted").Class)
 	case "call", "call-indented":
 		tool, args, _ := strings.Cut(rest, " ")
 		raw := json.RawMessage(args)
 		if verb == "call-indented" {
 			raw = json.RawMessage(strings.NewReplacer(",", ",\r\n\t", "{", "{\n\t").Replace(args))
 		}
-		res, err := s.m.CallServerTool(within(t, bound), "scripted", tool, raw)
-		s.outcome("call "+tool, func() string { return string(res.Raw) }, err)
+		res, err := s.m.CallServerTool(testContext(t, bound), "scripted", tool, raw)
+		s.addResult("call "+tool, func() string { return string(res.Raw) }, err)
 	case "read":
-		res, err := s.m.ReadServerResource(within(t, bound), "scripted", rest)
-		s.outcome("read "+rest, func() string { return string(res.Raw) }, err)
+		res, err := s.m.ReadServerResource(testContext(t, bound), "scripted", rest)
+		s.addResult("read "+rest, func() string { return string(res.Raw) }, err)
 	case "leave":
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -209,28 +209,28 @@ func (s *scene) do(line string) {
 			_, err := s.m.CallServerTool(ctx, "scripted", rest, nil)
 			ended <- err
 		}()
-		s.until(1, `"name":"`+rest+`"`)
+		s.awaitSent(1, `"name":"`+rest+`"`)
 		cancel()
-		s.outcome("leave "+rest, nil, <-ended)
-		s.until(1, "notifications/cancelled")
+		s.addResult("leave "+rest, nil, <-ended)
+		s.awaitSent(1, "notifications/cancelled")
 	case "ping":
-		_, err := s.m.Ping(within(t, bound), "scripted")
-		s.outcome("ping", func() string { return "ok" }, err)
+		_, err := s.m.Ping(testContext(t, bound), "scripted")
+		s.addResult("ping", func() string { return "ok" }, err)
 	case "until":
 		count, text, _ := strings.Cut(rest, " ")
 		n, err := strconv.Atoi(count)
 		if err != nil {
 			t.Fatal(line)
 		}
-		s.until(n, text)
+		s.awaitSent(n, text)
 	case "again":
 		eventually(t, "it is connected again", func() bool {
-			st := status(t, s.m, "scripted")
+			st := statusOf(t, s.m, "scripted")
 			return st.Status == messages.Connected && st.Restarts > 0
 		})
-		s.hear("connected again")
+		s.addOutcome("connected again")
 	case "stays":
-		if st := status(t, s.m, "scripted"); st.Status != messages.Connected || st.Restarts != 0 {
+		if st := statusOf(t, s.m, "scripted"); st.Status != messages.Connected || st.Restarts != 0 {
 			t.Errorf("it is %s, %d restarts", st.Status, st.Restarts)
 		}
 	default:
@@ -238,25 +238,25 @@ func (s *scene) do(line string) {
 	}
 }
 
-func (s *scene) outcome(what string, result func() string, err error) {
+func (s *transcriptRun) addResult(what string, result func() string, err error) {
 	var e *supervisor.Error
 	switch {
 	case err == nil:
-		s.hear("%s: %s", what, result())
+		s.addOutcome("%s: %s", what, result())
 	case errors.As(err, &e):
-		s.hear("%s: %s %s", what, e.Outcome, e.Class)
+		s.addOutcome("%s: %s %s", what, e.Outcome, e.Class)
 	default:
 		s.t.Errorf("%s: %T %v", what, err, err)
 	}
 }
 
-var ids = regexp.MustCompile(`"id":\d+`)
+var idPattern = regexp.MustCompile(`"id":\d+`)
 
-// checked is the record, once every line of it is known to be one message, and every id of ours one that was never used.
+// checkRecord is the record, once every line of it is known to be one message, and every id of ours one that was never used.
 //
 // 2025-11-25, stdio: "The client MUST NOT write anything to the server's stdin that is not a valid MCP message." Requests:
 // "The request ID MUST NOT have been previously used by the requestor within the same session."
-func (s *scene) checked(record string) string {
+func (s *transcriptRun) checkRecord(record string) string {
 	var processes [][]string
 	used := map[string]bool{}
 	for line := range strings.Lines(record) {
@@ -298,17 +298,17 @@ func (s *scene) checked(record string) string {
 		}
 		if unordered {
 			for i := range lines {
-				lines[i] = ids.ReplaceAllString(lines[i], `"id":N`)
+				lines[i] = idPattern.ReplaceAllString(lines[i], `"id":N`)
 			}
-			slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(rank(a), rank(b)) })
+			slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
 		}
 		all = append(all, lines...)
 	}
 	return strings.Join(all, "\n") + "\n"
 }
 
-// rank keeps the beginning of a process before everything that it was sent, and its end behind.
-func rank(line string) string {
+// sortKey keeps the beginning of a process before everything that it was sent, and its end behind.
+func sortKey(line string) string {
 	switch {
 	case line == "--- started":
 		return " "

@@ -14,101 +14,101 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// violation is one way to break the protocol, and what it costs.
-type violation struct {
+// protocolViolation is one way to break the protocol, and what it costs.
+type protocolViolation struct {
 	parameters []string
 	// call is what becomes of a call of echo: "answered", or the outcome and the class of its error. Empty if that depends
 	// on the moment: then only its end counts, and that it has a reason.
 	call string
 	// words are in that reason.
 	words []string
-	// lives says that the connection outlives the call. Otherwise words are in the server's history.
-	lives bool
+	// survives says that the connection outlives the call. Otherwise words are in the server's history.
+	survives bool
 }
 
-const answered = "answered"
+const answeredText = "answered"
 
-func unknown(class messages.Class) string {
+func unknownText(class messages.Class) string {
 	return string(messages.OutcomeUnknown) + " " + string(class)
 }
 
-// violations are the kinds of the zoo that can be connected and then break the protocol. Those that cannot be connected
+// protocolViolations are the kinds of the zoo that can be connected and then break the protocol. Those that cannot be connected
 // are brokenServers'.
-func violations() map[string]violation {
-	timeout, protocol, exited := unknown(messages.ClassTimeout), unknown(messages.ClassProtocol), unknown(messages.ClassExited)
-	return map[string]violation{
-		"noise":            {call: answered, lives: true},
-		"odd-lines":        {call: answered, lives: true},
-		"odd-answers":      {call: answered, lives: true},
-		"stderr-flood":     {call: answered, lives: true},
-		"hostile-text":     {call: answered, lives: true},
-		"bad-schemas":      {call: answered, lives: true},
-		"duplicates":       {call: answered, lives: true},
-		"list-storm":       {call: answered, lives: true},
-		"list-feedback":    {call: answered, lives: true},
-		"hangs-on-call":    {call: timeout, words: []string{"deadline"}, lives: true},
-		"progress-forever": {call: timeout, lives: true},
+func protocolViolations() map[string]protocolViolation {
+	timeout, protocol, exited := unknownText(messages.ClassTimeout), unknownText(messages.ClassProtocol), unknownText(messages.ClassExited)
+	return map[string]protocolViolation{
+		"noise":            {call: answeredText, survives: true},
+		"odd-lines":        {call: answeredText, survives: true},
+		"odd-answers":      {call: answeredText, survives: true},
+		"stderr-flood":     {call: answeredText, survives: true},
+		"hostile-text":     {call: answeredText, survives: true},
+		"bad-schemas":      {call: answeredText, survives: true},
+		"duplicates":       {call: answeredText, survives: true},
+		"list-storm":       {call: answeredText, survives: true},
+		"list-feedback":    {call: answeredText, survives: true},
+		"hangs-on-call":    {call: timeout, words: []string{"deadline"}, survives: true},
+		"progress-forever": {call: timeout, survives: true},
 		"half-line":        {call: exited, words: []string{"exit status 1"}},
 		"dies-mid-call":    {call: exited, words: []string{"exit status 1"}},
-		"answers-and-dies": {call: answered, words: []string{"exit status 1"}},
+		"answers-and-dies": {call: answeredText, words: []string{"exit status 1"}},
 		"endless-line":     {words: []string{"line"}},
 		"flood":            {words: []string{"standard output"}},
 		"closes-stdout":    {words: []string{"output"}},
 		"stops-reading":    {},
 
-		"modern-result-type":        {call: protocol, words: []string{"surprise"}, lives: true},
-		"modern-no-result-type":     {call: answered, lives: true},
-		"modern-input-for-ever":     {call: timeout, lives: true},
-		"modern-task-for-ever":      {call: timeout, words: []string{"task"}, lives: true},
-		"modern-unnamed-changes":    {call: answered, lives: true},
-		"modern-foreign-changes":    {call: answered, lives: true},
-		"modern-no-acknowledgement": {call: answered, lives: true},
-		"modern-listen-flaps":       {call: answered, lives: true},
-		"modern-listen-refused":     {call: answered, lives: true},
+		"modern-result-type":        {call: protocol, words: []string{"surprise"}, survives: true},
+		"modern-no-result-type":     {call: answeredText, survives: true},
+		"modern-input-for-ever":     {call: timeout, survives: true},
+		"modern-task-for-ever":      {call: timeout, words: []string{"task"}, survives: true},
+		"modern-unnamed-changes":    {call: answeredText, survives: true},
+		"modern-foreign-changes":    {call: answeredText, survives: true},
+		"modern-no-acknowledgement": {call: answeredText, survives: true},
+		"modern-listen-flaps":       {call: answeredText, survives: true},
+		"modern-listen-refused":     {call: answeredText, survives: true},
 		"modern-dies-on-listen":     {words: []string{"exit status 1"}},
-		"modern-asks":               {call: answered, lives: true},
-		"modern-odd-answers":        {call: answered, lives: true},
-		"modern-cancels":            {call: answered, lives: true},
-		"modern-odd-progress":       {call: answered, lives: true},
-		"modern-odd-discovery":      {call: answered, lives: true},
-		"modern-forgets-version":    {call: "rejected rejected", words: []string{"unsupported protocol version"}, lives: true},
+		"modern-asks":               {call: answeredText, survives: true},
+		"modern-odd-answers":        {call: answeredText, survives: true},
+		"modern-cancels":            {call: answeredText, survives: true},
+		"modern-odd-progress":       {call: answeredText, survives: true},
+		"modern-odd-discovery":      {call: answeredText, survives: true},
+		"modern-forgets-version":    {call: "rejected rejected", words: []string{"unsupported protocol version"}, survives: true},
 	}
 }
 
 // "A server that violates the protocol in any way costs at most its own call or its own connection, with a reason": each
 // stands beside a server of either era that behaves, and those never notice.
 func TestViolationsCostTheirOwnCallOrConnectionAndNobodyElses(t *testing.T) {
-	leavesNothing(t)
-	healthy := map[string]member{
-		"healthy":        {spec: fixture("good"), tool: "echo", args: object{"text": "hi"}, answer: "hi"},
-		"healthy-modern": {spec: fixture("modern"), tool: "echo", args: object{"text": "hi"}, answer: "hi"},
+	checkLeaks(t)
+	healthy := map[string]fleetServer{
+		"healthy":        {spec: fixtureSpec("good"), tool: "echo", args: object{"text": "hi"}, answer: "hi"},
+		"healthy-modern": {spec: fixtureSpec("modern"), tool: "echo", args: object{"text": "hi"}, answer: "hi"},
 	}
-	all := violations()
-	all["modern-input-for-ever-of-roots"] = violation{parameters: []string{"with=roots"},
-		call: unknown(messages.ClassProtocol), words: []string{"more than 32 times"}, lives: true}
+	all := protocolViolations()
+	all["modern-input-for-ever-of-roots"] = protocolViolation{parameters: []string{"with=roots"},
+		call: unknownText(messages.ClassProtocol), words: []string{"more than 32 times"}, survives: true}
 	specs := specsOf(healthy)
 	for name, v := range all {
 		kind := strings.TrimSuffix(name, "-of-roots")
-		specs[name] = with(fixture(kind, v.parameters...), func(s *supervisor.Spec) {
-			s.CallTimeout, s.MaxCallTimeout, s.StopGrace = seconds(2), seconds(4), seconds(0.5)
+		specs[name] = changeSpec(fixtureSpec(kind, v.parameters...), func(s *supervisor.Spec) {
+			s.CallTimeout, s.MaxCallTimeout, s.StopGrace = toDuration(2), toDuration(4), toDuration(0.5)
 		})
 	}
-	m := start(t, supervisor.Config{
+	m := startManager(t, supervisor.Config{
 		Servers: specs,
 		Roots:   func(context.Context, string) ([]supervisor.Root, error) { return nil, nil },
 	})
-	connected(t, m, slices.Collect(maps.Keys(healthy))...)
+	awaitConnected(t, m, slices.Collect(maps.Keys(healthy))...)
 	before := map[string]supervisor.Status{}
 	for name := range healthy {
-		before[name] = status(t, m, name)
+		before[name] = statusOf(t, m, name)
 	}
-	stop := callers(t, m, healthy)
+	stop := startCallers(t, m, healthy)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		t.Run(name, func(t *testing.T) { all[name].judge(t, m, name) })
+		t.Run(name, func(t *testing.T) { all[name].checkViolation(t, m, name) })
 	}
 	calls := stop()
 	for name := range healthy {
-		if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 ||
+		if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 0 ||
 			st.Epoch != before[name].Epoch || st.Noise != 0 {
 			t.Errorf("%s noticed: %s, %d restarts, epoch %d after %d", name, st.Status, st.Restarts, st.Epoch,
 				before[name].Epoch)
@@ -117,44 +117,44 @@ func TestViolationsCostTheirOwnCallOrConnectionAndNobodyElses(t *testing.T) {
 	t.Logf("%d calls of healthy servers beside %d violating ones, worst %v", len(calls), len(all), calls[len(calls)-1])
 }
 
-func (v violation) judge(t *testing.T, m *supervisor.Manager, name string) {
-	if v.lives || v.call != "" {
-		connected(t, m, name)
+func (v protocolViolation) checkViolation(t *testing.T, m *supervisor.Manager, name string) {
+	if v.survives || v.call != "" {
+		awaitConnected(t, m, name)
 	}
-	res, err := m.CallServerTool(within(t, bound), name, "echo", object{"text": name})
-	got := answered
+	res, err := m.CallServerTool(testContext(t, bound), name, "echo", object{"text": name})
+	got := answeredText
 	var e *supervisor.Error
 	switch {
-	case err == nil && (res.IsError || res.Text() != name && v.call == answered):
+	case err == nil && (res.IsError || res.Text() != name && v.call == answeredText):
 		t.Errorf("it answers %s", res.Raw)
 	case err == nil:
 	case !errors.As(err, &e):
 		t.Fatalf("%T: %v", err, err)
 	default:
 		got = fmt.Sprintf("%s %s", e.Outcome, e.Class)
-		if wrong := readable(err.Error()); wrong != nil {
-			t.Errorf("%v: %v", wrong, err)
+		if invalid := readableError(err.Error()); invalid != nil {
+			t.Errorf("%v: %v", invalid, err)
 		}
-		if !contains(err.Error(), name) {
+		if !containsWords(err.Error(), name) {
 			t.Errorf("it does not say whose: %v", err)
 		}
 	}
 	if v.call != "" && got != v.call {
 		t.Errorf("a call ends %s, want %s: %v", got, v.call, err)
 	}
-	if err != nil && v.lives && !contains(err.Error(), v.words...) {
+	if err != nil && v.survives && !containsWords(err.Error(), v.words...) {
 		t.Errorf("its reason does not say %q: %v", v.words, err)
 	}
-	if !v.lives {
+	if !v.survives {
 		eventually(t, "its history says why", func() bool {
 			history, err := m.History(name)
 			return err == nil && (len(v.words) == 0 || slices.ContainsFunc(history, func(h supervisor.HistoryEntry) bool {
-				return contains(h.Text, v.words...)
+				return containsWords(h.Text, v.words...)
 			}))
 		})
 		return
 	}
-	if st := status(t, m, name); st.Status != messages.Connected || st.Restarts != 0 || st.Attempts != 0 {
+	if st := statusOf(t, m, name); st.Status != messages.Connected || st.Restarts != 0 || st.Attempts != 0 {
 		t.Errorf("the connection is %s (%s), %d restarts, %d attempts", st.Status, st.Error, st.Restarts, st.Attempts)
 	}
 }
@@ -163,9 +163,9 @@ func (v violation) judge(t *testing.T, m *supervisor.Manager, name string) {
 //
 // 2026-07-28, stdio: "the client MUST NOT write JSON-RPC responses to the server".
 func TestViolationsNoAnswerToAModernServersOwnRequests(t *testing.T) {
-	leavesNothing(t)
-	m := start(t, supervisor.Config{
-		Servers: map[string]supervisor.Spec{"asks": fixture("modern-asks")},
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{
+		Servers: map[string]supervisor.Spec{"asks": fixtureSpec("modern-asks")},
 		Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			t.Error("the person was asked")
 			return supervisor.ElicitResult{Action: messages.ElicitDecline}, nil
@@ -175,32 +175,32 @@ func TestViolationsNoAnswerToAModernServersOwnRequests(t *testing.T) {
 			return nil, nil
 		},
 	})
-	connected(t, m, "asks")
+	awaitConnected(t, m, "asks")
 	for range 3 {
-		says(t, m, "asks", "echo", object{"text": "x"}, "x")
+		checkText(t, m, "asks", "echo", object{"text": "x"}, "x")
 	}
-	says(t, m, "asks", "heard", object{"name": "answers"}, "0")
+	checkText(t, m, "asks", "heard", object{"name": "answers"}, "0")
 }
 
 // A subscription that a server ends at once is asked for again, in growing pauses, and not as fast as it ends.
 func TestViolationsAFlappingSubscriptionIsNotFollowedBlindly(t *testing.T) {
-	leavesNothing(t)
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"flaps": fixture("modern-listen-flaps")}})
-	connected(t, m, "flaps")
+	checkLeaks(t)
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{"flaps": fixtureSpec("modern-listen-flaps")}})
+	awaitConnected(t, m, "flaps")
 	eventually(t, "it is asked again", func() bool {
-		return call(t, m, "flaps", "heard", object{"name": "listens"}).Text() != "1"
+		return mustCall(t, m, "flaps", "heard", object{"name": "listens"}).Text() != "1"
 	})
 	for range 50 { // what a server does on its subscription costs no call
-		says(t, m, "flaps", "echo", object{"text": "x"}, "x")
+		checkText(t, m, "flaps", "echo", object{"text": "x"}, "x")
 	}
-	if n := call(t, m, "flaps", "heard", object{"name": "listens"}).Text(); len(n) > 1 {
+	if n := mustCall(t, m, "flaps", "heard", object{"name": "listens"}).Text(); len(n) > 1 {
 		t.Errorf("%s subscriptions in a moment", n)
 	}
 }
 
 // Every kind of the zoo is judged by somebody: a new one that is not is a server that nobody looked at.
 func TestViolationsEveryKindOfTheZooIsJudged(t *testing.T) {
-	judged := violations()
+	judged := protocolViolations()
 	ill := map[string]bool{}
 	for _, kind := range []string{
 		// by the eras' tests

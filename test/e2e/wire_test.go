@@ -16,11 +16,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
-const scribeRole = "e2e-scribe"
+const recordingRole = "e2e-scribe"
 
 // The scribe is a good server that appends every line it is sent to a file.
 func init() {
-	roles[scribeRole] = func(args []string) int {
+	roles[recordingRole] = func(args []string) int {
 		file, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return 1
@@ -40,13 +40,13 @@ func init() {
 	}
 }
 
-func scribe(t *testing.T, file string) supervisor.Spec {
+func recordingServer(t *testing.T, file string) supervisor.Spec {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return supervisor.Spec{Command: self, Args: []string{scribeRole, file}, Era: messages.EraLegacy}
+	return supervisor.Spec{Command: self, Args: []string{recordingRole, file}, Era: messages.EraLegacy}
 }
 
 // What a child is sent, byte for byte: the handshake, the list, the calls; every request with "jsonrpc", an integer id
@@ -55,26 +55,26 @@ func TestWhatAChildIsSent(t *testing.T) {
 	seeds.Shows(t, "000.1.json-rpc", "000.7.stdio-ids", "000.9.request", "000.9.initialize", "000.9.tools-call",
 		"000.10.call", "001.2.handshake", "003.3.jsonrpc-field", "003.3.request-id", "003.3.initialize-request",
 		"003.3.tools-call", "004.fr4.call", "004.fr1.ac-stdio", "004.fr1.ac-discover")
-	leavesNothing(t)
+	checkLeaks(t)
 	dir := t.TempDir()
 	files := map[string]string{
 		"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two"), "asked": filepath.Join(dir, "asked"),
 	}
-	asked := scribe(t, files["asked"]) // which era it speaks, because the configuration does not say
-	asked.Era = messages.EraAuto
-	m := start(t, supervisor.Config{ClientName: "genie", ClientVersion: "1.0.0", Servers: map[string]supervisor.Spec{
-		"one": scribe(t, files["one"]), "two": scribe(t, files["two"]), "asked": asked,
+	spec := recordingServer(t, files["asked"]) // which era it speaks, because the configuration does not say
+	spec.Era = messages.EraAuto
+	m := startManager(t, supervisor.Config{ClientName: "genie", ClientVersion: "1.0.0", Servers: map[string]supervisor.Spec{
+		"one": recordingServer(t, files["one"]), "two": recordingServer(t, files["two"]), "asked": spec,
 	}})
-	connected(t, m, "one", "two", "asked")
-	res, err := m.CallTool(within(t, bound), "mcp__one__echo", map[string]any{"text": "hello"})
+	awaitConnected(t, m, "one", "two", "asked")
+	res, err := m.CallTool(testContext(t, bound), "mcp__one__echo", map[string]any{"text": "hello"})
 	if err != nil || res.IsError || res.Text() != "hello" {
 		t.Errorf("echo: %v, %v", res, err)
 	}
 	if got := string(res.Raw); got != `{"content":[{"type":"text","text":"hello"}],"isError":false}` {
 		t.Errorf("the program sees %s", got)
 	}
-	says(t, m, "one", "add", json.RawMessage(`{"a":1,"b":2}`), "3")
-	says(t, m, "two", "echo", object{"text": "x"}, "x")
+	checkText(t, m, "one", "add", json.RawMessage(`{"a":1,"b":2}`), "3")
+	checkText(t, m, "two", "echo", object{"text": "x"}, "x")
 	if e, ok := m.Tools().Lookup("mcp__one__echo"); !ok || e.Tool.Description != "answers with its text" {
 		t.Errorf("what was discovered: %+v", e)
 	}
@@ -113,29 +113,29 @@ func TestWhatAChildIsSent(t *testing.T) {
 func TestAKeyDecidesWhoIsLetIn(t *testing.T) {
 	seeds.Shows(t, "000.2.url", "001.7.api-key", "004.fr2.http-fields", "004.fr5.none", "004.fr5.api-key",
 		"004.fr5.api-key-config", "004.fr5.ac-api-key", "000.3.status-needs-auth")
-	leavesNothing(t)
+	checkLeaks(t)
 	const key = "canary-key-77f1"
 	recorder := &web.Recorder{Next: web.RequireKey("X-API-Key", key, web.Good())}
 	keyed, open := web.Serve(t, recorder), web.Serve(t, web.Good())
 	token := web.Serve(t, web.RequireToken(key, web.Good()))
 	auth := &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: key}
-	m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"wrong": {Type: messages.HTTP, URL: keyed + "/mcp",
 			Auth: &supervisor.Auth{Type: "api_key", HeaderName: "X-API-Key", APIKey: "other"}},
 		"missing": {Type: messages.SSE, URL: keyed + "/sse"},
 		"none":    {Type: messages.HTTP, URL: open + "/mcp", Auth: &supervisor.Auth{Type: "none"}},
 		"bearer":  {Type: messages.HTTP, URL: token + "/mcp", Auth: &supervisor.Auth{Type: "api_key", APIKey: key}},
 	}})
-	connected(t, m, "none", "bearer")
-	says(t, m, "none", "header", object{"name": "Authorization"}, "")
-	says(t, m, "bearer", "echo", object{"text": "let in"}, "let in")
-	settled(t, m)
+	awaitConnected(t, m, "none", "bearer")
+	checkText(t, m, "none", "header", object{"name": "Authorization"}, "")
+	checkText(t, m, "bearer", "echo", object{"text": "let in"}, "let in")
+	awaitSettled(t, m)
 	for _, name := range []string{"wrong", "missing"} {
-		st := status(t, m, name)
+		st := statusOf(t, m, name)
 		if st.Status != messages.NeedsAuth || st.NextAttempt != nil || st.Error == "" {
 			t.Errorf("%s: %s, next attempt %v, %q", name, st.Status, st.NextAttempt, st.Error)
 		}
-		_, err := m.CallServerTool(within(t, bound), name, "echo", nil)
+		_, err := m.CallServerTool(testContext(t, bound), name, "echo", nil)
 		if messages.ClassOf(err) != messages.ClassUnauthorized || messages.OutcomeOf(err) != messages.OutcomeNotSent {
 			t.Errorf("a call of %s: %v", name, err)
 		}
@@ -148,9 +148,9 @@ func TestAKeyDecidesWhoIsLetIn(t *testing.T) {
 		"wrong":   {Type: messages.HTTP, URL: keyed + "/mcp", Auth: auth},
 		"missing": {Type: messages.SSE, URL: keyed + "/sse", Headers: map[string]string{"X-API-Key": key}},
 	} {
-		if err := m.Connect(within(t, bound), name, spec); err != nil {
+		if err := m.Connect(testContext(t, bound), name, spec); err != nil {
 			t.Fatal(err)
 		}
-		says(t, m, name, "echo", object{"text": name}, name)
+		checkText(t, m, name, "echo", object{"text": name}, name)
 	}
 }

@@ -15,10 +15,10 @@ import (
 // SCREENSHOT set to a file, the last page is kept there as a picture.
 func TestLoginInChromium(t *testing.T) {
 	b := chromium.Start(t, "a sign-in in a real browser")
-	as := startAS(t)
+	as := startAuthServer(t)
 	server := startMCP(t, as)
-	p := newPerson(t, server.URL)
-	wholeWay(t, as, p, server, func(page string) {
+	p := newCLIUser(t, server.URL)
+	checkWholeSignIn(t, as, p, server, func(page string) {
 		b.Open(page)
 		var text string
 		for deadline := time.Now().Add(bound); !strings.Contains(text, "mcpvisor has the answer"); {

@@ -26,8 +26,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// person is somebody with a home, a project with one protected server, and the command.
-type person struct {
+// cliUser is somebody with a home, a project with one protected server, and the command.
+type cliUser struct {
 	t       *testing.T
 	program string
 	home    string
@@ -36,10 +36,10 @@ type person struct {
 	page string
 	env  []string
 	// said is all that any command has printed.
-	said transcript
+	said outputBuffer
 }
 
-func newPerson(t *testing.T, server string) *person {
+func newCLIUser(t *testing.T, server string) *cliUser {
 	t.Helper()
 	home := t.TempDir()
 	short, err := os.MkdirTemp("", "m") // for the socket
@@ -47,7 +47,7 @@ func newPerson(t *testing.T, server string) *person {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(short) })
-	p := &person{t: t, program: built.Program(t, "cmd/mcpvisor"), home: home, project: filepath.Join(home, "p"),
+	p := &cliUser{t: t, program: built.Program(t, "cmd/mcpvisor"), home: home, project: filepath.Join(home, "p"),
 		page: filepath.Join(home, "page")}
 	bin := filepath.Join(home, "bin")
 	for _, dir := range []string{p.project, bin} {
@@ -73,38 +73,38 @@ func newPerson(t *testing.T, server string) *person {
 	return p
 }
 
-// transcript collects what processes print.
-type transcript struct {
+// outputBuffer collects what processes print.
+type outputBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (c *transcript) Write(b []byte) (int, error) {
+func (c *outputBuffer) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.text.Write(b)
 }
 
-func (c *transcript) String() string {
+func (c *outputBuffer) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.text.String()
 }
 
-// running is a command under way.
-type running struct {
-	p    *person
+// runningCommand is a command under way.
+type runningCommand struct {
+	p    *cliUser
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	out  transcript
-	err  transcript
+	out  outputBuffer
+	err  outputBuffer
 	done chan struct{}
 	code int
 }
 
-func (p *person) start(args ...string) *running {
+func (p *cliUser) startCommand(args ...string) *runningCommand {
 	p.t.Helper()
-	r := &running{p: p, done: make(chan struct{})}
+	r := &runningCommand{p: p, done: make(chan struct{})}
 	r.cmd = exec.Command(p.program, append([]string{"--config", "c.json"}, args...)...)
 	r.cmd.Dir, r.cmd.Env = p.project, p.env
 	r.cmd.Stdout, r.cmd.Stderr = io.MultiWriter(&r.out, &p.said), io.MultiWriter(&r.err, &p.said)
@@ -133,7 +133,7 @@ func (p *person) start(args ...string) *running {
 	return r
 }
 
-func (r *running) wait() int {
+func (r *runningCommand) awaitExit() int {
 	r.p.t.Helper()
 	select {
 	case <-r.done:
@@ -143,23 +143,23 @@ func (r *running) wait() int {
 	return r.code
 }
 
-// run runs a command to its end and returns what it printed to standard output.
-func (p *person) run(code int, args ...string) string {
+// runCommand runs a command to its end and returns what it printed to standard output.
+func (p *cliUser) runCommand(code int, args ...string) string {
 	p.t.Helper()
-	r := p.start(args...)
+	r := p.startCommand(args...)
 	_ = r.in.Close()
-	if got := r.wait(); got != code {
+	if got := r.awaitExit(); got != code {
 		p.t.Fatalf("%q ended with %d, not %d\nstdout: %s\nstderr: %s", args, got, code, r.out.String(), r.err.String())
 	}
 	return r.out.String()
 }
 
-// shows waits until a command has printed something.
-func (r *running) shows(of *transcript, pattern string) string {
+// awaitOutput waits until a command has printed something.
+func (r *runningCommand) awaitOutput(output *outputBuffer, pattern string) string {
 	r.p.t.Helper()
 	re := regexp.MustCompile(pattern)
 	for deadline := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {
-		if found := re.FindString(of.String()); found != "" {
+		if found := re.FindString(output.String()); found != "" {
 			return found
 		}
 		if time.Now().After(deadline) {
@@ -168,8 +168,8 @@ func (r *running) shows(of *transcript, pattern string) string {
 	}
 }
 
-// opened waits for the page that the browser was told to open.
-func (p *person) opened() string {
+// openedPage waits for the page that the browser was told to open.
+func (p *cliUser) openedPage() string {
 	p.t.Helper()
 	for deadline := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {
 		if b, err := os.ReadFile(p.page); err == nil {
@@ -182,27 +182,27 @@ func (p *person) opened() string {
 	}
 }
 
-// phase waits until a running up says this of the server.
-func (p *person) phase(up *running, phase string) {
+// awaitPhase waits until a running up says this of the server.
+func (p *cliUser) awaitPhase(up *runningCommand, phase string) {
 	p.t.Helper()
-	up.shows(&up.out, `"status":"`+phase+`"`)
+	up.awaitOutput(&up.out, `"status":"`+phase+`"`)
 }
 
 // statusOf is what auth status says.
-func (p *person) statusOf(code int) (of struct{ Server, Kind, State, Who, Where, Status, Todo string }) {
+func (p *cliUser) statusOf(code int) (status struct{ Server, Kind, State, Who, Where, Status, Todo string }) {
 	p.t.Helper()
 	var all []json.RawMessage
-	if err := json.Unmarshal([]byte(p.run(code, "auth", "status", "--json")), &all); err != nil || len(all) != 1 {
+	if err := json.Unmarshal([]byte(p.runCommand(code, "auth", "status", "--json")), &all); err != nil || len(all) != 1 {
 		p.t.Fatalf("auth status: %v, %d", err, len(all))
 	}
-	if err := json.Unmarshal(all[0], &of); err != nil {
+	if err := json.Unmarshal(all[0], &status); err != nil {
 		p.t.Fatal(err)
 	}
-	return of
+	return status
 }
 
-// secrets are the tokens that this person has now, as the store of encrypted files holds them.
-func (p *person) secrets(server string) []string {
+// storedTokens are the tokens that this person has now, as the store of encrypted files holds them.
+func (p *cliUser) storedTokens(server string) []string {
 	p.t.Helper()
 	files, err := auth.OpenFiles(auth.Options{Dir: filepath.Join(p.home, "state", "mcpvisor", "secrets"),
 		KeyFile: filepath.Join(p.home, "config", "mcpvisor", "secrets.key")})
@@ -220,9 +220,9 @@ func (p *person) secrets(server string) []string {
 	return []string{record.Access, record.Refresh}
 }
 
-// tellsNone fails if a secret is anywhere but in the store: in what commands printed, in a file in the clear, in the
+// checkNoLeak fails if a secret is anywhere but in the store: in what commands printed, in a file in the clear, in the
 // arguments of a process.
-func (p *person) tellsNone(secrets []string) {
+func (p *cliUser) checkNoLeak(secrets []string) {
 	p.t.Helper()
 	look := func(where string, text []byte) {
 		for _, s := range secrets {
@@ -257,64 +257,64 @@ func (p *person) tellsNone(secrets []string) {
 // TestLoginCommand is the whole way: up finds a server that asks for a sign-in; login in another process, by way of the
 // browser; up connects by itself; logout, and it asks again.
 func TestLoginCommand(t *testing.T) {
-	as := startAS(t)
+	as := startAuthServer(t)
 	server := startMCP(t, as)
-	p := newPerson(t, server.URL)
-	wholeWay(t, as, p, server, func(page string) {
-		if err := browse(t.Context(), page); err != nil {
+	p := newCLIUser(t, server.URL)
+	checkWholeSignIn(t, as, p, server, func(page string) {
+		if err := followSignIn(t.Context(), page); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if seen := as.Seen(t); seen.Registered != 1 || seen.Code.Granted != 1 {
+	if seen := as.Counts(t); seen.Registered != 1 || seen.Code.Granted != 1 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 }
 
-func wholeWay(t *testing.T, as *peers.AuthServer, p *person, server *mcpServer, browse func(page string)) {
+func checkWholeSignIn(t *testing.T, as *peers.AuthServer, p *cliUser, server *mcpServer, browse func(page string)) {
 	t.Helper()
-	up := p.start("up", "--json")
-	p.phase(up, "needs-auth")
+	up := p.startCommand("up", "--json")
+	p.awaitPhase(up, "needs-auth")
 	if st := p.statusOf(1); st.State != "signed-out" || st.Status != "needs-auth" ||
 		st.Todo != "sign in: mcpvisor login protected" {
 		t.Errorf("before the sign-in: %+v", st)
 	}
-	if why := p.run(0, "why", "protected"); !strings.Contains(why, "mcpvisor login protected") {
+	if why := p.runCommand(0, "why", "protected"); !strings.Contains(why, "mcpvisor login protected") {
 		t.Errorf("why does not say what to do:\n%s", why)
 	}
-	r := p.start("login", "protected")
-	page := p.opened()
-	if shown := r.shows(&r.err, `(?m)^http\S+$`); shown != page {
+	r := p.startCommand("login", "protected")
+	page := p.openedPage()
+	if shown := r.awaitOutput(&r.err, `(?m)^http\S+$`); shown != page {
 		t.Errorf("it shows %s and opens %s", shown, page)
 	}
 	browse(page)
-	if code := r.wait(); code != 0 {
+	if code := r.awaitExit(); code != 0 {
 		t.Fatalf("login ended with %d: %s", code, r.err.String())
 	}
 	if out := r.out.String(); !strings.Contains(out, "protected: signed in") ||
 		!strings.Contains(out, "protected: connected  protected 1 · 2 tools") {
 		t.Errorf("login says %s", out)
 	}
-	p.phase(up, "connected")
+	p.awaitPhase(up, "connected")
 	if n := strings.Count(up.out.String(), `"other credentials have appeared"`); n > 1 {
 		t.Errorf("up has noticed %d times", n)
 	}
-	if out := p.run(0, "call", "protected", "echo"); out != "echo\n" {
+	if out := p.runCommand(0, "call", "protected", "echo"); out != "echo\n" {
 		t.Errorf("echo answers %q", out)
 	}
 	if st := p.statusOf(0); st.State != "signed-in" || st.Status != "connected" || st.Kind != "oauth" ||
 		!strings.HasPrefix(st.Where, "encrypted files in ") {
 		t.Errorf("after the sign-in: %+v", st)
 	}
-	p.run(0, "auth", "status")
-	p.run(0, "list", "--json")
-	p.run(0, "why", "protected", "--json")
-	secrets := p.secrets(server.URL)
-	p.tellsNone(secrets)
-	if out := p.run(0, "logout", "protected"); !strings.Contains(out, "signed out, and revoked") ||
+	p.runCommand(0, "auth", "status")
+	p.runCommand(0, "list", "--json")
+	p.runCommand(0, "why", "protected", "--json")
+	secrets := p.storedTokens(server.URL)
+	p.checkNoLeak(secrets)
+	if out := p.runCommand(0, "logout", "protected"); !strings.Contains(out, "signed out, and revoked") ||
 		!strings.Contains(out, "protected: needs-auth") {
 		t.Errorf("logout says %s", out)
 	}
-	p.run(3, "call", "protected", "echo")
+	p.runCommand(3, "call", "protected", "echo")
 	if token, err := as.Check(secrets[0]); err != nil || token.Active {
 		t.Errorf("the token is still good: %+v, %v", token, err)
 	}
@@ -322,29 +322,29 @@ func wholeWay(t *testing.T, as *peers.AuthServer, p *person, server *mcpServer, 
 		t.Errorf("after the sign-out: %+v", st)
 	}
 	_ = up.cmd.Process.Signal(os.Interrupt)
-	if code := up.wait(); code != 0 {
+	if code := up.awaitExit(); code != 0 {
 		t.Errorf("up ended with %d: %s", code, up.err.String())
 	}
-	p.tellsNone(secrets)
+	p.checkNoLeak(secrets)
 }
 
 // TestLoginPasted: no browser here; what the person pastes comes through a pipe, after something useless. Without an up
 // the server is connected once.
 func TestLoginPasted(t *testing.T) {
-	as := startAS(t)
+	as := startAuthServer(t)
 	server := startMCP(t, as)
-	p := newPerson(t, server.URL)
-	r := p.start("login", "protected", "--no-browser", "--json", "--scope", "mcp:write")
-	page := r.shows(&r.err, `(?m)^http\S+$`)
-	back := strings.TrimSuffix(r.shows(&r.err, `http://127\.0\.0\.1:\d+/:`), ":")
+	p := newCLIUser(t, server.URL)
+	r := p.startCommand("login", "protected", "--no-browser", "--json", "--scope", "mcp:write")
+	page := r.awaitOutput(&r.err, `(?m)^http\S+$`)
+	back := strings.TrimSuffix(r.awaitOutput(&r.err, `http://127\.0\.0\.1:\d+/:`), ":")
 	fmt.Fprintln(r.in, "http://127.0.0.1/callback?code=x&state=another")
-	r.shows(&r.err, "the address of another sign-in")
-	last, err := visit(t.Context(), page, notTo(back))
+	r.awaitOutput(&r.err, "the address of another sign-in")
+	last, err := followRedirects(t.Context(), page, stopBefore(back))
 	if err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(r.in, last)
-	if code := r.wait(); code != 0 {
+	if code := r.awaitExit(); code != 0 {
 		t.Fatalf("login ended with %d: %s", code, r.err.String())
 	}
 	var said struct {
@@ -360,22 +360,22 @@ func TestLoginPasted(t *testing.T) {
 	if _, err := os.Stat(p.page); err == nil {
 		t.Error("a browser was opened all the same")
 	}
-	p.run(0, "call", "protected", "write")
-	secrets := p.secrets(server.URL)
-	p.tellsNone(secrets)
+	p.runCommand(0, "call", "protected", "write")
+	secrets := p.storedTokens(server.URL)
+	p.checkNoLeak(secrets)
 	// Again, as somebody who wants less: nothing is in the way.
-	again := p.start("login", "protected")
-	if err := browse(t.Context(), p.opened()); err != nil {
+	second := p.startCommand("login", "protected")
+	if err := followSignIn(t.Context(), p.openedPage()); err != nil {
 		t.Fatal(err)
 	}
-	if code := again.wait(); code != 0 {
-		t.Errorf("a second login ended with %d: %s", code, again.err.String())
+	if code := second.awaitExit(); code != 0 {
+		t.Errorf("a second login ended with %d: %s", code, second.err.String())
 	}
-	p.tellsNone(append(secrets, p.secrets(server.URL)...))
-	if out := p.run(0, "logout", "protected"); !strings.Contains(out, "signed out") {
+	p.checkNoLeak(append(secrets, p.storedTokens(server.URL)...))
+	if out := p.runCommand(0, "logout", "protected"); !strings.Contains(out, "signed out") {
 		t.Error(out)
 	}
-	if out := p.run(0, "logout", "protected"); !strings.Contains(out, "nobody is signed in") {
+	if out := p.runCommand(0, "logout", "protected"); !strings.Contains(out, "nobody is signed in") {
 		t.Error(out)
 	}
 }
@@ -383,74 +383,74 @@ func TestLoginPasted(t *testing.T) {
 // TestLoginBrokenOff: whoever interrupts or kills a login at any of its prompts leaves a state in which the next one
 // works, and what was there before is still good.
 func TestLoginBrokenOff(t *testing.T) {
-	as := startAS(t)
+	as := startAuthServer(t)
 	server := startMCP(t, as)
-	p := newPerson(t, server.URL)
-	shown := func(r *running) { p.opened() }
-	asked := func(r *running) {
-		p.opened()
+	p := newCLIUser(t, server.URL)
+	shown := func(r *runningCommand) { p.openedPage() }
+	awaitQuestion := func(r *runningCommand) {
+		p.openedPage()
 		fmt.Fprintln(r.in, "http://127.0.0.1/callback?code=x&state=another")
-		r.shows(&r.err, "another sign-in")
+		r.awaitOutput(&r.err, "another sign-in")
 	}
 	for _, before := range []string{"signed-out", "signed-in"} {
-		for name, until := range map[string]func(*running){"shown": shown, "asked again": asked} {
+		for name, until := range map[string]func(*runningCommand){"shown": shown, "asked again": awaitQuestion} {
 			for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 				t.Run(fmt.Sprintf("%s, %s, %v", before, name, sig), func(t *testing.T) {
-					r := p.start("login", "protected")
+					r := p.startCommand("login", "protected")
 					until(r)
-					begun := time.Now()
+					started := time.Now()
 					_ = r.cmd.Process.Signal(sig)
-					code := r.wait()
+					code := r.awaitExit()
 					if sig == syscall.SIGINT && (code != 130 || !strings.Contains(r.err.String(), "interrupted")) {
-						t.Errorf("interrupted, it ended with %d after %v: %s", code, time.Since(begun), r.err.String())
+						t.Errorf("interrupted, it ended with %d after %v: %s", code, time.Since(started), r.err.String())
 					}
 				})
 			}
 		}
 		if before == "signed-out" {
-			p.run(3, "call", "protected", "echo")
-			r := p.start("login", "protected")
-			if err := browse(t.Context(), p.opened()); err != nil {
+			p.runCommand(3, "call", "protected", "echo")
+			r := p.startCommand("login", "protected")
+			if err := followSignIn(t.Context(), p.openedPage()); err != nil {
 				t.Fatal(err)
 			}
-			if code := r.wait(); code != 0 {
+			if code := r.awaitExit(); code != 0 {
 				t.Fatalf("login ended with %d: %s", code, r.err.String())
 			}
 		}
 	}
-	p.run(0, "call", "protected", "echo")
-	r := p.start("login", "protected", "--timeout", "1s")
-	p.opened()
-	if code := r.wait(); code != 1 || !strings.Contains(r.err.String(), "in time") {
+	p.runCommand(0, "call", "protected", "echo")
+	r := p.startCommand("login", "protected", "--timeout", "1s")
+	p.openedPage()
+	if code := r.awaitExit(); code != 1 || !strings.Contains(r.err.String(), "in time") {
 		t.Errorf("a login that nobody finishes ended with %d: %s", code, r.err.String())
 	}
-	p.run(0, "call", "protected", "echo")
+	p.runCommand(0, "call", "protected", "echo")
 }
 
 // TestLoginKilledWithTheCode: a login that is killed while it exchanges the code leaves a state in which the next one
 // works.
 func TestLoginKilledWithTheCode(t *testing.T) {
-	as := startAS(t)
+	as := startAuthServer(t)
 	server := startMCP(t, as)
-	p := newPerson(t, server.URL)
+	p := newCLIUser(t, server.URL)
 	for delay := time.Duration(0); delay < 40*time.Millisecond; delay += 10 * time.Millisecond {
-		r := p.start("login", "protected")
-		if err := browse(t.Context(), p.opened()); err != nil {
+		r := p.startCommand("login", "protected")
+		if err := followSignIn(t.Context(), p.openedPage()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(delay) // what is hit differs from run to run; what must hold does not
 		_ = r.cmd.Process.Kill()
-		r.wait()
+		r.awaitExit()
 	}
-	r := p.start("login", "protected")
-	if err := browse(t.Context(), p.opened()); err != nil {
+	r := p.startCommand("login", "protected")
+	if err := followSignIn(t.Context(), p.openedPage()); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.wait(); code != 0 {
+	if code := r.awaitExit(); code != 0 {
 		t.Fatalf("login ended with %d: %s", code, r.err.String())
 	}
-	p.run(0, "call", "protected", "echo")
-	p.tellsNone(p.secrets(server.URL))
+	p.runCommand(0, "call", "protected", "echo")
+	p.checkNoLeak(p.storedTokens(server.URL))
 }
 
 // TestLoginInTheKeyring: under a real secret service the sign-in is in the keyring, and nowhere else.
@@ -461,30 +461,30 @@ func TestLoginInTheKeyring(t *testing.T) {
 				program)
 		}
 	}
-	as := startAS(t)
+	as := startAuthServer(t)
 	server := startMCP(t, as)
-	p := newPerson(t, server.URL)
-	p.keyring()
-	r := p.start("login", "protected")
-	if err := browse(t.Context(), p.opened()); err != nil {
+	p := newCLIUser(t, server.URL)
+	p.startKeyring()
+	r := p.startCommand("login", "protected")
+	if err := followSignIn(t.Context(), p.openedPage()); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.wait(); code != 0 || !strings.Contains(r.out.String(), "kept in keyring") {
+	if code := r.awaitExit(); code != 0 || !strings.Contains(r.out.String(), "kept in keyring") {
 		t.Fatalf("login ended with %d: %s%s", code, r.out.String(), r.err.String())
 	}
 	if st := p.statusOf(0); st.State != "signed-in" || st.Where != "keyring" {
 		t.Errorf("%+v", st)
 	}
-	p.run(0, "call", "protected", "echo")
-	if left, _ := filepath.Glob(filepath.Join(p.home, "state", "mcpvisor", "secrets", "*.secret")); len(left) > 0 {
-		t.Errorf("there are files as well: %q", left)
+	p.runCommand(0, "call", "protected", "echo")
+	if leftovers, _ := filepath.Glob(filepath.Join(p.home, "state", "mcpvisor", "secrets", "*.secret")); len(leftovers) > 0 {
+		t.Errorf("there are files as well: %q", leftovers)
 	}
-	p.run(0, "logout", "protected")
-	p.run(3, "call", "protected", "echo")
+	p.runCommand(0, "logout", "protected")
+	p.runCommand(3, "call", "protected", "echo")
 }
 
-// keyring starts a bus and a secret service on it, with a keyring that is open.
-func (p *person) keyring() {
+// startKeyring starts a bus and a secret service on it, with a keyring that is open.
+func (p *cliUser) startKeyring() {
 	p.t.Helper()
 	socket := ""
 	for _, kv := range p.env {

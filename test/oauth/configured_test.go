@@ -25,8 +25,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// configured is the spec of an entry of a configuration file.
-func configured(t *testing.T, entry string, values map[string]string) supervisor.Spec {
+// configuredSpec is the spec of an entry of a configuration file.
+func configuredSpec(t *testing.T, entry string, values map[string]string) supervisor.Spec {
 	t.Helper()
 	p := config.Parse(config.File{Path: "mcp.json", Scope: messages.ScopeUser, Data: []byte(`{"servers": {"protected": ` + entry + `}}`)})
 	set := config.Merge([]config.Parsed{p}, config.Context{Lookup: func(n string) (string, bool) { v, ok := values[n]; return v, ok }})
@@ -85,22 +85,22 @@ func TestConfiguredSignIns(t *testing.T) {
 			"clientId": "person", "scopes": "mcp:read"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := part{Dir: filepath.Join(t.TempDir(), "secrets")}
-			m := startManager(t, p, supervisor.Config{Servers: map[string]supervisor.Spec{"protected": configured(t, entry, values)}})
+			p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets")}
+			m := startManager(t, p, supervisor.Config{Servers: map[string]supervisor.Spec{"protected": configuredSpec(t, entry, values)}})
 			if name == "person" {
-				until(t, m, "protected", is(messages.NeedsAuth))
-				if err := m.Login(t.Context(), "protected", supervisor.LoginOptions{Prompt: oauth.Prompt{Open: browse}}); err != nil {
+				awaitStatus(t, m, "protected", hasPhase(messages.NeedsAuth))
+				if err := m.Login(t.Context(), "protected", supervisor.LoginOptions{Prompt: oauth.Prompt{Open: followSignIn}}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			until(t, m, "protected", is(messages.Connected))
+			awaitStatus(t, m, "protected", hasPhase(messages.Connected))
 			if _, err := m.CallServerTool(t.Context(), "protected", "echo", struct{}{}); err != nil {
 				t.Error(err)
 			}
-			if s := stateOf(t, m, "protected"); s.State != supervisor.AuthSignedIn {
+			if s := authStatusOf(t, m, "protected"); s.State != supervisor.AuthSignedIn {
 				t.Errorf("%+v", s)
 			}
-			if seen := as.Seen(t); seen.Registered != 0 {
+			if seen := as.Counts(t); seen.Registered != 0 {
 				t.Errorf("it was registered: %+v", seen)
 			}
 		})
@@ -112,18 +112,18 @@ func TestConfiguredSignIns(t *testing.T) {
 func TestConfiguredTokenExchange(t *testing.T) {
 	seeds.Shows(t, "001.6.oauth-token-exchange", "001.7.token-exchange")
 	var mu sync.Mutex
-	var asked []string
+	var requests []string
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		mu.Lock()
-		asked = append(asked, r.PostForm.Encode())
+		requests = append(requests, r.PostForm.Encode())
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "bought", "token_type": "Bearer", "expires_in": 3600,
 			"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"})
 	}))
 	defer tokens.Close()
-	heard := &eavesdropper{}
+	heard := &recordingServer{}
 	mcp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintln(heard, r.Header)
 		if r.Header.Get("Authorization") != "Bearer bought" {
@@ -137,19 +137,19 @@ func TestConfiguredTokenExchange(t *testing.T) {
 	if err := os.WriteFile(file, []byte("our own"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spec := configured(t, `{"type": "http", "url": "${URL}", "auth": {"type": "token_exchange", "clientId": "us", "clientSecret": "s3cret",
+	spec := configuredSpec(t, `{"type": "http", "url": "${URL}", "auth": {"type": "token_exchange", "clientId": "us", "clientSecret": "s3cret",
 		"tokenPath": "${FILE}", "audience": "them", "tokenUrl": "${TOKENS}/token", "scopes": ["a", "b"]}}`,
 		map[string]string{"URL": mcp.URL + "/mcp", "FILE": file, "TOKENS": tokens.URL})
-	m := startManager(t, part{Dir: filepath.Join(t.TempDir(), "secrets")}, supervisor.Config{
+	m := startManager(t, testProgram{Dir: filepath.Join(t.TempDir(), "secrets")}, supervisor.Config{
 		Servers: map[string]supervisor.Spec{"protected": spec}})
-	until(t, m, "protected", func(st supervisor.Status) bool { return strings.Contains(st.Error, "404") })
+	awaitStatus(t, m, "protected", func(st supervisor.Status) bool { return strings.Contains(st.Error, "404") })
 	mu.Lock()
 	defer mu.Unlock()
-	if len(asked) != 1 || !strings.Contains(asked[0], "subject_token=our+own") || !strings.Contains(asked[0], "audience=them") ||
-		!strings.Contains(asked[0], "token-exchange") || !strings.Contains(asked[0], "scope=a+b") {
-		t.Errorf("the token endpoint was asked %q", asked)
+	if len(requests) != 1 || !strings.Contains(requests[0], "subject_token=our+own") || !strings.Contains(requests[0], "audience=them") ||
+		!strings.Contains(requests[0], "token-exchange") || !strings.Contains(requests[0], "scope=a+b") {
+		t.Errorf("the token endpoint was asked %q", requests)
 	}
-	if got := heard.heard(); strings.Contains(got, "our own") || strings.Contains(got, "s3cret") {
+	if got := heard.receivedText(); strings.Contains(got, "our own") || strings.Contains(got, "s3cret") {
 		t.Errorf("the server was told %q", got)
 	}
 }

@@ -108,8 +108,8 @@ func startMCP(t *testing.T, as *peers.AuthServer) *mcpServer {
 	return s
 }
 
-// good is how many different tokens were accepted.
-func (s *mcpServer) good() int {
+// acceptedTokens is how many different tokens were accepted.
+func (s *mcpServer) acceptedTokens() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tokens)
@@ -131,18 +131,18 @@ func (w *statusWriter) Flush() {
 	}
 }
 
-// browse is a browser with a person in front of it: it follows every redirect, to the end.
-func browse(ctx context.Context, url string) error {
-	_, err := visit(ctx, url, func(*http.Request) bool { return true })
+// followSignIn is a browser with a person in front of it: it follows every redirect, to the end.
+func followSignIn(ctx context.Context, url string) error {
+	_, err := followRedirects(ctx, url, func(*http.Request) bool { return true })
 	return err
 }
 
-// walk is a browser on another machine: it reports the address that it was sent to at last.
-func walk(ctx context.Context, ask oauth.Ask) (string, error) {
-	return visit(ctx, ask.URL, func(r *http.Request) bool { return !strings.HasPrefix(r.URL.String(), ask.RedirectURL) })
+// signInElsewhere is a browser on another machine: it reports the address that it was sent to at last.
+func signInElsewhere(ctx context.Context, ask oauth.SignInRequest) (string, error) {
+	return followRedirects(ctx, ask.URL, func(r *http.Request) bool { return !strings.HasPrefix(r.URL.String(), ask.RedirectURL) })
 }
 
-func visit(ctx context.Context, url string, on func(*http.Request) bool) (last string, err error) {
+func followRedirects(ctx context.Context, url string, on func(*http.Request) bool) (last string, err error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return "", err
@@ -172,8 +172,8 @@ func visit(ctx context.Context, url string, on func(*http.Request) bool) (last s
 	return last, nil
 }
 
-// connect opens a session by the authorizer.
-func connect(ctx context.Context, url string, a transports.Authorizer) (*session.Gate, func(), error) {
+// openSession opens a session by the authorizer.
+func openSession(ctx context.Context, url string, a transports.Authorizer) (*session.Gate, func(), error) {
 	client := transports.NewClient()
 	s, err := session.Dial(ctx, transports.NewHTTP(transports.HTTPConfig{URL: url, Auth: a, Client: client}),
 		session.Config{ClientName: "test", ClientVersion: "1"})
@@ -198,9 +198,11 @@ func connect(ctx context.Context, url string, a transports.Authorizer) (*session
 	return s.OpenGate(), end, nil
 }
 
-func startAS(t *testing.T) *peers.AuthServer { return peers.StartAuthServer(t, peers.AuthSettings{}) }
+func startAuthServer(t *testing.T) *peers.AuthServer {
+	return peers.StartAuthServer(t, peers.AuthSettings{})
+}
 
-// notTo lets a browser go anywhere but there.
-func notTo(back string) func(*http.Request) bool {
+// stopBefore lets a browser go anywhere but there.
+func stopBefore(back string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return !strings.HasPrefix(r.URL.String(), back) }
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// manage starts a manager of those servers, with the sign-ins of p.
-func (p part) manage(ctx context.Context, cfg supervisor.Config) (*supervisor.Manager, func(), error) {
-	signIns, err := p.config()
+// newManager starts a manager of those servers, with the sign-ins of p.
+func (p testProgram) newManager(ctx context.Context, cfg supervisor.Config) (*supervisor.Manager, func(), error) {
+	signIns, err := p.sharedConfig()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,11 +46,11 @@ func (p part) manage(ctx context.Context, cfg supervisor.Config) (*supervisor.Ma
 	}, nil
 }
 
-// playManager is play with a whole manager.
-func (p part) playManager() error {
+// runManager is play with a whole manager.
+func (p testProgram) runManager() error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	m, end, err := p.manage(ctx, supervisor.Config{})
+	m, end, err := p.newManager(ctx, supervisor.Config{})
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func (p part) playManager() error {
 	return nil
 }
 
-func startManager(t *testing.T, p part, cfg supervisor.Config) *supervisor.Manager {
+func startManager(t *testing.T, p testProgram, cfg supervisor.Config) *supervisor.Manager {
 	t.Helper()
-	m, end, err := p.manage(t.Context(), cfg)
+	m, end, err := p.newManager(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func startManager(t *testing.T, p part, cfg supervisor.Config) *supervisor.Manag
 	return m
 }
 
-// until waits for the status of a server.
-func until(t *testing.T, m *supervisor.Manager, server string, ok func(supervisor.Status) bool) supervisor.Status {
+// awaitStatus waits for the status of a server.
+func awaitStatus(t *testing.T, m *supervisor.Manager, server string, ok func(supervisor.Status) bool) supervisor.Status {
 	t.Helper()
 	w := m.Watch(0)
 	defer w.Close()
@@ -98,11 +98,11 @@ func until(t *testing.T, m *supervisor.Manager, server string, ok func(superviso
 	}
 }
 
-func is(phase messages.Phase) func(supervisor.Status) bool {
+func hasPhase(phase messages.Phase) func(supervisor.Status) bool {
 	return func(st supervisor.Status) bool { return st.Status == phase }
 }
 
-func stateOf(t *testing.T, m *supervisor.Manager, server string) supervisor.AuthStatus {
+func authStatusOf(t *testing.T, m *supervisor.Manager, server string) supervisor.AuthStatus {
 	t.Helper()
 	all, err := m.AuthStatus(t.Context(), server)
 	if err != nil || len(all) != 1 {
@@ -117,16 +117,16 @@ func TestManagerSignsIn(t *testing.T) {
 	seeds.Shows(t, "004.g.auth", "004.fr5.oauth", "004.fr5.ac-oauth", "004.fr5.ac-stored", "004.nfr3.token-storage", "004.e.auth-flows")
 	as := peers.StartAuthServer(t, peers.AuthSettings{})
 	server := startMCP(t, as)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
 	one, two := startManager(t, p, supervisor.Config{}), startManager(t, p, supervisor.Config{})
 	for _, m := range []*supervisor.Manager{one, two} {
-		st := until(t, m, "protected", is(messages.NeedsAuth))
+		st := awaitStatus(t, m, "protected", hasPhase(messages.NeedsAuth))
 		if st.NextAttempt != nil || st.Challenge == nil || !strings.Contains(st.Challenge.Scope, "mcp:read") ||
 			!strings.Contains(st.Error, "mcpvisor login protected") || len(st.Tools) != 0 {
 			t.Errorf("%+v", st)
 		}
 	}
-	if s := stateOf(t, one, "protected"); s.State != supervisor.AuthSignedOut || !s.NeedsAuth || s.Kind != "oauth" {
+	if s := authStatusOf(t, one, "protected"); s.State != supervisor.AuthSignedOut || !s.NeedsAuth || s.Kind != "oauth" {
 		t.Errorf("%+v", s)
 	}
 	if _, err := one.CallServerTool(t.Context(), "protected", "echo", struct{}{}); !errors.Is(err, supervisor.ErrNeedsAuth) {
@@ -136,20 +136,20 @@ func TestManagerSignsIn(t *testing.T) {
 
 	w := one.Watch(0)
 	defer w.Close()
-	prompt := supervisor.LoginOptions{Prompt: oauth.Prompt{Open: browse}}
+	prompt := supervisor.LoginOptions{Prompt: oauth.Prompt{Open: followSignIn}}
 	if err := one.Login(t.Context(), "protected", prompt); err != nil {
 		t.Fatal(err)
 	}
-	until(t, one, "protected", is(messages.Connected))
-	until(t, two, "protected", is(messages.Connected)) // by itself
-	if n := as.Seen(t); n.SignedIn != 1 || n.Code.Granted != 1 {
+	awaitStatus(t, one, "protected", hasPhase(messages.Connected))
+	awaitStatus(t, two, "protected", hasPhase(messages.Connected)) // by itself
+	if n := as.Counts(t); n.SignedIn != 1 || n.Code.Granted != 1 {
 		t.Errorf("the authorization server saw %+v", n)
 	}
 	for _, m := range []*supervisor.Manager{one, two} {
 		if _, err := m.CallServerTool(t.Context(), "protected", "echo", struct{}{}); err != nil {
 			t.Error(err)
 		}
-		s := stateOf(t, m, "protected")
+		s := authStatusOf(t, m, "protected")
 		if s.State != supervisor.AuthSignedIn || s.Issuer != as.Issuer || !s.Renewable || s.Expiry.IsZero() ||
 			!strings.Contains(s.Where, "encrypted files") || strings.Join(s.Scopes, " ") == "" {
 			t.Errorf("%+v", s)
@@ -171,7 +171,7 @@ func TestManagerSignsIn(t *testing.T) {
 	if st, _ := one.ServerStatus("protected"); st.Status != messages.Connected {
 		t.Errorf("a lacking scope made it %s", st.Status)
 	}
-	if s := stateOf(t, one, "protected"); strings.Join(s.Wanted, " ") != "mcp:write" {
+	if s := authStatusOf(t, one, "protected"); strings.Join(s.Wanted, " ") != "mcp:write" {
 		t.Errorf("%+v", s)
 	}
 	if err := one.Login(t.Context(), "protected", prompt); err != nil {
@@ -184,8 +184,8 @@ func TestManagerSignsIn(t *testing.T) {
 	if revoked, err := one.Logout(t.Context(), "protected"); err != nil || !revoked {
 		t.Errorf("logout: %v, %v", revoked, err)
 	}
-	until(t, one, "protected", is(messages.NeedsAuth))
-	if s := stateOf(t, one, "protected"); s.State != supervisor.AuthSignedOut {
+	awaitStatus(t, one, "protected", hasPhase(messages.NeedsAuth))
+	if s := authStatusOf(t, one, "protected"); s.State != supervisor.AuthSignedOut {
 		t.Errorf("%+v", s)
 	}
 }
@@ -215,51 +215,51 @@ func TestTenManagers(t *testing.T) {
 	const processes, calls = 10, 100
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 8})
 	server := startMCP(t, as)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL, Calls: calls, Pause: 100 * time.Millisecond,
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL, Calls: calls, Pause: 100 * time.Millisecond,
 		Manager: true}
-	cfg, err := p.config()
+	cfg, err := p.sharedConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
-	as.Life(t, 3600) // of the tokens after this one
+	as.SetTokenLifetime(t, 3600) // of the tokens after this one
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	var all sync.WaitGroup
 	for range processes {
 		all.Go(func() {
-			if out, err := p.start(ctx); err != nil {
+			if out, err := p.startProgram(ctx); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
 	}
 	all.Wait()
-	seen := as.Seen(t)
+	seen := as.Counts(t)
 	if seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 || seen.SignedIn != 1 || seen.Registered != 1 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
-	if server.seen.Load() < processes*calls || server.good() != 2 {
-		t.Errorf("the server saw %d requests with %d tokens", server.seen.Load(), server.good())
+	if server.seen.Load() < processes*calls || server.acceptedTokens() != 2 {
+		t.Errorf("the server saw %d requests with %d tokens", server.seen.Load(), server.acceptedTokens())
 	}
 	t.Logf("%d requests, %d of them refused, %+v", server.seen.Load(), server.refused.Load(), seen)
 }
 
-// signedIn signs in and makes the token look older than its first minute.
-func signedIn(t *testing.T, p part) *named {
+// signInAged signs in and makes the token look older than its first minute.
+func signInAged(t *testing.T, p testProgram) *keyRecorder {
 	t.Helper()
-	cfg, err := p.config()
+	cfg, err := p.sharedConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &named{Store: cfg.Store}
+	store := &keyRecorder{Store: cfg.Store}
 	cfg.Store = store
-	if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	age(t, store, now.Add(-100*time.Second), now.Add(500*time.Second))
+	ageToken(t, store, now.Add(-100*time.Second), now.Add(500*time.Second))
 	return store
 }
 
@@ -269,11 +269,11 @@ func TestManagerRefusedForAMinute(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 600})
 	server := startMCP(t, as)
 	server.shut.Store(true)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
-	signedIn(t, p)
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
+	signInAged(t, p)
 	before := server.seen.Load()
 	m := startManager(t, p, supervisor.Config{})
-	st := until(t, m, "protected", is(messages.NeedsAuth))
+	st := awaitStatus(t, m, "protected", hasPhase(messages.NeedsAuth))
 	if st.NextAttempt != nil || st.Retry != "" {
 		t.Errorf("a timer runs: %+v", st)
 	}
@@ -287,11 +287,11 @@ func TestManagerRefusedForAMinute(t *testing.T) {
 	if n := server.seen.Load() - before; n != 2 {
 		t.Errorf("%d requests", n)
 	}
-	if seen := as.Seen(t); seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
+	if seen := as.Counts(t); seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 	server.shut.Store(false)
-	if err := m.Login(t.Context(), "protected", supervisor.LoginOptions{Prompt: oauth.Prompt{Open: browse}}); err != nil {
+	if err := m.Login(t.Context(), "protected", supervisor.LoginOptions{Prompt: oauth.Prompt{Open: followSignIn}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -301,24 +301,24 @@ func TestManagerRefusedForAMinute(t *testing.T) {
 func TestTokenEndpointAway(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 600})
 	server := startMCP(t, as)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
-	store := signedIn(t, p)
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
+	store := signInAged(t, p)
 	now := time.Now()
-	age(t, store, now.Add(-time.Hour), now.Add(-time.Minute)) // it has ended
+	ageToken(t, store, now.Add(-time.Hour), now.Add(-time.Minute)) // it has ended
 	as.Break(t, http.StatusServiceUnavailable)
 	m := startManager(t, p, supervisor.Config{})
-	st := until(t, m, "protected", func(st supervisor.Status) bool {
+	st := awaitStatus(t, m, "protected", func(st supervisor.Status) bool {
 		return st.Status == messages.Failed && st.NextAttempt != nil || st.Status == messages.NeedsAuth
 	})
 	if st.Status != messages.Failed || st.Retry != messages.RetryAt {
 		t.Errorf("%s %s: %s", st.Status, st.Reason, st.Error)
 	}
-	if s := stateOf(t, m, "protected"); s.State != supervisor.AuthSignedIn {
+	if s := authStatusOf(t, m, "protected"); s.State != supervisor.AuthSignedIn {
 		t.Errorf("%+v", s)
 	}
 	as.Break(t, 0)
-	until(t, m, "protected", is(messages.Connected))
-	if seen := as.Seen(t); seen.SignedIn != 1 || seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
+	awaitStatus(t, m, "protected", hasPhase(messages.Connected))
+	if seen := as.Counts(t); seen.SignedIn != 1 || seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 }
@@ -328,32 +328,32 @@ func TestTokenEndpointAway(t *testing.T) {
 func TestManagerShowsNoToken(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 600})
 	server := startMCP(t, as)
-	other := &eavesdropper{}
-	url := other.start(t)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
+	other := &recordingServer{}
+	url := other.startServer(t)
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
 	var log lockedBuffer
 	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), &log, zap.DebugLevel))
-	store := signedIn(t, p)
+	store := signInAged(t, p)
 	m := startManager(t, p, supervisor.Config{Logger: logger, Servers: map[string]supervisor.Spec{
 		"protected": {URL: server.URL, Type: messages.HTTP}, "other": {URL: url, Type: messages.HTTP},
 	}})
 	w := m.Watch(1 << 14)
 	defer w.Close()
-	until(t, m, "protected", is(messages.Connected))
-	until(t, m, "other", is(messages.NeedsAuth))
+	awaitStatus(t, m, "protected", hasPhase(messages.Connected))
+	awaitStatus(t, m, "other", hasPhase(messages.NeedsAuth))
 	_, _ = m.CallServerTool(t.Context(), "protected", "write", struct{}{})
 	server.shut.Store(true)
 	_, err := m.CallServerTool(t.Context(), "protected", "echo", struct{}{})
 	if err == nil {
 		t.Error("it is let in")
 	}
-	until(t, m, "protected", is(messages.NeedsAuth))
+	awaitStatus(t, m, "protected", hasPhase(messages.NeedsAuth))
 	server.shut.Store(false)
 	// A token that is no good has its time once; then the sign-in counts again.
 	if err := m.ProvideCredentials(t.Context(), "protected", "canary-of-a-token-that-somebody-gave"); err != nil {
 		t.Error(err)
 	}
-	if s := stateOf(t, m, "protected"); s.State != supervisor.AuthSignedIn {
+	if s := authStatusOf(t, m, "protected"); s.State != supervisor.AuthSignedIn {
 		t.Errorf("%+v", s)
 	}
 
@@ -377,7 +377,7 @@ func TestManagerShowsNoToken(t *testing.T) {
 	entries, _ := m.History("protected")
 	history, _ := json.Marshal(entries)
 	said := map[string]string{"the error": err.Error(), "the status": string(statuses), "the auth status": string(auths),
-		"the history": string(history), "the log": log.String(), "the events": drained(w), "the store's files": textOfStore(t, p.Dir)}
+		"the history": string(history), "the log": log.String(), "the events": drainEvents(w), "the store's files": textOfStore(t, p.Dir)}
 	for where, text := range said {
 		for i, secret := range secrets {
 			if strings.Contains(text, secret) {
@@ -385,13 +385,13 @@ func TestManagerShowsNoToken(t *testing.T) {
 			}
 		}
 	}
-	if got := other.heard(); strings.Contains(got, "Bearer") {
+	if got := other.receivedText(); strings.Contains(got, "Bearer") {
 		t.Errorf("the other server was told %q", got)
 	}
 }
 
-// drained is what a watcher has seen so far.
-func drained(w *supervisor.Watcher) string {
+// drainEvents is what a watcher has seen so far.
+func drainEvents(w *supervisor.Watcher) string {
 	var all strings.Builder
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -424,14 +424,14 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// eavesdropper is a server that asks for credentials and remembers what it was given.
-type eavesdropper struct {
+// recordingServer is a server that asks for credentials and remembers what it was given.
+type recordingServer struct {
 	lockedBuffer
 }
 
-func (e *eavesdropper) heard() string { return e.String() }
+func (e *recordingServer) receivedText() string { return e.String() }
 
-func (e *eavesdropper) start(t *testing.T) string {
+func (e *recordingServer) startServer(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintln(e, r.Method, r.URL, r.Header)

@@ -22,8 +22,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// part is what this test binary plays when it is started again: a program with a server that wants a sign-in.
-type part struct {
+// testProgram is what this test binary plays when it is started again: a program with a server that wants a sign-in.
+type testProgram struct {
 	Dir, URL string
 	// Calls are made one after the other, with a pause after each.
 	Calls int
@@ -34,16 +34,16 @@ type part struct {
 	Manager bool
 }
 
-const partVariable = "OAUTH_TEST_PART"
+const programVariable = "OAUTH_TEST_PART"
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(partVariable); text != "" {
-		var p part
+	if text := os.Getenv(programVariable); text != "" {
+		var p testProgram
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
-		if err := p.play(); err != nil {
+		if err := p.runProgram(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -52,25 +52,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// config is what all processes share: an encrypted store in a directory, and its locks.
-func (p part) config() (oauth.Config, error) {
+// sharedConfig is what all processes share: an encrypted store in a directory, and its locks.
+func (p testProgram) sharedConfig() (oauth.Config, error) {
 	store, err := auth.OpenFiles(auth.Options{Dir: p.Dir, KeyFile: filepath.Join(p.Dir, "key")})
 	return oauth.Config{Server: "protected", URL: p.URL, Store: store,
 		Locks: auth.NewLocks(filepath.Join(p.Dir, "locks"))}, err
 }
 
-func (p part) play() error {
+func (p testProgram) runProgram() error {
 	if p.Manager {
-		return p.playManager()
+		return p.runManager()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	cfg, err := p.config()
+	cfg, err := p.sharedConfig()
 	if err != nil {
 		return err
 	}
 	if p.Die != "" {
-		d := &deadly{Store: cfg.Store, at: p.Die}
+		d := &crashingStore{Store: cfg.Store, at: p.Die}
 		cfg.Store, cfg.Transport, cfg.Early = d, d, time.Hour
 	}
 	a, err := oauth.New(cfg)
@@ -78,7 +78,7 @@ func (p part) play() error {
 		return err
 	}
 	defer func() { _ = a.Close(ctx) }()
-	gate, end, err := connect(ctx, p.URL, a)
+	gate, end, err := openSession(ctx, p.URL, a)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
@@ -92,8 +92,8 @@ func (p part) play() error {
 	return nil
 }
 
-// start plays p in another process, which inherits nothing that could help it.
-func (p part) start(ctx context.Context) (output string, err error) {
+// startProgram plays p in another process, which inherits nothing that could help it.
+func (p testProgram) startProgram(ctx context.Context) (output string, err error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "", err
@@ -103,7 +103,7 @@ func (p part) start(ctx context.Context) (output string, err error) {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, exe)
-	cmd.Env = append(os.Environ(), partVariable+"="+string(text))
+	cmd.Env = append(os.Environ(), programVariable+"="+string(text))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
@@ -116,46 +116,46 @@ func TestTenProcesses(t *testing.T) {
 	const processes, calls = 10, 100
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 6})
 	server := startMCP(t, as)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL, Calls: calls, Pause: 80 * time.Millisecond}
-	cfg, err := p.config()
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL, Calls: calls, Pause: 80 * time.Millisecond}
+	cfg, err := p.sharedConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := newAuthorizer(t, cfg)
-	if _, err := a.Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := a.Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
-	as.Life(t, 3600) // of the tokens after this one
+	as.SetTokenLifetime(t, 3600) // of the tokens after this one
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	var all sync.WaitGroup
 	for range processes {
 		all.Go(func() {
-			if out, err := p.start(ctx); err != nil {
+			if out, err := p.startProgram(ctx); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
 	}
 	all.Wait()
-	seen := as.Seen(t)
+	seen := as.Counts(t)
 	if seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 || seen.SignedIn != 1 || seen.Registered != 1 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
-	if server.seen.Load() < processes*calls || server.good() != 2 {
-		t.Errorf("the server saw %d requests with %d tokens", server.seen.Load(), server.good())
+	if server.seen.Load() < processes*calls || server.acceptedTokens() != 2 {
+		t.Errorf("the server saw %d requests with %d tokens", server.seen.Load(), server.acceptedTokens())
 	}
 	t.Logf("%d requests, %d of them refused, %+v", server.seen.Load(), server.refused.Load(), seen)
 }
 
-// deadly ends its process at one step of a refresh, as kill -9 does. The steps of a refresh: the store is tried (put
+// crashingStore ends its process at one step of a refresh, as kill -9 does. The steps of a refresh: the store is tried (put
 // 1), told (put 2), the request sent and answered, the outcome stored (put 3).
-type deadly struct {
+type crashingStore struct {
 	auth.Store
 	at   string
 	puts int
 }
 
-func (d *deadly) die(step string) {
+func (d *crashingStore) crashAt(step string) {
 	if d.at == step {
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -166,26 +166,26 @@ func (d *deadly) die(step string) {
 	}
 }
 
-func (d *deadly) Put(ctx context.Context, key string, secret []byte) error {
+func (d *crashingStore) Put(ctx context.Context, key string, secret []byte) error {
 	d.puts++
-	d.die(fmt.Sprintf("before put %d", d.puts))
+	d.crashAt(fmt.Sprintf("before put %d", d.puts))
 	err := d.Store.Put(ctx, key, secret)
-	d.die(fmt.Sprintf("after put %d", d.puts))
+	d.crashAt(fmt.Sprintf("after put %d", d.puts))
 	return err
 }
 
-func (d *deadly) RoundTrip(r *http.Request) (*http.Response, error) {
-	d.die("before sending")
+func (d *crashingStore) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.crashAt("before sending")
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	d.die("after the answer")
+	d.crashAt("after the answer")
 	return resp, err
 }
 
-// age makes the stored token look as if it had been had at a time and ended at another: as time does, and at once.
-func age(t *testing.T, store auth.Store, obtained, expires time.Time) {
+// ageToken makes the stored token look as if it had been had at a time and ended at another: as time does, and at once.
+func ageToken(t *testing.T, store auth.Store, obtained, expires time.Time) {
 	t.Helper()
 	var key string
-	if d, ok := store.(*named); ok {
+	if d, ok := store.(*keyRecorder); ok {
 		key = d.key
 		store = d.Store
 	}
@@ -206,13 +206,13 @@ func age(t *testing.T, store auth.Store, obtained, expires time.Time) {
 	}
 }
 
-// named remembers the last key that was stored.
-type named struct {
+// keyRecorder remembers the last key that was stored.
+type keyRecorder struct {
 	auth.Store
 	key string
 }
 
-func (n *named) Put(ctx context.Context, key string, secret []byte) error {
+func (n *keyRecorder) Put(ctx context.Context, key string, secret []byte) error {
 	n.key = key
 	return n.Store.Put(ctx, key, secret)
 }
@@ -238,35 +238,35 @@ func TestKilledWhileRefreshing(t *testing.T) {
 		{"after put 3", false},
 	} {
 		t.Run(c.step, func(t *testing.T) {
-			p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL, Calls: 1}
-			cfg, err := p.config()
+			p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL, Calls: 1}
+			cfg, err := p.sharedConfig()
 			if err != nil {
 				t.Fatal(err)
 			}
-			store := &named{Store: cfg.Store}
+			store := &keyRecorder{Store: cfg.Store}
 			cfg.Store = store
-			if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+			if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 				t.Fatal(err)
 			}
 			now := time.Now()
-			age(t, store, now.Add(-350*time.Second), now.Add(250*time.Second)) // due for a process with Early: time.Hour
+			ageToken(t, store, now.Add(-350*time.Second), now.Add(250*time.Second)) // due for a process with Early: time.Hour
 			p.Die = c.step
 			ctx, cancel := context.WithTimeout(t.Context(), bound)
 			defer cancel()
-			out, err := p.start(ctx)
+			out, err := p.startProgram(ctx)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.Exited() && runtime.GOOS != "windows" {
 				t.Fatalf("the process was not killed: %v: %s", err, out)
 			}
 
 			p.Die = ""
-			if out, err := p.start(ctx); err != nil {
+			if out, err := p.startProgram(ctx); err != nil {
 				t.Errorf("the next start has no working token: %v: %s", err, out)
 			}
 
 			// The end of the access token comes.
-			age(t, store, now.Add(-time.Hour), now.Add(-time.Second))
-			out, err = p.start(ctx)
+			ageToken(t, store, now.Add(-time.Hour), now.Add(-time.Second))
+			out, err = p.startProgram(ctx)
 			switch {
 			case !c.spent && err != nil:
 				t.Errorf("the sign-in is lost: %v: %s", err, out)
@@ -284,23 +284,23 @@ func TestKilledWhileRefreshing(t *testing.T) {
 func TestRefusedForAMinute(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 600})
 	server := startMCP(t, as)
-	p := part{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
-	cfg, err := p.config()
+	p := testProgram{Dir: filepath.Join(t.TempDir(), "secrets"), URL: server.URL}
+	cfg, err := p.sharedConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &named{Store: cfg.Store}
+	store := &keyRecorder{Store: cfg.Store}
 	cfg.Store = store
-	if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := newAuthorizer(t, cfg).Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	age(t, store, now.Add(-100*time.Second), now.Add(500*time.Second)) // older than its first minute
+	ageToken(t, store, now.Add(-100*time.Second), now.Add(500*time.Second)) // older than its first minute
 	a := newAuthorizer(t, cfg)
 	server.shut.Store(true)
 	before := server.seen.Load()
 	for i := range 20 {
-		if _, _, err := connect(t.Context(), server.URL, a); !errors.Is(err, messages.ErrNeedsAuth) {
+		if _, _, err := openSession(t.Context(), server.URL, a); !errors.Is(err, messages.ErrNeedsAuth) {
 			t.Fatal(err)
 		}
 		// The first attempt: one request, one refresh, one retry. Nobody makes another one while the server is
@@ -309,11 +309,11 @@ func TestRefusedForAMinute(t *testing.T) {
 			t.Errorf("%d requests after %d attempts", n, i+1)
 		}
 	}
-	if seen := as.Seen(t); seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
+	if seen := as.Counts(t); seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 	server.shut.Store(false)
-	if _, end, err := connect(t.Context(), server.URL, a); err != nil {
+	if _, end, err := openSession(t.Context(), server.URL, a); err != nil {
 		t.Error(err)
 	} else {
 		end()

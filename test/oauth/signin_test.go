@@ -34,12 +34,12 @@ func TestSignIn(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{})
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL})
-	_, _, err := connect(t.Context(), server.URL, a)
+	_, _, err := openSession(t.Context(), server.URL, a)
 	if !errors.Is(err, messages.ErrNeedsAuth) {
 		t.Fatalf("without a sign-in: %v", err)
 	}
-	var asked oauth.Ask
-	status, err := a.Login(t.Context(), oauth.Prompt{Open: browse, Show: func(ask oauth.Ask) { asked = ask }})
+	var request oauth.SignInRequest
+	status, err := a.Login(t.Context(), oauth.Prompt{Open: followSignIn, Show: func(ask oauth.SignInRequest) { request = ask }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +47,10 @@ func TestSignIn(t *testing.T) {
 		!slices.Contains(status.Scopes, "mcp:read") || status.Client != "registered" || status.Where != "memory" {
 		t.Errorf("the status is %+v", status)
 	}
-	if asked.Issuer != as.Issuer || !strings.HasPrefix(asked.RedirectURL, "http://127.0.0.1:") {
-		t.Errorf("the person was asked %+v", asked)
+	if request.Issuer != as.Issuer || !strings.HasPrefix(request.RedirectURL, "http://127.0.0.1:") {
+		t.Errorf("the person was asked %+v", request)
 	}
-	gate, end, err := connect(t.Context(), server.URL, a)
+	gate, end, err := openSession(t.Context(), server.URL, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,10 @@ func TestSignIn(t *testing.T) {
 		t.Error(err)
 	}
 	// Signed in again, the same registration serves.
-	if _, err := a.Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := a.Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
-	if seen := as.Seen(t); seen.Registered != 1 || seen.Code.Granted != 2 {
+	if seen := as.Counts(t); seen.Registered != 1 || seen.Code.Granted != 2 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 }
@@ -72,23 +72,23 @@ func TestPastedAnswer(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{})
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL})
-	asks := make(chan oauth.Ask, 1)
+	asks := make(chan oauth.SignInRequest, 1)
 	var problems []string
 	_, err := a.Login(t.Context(), oauth.Prompt{
 		NoListen: true,
-		Show:     func(ask oauth.Ask) { asks <- ask },
+		Show:     func(ask oauth.SignInRequest) { asks <- ask },
 		Paste: func(ctx context.Context, problem string) (string, error) {
 			problems = append(problems, problem)
 			if problem == "" {
 				return "http://127.0.0.1/callback?code=x&state=another", nil
 			}
-			return walk(ctx, <-asks)
+			return signInElsewhere(ctx, <-asks)
 		},
 	})
 	if err != nil || len(problems) != 2 {
 		t.Fatalf("%v, after %q", err, problems)
 	}
-	_, end, err := connect(t.Context(), server.URL, a)
+	_, end, err := openSession(t.Context(), server.URL, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +101,10 @@ func TestStepUp(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{})
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL})
-	if _, err := a.Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := a.Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
-	gate, end, err := connect(t.Context(), server.URL, a)
+	gate, end, err := openSession(t.Context(), server.URL, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestStepUp(t *testing.T) {
 		t.Errorf("what was wanted is forgotten: %+v, %v", status, err)
 	}
 	// The next sign-in asks for both.
-	status, err = a.Login(t.Context(), oauth.Prompt{Open: browse})
+	status, err = a.Login(t.Context(), oauth.Prompt{Open: followSignIn})
 	if err != nil || !slices.Contains(status.Scopes, "mcp:write") || !slices.Contains(status.Scopes, "mcp:read") ||
 		len(status.Wanted) != 0 {
 		t.Fatalf("after the step-up: %+v, %v", status, err)
@@ -136,8 +136,8 @@ func TestStepUp(t *testing.T) {
 func TestInteractive(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{})
 	server := startMCP(t, as)
-	a := newAuthorizer(t, oauth.Config{URL: server.URL, Interactive: walk})
-	gate, end, err := connect(t.Context(), server.URL, a)
+	a := newAuthorizer(t, oauth.Config{URL: server.URL, Interactive: signInElsewhere})
+	gate, end, err := openSession(t.Context(), server.URL, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestInteractive(t *testing.T) {
 	if _, err := gate.Call(t.Context(), "write", json.RawMessage(`{}`)); err != nil {
 		t.Error(err)
 	}
-	if seen := as.Seen(t); seen.Code.Granted != 2 || seen.Registered != 1 {
+	if seen := as.Counts(t); seen.Code.Granted != 2 || seen.Registered != 1 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 }
@@ -155,7 +155,7 @@ func TestLogout(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{})
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL})
-	if _, err := a.Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := a.Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
 	h := http.Header{}
@@ -171,7 +171,7 @@ func TestLogout(t *testing.T) {
 	if status, err := a.Status(t.Context()); err != nil || status.SignedIn {
 		t.Errorf("%+v, %v", status, err)
 	}
-	if _, _, err := connect(t.Context(), server.URL, a); !errors.Is(err, messages.ErrNeedsAuth) {
+	if _, _, err := openSession(t.Context(), server.URL, a); !errors.Is(err, messages.ErrNeedsAuth) {
 		t.Error(err)
 	}
 }
@@ -185,7 +185,7 @@ func TestClientCredentials(t *testing.T) {
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL, Grant: oauth.ClientCredentials{},
 		ClientID: "robot", ClientSecret: "secret of the robot", Issuer: as.Issuer})
-	gate, end, err := connect(t.Context(), server.URL, a)
+	gate, end, err := openSession(t.Context(), server.URL, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +193,9 @@ func TestClientCredentials(t *testing.T) {
 	if _, err := gate.Call(t.Context(), "write", json.RawMessage(`{}`)); err != nil {
 		t.Error(err)
 	}
-	wrong := newAuthorizer(t, oauth.Config{URL: server.URL, Grant: oauth.ClientCredentials{},
+	invalid := newAuthorizer(t, oauth.Config{URL: server.URL, Grant: oauth.ClientCredentials{},
 		ClientID: "robot", ClientSecret: "another secret", Issuer: as.Issuer})
-	_, _, err = connect(t.Context(), server.URL, wrong)
+	_, _, err = openSession(t.Context(), server.URL, invalid)
 	if !errors.Is(err, messages.ErrNeedsAuth) || !strings.Contains(err.Error(), "invalid_client") ||
 		strings.Contains(err.Error(), "another secret") {
 		t.Errorf("a wrong secret: %v", err)
@@ -208,7 +208,7 @@ func TestAnotherServersToken(t *testing.T) {
 	one, two := startMCP(t, as), startMCP(t, as)
 	store, locks := auth.NewMemory(), auth.NewLocks("")
 	first := newAuthorizer(t, oauth.Config{URL: one.URL, Store: store, Locks: locks})
-	if _, err := first.Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := first.Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
 	second := newAuthorizer(t, oauth.Config{URL: two.URL, Store: store, Locks: locks})
@@ -223,7 +223,7 @@ func TestUnavailable(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{AccessTTL: 4})
 	server := startMCP(t, as)
 	a := newAuthorizer(t, oauth.Config{URL: server.URL, Early: time.Second})
-	if _, err := a.Login(t.Context(), oauth.Prompt{Open: browse}); err != nil {
+	if _, err := a.Login(t.Context(), oauth.Prompt{Open: followSignIn}); err != nil {
 		t.Fatal(err)
 	}
 	as.Break(t, http.StatusServiceUnavailable)
@@ -232,17 +232,17 @@ func TestUnavailable(t *testing.T) {
 		if err == nil && time.Now().Before(stop) {
 			continue // the token is still good
 		}
-		if messages.ClassOf(classed(err)) != messages.ClassNetwork {
+		if messages.ClassOf(facadeError(err)) != messages.ClassNetwork {
 			t.Fatalf("while the token endpoint is away: %v", err)
 		}
 		break
 	}
 	for range 100 {
-		if err := a.Authorize(t.Context(), http.Header{}); errors.Is(classed(err), messages.ErrNeedsAuth) {
+		if err := a.Authorize(t.Context(), http.Header{}); errors.Is(facadeError(err), messages.ErrNeedsAuth) {
 			t.Fatal(err)
 		}
 	}
-	if seen := as.Seen(t); seen.Unavailable > 5 {
+	if seen := as.Counts(t); seen.Unavailable > 5 {
 		t.Errorf("the token endpoint was asked %d times", seen.Unavailable)
 	}
 	as.Break(t, 0)
@@ -253,7 +253,7 @@ func TestUnavailable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen := as.Seen(t); seen.SignedIn != 1 || seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
+	if seen := as.Counts(t); seen.SignedIn != 1 || seen.Refresh.Granted != 1 || seen.Refresh.Refused != 0 {
 		t.Errorf("the authorization server saw %+v", seen)
 	}
 }

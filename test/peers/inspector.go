@@ -17,15 +17,15 @@ type MCPInspector struct {
 // Inspector gives the MCP inspector at the version of inspector/package-lock.json, and installs it first if need be.
 func Inspector(tb testing.TB) *MCPInspector {
 	tb.Helper()
-	i, err := inspector(tb.Output(), false)
+	i, err := installInspector(tb.Output(), false)
 	if err != nil {
-		absent(tb, "the MCP inspector", err)
+		skipOrFail(tb, "the MCP inspector", err)
 	}
 	return i
 }
 
-func inspector(log io.Writer, again bool) (*MCPInspector, error) {
-	dir, err := packages(log, again, "inspector", "inspector")
+func installInspector(log io.Writer, retry bool) (*MCPInspector, error) {
+	dir, err := installPackages(log, retry, "inspector", "inspector")
 	if err != nil {
 		return nil, err
 	}

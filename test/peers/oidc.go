@@ -38,9 +38,9 @@ type AuthSettings struct {
 // StartAuthServer starts one, and installs it first if need be.
 func StartAuthServer(tb testing.TB, settings AuthSettings) *AuthServer {
 	tb.Helper()
-	node, dir, err := oidc(tb.Output(), false)
+	node, dir, err := installAuthServer(tb.Output(), false)
 	if err != nil {
-		absent(tb, "the authorization server of npm", err)
+		skipOrFail(tb, "the authorization server of npm", err)
 	}
 	arg, err := json.Marshal(settings)
 	if err != nil {
@@ -48,7 +48,7 @@ func StartAuthServer(tb testing.TB, settings AuthSettings) *AuthServer {
 	}
 	cmd := exec.Command(node, filepath.Join(dir, "server.mjs"), string(arg))
 	cmd.Dir = dir
-	errs := &firstWords{}
+	errs := &boundedOutput{}
 	cmd.Stderr = errs
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -72,46 +72,46 @@ func StartAuthServer(tb testing.TB, settings AuthSettings) *AuthServer {
 	})
 	s := &AuthServer{}
 	line, err := bufio.NewReader(out).ReadBytes('\n')
-	var said struct{ Issuer string }
-	if err != nil || json.Unmarshal(line, &said) != nil || said.Issuer == "" {
+	var ready struct{ Issuer string }
+	if err != nil || json.Unmarshal(line, &ready) != nil || ready.Issuer == "" {
 		tb.Fatalf("the authorization server does not start: %s%s", line, errs.String())
 	}
-	s.Issuer = said.Issuer
+	s.Issuer = ready.Issuer
 	return s
 }
 
-// Seen is what was asked of an AuthServer.
-type Seen struct {
+// AuthCounts is what was asked of an AuthServer.
+type AuthCounts struct {
 	Registered, SignedIn, Revoked int
 	// Unavailable counts the requests to the token endpoint that Break answered.
 	Unavailable int
 	// Code, Refresh and Client are by grant type.
-	Code    Granted `json:"authorization_code"`
-	Refresh Granted `json:"refresh_token"`
-	Client  Granted `json:"client_credentials"`
+	Code    GrantCounts `json:"authorization_code"`
+	Refresh GrantCounts `json:"refresh_token"`
+	Client  GrantCounts `json:"client_credentials"`
 }
 
-// Granted counts the answers of the token endpoint.
-type Granted struct{ Granted, Refused int }
+// GrantCounts counts the answers of the token endpoint.
+type GrantCounts struct{ Granted, Refused int }
 
-// Seen asks what was asked so far.
-func (s *AuthServer) Seen(tb testing.TB) Seen {
+// Counts asks what was asked so far.
+func (s *AuthServer) Counts(tb testing.TB) AuthCounts {
 	tb.Helper()
-	var seen Seen
-	s.get(tb, http.MethodGet, "/test/seen", nil, &seen)
+	var seen AuthCounts
+	s.requestJSON(tb, http.MethodGet, "/test/seen", nil, &seen)
 	return seen
 }
 
 // Break lets the token endpoint answer with a status, 0 for itself again.
 func (s *AuthServer) Break(tb testing.TB, status int) {
 	tb.Helper()
-	s.get(tb, http.MethodPost, fmt.Sprintf("/test/token?status=%d", status), nil, &struct{}{})
+	s.requestJSON(tb, http.MethodPost, fmt.Sprintf("/test/token?status=%d", status), nil, &struct{}{})
 }
 
-// Life sets the life of the access tokens to come, in seconds.
-func (s *AuthServer) Life(tb testing.TB, seconds int) {
+// SetTokenLifetime sets the life of the access tokens to come, in seconds.
+func (s *AuthServer) SetTokenLifetime(tb testing.TB, seconds int) {
 	tb.Helper()
-	s.get(tb, http.MethodPost, fmt.Sprintf("/test/life?seconds=%d", seconds), nil, &struct{}{})
+	s.requestJSON(tb, http.MethodPost, fmt.Sprintf("/test/life?seconds=%d", seconds), nil, &struct{}{})
 }
 
 // Token is what an AuthServer knows of an access token.
@@ -132,7 +132,7 @@ func (s *AuthServer) Check(token string) (Token, error) {
 	return t, json.NewDecoder(resp.Body).Decode(&t)
 }
 
-func (s *AuthServer) get(tb testing.TB, method, path string, body io.Reader, v any) {
+func (s *AuthServer) requestJSON(tb testing.TB, method, path string, body io.Reader, v any) {
 	tb.Helper()
 	req, err := http.NewRequest(method, s.Issuer+path, body)
 	if err != nil {
@@ -148,31 +148,31 @@ func (s *AuthServer) get(tb testing.TB, method, path string, body io.Reader, v a
 	}
 }
 
-func oidc(log io.Writer, again bool) (node, dir string, err error) {
+func installAuthServer(log io.Writer, retry bool) (node, dir string, err error) {
 	if node, err = exec.LookPath("node"); err != nil {
 		return "", "", errors.New("node is not installed")
 	}
 	if err := nodeIsNewEnough(node, oldestNodeOfOIDC); err != nil {
 		return "", "", err
 	}
-	dir, err = packages(log, again, "oidc", "oidc", "server.mjs")
+	dir, err = installPackages(log, retry, "oidc", "oidc", "server.mjs")
 	return node, dir, err
 }
 
-// firstWords keeps the first 64 KiB of what a program says.
-type firstWords struct {
+// boundedOutput keeps the first 64 KiB of what a program says.
+type boundedOutput struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (t *firstWords) Write(p []byte) (int, error) {
+func (t *boundedOutput) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text.Write(p[:min(len(p), max(0, 64<<10-t.text.Len()))])
 	return len(p), nil
 }
 
-func (t *firstWords) String() string {
+func (t *boundedOutput) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.text.String()

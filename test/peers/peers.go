@@ -39,9 +39,9 @@ type Servers struct {
 // NPM gives the servers of npm, and installs them first if need be.
 func NPM(tb testing.TB) *Servers {
 	tb.Helper()
-	s, err := npm(tb.Output(), false)
+	s, err := installNPMServers(tb.Output(), false)
 	if err != nil {
-		absent(tb, "the servers of npm", err)
+		skipOrFail(tb, "the servers of npm", err)
 	}
 	return s
 }
@@ -49,14 +49,14 @@ func NPM(tb testing.TB) *Servers {
 // Go gives the path of the Go SDK's everything-server: stdio, or streamable HTTP with -http ADDRESS [-stateless=false].
 func Go(tb testing.TB) string {
 	tb.Helper()
-	path, err := gosdk(tb.Output(), false)
+	path, err := buildGoServer(tb.Output(), false)
 	if err != nil {
-		absent(tb, "the Go SDK's everything-server", err)
+		skipOrFail(tb, "the Go SDK's everything-server", err)
 	}
 	return path
 }
 
-func absent(tb testing.TB, what string, err error) {
+func skipOrFail(tb testing.TB, what string, err error) {
 	tb.Helper()
 	if os.Getenv("CI") == "true" {
 		tb.Fatalf("%s: %v", what, err)

@@ -26,7 +26,7 @@ func RegistryDocuments(tb testing.TB) []json.RawMessage {
 	tb.Helper()
 	dir, err := registrySource()
 	if err != nil {
-		absent(tb, "the source of the MCP registry", err)
+		skipOrFail(tb, "the source of the MCP registry", err)
 	}
 	var all []json.RawMessage
 	seed, err := os.ReadFile(filepath.Join(dir, "data", "seed.json"))
@@ -52,7 +52,7 @@ func registrySource() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", registryModule)
 	cmd.Dir = filepath.Join(root, "test", "peers", "registry")
@@ -72,8 +72,8 @@ func registrySource() (string, error) {
 // documents are tested all the same.
 var errNoDatabase = errors.New("PostgreSQL is not installed")
 
-// postgres is where one of PostgreSQL's programs is: Debian does not put them into PATH.
-func postgres(program string) (string, error) {
+// findPostgres is where one of PostgreSQL's programs is: Debian does not put them into PATH.
+func findPostgres(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
 	}
@@ -84,8 +84,8 @@ func postgres(program string) (string, error) {
 	return found[len(found)-1], nil
 }
 
-func registry(log io.Writer, again bool) (string, error) {
-	if _, err := postgres("initdb"); err != nil {
+func buildRegistry(log io.Writer, retry bool) (string, error) {
+	if _, err := findPostgres("initdb"); err != nil {
 		return "", err
 	}
 	name := "registry"
@@ -93,7 +93,7 @@ func registry(log io.Writer, again bool) (string, error) {
 		name += ".exe"
 	}
 	pins := []string{"registry/go.mod", "registry/go.sum"}
-	dir, err := once(log, again, "registry", pins, func(ctx context.Context, from, dir string) *exec.Cmd {
+	dir, err := installOnce(log, retry, "registry", pins, func(ctx context.Context, from, dir string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), registryModule+"/cmd/registry")
 		cmd.Dir = filepath.Join(from, "registry")
 		cmd.Env = append(os.Environ(), "GOWORK=off")
@@ -106,35 +106,35 @@ func registry(log io.Writer, again bool) (string, error) {
 // documents, and gives its address. Both end with the test. It needs PostgreSQL on this machine.
 func StartRegistry(tb testing.TB, documents []json.RawMessage) string {
 	tb.Helper()
-	program, err := registry(tb.Output(), false)
+	program, err := buildRegistry(tb.Output(), false)
 	switch {
 	case errors.Is(err, errNoDatabase):
 		tb.Skipf("NOT TESTED, because the MCP registry needs a database: %v", err)
 	case err != nil:
-		absent(tb, "the MCP registry", err)
+		skipOrFail(tb, "the MCP registry", err)
 	}
 	dir, err := os.MkdirTemp("", "pg") // a socket's path must be short
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
-	as, err := unprivileged(dir)
+	runAs, err := runUnprivileged(dir)
 	if err != nil {
-		absent(tb, "a database", err)
+		skipOrFail(tb, "a database", err)
 	}
-	initdb, _ := postgres("initdb")
-	server, err := postgres("postgres")
+	initdb, _ := findPostgres("initdb")
+	server, err := findPostgres("postgres")
 	if err != nil {
-		absent(tb, "a database", err)
+		skipOrFail(tb, "a database", err)
 	}
 	init := exec.Command(initdb, "-D", filepath.Join(dir, "data"), "-A", "trust", "-U", "registry", "--no-sync", "-E", "UTF8", "--locale=C")
-	as(init)
+	runAs(init)
 	if out, err := init.CombinedOutput(); err != nil {
-		absent(tb, "a database", fmt.Errorf("initdb: %w\n%s", err, head(string(out))))
+		skipOrFail(tb, "a database", fmt.Errorf("initdb: %w\n%s", err, firstLines(string(out))))
 	}
 	db := exec.Command(server, "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
-	as(db)
-	run(tb, db, os.Interrupt)
+	runAs(db)
+	startProgram(tb, db, os.Interrupt)
 	seed := filepath.Join(tb.TempDir(), "seed.json")
 	text, err := json.Marshal(documents)
 	if err == nil {
@@ -149,7 +149,7 @@ func StartRegistry(tb testing.TB, documents []json.RawMessage) string {
 		"MCP_REGISTRY_DATABASE_URL=postgres://registry@/postgres?host="+dir+"&sslmode=disable",
 		"MCP_REGISTRY_DATABASE_MIN_CONNECTIONS=1", "MCP_REGISTRY_ENABLE_REGISTRY_VALIDATION=false",
 		"MCP_REGISTRY_JWT_PRIVATE_KEY="+strings.Repeat("0f", 32))
-	said := run(tb, cmd, os.Interrupt)
+	output := startProgram(tb, cmd, os.Interrupt)
 	url := "http://" + address
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		resp, err := http.Get(url + "/v0.1/ping")
@@ -160,16 +160,16 @@ func StartRegistry(tb testing.TB, documents []json.RawMessage) string {
 			}
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("the registry does not answer: %v\n%s", err, said)
+			tb.Fatalf("the registry does not answer: %v\n%s", err, output)
 		}
 	}
 }
 
-// run starts a program that is ended with the test, and gives the start of what it says.
-func run(tb testing.TB, cmd *exec.Cmd, end os.Signal) *firstWords {
+// startProgram starts a program that is ended with the test, and gives the start of what it says.
+func startProgram(tb testing.TB, cmd *exec.Cmd, end os.Signal) *boundedOutput {
 	tb.Helper()
-	said := &firstWords{}
-	cmd.Stdout, cmd.Stderr = said, said
+	output := &boundedOutput{}
+	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func run(tb testing.TB, cmd *exec.Cmd, end os.Signal) *firstWords {
 			<-ended
 		}
 	})
-	return said
+	return output
 }
 
 // freeAddress is one that nobody listened at a moment ago.

@@ -4,4 +4,4 @@ package peers
 
 import "os/exec"
 
-func unprivileged(string) (func(*exec.Cmd), error) { return func(*exec.Cmd) {}, nil }
+func runUnprivileged(string) (func(*exec.Cmd), error) { return func(*exec.Cmd) {}, nil }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// unprivileged gives a folder to whom a database may run as, and says how to run as them: PostgreSQL refuses root.
-func unprivileged(dir string) (func(*exec.Cmd), error) {
+// runUnprivileged gives a folder to whom a database may run as, and says how to run as them: PostgreSQL refuses root.
+func runUnprivileged(dir string) (func(*exec.Cmd), error) {
 	if os.Geteuid() != 0 {
 		return func(*exec.Cmd) {}, nil
 	}

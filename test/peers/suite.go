@@ -30,7 +30,7 @@ func Conformance(log io.Writer) (*Suite, error) {
 			return nil, fmt.Errorf("%s is not installed", tool)
 		}
 	}
-	dir, err := packages(log, true, "conformance", "../conformance/npm")
+	dir, err := installPackages(log, true, "conformance", "../conformance/npm")
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ var (
 
 // Check returns what is wrong with the list, with what the tests say, and between the two.
 func Check(list []Feature, s *Sources) []string {
-	bad := slices.Clone(s.Wrong)
+	bad := slices.Clone(s.Problems)
 	report := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	known := map[string]bool{}
 	stale := false

@@ -96,15 +96,15 @@ func TestSourcesAreRead(t *testing.T) {
 	if got := seeds.Tests(s, "000.1.c"); !slices.Equal(got, []string{"pkg.TestGood"}) {
 		t.Errorf("000.1.c is shown by %v", got)
 	}
-	if len(s.Wrong) != 2 || !strings.Contains(s.Wrong[0], "helper") || !strings.Contains(s.Wrong[1], "literal") {
-		t.Errorf("wrong calls %q", s.Wrong)
+	if len(s.Problems) != 2 || !strings.Contains(s.Problems[0], "helper") || !strings.Contains(s.Problems[1], "literal") {
+		t.Errorf("wrong calls %q", s.Problems)
 	}
 }
 
 // Each planted fault of the list is found, once.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	s := read(t)
-	s.Wrong = nil
+	s.Problems = nil
 	both := []string{"pkg.TestAlso", "pkg.TestGood"}
 	clean := []seeds.Feature{
 		{ID: "000.1.a", Line: "1", Text: "a", Test: both},

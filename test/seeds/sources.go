@@ -18,8 +18,8 @@ type Sources struct {
 	Tests map[string]bool
 	// Shown maps the id of a feature to the tests that say they show it.
 	Shown map[string][]string
-	// Wrong are calls of Shows that cannot be read.
-	Wrong []string
+	// Problems are calls of Shows that cannot be read.
+	Problems []string
 }
 
 const self = "github.com/mcpvisor/mcpvisor/test/seeds"
@@ -49,7 +49,7 @@ func Read(root string) (*Sources, error) {
 		if err != nil {
 			return err
 		}
-		s.file(fset, filepath.ToSlash(folder), f)
+		s.readTestFile(fset, filepath.ToSlash(folder), f)
 		return nil
 	})
 	return s, err
@@ -60,7 +60,7 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-func (s *Sources) file(fset *token.FileSet, folder string, f *ast.File) {
+func (s *Sources) readTestFile(fset *token.FileSet, folder string, f *ast.File) {
 	name := importName(f)
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
@@ -81,14 +81,14 @@ func (s *Sources) file(fset *token.FileSet, folder string, f *ast.File) {
 				return true
 			}
 			if !isTest {
-				s.Wrong = append(s.Wrong, fmt.Sprintf("%s: Shows is called by %s, which is no test: call it in the test itself",
+				s.Problems = append(s.Problems, fmt.Sprintf("%s: Shows is called by %s, which is no test: call it in the test itself",
 					fset.Position(call.Pos()), fn.Name.Name))
 				return true
 			}
 			for _, arg := range call.Args[min(1, len(call.Args)):] {
-				id, ok := literal(arg)
+				id, ok := stringLiteral(arg)
 				if !ok {
-					s.Wrong = append(s.Wrong, fmt.Sprintf("%s: an argument of Shows is no string literal", fset.Position(arg.Pos())))
+					s.Problems = append(s.Problems, fmt.Sprintf("%s: an argument of Shows is no string literal", fset.Position(arg.Pos())))
 					continue
 				}
 				s.Shown[id] = append(s.Shown[id], test)
@@ -120,7 +120,7 @@ func isShows(call *ast.CallExpr, name string) bool {
 	return ok && id.Name == name
 }
 
-func literal(e ast.Expr) (string, bool) {
+func stringLiteral(e ast.Expr) (string, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.STRING {
 		return "", false

@@ -10,13 +10,13 @@ import (
 )
 
 var cheapKinds = []Kind{
-	{"cheap", cheap,
+	{"cheap", cheapEcho,
 		"behaves, and answers a call of echo without decoding anything: the bytes of its text are copied, and answers leave " +
 			"together when no request waits, so that in a measurement the client is what is measured"},
 }
 
-// cheap serves calls of echo from the bytes of the line, and everything else like a good server.
-func cheap(p params) int {
+// cheapEcho serves calls of echo from the bytes of the line, and everything else like a good server.
+func cheapEcho(p params) int {
 	s := newServer(p)
 	in := bufio.NewReaderSize(os.Stdin, 256<<10)
 	out := bufio.NewWriterSize(os.Stdout, 256<<10)
@@ -62,7 +62,7 @@ func Echo(w io.Writer, line []byte) bool {
 	if !bytes.Contains(line, echoCall) {
 		return false
 	}
-	id, text := after(line, echoID), after(line, echoText)
+	id, text := textAfter(line, echoID), textAfter(line, echoText)
 	if id == nil || text == nil {
 		return false
 	}
@@ -71,7 +71,7 @@ func Echo(w io.Writer, line []byte) bool {
 	} else {
 		return false
 	}
-	end := closing(text)
+	end := closingQuote(text)
 	if end < 0 {
 		return false
 	}
@@ -84,8 +84,8 @@ func Echo(w io.Writer, line []byte) bool {
 	return true
 }
 
-// closing is where a JSON string ends whose opening quote is not part of text; -1 if it does not.
-func closing(text []byte) int {
+// closingQuote is where a JSON string ends whose opening quote is not part of text; -1 if it does not.
+func closingQuote(text []byte) int {
 	for from := 0; ; {
 		i := bytes.IndexByte(text[from:], '"')
 		if i < 0 {
@@ -103,7 +103,7 @@ func closing(text []byte) int {
 	}
 }
 
-func after(line, key []byte) []byte {
+func textAfter(line, key []byte) []byte {
 	i := bytes.Index(line, key)
 	if i < 0 {
 		return nil

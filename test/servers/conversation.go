@@ -23,44 +23,44 @@ type message struct {
 // replaced.
 type server struct {
 	params
-	// on replaces the handler of a method. Requests run concurrently, notifications in order.
-	on map[string]func(*server, message)
+	// handlers replaces the handler of a method. Requests run concurrently, notifications in order.
+	handlers map[string]func(*server, message)
 	// extra are tools beside the good ones; list is the whole list if it is not nil.
 	extra []string
 	list  []string
 	// tool handles a call of a tool that is not one of the good ones; nil says "unknown tool".
-	tool func(s *server, m message, c call)
+	tool func(s *server, m message, c callParams)
 
-	// otherwise, if set, is the handler of every method without one of its own, in the place of good. nonsense, if set, is
+	// fallback, if set, is the handler of every method without one of its own, in the place of good. nonsense, if set, is
 	// told of lines that are no JSON. inOrder handles each message before the next one is read.
-	otherwise func(*server, message)
-	nonsense  func()
-	inOrder   bool
+	fallback      func(*server, message)
+	onInvalidLine func()
+	inOrder       bool
 
-	// standing makes it a server of the modern era; bare leaves the resultType of that era out.
+	// subscriptions makes it a server of the modern era; bare leaves the resultType of that era out.
 	// older says that its client chose the other era.
-	standing *standing
-	older    atomic.Bool
-	bare     bool
+	subscriptions *subscriptions
+	legacyClient  atomic.Bool
+	noResultType  bool
 
 	in  *bufio.Reader
 	mu  sync.Mutex // guards out, and keeps lines whole
 	out *os.File
 
-	stops  sync.Map // request id as text → chan struct{}, closed by notifications/cancelled
-	asked  sync.Map // id as text of a request of ours → chan message
-	nextID atomic.Int64
-	grown  growth
-	record *record
+	cancelChannels  sync.Map // request id as text → chan struct{}, closed by notifications/cancelled
+	pendingRequests sync.Map // id as text of a request of ours → chan message
+	nextID          atomic.Int64
+	dynamic         dynamicTools
+	traffic         *trafficLog
 }
 
 func newServer(p params) *server {
 	return &server{
-		params: p,
-		on:     map[string]func(*server, message){},
-		in:     bufio.NewReaderSize(os.Stdin, 64<<10),
-		out:    os.Stdout,
-		record: openRecord(p),
+		params:   p,
+		handlers: map[string]func(*server, message){},
+		in:       bufio.NewReaderSize(os.Stdin, 64<<10),
+		out:      os.Stdout,
+		traffic:  openTrafficLog(p),
 	}
 }
 
@@ -68,15 +68,15 @@ func newServer(p params) *server {
 // input does not want their answers.
 func (s *server) serve() int {
 	for {
-		m, ok := s.read()
+		m, ok := s.readMessage()
 		if !ok {
 			return 0
 		}
 		if m.Method == "" { // an answer to a request of ours
-			if s.modern() {
-				s.standing.answered()
+			if s.isModern() {
+				s.subscriptions.countAnswer()
 			}
-			if waiting, ok := s.asked.LoadAndDelete(string(m.ID)); ok {
+			if waiting, ok := s.pendingRequests.LoadAndDelete(string(m.ID)); ok {
 				waiting.(chan message) <- m
 			}
 			continue
@@ -89,8 +89,8 @@ func (s *server) serve() int {
 	}
 }
 
-// read gives the next message that is JSON; false when standard input has ended.
-func (s *server) read() (message, bool) {
+// readMessage gives the next message that is JSON; false when standard input has ended.
+func (s *server) readMessage() (message, bool) {
 	for {
 		line, err := s.in.ReadBytes('\n')
 		if err != nil {
@@ -98,57 +98,57 @@ func (s *server) read() (message, bool) {
 		}
 		var m message
 		if json.Unmarshal(line, &m) == nil {
-			s.record.add(m)
+			s.traffic.addMessage(m)
 			return m, true
 		}
-		if s.nonsense != nil {
-			s.nonsense()
+		if s.onInvalidLine != nil {
+			s.onInvalidLine()
 		}
-		s.raw(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
+		s.sendLine(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
 	}
 }
 
 func (s *server) dispatch(m message) {
-	if h, ok := s.on[m.Method]; ok {
+	if h, ok := s.handlers[m.Method]; ok {
 		h(s, m)
 		return
 	}
-	if s.otherwise != nil {
-		s.otherwise(s, m)
+	if s.fallback != nil {
+		s.fallback(s, m)
 		return
 	}
-	s.good(m)
+	s.answerBySpec(m)
 }
 
-// good answers as the specification says.
-func (s *server) good(m message) {
-	if s.modern() && s.goodModern(m) {
+// answerBySpec answers as the specification says.
+func (s *server) answerBySpec(m message) {
+	if s.isModern() && s.goodModern(m) {
 		return
 	}
 	switch m.Method {
 	case "initialize":
 		s.initialize(m)
 	case "ping":
-		s.result(m, `{}`)
+		s.sendResult(m, `{}`)
 	case "tools/list":
-		s.tools(m)
+		s.listTools(m)
 	case "tools/call":
-		s.call(m)
+		s.callTool(m)
 	case "notifications/cancelled":
 		var c struct {
 			RequestID json.RawMessage `json:"requestId"`
 		}
 		if json.Unmarshal(m.Params, &c) == nil {
-			if s.modern() {
-				s.standing.remove(string(c.RequestID))
+			if s.isModern() {
+				s.subscriptions.removeID(string(c.RequestID))
 			}
-			if stop, ok := s.stops.LoadAndDelete(string(c.RequestID)); ok {
+			if stop, ok := s.cancelChannels.LoadAndDelete(string(c.RequestID)); ok {
 				close(stop.(chan struct{}))
 			}
 		}
 	default:
 		if m.ID != nil {
-			s.refuse(m, -32601, "Method not found: "+m.Method)
+			s.sendError(m, -32601, "Method not found: "+m.Method)
 		}
 	}
 }
@@ -163,22 +163,22 @@ func (s *server) initialize(m message) {
 	if !versions[p.ProtocolVersion] {
 		p.ProtocolVersion = "2025-11-25"
 	}
-	s.result(m, s.hello(p.ProtocolVersion))
+	s.sendResult(m, s.initializeResult(p.ProtocolVersion))
 }
 
-// hello is the result of initialize.
-func (s *server) hello(version string) string {
+// initializeResult is the result of initialize.
+func (s *server) initializeResult(version string) string {
 	return fmt.Sprintf(`{"protocolVersion":%s,"capabilities":{"tools":{"listChanged":true}},`+
 		`"serverInfo":{"name":%s,"version":%s},"instructions":%s}`,
-		quoted(s.text("version", version)), quoted(s.text("name", "fixture")), quoted("1.0.0"),
-		quoted(s.text("instructions", "A fixture of mcpvisor's tests.")))
+		quoteJSON(s.textOr("version", version)), quoteJSON(s.textOr("name", "fixture")), quoteJSON("1.0.0"),
+		quoteJSON(s.textOr("instructions", "A fixture of mcpvisor's tests.")))
 }
 
-// pause waits, but not beyond the cancellation of the request; false means that it was cancelled.
-func (s *server) pause(m message, d time.Duration) bool {
+// waitOrCancel waits, but not beyond the cancellation of the request; false means that it was cancelled.
+func (s *server) waitOrCancel(m message, d time.Duration) bool {
 	stop := make(chan struct{})
-	s.stops.Store(string(m.ID), stop)
-	defer s.stops.Delete(string(m.ID))
+	s.cancelChannels.Store(string(m.ID), stop)
+	defer s.cancelChannels.Delete(string(m.ID))
 	select {
 	case <-time.After(d):
 		return true
@@ -187,47 +187,47 @@ func (s *server) pause(m message, d time.Duration) bool {
 	}
 }
 
-// modern reports whether it is a server of the modern era.
-func (s *server) modern() bool { return s.standing != nil && !s.older.Load() }
+// isModern reports whether it is a server of the modern era.
+func (s *server) isModern() bool { return s.subscriptions != nil && !s.legacyClient.Load() }
 
-func (s *server) result(m message, result string) {
-	if s.modern() && !s.bare {
-		result = completed(result)
+func (s *server) sendResult(m message, result string) {
+	if s.isModern() && !s.noResultType {
+		result = addResultType(result)
 	}
-	s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`)
+	s.sendLine(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`)
 }
 
-func (s *server) refuse(m message, code int, text string) {
-	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, m.ID, code, quoted(text)))
+func (s *server) sendError(m message, code int, text string) {
+	s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, m.ID, code, quoteJSON(text)))
 }
 
-func (s *server) notify(method string) {
-	if s.modern() {
-		s.tell(method)
+func (s *server) sendNotification(method string) {
+	if s.isModern() {
+		s.notifySubscribers(method)
 		return
 	}
-	s.raw(`{"jsonrpc":"2.0","method":` + quoted(method) + `}`)
+	s.sendLine(`{"jsonrpc":"2.0","method":` + quoteJSON(method) + `}`)
 }
 
-// ask sends a request to the client and returns its answer.
-func (s *server) ask(method, parameters string) message {
+// requestClient sends a request to the client and returns its answer.
+func (s *server) requestClient(method, parameters string) message {
 	id := fmt.Sprintf(`"fixture-%d"`, s.nextID.Add(1))
 	waiting := make(chan message, 1)
-	s.asked.Store(id, waiting)
-	s.raw(`{"jsonrpc":"2.0","id":` + id + `,"method":` + quoted(method) + `,"params":` + parameters + `}`)
+	s.pendingRequests.Store(id, waiting)
+	s.sendLine(`{"jsonrpc":"2.0","id":` + id + `,"method":` + quoteJSON(method) + `,"params":` + parameters + `}`)
 	return <-waiting
 }
 
-// raw writes one line. A client that went away is noticed when standard input ends, so the error says nothing new.
-func (s *server) raw(line string) { s.bytes([]byte(line + "\n")) }
+// sendLine writes one line. A client that went away is noticed when standard input ends, so the error says nothing new.
+func (s *server) sendLine(line string) { s.writeBytes([]byte(line + "\n")) }
 
-func (s *server) bytes(b []byte) {
+func (s *server) writeBytes(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = s.out.Write(b)
 }
 
-func quoted(s string) string {
+func quoteJSON(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil { // a string always marshals
 		panic(err)

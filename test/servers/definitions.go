@@ -12,32 +12,32 @@ var (
 	//
 	//go:embed tools/good.jsonl
 	goodFile  string
-	goodTools = lines(goodFile)
+	goodTools = splitLines(goodFile)
 
 	// unusable are definitions that break the specification, each in its own way.
 	//
 	//go:embed tools/unusable.jsonl
 	unusableFile string
-	unusable     = lines(unusableFile)
+	unusable     = splitLines(unusableFile)
 
 	// usable are definitions that broke clients and are right.
 	//
 	//go:embed tools/usable.jsonl
 	usableFile string
-	usable     = lines(usableFile)
+	usable     = splitLines(usableFile)
 )
 
-func lines(file string) []string { return strings.Split(strings.TrimSpace(file), "\n") }
+func splitLines(file string) []string { return strings.Split(strings.TrimSpace(file), "\n") }
 
 // GoodTools names the tools of every server that behaves, in the order of its list.
-func GoodTools() []string { return names(goodTools) }
+func GoodTools() []string { return definitionNames(goodTools) }
 
 // UsableTools names the tools of "bad-schemas" that look odd and are right. It lists the good ones as well.
-func UsableTools() []string { return names(usable) }
+func UsableTools() []string { return definitionNames(usable) }
 
 // Definition is the definition of one of those tools as the server sends it.
 func Definition(name string) string {
-	for _, d := range append(lines(goodFile), usable...) {
+	for _, d := range append(splitLines(goodFile), usable...) {
 		if nameOf(d) == name {
 			return d
 		}
@@ -45,7 +45,7 @@ func Definition(name string) string {
 	return ""
 }
 
-func names(definitions []string) []string {
+func definitionNames(definitions []string) []string {
 	out := make([]string, len(definitions))
 	for i, d := range definitions {
 		out[i] = nameOf(d)

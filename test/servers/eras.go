@@ -21,28 +21,28 @@ var eraFaults = []Kind{
 
 func silentOnProbe(p params) int {
 	s := newServer(p)
-	s.on["server/discover"] = func(*server, message) {}
+	s.handlers["server/discover"] = func(*server, message) {}
 	return s.serve()
 }
 
-// stumbles is a server that gives up on a first message that is not initialize.
-func stumbles(p params, giveUp func(s *server) int) int {
+// requiresInitialize is a server that gives up on a first message that is not initialize.
+func requiresInitialize(p params, giveUp func(s *server) int) int {
 	s := newServer(p)
-	first, ok := s.read()
+	first, ok := s.readMessage()
 	if !ok {
 		return 0
 	}
 	if first.Method != "initialize" {
 		return giveUp(s)
 	}
-	s.good(first)
+	s.answerBySpec(first)
 	return s.serve()
 }
 
 func deafBeforeInitialize(p params) int {
-	return stumbles(p, func(s *server) int {
+	return requiresInitialize(p, func(s *server) int {
 		for {
-			if _, ok := s.read(); !ok {
+			if _, ok := s.readMessage(); !ok {
 				return 0
 			}
 		}
@@ -50,9 +50,9 @@ func deafBeforeInitialize(p params) int {
 }
 
 func closesOnProbe(p params) int {
-	return stumbles(p, func(s *server) int {
+	return requiresInitialize(p, func(s *server) int {
 		s.out.Close()
-		time.Sleep(p.duration("for", time.Minute))
+		time.Sleep(p.durationOr("for", time.Minute))
 		return 0
 	})
 }
@@ -84,18 +84,18 @@ func Oddities() (names []string) {
 }
 
 func oddOnProbe(p params) int {
-	format, ok := oddities[p.text("how", "text")]
+	format, ok := oddities[p.textOr("how", "text")]
 	if !ok {
-		fail("odd-on-probe: how=" + p["how"])
+		failFixture("odd-on-probe: how=" + p["how"])
 	}
 	s := newServer(p)
-	s.on["server/discover"] = func(s *server, m message) {
+	s.handlers["server/discover"] = func(s *server, m message) {
 		fmt.Fprintln(os.Stderr, "fixture: what is "+m.Method+"?")
 		if p["how"] == "null-id" {
-			s.raw(format)
+			s.sendLine(format)
 			return
 		}
-		s.raw(fmt.Sprintf(format, m.ID))
+		s.sendLine(fmt.Sprintf(format, m.ID))
 	}
 	return s.serve()
 }

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-var behaved = []Kind{
+var goodKinds = []Kind{
 	{"good", func(p params) int { return newServer(p).serve() },
 		"behaves; tools=0 adds so many more tools, page=0 is the page size, delay=0s is the time before each " +
 			"answer, name= and version= are what it says of itself"},
-	{"asks", asks,
+	{"asks", asksClient,
 		"behaves; its tool ask sends {method, params} to the client and answers with what the client answered"},
-	{"offers", offers,
+	{"offers", offersAll,
 		"behaves; has resources, templates, prompts, completion, log messages and progress (tool count); text://state " +
 			"changes change=300ms after it is watched, and told= is a file that is written when it was read again; with unlisted= it cannot list its tools; its tool meta answers the _meta of its call"},
 }
 
-// growth is the part of the list that grow and shrink change.
-type growth struct {
+// dynamicTools is the part of the list that grow and shrink change.
+type dynamicTools struct {
 	mu    sync.Mutex
 	names []string
 }
 
-func (g *growth) set(name string, there bool) {
+func (g *dynamicTools) setTool(name string, there bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.names = slices.DeleteFunc(g.names, func(n string) bool { return n == name })
@@ -37,47 +37,47 @@ func (g *growth) set(name string, there bool) {
 	}
 }
 
-func (g *growth) get() []string {
+func (g *dynamicTools) toolNames() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.names)
 }
 
-// definition is a tool that answers its own name.
-func definition(name string) string {
-	return `{"name":` + quoted(name) + `,"inputSchema":{"type":"object"}}`
+// bareDefinition is a tool that answers its own name.
+func bareDefinition(name string) string {
+	return `{"name":` + quoteJSON(name) + `,"inputSchema":{"type":"object"}}`
 }
 
-func (s *server) definitions() []string {
+func (s *server) toolDefinitions() []string {
 	all := s.list
 	if all == nil {
 		all = slices.Concat(goodTools, s.extra)
 	}
-	for i := range s.number("tools", 0) {
-		all = append(all, definition(fmt.Sprintf("extra-%04d", i)))
+	for i := range s.intOr("tools", 0) {
+		all = append(all, bareDefinition(fmt.Sprintf("extra-%04d", i)))
 	}
-	for _, n := range s.grown.get() {
-		all = append(all, definition(n))
+	for _, n := range s.dynamic.toolNames() {
+		all = append(all, bareDefinition(n))
 	}
 	return all
 }
 
-// tools answers tools/list, in pages of page= tools. A cursor is the index of the first tool of its page.
-func (s *server) tools(m message) {
-	if !s.pause(m, s.duration("delay", 0)) {
+// listTools answers tools/list, in pages of page= tools. A cursor is the index of the first tool of its page.
+func (s *server) listTools(m message) {
+	if !s.waitOrCancel(m, s.durationOr("delay", 0)) {
 		return
 	}
-	all := s.definitions()
-	size := s.number("page", 0)
+	all := s.toolDefinitions()
+	size := s.intOr("page", 0)
 	if size <= 0 {
-		s.result(m, `{"tools":[`+strings.Join(all, ",")+`]`+s.caching()+`}`)
+		s.sendResult(m, `{"tools":[`+strings.Join(all, ",")+`]`+s.cacheMembers()+`}`)
 		return
 	}
 	from := 0
-	if c := cursor(m); c != "" {
+	if c := cursorOf(m); c != "" {
 		n, err := strconv.Atoi(c)
 		if err != nil || n < 0 || n > len(all) {
-			s.refuse(m, -32602, "Invalid cursor")
+			s.sendError(m, -32602, "Invalid cursor")
 			return
 		}
 		from = n
@@ -85,12 +85,12 @@ func (s *server) tools(m message) {
 	to := min(from+size, len(all))
 	next := ""
 	if to < len(all) {
-		next = `,"nextCursor":` + quoted(strconv.Itoa(to))
+		next = `,"nextCursor":` + quoteJSON(strconv.Itoa(to))
 	}
-	s.result(m, `{"tools":[`+strings.Join(all[from:to], ",")+`]`+next+s.caching()+`}`)
+	s.sendResult(m, `{"tools":[`+strings.Join(all[from:to], ",")+`]`+next+s.cacheMembers()+`}`)
 }
 
-func cursor(m message) string {
+func cursorOf(m message) string {
 	var p struct {
 		Cursor string `json:"cursor"`
 	}
@@ -98,8 +98,8 @@ func cursor(m message) string {
 	return p.Cursor
 }
 
-// call is the params of tools/call. Arguments of all good tools share one struct.
-type call struct {
+// callParams is the params of tools/call. Arguments of all good tools share one struct.
+type callParams struct {
 	Name      string `json:"name"`
 	Arguments struct {
 		Text, For, Name, File, Line, Method string
@@ -109,90 +109,90 @@ type call struct {
 	} `json:"arguments"`
 }
 
-func (s *server) call(m message) {
-	var c call
+func (s *server) callTool(m message) {
+	var c callParams
 	if err := json.Unmarshal(m.Params, &c); err != nil {
-		s.refuse(m, -32602, "Invalid params: "+err.Error())
+		s.sendError(m, -32602, "Invalid params: "+err.Error())
 		return
 	}
-	if !s.pause(m, s.duration("delay", 0)) {
+	if !s.waitOrCancel(m, s.durationOr("delay", 0)) {
 		return
 	}
 	a := c.Arguments
 	switch c.Name {
 	case "echo":
-		s.answer(m, a.Text)
+		s.sendText(m, a.Text)
 	case "add":
 		x, errX := a.A.Float64()
 		y, errY := a.B.Float64()
 		if errX != nil || errY != nil {
-			s.refuse(m, -32602, "a and b are numbers")
+			s.sendError(m, -32602, "a and b are numbers")
 			return
 		}
 		sum := strconv.FormatFloat(x+y, 'g', -1, 64)
-		s.result(m, `{"content":[{"type":"text","text":"`+sum+`"}],"structuredContent":{"sum":`+sum+`}}`)
+		s.sendResult(m, `{"content":[{"type":"text","text":"`+sum+`"}],"structuredContent":{"sum":`+sum+`}}`)
 	case "sleep":
 		d, err := time.ParseDuration(a.For)
 		if err != nil {
-			s.refuse(m, -32602, "for is no duration")
+			s.sendError(m, -32602, "for is no duration")
 			return
 		}
-		if s.pause(m, d) {
-			s.answer(m, "slept "+d.String())
+		if s.waitOrCancel(m, d) {
+			s.sendText(m, "slept "+d.String())
 		}
 	case "fail":
-		s.result(m, `{"content":[{"type":"text","text":`+quoted(a.Text)+`}],"isError":true}`)
+		s.sendResult(m, `{"content":[{"type":"text","text":`+quoteJSON(a.Text)+`}],"isError":true}`)
 	case "refuse":
-		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"refused as asked",`+
+		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"refused as asked",`+
 			`"data":{"why":"asked"}}}`, m.ID, a.Code))
 	case "crash":
 		fmt.Fprintln(os.Stderr, "fixture: crashing as asked")
 		os.Exit(a.Code)
 	case "bigresult":
-		s.answer(m, strings.Repeat("x", a.Size))
+		s.sendText(m, strings.Repeat("x", a.Size))
 	case "env":
-		s.answer(m, environment(a.Name))
+		s.sendText(m, environmentText(a.Name))
 	case "pid":
-		s.answer(m, fmt.Sprintf("%d %d", os.Getpid(), os.Getppid()))
+		s.sendText(m, fmt.Sprintf("%d %d", os.Getpid(), os.Getppid()))
 	case "cwd":
 		dir, err := os.Getwd()
 		if err != nil {
-			s.refuse(m, -32603, err.Error())
+			s.sendError(m, -32603, err.Error())
 			return
 		}
-		s.answer(m, dir)
+		s.sendText(m, dir)
 	case "append":
 		if err := appendLine(a.File, a.Line); err != nil {
-			s.refuse(m, -32603, err.Error())
+			s.sendError(m, -32603, err.Error())
 			return
 		}
-		s.answer(m, "appended")
+		s.sendText(m, "appended")
 	case "grow", "shrink":
-		s.grown.set(a.Name, c.Name == "grow")
-		s.answer(m, "done")
-		s.notify("notifications/tools/list_changed")
+		s.dynamic.setTool(a.Name, c.Name == "grow")
+		s.sendText(m, "done")
+		s.sendNotification("notifications/tools/list_changed")
 	default:
-		s.other(m, c)
+		s.callExtraTool(m, c)
 	}
 }
 
-// other calls a tool that not every good server has.
-func (s *server) other(m message, c call) {
+// callExtraTool calls a tool that not every good server has.
+func (s *server) callExtraTool(m message, c callParams) {
 	switch {
-	case strings.HasPrefix(c.Name, "extra-") || slices.Contains(s.grown.get(), c.Name):
-		s.answer(m, c.Name)
+	case strings.HasPrefix(c.Name, "extra-") || slices.Contains(s.dynamic.toolNames(), c.Name):
+		s.sendText(m, c.Name)
 	case s.tool != nil:
 		s.tool(s, m, c)
 	default:
-		s.refuse(m, -32602, "Unknown tool: "+c.Name)
+		s.sendError(m, -32602, "Unknown tool: "+c.Name)
 	}
 }
 
-func (s *server) answer(m message, text string) {
-	s.result(m, `{"content":[{"type":"text","text":`+quoted(text)+`}],"isError":false}`)
+func (s *server) sendText(m message, text string) {
+	s.sendResult(m, `{"content":[{"type":"text","text":`+quoteJSON(text)+`}],"isError":false}`)
 }
 
-func environment(name string) string {
+func environmentText(name string) string {
 	if name != "" {
 		return os.Getenv(name)
 	}
@@ -219,25 +219,25 @@ func appendLine(file, line string) error {
 	return err
 }
 
-func asks(p params) int {
+func asksClient(p params) int {
 	s := newServer(p)
 	s.extra = []string{`{"name":"ask","description":"asks the client","inputSchema":{"type":"object","properties":` +
 		`{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}}`}
-	s.tool = func(s *server, m message, c call) {
+	s.tool = func(s *server, m message, c callParams) {
 		if c.Name != "ask" {
-			s.refuse(m, -32602, "Unknown tool: "+c.Name)
+			s.sendError(m, -32602, "Unknown tool: "+c.Name)
 			return
 		}
 		parameters := string(c.Arguments.Params)
 		if parameters == "" {
 			parameters = "{}"
 		}
-		got := s.ask(c.Arguments.Method, parameters)
+		got := s.requestClient(c.Arguments.Method, parameters)
 		if got.Error != nil {
-			s.answer(m, "error "+string(got.Error))
+			s.sendText(m, "error "+string(got.Error))
 			return
 		}
-		s.answer(m, "result "+string(got.Result))
+		s.sendText(m, "result "+string(got.Result))
 	}
 	return s.serve()
 }

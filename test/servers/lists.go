@@ -18,7 +18,7 @@ var listFaults = []Kind{
 		"lists the good tools and, between them, tools that no client can use"},
 	{"not-a-list", notAList,
 		"answers tools/list with a result that holds no list"},
-	{"duplicates", duplicates,
+	{"duplicates", duplicateTools,
 		"lists two different tools under one name, twice"},
 	{"long-names", longNames,
 		"lists tools whose names are too long, differ only at the end, or hold characters that no model takes"},
@@ -40,19 +40,19 @@ var listFaults = []Kind{
 
 func noList(p params) int {
 	s := newServer(p)
-	s.on["tools/list"] = func(*server, message) {}
+	s.handlers["tools/list"] = func(*server, message) {}
 	return s.serve()
 }
 
 func refusesList(p params) int {
 	s := newServer(p)
 	var seen atomic.Int64
-	s.on["tools/list"] = func(s *server, m message) {
-		if seen.Add(1) <= int64(p.number("good", 0)) {
-			s.good(m)
+	s.handlers["tools/list"] = func(s *server, m message) {
+		if seen.Add(1) <= int64(p.intOr("good", 0)) {
+			s.answerBySpec(m)
 			return
 		}
-		s.refuse(m, p.number("code", -32603), "the list is not available")
+		s.sendError(m, p.intOr("code", -32603), "the list is not available")
 	}
 	return s.serve()
 }
@@ -65,11 +65,11 @@ func badSchemas(p params) int {
 
 func notAList(p params) int {
 	s := newServer(p)
-	s.on["tools/list"] = func(s *server, m message) { s.result(m, `{"tools":{"echo":{}}}`) }
+	s.handlers["tools/list"] = func(s *server, m message) { s.sendResult(m, `{"tools":{"echo":{}}}`) }
 	return s.serve()
 }
 
-func duplicates(p params) int {
+func duplicateTools(p params) int {
 	s := newServer(p)
 	s.extra = []string{
 		`{"name":"twice","description":"first","inputSchema":{"type":"object"}}`,
@@ -77,7 +77,7 @@ func duplicates(p params) int {
 		`{"name":"again","description":"first","inputSchema":{"type":"object"}}`,
 		`{"name":"again","description":"second","inputSchema":{"type":"object"}}`,
 	}
-	s.tool = func(s *server, m message, c call) { s.answer(m, c.Name) }
+	s.tool = func(s *server, m message, c callParams) { s.sendText(m, c.Name) }
 	return s.serve()
 }
 
@@ -87,29 +87,29 @@ func longNames(p params) int {
 	for _, n := range []string{
 		long + "one", long + "two", "dotted.name", "dotted_name", "with space", "with/slash", "ümläut", "a__b",
 	} {
-		s.extra = append(s.extra, definition(n))
+		s.extra = append(s.extra, bareDefinition(n))
 	}
-	s.tool = func(s *server, m message, c call) { s.answer(m, c.Name) }
+	s.tool = func(s *server, m message, c callParams) { s.sendText(m, c.Name) }
 	return s.serve()
 }
 
-// page answers with one tool and a next cursor.
-func (s *server) page(m message, tool, next string) {
-	s.result(m, `{"tools":[`+definition(tool)+`],"nextCursor":`+quoted(next)+s.caching()+`}`)
+// sendPage answers with one tool and a next cursor.
+func (s *server) sendPage(m message, tool, next string) {
+	s.sendResult(m, `{"tools":[`+bareDefinition(tool)+`],"nextCursor":`+quoteJSON(next)+s.cacheMembers()+`}`)
 }
 
 func cursorLoop(p params) int {
 	s := newServer(p)
-	s.on["tools/list"] = func(s *server, m message) { s.page(m, "one", "round-and-round") }
+	s.handlers["tools/list"] = func(s *server, m message) { s.sendPage(m, "one", "round-and-round") }
 	return s.serve()
 }
 
 func endlessPages(p params) int {
 	s := newServer(p)
 	var n atomic.Int64
-	s.on["tools/list"] = func(s *server, m message) {
+	s.handlers["tools/list"] = func(s *server, m message) {
 		i := n.Add(1)
-		s.page(m, fmt.Sprintf("tool-%d", i), fmt.Sprintf("page-%d", i))
+		s.sendPage(m, fmt.Sprintf("tool-%d", i), fmt.Sprintf("page-%d", i))
 	}
 	return s.serve()
 }
@@ -122,12 +122,12 @@ func hasCursor(m message) bool {
 
 func emptyCursor(p params) int {
 	s := newServer(p)
-	s.on["tools/list"] = func(s *server, m message) {
+	s.handlers["tools/list"] = func(s *server, m message) {
 		if !hasCursor(m) {
-			s.page(m, "on-the-first-page", "")
+			s.sendPage(m, "on-the-first-page", "")
 			return
 		}
-		s.result(m, `{"tools":[`+definition("on-the-second-page")+`]`+s.caching()+`}`)
+		s.sendResult(m, `{"tools":[`+bareDefinition("on-the-second-page")+`]`+s.cacheMembers()+`}`)
 	}
 	return s.serve()
 }
@@ -135,26 +135,26 @@ func emptyCursor(p params) int {
 func listStorm(p params) int {
 	s := newServer(p)
 	var started atomic.Bool
-	s.on["tools/list"] = func(s *server, m message) {
-		s.good(m)
+	s.handlers["tools/list"] = func(s *server, m message) {
+		s.answerBySpec(m)
 		if !started.CompareAndSwap(false, true) {
 			return
 		}
-		for range p.number("count", 1000) - 1 {
-			s.notify("notifications/tools/list_changed")
-			time.Sleep(p.duration("every", time.Millisecond))
+		for range p.intOr("count", 1000) - 1 {
+			s.sendNotification("notifications/tools/list_changed")
+			time.Sleep(p.durationOr("every", time.Millisecond))
 		}
-		s.grown.set("after-the-storm", true)
-		s.notify("notifications/tools/list_changed")
+		s.dynamic.setTool("after-the-storm", true)
+		s.sendNotification("notifications/tools/list_changed")
 	}
 	return s.serve()
 }
 
 func listFeedback(p params) int {
 	s := newServer(p)
-	s.on["tools/list"] = func(s *server, m message) {
-		s.good(m)
-		s.notify("notifications/tools/list_changed")
+	s.handlers["tools/list"] = func(s *server, m message) {
+		s.answerBySpec(m)
+		s.sendNotification("notifications/tools/list_changed")
 	}
 	return s.serve()
 }
@@ -162,14 +162,14 @@ func listFeedback(p params) int {
 func changesWhileListing(p params) int {
 	s := newServer(p)
 	var n atomic.Int64
-	s.on["tools/list"] = func(s *server, m message) {
-		before := s.definitions()
-		if i := n.Add(1); i <= int64(p.number("times", 3)) {
-			s.grown.set(fmt.Sprintf("changed-%d", i), true)
-			s.notify("notifications/tools/list_changed")
+	s.handlers["tools/list"] = func(s *server, m message) {
+		before := s.toolDefinitions()
+		if i := n.Add(1); i <= int64(p.intOr("times", 3)) {
+			s.dynamic.setTool(fmt.Sprintf("changed-%d", i), true)
+			s.sendNotification("notifications/tools/list_changed")
 			time.Sleep(10 * time.Millisecond) // the client has read the notification before the answer
 		}
-		s.result(m, `{"tools":[`+strings.Join(before, ",")+`]`+s.caching()+`}`)
+		s.sendResult(m, `{"tools":[`+strings.Join(before, ",")+`]`+s.cacheMembers()+`}`)
 	}
 	return s.serve()
 }

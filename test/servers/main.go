@@ -21,7 +21,7 @@ type Kind struct {
 
 // Kinds lists every fixture, sorted by name.
 func Kinds() []Kind {
-	all := slices.Concat(behaved, cheapKinds, processFaults, outputFaults, protocolFaults, listFaults, eraFaults, lapses,
+	all := slices.Concat(goodKinds, cheapKinds, processFaults, outputFaults, protocolFaults, listFaults, eraFaults, lapseKinds,
 		modernBehaved, modernFaults)
 	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -49,22 +49,22 @@ func Main(args []string) bool {
 		return false
 	}
 	if len(args) < 2 {
-		fail("which fixture?")
+		failFixture("which fixture?")
 	}
 	if args[1] == sleeper {
-		os.Exit(sleep(parse(args[2:])))
+		os.Exit(runSleeper(parseParams(args[2:])))
 	}
 	for _, k := range Kinds() {
 		if k.Name == args[1] {
-			os.Exit(k.run(parse(args[2:])))
+			os.Exit(k.run(parseParams(args[2:])))
 		}
 	}
-	fail(fmt.Sprintf("no fixture %q", args[1]))
+	failFixture(fmt.Sprintf("no fixture %q", args[1]))
 	return true
 }
 
-// fail ends a fixture that was started wrongly: a mistake of a test, and no behaviour of a server.
-func fail(text string) {
+// failFixture ends a fixture that was started wrongly: a mistake of a test, and no behaviour of a server.
+func failFixture(text string) {
 	fmt.Fprintln(os.Stderr, marker+":", text)
 	os.Exit(64)
 }

@@ -23,8 +23,8 @@ const (
 	completeOpening = `{"resultType":"complete"`
 )
 
-// standing are the subscriptions of a modern server's client, and what it heard from it.
-type standing struct {
+// subscriptions are the subscriptions of a modern server's client, and what it heard from it.
+type subscriptions struct {
 	mu      sync.Mutex
 	open    []string // the ids of the requests, in order
 	listens int      // how many there ever were
@@ -35,22 +35,22 @@ type standing struct {
 //
 // 2026-07-28: every result has a resultType, notifications need a subscription, and there is no session.
 func newModern(p params) *server {
-	time.Sleep(p.duration("start", 0))
+	time.Sleep(p.durationOr("start", 0))
 	s := newServer(p)
-	s.standing = &standing{}
+	s.subscriptions = &subscriptions{}
 	s.extra = []string{
 		`{"name":"ask","description":"needs input","inputSchema":{"type":"object","properties":{"method":` +
 			`{"type":"string"},"params":{"type":"object"}},"required":["method"]}}`,
 		`{"name":"heard","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`,
 	}
-	s.tool = func(s *server, m message, c call) {
+	s.tool = func(s *server, m message, c callParams) {
 		switch c.Name {
 		case "ask":
 			s.needInput(m, c)
 		case "heard":
-			s.answer(m, fmt.Sprint(s.standing.count(c.Arguments.Name)))
+			s.sendText(m, fmt.Sprint(s.subscriptions.countOf(c.Arguments.Name)))
 		default:
-			s.refuse(m, -32602, "Unknown tool: "+c.Name)
+			s.sendError(m, -32602, "Unknown tool: "+c.Name)
 		}
 	}
 	return s
@@ -58,8 +58,8 @@ func newModern(p params) *server {
 
 func bothEras(p params) int {
 	s := newModern(p)
-	s.on["initialize"] = func(s *server, m message) {
-		s.older.Store(true)
+	s.handlers["initialize"] = func(s *server, m message) {
+		s.legacyClient.Store(true)
 		s.initialize(m)
 	}
 	return s.serve()
@@ -71,17 +71,17 @@ func (s *server) goodModern(m message) bool {
 		return false
 	}
 	if v := versionOf(m); v != modernVersion && m.Method != "initialize" && m.Method != "ping" {
-		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
-			`"data":{"supported":[%q],"requested":%s}}}`, m.ID, codeBadVersion, modernVersion, quoted(v)))
+		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
+			`"data":{"supported":[%q],"requested":%s}}}`, m.ID, codeBadVersion, modernVersion, quoteJSON(v)))
 		return true
 	}
 	switch m.Method {
 	case "initialize", "ping":
-		s.refuse(m, -32601, "Method not found: "+m.Method)
+		s.sendError(m, -32601, "Method not found: "+m.Method)
 	case "server/discover":
-		s.result(m, s.discovery())
+		s.sendResult(m, s.discovery())
 	case "subscriptions/listen":
-		s.listen(m)
+		s.openSubscription(m)
 	default:
 		return false
 	}
@@ -103,11 +103,11 @@ func versionOf(m message) string {
 func (s *server) discovery() string {
 	return fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,`+
 		`"cacheScope":"private","instructions":%s,"_meta":{"%sserverInfo":{"name":%s,"version":"1.0.0"}}}`, modernVersion,
-		quoted(s.text("instructions", "A fixture of mcpvisor's tests.")), metaPrefix, quoted(s.text("name", "fixture")))
+		quoteJSON(s.textOr("instructions", "A fixture of mcpvisor's tests.")), metaPrefix, quoteJSON(s.textOr("name", "fixture")))
 }
 
-// listen opens a subscription and agrees to all of it.
-func (s *server) listen(m message) {
+// openSubscription opens a subscription and agrees to all of it.
+func (s *server) openSubscription(m message) {
 	var p struct {
 		Notifications json.RawMessage `json:"notifications"`
 	}
@@ -115,53 +115,53 @@ func (s *server) listen(m message) {
 	if p.Notifications == nil {
 		p.Notifications = json.RawMessage(`{}`)
 	}
-	s.standing.add(string(m.ID))
-	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":`+
+	s.subscriptions.addID(string(m.ID))
+	s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":`+
 		`{"%ssubscriptionId":%s},"notifications":%s}}`, metaPrefix, m.ID, p.Notifications))
 }
 
-// tell sends a notification on every subscription.
-func (s *server) tell(method string) {
-	for _, id := range s.standing.ids() {
-		s.tellAs(method, id)
+// notifySubscribers sends a notification on every subscription.
+func (s *server) notifySubscribers(method string) {
+	for _, id := range s.subscriptions.openIDs() {
+		s.notifySubscription(method, id)
 	}
 }
 
-// tellAs sends a notification on one subscription.
-func (s *server) tellAs(method, id string) {
-	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"_meta":{"%ssubscriptionId":%s}}}`, method, metaPrefix, id))
+// notifySubscription sends a notification on one subscription.
+func (s *server) notifySubscription(method, id string) {
+	s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"_meta":{"%ssubscriptionId":%s}}}`, method, metaPrefix, id))
 }
 
 // needInput asks the client in the way of the modern era, and answers with what it was given.
-func (s *server) needInput(m message, c call) {
+func (s *server) needInput(m message, c callParams) {
 	var p struct {
 		InputResponses json.RawMessage `json:"inputResponses"`
 		RequestState   string          `json:"requestState"`
 	}
 	if err := json.Unmarshal(m.Params, &p); err != nil {
-		s.refuse(m, -32602, "Invalid params: "+err.Error())
+		s.sendError(m, -32602, "Invalid params: "+err.Error())
 		return
 	}
 	if p.InputResponses != nil {
-		s.answer(m, p.RequestState+" "+string(p.InputResponses))
+		s.sendText(m, p.RequestState+" "+string(p.InputResponses))
 		return
 	}
 	parameters := string(c.Arguments.Params)
 	if parameters == "" {
 		parameters = "{}"
 	}
-	s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{"asked":`+
-		`{"method":%s,"params":%s}},"requestState":"state"}}`, m.ID, quoted(c.Arguments.Method), parameters))
+	s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{"asked":`+
+		`{"method":%s,"params":%s}},"requestState":"state"}}`, m.ID, quoteJSON(c.Arguments.Method), parameters))
 }
 
-func (st *standing) add(id string) {
+func (st *subscriptions) addID(id string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.open = append(st.open, id)
 	st.listens++
 }
 
-func (st *standing) remove(id string) {
+func (st *subscriptions) removeID(id string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	kept := st.open[:0]
@@ -173,19 +173,19 @@ func (st *standing) remove(id string) {
 	st.open = kept
 }
 
-func (st *standing) ids() []string {
+func (st *subscriptions) openIDs() []string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return append([]string(nil), st.open...)
 }
 
-func (st *standing) answered() {
+func (st *subscriptions) countAnswer() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.answers++
 }
 
-func (st *standing) count(what string) int {
+func (st *subscriptions) countOf(what string) int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if what == "answers" {
@@ -194,16 +194,16 @@ func (st *standing) count(what string) int {
 	return st.listens
 }
 
-// caching is what every list of the modern era carries: servers must say how long it may be kept, and for whom.
-func (s *server) caching() string {
-	if s.modern() && !s.bare {
+// cacheMembers is what every list of the modern era carries: servers must say how long it may be kept, and for whom.
+func (s *server) cacheMembers() string {
+	if s.isModern() && !s.noResultType {
 		return `,"ttlMs":0,"cacheScope":"private"`
 	}
 	return ""
 }
 
-// completed is a result with the resultType that the modern era wants.
-func completed(result string) string {
+// addResultType is a result with the resultType that the modern era wants.
+func addResultType(result string) string {
 	inside, ok := strings.CutPrefix(result, "{")
 	if !ok || strings.HasPrefix(inside, `"resultType"`) {
 		return result

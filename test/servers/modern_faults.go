@@ -46,16 +46,16 @@ var modernFaults = []Kind{
 
 func modernResultType(p params) int {
 	s := newModern(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":%s,"content":[{"type":"text","text":"x"}]}}`,
-			m.ID, quoted(p.text("type", "surprise"))))
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":%s,"content":[{"type":"text","text":"x"}]}}`,
+			m.ID, quoteJSON(p.textOr("type", "surprise"))))
 	}
 	return s.serve()
 }
 
 func modernNoResultType(p params) int {
 	s := newModern(p)
-	s.bare = true
+	s.noResultType = true
 	return s.serve()
 }
 
@@ -63,11 +63,11 @@ func modernInputForEver(p params) int {
 	s := newModern(p)
 	var round atomic.Int64
 	asks := ""
-	if p.text("with", "state") == "roots" {
+	if p.textOr("with", "state") == "roots" {
 		asks = `"inputRequests":{"r":{"method":"roots/list","params":{}}},`
 	}
-	s.on["tools/call"] = func(s *server, m message) {
-		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required",%s"requestState":"round %d"}}`,
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required",%s"requestState":"round %d"}}`,
 			m.ID, asks, round.Add(1)))
 	}
 	return s.serve()
@@ -77,20 +77,20 @@ func modernTaskForEver(p params) int {
 	s := newModern(p)
 	const task = `"taskId":"endless","status":"working","createdAt":"2026-01-01T00:00:00Z",` +
 		`"lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null,"pollIntervalMs":20`
-	s.on["tools/call"] = func(s *server, m message) {
-		s.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"resultType":"task",` + task + `}}`)
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendLine(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"resultType":"task",` + task + `}}`)
 	}
-	s.on["tasks/get"] = func(s *server, m message) { s.result(m, `{`+task+`}`) }
-	s.on["tasks/cancel"] = func(s *server, m message) { s.refuse(m, -32603, "this task knows no end") }
+	s.handlers["tasks/get"] = func(s *server, m message) { s.sendResult(m, `{`+task+`}`) }
+	s.handlers["tasks/cancel"] = func(s *server, m message) { s.sendError(m, -32603, "this task knows no end") }
 	return s.serve()
 }
 
 // afterAgreeing makes a modern server that does something once it has agreed to a subscription, count=50 times.
 func afterAgreeing(p params, then func(s *server, m message)) *server {
 	s := newModern(p)
-	s.on["subscriptions/listen"] = func(s *server, m message) {
-		s.good(m)
-		for range p.number("count", 50) {
+	s.handlers["subscriptions/listen"] = func(s *server, m message) {
+		s.answerBySpec(m)
+		for range p.intOr("count", 50) {
 			then(s, m)
 			time.Sleep(time.Millisecond)
 		}
@@ -100,90 +100,90 @@ func afterAgreeing(p params, then func(s *server, m message)) *server {
 
 func modernUnnamedChanges(p params) int {
 	return afterAgreeing(p, func(s *server, _ message) {
-		s.raw(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	}).serve()
 }
 
 func modernForeignChanges(p params) int {
 	return afterAgreeing(p, func(s *server, _ message) {
 		for _, id := range []string{`987654321`, `"nobody"`, `null`, `{}`, `[1]`} {
-			s.tellAs("notifications/tools/list_changed", id)
+			s.notifySubscription("notifications/tools/list_changed", id)
 		}
 	}).serve()
 }
 
 func modernNoAcknowledgement(p params) int {
 	s := newModern(p)
-	s.on["subscriptions/listen"] = func(s *server, m message) {
-		s.standing.add(string(m.ID))
-		s.tell("notifications/tools/list_changed")
+	s.handlers["subscriptions/listen"] = func(s *server, m message) {
+		s.subscriptions.addID(string(m.ID))
+		s.notifySubscribers("notifications/tools/list_changed")
 	}
 	return s.serve()
 }
 
 func modernListenFlaps(p params) int {
 	s := newModern(p)
-	s.on["subscriptions/listen"] = func(s *server, m message) {
-		s.listen(m)
-		s.standing.remove(string(m.ID))
-		s.result(m, `{}`)
+	s.handlers["subscriptions/listen"] = func(s *server, m message) {
+		s.openSubscription(m)
+		s.subscriptions.removeID(string(m.ID))
+		s.sendResult(m, `{}`)
 	}
 	return s.serve()
 }
 
 func modernListenRefused(p params) int {
 	s := newModern(p)
-	s.on["subscriptions/listen"] = func(s *server, m message) {
-		s.standing.add(string(m.ID))
-		s.standing.remove(string(m.ID))
-		s.refuse(m, p.number("code", -32603), "no more subscriptions")
+	s.handlers["subscriptions/listen"] = func(s *server, m message) {
+		s.subscriptions.addID(string(m.ID))
+		s.subscriptions.removeID(string(m.ID))
+		s.sendError(m, p.intOr("code", -32603), "no more subscriptions")
 	}
 	return s.serve()
 }
 
 func modernDiesOnListen(p params) int {
 	s := newModern(p)
-	s.on["subscriptions/listen"] = func(*server, message) { os.Exit(p.number("code", 1)) }
+	s.handlers["subscriptions/listen"] = func(*server, message) { os.Exit(p.intOr("code", 1)) }
 	return s.serve()
 }
 
 func modernAsks(p params) int {
 	s := newModern(p)
-	s.on["tools/call"] = func(s *server, m message) {
+	s.handlers["tools/call"] = func(s *server, m message) {
 		for _, method := range []string{"sampling/createMessage", "elicitation/create", "roots/list", "ping"} {
-			s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"message":"?","messages":[],"maxTokens":1}}`,
+			s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"message":"?","messages":[],"maxTokens":1}}`,
 				m.ID, method))
 		}
-		s.good(m)
+		s.answerBySpec(m)
 	}
 	return s.serve()
 }
 
 func modernOddAnswers(p params) int {
 	s := newModern(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.raw(`{"jsonrpc":"2.0","id":987654321,"result":{"resultType":"complete","content":[]}}`)
-		s.raw(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}`)
-		s.good(m)
-		s.refuse(m, -32603, "changed my mind")
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendLine(`{"jsonrpc":"2.0","id":987654321,"result":{"resultType":"complete","content":[]}}`)
+		s.sendLine(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}`)
+		s.answerBySpec(m)
+		s.sendError(m, -32603, "changed my mind")
 	}
 	return s.serve()
 }
 
 func modernCancels(p params) int {
 	s := newModern(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.raw(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(m.ID) + `}}`)
-		s.good(m)
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(m.ID) + `}}`)
+		s.answerBySpec(m)
 	}
 	return s.serve()
 }
 
 func modernOddProgress(p params) int {
 	s := newModern(p)
-	s.on["tools/call"] = func(s *server, m message) {
+	s.handlers["tools/call"] = func(s *server, m message) {
 		report := func(members string) {
-			s.raw(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + members + `}}`)
+			s.sendLine(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + members + `}}`)
 		}
 		token := tokenOf(m)
 		report(`"progressToken":` + token + `,"progress":9`)
@@ -191,7 +191,7 @@ func modernOddProgress(p params) int {
 		report(`"progressToken":` + token + `,"progress":"half"`)
 		report(`"progressToken":"another's","progress":3`)
 		report(`"progress":4`)
-		s.good(m)
+		s.answerBySpec(m)
 		report(`"progressToken":` + token + `,"progress":10`)
 	}
 	return s.serve()
@@ -199,8 +199,8 @@ func modernOddProgress(p params) int {
 
 func modernForgetsVersion(p params) int {
 	s := newModern(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
 			`"data":{"supported":["2099-01-01"],"requested":%q}}}`, m.ID, codeBadVersion, modernVersion))
 	}
 	return s.serve()
@@ -208,8 +208,8 @@ func modernForgetsVersion(p params) int {
 
 func modernOddDiscovery(p params) int {
 	s := newModern(p)
-	s.on["server/discover"] = func(s *server, m message) {
-		s.result(m, fmt.Sprintf(`{"supportedVersions":[7,null,%q,"2099-01-01"],"capabilities":{"tools":`+
+	s.handlers["server/discover"] = func(s *server, m message) {
+		s.sendResult(m, fmt.Sprintf(`{"supportedVersions":[7,null,%q,"2099-01-01"],"capabilities":{"tools":`+
 			`{"listChanged":"perhaps"},"prompts":7},"instructions":{},`+
 			`"ttlMs":"soon","cacheScope":5,"_meta":{"%sserverInfo":[]}}`, modernVersion, metaPrefix))
 	}

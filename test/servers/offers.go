@@ -9,65 +9,65 @@ import (
 	"time"
 )
 
-// offers is a server with something of everything that is no tool.
-func offers(p params) int {
+// offersAll is a server with something of everything that is no tool.
+func offersAll(p params) int {
 	s := newServer(p)
-	o := &offering{}
+	o := &offerState{}
 	s.extra = []string{`{"name":"count","description":"reports progress, and answers","inputSchema":{"type":"object",` +
 		`"properties":{"to":{"type":"integer"}}}}`,
 		`{"name":"meta","description":"answers the _meta of its call","inputSchema":{"type":"object"}}`,
 		`{"name":"attach","description":"answers a text and images","inputSchema":{"type":"object","properties":` +
 			`{"images":{"type":"integer"},"note":{"type":"string"}}}}`}
-	s.tool = func(s *server, m message, c call) {
-		var asked struct {
+	s.tool = func(s *server, m message, c callParams) {
+		var extra struct {
 			Arguments struct{ To, Images int } `json:"arguments"`
 			Meta      json.RawMessage          `json:"_meta"`
 		}
-		_ = json.Unmarshal(m.Params, &asked) // call has read it before
+		_ = json.Unmarshal(m.Params, &extra) // call has read it before
 		switch c.Name {
 		case "count":
-			s.count(asked.Meta, asked.Arguments.To)
-			s.answer(m, fmt.Sprintf("counted to %d", asked.Arguments.To))
+			s.reportProgress(extra.Meta, extra.Arguments.To)
+			s.sendText(m, fmt.Sprintf("counted to %d", extra.Arguments.To))
 		case "meta":
-			s.answer(m, string(asked.Meta))
+			s.sendText(m, string(extra.Meta))
 		case "attach":
-			s.result(m, `{"content":[{"type":"text","text":"what was asked for"}`+
-				strings.Repeat(`,{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}`, asked.Arguments.Images)+`]}`)
+			s.sendResult(m, `{"content":[{"type":"text","text":"what was asked for"}`+
+				strings.Repeat(`,{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}`, extra.Arguments.Images)+`]}`)
 		default:
-			s.refuse(m, -32602, "Unknown tool: "+c.Name)
+			s.sendError(m, -32602, "Unknown tool: "+c.Name)
 		}
 	}
-	s.on["initialize"] = func(s *server, m message) {
+	s.handlers["initialize"] = func(s *server, m message) {
 		var p struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
 		_ = json.Unmarshal(m.Params, &p) // a version that cannot be read is an unknown one
-		s.result(m, strings.Replace(s.hello(p.ProtocolVersion), `"capabilities":{`,
+		s.sendResult(m, strings.Replace(s.initializeResult(p.ProtocolVersion), `"capabilities":{`,
 			`"capabilities":{"resources":{"subscribe":true},"prompts":{},"completions":{},"logging":{},`, 1))
 	}
-	if p.text("unlisted", "") != "" {
-		s.on["tools/list"] = func(s *server, m message) { s.refuse(m, -32603, "the tools are out for lunch") }
+	if p.textOr("unlisted", "") != "" {
+		s.handlers["tools/list"] = func(s *server, m message) { s.sendError(m, -32603, "the tools are out for lunch") }
 	}
-	s.on["resources/list"] = func(s *server, m message) { s.result(m, `{"resources":[`+strings.Join(listed, ",")+`]}`) }
-	s.on["resources/templates/list"] = func(s *server, m message) {
-		s.result(m, `{"resourceTemplates":[{"uriTemplate":"item://{id}","name":"item","description":"any item"}]}`)
+	s.handlers["resources/list"] = func(s *server, m message) { s.sendResult(m, `{"resources":[`+strings.Join(listedResources, ",")+`]}`) }
+	s.handlers["resources/templates/list"] = func(s *server, m message) {
+		s.sendResult(m, `{"resourceTemplates":[{"uriTemplate":"item://{id}","name":"item","description":"any item"}]}`)
 	}
-	s.on["resources/read"] = o.read
-	s.on["resources/subscribe"] = o.subscribe
-	s.on["resources/unsubscribe"] = func(s *server, m message) { s.result(m, `{}`) }
-	s.on["prompts/list"] = func(s *server, m message) {
-		s.result(m, `{"prompts":[{"name":"greet","title":"A greeting","arguments":[{"name":"name","description":`+
+	s.handlers["resources/read"] = o.readResource
+	s.handlers["resources/subscribe"] = o.subscribeResource
+	s.handlers["resources/unsubscribe"] = func(s *server, m message) { s.sendResult(m, `{}`) }
+	s.handlers["prompts/list"] = func(s *server, m message) {
+		s.sendResult(m, `{"prompts":[{"name":"greet","title":"A greeting","arguments":[{"name":"name","description":`+
 			`"who is greeted","required":true},{"name":"style","description":"how"}]},{"name":"bare","description":"has no gaps"}]}`)
 	}
-	s.on["prompts/get"] = greet
-	s.on["completion/complete"] = propose
-	s.on["logging/setLevel"] = logs
+	s.handlers["prompts/get"] = getPrompt
+	s.handlers["completion/complete"] = completeArgument
+	s.handlers["logging/setLevel"] = setLogLevel
 	fmt.Fprintln(os.Stderr, "fixture: here is\x1b[31m standard error")
 	return s.serve()
 }
 
-// listed are the resources; text://hidden and item://… can be read and are not among them.
-var listed = []string{
+// listedResources are the resources; text://hidden and item://… can be read and are not among them.
+var listedResources = []string{
 	`{"uri":"text://hello","name":"hello","description":"a text","mimeType":"text/plain","size":12345}`,
 	`{"uri":"text://odd\u001b[2J","name":"odd","title":"acts on \u202eterminals"}`,
 	`{"uri":"bin://picture","name":"picture","mimeType":"image/png"}`,
@@ -75,66 +75,66 @@ var listed = []string{
 	`{"uri":"text://state","name":"state","description":"changes while it is watched"}`,
 }
 
-type offering struct{ changes growth }
+type offerState struct{ changes dynamicTools }
 
-func (o *offering) read(s *server, m message) {
+func (o *offerState) readResource(s *server, m message) {
 	var p struct{ URI string }
 	_ = json.Unmarshal(m.Params, &p) // no URI is an unknown one
-	part := func(uri, rest string) string { return `{"uri":` + quoted(uri) + `,` + rest + `}` }
-	one := func(rest string) { s.result(m, `{"contents":[`+part(p.URI, rest)+`],  "unknown":1.0}`) }
+	part := func(uri, rest string) string { return `{"uri":` + quoteJSON(uri) + `,` + rest + `}` }
+	one := func(rest string) { s.sendResult(m, `{"contents":[`+part(p.URI, rest)+`],  "unknown":1.0}`) }
 	switch {
 	case p.URI == "text://hello", p.URI == "text://hidden":
 		one(`"mimeType":"text/plain","text":"hello \u001b[31mred\nsecond line\n"`)
 	case p.URI == "bin://picture":
 		one(`"mimeType":"image/png","blob":"iVBORw0KGgo="`)
 	case p.URI == "many://parts":
-		s.result(m, `{"contents":[`+part("many://parts/1", `"text":"one"`)+`,`+
+		s.sendResult(m, `{"contents":[`+part("many://parts/1", `"text":"one"`)+`,`+
 			part("many://parts/2", `"mimeType":"image/png","blob":"iVBORw0KGgo="`)+`]}`)
 	case p.URI == "text://state":
-		n := len(o.changes.get())
+		n := len(o.changes.toolNames())
 		one(fmt.Sprintf(`"text":"state %d"`, n))
-		if file := s.text("told", ""); file != "" && n > 0 {
+		if file := s.textOr("told", ""); file != "" && n > 0 {
 			_ = appendLine(file, "read again") // whoever waits for the file sees that it does not come
 		}
 	case strings.HasPrefix(p.URI, "item://"):
-		one(`"text":` + quoted("item "+strings.TrimPrefix(p.URI, "item://")))
+		one(`"text":` + quoteJSON("item "+strings.TrimPrefix(p.URI, "item://")))
 	default:
-		s.refuse(m, -32002, "Resource not found")
+		s.sendError(m, -32002, "Resource not found")
 	}
 }
 
-// subscribe changes the state a little later, once.
-func (o *offering) subscribe(s *server, m message) {
-	s.result(m, `{}`)
-	if !s.pause(m, s.duration("change", 300*time.Millisecond)) {
+// subscribeResource changes the state a little later, once.
+func (o *offerState) subscribeResource(s *server, m message) {
+	s.sendResult(m, `{}`)
+	if !s.waitOrCancel(m, s.durationOr("change", 300*time.Millisecond)) {
 		return
 	}
-	o.changes.set(fmt.Sprint(len(o.changes.get())), true)
-	s.raw(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"text://state"}}`)
+	o.changes.setTool(fmt.Sprint(len(o.changes.toolNames())), true)
+	s.sendLine(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"text://state"}}`)
 }
 
-func greet(s *server, m message) {
+func getPrompt(s *server, m message) {
 	var p struct {
 		Name      string
 		Arguments map[string]string
 	}
 	if err := json.Unmarshal(m.Params, &p); err != nil {
-		s.refuse(m, -32602, "Invalid params: "+err.Error())
+		s.sendError(m, -32602, "Invalid params: "+err.Error())
 		return
 	}
 	switch p.Name {
 	case "greet":
-		s.result(m, `{"description":"a greeting", "messages":[{"role":"user","content":{"type":"text","text":`+
-			quoted("Greet "+p.Arguments["name"]+".\nStyle: "+p.Arguments["style"]+"\x1b[2J")+`}},{"role":"assistant","content":`+
+		s.sendResult(m, `{"description":"a greeting", "messages":[{"role":"user","content":{"type":"text","text":`+
+			quoteJSON("Greet "+p.Arguments["name"]+".\nStyle: "+p.Arguments["style"]+"\x1b[2J")+`}},{"role":"assistant","content":`+
 			`{"type":"image","mimeType":"image/png","data":"AAAA"}}]}`)
 	case "bare":
-		s.result(m, `{"messages":[]}`)
+		s.sendResult(m, `{"messages":[]}`)
 	default:
-		s.refuse(m, -32602, "Unknown prompt: "+p.Name)
+		s.sendError(m, -32602, "Unknown prompt: "+p.Name)
 	}
 }
 
-func propose(s *server, m message) {
+func completeArgument(s *server, m message) {
 	var p struct {
 		Argument struct{ Name, Value string }
 		Context  struct{ Arguments map[string]string }
@@ -143,32 +143,32 @@ func propose(s *server, m message) {
 	var values []string
 	for _, name := range []string{"Ann", "Anton", "Bea"} {
 		if strings.HasPrefix(name, p.Argument.Value) {
-			values = append(values, quoted(name+p.Context.Arguments["style"]))
+			values = append(values, quoteJSON(name+p.Context.Arguments["style"]))
 		}
 	}
-	s.result(m, `{"completion":{"values":[`+strings.Join(values, ",")+`],"total":12,"hasMore":true}}`)
+	s.sendResult(m, `{"completion":{"values":[`+strings.Join(values, ",")+`],"total":12,"hasMore":true}}`)
 }
 
 var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// logs sends one message of each level that is asked for.
-func logs(s *server, m message) {
+// setLogLevel sends one message of each level that is asked for.
+func setLogLevel(s *server, m message) {
 	var p struct{ Level string }
 	_ = json.Unmarshal(m.Params, &p) // an unknown level is refused
 	from := slices.Index(severities, p.Level)
 	if from < 0 {
-		s.refuse(m, -32602, "Invalid level")
+		s.sendError(m, -32602, "Invalid level")
 		return
 	}
-	s.result(m, `{}`)
+	s.sendResult(m, `{}`)
 	for _, level := range severities[from:] {
-		s.raw(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + level +
-			`","logger":"fixture","data":` + quoted("a message of \x1b[31m"+level) + `}}`)
+		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + level +
+			`","logger":"fixture","data":` + quoteJSON("a message of \x1b[31m"+level) + `}}`)
 	}
 }
 
-// count reports the steps of a call that asked for it.
-func (s *server) count(meta json.RawMessage, to int) {
+// reportProgress reports the steps of a call that asked for it.
+func (s *server) reportProgress(meta json.RawMessage, to int) {
 	var token struct {
 		Token json.RawMessage `json:"progressToken"`
 	}
@@ -176,7 +176,7 @@ func (s *server) count(meta json.RawMessage, to int) {
 		return
 	}
 	for i := 1; i <= to; i++ {
-		s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,`+
+		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,`+
 			`"progress":%d,"total":%d,"message":"step \u001b[2J%d"}}`, token.Token, i, to, i))
 		time.Sleep(20 * time.Millisecond) // what comes too fast may be dropped
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 var outputFaults = []Kind{
-	{"noise", noise,
+	{"noise", noisyOutput,
 		"writes a banner of lines=3 lines to standard output first and a log line before each answer, " +
 			"otherwise behaves"},
-	{"flood", flood,
+	{"flood", floodsOutput,
 		"after tools/list writes noise lines to standard output without end, as fast as they are read"},
 	{"huge-line", hugeLine,
 		"its tool huge answers with one line of size=33554432 bytes (32 MiB), otherwise behaves"},
@@ -29,26 +29,26 @@ var outputFaults = []Kind{
 			"results and standard error"},
 }
 
-func noise(p params) int {
+func noisyOutput(p params) int {
 	s := newServer(p)
-	for i := range p.number("lines", 3) {
-		s.raw(fmt.Sprintf("  fixture v1.0.0: starting up, step %d …", i))
+	for i := range p.intOr("lines", 3) {
+		s.sendLine(fmt.Sprintf("  fixture v1.0.0: starting up, step %d …", i))
 	}
 	loud := func(s *server, m message) {
 		if m.ID != nil {
-			s.raw("[info] handling " + m.Method)
+			s.sendLine("[info] handling " + m.Method)
 		}
-		s.good(m)
+		s.answerBySpec(m)
 	}
 	for _, method := range []string{"initialize", "ping", "tools/list", "tools/call"} {
-		s.on[method] = loud
+		s.handlers[method] = loud
 	}
 	return s.serve()
 }
 
-func flood(p params) int {
+func floodsOutput(p params) int {
 	s := newServer(p)
-	if !s.greet() {
+	if !s.answerHandshake() {
 		return 0
 	}
 	block := []byte(strings.Repeat("[debug] still here, still talking\n", 256))
@@ -62,16 +62,16 @@ func flood(p params) int {
 
 func hugeLine(p params) int {
 	s := newServer(p)
-	s.extra = []string{definition("huge")}
-	s.tool = func(s *server, m message, c call) {
-		s.answer(m, strings.Repeat("x", p.number("size", 32<<20)))
+	s.extra = []string{bareDefinition("huge")}
+	s.tool = func(s *server, m message, c callParams) {
+		s.sendText(m, strings.Repeat("x", p.intOr("size", 32<<20)))
 	}
 	return s.serve()
 }
 
 func endlessLine(p params) int {
 	s := newServer(p)
-	if !s.greet() {
+	if !s.answerHandshake() {
 		return 0
 	}
 	if _, err := s.out.WriteString(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`); err != nil {
@@ -87,25 +87,25 @@ func endlessLine(p params) int {
 
 func halfLine(p params) int {
 	s := newServer(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.bytes([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[{"type":"te`))
-		os.Exit(p.number("code", 1))
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.writeBytes([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[{"type":"te`))
+		os.Exit(p.intOr("code", 1))
 	}
 	return s.serve()
 }
 
 func stderrFlood(p params) int {
 	line := strings.Repeat("warning: this line is of no use to anybody. ", 20) + "\n"
-	for n := p.number("size", 4<<20); n > 0; n -= len(line) {
+	for n := p.intOr("size", 4<<20); n > 0; n -= len(line) {
 		fmt.Fprint(os.Stderr, line)
 	}
 	s := newServer(p)
 	loud := func(s *server, m message) {
 		fmt.Fprint(os.Stderr, line)
-		s.good(m)
+		s.answerBySpec(m)
 	}
 	for _, method := range []string{"initialize", "ping", "tools/list", "tools/call"} {
-		s.on[method] = loud
+		s.handlers[method] = loud
 	}
 	return s.serve()
 }
@@ -113,14 +113,14 @@ func stderrFlood(p params) int {
 func oddLines(p params) int {
 	s := newServer(p)
 	odd := func(s *server, m message) {
-		s.raw(`{"hello":"world"}`)
-		s.raw("")
-		s.raw(`[1,2,3]`)
-		s.raw(`{"jsonrpc":"2.0","method":"notifications/unheard/of","params":null}` + "\r")
-		s.raw(`[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"in a batch"}}]`)
-		s.good(m)
+		s.sendLine(`{"hello":"world"}`)
+		s.sendLine("")
+		s.sendLine(`[1,2,3]`)
+		s.sendLine(`{"jsonrpc":"2.0","method":"notifications/unheard/of","params":null}` + "\r")
+		s.sendLine(`[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"in a batch"}}]`)
+		s.answerBySpec(m)
 	}
-	s.on["tools/list"], s.on["tools/call"] = odd, odd
+	s.handlers["tools/list"], s.handlers["tools/call"] = odd, odd
 	return s.serve()
 }
 
@@ -132,10 +132,10 @@ func hostileText(p params) int {
 	fmt.Fprintln(os.Stderr, "starting"+hostile)
 	s := newServer(p)
 	s.extra = []string{
-		`{"name":"hostile","title":` + quoted("t"+hostile) + `,"description":` + quoted("d"+hostile) +
+		`{"name":"hostile","title":` + quoteJSON("t"+hostile) + `,"description":` + quoteJSON("d"+hostile) +
 			`,"inputSchema":{"type":"object"}}`,
-		`{"name":` + quoted("bad"+hostile) + `,"inputSchema":{"type":"object"}}`,
+		`{"name":` + quoteJSON("bad"+hostile) + `,"inputSchema":{"type":"object"}}`,
 	}
-	s.tool = func(s *server, m message, c call) { s.answer(m, "r"+hostile) }
+	s.tool = func(s *server, m message, c callParams) { s.sendText(m, "r"+hostile) }
 	return s.serve()
 }

@@ -11,45 +11,45 @@ import (
 // one must not pass.
 type params map[string]string
 
-func parse(args []string) params {
+func parseParams(args []string) params {
 	p := params{}
 	for _, a := range args {
 		k, v, ok := strings.Cut(a, "=")
 		if !ok {
-			fail(fmt.Sprintf("parameter %q is not key=value", a))
+			failFixture(fmt.Sprintf("parameter %q is not key=value", a))
 		}
 		p[k] = v
 	}
 	return p
 }
 
-func (p params) text(key, otherwise string) string {
+func (p params) textOr(key, otherwise string) string {
 	if v, ok := p[key]; ok {
 		return v
 	}
 	return otherwise
 }
 
-func (p params) number(key string, otherwise int) int {
+func (p params) intOr(key string, otherwise int) int {
 	v, ok := p[key]
 	if !ok {
 		return otherwise
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil {
-		fail(fmt.Sprintf("%s=%s is no number", key, v))
+		failFixture(fmt.Sprintf("%s=%s is no number", key, v))
 	}
 	return n
 }
 
-func (p params) duration(key string, otherwise time.Duration) time.Duration {
+func (p params) durationOr(key string, otherwise time.Duration) time.Duration {
 	v, ok := p[key]
 	if !ok {
 		return otherwise
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil {
-		fail(fmt.Sprintf("%s=%s is no duration", key, v))
+		failFixture(fmt.Sprintf("%s=%s is no duration", key, v))
 	}
 	return d
 }

@@ -29,12 +29,12 @@ var processFaults = []Kind{
 		"ignores SIGTERM, SIGINT and the end of its input; only SIGKILL ends it, or for=60s"},
 	{"ignores-eof", ignoresEOF,
 		"ignores the end of its input for=60s; SIGTERM ends it"},
-	{"grandchild", grandchild,
+	{"grandchild", leavesGrandchild,
 		"starts a child that holds standard output open for=60s and outlives it; exits after=0s if that is " +
 			"not 0"},
 	{"own-session", ownSession,
 		"behaves, and has a child that lives for=60s in a session of its own, out of reach of a process group"},
-	{"launcher", launcher,
+	{"launcher", launchesServer,
 		"is a tree like npx → sh → node: depth=2 processes that wait, and a good server under them"},
 	{"stops-reading", stopsReading,
 		"answers initialize and tools/list, then never reads its input again, for=60s"},
@@ -45,23 +45,23 @@ var processFaults = []Kind{
 // sleeper is the fixture that other fixtures start as a child: it does nothing for=60s. It is no server.
 const sleeper = "sleeper"
 
-func sleep(p params) int {
-	if p.text("signals", "") == "ignore" {
+func runSleeper(p params) int {
+	if p.textOr("signals", "") == "ignore" {
 		ignoreSignals()
 	}
-	time.Sleep(p.duration("for", time.Minute))
+	time.Sleep(p.durationOr("for", time.Minute))
 	return 0
 }
 
 func exitsAtOnce(p params) int {
-	fmt.Fprintln(os.Stderr, p.text("text", "fixture: cannot start: no licence found"))
-	return p.number("code", 3)
+	fmt.Fprintln(os.Stderr, p.textOr("text", "fixture: cannot start: no licence found"))
+	return p.intOr("code", 3)
 }
 
 func crashAfter(p params) int {
-	time.AfterFunc(p.duration("after", time.Second), func() {
+	time.AfterFunc(p.durationOr("after", time.Second), func() {
 		fmt.Fprintln(os.Stderr, "fixture: panic: its time has come")
-		os.Exit(p.number("code", 1))
+		os.Exit(p.intOr("code", 1))
 	})
 	return newServer(p).serve()
 }
@@ -69,10 +69,10 @@ func crashAfter(p params) int {
 func exitsAfterList(p params) int {
 	s := newServer(p)
 	var answered atomic.Int64
-	s.on["tools/list"] = func(s *server, m message) {
-		s.good(m)
-		if answered.Add(1) == int64(p.number("times", 1)) {
-			os.Exit(p.number("code", 1))
+	s.handlers["tools/list"] = func(s *server, m message) {
+		s.answerBySpec(m)
+		if answered.Add(1) == int64(p.intOr("times", 1)) {
+			os.Exit(p.intOr("code", 1))
 		}
 	}
 	return s.serve()
@@ -80,35 +80,35 @@ func exitsAfterList(p params) int {
 
 func diesMidCall(p params) int {
 	s := newServer(p)
-	s.on["tools/call"] = func(*server, message) { os.Exit(p.number("code", 1)) }
+	s.handlers["tools/call"] = func(*server, message) { os.Exit(p.intOr("code", 1)) }
 	return s.serve()
 }
 
 func answersAndDies(p params) int {
 	s := newServer(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.good(m)
-		os.Exit(p.number("code", 1))
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.answerBySpec(m)
+		os.Exit(p.intOr("code", 1))
 	}
 	return s.serve()
 }
 
 func diesOnProbe(p params) int {
 	s := newServer(p)
-	first, ok := s.read()
+	first, ok := s.readMessage()
 	if !ok {
 		return 0
 	}
 	if first.Method != "initialize" {
 		fmt.Fprintln(os.Stderr, "fixture: expected initialize, got "+first.Method)
-		return p.number("code", 1)
+		return p.intOr("code", 1)
 	}
-	s.good(first)
+	s.answerBySpec(first)
 	return s.serve()
 }
 
 func slowStart(p params) int {
-	time.Sleep(p.duration("after", 3*time.Second))
+	time.Sleep(p.durationOr("after", 3*time.Second))
 	return newServer(p).serve()
 }
 
@@ -118,62 +118,62 @@ func ignoresSignals(p params) int {
 }
 
 func ignoresEOF(p params) int {
-	end := time.Now().Add(p.duration("for", time.Minute))
+	end := time.Now().Add(p.durationOr("for", time.Minute))
 	newServer(p).serve()
 	time.Sleep(time.Until(end))
 	return 0
 }
 
-// child starts this program as another fixture, with the standard files of this one.
-func child(kind string, parameters ...string) *exec.Cmd {
+// childCommand starts this program as another fixture, with the standard files of this one.
+func childCommand(kind string, parameters ...string) *exec.Cmd {
 	command, args := Command(kind, parameters...)
 	cmd := exec.Command(command, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd
 }
 
-func start(cmd *exec.Cmd) {
+func startChild(cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
-		fail(err.Error())
+		failFixture(err.Error())
 	}
 }
 
-func grandchild(p params) int {
-	c := child(sleeper, "for="+p.text("for", "1m"), "signals="+p.text("signals", ""), "record="+p.text("record", ""))
+func leavesGrandchild(p params) int {
+	c := childCommand(sleeper, "for="+p.textOr("for", "1m"), "signals="+p.textOr("signals", ""), "record="+p.textOr("record", ""))
 	c.Stdin = nil
-	start(c)
+	startChild(c)
 	s := newServer(p)
-	s.tellPID(c)
-	if after := p.duration("after", 0); after > 0 {
-		time.AfterFunc(after, func() { os.Exit(p.number("code", 1)) })
+	s.addPIDTool(c)
+	if after := p.durationOr("after", 0); after > 0 {
+		time.AfterFunc(after, func() { os.Exit(p.intOr("code", 1)) })
 	}
 	return s.serve()
 }
 
 func ownSession(p params) int {
-	c := child(sleeper, "for="+p.text("for", "1m"), "record="+p.text("record", ""))
+	c := childCommand(sleeper, "for="+p.textOr("for", "1m"), "record="+p.textOr("record", ""))
 	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
 	c.SysProcAttr = sessionOfItsOwn()
-	start(c)
+	startChild(c)
 	s := newServer(p)
-	s.tellPID(c)
+	s.addPIDTool(c)
 	return s.serve()
 }
 
-// tellPID adds a tool that answers with the process id of a child.
-func (s *server) tellPID(c *exec.Cmd) {
-	s.extra = append(s.extra, definition("child"))
-	s.tool = func(s *server, m message, call call) {
+// addPIDTool adds a tool that answers with the process id of a child.
+func (s *server) addPIDTool(c *exec.Cmd) {
+	s.extra = append(s.extra, bareDefinition("child"))
+	s.tool = func(s *server, m message, call callParams) {
 		if call.Name != "child" {
-			s.refuse(m, -32602, "Unknown tool: "+call.Name)
+			s.sendError(m, -32602, "Unknown tool: "+call.Name)
 			return
 		}
-		s.answer(m, strconv.Itoa(c.Process.Pid))
+		s.sendText(m, strconv.Itoa(c.Process.Pid))
 	}
 }
 
-func launcher(p params) int {
-	depth := p.number("depth", 2)
+func launchesServer(p params) int {
+	depth := p.intOr("depth", 2)
 	kind, parameters := "good", []string{}
 	if depth > 1 {
 		kind, parameters = "launcher", append(parameters, "depth="+strconv.Itoa(depth-1))
@@ -183,22 +183,22 @@ func launcher(p params) int {
 			parameters = append(parameters, k+"="+v)
 		}
 	}
-	c := child(kind, parameters...)
-	start(c)
+	c := childCommand(kind, parameters...)
+	startChild(c)
 	// Like npx, it ends as its child did; the error of Wait is the exit code.
 	_ = c.Wait()
 	return max(c.ProcessState.ExitCode(), 0)
 }
 
-// greet answers initialize and tools/list, in order, and returns when the list has been answered; false says that the
+// answerHandshake answers initialize and tools/list, in order, and returns when the list has been answered; false says that the
 // input ended before.
-func (s *server) greet() bool {
+func (s *server) answerHandshake() bool {
 	for {
-		m, ok := s.read()
+		m, ok := s.readMessage()
 		if !ok {
 			return false
 		}
-		s.good(m)
+		s.answerBySpec(m)
 		if m.Method == "tools/list" && !strings.Contains(string(m.Params), "cursor") {
 			return true
 		}
@@ -206,17 +206,17 @@ func (s *server) greet() bool {
 }
 
 func stopsReading(p params) int {
-	if newServer(p).greet() {
-		time.Sleep(p.duration("for", time.Minute))
+	if newServer(p).answerHandshake() {
+		time.Sleep(p.durationOr("for", time.Minute))
 	}
 	return 0
 }
 
 func closesStdout(p params) int {
 	s := newServer(p)
-	if s.greet() {
+	if s.answerHandshake() {
 		s.out.Close()
-		time.Sleep(p.duration("for", time.Minute))
+		time.Sleep(p.durationOr("for", time.Minute))
 	}
 	return 0
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var protocolFaults = []Kind{
-	{"silent", silent,
+	{"silent", answersNothing,
 		"reads everything and never answers anything"},
 	{"wrong-version", wrongVersion,
 		"answers initialize with the protocol version 1999-01-01 (or version=…)"},
@@ -26,10 +26,10 @@ var protocolFaults = []Kind{
 			"declared, big-number"},
 }
 
-func silent(p params) int {
+func answersNothing(p params) int {
 	s := newServer(p)
 	for {
-		if _, ok := s.read(); !ok {
+		if _, ok := s.readMessage(); !ok {
 			return 0
 		}
 	}
@@ -37,51 +37,51 @@ func silent(p params) int {
 
 func wrongVersion(p params) int {
 	s := newServer(p)
-	s.on["initialize"] = func(s *server, m message) { s.result(m, s.hello(p.text("version", "1999-01-01"))) }
+	s.handlers["initialize"] = func(s *server, m message) { s.sendResult(m, s.initializeResult(p.textOr("version", "1999-01-01"))) }
 	return s.serve()
 }
 
 func refusesInitialize(p params) int {
 	s := newServer(p)
-	s.on["initialize"] = func(s *server, m message) { s.refuse(m, p.number("code", -32603), "not today") }
+	s.handlers["initialize"] = func(s *server, m message) { s.sendError(m, p.intOr("code", -32603), "not today") }
 	return s.serve()
 }
 
 func hangsOnCall(p params) int {
 	s := newServer(p)
-	s.on["tools/call"] = func(*server, message) {}
+	s.handlers["tools/call"] = func(*server, message) {}
 	return s.serve()
 }
 
 func lateAnswers(p params) int {
 	s := newServer(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		time.Sleep(p.duration("after", time.Second))
-		s.good(m)
+	s.handlers["tools/call"] = func(s *server, m message) {
+		time.Sleep(p.durationOr("after", time.Second))
+		s.answerBySpec(m)
 	}
 	return s.serve()
 }
 
 func oddAnswers(p params) int {
 	s := newServer(p)
-	s.on["tools/call"] = func(s *server, m message) {
-		s.result(message{ID: json.RawMessage(`987654321`)}, `{"content":[]}`)
-		s.result(message{ID: json.RawMessage(`"nobody"`)}, `{"content":[]}`)
-		s.result(message{ID: json.RawMessage(`null`)}, `{"content":[]}`)
-		s.good(m)
-		s.good(m)
+	s.handlers["tools/call"] = func(s *server, m message) {
+		s.sendResult(message{ID: json.RawMessage(`987654321`)}, `{"content":[]}`)
+		s.sendResult(message{ID: json.RawMessage(`"nobody"`)}, `{"content":[]}`)
+		s.sendResult(message{ID: json.RawMessage(`null`)}, `{"content":[]}`)
+		s.answerBySpec(m)
+		s.answerBySpec(m)
 	}
 	return s.serve()
 }
 
 func progressForever(p params) int {
 	s := newServer(p)
-	every := p.duration("every", 50*time.Millisecond)
-	s.on["tools/call"] = func(s *server, m message) {
+	every := p.durationOr("every", 50*time.Millisecond)
+	s.handlers["tools/call"] = func(s *server, m message) {
 		token := tokenOf(m)
 		for i := 1; ; i++ {
 			time.Sleep(every)
-			s.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress",`+
+			s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress",`+
 				`"params":{"progressToken":%s,"progress":%d}}`, token, i))
 		}
 	}
@@ -101,8 +101,8 @@ func tokenOf(m message) string {
 	return string(p.Meta.Token)
 }
 
-// badOnes are the results of bad-results by the name of the tool.
-var badOnes = map[string]string{
+// badToolResults are the results of bad-results by the name of the tool.
+var badToolResults = map[string]string{
 	"null":            `null`,
 	"text":            `"just text"`,
 	"empty":           `{}`,
@@ -114,18 +114,18 @@ var badOnes = map[string]string{
 func badResults(p params) int {
 	s := newServer(p)
 	for _, name := range []string{"null", "text", "empty", "unknown-content"} {
-		s.extra = append(s.extra, definition(name))
+		s.extra = append(s.extra, bareDefinition(name))
 	}
 	for _, name := range []string{"not-as-declared", "big-number"} {
 		s.extra = append(s.extra, `{"name":"`+name+`","inputSchema":{"type":"object"},"outputSchema":{"type":"object",`+
 			`"properties":{"sum":{"type":"number"}},"required":["sum"]}}`)
 	}
-	s.tool = func(s *server, m message, c call) {
-		if bad, ok := badOnes[c.Name]; ok {
-			s.result(m, bad)
+	s.tool = func(s *server, m message, c callParams) {
+		if bad, ok := badToolResults[c.Name]; ok {
+			s.sendResult(m, bad)
 			return
 		}
-		s.refuse(m, -32602, "Unknown tool: "+c.Name)
+		s.sendError(m, -32602, "Unknown tool: "+c.Name)
 	}
 	return s.serve()
 }

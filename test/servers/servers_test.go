@@ -109,14 +109,14 @@ func offers(t *testing.T) {
 	if a := f.answerTo(30); a.Error == nil {
 		t.Errorf("a resource that is not there gave %s", a.Result)
 	}
-	for request, told := range map[string]string{
+	for request, received := range map[string]string{
 		`"resources/subscribe","params":{"uri":"text://state"}`:                                   "notifications/resources/updated",
 		`"logging/setLevel","params":{"level":"emergency"}`:                                       "emergency",
 		`"tools/call","params":{"name":"count","arguments":{"to":1},"_meta":{"progressToken":7}}`: `"progressToken":7`,
 	} {
 		f.send(`{"jsonrpc":"2.0","id":40,"method":` + request + `}`)
 		first, second := f.line(), f.line()
-		if !strings.Contains(first+second, told) {
+		if !strings.Contains(first+second, received) {
 			t.Errorf("%s brought %s and %s", request, first, second)
 		}
 	}

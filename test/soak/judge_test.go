@@ -13,21 +13,21 @@ func TestJudge(t *testing.T) {
 		}
 		return all
 	}
-	if f := compare("command", times(40*time.Millisecond), times(60*time.Millisecond)); len(f) > 0 {
+	if f := compareLatency("command", times(40*time.Millisecond), times(60*time.Millisecond)); len(f) > 0 {
 		t.Error(f)
 	}
-	if f := compare("command", times(40*time.Millisecond), times(13*time.Second)); len(f) != 1 {
+	if f := compareLatency("command", times(40*time.Millisecond), times(13*time.Second)); len(f) != 1 {
 		t.Errorf("a call that waits for a neighbour: %q", f)
 	}
-	flat, grows := make([]figures, 100), make([]figures, 100)
+	flat, grows := make([]processStats, 100), make([]processStats, 100)
 	for i := range flat {
-		flat[i] = figures{memory: 40 << 20, descriptors: 60}
-		grows[i] = figures{memory: (40 + i) << 20, descriptors: 60 + i}
+		flat[i] = processStats{memory: 40 << 20, descriptors: 60}
+		grows[i] = processStats{memory: (40 + i) << 20, descriptors: 60 + i}
 	}
-	if f := growth(flat); len(f) > 0 {
+	if f := checkGrowth(flat); len(f) > 0 {
 		t.Error(f)
 	}
-	if f := growth(grows); len(f) != 2 {
+	if f := checkGrowth(grows); len(f) != 2 {
 		t.Errorf("what grows: %q", f)
 	}
 }

@@ -17,23 +17,23 @@ import (
 const (
 	// alonePart is the part of the time in which the good server is called alone.
 	alonePart = 0.1
-	// round is how often one command runs and the socket is asked socketCalls times.
-	round       = time.Second
-	socketCalls = 20
-	// patience bounds a call: no bad neighbour may come near it.
-	patience = 20 * time.Second
+	// roundInterval is how often one command runs and the socket is asked socketCalls times.
+	roundInterval = time.Second
+	socketCalls   = 20
+	// callTimeout bounds a call: no bad neighbour may come near it.
+	callTimeout = 20 * time.Second
 )
 
-// figures are what one round of looking at the process brought.
-type figures struct {
+// processStats are what one round of looking at the process brought.
+type processStats struct {
 	memory, descriptors int
 	processor           time.Duration
 }
 
-// series are the times of the calls of the good server, and what was seen of the process that keeps it.
-type series struct {
+// measurements are the times of the calls of the good server, and what was seen of the process that keeps it.
+type measurements struct {
 	command, socket []time.Duration
-	seen            []figures
+	stats           []processStats
 	failed          []string
 }
 
@@ -44,7 +44,7 @@ func soak(ctx context.Context, program string, minutes float64) (faults []string
 	if program, err = filepath.Abs(program); err != nil {
 		return nil, err
 	}
-	s, err := build()
+	s, err := newTestSetup()
 	if s.root != "" {
 		defer os.RemoveAll(s.root)
 	}
@@ -53,25 +53,25 @@ func soak(ctx context.Context, program string, minutes float64) (faults []string
 	}
 	whole := time.Duration(minutes * float64(time.Minute))
 	part := max(time.Duration(float64(whole)*alonePart), 10*time.Second)
-	alone, err := s.keep(ctx, program, "alone.json", part)
+	alone, err := s.runUp(ctx, program, "alone.json", part)
 	if err != nil {
 		return nil, err
 	}
-	beside, err := s.keep(ctx, program, "all.json", max(whole-part, 20*time.Second))
+	together, err := s.runUp(ctx, program, "all.json", max(whole-part, 20*time.Second))
 	if err != nil {
 		return nil, err
 	}
-	faults = slices.Concat(alone.failed, beside.failed, growth(beside.seen))
-	faults = append(faults, compare("command", alone.command, beside.command)...)
-	faults = append(faults, compare("socket", alone.socket, beside.socket)...)
-	for _, process := range left(s.home) {
+	faults = slices.Concat(alone.failed, together.failed, checkGrowth(together.stats))
+	faults = append(faults, compareLatency("command", alone.command, together.command)...)
+	faults = append(faults, compareLatency("socket", alone.socket, together.socket)...)
+	for _, process := range remainingProcesses(s.home) {
 		faults = append(faults, "left behind: "+process)
 	}
 	return faults, nil
 }
 
-// keep runs a mcpvisor up and calls the good server until the time has passed.
-func (s street) keep(ctx context.Context, program, file string, how time.Duration) (r series, err error) {
+// runUp runs a mcpvisor up and calls the good server until the time has passed.
+func (s testSetup) runUp(ctx context.Context, program, file string, how time.Duration) (r measurements, err error) {
 	up := exec.CommandContext(ctx, program, "--config", file, "up")
 	up.Dir, up.Stdout, up.Stderr = s.dir, io.Discard, io.Discard
 	up.Cancel = func() error { return up.Process.Signal(os.Interrupt) }
@@ -85,38 +85,38 @@ func (s street) keep(ctx context.Context, program, file string, how time.Duratio
 			err = errors.Join(err, fmt.Errorf("mcpvisor up: %w", ended))
 		}
 	}()
-	client, err := s.dial(ctx)
+	client, err := s.dialUp(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer client.Close()
-	tick := time.NewTicker(round)
+	tick := time.NewTicker(roundInterval)
 	defer tick.Stop()
-	began, told := time.Now(), time.Now()
+	began, printed := time.Now(), time.Now()
 	for time.Since(began) < how {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return r, ctx.Err()
 		}
-		s.round(ctx, program, file, client, &r)
-		r.seen = append(r.seen, look(up.Process.Pid))
-		if time.Since(told) >= time.Minute || time.Since(began) >= how {
-			r.tell(file, time.Since(began))
-			told = time.Now()
+		s.callRound(ctx, program, file, client, &r)
+		r.stats = append(r.stats, readStats(up.Process.Pid))
+		if time.Since(printed) >= time.Minute || time.Since(began) >= how {
+			r.printProgress(file, time.Since(began))
+			printed = time.Now()
 		}
 	}
 	return r, nil
 }
 
-// dial waits until the up answers for the good server.
-func (s street) dial(ctx context.Context) (*control.Client, error) {
-	place, err := control.PlaceOf(s.dir)
+// dialUp waits until the up answers for the good server.
+func (s testSetup) dialUp(ctx context.Context) (*control.Client, error) {
+	location, err := control.LocationOf(s.dir)
 	if err != nil {
 		return nil, err
 	}
 	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		client, err := control.Dial(ctx, place)
+		client, err := control.Dial(ctx, location)
 		if err == nil {
 			if _, err = client.Ping(ctx, "good"); err == nil {
 				return client, nil
@@ -129,8 +129,8 @@ func (s street) dial(ctx context.Context) (*control.Client, error) {
 	}
 }
 
-func (s street) round(ctx context.Context, program, file string, client *control.Client, r *series) {
-	bound, cancel := context.WithTimeout(ctx, patience)
+func (s testSetup) callRound(ctx context.Context, program, file string, client *control.Client, r *measurements) {
+	bound, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	begin := time.Now()
 	cmd := exec.CommandContext(bound, program, "--config", file, "call", "good", "echo", "text=x")
@@ -141,7 +141,7 @@ func (s street) round(ctx context.Context, program, file string, client *control
 	r.command = append(r.command, time.Since(begin))
 	for range socketCalls {
 		begin := time.Now()
-		_, err := client.Status(bound, control.StatusQuery{Servers: []string{"good"}, Wait: patience})
+		_, err := client.Status(bound, control.StatusQuery{Servers: []string{"good"}, Wait: callTimeout})
 		if err == nil {
 			_, err = client.Call(bound, control.Call{Server: "good", Tool: "echo", Args: []byte(`{"text":"x"}`)})
 		}

@@ -22,34 +22,36 @@ const (
 	Reserved      = "reserved by the IETF" // nothing that a server could stand at
 )
 
-type entry struct {
+type addressRange struct {
 	prefix netip.Prefix
 	kind   string // empty: not special, although a larger prefix is
 }
 
-// table is searched in order: the first prefix that contains an address decides.
-var table = []entry{
-	at("0.0.0.0/32", Unspecified), at("0.0.0.0/8", Reserved),
-	at("10.0.0.0/8", Private), at("172.16.0.0/12", Private), at("192.168.0.0/16", Private),
-	at("100.64.0.0/10", Shared), at("127.0.0.0/8", Loopback), at("169.254.0.0/16", LinkLocal),
-	at("192.0.0.9/32", ""), at("192.0.0.10/32", ""), // anycast: PCP, TURN
-	at("192.0.0.0/24", Reserved), at("192.88.99.0/24", Reserved),
-	at("192.0.2.0/24", Documentation), at("198.51.100.0/24", Documentation), at("203.0.113.0/24", Documentation),
-	at("198.18.0.0/15", Benchmark), at("224.0.0.0/4", Multicast), at("240.0.0.0/4", Reserved),
+// specialRanges is searched in order: the first prefix that contains an address decides.
+var specialRanges = []addressRange{
+	newRange("0.0.0.0/32", Unspecified), newRange("0.0.0.0/8", Reserved),
+	newRange("10.0.0.0/8", Private), newRange("172.16.0.0/12", Private), newRange("192.168.0.0/16", Private),
+	newRange("100.64.0.0/10", Shared), newRange("127.0.0.0/8", Loopback), newRange("169.254.0.0/16", LinkLocal),
+	newRange("192.0.0.9/32", ""), newRange("192.0.0.10/32", ""), // anycast: PCP, TURN
+	newRange("192.0.0.0/24", Reserved), newRange("192.88.99.0/24", Reserved),
+	newRange("192.0.2.0/24", Documentation), newRange("198.51.100.0/24", Documentation), newRange("203.0.113.0/24", Documentation),
+	newRange("198.18.0.0/15", Benchmark), newRange("224.0.0.0/4", Multicast), newRange("240.0.0.0/4", Reserved),
 
-	at("::/128", Unspecified), at("::1/128", Loopback),
-	at("64:ff9b:1::/48", Translated), // RFC 8215: a network's own translation, of a form that nobody else can read
-	at("2001::/32", Translated),      // Teredo: the address of a host behind a NAT
-	at("2001:1::1/128", ""), at("2001:1::2/128", ""), at("2001:1::3/128", ""), at("2001:3::/32", ""),
-	at("2001:4:112::/48", ""), at("2001:20::/28", ""), at("2001:30::/28", ""),
-	at("2001:2::/48", Benchmark), at("2001::/23", Reserved),
-	at("2001:db8::/32", Documentation), at("3fff::/20", Documentation),
-	at("2000::/3", ""), // all other addresses of hosts
-	at("fc00::/7", Private), at("fec0::/10", Private), at("fe80::/10", LinkLocal), at("ff00::/8", Multicast),
-	at("::/0", Reserved),
+	newRange("::/128", Unspecified), newRange("::1/128", Loopback),
+	newRange("64:ff9b:1::/48", Translated), // RFC 8215: a network's own translation, of a form that nobody else can read
+	newRange("2001::/32", Translated),      // Teredo: the address of a host behind a NAT
+	newRange("2001:1::1/128", ""), newRange("2001:1::2/128", ""), newRange("2001:1::3/128", ""), newRange("2001:3::/32", ""),
+	newRange("2001:4:112::/48", ""), newRange("2001:20::/28", ""), newRange("2001:30::/28", ""),
+	newRange("2001:2::/48", Benchmark), newRange("2001::/23", Reserved),
+	newRange("2001:db8::/32", Documentation), newRange("3fff::/20", Documentation),
+	newRange("2000::/3", ""), // all other addresses of hosts
+	newRange("fc00::/7", Private), newRange("fec0::/10", Private), newRange("fe80::/10", LinkLocal), newRange("ff00::/8", Multicast),
+	newRange("::/0", Reserved),
 }
 
-func at(prefix, kind string) entry { return entry{netip.MustParsePrefix(prefix), kind} }
+func newRange(prefix, kind string) addressRange {
+	return addressRange{netip.MustParsePrefix(prefix), kind}
+}
 
 // The forms of IPv6 that carry an IPv4 address which says where packets go.
 var (
@@ -68,11 +70,11 @@ func Special(ip netip.Addr) (kind string, special bool) {
 	b := ip.As16()
 	switch {
 	case nat64.Contains(ip):
-		return translated(netip.AddrFrom4([4]byte(b[12:16])))
+		return translatedKind(netip.AddrFrom4([4]byte(b[12:16])))
 	case sixToV4.Contains(ip):
-		return translated(netip.AddrFrom4([4]byte(b[2:6])))
+		return translatedKind(netip.AddrFrom4([4]byte(b[2:6])))
 	}
-	for _, e := range table {
+	for _, e := range specialRanges {
 		if e.prefix.Contains(ip) {
 			return e.kind, e.kind != ""
 		}
@@ -80,7 +82,7 @@ func Special(ip netip.Addr) (kind string, special bool) {
 	return "", false // an IPv4 address of no range
 }
 
-func translated(ip netip.Addr) (kind string, special bool) {
+func translatedKind(ip netip.Addr) (kind string, special bool) {
 	if _, special := Special(ip); special {
 		return Translated, true
 	}

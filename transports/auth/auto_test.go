@@ -35,7 +35,7 @@ func TestTooLargeForTheKeyring(t *testing.T) {
 		}
 		return s
 	}
-	is := func(want string) {
+	wantValue := func(want string) {
 		t.Helper()
 		if secret, err := openAuto(t, o).Get(t.Context(), "k"); err != nil || string(secret) != want {
 			t.Errorf("%q, %v, want %q", secret, err, want)
@@ -44,23 +44,23 @@ func TestTooLargeForTheKeyring(t *testing.T) {
 	keyring.MockInit()
 	t.Cleanup(keyring.MockInit)
 	put("small " + canary)
-	is("small " + canary)
+	wantValue("small " + canary)
 	keyring.MockInitWithError(keyring.ErrSetDataTooBig)
 	s := put("large " + canary)
-	is("large " + canary)
+	wantValue("large " + canary)
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "too large") || strings.Contains(warnings[0], canary) {
 		t.Errorf("the warnings are %q", warnings)
 	}
-	if place := s.(auth.Placed).Place("k"); !strings.HasPrefix(place, "encrypted files") {
+	if place := s.(auth.LocatedStore).Location("k"); !strings.HasPrefix(place, "encrypted files") {
 		t.Error(place)
 	}
 	// The same for every other refusal.
 	keyring.MockInitWithError(errors.New("dbus: the prompt was dismissed"))
 	put("newer " + canary)
-	is("newer " + canary)
+	wantValue("newer " + canary)
 	keyring.MockInit()
 	put("small again")
-	is("small again")
+	wantValue("small again")
 }
 
 // TestMovingIsAtomic: a crash while a secret moves between keyring and files leaves the old or the new one.

@@ -21,8 +21,8 @@ func ShellCommand(line string) transports.StdioConfig {
 	return transports.StdioConfig{Command: "/bin/sh", Args: []string{"-c", line}}
 }
 
-// run runs a command that prints credentials. What it printed is in no error: the beginning of a token is a secret too.
-func run(ctx context.Context, program transports.StdioConfig, limit time.Duration, what string) ([]byte, error) {
+// runCommand runs a command that prints credentials. What it printed is in no error: the beginning of a token is a secret too.
+func runCommand(ctx context.Context, program transports.StdioConfig, limit time.Duration, what string) ([]byte, error) {
 	if limit <= 0 {
 		limit = commandLimit
 	}
@@ -34,7 +34,7 @@ func run(ctx context.Context, program transports.StdioConfig, limit time.Duratio
 	}
 	var e *transports.Error
 	if !errors.As(err, &e) {
-		return nil, missing(what+" failed", "", nil)
+		return nil, noCredentialsError(what+" failed", "", nil)
 	}
 	fail := *e
 	switch {

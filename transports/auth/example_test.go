@@ -58,7 +58,7 @@ func ExampleTokens() {
 			}
 			return token, nil
 		}),
-	}).Dial(context.Background(), quiet{})
+	}).Dial(context.Background(), silentSink{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -72,13 +72,13 @@ func ExampleTokens() {
 	// written <nil>
 }
 
-// quiet is a transports.Sink that drops everything.
-type quiet struct{}
+// silentSink is a transports.Sink that drops everything.
+type silentSink struct{}
 
-func (quiet) Message([]byte)                 {}
-func (quiet) Oversized(_, _ []byte, _ int64) {}
-func (quiet) Noise([]byte)                   {}
-func (quiet) Down(error)                     {}
+func (silentSink) Message([]byte)                 {}
+func (silentSink) Oversized(_, _ []byte, _ int64) {}
+func (silentSink) Noise([]byte)                   {}
+func (silentSink) Down(error)                     {}
 
 // Two processes that find the same token expired: one replaces it, the other adopts.
 func ExampleRefresher_Once() {

@@ -14,10 +14,10 @@ func FuzzHelperOutput(f *testing.F) {
 		"{\"A\":\"x\\r\\ny\"}", `{"A":"b"`} {
 		f.Add([]byte(seed))
 	}
-	p := &helper{what: "the helper"}
+	p := &helper{description: "the helper"}
 	f.Fuzz(func(t *testing.T, out []byte) {
 		const canary = "canary7f21b0c9aa54"
-		headers, err := p.parse(out)
+		headers, err := p.parseHeaders(out)
 		for name, value := range headers {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 				t.Errorf("%q: %q", name, value)
@@ -26,7 +26,7 @@ func FuzzHelperOutput(f *testing.F) {
 		if err == nil {
 			return
 		}
-		_, err = p.parse(append([]byte(`{"X-Key": "`+canary+`"} `), out...))
+		_, err = p.parseHeaders(append([]byte(`{"X-Key": "`+canary+`"} `), out...))
 		if err != nil && strings.Contains(err.Error(), canary) {
 			t.Error(err)
 		}

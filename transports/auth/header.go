@@ -27,33 +27,33 @@ func Bearer(from Source) transports.Authorizer {
 // TokenFile is Bearer(File(path)): a token that another program writes, and replaces when it must.
 func TokenFile(path string) transports.Authorizer { return Bearer(File(path)) }
 
-// value is one header whose value comes from a source. The value in use is read without a lock; the goroutine that reads the
+// headerAuthorizer is one header whose value comes from a source. The value in use is read without a lock; the goroutine that reads the
 // source holds the turn.
-type value struct {
+type headerAuthorizer struct {
 	header, prefix string
-	from           Source
-	turn           chan struct{}
-	inUse          atomic.Pointer[read]
+	source         Source
+	readLock       chan struct{}
+	inUse          atomic.Pointer[sourceValue]
 }
 
-// read holds the value that a source gave, and how the source looked before.
-type read struct {
+// sourceValue holds the value that a source gave, and how the source looked before.
+type sourceValue struct {
 	text  string
-	stamp stamp
+	stamp fileStamp
 }
 
-var _ Awaiter = (*value)(nil)
+var _ Awaiter = (*headerAuthorizer)(nil)
 
-func newValue(header, prefix string, from Source) *value {
-	return &value{header: header, prefix: prefix, from: from, turn: make(chan struct{}, 1)}
+func newValue(header, prefix string, from Source) *headerAuthorizer {
+	return &headerAuthorizer{header: header, prefix: prefix, source: from, readLock: make(chan struct{}, 1)}
 }
 
 // Authorize implements transports.Authorizer.
-func (v *value) Authorize(ctx context.Context, h http.Header) error {
+func (v *headerAuthorizer) Authorize(ctx context.Context, h http.Header) error {
 	if !httpguts.ValidHeaderFieldName(v.header) {
-		return missing("the header "+quote(v.header)+" has a name that HTTP does not allow", "correct it", nil)
+		return noCredentialsError("the header "+quoteLine(v.header)+" has a name that HTTP does not allow", "correct it", nil)
 	}
-	r, err := v.current(ctx)
+	r, err := v.currentValue(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (v *value) Authorize(ctx context.Context, h http.Header) error {
 }
 
 // Refused implements transports.Authorizer: the source may have another value now. The same one would be refused again.
-func (v *value) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
-	if status != http.StatusUnauthorized || v.from.fixed {
+func (v *headerAuthorizer) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
+	if status != http.StatusUnauthorized || v.source.fixed {
 		return false, nil
 	}
 	refused := used.Get(v.header)
@@ -77,7 +77,7 @@ func (v *value) Refused(ctx context.Context, status int, _ *messages.Challenge, 
 	if r := v.inUse.Load(); r != nil && r.text != refused {
 		return true, nil
 	}
-	r, err := v.fetch(ctx)
+	r, err := v.readSource(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -86,22 +86,22 @@ func (v *value) Refused(ctx context.Context, status int, _ *messages.Challenge, 
 
 // Await implements Awaiter. It looks every two seconds at a source that can be looked at; others never change by
 // themselves.
-func (v *value) Await(ctx context.Context, used http.Header) error {
+func (v *headerAuthorizer) Await(ctx context.Context, used http.Header) error {
 	for {
-		if v.from.stamp != nil {
-			if text, err := v.from.get(ctx); err == nil && v.whole(text) != used.Get(v.header) {
+		if v.source.stamp != nil {
+			if text, err := v.source.readValue(ctx); err == nil && v.withPrefix(text) != used.Get(v.header) {
 				return nil
 			}
 		}
-		if !pause(ctx, awaitPeriod) {
+		if !sleepContext(ctx, awaitPeriod) {
 			return ctx.Err()
 		}
 	}
 }
 
-// current is the value in use, read first if there is none or its source looks different.
-func (v *value) current(ctx context.Context) (*read, error) {
-	if r := v.inUse.Load(); r != nil && !v.stale(r) {
+// currentValue is the value in use, read first if there is none or its source looks different.
+func (v *headerAuthorizer) currentValue(ctx context.Context) (*sourceValue, error) {
+	if r := v.inUse.Load(); r != nil && !v.isStale(r) {
 		return r, nil
 	}
 	if err := v.lock(ctx); err != nil {
@@ -109,50 +109,52 @@ func (v *value) current(ctx context.Context) (*read, error) {
 	}
 	defer v.unlock()
 	before := v.inUse.Load()
-	if before != nil && !v.stale(before) {
+	if before != nil && !v.isStale(before) {
 		return before, nil
 	}
-	r, err := v.fetch(ctx)
+	r, err := v.readSource(ctx)
 	if err != nil && before != nil {
 		return before, nil // the next request looks again
 	}
 	return r, err
 }
 
-func (v *value) stale(r *read) bool { return v.from.stamp != nil && v.from.stamp() != r.stamp }
+func (v *headerAuthorizer) isStale(r *sourceValue) bool {
+	return v.source.stamp != nil && v.source.stamp() != r.stamp
+}
 
-// fetch reads the source. The stamp is from before the reading: what changes meanwhile is read again.
-func (v *value) fetch(ctx context.Context) (*read, error) {
-	r := &read{}
-	if v.from.stamp != nil {
-		r.stamp = v.from.stamp()
+// readSource reads the source. The stamp is from before the reading: what changes meanwhile is read again.
+func (v *headerAuthorizer) readSource(ctx context.Context) (*sourceValue, error) {
+	r := &sourceValue{}
+	if v.source.stamp != nil {
+		r.stamp = v.source.stamp()
 	}
-	text, err := v.from.get(ctx)
+	text, err := v.source.readValue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.text = v.whole(text)
+	r.text = v.withPrefix(text)
 	v.inUse.Store(r)
 	return r, nil
 }
 
-func (v *value) whole(text string) string {
+func (v *headerAuthorizer) withPrefix(text string) string {
 	if len(text) > len(v.prefix) && strings.EqualFold(text[:len(v.prefix)], v.prefix) {
 		return text
 	}
 	return v.prefix + text
 }
 
-func (v *value) lock(ctx context.Context) error {
+func (v *headerAuthorizer) lock(ctx context.Context) error {
 	select {
-	case v.turn <- struct{}{}:
+	case v.readLock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return contextError(ctx, "reading "+v.from.what)
+		return contextError(ctx, "reading "+v.source.description)
 	}
 }
 
-func (v *value) unlock() { <-v.turn }
+func (v *headerAuthorizer) unlock() { <-v.readLock }
 
 // Awaiter is an Authorizer that can tell when it has other credentials than those that were refused: what a server that
 // needs authorization waits for.
@@ -166,8 +168,8 @@ type Awaiter interface {
 // awaitPeriod is how often a place is looked at that does not tell of its changes.
 const awaitPeriod = 2 * time.Second
 
-// pause reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleepContext reports false if ctx ended first.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

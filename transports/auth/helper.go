@@ -28,21 +28,21 @@ type HelperConfig struct {
 //
 // Several requests that find no headers wait for one run.
 func Helper(cfg HelperConfig) transports.Authorizer {
-	return &helper{cfg: cfg, what: "the helper " + quote(first(cfg.Program.Command)), turn: make(chan struct{}, 1)}
+	return &helper{cfg: cfg, description: "the helper " + quoteLine(commandName(cfg.Program.Command)), runLock: make(chan struct{}, 1)}
 }
 
 type helper struct {
-	cfg   HelperConfig
-	what  string
-	turn  chan struct{} // held by the goroutine that runs it
-	inUse atomic.Pointer[map[string]string]
+	cfg         HelperConfig
+	description string
+	runLock     chan struct{} // held by the goroutine that runs it
+	inUse       atomic.Pointer[map[string]string]
 }
 
 // Authorize implements transports.Authorizer.
 func (p *helper) Authorize(ctx context.Context, h http.Header) error {
 	headers := p.inUse.Load()
 	if headers == nil {
-		if err := p.again(ctx, nil); err != nil {
+		if err := p.runHelper(ctx, nil); err != nil {
 			return err
 		}
 		headers = p.inUse.Load()
@@ -59,31 +59,31 @@ func (p *helper) Refused(ctx context.Context, status int, _ *messages.Challenge,
 		return false, nil
 	}
 	before := p.inUse.Load()
-	if before == nil || !sent(*before, used) {
+	if before == nil || !matchesHeaders(*before, used) {
 		return true, nil // another goroutine has run it since
 	}
-	if err := p.again(ctx, before); err != nil {
+	if err := p.runHelper(ctx, before); err != nil {
 		return false, err
 	}
 	return !maps.Equal(*before, *p.inUse.Load()), nil
 }
 
-// again runs the helper, unless another goroutine has replaced the headers that were in use before.
-func (p *helper) again(ctx context.Context, before *map[string]string) error {
+// runHelper runs the helper, unless another goroutine has replaced the headers that were in use before.
+func (p *helper) runHelper(ctx context.Context, before *map[string]string) error {
 	select {
-	case p.turn <- struct{}{}:
+	case p.runLock <- struct{}{}:
 	case <-ctx.Done():
-		return contextError(ctx, "running "+p.what)
+		return contextError(ctx, "running "+p.description)
 	}
-	defer func() { <-p.turn }()
+	defer func() { <-p.runLock }()
 	if p.inUse.Load() != before {
 		return nil
 	}
-	out, err := run(ctx, p.cfg.Program, p.cfg.Limit, p.what)
+	out, err := runCommand(ctx, p.cfg.Program, p.cfg.Limit, p.description)
 	if err != nil {
 		return err
 	}
-	headers, err := p.parse(out)
+	headers, err := p.parseHeaders(out)
 	if err != nil {
 		return err
 	}
@@ -91,22 +91,22 @@ func (p *helper) again(ctx context.Context, before *map[string]string) error {
 	return nil
 }
 
-// parse reads what a helper printed. Its errors name headers and never values: what is not JSON may be a bare token.
-func (p *helper) parse(out []byte) (map[string]string, error) {
+// parseHeaders reads what a helper printed. Its errors name headers and never values: what is not JSON may be a bare token.
+func (p *helper) parseHeaders(out []byte) (map[string]string, error) {
 	var given map[string]any
 	if err := json.Unmarshal(out, &given); err != nil || given == nil {
-		return nil, missing(p.what+" did not print a JSON object", `it must print headers like {"X-Key": "…"}`, nil)
+		return nil, noCredentialsError(p.description+" did not print a JSON object", `it must print headers like {"X-Key": "…"}`, nil)
 	}
 	headers := make(map[string]string, len(given))
 	for name, v := range given {
 		value, ok := v.(string)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return nil, missing(p.what+" printed a header whose name HTTP does not allow", "", nil)
+			return nil, noCredentialsError(p.description+" printed a header whose name HTTP does not allow", "", nil)
 		case !ok:
-			return nil, missing(p.what+" printed a header that is no text: "+quote(name), "put its value in quotes", nil)
+			return nil, noCredentialsError(p.description+" printed a header that is no text: "+quoteLine(name), "put its value in quotes", nil)
 		case !httpguts.ValidHeaderFieldValue(value):
-			return nil, missing(p.what+" printed a header that HTTP does not allow: "+quote(name),
+			return nil, noCredentialsError(p.description+" printed a header that HTTP does not allow: "+quoteLine(name),
 				"look for line breaks and stray characters in it", nil)
 		}
 		headers[http.CanonicalHeaderKey(name)] = value
@@ -114,8 +114,8 @@ func (p *helper) parse(out []byte) (map[string]string, error) {
 	return headers, nil
 }
 
-// sent reports whether used are these headers. A transport may leave some of them out.
-func sent(headers map[string]string, used http.Header) bool {
+// matchesHeaders reports whether used are these headers. A transport may leave some of them out.
+func matchesHeaders(headers map[string]string, used http.Header) bool {
 	for name := range used {
 		if value, ok := headers[name]; !ok || value != used.Get(name) {
 			return false

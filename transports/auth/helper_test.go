@@ -49,14 +49,14 @@ func TestHelper(t *testing.T) {
 	if n := count(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	h := headers(t, a)
-	if !refused(t, a, h) || count() != 2 {
+	h := currentHeaders(t, a)
+	if !refuseOnce(t, a, h) || count() != 2 {
 		t.Errorf("after a 401 it ran %d times", count())
 	}
-	if !refused(t, a, h) || count() != 2 {
+	if !refuseOnce(t, a, h) || count() != 2 {
 		t.Errorf("another request with the former headers made it run %d times", count())
 	}
-	if h = headers(t, a); h.Get("X-Key") != canary+"-2" || refused(t, a, h) || count() != 3 {
+	if h = currentHeaders(t, a); h.Get("X-Key") != canary+"-2" || refuseOnce(t, a, h) || count() != 3 {
 		t.Errorf("%v after %d runs", h, count())
 	}
 }
@@ -78,13 +78,13 @@ func TestHelperFailures(t *testing.T) {
 		{"yes " + canary, "more than 65536 bytes", messages.ClassUnauthorized},
 	} {
 		a := auth.Helper(auth.HelperConfig{Program: script(c.line)})
-		e := clean(t, a.Authorize(t.Context(), http.Header{}))
+		e := boundaryError(t, a.Authorize(t.Context(), http.Header{}))
 		if e.Class != c.class || !strings.Contains(e.Error(), c.text) {
 			t.Errorf("%s: %v (%s)", c.line, e, e.Class)
 		}
 	}
 	a := auth.Helper(auth.HelperConfig{Program: transports.StdioConfig{Command: "/no/such/program " + canary}})
-	if e := clean(t, a.Authorize(t.Context(), http.Header{})); e.Class != messages.ClassUnauthorized {
+	if e := boundaryError(t, a.Authorize(t.Context(), http.Header{})); e.Class != messages.ClassUnauthorized {
 		t.Errorf("%v (%s)", e, e.Class)
 	}
 }
@@ -94,7 +94,7 @@ func TestHelperIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	a := auth.Helper(auth.HelperConfig{Limit: 2 * time.Second, Program: script(
 		`trap '' TERM; sleep 600 & echo $! > "$PIDS"; wait`, "PIDS="+file)})
-	e := clean(t, a.Authorize(t.Context(), http.Header{}))
+	e := boundaryError(t, a.Authorize(t.Context(), http.Header{}))
 	if e.Class != messages.ClassNetwork || !strings.Contains(e.Error(), "within 2s") {
 		t.Errorf("%v (%s)", e, e.Class)
 	}
@@ -117,7 +117,7 @@ func TestHelperIsKilled(t *testing.T) {
 	// A caller who gives up is not the server's fault.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if e := clean(t, a.Authorize(ctx, http.Header{})); e.Class != messages.ClassCanceled {
+	if e := boundaryError(t, a.Authorize(ctx, http.Header{})); e.Class != messages.ClassCanceled {
 		t.Errorf("%v (%s)", e, e.Class)
 	}
 }
@@ -127,19 +127,19 @@ func TestCommandSource(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	write(t, file, canary+"-1\n")
 	a := auth.APIKey("X-Key", auth.Command(script(`cat "$KEY"`, "KEY="+file), 0))
-	h := headers(t, a)
+	h := currentHeaders(t, a)
 	write(t, file, canary+"-2\n")
-	if got := headers(t, a).Get("X-Key"); got != canary+"-1" {
+	if got := currentHeaders(t, a).Get("X-Key"); got != canary+"-1" {
 		t.Errorf("the command ran again without a reason: %q", got)
 	}
-	if !refused(t, a, h) || headers(t, a).Get("X-Key") != canary+"-2" {
+	if !refuseOnce(t, a, h) || currentHeaders(t, a).Get("X-Key") != canary+"-2" {
 		t.Error("the command did not run again after a 401")
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	_, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, headers(t, a))
-	if e := clean(t, err); e.Class != messages.ClassUnauthorized || !strings.Contains(e.Error(), "exit status 1") {
+	_, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, currentHeaders(t, a))
+	if e := boundaryError(t, err); e.Class != messages.ClassUnauthorized || !strings.Contains(e.Error(), "exit status 1") {
 		t.Error(e)
 	}
 }

@@ -51,12 +51,12 @@ func TestKindsOverHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set(1)
-			headers(t, a) // it has the first value
+			currentHeaders(t, a) // it has the first value
 			set(2)
 			second, none := canary+"-2", ""
 			wanted.Store(&second)
 			conn, err := transports.NewHTTP(transports.HTTPConfig{URL: server.URL, Auth: a,
-				Client: transports.NewClient()}).Dial(t.Context(), quiet{})
+				Client: transports.NewClient()}).Dial(t.Context(), silentSink{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestKindsOverHTTP(t *testing.T) {
 			before := requests.Load()
 			for range 5 {
 				_, err := conn.Send(t.Context(), m)
-				e := clean(t, err)
+				e := boundaryError(t, err)
 				if e.Class != messages.ClassUnauthorized || strings.Contains(fmt.Sprintf("%+v %s", e.Challenge, e.Body), canary) {
 					t.Errorf("%v, %+v, %s", e, e.Challenge, e.Body)
 				}

@@ -18,7 +18,7 @@ import (
 //
 // The library would start a bus of its own where there is none, and leave it behind: so the bus is looked for first.
 func probeKeyring(ctx context.Context) error {
-	if !busThere() {
+	if !hasSessionBus() {
 		return errors.New("there is no session bus")
 	}
 	conn, err := dbus.ConnectSessionBus(dbus.WithContext(ctx))
@@ -44,7 +44,7 @@ func probeKeyring(ctx context.Context) error {
 	return err
 }
 
-func busThere() bool {
+func hasSessionBus() bool {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
 		return !strings.HasPrefix(address, "autolaunch:")
 	}
@@ -57,4 +57,4 @@ func busThere() bool {
 }
 
 // keyringReason is why a call failed: errors of D-Bus name what was called, and no secret.
-func keyringReason(err error) string { return ": " + reason(err) }
+func keyringReason(err error) string { return ": " + errorReason(err) }

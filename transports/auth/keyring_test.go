@@ -72,7 +72,7 @@ func withKeyring(t *testing.T) {
 
 func TestKeyringIsAStore(t *testing.T) {
 	withKeyring(t)
-	contract(t, func() auth.Store {
+	checkContract(t, func() auth.Store {
 		s, err := auth.OpenKeyring(t.Context(), auth.Options{Service: "mcpvisor-test"})
 		if err != nil {
 			t.Fatal(err)
@@ -93,12 +93,12 @@ func TestKeyringAndFiles(t *testing.T) {
 		}
 		return s
 	}
-	contract(t, open)
+	checkContract(t, open)
 	s := open()
 	if err := s.Put(t.Context(), "k", []byte("in the keyring "+canary)); err != nil {
 		t.Fatal(err)
 	}
-	if s.Where() != "keyring" || s.(auth.Placed).Place("k") != "keyring" || len(warnings) > 0 {
+	if s.Where() != "keyring" || s.(auth.LocatedStore).Location("k") != "keyring" || len(warnings) > 0 {
 		t.Errorf("%s, %q", s.Where(), warnings)
 	}
 	// The same directory without the bus: the secret is out of reach, and not absent.
@@ -106,7 +106,7 @@ func TestKeyringAndFiles(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
 	far := open()
 	_, err := far.Get(t.Context(), "k")
-	if e := clean(t, err); e.Class != messages.ClassUnauthorized || !strings.Contains(e.Text, "out of reach") {
+	if e := boundaryError(t, err); e.Class != messages.ClassUnauthorized || !strings.Contains(e.Text, "out of reach") {
 		t.Error(err)
 	}
 	// Who signs in there again has the newer one, also back on the desktop.
@@ -118,7 +118,7 @@ func TestKeyringAndFiles(t *testing.T) {
 	if secret, err := back.Get(t.Context(), "k"); err != nil || string(secret) != "newer "+canary {
 		t.Errorf("%q, %v", secret, err)
 	}
-	if place := back.(auth.Placed).Place("k"); !strings.HasPrefix(place, "encrypted files") {
+	if place := back.(auth.LocatedStore).Location("k"); !strings.HasPrefix(place, "encrypted files") {
 		t.Error(place)
 	}
 	// The next one moves it back.
@@ -126,7 +126,7 @@ func TestKeyringAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, _ := filepath.Glob(filepath.Join(o.Dir, "k-*.secret"))
-	if place := back.(auth.Placed).Place("k"); len(list) != 0 || place != "keyring" {
+	if place := back.(auth.LocatedStore).Location("k"); len(list) != 0 || place != "keyring" {
 		t.Errorf("in %s; files are left: %v", place, list)
 	}
 	if err := back.Delete(t.Context(), "k"); err != nil {
@@ -153,18 +153,18 @@ func noKeyring(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	_, err := auth.OpenKeyring(ctx, auth.Options{})
-	if e := clean(t, err); e.Class != messages.ClassNetwork {
+	if e := boundaryError(t, err); e.Class != messages.ClassNetwork {
 		t.Error(err)
 	}
 	t.Setenv("MCPVISOR_PASSPHRASE", "")
 	o := auth.Options{Dir: filepath.Join(t.TempDir(), "s")}
 	_, err = auth.Open(o)
-	if e := clean(t, err); e.Class != messages.ClassConfig || !strings.Contains(e.Error(), "no keyring") ||
+	if e := boundaryError(t, err); e.Class != messages.ClassConfig || !strings.Contains(e.Error(), "no keyring") ||
 		!strings.Contains(e.Error(), "MCPVISOR_PASSPHRASE") {
 		t.Error(err)
 	}
 	o.KeyFile = filepath.Join(t.TempDir(), "key")
-	contract(t, func() auth.Store {
+	checkContract(t, func() auth.Store {
 		s, err := auth.Open(o)
 		if err != nil {
 			t.Fatal(err)

@@ -25,8 +25,8 @@ const (
 	canary = "canary7f21b0c9aa54"
 )
 
-// headers are what a is sending now.
-func headers(t *testing.T, a transports.Authorizer) http.Header {
+// currentHeaders are what a is sending now.
+func currentHeaders(t *testing.T, a transports.Authorizer) http.Header {
 	t.Helper()
 	h := http.Header{}
 	if err := a.Authorize(t.Context(), h); err != nil {
@@ -35,18 +35,18 @@ func headers(t *testing.T, a transports.Authorizer) http.Header {
 	return h
 }
 
-// refused reports what a says to a 401.
-func refused(t *testing.T, a transports.Authorizer, used http.Header) bool {
+// refuseOnce reports what a says to a 401.
+func refuseOnce(t *testing.T, a transports.Authorizer, used http.Header) bool {
 	t.Helper()
-	again, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, used)
+	retry, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, used)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return again
+	return retry
 }
 
-// clean checks that an error is one of the boundary and holds no canary, in no layer.
-func clean(t *testing.T, err error) *transports.Error {
+// boundaryError checks that an error is one of the boundary and holds no canary, in no layer.
+func boundaryError(t *testing.T, err error) *transports.Error {
 	t.Helper()
 	var e *transports.Error
 	if !errors.As(err, &e) {
@@ -86,15 +86,15 @@ func TestHeaderKinds(t *testing.T) {
 			"Authorization", "Bearer " + canary},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := headers(t, c.a)
+			h := currentHeaders(t, c.a)
 			if h.Get(c.header) != c.want || len(h) != 1 {
 				t.Errorf("the headers are %v", h)
 			}
-			if refused(t, c.a, h) {
+			if refuseOnce(t, c.a, h) {
 				t.Error("what was refused is worth sending again")
 			}
-			if again, err := c.a.Refused(t.Context(), http.StatusForbidden, nil, h); again || err != nil {
-				t.Errorf("after a 403: %t, %v", again, err)
+			if second, err := c.a.Refused(t.Context(), http.StatusForbidden, nil, h); second || err != nil {
+				t.Errorf("after a 403: %t, %v", second, err)
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestNoCredentials(t *testing.T) {
 			a, text = auth.Bearer(auth.Env("NO_SUCH")), `"NO_SUCH" is not set`
 		}
 		h := http.Header{}
-		e := clean(t, a.Authorize(t.Context(), h))
+		e := boundaryError(t, a.Authorize(t.Context(), h))
 		if e.Class != messages.ClassUnauthorized || !strings.Contains(e.Error(), text) || len(h) != 0 {
 			t.Errorf("%s: %v (%s)", text, e, e.Class)
 		}
@@ -134,12 +134,12 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write(t, file, "first")
 	a := auth.TokenFile(file)
-	h := headers(t, a)
+	h := currentHeaders(t, a)
 	write(t, file, "second!")
-	if got := headers(t, a).Get("Authorization"); got != "Bearer second!" {
+	if got := currentHeaders(t, a).Get("Authorization"); got != "Bearer second!" {
 		t.Errorf("after a change: %q", got)
 	}
-	if !refused(t, a, h) {
+	if !refuseOnce(t, a, h) {
 		t.Error("another token is not worth sending")
 	}
 	// The same size and time.
@@ -151,14 +151,14 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	h = headers(t, a)
+	h = currentHeaders(t, a)
 	if h.Get("Authorization") != "Bearer second!" {
 		t.Skipf("the file looks different: %v", h) // a file system that keeps no such times
 	}
-	if !refused(t, a, h) || headers(t, a).Get("Authorization") != "Bearer third!!" {
+	if !refuseOnce(t, a, h) || currentHeaders(t, a).Get("Authorization") != "Bearer third!!" {
 		t.Error("a 401 did not make the file be read again")
 	}
-	if refused(t, a, headers(t, a)) {
+	if refuseOnce(t, a, currentHeaders(t, a)) {
 		t.Error("a refused token is worth sending again")
 	}
 }
@@ -168,24 +168,24 @@ func TestTokenFileBeingWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write(t, file, "first")
 	a := auth.TokenFile(file)
-	headers(t, a)
+	currentHeaders(t, a)
 	write(t, file, "")
-	if got := headers(t, a).Get("Authorization"); got != "Bearer first" {
+	if got := currentHeaders(t, a).Get("Authorization"); got != "Bearer first" {
 		t.Errorf("empty: %q", got)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	h := headers(t, a)
+	h := currentHeaders(t, a)
 	if got := h.Get("Authorization"); got != "Bearer first" {
 		t.Errorf("missing: %q", got)
 	}
 	_, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, h)
-	if e := clean(t, err); e.Class != messages.ClassUnauthorized {
+	if e := boundaryError(t, err); e.Class != messages.ClassUnauthorized {
 		t.Error(e)
 	}
 	write(t, file, "second")
-	if got := headers(t, a).Get("Authorization"); got != "Bearer second" {
+	if got := currentHeaders(t, a).Get("Authorization"); got != "Bearer second" {
 		t.Errorf("written: %q", got)
 	}
 }
@@ -230,19 +230,19 @@ func TestTokenFunc(t *testing.T) {
 		}
 		return token, nil
 	})
-	h := headers(t, a)
-	if !refused(t, a, h) {
+	h := currentHeaders(t, a)
+	if !refuseOnce(t, a, h) {
 		t.Error("the second token is not worth sending")
 	}
-	if h = headers(t, a); h.Get("Authorization") != "Bearer second" {
+	if h = currentHeaders(t, a); h.Get("Authorization") != "Bearer second" {
 		t.Error(h)
 	}
-	again, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, h)
-	if e := clean(t, err); again || e.Class != messages.ClassNetwork {
-		t.Errorf("%t, %v", again, err)
+	second, err := a.Refused(t.Context(), http.StatusUnauthorized, nil, h)
+	if e := boundaryError(t, err); second || e.Class != messages.ClassNetwork {
+		t.Errorf("%t, %v", second, err)
 	}
 	silent := auth.Tokens(func(context.Context, string) (string, error) { return "", nil })
-	if h := headers(t, silent); len(h) != 0 || refused(t, silent, h) {
+	if h := currentHeaders(t, silent); len(h) != 0 || refuseOnce(t, silent, h) {
 		t.Error("a function without a token")
 	}
 }

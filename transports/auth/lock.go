@@ -13,8 +13,8 @@ import (
 // Locks are locks by name that exclude goroutines and processes alike. The kernel releases those of a process that
 // dies. They are advice: they bind who asks for them.
 type Locks struct {
-	dir string
-	in  inProcess
+	dir   string
+	local goroutineLocks
 }
 
 // NewLocks makes locks whose files are in dir, which all processes that share a Store must name alike; it is made, for
@@ -27,9 +27,9 @@ func NewLocks(dir string) *Locks { return &Locks{dir: dir} }
 // Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. A goroutine that
 // waits gets its turn in the order of this process; among processes the first that asks gets it.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
-	leave, err := l.in.lock(ctx, key)
+	leave, err := l.local.lockKey(ctx, key)
 	if err != nil {
-		return nil, contextError(ctx, "waiting for the lock of "+quote(key))
+		return nil, contextError(ctx, "waiting for the lock of "+quoteLine(key))
 	}
 	if l.dir == "" {
 		return leave, nil
@@ -40,7 +40,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 	}
 	file := flock.New(filepath.Join(l.dir, fileName(key)+".lock"),
 		flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	for wait := lockFirst; ; wait = min(wait*2, lockMost) {
+	for wait := lockMinDelay; ; wait = min(wait*2, lockMaxDelay) {
 		switch ok, err := file.TryLock(); {
 		case err != nil:
 			leave()
@@ -51,16 +51,16 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 				leave()
 			}), nil
 		}
-		if !pause(ctx, wait) {
+		if !sleepContext(ctx, wait) {
 			leave()
-			return nil, contextError(ctx, "waiting for another process, which holds the lock of "+quote(key))
+			return nil, contextError(ctx, "waiting for another process, which holds the lock of "+quoteLine(key))
 		}
 	}
 }
 
-// A lock of another process is asked for again after lockFirst, then after twice that, up to lockMost: a refresh takes
+// A lock of another process is asked for again after lockMinDelay, then after twice that, up to lockMaxDelay: a refresh takes
 // a few hundred milliseconds.
 const (
-	lockFirst = 2 * time.Millisecond
-	lockMost  = 50 * time.Millisecond
+	lockMinDelay = 2 * time.Millisecond
+	lockMaxDelay = 50 * time.Millisecond
 )

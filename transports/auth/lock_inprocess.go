@@ -5,29 +5,29 @@ import (
 	"sync"
 )
 
-// inProcess are locks by name among goroutines. The zero value is ready.
-type inProcess struct {
-	mu   sync.Mutex
-	held map[string]*turn
+// goroutineLocks are locks by name among goroutines. The zero value is ready.
+type goroutineLocks struct {
+	mu    sync.Mutex
+	locks map[string]*keyLock
 }
 
-// turn is a lock that a goroutine holds or waits for.
-type turn struct {
+// keyLock is a lock that a goroutine holds or waits for.
+type keyLock struct {
 	token chan struct{} // holds one element while the lock is free
 	users int           // holders and waiters; with 0 the turn is dropped
 }
 
-// lock waits for its turn, or until ctx ends.
-func (p *inProcess) lock(ctx context.Context, key string) (unlock func(), err error) {
+// lockKey waits for its turn, or until ctx ends.
+func (p *goroutineLocks) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	p.mu.Lock()
-	t := p.held[key]
+	t := p.locks[key]
 	if t == nil {
-		t = &turn{token: make(chan struct{}, 1)}
+		t = &keyLock{token: make(chan struct{}, 1)}
 		t.token <- struct{}{}
-		if p.held == nil {
-			p.held = map[string]*turn{}
+		if p.locks == nil {
+			p.locks = map[string]*keyLock{}
 		}
-		p.held[key] = t
+		p.locks[key] = t
 	}
 	t.users++
 	p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *inProcess) lock(ctx context.Context, key string) (unlock func(), err er
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if t.users--; t.users == 0 {
-			delete(p.held, key)
+			delete(p.locks, key)
 		}
 	}
 	select {

@@ -23,7 +23,7 @@ func Open(opts Options) (Store, error) {
 	case KindAuto, "":
 		return openAuto(opts)
 	}
-	return nil, &transports.Error{Class: messages.ClassConfig, Text: "unknown kind of store " + quote(string(opts.Kind)),
+	return nil, &transports.Error{Class: messages.ClassConfig, Text: "unknown kind of store " + quoteLine(string(opts.Kind)),
 		Fix: "known are auto, keyring, files and memory"}
 }
 
@@ -47,7 +47,7 @@ func openAuto(opts Options) (Store, error) {
 		e.Text += ", and there is no keyring (" + asError(noRing).Text + ")"
 		return nil, &e
 	}
-	return &auto{opts: opts, ring: ring, files: files, noRing: noRing, noFiles: noFiles,
+	return &autoStore{opts: opts, ring: ring, files: files, ringErr: noRing, filesErr: noFiles,
 		locks: NewLocks(opts.Dir), warned: map[string]bool{}}, nil
 }
 
@@ -72,7 +72,7 @@ func DefaultDir() (string, error) {
 		below = filepath.Join(".local", "state", "mcpvisor")
 	}
 	if err != nil {
-		return "", &transports.Error{Class: messages.ClassConfig, Text: "there is no directory for secrets: " + reason(err),
+		return "", &transports.Error{Class: messages.ClassConfig, Text: "there is no directory for secrets: " + errorReason(err),
 			Fix: "set HOME"}
 	}
 	return filepath.Join(base, below, "secrets"), nil

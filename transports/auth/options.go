@@ -47,8 +47,8 @@ const (
 // passphraseVariable names the variable that may hold the passphrase, for programs that have no terminal to ask on.
 const passphraseVariable = "MCPVISOR_PASSPHRASE"
 
-// passphrase is how to get the passphrase, nil if there is none.
-func (o *Options) passphrase() func(ctx context.Context) ([]byte, error) {
+// passphraseFunc is how to get the passphrase, nil if there is none.
+func (o *Options) passphraseFunc() func(ctx context.Context) ([]byte, error) {
 	if o.Passphrase != nil {
 		return o.Passphrase
 	}
@@ -58,7 +58,7 @@ func (o *Options) passphrase() func(ctx context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return []byte(os.Getenv(passphraseVariable)), nil }
 }
 
-func (o *Options) warn(text string) {
+func (o *Options) emitWarning(text string) {
 	if o.Warn != nil {
 		o.Warn(text)
 	}

@@ -43,9 +43,9 @@ func TestPipeInPlaceOfAFile(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				again, err := auth.OpenFiles(auth.Options{Dir: dir, Plain: true})
+				second, err := auth.OpenFiles(auth.Options{Dir: dir, Plain: true})
 				if err == nil {
-					_, err = again.Get(context.Background(), "key")
+					_, err = second.Get(context.Background(), "key")
 				}
 				ended <- err
 			}()

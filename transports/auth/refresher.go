@@ -48,7 +48,7 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 	if err != nil {
 		return nil, err
 	}
-	step("once: locked")
+	testStep("once: locked")
 	type result struct {
 		secret []byte
 		err    error
@@ -66,7 +66,7 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 		}()
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), onceLimit)
 		defer cancel()
-		res.secret, res.err = r.replace(own, key, have, do)
+		res.secret, res.err = r.replaceSecret(own, key, have, do)
 	}()
 	select {
 	case res := <-done:
@@ -76,8 +76,8 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 	}
 }
 
-// replace does the work of Once. The caller holds the lock.
-func (r *Refresher) replace(ctx context.Context, key string, have Version,
+// replaceSecret does the work of Once. The caller holds the lock.
+func (r *Refresher) replaceSecret(ctx context.Context, key string, have Version,
 	do func(ctx context.Context, current []byte) (next []byte, err error)) ([]byte, error) {
 	current, err := r.store.Get(ctx, key)
 	switch {
@@ -92,16 +92,16 @@ func (r *Refresher) replace(ctx context.Context, key string, have Version,
 			return nil, err
 		}
 	}
-	step("once: read")
+	testStep("once: read")
 	next, err := do(ctx, bytes.Clone(current))
 	if err != nil {
 		return nil, err
 	}
-	step("once: done")
+	testStep("once: done")
 	if err := r.store.Put(ctx, key, next); err != nil {
 		return nil, err
 	}
-	step("once: stored")
+	testStep("once: stored")
 	return next, nil
 }
 
@@ -113,18 +113,18 @@ func (r *Refresher) Changed(ctx context.Context, key string, have Version) ([]by
 		if secret, err := r.store.Get(ctx, key); err == nil && VersionOf(secret) != have {
 			return secret, nil
 		}
-		if !pause(ctx, awaitPeriod) {
+		if !sleepContext(ctx, awaitPeriod) {
 			return nil, contextError(ctx, "waiting for another secret")
 		}
 	}
 }
 
-// step marks the points at which tests kill a process.
-func step(name string) {
-	if atStep != nil {
-		atStep(name)
+// testStep marks the points at which tests kill a process.
+func testStep(name string) {
+	if onTestStep != nil {
+		onTestStep(name)
 	}
 }
 
-// atStep is set by tests only, before anything runs.
-var atStep func(name string)
+// onTestStep is set by tests only, before anything runs.
+var onTestStep func(name string)

@@ -25,14 +25,14 @@ const (
 	expired  = "generation 0 " + canary
 )
 
-func generation(secret []byte) (n int) {
+func tokenGeneration(secret []byte) (n int) {
 	n = -1
 	_, _ = fmt.Sscanf(string(secret), "generation %d "+canary, &n)
 	return n
 }
 
-// shared is the store that processes share in these tests, in a directory, with its refresher.
-func shared(dir string) (auth.Store, *auth.Refresher, error) {
+// sharedStore is the store that processes share in these tests, in a directory, with its refresher.
+func sharedStore(dir string) (auth.Store, *auth.Refresher, error) {
 	s, err := auth.OpenFiles(auth.Options{Dir: filepath.Join(dir, "s"), KeyFile: filepath.Join(dir, "key")})
 	if err != nil {
 		return nil, nil, err
@@ -40,15 +40,15 @@ func shared(dir string) (auth.Store, *auth.Refresher, error) {
 	return s, auth.NewRefresher(s, auth.NewLocks(filepath.Join(dir, "s"))), nil
 }
 
-// refresh replaces a token of generation n and notes that in a file, which is what the authorization server would see.
-func refresh(log string) func(context.Context, []byte) ([]byte, error) {
+// nextGeneration replaces a token of generation n and notes that in a file, which is what the authorization server would see.
+func nextGeneration(log string) func(context.Context, []byte) ([]byte, error) {
 	return func(_ context.Context, current []byte) ([]byte, error) {
 		f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		n := generation(current)
+		n := tokenGeneration(current)
 		if _, err := fmt.Fprintf(f, "spent %d\n", n); err != nil {
 			return nil, err
 		}
@@ -60,18 +60,18 @@ func refresh(log string) func(context.Context, []byte) ([]byte, error) {
 func init() {
 	// use uses the token a thousand times and replaces it when it has expired.
 	roles["use"] = func(dir string) error {
-		s, r, err := shared(dir)
+		s, r, err := sharedStore(dir)
 		if err != nil {
 			return err
 		}
 		for i := range 1000 {
 			secret, err := s.Get(context.Background(), tokenKey)
-			if err == nil && generation(secret) == 0 {
+			if err == nil && tokenGeneration(secret) == 0 {
 				secret, err = r.Once(context.Background(), tokenKey, auth.VersionOf(secret),
-					refresh(filepath.Join(dir, "log")))
+					nextGeneration(filepath.Join(dir, "log")))
 			}
-			if err != nil || generation(secret) != 1 {
-				return fmt.Errorf("use %d: generation %d, %v", i, generation(secret), err)
+			if err != nil || tokenGeneration(secret) != 1 {
+				return fmt.Errorf("use %d: generation %d, %v", i, tokenGeneration(secret), err)
 			}
 		}
 		return nil
@@ -83,23 +83,23 @@ func init() {
 		auth.AtStep(func(name string) {
 			if passed++; fmt.Sprint(passed) == at {
 				fmt.Println(name)
-				kill()
+				killProcess()
 			}
 		})
-		s, r, err := shared(dir)
+		s, r, err := sharedStore(dir)
 		if err != nil {
 			return err
 		}
 		secret, err := s.Get(context.Background(), tokenKey)
 		if err == nil {
-			_, err = r.Once(context.Background(), tokenKey, auth.VersionOf(secret), refresh(filepath.Join(dir, "log")))
+			_, err = r.Once(context.Background(), tokenKey, auth.VersionOf(secret), nextGeneration(filepath.Join(dir, "log")))
 		}
 		return err
 	}
 }
 
-// kill ends this process without a chance to clean up.
-func kill() {
+// killProcess ends this process without a chance to clean up.
+func killProcess() {
 	p, _ := os.FindProcess(os.Getpid())
 	_ = p.Kill()
 	select {}
@@ -108,7 +108,7 @@ func kill() {
 // TestTenProcessesRefreshOnce: ten processes, one expiring token, a thousand uses each: one refresh, no failure.
 func TestTenProcessesRefreshOnce(t *testing.T) {
 	dir := t.TempDir()
-	s, _, err := shared(dir)
+	s, _, err := sharedStore(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 	seen := map[string]int{}
 	for at := 1; ; at++ {
 		dir := t.TempDir()
-		s, r, err := shared(dir)
+		s, r, err := sharedStore(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			t.Fatalf("step %d: %v", at, err)
 		}
 		secret, err := s.Get(t.Context(), tokenKey)
-		n := generation(secret)
+		n := tokenGeneration(secret)
 		if err != nil || n != 0 && n != 1 {
 			t.Fatalf("killed at step %d (%s): %q, %v", at, name, secret, err)
 		}
@@ -161,9 +161,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 			t.Errorf("killed at step %d (%s): generation %d, and the server saw %q", at, name, n, log)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
-		next, err := r.Once(ctx, tokenKey, auth.VersionOf(secret), refresh(filepath.Join(dir, "log")))
+		next, err := r.Once(ctx, tokenKey, auth.VersionOf(secret), nextGeneration(filepath.Join(dir, "log")))
 		cancel()
-		if err != nil || generation(next) != n+1 {
+		if err != nil || tokenGeneration(next) != n+1 {
 			t.Errorf("after being killed at step %d (%s): %q, %v", at, name, next, err)
 		}
 	}
@@ -213,14 +213,14 @@ func TestOnce(t *testing.T) {
 		}
 		// A panic.
 		_, err = r.Once(ctx, "k", auth.VersionOf([]byte("x")), func(context.Context, []byte) ([]byte, error) { panic("no") })
-		if e := clean(t, err); e.Class != messages.ClassPanic {
+		if e := boundaryError(t, err); e.Class != messages.ClassPanic {
 			t.Error(err)
 		}
 		// Whoever gives up does not stop what has been begun.
 		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
 		_, err = r.Once(short, "k", auth.VersionOf([]byte("x")), do)
-		if e := clean(t, err); e.Class != messages.ClassTimeout {
+		if e := boundaryError(t, err); e.Class != messages.ClassTimeout {
 			t.Error(err)
 		}
 		got, err := r.Once(ctx, "k", auth.VersionOf([]byte("x")), do)
@@ -249,10 +249,10 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// full is a store that cannot be written to.
-type full struct{ auth.Store }
+// fullStore is a store that cannot be written to.
+type fullStore struct{ auth.Store }
 
-func (full) Put(context.Context, string, []byte) error {
+func (fullStore) Put(context.Context, string, []byte) error {
 	return &transports.Error{Class: messages.ClassNetwork, Text: "no space is left"}
 }
 
@@ -260,12 +260,12 @@ func (full) Put(context.Context, string, []byte) error {
 func TestNothingIsSpentThatCannotBeStored(t *testing.T) {
 	s := auth.NewMemory()
 	_ = s.Put(t.Context(), "k", []byte("old"))
-	r := auth.NewRefresher(full{s}, auth.NewLocks(""))
+	r := auth.NewRefresher(fullStore{s}, auth.NewLocks(""))
 	_, err := r.Once(t.Context(), "k", auth.VersionOf([]byte("old")), func(context.Context, []byte) ([]byte, error) {
 		t.Error("the refresh token was spent")
 		return []byte("new"), nil
 	})
-	if e := clean(t, err); e.Class != messages.ClassNetwork {
+	if e := boundaryError(t, err); e.Class != messages.ClassNetwork {
 		t.Error(err)
 	}
 }
@@ -300,7 +300,7 @@ func TestLockOfAKilledProcess(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = locks.Lock(short, "k")
-	if e := clean(t, err); e.Class != messages.ClassTimeout || !strings.Contains(e.Text, "another process") {
+	if e := boundaryError(t, err); e.Class != messages.ClassTimeout || !strings.Contains(e.Text, "another process") {
 		t.Error(err)
 	}
 	if unlock, err := locks.Lock(t.Context(), "other"); err != nil {
@@ -355,6 +355,6 @@ func TestLockExcludes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := one.Lock(ctx, "k"); err != nil {
-		clean(t, err)
+		boundaryError(t, err)
 	}
 }

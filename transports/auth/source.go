@@ -18,17 +18,17 @@ import (
 
 // Source is where one secret value comes from: Text, Env, File or Command. White space around the value does not count.
 type Source struct {
-	// what names the place for people, never the value.
-	what string
-	read func(ctx context.Context) (string, error)
+	// description names the place for people, never the value.
+	description string
+	read        func(ctx context.Context) (string, error)
 	// stamp changes when the value may have changed; nil: only a refusal shows it.
-	stamp func() stamp
+	stamp func() fileStamp
 	// fixed: reading again brings the same.
 	fixed bool
 }
 
-// stamp tells one state of a file from another, as far as that can be seen without reading it.
-type stamp struct {
+// fileStamp tells one state of a file from another, as far as that can be seen without reading it.
+type fileStamp struct {
 	modified time.Time
 	size     int64
 }
@@ -38,17 +38,17 @@ const maxValue = 64 << 10
 
 // Text is a value that the configuration holds.
 func Text(value string) Source {
-	return Source{what: "the configured value", fixed: true,
+	return Source{description: "the configured value", fixed: true,
 		read: func(context.Context) (string, error) { return value, nil }}
 }
 
 // Env is the value of a variable of this process's environment, as it is at the first request.
 func Env(name string) Source {
-	what := "the environment variable " + quote(name)
-	return Source{what: what, fixed: true, read: func(context.Context) (string, error) {
+	what := "the environment variable " + quoteLine(name)
+	return Source{description: what, fixed: true, read: func(context.Context) (string, error) {
 		value, ok := os.LookupEnv(name)
 		if !ok {
-			return "", missing(what+" is not set", "set it before this program starts", nil)
+			return "", noCredentialsError(what+" is not set", "set it before this program starts", nil)
 		}
 		return value, nil
 	}}
@@ -58,15 +58,15 @@ func Env(name string) Source {
 // it held. A file that is missing or empty for a moment, because a program writes it, costs nothing while there is a
 // value from before.
 func File(path string) Source {
-	what := "the file " + quote(path)
-	return Source{what: what,
+	what := "the file " + quoteLine(path)
+	return Source{description: what,
 		read: func(context.Context) (string, error) { return readFile(path, what) },
-		stamp: func() stamp {
+		stamp: func() fileStamp {
 			info, err := os.Stat(path)
 			if err != nil {
-				return stamp{}
+				return fileStamp{}
 			}
-			return stamp{info.ModTime(), info.Size()}
+			return fileStamp{info.ModTime(), info.Size()}
 		},
 	}
 }
@@ -75,17 +75,17 @@ func readFile(path, what string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return "", missing(what+" does not exist", "write the token into it", fs.ErrNotExist)
+			return "", noCredentialsError(what+" does not exist", "write the token into it", fs.ErrNotExist)
 		}
-		return "", missing(what+" cannot be read: "+reason(err), "", bare(err))
+		return "", noCredentialsError(what+" cannot be read: "+errorReason(err), "", innermostError(err))
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxValue+1))
 	switch {
 	case err != nil:
-		return "", missing(what+" cannot be read: "+reason(err), "", bare(err))
+		return "", noCredentialsError(what+" cannot be read: "+errorReason(err), "", innermostError(err))
 	case len(b) > maxValue:
-		return "", missing(what+" is too long for a token", "", nil)
+		return "", noCredentialsError(what+" is too long for a token", "", nil)
 	}
 	return string(b), nil
 }
@@ -93,24 +93,24 @@ func readFile(path, what string) (string, error) {
 // Command takes the output of a program. It runs at the first request, and again when the server refuses what it printed;
 // limit bounds each run, 0 for 10 s. Of program only what describes a child is used; see transports.Output.
 func Command(program transports.StdioConfig, limit time.Duration) Source {
-	what := "the command " + quote(first(program.Command))
-	return Source{what: what, read: func(ctx context.Context) (string, error) {
-		out, err := run(ctx, program, limit, what)
+	what := "the command " + quoteLine(commandName(program.Command))
+	return Source{description: what, read: func(ctx context.Context) (string, error) {
+		out, err := runCommand(ctx, program, limit, what)
 		return string(out), err
 	}}
 }
 
 // Value reads the value: for a program that needs it for something else than a header, such as a token to exchange. The
 // error is a *transports.Error and does not hold the value.
-func (s Source) Value(ctx context.Context) (string, error) { return s.get(ctx) }
+func (s Source) Value(ctx context.Context) (string, error) { return s.readValue(ctx) }
 
-// What names the place for people, and never the value.
-func (s Source) What() string { return s.what }
+// Describe names the place for people, and never the value.
+func (s Source) Describe() string { return s.description }
 
-// get reads the value and checks that a header can carry it.
-func (s Source) get(ctx context.Context) (string, error) {
+// readValue reads the value and checks that a header can carry it.
+func (s Source) readValue(ctx context.Context) (string, error) {
 	if s.read == nil {
-		return "", missing("no source of a value is configured", "", nil)
+		return "", noCredentialsError("no source of a value is configured", "", nil)
 	}
 	value, err := s.read(ctx)
 	if err != nil {
@@ -119,31 +119,31 @@ func (s Source) get(ctx context.Context) (string, error) {
 	value = strings.TrimSpace(value)
 	switch {
 	case value == "":
-		return "", missing(s.what+" is empty", "", nil)
+		return "", noCredentialsError(s.description+" is empty", "", nil)
 	case !httpguts.ValidHeaderFieldValue(value):
-		return "", missing(s.what+" holds what HTTP does not allow in a header",
+		return "", noCredentialsError(s.description+" holds what HTTP does not allow in a header",
 			"look for line breaks and stray characters in it", nil)
 	}
 	return value, nil
 }
 
-// missing says that there are no credentials, and why. text and cause hold no secret.
-func missing(text, fix string, cause error) *transports.Error {
+// noCredentialsError says that there are no credentials, and why. text and cause hold no secret.
+func noCredentialsError(text, fix string, cause error) *transports.Error {
 	return &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: fix, Err: cause}
 }
 
-func quote(s string) string { return strconv.Quote(messages.Line(s, 300)) }
+func quoteLine(s string) string { return strconv.Quote(messages.Line(s, 300)) }
 
-// first returns a command without its arguments, of which one may be a token.
-func first(command string) string {
+// commandName returns a command without its arguments, of which one may be a token.
+func commandName(command string) string {
 	if words := strings.Fields(command); len(words) > 1 {
 		return words[0] + " …"
 	}
 	return command
 }
 
-// bare is the innermost error: what wraps it says again what our text says.
-func bare(err error) error {
+// innermostError is the innermost error: what wraps it says again what our text says.
+func innermostError(err error) error {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
@@ -153,4 +153,6 @@ func bare(err error) error {
 	}
 }
 
-func reason(err error) string { return strings.TrimRight(messages.Line(bare(err).Error(), 200), ".") }
+func errorReason(err error) string {
+	return strings.TrimRight(messages.Line(innermostError(err).Error(), 200), ".")
+}

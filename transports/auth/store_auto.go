@@ -11,45 +11,45 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// auto keeps secrets in the keyring, and in files what the keyring does not take. One of the two may be missing: the
+// autoStore keeps secrets in the keyring, and in files what the keyring does not take. One of the two may be missing: the
 // keyring is there on the desktop, and not over SSH.
 //
 // Which of them has the secret of a key is told by a mark, a file beside the encrypted ones, and by nothing else: so an
 // old token in one place is never taken for the new one in the other, and a secret that is in a keyring out of reach is
 // an error, not the absence of a secret. Setting or removing the mark is the moment in which a secret moves.
-type auto struct {
-	opts            Options
-	ring            *Keyring // nil if there is none
-	files           *Files   // nil if these options cannot have them
-	noRing, noFiles error    // why not
-	locks           *Locks
+type autoStore struct {
+	opts              Options
+	ring              *Keyring // nil if there is none
+	files             *Files   // nil if these options cannot have them
+	ringErr, filesErr error    // why not
+	locks             *Locks
 
 	mu     sync.Mutex
 	warned map[string]bool // by key
 }
 
-var _ Placed = (*auto)(nil)
+var _ LocatedStore = (*autoStore)(nil)
 
-// Placed is a Store that keeps secrets in several places.
-type Placed interface {
+// LocatedStore is a Store that keeps secrets in several places.
+type LocatedStore interface {
 	Store
-	// Place says for people where the secret of one key is, or would be.
-	Place(key string) string
+	// Location says for people where the secret of one key is, or would be.
+	Location(key string) string
 }
 
 // Where implements Store.
-func (a *auto) Where() string {
+func (a *autoStore) Where() string {
 	if a.ring != nil {
 		return a.ring.Where()
 	}
 	return a.files.Where()
 }
 
-// Place implements Placed.
-func (a *auto) Place(key string) string {
-	_, err := os.Lstat((&Files{opts: a.opts}).path(key))
+// Location implements Placed.
+func (a *autoStore) Location(key string) string {
+	_, err := os.Lstat((&Files{opts: a.opts}).secretPath(key))
 	switch {
-	case a.marked(key):
+	case a.isMarked(key):
 		return "keyring"
 	case err == nil && a.files != nil:
 		return a.files.Where()
@@ -57,19 +57,21 @@ func (a *auto) Place(key string) string {
 	return a.Where()
 }
 
-func (a *auto) mark(key string) string { return filepath.Join(a.opts.Dir, fileName(key)+".keyring") }
+func (a *autoStore) markPath(key string) string {
+	return filepath.Join(a.opts.Dir, fileName(key)+".keyring")
+}
 
-func (a *auto) marked(key string) bool {
-	_, err := os.Lstat(a.mark(key))
+func (a *autoStore) isMarked(key string) bool {
+	_, err := os.Lstat(a.markPath(key))
 	return err == nil
 }
 
 // Get implements Store.
-func (a *auto) Get(ctx context.Context, key string) ([]byte, error) {
-	if a.marked(key) {
+func (a *autoStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if a.isMarked(key) {
 		if a.ring == nil {
-			return nil, &transports.Error{Class: messages.ClassUnauthorized, Err: a.noRing,
-				Text: "the secret of " + quote(key) + " is in the keyring, which is out of reach: " + asError(a.noRing).Text,
+			return nil, &transports.Error{Class: messages.ClassUnauthorized, Err: a.ringErr,
+				Text: "the secret of " + quoteLine(key) + " is in the keyring, which is out of reach: " + asError(a.ringErr).Text,
 				Fix:  "run this where the keyring is, or sign in again"}
 		}
 		return a.ring.Get(ctx, key)
@@ -77,14 +79,14 @@ func (a *auto) Get(ctx context.Context, key string) ([]byte, error) {
 	if a.files != nil {
 		return a.files.Get(ctx, key)
 	}
-	if _, err := os.Lstat((&Files{opts: a.opts}).path(key)); err == nil {
-		return nil, a.noFiles
+	if _, err := os.Lstat((&Files{opts: a.opts}).secretPath(key)); err == nil {
+		return nil, a.filesErr
 	}
 	return nil, ErrNotFound
 }
 
 // Put implements Store.
-func (a *auto) Put(ctx context.Context, key string, secret []byte) error {
+func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 	if err := privateDir(a.opts.Dir); err != nil {
 		return err
 	}
@@ -101,38 +103,38 @@ func (a *auto) Put(ctx context.Context, key string, secret []byte) error {
 		case ctx.Err() != nil, a.files == nil:
 			return refused
 		}
-		a.warn(key, asError(refused).Text+": the secret of "+quote(key)+" goes into "+a.files.Where())
+		a.warnOnce(key, asError(refused).Text+": the secret of "+quoteLine(key)+" goes into "+a.files.Where())
 	}
 	if a.files == nil {
-		return a.noFiles
+		return a.filesErr
 	}
 	if err := a.files.Put(ctx, key, secret); err != nil {
 		return err
 	}
-	step("auto: in files")
-	if err := os.Remove(a.mark(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return storeError(shortPath(a.mark(key))+" cannot be removed", err)
+	testStep("auto: in files")
+	if err := os.Remove(a.markPath(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return storeError(shortPath(a.markPath(key))+" cannot be removed", err)
 	}
 	syncDir(a.opts.Dir)
 	return nil
 }
 
 // moveToRing is for a secret that the keyring has.
-func (a *auto) moveToRing(key string) error {
-	step("auto: in keyring")
-	if a.marked(key) {
+func (a *autoStore) moveToRing(key string) error {
+	testStep("auto: in keyring")
+	if a.isMarked(key) {
 		return nil
 	}
-	if err := replaceFile(a.mark(key), []byte("This secret is in the keyring.\n")); err != nil {
+	if err := replaceFile(a.markPath(key), []byte("This secret is in the keyring.\n")); err != nil {
 		return err
 	}
-	step("auto: marked")
-	_ = os.Remove((&Files{opts: a.opts}).path(key)) // no program reads it any more
+	testStep("auto: marked")
+	_ = os.Remove((&Files{opts: a.opts}).secretPath(key)) // no program reads it any more
 	return nil
 }
 
 // Delete implements Store.
-func (a *auto) Delete(ctx context.Context, key string) error {
+func (a *autoStore) Delete(ctx context.Context, key string) error {
 	if _, err := os.Stat(a.opts.Dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -144,29 +146,29 @@ func (a *auto) Delete(ctx context.Context, key string) error {
 	if err := (&Files{opts: a.opts, locks: a.locks}).Delete(ctx, key); err != nil {
 		return err
 	}
-	if !a.marked(key) {
+	if !a.isMarked(key) {
 		return nil
 	}
 	if a.ring == nil {
-		a.warn(key, "the keyring is out of reach and keeps the secret of "+quote(key)+", which is not used any more")
+		a.warnOnce(key, "the keyring is out of reach and keeps the secret of "+quoteLine(key)+", which is not used any more")
 	} else if err := a.ring.Delete(ctx, key); err != nil {
 		return err
 	}
-	if err := os.Remove(a.mark(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return storeError(shortPath(a.mark(key))+" cannot be removed", err)
+	if err := os.Remove(a.markPath(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return storeError(shortPath(a.markPath(key))+" cannot be removed", err)
 	}
 	syncDir(a.opts.Dir)
 	return nil
 }
 
-// warn warns once about each key: a token that is too large is written again with each refresh.
-func (a *auto) warn(key, text string) {
+// warnOnce warns once about each key: a token that is too large is written again with each refresh.
+func (a *autoStore) warnOnce(key, text string) {
 	a.mu.Lock()
 	first := !a.warned[key]
 	a.warned[key] = true
 	a.mu.Unlock()
 	if first {
-		a.opts.warn(text)
+		a.opts.emitWarning(text)
 	}
 }
 

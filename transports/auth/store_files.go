@@ -22,14 +22,14 @@ import (
 // Not covered: a program that runs as the same user and finds the passphrase in this process's memory or environment; an
 // old file put back in the place of a newer one.
 type Files struct {
-	opts  Options
-	locks *Locks // between writers
-	turn  chan struct{}
-	ready atomic.Pointer[opened]
+	opts     Options
+	locks    *Locks // between writers
+	openLock chan struct{}
+	unlocked atomic.Pointer[unlockedStore]
 }
 
-// opened holds what can be read once the key is known.
-type opened struct{ sealer *sealer }
+// unlockedStore holds what can be read once the key is known.
+type unlockedStore struct{ sealer *sealer }
 
 var _ Store = (*Files)(nil)
 
@@ -41,15 +41,15 @@ const maxSecret = 1 << 20
 func OpenFiles(opts Options) (*Files, error) {
 	if !filepath.IsAbs(opts.Dir) {
 		return nil, &transports.Error{Class: messages.ClassConfig,
-			Text: "the directory for secrets is no absolute path: " + quote(opts.Dir)}
+			Text: "the directory for secrets is no absolute path: " + quoteLine(opts.Dir)}
 	}
-	f := &Files{opts: opts, locks: NewLocks(opts.Dir), turn: make(chan struct{}, 1)}
+	f := &Files{opts: opts, locks: NewLocks(opts.Dir), openLock: make(chan struct{}, 1)}
 	if _, err := os.Stat(opts.Dir); err == nil {
 		if err := privateDir(opts.Dir); err != nil {
 			return nil, err
 		}
 	}
-	h, err := f.header()
+	h, err := f.readHeader()
 	if err == nil {
 		_, err = f.keyKind(h)
 	}
@@ -61,7 +61,7 @@ func OpenFiles(opts Options) (*Files, error) {
 
 // Where implements Store.
 func (f *Files) Where() string {
-	if h, err := f.header(); err == nil {
+	if h, err := f.readHeader(); err == nil {
 		if kind, err := f.keyKind(h); err == nil && kind == keyPlain {
 			return "unencrypted files in " + shortPath(f.opts.Dir)
 		}
@@ -71,7 +71,7 @@ func (f *Files) Where() string {
 
 // Get implements Store.
 func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
-	path := f.path(key)
+	path := f.secretPath(key)
 	content, err := readPrivate(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotFound
@@ -79,13 +79,13 @@ func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.open(ctx, false)
+	o, err := f.openSealer(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	secret, ok := o.sealer.open(key, content)
 	if !ok {
-		return nil, damaged(path, "was changed, or belongs to another store")
+		return nil, damagedError(path, "was changed, or belongs to another store")
 	}
 	return secret, nil
 }
@@ -95,47 +95,49 @@ func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
 	if len(secret) > maxSecret {
 		return &transports.Error{Class: messages.ClassInvalid, Text: "a secret of more than 1 MiB is not stored"}
 	}
-	o, err := f.open(ctx, true)
+	o, err := f.openSealer(ctx, true)
 	if err != nil {
 		return err
 	}
-	unlock, err := f.writing(ctx)
+	unlock, err := f.lockWriters(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return replaceFile(f.path(key), o.sealer.seal(key, secret))
+	return replaceFile(f.secretPath(key), o.sealer.seal(key, secret))
 }
 
 // Delete implements Store.
 func (f *Files) Delete(ctx context.Context, key string) error {
-	if _, err := os.Lstat(f.path(key)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(f.secretPath(key)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	unlock, err := f.writing(ctx)
+	unlock, err := f.lockWriters(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := os.Remove(f.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return storeError(shortPath(f.path(key))+" cannot be removed", err)
+	if err := os.Remove(f.secretPath(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return storeError(shortPath(f.secretPath(key))+" cannot be removed", err)
 	}
-	_ = os.Remove(f.path(key) + ".new") // of a process that was killed
+	_ = os.Remove(f.secretPath(key) + ".new") // of a process that was killed
 	syncDir(f.opts.Dir)
 	return nil
 }
 
-func (f *Files) path(key string) string { return filepath.Join(f.opts.Dir, fileName(key)+".secret") }
+func (f *Files) secretPath(key string) string {
+	return filepath.Join(f.opts.Dir, fileName(key)+".secret")
+}
 
 func (f *Files) headerPath() string { return filepath.Join(f.opts.Dir, "store.json") }
 
-// writing excludes other writers, of all processes.
-func (f *Files) writing(ctx context.Context) (unlock func(), err error) {
+// lockWriters excludes other writers, of all processes.
+func (f *Files) lockWriters(ctx context.Context) (unlock func(), err error) {
 	return f.locks.Lock(ctx, "\x00store") // no key of a secret
 }
 
-// header reads store.json; nil if there is none.
-func (f *Files) header() (*storeHeader, error) {
+// readHeader reads store.json; nil if there is none.
+func (f *Files) readHeader() (*storeHeader, error) {
 	b, err := readPrivate(f.headerPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -24,7 +24,7 @@ func (f *Files) keyKind(h *storeHeader) (string, error) {
 	}
 	dir := shortPath(f.opts.Dir)
 	have := map[string]bool{
-		keyPassphrase: f.opts.passphrase() != nil, keyFile: f.opts.KeyFile != "", keyPlain: f.opts.Plain,
+		keyPassphrase: f.opts.passphraseFunc() != nil, keyFile: f.opts.KeyFile != "", keyPlain: f.opts.Plain,
 	}
 	if h == nil {
 		for _, kind := range []string{keyPassphrase, keyFile, keyPlain} {
@@ -47,37 +47,37 @@ func (f *Files) keyKind(h *storeHeader) (string, error) {
 	return no("the secrets in "+dir+" are not encrypted", "remove that directory and sign in again, or allow it")
 }
 
-// open makes the sealer, once. With create set it makes a new store if there is none.
-func (f *Files) open(ctx context.Context, create bool) (*opened, error) {
-	if o := f.ready.Load(); o != nil {
+// openSealer makes the sealer, once. With create set it makes a new store if there is none.
+func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, error) {
+	if o := f.unlocked.Load(); o != nil {
 		return o, nil
 	}
 	select {
-	case f.turn <- struct{}{}:
+	case f.openLock <- struct{}{}:
 	case <-ctx.Done():
 		return nil, contextError(ctx, "opening the store of secrets")
 	}
-	defer func() { <-f.turn }()
-	if o := f.ready.Load(); o != nil {
+	defer func() { <-f.openLock }()
+	if o := f.unlocked.Load(); o != nil {
 		return o, nil
 	}
-	h, err := f.header()
+	h, err := f.readHeader()
 	if err != nil {
 		return nil, err
 	}
 	if h == nil && !create {
-		return nil, damaged(f.opts.Dir, "has lost its file store.json")
+		return nil, damagedError(f.opts.Dir, "has lost its file store.json")
 	}
 	if h == nil {
 		if err := privateDir(f.opts.Dir); err != nil {
 			return nil, err
 		}
-		unlock, err := f.writing(ctx)
+		unlock, err := f.lockWriters(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer unlock()
-		if h, err = f.header(); err != nil { // another process may have been faster
+		if h, err = f.readHeader(); err != nil { // another process may have been faster
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (f *Files) open(ctx context.Context, create bool) (*opened, error) {
 	if fresh {
 		h = newHeader(kind)
 	}
-	o := &opened{}
+	o := &unlockedStore{}
 	if kind != keyPlain {
 		if o.sealer, err = f.sealerFor(ctx, h, fresh); err != nil {
 			return nil, err
@@ -104,17 +104,17 @@ func (f *Files) open(ctx context.Context, create bool) (*opened, error) {
 			return nil, err
 		}
 	}
-	f.ready.Store(o)
+	f.unlocked.Store(o)
 	return o, nil
 }
 
 // sealerFor gets the key and compares it with the header, or completes a fresh header.
 func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sealer, error) {
 	var key []byte
-	wrong := "the key in " + shortPath(f.opts.KeyFile) + " is not that of the secrets in " + shortPath(f.opts.Dir)
+	mismatch := "the key in " + shortPath(f.opts.KeyFile) + " is not that of the secrets in " + shortPath(f.opts.Dir)
 	if h.Key == keyPassphrase {
-		wrong = "the passphrase is not that of the secrets in " + shortPath(f.opts.Dir)
-		passphrase, err := f.opts.passphrase()(ctx)
+		mismatch = "the passphrase is not that of the secrets in " + shortPath(f.opts.Dir)
+		passphrase, err := f.opts.passphraseFunc()(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, contextError(ctx, "asking for the passphrase")
@@ -123,7 +123,7 @@ func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sea
 				Text: "there is no passphrase for the secrets in " + shortPath(f.opts.Dir),
 				Fix:  "set " + passphraseVariable}
 		}
-		key = h.derive(passphrase)
+		key = h.deriveKey(passphrase)
 	} else {
 		var err error
 		if key, err = readKeyFile(f.opts.KeyFile, fresh); err != nil {
@@ -132,14 +132,14 @@ func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sea
 	}
 	s, err := newSealer(key)
 	if err != nil {
-		return nil, damaged(f.opts.KeyFile, "holds no key")
+		return nil, damagedError(f.opts.KeyFile, "holds no key")
 	}
 	if fresh {
 		h.Check = s.seal(checkName, []byte(checkText))
 		return s, nil
 	}
 	if text, ok := s.open(checkName, h.Check); !ok || string(text) != checkText {
-		return nil, &transports.Error{Class: messages.ClassConfig, Text: wrong,
+		return nil, &transports.Error{Class: messages.ClassConfig, Text: mismatch,
 			Fix: "correct it, or remove that directory and sign in again"}
 	}
 	return s, nil
@@ -164,7 +164,7 @@ func readKeyFile(path string, create bool) ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(b)))
 	if err != nil || len(key) != chacha20poly1305.KeySize {
-		return nil, damaged(path, "holds no key")
+		return nil, damagedError(path, "holds no key")
 	}
 	return key, nil
 }

@@ -25,8 +25,8 @@ import (
 // Not covered: other programs of the same user, which most keyrings let read everything. On Windows a secret has at
 // most 2.5 KiB, on macOS 3 KiB: see ErrTooLarge.
 type Keyring struct {
-	service string
-	turn    chan struct{} // held by the call that is under way, also if its caller waits for it no more
+	service  string
+	callLock chan struct{} // held by the call that is under way, also if its caller waits for it no more
 }
 
 var _ Store = (*Keyring)(nil)
@@ -44,13 +44,13 @@ const (
 // OpenKeyring opens the keyring, if there is one that answers within 3 s. It reads nothing and asks no person for a
 // password. An error says that there is none, and why.
 func OpenKeyring(ctx context.Context, opts Options) (*Keyring, error) {
-	k := &Keyring{service: opts.Service, turn: make(chan struct{}, 1)}
+	k := &Keyring{service: opts.Service, callLock: make(chan struct{}, 1)}
 	if k.service == "" {
 		k.service = "mcpvisor"
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	_, err := k.call(ctx, "looked for", func() (string, error) { return "", probeKeyring(ctx) })
+	_, err := k.callBounded(ctx, "looked for", func() (string, error) { return "", probeKeyring(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ const textPrefix = "base64:"
 
 // Get implements Store.
 func (k *Keyring) Get(ctx context.Context, key string) ([]byte, error) {
-	text, err := k.call(ctx, "read", func() (string, error) { return keyring.Get(k.service, key) })
+	text, err := k.callBounded(ctx, "read", func() (string, error) { return keyring.Get(k.service, key) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (k *Keyring) Get(ctx context.Context, key string) ([]byte, error) {
 	secret, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return nil, &transports.Error{Class: messages.ClassConfig,
-			Text: "the keyring holds something else than what was stored for " + quote(key),
+			Text: "the keyring holds something else than what was stored for " + quoteLine(key),
 			Fix:  "remove that entry and sign in again"}
 	}
 	return secret, nil
@@ -89,27 +89,27 @@ func (k *Keyring) Put(ctx context.Context, key string, secret []byte) error {
 		strings.TrimSpace(text) != text || text == "" {
 		text = textPrefix + base64.StdEncoding.EncodeToString(secret)
 	}
-	_, err := k.call(ctx, "written", func() (string, error) { return "", keyring.Set(k.service, key, text) })
+	_, err := k.callBounded(ctx, "written", func() (string, error) { return "", keyring.Set(k.service, key, text) })
 	return err
 }
 
 // Delete implements Store.
 func (k *Keyring) Delete(ctx context.Context, key string) error {
-	_, err := k.call(ctx, "written", func() (string, error) { return "", keyring.Delete(k.service, key) })
+	_, err := k.callBounded(ctx, "written", func() (string, error) { return "", keyring.Delete(k.service, key) })
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// call runs one call of the library, which knows no context.
-func (k *Keyring) call(ctx context.Context, doing string, f func() (string, error)) (string, error) {
+// callBounded runs one call of the library, which knows no context.
+func (k *Keyring) callBounded(ctx context.Context, doing string, f func() (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, keyringTime)
 	defer cancel()
 	select {
-	case k.turn <- struct{}{}:
+	case k.callLock <- struct{}{}:
 	case <-ctx.Done():
-		return "", k.late(ctx, doing)
+		return "", k.waitError(ctx, doing)
 	}
 	type answer struct {
 		text string
@@ -122,20 +122,20 @@ func (k *Keyring) call(ctx context.Context, doing string, f func() (string, erro
 			if v := recover(); v != nil {
 				a = answer{err: fmt.Errorf("panic: %.200v", v)}
 			}
-			<-k.turn
+			<-k.callLock
 			done <- a
 		}()
 		a.text, a.err = f()
 	}()
 	select {
 	case a := <-done:
-		return a.text, k.translate(a.err, doing)
+		return a.text, k.translateError(a.err, doing)
 	case <-ctx.Done():
-		return "", k.late(ctx, doing)
+		return "", k.waitError(ctx, doing)
 	}
 }
 
-func (k *Keyring) late(ctx context.Context, doing string) *transports.Error {
+func (k *Keyring) waitError(ctx context.Context, doing string) *transports.Error {
 	e := contextError(ctx, "waiting for the keyring to be "+doing)
 	if e.Class == messages.ClassTimeout {
 		e.Fix = "unlock it: it may be asking for its password"
@@ -143,7 +143,7 @@ func (k *Keyring) late(ctx context.Context, doing string) *transports.Error {
 	return e
 }
 
-func (k *Keyring) translate(err error, doing string) error {
+func (k *Keyring) translateError(err error, doing string) error {
 	switch {
 	case err == nil:
 		return nil

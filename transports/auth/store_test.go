@@ -20,8 +20,8 @@ func passphrase(text string) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return []byte(text), nil }
 }
 
-// stores are the ways to keep secrets; each call opens the same one again, as another process would.
-func stores(t *testing.T) map[string]func() auth.Store {
+// openStores are the ways to keep secrets; each call opens the same one again, as another process would.
+func openStores(t *testing.T) map[string]func() auth.Store {
 	dir := t.TempDir()
 	files := func(o auth.Options) func() auth.Store {
 		return func() auth.Store {
@@ -43,12 +43,12 @@ func stores(t *testing.T) map[string]func() auth.Store {
 
 // TestStore is the contract of every store.
 func TestStore(t *testing.T) {
-	for name, open := range stores(t) {
-		t.Run(name, func(t *testing.T) { contract(t, open) })
+	for name, open := range openStores(t) {
+		t.Run(name, func(t *testing.T) { checkContract(t, open) })
 	}
 }
 
-func contract(t *testing.T, open func() auth.Store) {
+func checkContract(t *testing.T, open func() auth.Store) {
 	ctx, a, b := t.Context(), open(), open()
 	get := func(s auth.Store, key, want string) {
 		t.Helper()
@@ -269,7 +269,7 @@ func TestFilesRefuse(t *testing.T) {
 			if err == nil {
 				_, err = s.Get(t.Context(), "server")
 			}
-			e := clean(t, err)
+			e := boundaryError(t, err)
 			if !strings.Contains(e.Error(), c.text) ||
 				e.Class != messages.ClassConfig && e.Class != messages.ClassUnauthorized {
 				t.Errorf("%v (%s), want %q", e, e.Class, c.text)
@@ -299,7 +299,7 @@ func TestSecretsAreNotExchanged(t *testing.T) {
 	if secret, err := s.Get(t.Context(), "shop"); err == nil {
 		t.Errorf("the shop gets %q", secret)
 	} else {
-		clean(t, err)
+		boundaryError(t, err)
 	}
 }
 

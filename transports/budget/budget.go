@@ -36,12 +36,12 @@ type Share struct {
 	server string
 
 	// The budget's lock guards these.
-	held   int64
-	kept   int64 // of held, what Keep was told
-	closed bool
+	bytesHeld int64
+	listBytes int64 // of held, what Keep was told
+	closed    bool
 
-	pacing sync.Mutex // guards pace
-	pace   Pace
+	bucketMu sync.Mutex // guards pace
+	bucket   LeakyBucket
 }
 
 // Open gives a server its share.
@@ -50,7 +50,7 @@ func (b *Budget) Open(server string) *Share {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shares[s] = struct{}{}
-	b.recount()
+	b.recountExcess()
 	return s
 }
 
@@ -65,10 +65,10 @@ func (s *Share) Close() {
 	if s.closed {
 		return
 	}
-	b.move(s, -s.held)
-	s.closed, s.kept = true, 0
+	b.changeShare(s, -s.bytesHeld)
+	s.closed, s.listBytes = true, 0
 	delete(b.shares, s)
-	b.recount()
+	b.recountExcess()
 }
 
 // Total returns how many bytes all servers hold.
@@ -85,7 +85,7 @@ func (s *Share) Held() int64 {
 	}
 	s.budget.mu.Lock()
 	defer s.budget.mu.Unlock()
-	return s.held
+	return s.bytesHeld
 }
 
 // Take counts n more bytes as held, or refuses them with an *Exceeded.
@@ -96,10 +96,10 @@ func (s *Share) Take(n int64) error {
 	b := s.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.closed || b.limit >= 0 && !allowed(b.limit, len(b.shares), b.excess, s.held, n) {
-		return &Exceeded{Server: s.server, Asked: n, Held: s.held, Total: b.total, Limit: b.limit}
+	if s.closed || b.limit >= 0 && !mayTake(b.limit, len(b.shares), b.excess, s.bytesHeld, n) {
+		return &ExceededError{Server: s.server, Asked: n, Held: s.bytesHeld, Total: b.total, Limit: b.limit}
 	}
-	b.move(s, n)
+	b.changeShare(s, n)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (s *Share) Give(n int64) {
 	}
 	s.budget.mu.Lock()
 	defer s.budget.mu.Unlock()
-	s.budget.move(s, -min(n, s.held))
+	s.budget.changeShare(s, -min(n, s.bytesHeld))
 }
 
 // Keep makes the bytes of the server's newest list of tools out of bytes that were taken: the list of before, and what was
@@ -122,8 +122,8 @@ func (s *Share) Keep(taken, list int64) {
 	s.budget.mu.Lock()
 	defer s.budget.mu.Unlock()
 	if !s.closed {
-		s.budget.move(s, max(list-taken-s.kept, -s.held))
-		s.kept = list
+		s.budget.changeShare(s, max(list-taken-s.listBytes, -s.bytesHeld))
+		s.listBytes = list
 	}
 }
 
@@ -138,28 +138,28 @@ func (s *Share) Freed() <-chan struct{} {
 	return b.freed
 }
 
-// move is the only place where a share changes. The caller holds mu.
-func (b *Budget) move(s *Share, n int64) {
+// changeShare is the only place where a share changes. The caller holds mu.
+func (b *Budget) changeShare(s *Share, n int64) {
 	if s.closed {
 		return
 	}
 	fair := fairShare(b.limit, len(b.shares))
-	b.excess -= beyond(s.held, fair)
-	s.held += n
+	b.excess -= excessOver(s.bytesHeld, fair)
+	s.bytesHeld += n
 	b.total += n
-	b.excess += beyond(s.held, fair)
+	b.excess += excessOver(s.bytesHeld, fair)
 	if n < 0 && b.freed != nil {
 		close(b.freed)
 		b.freed = nil
 	}
 }
 
-// recount follows a change of the number of servers. The caller holds mu.
-func (b *Budget) recount() {
+// recountExcess follows a change of the number of servers. The caller holds mu.
+func (b *Budget) recountExcess() {
 	fair := fairShare(b.limit, len(b.shares))
 	b.excess = 0
 	for s := range b.shares {
-		b.excess += beyond(s.held, fair)
+		b.excess += excessOver(s.bytesHeld, fair)
 	}
 	if b.freed != nil { // fewer servers have larger shares
 		close(b.freed)
@@ -172,9 +172,9 @@ func (s *Share) Charge(work time.Duration, working int, now time.Time) {
 	if s == nil {
 		return
 	}
-	s.pacing.Lock()
-	s.pace = s.pace.Charge(work, working, now)
-	s.pacing.Unlock()
+	s.bucketMu.Lock()
+	s.bucket = s.bucket.Charge(work, working, now)
+	s.bucketMu.Unlock()
 }
 
 // Pause is for how long the server is to be left unread, 0 for not at all.
@@ -182,28 +182,28 @@ func (s *Share) Pause(now time.Time) time.Duration {
 	if s == nil {
 		return 0
 	}
-	s.pacing.Lock()
-	defer s.pacing.Unlock()
-	return s.pace.Pause(now)
+	s.bucketMu.Lock()
+	defer s.bucketMu.Unlock()
+	return s.bucket.Pause(now)
 }
 
-// Exceeded says that a server holds so much already that it may not hold more now. errors.Is finds messages.ErrMemory.
-type Exceeded struct {
+// ExceededError says that a server holds so much already that it may not hold more now. errors.Is finds messages.ErrMemory.
+type ExceededError struct {
 	// Server asked for Asked bytes beside the Held ones; all servers together held Total, of Limit.
 	Server                    string
 	Asked, Held, Total, Limit int64
 }
 
 // Error implements error.
-func (e *Exceeded) Error() string {
+func (e *ExceededError) Error() string {
 	return fmt.Sprintf("%q asked for %s and holds %s; all servers together hold %s of %s",
-		e.Server, size(e.Asked), size(e.Held), size(e.Total), size(e.Limit))
+		e.Server, sizeText(e.Asked), sizeText(e.Held), sizeText(e.Total), sizeText(e.Limit))
 }
 
 // Unwrap gives messages.ErrMemory.
-func (e *Exceeded) Unwrap() error { return messages.ErrMemory }
+func (e *ExceededError) Unwrap() error { return messages.ErrMemory }
 
-func size(n int64) string {
+func sizeText(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d KiB", (n+1023)>>10)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// fill takes in small steps until the share is refused, and gives what it holds then.
-func fill(s *budget.Share, step int64) int64 {
+// fillShare takes in small steps until the share is refused, and gives what it holds then.
+func fillShare(s *budget.Share, step int64) int64 {
 	for s.Take(step) == nil {
 	}
 	return s.Held()
@@ -23,11 +23,11 @@ func TestTheGreediestIsRefusedFirst(t *testing.T) {
 	b := budget.New(limit)
 	greedy, late, small := b.Open("greedy"), b.Open("late"), b.Open("small")
 	third := int64(limit / 6) // its fair share
-	alone := fill(greedy, 1)
+	alone := fillShare(greedy, 1)
 	if alone != third+limit/4 {
 		t.Errorf("alone it gets %d, want its share and half of what is common, %d", alone, third+limit/4)
 	}
-	second := fill(late, 1)
+	second := fillShare(late, 1)
 	if second >= alone || second <= third {
 		t.Errorf("the second gets %d beside %d", second, alone)
 	}
@@ -38,7 +38,7 @@ func TestTheGreediestIsRefusedFirst(t *testing.T) {
 		t.Errorf("less than the fair share is refused: %v", err)
 	}
 	err := greedy.Take(5 << 20)
-	var exceeded *budget.Exceeded
+	var exceeded *budget.ExceededError
 	if !errors.As(err, &exceeded) || !errors.Is(err, messages.ErrMemory) || exceeded.Server != "greedy" || exceeded.Held != alone ||
 		!strings.Contains(err.Error(), `"greedy" asked for 5.0 MiB and holds 427 KiB`) {
 		t.Errorf("%v", err)
@@ -129,7 +129,7 @@ func TestRandomWalk(t *testing.T) {
 func TestLateServersAreServed(t *testing.T) {
 	b := budget.New(1 << 20)
 	first := b.Open("first")
-	held := fill(first, 1)
+	held := fillShare(first, 1)
 	for n := int64(2); n <= 50; n++ {
 		s := b.Open("late")
 		if err := s.Take(1 << 19 / n); err != nil {

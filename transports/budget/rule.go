@@ -3,12 +3,12 @@ package budget
 // fairShare returns how many bytes each of so many servers may always hold.
 func fairShare(limit int64, servers int) int64 { return limit / 2 / int64(max(servers, 1)) }
 
-// beyond returns how much of held is more than the fair share.
-func beyond(held, fair int64) int64 { return max(held-fair, 0) }
+// excessOver returns how much of held is more than the fair share.
+func excessOver(held, fair int64) int64 { return max(held-fair, 0) }
 
-// allowed reports whether a server that holds held bytes may have n more. excess counts the bytes that all servers hold beyond their fair
+// mayTake reports whether a server that holds held bytes may have n more. excess counts the bytes that all servers hold beyond their fair
 // shares. What this one would have beyond its own must not be more than what would then be free of the common half.
-func allowed(limit int64, servers int, excess, held, n int64) bool {
+func mayTake(limit int64, servers int, excess, held, n int64) bool {
 	fair := fairShare(limit, servers)
 	if n <= fair-held {
 		return true
@@ -16,7 +16,7 @@ func allowed(limit int64, servers int, excess, held, n int64) bool {
 	if n > limit { // and could overflow
 		return false
 	}
-	own := beyond(held+n, fair)
-	others := excess - beyond(held, fair)
-	return own <= limit/2-others-own
+	ownExcess := excessOver(held+n, fair)
+	others := excess - excessOver(held, fair)
+	return ownExcess <= limit/2-others-ownExcess
 }

@@ -72,8 +72,8 @@ func TestTheClock(t *testing.T) {
 func TestAnInstantHappensOnceToAServer(t *testing.T) {
 	_, control := flowOf(t, "crash")
 	count := func(c *fault.Control) int { events, _ := c.Flow().Tick(); return len(events) }
-	if a, again, b := count(control.Named("a")), count(control.Named("a")), count(control.Named("b")); a != 1 || again != 0 || b != 1 {
-		t.Errorf("a: %d, a again: %d, b: %d", a, again, b)
+	if a, repeated, b := count(control.Named("a")), count(control.Named("a")), count(control.Named("b")); a != 1 || repeated != 0 || b != 1 {
+		t.Errorf("a: %d, a again: %d, b: %d", a, repeated, b)
 	}
 }
 

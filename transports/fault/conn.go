@@ -18,128 +18,128 @@ import (
 // Everything that goes to the sink passes the gate as a reader; Down passes it as a writer, once, so that it is last. An
 // end that a fault makes calls Down first and closes the connection behind it.
 type conn struct {
-	inner   transports.Conn
-	control *Control
-	flow    *Flow
-	sink    transports.Sink
-	waits   bool // Send of a request returns when its answer has been given
-	noise   atomic.Int64
-	silent  atomic.Bool // half-open
+	inner          transports.Conn
+	control        *Control
+	flow           *Flow
+	sink           transports.Sink
+	waitsForAnswer bool // Send of a request returns when its answer has been given
+	noise          atomic.Int64
+	halfOpen       atomic.Bool // half-open
 
-	gate  sync.RWMutex
-	down  bool
-	cause atomic.Pointer[transports.Error] // of an end that a fault made
+	sinkMu   sync.RWMutex
+	down     bool
+	endCause atomic.Pointer[transports.Error] // of an end that a fault made
 
 	ended    chan struct{} // closed with down
 	released chan struct{}
-	queue    queue
-	kick     chan struct{}
+	queue    deliveryQueue
+	wake     chan struct{}
 
 	mu sync.Mutex
-	// withheld are the requests whose answers have come and were not given yet.
-	withheld map[int64]chan struct{}
+	// heldAnswers are the requests whose answers have come and were not given yet.
+	heldAnswers map[int64]chan struct{}
 }
 
 var _ transports.Conn = (*conn)(nil)
 
 // Send implements transports.Conn.
 func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
-	if cause := c.cause.Load(); cause != nil {
+	if cause := c.endCause.Load(); cause != nil {
 		return transports.NotWritten, cause
 	}
-	if c.control.Passive() && !c.silent.Load() {
-		return c.send(ctx, m)
+	if c.control.Passive() && !c.halfOpen.Load() {
+		return c.sendAndAwait(ctx, m)
 	}
 	if ctx.Err() != nil {
 		return transports.NotWritten, contextError(ctx, "sending")
 	}
-	if c.silent.Load() {
-		return c.stuck(ctx)
+	if c.halfOpen.Load() {
+		return c.blockUntilEnd(ctx)
 	}
-	fates := c.flow.ToServer("", m.Body)
-	c.poke()             // a message can begin something that goes by the clock
-	if len(fates) != 1 { // nil; or a batch, which no client of ours sends
-		return c.send(ctx, m)
+	dispositions := c.flow.ToServer("", m.Body)
+	c.wakeLoop()                // a message can begin something that goes by the clock
+	if len(dispositions) != 1 { // nil; or a batch, which no client of ours sends
+		return c.sendAndAwait(ctx, m)
 	}
-	fate := fates[0]
+	disposition := dispositions[0]
 	// Nothing is given to the sink in this goroutine: it may be the sink's own.
-	for _, b := range fate.Late {
-		c.soon(fate.After, func() { c.give(func() { c.sink.Message(b) }) })
+	for _, b := range disposition.Late {
+		c.scheduleAfter(disposition.After, func() { c.callSink(func() { c.sink.Message(b) }) })
 	}
-	if len(fate.Late) == 0 && fate.After > 0 && !sleep(ctx, c.ended, fate.After) {
-		return c.notSent(ctx)
+	if len(disposition.Late) == 0 && disposition.After > 0 && !sleep(ctx, c.ended, disposition.After) {
+		return c.notSentError(ctx)
 	}
-	for fate.Block != "" && c.flow.Active(fate.Block) {
-		if !sleep(ctx, c.ended, look) {
-			return c.notSent(ctx)
+	for disposition.Block != "" && c.flow.Active(disposition.Block) {
+		if !sleep(ctx, c.ended, pollInterval) {
+			return c.notSentError(ctx)
 		}
 	}
 	switch {
-	case fate.Refuse != nil && fate.Refuse.Status > 0:
-		return transports.NotWritten, fate.Refuse.error()
-	case fate.End != nil && !fate.Last:
-		c.endSoon(fate.End)
-		return transports.NotWritten, c.cause.Load()
-	case fate.Drop && m.ID == 0 && m.Method == "notifications/cancelled":
+	case disposition.Refuse != nil && disposition.Refuse.Status > 0:
+		return transports.NotWritten, disposition.Refuse.transportError()
+	case disposition.End != nil && !disposition.Last:
+		c.scheduleEnd(disposition.End)
+		return transports.NotWritten, c.endCause.Load()
+	case disposition.Drop && m.ID == 0 && m.Method == "notifications/cancelled":
 		// Whoever cancels does not wait for it.
 		return transports.NotWritten, &transports.Error{Class: messages.ClassNetwork, Text: "the cancellation was held back (a fault that was asked for)"}
-	case fate.Drop:
-		return c.stuck(ctx)
+	case disposition.Drop:
+		return c.blockUntilEnd(ctx)
 	}
-	m.Body = fate.Body
-	if fate.End != nil {
-		defer c.endSoon(fate.End)
+	m.Body = disposition.Body
+	if disposition.End != nil {
+		defer c.scheduleEnd(disposition.End)
 	}
-	return c.send(ctx, m)
+	return c.sendAndAwait(ctx, m)
 }
 
-// send sends, and waits for the answer if it was held back and the kind wants that.
-func (c *conn) send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+// sendAndAwait sends, and waits for the answer if it was held back and the kind wants that.
+func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	d, err := c.inner.Send(ctx, m)
 	if err != nil {
-		if cause := c.cause.Load(); cause != nil {
+		if cause := c.endCause.Load(); cause != nil {
 			return d, cause
 		}
 		return d, err
 	}
-	if !c.waits || m.ID == 0 {
+	if !c.waitsForAnswer || m.ID == 0 {
 		return d, nil
 	}
 	c.mu.Lock()
-	given := c.withheld[m.ID]
+	delivered := c.heldAnswers[m.ID]
 	c.mu.Unlock()
-	if given == nil {
+	if delivered == nil {
 		return d, nil
 	}
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.withheld, m.ID)
+		delete(c.heldAnswers, m.ID)
 	}()
 	select {
-	case <-given:
+	case <-delivered:
 		return d, nil
 	case <-ctx.Done():
 		return d, contextError(ctx, "waiting for the answer")
 	case <-c.ended:
-		if cause := c.cause.Load(); cause != nil {
+		if cause := c.endCause.Load(); cause != nil {
 			return d, cause
 		}
 		return d, &transports.Error{Class: messages.ClassCanceled, Text: "the connection was closed"}
 	}
 }
 
-// stuck is a message that nobody takes.
-func (c *conn) stuck(ctx context.Context) (transports.Delivery, error) {
+// blockUntilEnd is a message that nobody takes.
+func (c *conn) blockUntilEnd(ctx context.Context) (transports.Delivery, error) {
 	select {
 	case <-ctx.Done():
 	case <-c.ended:
 	}
-	return c.notSent(ctx)
+	return c.notSentError(ctx)
 }
 
-func (c *conn) notSent(ctx context.Context) (transports.Delivery, error) {
-	if cause := c.cause.Load(); cause != nil {
+func (c *conn) notSentError(ctx context.Context) (transports.Delivery, error) {
+	if cause := c.endCause.Load(); cause != nil {
 		return transports.NotWritten, cause
 	}
 	if ctx.Err() != nil {
@@ -179,152 +179,152 @@ func (c *conn) Info() transports.Info {
 	return i
 }
 
-// incoming is the sink that the wrapped connection is given.
-type incoming conn
+// connSink is the sink that the wrapped connection is given.
+type connSink conn
 
-var _ transports.Sink = (*incoming)(nil)
+var _ transports.Sink = (*connSink)(nil)
 
 // Message implements transports.Sink.
-func (i *incoming) Message(body []byte) {
+func (i *connSink) Message(body []byte) {
 	c := (*conn)(i)
-	if c.silent.Load() {
+	if c.halfOpen.Load() {
 		return
 	}
 	if c.control.Passive() {
-		c.give(func() { c.sink.Message(body) })
+		c.callSink(func() { c.sink.Message(body) })
 		return
 	}
-	fates := c.flow.ToClient("", body)
-	if fates == nil {
-		c.give(func() { c.sink.Message(body) })
+	dispositions := c.flow.ToClient("", body)
+	if dispositions == nil {
+		c.callSink(func() { c.sink.Message(body) })
 		return
 	}
-	for _, f := range fates {
-		c.arrive(f)
+	for _, f := range dispositions {
+		c.applyDisposition(f)
 	}
 }
 
-// arrive performs the fate of what the server sent.
-func (c *conn) arrive(f Fate) {
+// applyDisposition performs the fate of what the server sent.
+func (c *conn) applyDisposition(f Disposition) {
 	for _, b := range f.Before {
-		c.give(func() { c.sink.Message(b) })
+		c.callSink(func() { c.sink.Message(b) })
 	}
 	var id int64
-	if m, ok := read(f.Body); ok && m.answer {
+	if m, ok := readMessage(f.Body); ok && m.answer {
 		_, _ = fmt.Sscan(m.id, &id) // ours are numbers
 	}
 	switch {
 	case f.End != nil && !f.Last:
-		c.end(f.End)
+		c.endByFault(f.End)
 		return
 	case f.Drop:
-		c.hold(id)
+		c.holdAnswer(id)
 		return
 	case f.Block != "":
-		c.held(f, id)
+		c.deliverUnblocked(f, id)
 	case f.Big > 0:
 		head := bytes.Clone(f.Body[:min(len(f.Body), 4<<10)])
-		c.later(f.After, id, func() { c.sink.Oversized(head, bytes.Repeat([]byte{' '}, 4<<10), f.Big) })
+		c.deliverAfter(f.After, id, func() { c.sink.Oversized(head, bytes.Repeat([]byte{' '}, 4<<10), f.Big) })
 	default:
 		for range f.Copies {
 			b := bytes.Clone(f.Body)
-			c.later(f.After, 0, func() { c.sink.Message(b) })
+			c.deliverAfter(f.After, 0, func() { c.sink.Message(b) })
 		}
-		c.later(f.After, id, func() { c.sink.Message(f.Body) })
+		c.deliverAfter(f.After, id, func() { c.sink.Message(f.Body) })
 	}
 	if f.End != nil {
 		if f.After > 0 {
-			c.soon(f.After, func() { c.end(f.End) })
+			c.scheduleAfter(f.After, func() { c.endByFault(f.End) })
 			return
 		}
-		c.end(f.End)
+		c.endByFault(f.End)
 	}
 }
 
-// held gives a message when the fault that blocks it is over. Its place in the queue keeps the order.
-func (c *conn) held(f Fate, id int64) {
-	given := c.hold(id)
-	var again func()
-	again = func() {
+// deliverUnblocked gives a message when the fault that blocks it is over. Its place in the queue keeps the order.
+func (c *conn) deliverUnblocked(f Disposition, id int64) {
+	delivered := c.holdAnswer(id)
+	var retry func()
+	retry = func() {
 		if c.flow.Active(f.Block) {
-			c.soon(look, again)
+			c.scheduleAfter(pollInterval, retry)
 			return
 		}
-		c.give(func() { c.sink.Message(f.Body) })
-		if given != nil {
-			close(given)
+		c.callSink(func() { c.sink.Message(f.Body) })
+		if delivered != nil {
+			close(delivered)
 		}
 	}
-	c.soon(look, again)
+	c.scheduleAfter(pollInterval, retry)
 }
 
-// later gives something to the sink after a time, in this goroutine if that is now. id is the request that it answers.
-func (c *conn) later(after time.Duration, id int64, do func()) {
-	if after <= 0 {
-		c.give(do)
+// deliverAfter gives something to the sink after a time, in this goroutine if that is now. id is the request that it answers.
+func (c *conn) deliverAfter(delay time.Duration, id int64, do func()) {
+	if delay <= 0 {
+		c.callSink(do)
 		return
 	}
-	given := c.hold(id)
-	c.soon(after, func() {
-		c.give(do)
-		if given != nil {
-			close(given)
+	delivered := c.holdAnswer(id)
+	c.scheduleAfter(delay, func() {
+		c.callSink(do)
+		if delivered != nil {
+			close(delivered)
 		}
 	})
 }
 
-// soon lets the goroutine of the connection do something after a time.
-func (c *conn) soon(after time.Duration, do func()) {
-	c.queue.add(time.Now().Add(after), do)
-	c.poke()
+// scheduleAfter lets the goroutine of the connection do something after a time.
+func (c *conn) scheduleAfter(delay time.Duration, do func()) {
+	c.queue.add(time.Now().Add(delay), do)
+	c.wakeLoop()
 }
 
-// hold notes that the answer to a request has come and is not given.
-func (c *conn) hold(id int64) chan struct{} {
-	if id == 0 || !c.waits {
+// holdAnswer notes that the answer to a request has come and is not given.
+func (c *conn) holdAnswer(id int64) chan struct{} {
+	if id == 0 || !c.waitsForAnswer {
 		return nil
 	}
-	given := make(chan struct{})
+	delivered := make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.withheld[id] = given
-	return given
+	c.heldAnswers[id] = delivered
+	return delivered
 }
 
 // Oversized implements transports.Sink.
-func (i *incoming) Oversized(head, tail []byte, size int64) {
+func (i *connSink) Oversized(head, tail []byte, size int64) {
 	c := (*conn)(i)
-	c.give(func() { c.sink.Oversized(head, tail, size) })
+	c.callSink(func() { c.sink.Oversized(head, tail, size) })
 }
 
 // Noise implements transports.Sink.
-func (i *incoming) Noise(line []byte) {
+func (i *connSink) Noise(line []byte) {
 	c := (*conn)(i)
-	c.give(func() { c.sink.Noise(line) })
+	c.callSink(func() { c.sink.Noise(line) })
 }
 
 // Down implements transports.Sink. What was delayed is given first: the peer delivered it before its end.
-func (i *incoming) Down(err error) {
+func (i *connSink) Down(err error) {
 	c := (*conn)(i)
-	do, _ := c.queue.due(time.Time{}, true)
+	do, _ := c.queue.takeDue(time.Time{}, true)
 	for _, f := range do {
 		f()
 	}
-	c.finish(err)
+	c.reportDown(err)
 }
 
-// give calls the sink, unless Down was called.
-func (c *conn) give(do func()) {
-	c.gate.RLock()
-	defer c.gate.RUnlock()
+// callSink calls the sink, unless Down was called.
+func (c *conn) callSink(do func()) {
+	c.sinkMu.RLock()
+	defer c.sinkMu.RUnlock()
 	if !c.down {
 		do()
 	}
 }
 
-func (c *conn) finish(err error) {
-	c.gate.Lock()
-	defer c.gate.Unlock()
+func (c *conn) reportDown(err error) {
+	c.sinkMu.Lock()
+	defer c.sinkMu.Unlock()
 	if c.down {
 		return
 	}
@@ -333,19 +333,19 @@ func (c *conn) finish(err error) {
 	c.sink.Down(err)
 }
 
-// end is the end of the server's side that a fault makes.
-func (c *conn) end(e *End) {
-	cause := e.cause()
-	if c.cause.CompareAndSwap(nil, cause) {
-		c.finish(cause)
+// endByFault is the end of the server's side that a fault makes.
+func (c *conn) endByFault(e *End) {
+	cause := e.transportError()
+	if c.endCause.CompareAndSwap(nil, cause) {
+		c.reportDown(cause)
 	}
 }
 
-// endSoon is end for a goroutine that may be the sink's own: Down is called by another one.
-func (c *conn) endSoon(e *End) {
-	cause := e.cause()
-	if c.cause.CompareAndSwap(nil, cause) {
-		c.soon(0, func() { c.finish(cause) })
+// scheduleEnd is end for a goroutine that may be the sink's own: Down is called by another one.
+func (c *conn) scheduleEnd(e *End) {
+	cause := e.transportError()
+	if c.endCause.CompareAndSwap(nil, cause) {
+		c.scheduleAfter(0, func() { c.reportDown(cause) })
 	}
 }
 
@@ -361,8 +361,8 @@ func (c *conn) run() {
 		if v := recover(); v != nil {
 			e := &transports.Error{Class: messages.ClassPanic, Text: "panic: " + messages.Line(fmt.Sprint(v), 200),
 				Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
-			if c.cause.CompareAndSwap(nil, e) {
-				c.finish(e)
+			if c.endCause.CompareAndSwap(nil, e) {
+				c.reportDown(e)
 			}
 		}
 	}()
@@ -370,13 +370,13 @@ func (c *conn) run() {
 	defer timer.Stop()
 	for {
 		changed := c.control.Changed()
-		do, next := c.queue.due(time.Now(), false)
+		do, next := c.queue.takeDue(time.Now(), false)
 		for _, f := range do {
 			f()
 		}
 		events, wake := c.flow.Tick()
 		for _, e := range events {
-			c.happen(e)
+			c.applyEvent(e)
 		}
 		if next.IsZero() || !wake.IsZero() && wake.Before(next) {
 			next = wake
@@ -388,7 +388,7 @@ func (c *conn) run() {
 		}
 		select {
 		case <-timer.C:
-		case <-c.kick:
+		case <-c.wake:
 		case <-changed:
 		case <-c.ended:
 			return
@@ -396,29 +396,29 @@ func (c *conn) run() {
 	}
 }
 
-// poke lets run look again.
-func (c *conn) poke() {
+// wakeLoop lets run look again.
+func (c *conn) wakeLoop() {
 	select {
-	case c.kick <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (c *conn) happen(e Event) {
+func (c *conn) applyEvent(e Event) {
 	switch e.Do {
 	case Deliver:
-		if !c.silent.Load() {
-			c.give(func() { c.sink.Message(e.Body) })
+		if !c.halfOpen.Load() {
+			c.callSink(func() { c.sink.Message(e.Body) })
 		}
 	case Noise:
 		c.noise.Add(1)
-		c.give(func() { c.sink.Noise(e.Body) })
+		c.callSink(func() { c.sink.Noise(e.Body) })
 	case Ending:
-		c.end(e.End)
+		c.endByFault(e.End)
 	case ForgetSession:
-		c.end(&End{Session: true})
+		c.endByFault(&End{Session: true})
 	case HalfOpen:
-		c.silent.Store(true)
+		c.halfOpen.Store(true)
 	case Raw, Stderr, Stop, Continue, Cut, ForgetToken: // refused by Control: they are not done inside of a program
 	}
 }

@@ -14,12 +14,12 @@ import (
 // Control holds the rules of some conversations. It is safe for concurrent use, and costs nothing but one atomic load
 // per message while it has none. New makes one.
 type Control struct {
-	*shared
-	server string
-	place  Place
+	*sharedRules
+	server   string
+	location Location
 }
 
-type shared struct {
+type sharedRules struct {
 	seed uint64
 	// rules is nil while there are none. A slice that was stored is never changed.
 	rules atomic.Pointer[[]*rule]
@@ -27,39 +27,39 @@ type shared struct {
 	mu      sync.Mutex
 	next    int
 	changed chan struct{}
-	watch   func(Hit)
+	onHit   func(Hit)
 }
 
 // New makes a control with rules, which may be none, for Wrap; see At for other places. The seed decides everything that is
 // left to chance.
 func New(seed uint64, rules ...Rule) (*Control, error) {
-	c := &Control{shared: &shared{seed: seed, changed: make(chan struct{})}, place: Program}
+	c := &Control{sharedRules: &sharedRules{seed: seed, changed: make(chan struct{})}, location: Program}
 	return c, c.Set(rules)
 }
 
 // Named is the same control for one server: its rules, and those changes too. The name is what Rule.Server is compared
 // with.
-func (c *Control) Named(server string) *Control { return &Control{c.shared, server, c.place} }
+func (c *Control) Named(server string) *Control { return &Control{c.sharedRules, server, c.location} }
 
 // At is the same control for a place: Add and Set refuse what cannot be done there. New's is Program.
-func (c *Control) At(p Place) *Control { return &Control{c.shared, c.server, p} }
+func (c *Control) At(p Location) *Control { return &Control{c.sharedRules, c.server, p} }
 
 // Add puts a rule in force, behind those that are, and returns its name.
 func (c *Control) Add(r Rule) (name string, err error) {
-	compiled, err := compile(r, c.place)
+	compiled, err := compileRule(r, c.location)
 	if err != nil {
 		return "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rules := c.current()
+	rules := c.currentRules()
 	if r.Name == "" {
 		compiled.Name = c.freshName(rules)
 	} else if slices.ContainsFunc(rules, func(o *rule) bool { return o.Name == r.Name }) {
 		return "", &RuleError{Text: fmt.Sprintf("there is a rule %q already", r.Name), Fix: "remove it first, or choose another name"}
 	}
 	compiled.added = time.Now()
-	c.store(append(slices.Clone(rules), compiled))
+	c.storeRules(append(slices.Clone(rules), compiled))
 	return compiled.Name, nil
 }
 
@@ -77,7 +77,7 @@ func (c *Control) freshName(rules []*rule) string {
 func (c *Control) Remove(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rules := slices.Clone(c.current())
+	rules := slices.Clone(c.currentRules())
 	i := slices.IndexFunc(rules, func(o *rule) bool { return o.Name == name })
 	if i < 0 {
 		var known []string
@@ -86,11 +86,11 @@ func (c *Control) Remove(name string) error {
 		}
 		fix := "there is no rule at all"
 		if len(known) > 0 {
-			fix = suggest(name, known)
+			fix = suggestFix(name, known)
 		}
 		return &RuleError{Text: fmt.Sprintf("there is no rule %q", name), Fix: fix}
 	}
-	c.store(slices.Delete(rules, i, i+1))
+	c.storeRules(slices.Delete(rules, i, i+1))
 	return nil
 }
 
@@ -99,18 +99,18 @@ func (c *Control) Remove(name string) error {
 func (c *Control) Set(rules []Rule) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := slices.Clone(c.current())
+	old := slices.Clone(c.currentRules())
 	var set []*rule
 	for i, r := range rules {
 		same := slices.IndexFunc(old, func(o *rule) bool {
-			return o.Rule.String() == r.String() || r.Name == "" && o.unnamed() == r.String()
+			return o.Rule.String() == r.String() || r.Name == "" && o.textWithoutName() == r.String()
 		})
 		if same >= 0 {
 			set = append(set, old[same])
 			old = slices.Delete(old, same, same+1)
 			continue
 		}
-		compiled, err := compile(r, c.place)
+		compiled, err := compileRule(r, c.location)
 		if err != nil {
 			return fmt.Errorf("rule %d: %w", i+1, err)
 		}
@@ -125,7 +125,7 @@ func (c *Control) Set(rules []Rule) error {
 			r.Name = c.freshName(set)
 		}
 	}
-	c.store(set)
+	c.storeRules(set)
 	return nil
 }
 
@@ -133,11 +133,11 @@ func (c *Control) Set(rules []Rule) error {
 func (c *Control) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.store(nil)
+	c.storeRules(nil)
 }
 
-// store is called with the lock held.
-func (c *Control) store(rules []*rule) {
+// storeRules is called with the lock held.
+func (c *Control) storeRules(rules []*rule) {
 	if len(rules) == 0 {
 		c.rules.Store(nil)
 	} else {
@@ -147,7 +147,7 @@ func (c *Control) store(rules []*rule) {
 	c.changed = make(chan struct{})
 }
 
-func (c *Control) current() []*rule {
+func (c *Control) currentRules() []*rule {
 	if p := c.rules.Load(); p != nil {
 		return *p
 	}
@@ -168,12 +168,12 @@ func (c *Control) Passive() bool { return c.rules.Load() == nil }
 func (c *Control) Watch(f func(Hit)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watch = f
+	c.onHit = f
 }
 
-func (c *Control) tell(h Hit) {
+func (c *Control) reportHit(h Hit) {
 	c.mu.Lock()
-	f := c.watch
+	f := c.onHit
 	c.mu.Unlock()
 	if f != nil {
 		f(h)
@@ -202,12 +202,12 @@ type Status struct {
 func (c *Control) List() []Status {
 	var out []Status
 	now := time.Now()
-	for _, r := range c.current() {
+	for _, r := range c.currentRules() {
 		r.mu.Lock()
 		s := Status{Rule: r.Rule, Matched: r.matched, Done: r.done}
 		r.mu.Unlock()
-		_, s.Active = r.window(now)
-		s.Active = s.Active && (r.most == 0 || s.Done < r.most)
+		_, s.Active = r.currentWindow(now)
+		s.Active = s.Active && (r.maxHits == 0 || s.Done < r.maxHits)
 		out = append(out, s)
 	}
 	return out
@@ -218,28 +218,28 @@ type rule struct {
 	Rule
 	kind    Kind
 	values  values
-	on      []string
-	tool    []string
+	methods []string
+	tools   []string
 	servers []string
-	// matcher says that the rule is about certain messages, so that an instant waits for one.
-	matcher bool
-	most    int // Times, or the fault's own
-	added   time.Time
+	// needsMessage says that the rule is about certain messages, so that an instant waits for one.
+	needsMessage bool
+	maxHits      int // Times, or the fault's own
+	added        time.Time
 
 	mu            sync.Mutex
-	seen          map[string]int // messages by what they are about
+	seenCounts    map[string]int // messages by what they are about
 	matched, done int
 	instants      map[string]int // how many instants have happened, by server
 }
 
-func (r *rule) unnamed() string {
+func (r *rule) textWithoutName() string {
 	u := r.Rule
 	u.Name = ""
 	return u.String()
 }
 
-// window reports whether the rule's time is now, and which of its repetitions that is, from 0.
-func (r *rule) window(now time.Time) (n int, active bool) {
+// currentWindow reports whether the rule's time is now, and which of its repetitions that is, from 0.
+func (r *rule) currentWindow(now time.Time) (n int, active bool) {
 	t := now.Sub(r.added) - time.Duration(r.At)
 	if t < 0 {
 		return -1, false
@@ -251,8 +251,8 @@ func (r *rule) window(now time.Time) (n int, active bool) {
 	return n, r.For == 0 || t < time.Duration(r.For)
 }
 
-// wake is when the window changes the next time, zero if it never does.
-func (r *rule) wake(now time.Time) time.Time {
+// nextWindowChange is when the window changes the next time, zero if it never does.
+func (r *rule) nextWindowChange(now time.Time) time.Time {
 	begin := r.added.Add(time.Duration(r.At))
 	if now.Before(begin) {
 		return begin
@@ -269,20 +269,20 @@ func (r *rule) wake(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// draw decides whether a message is hit. What it draws hangs on the seed, the rule's name, what the message is about and
+// drawHit decides whether a message is hit. What it draws hangs on the seed, the rule's name, what the message is about and
 // how many of those there were.
-func (r *rule) draw(seed uint64, server string, d Direction, method, tool string) (*rand.Rand, bool) {
+func (r *rule) drawHit(seed uint64, server string, d Direction, method, tool string) (*rand.Rand, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := server + "\x00" + string(d) + "\x00" + method + "\x00" + tool
-	r.seen[key]++
+	r.seenCounts[key]++
 	r.matched++
-	if r.most > 0 && r.done >= r.most || r.Nth > 1 && r.matched%r.Nth != 0 {
+	if r.maxHits > 0 && r.done >= r.maxHits || r.Nth > 1 && r.matched%r.Nth != 0 {
 		return nil, false
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(r.Name + "\x00" + key))
-	rng := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(r.seen[key])*0x9e3779b97f4a7c15))
+	rng := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(r.seenCounts[key])*0x9e3779b97f4a7c15))
 	if r.Chance > 0 && r.Chance < 1 && rng.Float64() >= r.Chance {
 		return nil, false
 	}

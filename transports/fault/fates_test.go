@@ -80,7 +80,7 @@ func TestFates(t *testing.T) {
 	for _, c := range fates {
 		t.Run(c.rule, func(t *testing.T) {
 			flow, _ := flowOf(t, c.rule)
-			gone := map[string]bool{}
+			sent := map[string]bool{}
 			for _, m := range []struct {
 				toServer bool
 				body     string
@@ -89,7 +89,7 @@ func TestFates(t *testing.T) {
 				{true, initialize, ""}, {false, initialized, initialize}, {true, discover, ""}, {false, discovered, discover},
 				{true, list, ""}, {false, listed, list}, {true, call, ""}, {false, called, call}, {true, cancel, ""},
 			} {
-				if gone[m.after] {
+				if sent[m.after] {
 					continue
 				}
 				pass := flow.ToClient
@@ -109,7 +109,7 @@ func TestFates(t *testing.T) {
 						t.Errorf("%s: nothing was told of it", m.body)
 					}
 					if f.Drop || f.Refuse != nil || f.End != nil {
-						gone[m.body] = true
+						sent[m.body] = true
 					}
 				}
 			}

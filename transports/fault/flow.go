@@ -14,20 +14,20 @@ type Flow struct {
 	control *Control
 	began   time.Time
 
-	mu     sync.Mutex
-	calls  map[string]*call
-	order  []*call // the oldest first
-	late   map[string]*held
-	series []*series
-	beats  map[*rule]*beat
-	// renamed maps the names that a fault has given to tools to their own.
-	renamed map[string]string
-	// used are the methods that the client has called.
-	used map[string]struct{}
-	// midcall ends the server with the next call.
-	midcall *rule
-	// ready: the handshake was answered.
-	ready bool
+	mu          sync.Mutex
+	calls       map[string]*call
+	order       []*call // the oldest first
+	lateAnswers map[string]*heldAnswer
+	series      []*progressSeries
+	clockStates map[*rule]*clockState
+	// renamedTools maps the names that a fault has given to tools to their own.
+	renamedTools map[string]string
+	// usedMethods are the methods that the client has called.
+	usedMethods map[string]struct{}
+	// endOnCall ends the server with the next call.
+	endOnCall *rule
+	// handshakeDone: the handshake was answered.
+	handshakeDone bool
 }
 
 // call is a request of the client that has no answer yet.
@@ -35,20 +35,20 @@ type call struct {
 	scope, id    string
 	method, tool string
 	token        json.RawMessage
-	hits         []*struck
+	hits         []*pendingHit
 	open         bool
 	cancelled    bool // the client has given it up
-	emptied      bool // a page after the last one was asked for
+	emptyPage    bool // a page after the last one was asked for
 }
 
-// struck is a rule that has hit a request and waits for the answer.
-type struck struct {
+// pendingHit is a rule that has hit a request and waits for the answer.
+type pendingHit struct {
 	rule *rule
 	rng  *rand.Rand
 }
 
-// held is an answer that waits for its request to be cancelled.
-type held struct {
+// heldAnswer is an answer that waits for its request to be cancelled.
+type heldAnswer struct {
 	body  []byte
 	after time.Duration
 }
@@ -58,210 +58,214 @@ const maxCalls = 1 << 16
 
 // Flow begins a conversation.
 func (c *Control) Flow() *Flow {
-	return &Flow{control: c, began: time.Now(), calls: map[string]*call{}, late: map[string]*held{}, beats: map[*rule]*beat{},
-		renamed: map[string]string{}, used: map[string]struct{}{}}
+	return &Flow{control: c, began: time.Now(), calls: map[string]*call{}, lateAnswers: map[string]*heldAnswer{}, clockStates: map[*rule]*clockState{},
+		renamedTools: map[string]string{}, usedMethods: map[string]struct{}{}}
 }
 
 // ToServer says what becomes of what the client sends: a message or a batch. nil means that it passes as it is. Scope
 // tells conversations apart that use equal ids, such as the exchanges of HTTP; it is empty if there is only one.
-func (f *Flow) ToServer(scope string, body []byte) []Fate { return f.pass(scope, body, f.out) }
+func (f *Flow) ToServer(scope string, body []byte) []Disposition {
+	return f.applyEach(scope, body, f.applyOutgoing)
+}
 
 // ToClient says what becomes of what the server sends.
-func (f *Flow) ToClient(scope string, body []byte) []Fate { return f.pass(scope, body, f.in) }
+func (f *Flow) ToClient(scope string, body []byte) []Disposition {
+	return f.applyEach(scope, body, f.applyIncoming)
+}
 
-// pass takes a batch apart. What is not hit stays a batch.
-func (f *Flow) pass(scope string, body []byte, one func(string, []byte) Fate) []Fate {
+// applyEach takes a batch apart. What is not hit stays a batch.
+func (f *Flow) applyEach(scope string, body []byte, one func(string, []byte) Disposition) []Disposition {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || body[0] != '[' {
-		fate := one(scope, body)
-		if fate.plain() {
+		disposition := one(scope, body)
+		if disposition.isUnchanged() {
 			return nil
 		}
-		return []Fate{fate}
+		return []Disposition{disposition}
 	}
-	parts := elements(body)
-	var fates []Fate
-	var rest []json.RawMessage
+	parts := readArray(body)
+	var dispositions []Disposition
+	var untouched []json.RawMessage
 	for _, p := range parts {
-		fate := one(scope, p)
-		if fate.plain() {
-			rest = append(rest, p)
+		disposition := one(scope, p)
+		if disposition.isUnchanged() {
+			untouched = append(untouched, p)
 		} else {
-			fates = append(fates, fate)
+			dispositions = append(dispositions, disposition)
 		}
 	}
-	if len(fates) == 0 {
+	if len(dispositions) == 0 {
 		return nil
 	}
-	if len(rest) > 0 {
-		fates = append([]Fate{{Body: array(rest), Changed: true}}, fates...)
+	if len(untouched) > 0 {
+		dispositions = append([]Disposition{{Body: encodeArray(untouched), Changed: true}}, dispositions...)
 	}
-	return fates
+	return dispositions
 }
 
 // Exchange says what becomes of something that is no message: GET, DELETE, dial.
-func (f *Flow) Exchange(method string) Fate {
+func (f *Flow) Exchange(method string) Disposition {
 	m := message{method: method}
-	fate := Fate{}
+	disposition := Disposition{}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range f.control.current() {
-		if s := f.strike(r, ToServer, &m); s != nil && r.kind.effect.out != nil {
-			f.do(r.kind.effect.out, s, &m, &fate)
+	for _, r := range f.control.currentRules() {
+		if s := f.tryHit(r, ToServer, &m); s != nil && r.kind.effect.out != nil {
+			f.applyEffect(r.kind.effect.out, s, &m, &disposition)
 		}
 	}
-	return fate
+	return disposition
 }
 
-func (f *Flow) out(scope string, body []byte) Fate {
-	fate := Fate{Body: body}
-	m, ok := read(body)
+func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
+	disposition := Disposition{Body: body}
+	m, ok := readMessage(body)
 	if !ok {
-		return fate
+		return disposition
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.answer { // to a question of the server: faults know it as the method "answer"
 		m.method = "answer"
 	}
-	if own, ok := f.renamed[m.tool]; ok && m.method == "tools/call" {
-		f.change(&m, &fate, func(json.RawMessage) json.RawMessage { return quote(own) }, "params", "name")
-		m.tool = own
+	if realName, ok := f.renamedTools[m.tool]; ok && m.method == "tools/call" {
+		f.changeMember(&m, &disposition, func(json.RawMessage) json.RawMessage { return quoteJSON(realName) }, "params", "name")
+		m.tool = realName
 	}
 	if m.id != "" && !m.answer {
-		m.call = f.remember(scope, &m)
-		if len(f.used) < maxCalls {
-			f.used[m.method] = struct{}{}
+		m.call = f.rememberCall(scope, &m)
+		if len(f.usedMethods) < maxCalls {
+			f.usedMethods[m.method] = struct{}{}
 		}
 	}
-	for _, r := range f.control.current() {
+	for _, r := range f.control.currentRules() {
 		if r.kind.effect.out == nil && r.kind.effect.in == nil {
 			continue
 		}
-		if r.kind.effect.passing && r.Direction == ToClient || r.kind.effect.out == nil && m.call == nil {
+		if r.kind.effect.everyMessage && r.Direction == ToClient || r.kind.effect.out == nil && m.call == nil {
 			continue
 		}
-		s := f.strike(r, ToServer, &m)
+		s := f.tryHit(r, ToServer, &m)
 		if s == nil {
 			continue
 		}
-		if m.call != nil && r.kind.effect.in != nil && !r.kind.effect.passing && r.Direction != ToServer {
+		if m.call != nil && r.kind.effect.in != nil && !r.kind.effect.everyMessage && r.Direction != ToServer {
 			m.call.hits = append(m.call.hits, s)
 		}
 		if r.kind.effect.out != nil && (r.Direction != ToClient || m.call != nil && r.kind.effect.in != nil) {
-			f.do(r.kind.effect.out, s, &m, &fate)
+			f.applyEffect(r.kind.effect.out, s, &m, &disposition)
 		}
 	}
-	if r := f.midcall; r != nil && m.method == "tools/call" {
-		f.midcall = nil
-		f.do(func(a *act) string {
-			a.fate.End, a.fate.Last = r.end(), true
+	if r := f.endOnCall; r != nil && m.method == "tools/call" {
+		f.endOnCall = nil
+		f.applyEffect(func(a *effectContext) string {
+			a.disposition.End, a.disposition.Last = r.serverEnd(), true
 			return "the server ends in the middle of the call"
 		},
-			&struck{rule: r}, &m, &fate)
+			&pendingHit{rule: r}, &m, &disposition)
 	}
 	if m.cancels != "" {
-		f.cancelled(scope, &m, &fate)
+		f.handleCancelled(scope, &m, &disposition)
 	}
-	fate.Body = m.body
-	if m.call != nil && (fate.Drop || fate.Refuse != nil || fate.End != nil && !fate.Last) {
-		f.forget(m.call) // no answer will come
+	disposition.Body = m.body
+	if m.call != nil && (disposition.Drop || disposition.Refuse != nil || disposition.End != nil && !disposition.Last) {
+		f.forgetCall(m.call) // no answer will come
 	}
-	return fate
+	return disposition
 }
 
-func (f *Flow) in(scope string, body []byte) Fate {
-	fate := Fate{Body: body}
-	m, ok := read(body)
+func (f *Flow) applyIncoming(scope string, body []byte) Disposition {
+	disposition := Disposition{Body: body}
+	m, ok := readMessage(body)
 	if !ok {
-		return fate
+		return disposition
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.answer {
-		if m.call = f.find(scope, m.id); m.call != nil {
+		if m.call = f.findCall(scope, m.id); m.call != nil {
 			m.method, m.tool = m.call.method, m.call.tool
-			f.forget(m.call)
-			f.ready = f.ready || anyMatches(handshakes, m.method)
+			f.forgetCall(m.call)
+			f.handshakeDone = f.handshakeDone || matchesAny(handshakeMethods, m.method)
 			for _, s := range m.call.hits {
 				if f.inForce(s.rule) {
-					f.do(s.rule.kind.effect.in, s, &m, &fate)
+					f.applyEffect(s.rule.kind.effect.in, s, &m, &disposition)
 				}
 			}
 		}
 	} else {
 		m.server = true
 	}
-	for _, r := range f.control.current() {
+	for _, r := range f.control.currentRules() {
 		e := r.kind.effect
-		if e.in == nil || r.Direction == ToServer || !(e.passing || m.server && e.own && (r.On != "" || r.Direction == ToClient)) {
+		if e.in == nil || r.Direction == ToServer || !(e.everyMessage || m.server && e.serverMessages && (r.On != "" || r.Direction == ToClient)) {
 			continue
 		}
-		if s := f.strike(r, ToClient, &m); s != nil {
-			f.do(e.in, s, &m, &fate)
+		if s := f.tryHit(r, ToClient, &m); s != nil {
+			f.applyEffect(e.in, s, &m, &disposition)
 		}
 	}
-	fate.Body = m.body
-	return fate
+	disposition.Body = m.body
+	return disposition
 }
 
 // inForce reports whether a rule that has hit a request still counts for its answer: removing a rule heals what waits.
-func (f *Flow) inForce(r *rule) bool { return slices.Contains(f.control.current(), r) }
+func (f *Flow) inForce(r *rule) bool { return slices.Contains(f.control.currentRules(), r) }
 
-// strike asks a rule whether it hits a message now.
-func (f *Flow) strike(r *rule, d Direction, m *message) *struck {
-	if m.method == "dial" && len(r.on) == 0 && !r.kind.effect.passing || r.kind.Instant && !r.matcher || !anyMatches(r.servers, f.control.server) || !anyMatches(r.on, m.method) ||
-		len(r.tool) > 0 && !anyMatches(r.tool, m.tool) {
+// tryHit asks a rule whether it hits a message now.
+func (f *Flow) tryHit(r *rule, d Direction, m *message) *pendingHit {
+	if m.method == "dial" && len(r.methods) == 0 && !r.kind.effect.everyMessage || r.kind.Instant && !r.needsMessage || !matchesAny(r.servers, f.control.server) || !matchesAny(r.methods, m.method) ||
+		len(r.tools) > 0 && !matchesAny(r.tools, m.tool) {
 		return nil
 	}
-	if _, active := r.window(time.Now()); !active {
+	if _, active := r.currentWindow(time.Now()); !active {
 		return nil
 	}
-	rng, hit := r.draw(f.control.seed, f.control.server, d, m.method, m.tool)
+	rng, hit := r.drawHit(f.control.seed, f.control.server, d, m.method, m.tool)
 	if !hit {
 		return nil
 	}
-	return &struck{r, rng}
+	return &pendingHit{r, rng}
 }
 
-// act is what an effect works with.
-type act struct {
-	*struck
-	f    *Flow
-	m    *message
-	fate *Fate
+// effectContext is what an effect works with.
+type effectContext struct {
+	*pendingHit
+	f           *Flow
+	m           *message
+	disposition *Disposition
 }
 
-// do lets an effect act. What says that it did nothing is not told.
-func (f *Flow) do(e func(*act) string, s *struck, m *message, fate *Fate) {
-	text := e(&act{s, f, m, fate})
+// applyEffect lets an effect act. What says that it did nothing is not told.
+func (f *Flow) applyEffect(e func(*effectContext) string, s *pendingHit, m *message, disposition *Disposition) {
+	text := e(&effectContext{s, f, m, disposition})
 	if text == "" {
 		return
 	}
 	h := Hit{Rule: s.rule.Name, Fault: s.rule.kind.Name, Server: f.control.server, Method: m.method, Tool: m.tool, ID: m.id, Text: text}
-	fate.Hits = append(fate.Hits, h)
-	f.control.tell(h)
+	disposition.Hits = append(disposition.Hits, h)
+	f.control.reportHit(h)
 }
 
-// change changes the message at a path.
-func (f *Flow) change(m *message, fate *Fate, to func(json.RawMessage) json.RawMessage, path ...string) bool {
-	b, ok := inside(m.body, to, path...)
+// changeMember changes the message at a path.
+func (f *Flow) changeMember(m *message, disposition *Disposition, change func(json.RawMessage) json.RawMessage, path ...string) bool {
+	b, ok := changeAt(m.body, change, path...)
 	if ok {
-		m.body, fate.Changed = b, true
+		m.body, disposition.Changed = b, true
 	}
 	return ok
 }
 
-func (a *act) change(to func(json.RawMessage) json.RawMessage, path ...string) bool {
-	return a.f.change(a.m, a.fate, to, path...)
+func (a *effectContext) changeMember(change func(json.RawMessage) json.RawMessage, path ...string) bool {
+	return a.f.changeMember(a.m, a.disposition, change, path...)
 }
 
-func (f *Flow) remember(scope string, m *message) *call {
+func (f *Flow) rememberCall(scope string, m *message) *call {
 	c := &call{scope: scope, id: m.id, method: m.method, tool: m.tool, token: m.token, open: true}
 	if len(f.order) >= maxCalls {
 		f.order = slices.DeleteFunc(f.order, func(c *call) bool { return !c.open })
 		if len(f.order) >= maxCalls {
-			f.forget(f.order[0])
+			f.forgetCall(f.order[0])
 			f.order = f.order[1:]
 		}
 	}
@@ -273,9 +277,9 @@ func (f *Flow) remember(scope string, m *message) *call {
 	return c
 }
 
-// find gives the request that an answer belongs to: of its own exchange, else the newest one with that id, because a
+// findCall gives the request that an answer belongs to: of its own exchange, else the newest one with that id, because a
 // stream that was opened again has a scope of its own.
-func (f *Flow) find(scope, id string) *call {
+func (f *Flow) findCall(scope, id string) *call {
 	if c := f.calls[scope+"\x00"+id]; c != nil {
 		return c
 	}
@@ -287,29 +291,29 @@ func (f *Flow) find(scope, id string) *call {
 	return nil
 }
 
-func (f *Flow) forget(c *call) {
+func (f *Flow) forgetCall(c *call) {
 	c.open = false
 	if key := c.scope + "\x00" + c.id; f.calls[key] == c {
 		delete(f.calls, key)
 	}
-	f.series = slices.DeleteFunc(f.series, func(s *series) bool { return s.call == c && !s.withheld })
+	f.series = slices.DeleteFunc(f.series, func(s *progressSeries) bool { return s.call == c && !s.untilCancelled })
 }
 
-// cancelled ends what goes on for a request that the client has given up, and lets its late answer go.
-func (f *Flow) cancelled(scope string, m *message, fate *Fate) {
-	f.series = slices.DeleteFunc(f.series, func(s *series) bool { return s.call.id == m.cancels })
-	if c := f.find(scope, m.cancels); c != nil {
+// handleCancelled ends what goes on for a request that the client has given up, and lets its late answer go.
+func (f *Flow) handleCancelled(scope string, m *message, disposition *Disposition) {
+	f.series = slices.DeleteFunc(f.series, func(s *progressSeries) bool { return s.call.id == m.cancels })
+	if c := f.findCall(scope, m.cancels); c != nil {
 		c.cancelled = true
 	}
-	if h := f.late[m.cancels]; h != nil {
-		delete(f.late, m.cancels)
-		fate.Late = append(fate.Late, h.body)
-		fate.After = max(fate.After, h.after)
+	if h := f.lateAnswers[m.cancels]; h != nil {
+		delete(f.lateAnswers, m.cancels)
+		disposition.Late = append(disposition.Late, h.body)
+		disposition.After = max(disposition.After, h.after)
 	}
 }
 
-// Seen is what a flow reads of a message.
-type Seen struct {
+// MessageInfo is what a flow reads of a message.
+type MessageInfo struct {
 	// Method is that of the request for an answer that has one. Tool is the tool, prompt or URI.
 	ID, Method, Tool string
 	Answer           bool
@@ -317,31 +321,31 @@ type Seen struct {
 	Failed bool
 }
 
-// See reads a message or a batch that passes untouched. noted lets it count, so that rules that come later know to what
+// Inspect reads a message or a batch that passes untouched. noted lets it count, so that rules that come later know to what
 // an answer belongs; who asks a flow for fates does not note.
-func (f *Flow) See(toServer bool, scope string, body []byte, noted bool) []Seen {
+func (f *Flow) Inspect(toServer bool, scope string, body []byte, record bool) []MessageInfo {
 	body = bytes.TrimSpace(body)
 	parts := []json.RawMessage{body}
 	if len(body) > 0 && body[0] == '[' {
-		parts = elements(body)
+		parts = readArray(body)
 	}
-	var out []Seen
+	var out []MessageInfo
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range parts {
-		m, ok := read(p)
+		m, ok := readMessage(p)
 		if !ok {
 			continue
 		}
-		s := Seen{m.id, m.method, m.tool, m.answer, m.answer && failed(p)}
+		s := MessageInfo{m.id, m.method, m.tool, m.answer, m.answer && isFailedAnswer(p)}
 		switch {
-		case toServer && !m.answer && m.id != "" && noted:
-			f.remember(scope, &m)
+		case toServer && !m.answer && m.id != "" && record:
+			f.rememberCall(scope, &m)
 		case !toServer && m.answer:
-			if c := f.find(scope, m.id); c != nil {
+			if c := f.findCall(scope, m.id); c != nil {
 				s.Method, s.Tool = c.method, c.tool
-				if noted {
-					f.forget(c)
+				if record {
+					f.forgetCall(c)
 				}
 			}
 		}
@@ -350,7 +354,7 @@ func (f *Flow) See(toServer bool, scope string, body []byte, noted bool) []Seen 
 	return out
 }
 
-func failed(body []byte) bool {
+func isFailedAnswer(body []byte) bool {
 	var a struct {
 		Error  json.RawMessage `json:"error"`
 		Result struct {

@@ -43,7 +43,7 @@ func flowOf(t *testing.T, rules ...string) (*fault.Flow, *fault.Control) {
 }
 
 // tell describes fates as one line.
-func tell(fates []fault.Fate) string {
+func tell(fates []fault.Disposition) string {
 	if fates == nil {
 		return "passes"
 	}
@@ -88,14 +88,14 @@ func tell(fates []fault.Fate) string {
 }
 
 func TestPagesAfterTheLast(t *testing.T) {
-	const again = `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":%q}}`
+	const nextPage = `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":%q}}`
 	const page = `{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"echo"}]}}`
 	flow, _ := flowOf(t, "cursor-loop")
-	if got := tell(flow.ToServer("", fmt.Appendf(nil, again, "chaos-once-more"))); got != `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}` {
+	if got := tell(flow.ToServer("", fmt.Appendf(nil, nextPage, "chaos-once-more"))); got != `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}` {
 		t.Errorf("the server is asked %s", got)
 	}
 	flow, _ = flowOf(t, "empty-cursor")
-	if got := tell(flow.ToServer("", fmt.Appendf(nil, again, ""))); got != `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}` {
+	if got := tell(flow.ToServer("", fmt.Appendf(nil, nextPage, ""))); got != `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}` {
 		t.Errorf("the server is asked %s", got)
 	}
 	if got := tell(flow.ToClient("", []byte(page))); got != `{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}` {
@@ -140,7 +140,7 @@ func TestBatchesAreTakenApart(t *testing.T) {
 func TestWhatIsNoMessagePasses(t *testing.T) {
 	flow, _ := flowOf(t, "black-hole", "latency by=1s", "era-flip", "modern-breach")
 	for _, s := range []string{"", " ", "{", "nonsense", "[", "[]", "[1,2]", "null", "7", `"x"`, "\xff\xfe", `{"id":null,"result":1}`, `{"params":{}}`} {
-		for _, pass := range []func(string, []byte) []fault.Fate{flow.ToServer, flow.ToClient} {
+		for _, pass := range []func(string, []byte) []fault.Disposition{flow.ToServer, flow.ToClient} {
 			if got := tell(pass("", []byte(s))); got != "passes" {
 				t.Errorf("%q: %s", s, got)
 			}
@@ -169,7 +169,7 @@ func FuzzFlow(f *testing.F) {
 		}
 		flow := control.Flow()
 		for range 2 {
-			for _, fates := range [][]fault.Fate{flow.ToServer("", out), flow.ToClient("", in)} {
+			for _, fates := range [][]fault.Disposition{flow.ToServer("", out), flow.ToClient("", in)} {
 				for _, fate := range fates {
 					if fate.Changed && !json.Valid(fate.Body) {
 						t.Fatalf("no JSON: %q", fate.Body)

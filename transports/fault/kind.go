@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Place is where faults are done.
-type Place uint8
+// Location is where faults are done.
+type Location uint8
 
 const (
 	// Program is Wrap, inside of an embedding program.
-	Program Place = 1 << iota
+	Program Location = 1 << iota
 	// Stdio is a proxy between an agent and a server's standard input and output.
 	Stdio
 	// HTTP is a proxy in front of a server over HTTP.
@@ -20,7 +20,7 @@ const (
 )
 
 // String is for messages.
-func (p Place) String() string {
+func (p Location) String() string {
 	switch p {
 	case Program:
 		return "inside of a program"
@@ -49,7 +49,7 @@ type Kind struct {
 	// nth: then they happen on messages that match.
 	Instant bool
 	// Where it can be done.
-	Where Place
+	Where Location
 	// Why is the reason where it cannot.
 	Why string
 
@@ -75,8 +75,8 @@ func Lookup(name string) (Kind, bool) {
 	return sortedKinds()[i], true
 }
 
-// Can says why the fault cannot be done at a place; empty if it can.
-func (k Kind) Can(p Place) string {
+// ProblemAt says why the fault cannot be done at a place; empty if it can.
+func (k Kind) ProblemAt(p Location) string {
 	if k.Where&p != 0 {
 		return ""
 	}
@@ -86,7 +86,7 @@ func (k Kind) Can(p Place) string {
 	return k.Name + " cannot be done " + p.String()
 }
 
-func (k Kind) param(name string) (Param, bool) {
+func (k Kind) findParam(name string) (Param, bool) {
 	i := slices.IndexFunc(k.Params, func(p Param) bool { return p.Name == name })
 	if i < 0 {
 		return Param{}, false

@@ -4,83 +4,86 @@ import "time"
 
 // deathKinds end the server's side.
 func deathKinds() []Kind {
-	exit := []Param{number("code", "1", "the exit code of a process"), text("signal", "", "the signal that it dies of instead: KILL, SEGV …")}
-	quiet := []Param{number("code", "0", "the exit code of a process"), exit[1]}
+	exit := []Param{numberParam("code", "1", "the exit code of a process"), textParam("signal", "", "the signal that it dies of instead: KILL, SEGV …")}
+	quiet := []Param{numberParam("code", "0", "the exit code of a process"), exit[1]}
 	return []Kind{
 		{
 			Name: "crash", Does: "the server ends; on a message if the rule names one, before it arrives", Instant: true, Where: everywhere,
-			Params: append(exit[:2:2], yes("midcall", "no", "end while the first call is under way")),
+			Params: append(exit[:2:2], boolParam("midcall", "no", "end while the first call is under way")),
 			effect: effect{
-				out: func(a *act) string { a.fate.End = a.rule.end(); return "the server ends" },
-				clock: &clock{begin: func(m *moment) {
-					if m.r.values.yes("midcall") {
-						m.f.midcall = m.r
+				out: func(a *effectContext) string { a.disposition.End = a.rule.serverEnd(); return "the server ends" },
+				clock: &clockEffect{begin: func(m *clockContext) {
+					if m.r.values.isTrue("midcall") {
+						m.f.endOnCall = m.r
 						return
 					}
-					m.happen(Event{Do: Ending, End: m.r.end()}, "the server ends")
+					m.emitEvent(Event{Do: Ending, End: m.r.serverEnd()}, "the server ends")
 				}},
 			},
 		},
 		{
 			Name: crashLoop, Does: "the server ends some time after each start", Where: everywhere,
-			Params: append(exit[:2:2], duration("after", "1s", "how long it lives")),
-			effect: effect{clock: &clock{
-				period: func(v values) time.Duration { return max(v.duration("after"), time.Millisecond) },
-				beat:   func(m *moment) { m.happen(Event{Do: Ending, End: m.r.end()}, "the server ends") },
+			Params: append(exit[:2:2], durationParam("after", "1s", "how long it lives")),
+			effect: effect{clock: &clockEffect{
+				period:   func(v values) time.Duration { return max(v.duration("after"), time.Millisecond) },
+				onPeriod: func(m *clockContext) { m.emitEvent(Event{Do: Ending, End: m.r.serverEnd()}, "the server ends") },
 			}},
 		},
 		{
-			Name: "exit-after-list", Does: "the server ends when it has listed its tools", On: toolLists, Where: everywhere, Params: quiet,
-			effect: effect{in: func(a *act) string {
-				if get(object(get(object(a.m.body), "result")), "nextCursor") != nil {
+			Name: "exit-after-list", Does: "the server ends when it has listed its tools", On: toolListMethods, Where: everywhere, Params: quiet,
+			effect: effect{in: func(a *effectContext) string {
+				if memberValue(readObject(memberValue(readObject(a.m.body), "result")), "nextCursor") != nil {
 					return "" // not the last page
 				}
-				a.fate.End, a.fate.Last = a.rule.end(), true
+				a.disposition.End, a.disposition.Last = a.rule.serverEnd(), true
 				return "the server ends after it"
 			}},
 		},
 		{
 			Name: "die-on-discover", Does: "the server ends when it is asked for its era", On: []string{"server/discover"}, Where: everywhere,
-			Params: exit, effect: effect{out: func(a *act) string { a.fate.End = a.rule.end(); return "the server ends" }},
+			Params: exit, effect: effect{out: func(a *effectContext) string { a.disposition.End = a.rule.serverEnd(); return "the server ends" }},
 		},
 		{
-			Name: "die-mid-call", Does: "the call is executed, and the server ends without an answer", On: calls, Where: everywhere,
-			Params: exit, effect: effect{in: func(a *act) string {
-				a.fate.Drop, a.fate.End = true, a.rule.end()
+			Name: "die-mid-call", Does: "the call is executed, and the server ends without an answer", On: callMethods, Where: everywhere,
+			Params: exit, effect: effect{in: func(a *effectContext) string {
+				a.disposition.Drop, a.disposition.End = true, a.rule.serverEnd()
 				return "it was executed, and the server ends"
 			}},
 		},
 		{
-			Name: "answer-and-die", Does: "the server answers and ends", On: calls, Where: everywhere, Params: quiet,
-			effect: effect{in: func(a *act) string { a.fate.End, a.fate.Last = a.rule.end(), true; return "the server ends after it" }},
+			Name: "answer-and-die", Does: "the server answers and ends", On: callMethods, Where: everywhere, Params: quiet,
+			effect: effect{in: func(a *effectContext) string {
+				a.disposition.End, a.disposition.Last = a.rule.serverEnd(), true
+				return "the server ends after it"
+			}},
 		},
 		{
 			Name: "reset", Does: "the connection is reset; on a message if the rule names one", Instant: true, Where: Program | HTTP,
 			Why: "a pipe cannot be reset; crash ends it",
 			effect: effect{
-				out: func(a *act) string {
+				out: func(a *effectContext) string {
 					if a.rule.Direction == ToClient {
 						return ""
 					}
-					a.fate.End = &End{Reset: true}
+					a.disposition.End = &End{Reset: true}
 					return "the connection is reset"
 				},
-				in: func(a *act) string {
+				in: func(a *effectContext) string {
 					if a.rule.Direction != ToClient {
 						return ""
 					}
-					a.fate.Drop, a.fate.End = true, &End{Reset: true}
+					a.disposition.Drop, a.disposition.End = true, &End{Reset: true}
 					return "the connection is reset in the place of the answer"
 				},
-				clock: &clock{begin: func(m *moment) { m.happen(Event{Do: Ending, End: &End{Reset: true}}, "connections are reset") }},
+				clock: &clockEffect{begin: func(m *clockContext) { m.emitEvent(Event{Do: Ending, End: &End{Reset: true}}, "connections are reset") }},
 			},
 		},
 		{
 			Name: "stop", Does: "the server's process is stopped (SIGSTOP) while the rule lasts", Where: Stdio,
 			Why: "only the process of a server can be stopped, and here there is none of ours; black-hole is as silent",
-			effect: effect{clock: &clock{
-				begin: func(m *moment) { m.happen(Event{Do: Stop}, "the process is stopped") },
-				end:   func(m *moment) { m.happen(Event{Do: Continue}, "the process goes on") },
+			effect: effect{clock: &clockEffect{
+				begin: func(m *clockContext) { m.emitEvent(Event{Do: Stop}, "the process is stopped") },
+				end:   func(m *clockContext) { m.emitEvent(Event{Do: Continue}, "the process goes on") },
 			}},
 		},
 		{
@@ -91,17 +94,23 @@ func deathKinds() []Kind {
 		},
 		{
 			Name: "missing-binary", Does: "the server's program is not there", Where: Program, On: []string{"dial"},
-			Why:    "the server has been started when a rule counts; give a command that does not exist",
-			effect: effect{out: func(a *act) string { a.fate.Refuse = &Refusal{Body: "missing"}; return "there is no program" }},
+			Why: "the server has been started when a rule counts; give a command that does not exist",
+			effect: effect{out: func(a *effectContext) string {
+				a.disposition.Refuse = &Refusal{Body: "missing"}
+				return "there is no program"
+			}},
 		},
 		{
 			Name: "exhausted", Does: "starts fail as if the machine had no descriptors left", Where: Program, On: []string{"dial"},
-			Why:    "the server has been started when a rule counts",
-			effect: effect{out: func(a *act) string { a.fate.Refuse = &Refusal{Body: "exhausted"}; return "nothing can be started" }},
+			Why: "the server has been started when a rule counts",
+			effect: effect{out: func(a *effectContext) string {
+				a.disposition.Refuse = &Refusal{Body: "exhausted"}
+				return "nothing can be started"
+			}},
 		},
 	}
 }
 
-func (r *rule) end() *End {
+func (r *rule) serverEnd() *End {
 	return &End{Code: int(r.values.number("code")), Signal: r.values.text("signal")}
 }

@@ -6,22 +6,22 @@ import "encoding/json"
 func protocolKinds() []Kind {
 	return []Kind{
 		{
-			Name: "era-flip", Does: "the server knows the handshake of its era no more", On: handshakes, Where: everywhere,
-			effect: effect{in: func(a *act) string {
-				a.answerWith("error", []byte(`{"code":-32601,"message":"Method not found"}`))
+			Name: "era-flip", Does: "the server knows the handshake of its era no more", On: handshakeMethods, Where: everywhere,
+			effect: effect{in: func(a *effectContext) string {
+				a.replaceAnswer("error", []byte(`{"code":-32601,"message":"Method not found"}`))
 				return "the handshake is a method that it does not know"
 			}},
 		},
 		{
-			Name: "wrong-version", Does: "the handshake agrees on a version that nobody speaks", On: handshakes, Where: everywhere,
-			Params: []Param{text("version", "1999-12-31", "the version")},
-			effect: effect{in: func(a *act) string {
-				version := quote(a.rule.values.text("version"))
+			Name: "wrong-version", Does: "the handshake agrees on a version that nobody speaks", On: handshakeMethods, Where: everywhere,
+			Params: []Param{textParam("version", "1999-12-31", "the version")},
+			effect: effect{in: func(a *effectContext) string {
+				version := quoteJSON(a.rule.values.text("version"))
 				if a.m.method == "initialize" {
-					if !a.result(value(string(version)), "protocolVersion") {
+					if !a.changeResult(constantValue(string(version)), "protocolVersion") {
 						return ""
 					}
-				} else if !a.result(value(string(array([]json.RawMessage{version}))), "supportedVersions") {
+				} else if !a.changeResult(constantValue(string(encodeArray([]json.RawMessage{version}))), "supportedVersions") {
 					return ""
 				}
 				return "the version is one that nobody speaks"
@@ -29,26 +29,26 @@ func protocolKinds() []Kind {
 		},
 		{
 			Name: "modern-breach", Does: "a rule of the modern era is broken", Where: everywhere,
-			Params: []Param{words("what", "result-type", "which: results without a type, notifications with another subscription's id, "+
+			Params: []Param{choiceParam("what", "result-type", "which: results without a type, notifications with another subscription's id, "+
 				"one before the acknowledgement, the subscription ends without a response",
 				"result-type|subscription-id|early-notification|listen-closed")},
-			effect: effect{in: breach, own: true, passing: true},
+			effect: effect{in: breakModernRule, serverMessages: true, everyMessage: true},
 		},
 	}
 }
 
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-func breach(a *act) string {
+func breakModernRule(a *effectContext) string {
 	switch a.rule.values.text("what") {
 	case "result-type":
-		if get(object(get(object(a.m.body), "result")), "resultType") == nil || !a.result(value(""), "resultType") {
+		if memberValue(readObject(memberValue(readObject(a.m.body), "result")), "resultType") == nil || !a.changeResult(constantValue(""), "resultType") {
 			return ""
 		}
 		return "the result has no type"
 	case "subscription-id":
 		changed := false
-		a.change(func(raw json.RawMessage) json.RawMessage {
+		a.changeMember(func(raw json.RawMessage) json.RawMessage {
 			if raw == nil {
 				return nil
 			}
@@ -63,13 +63,13 @@ func breach(a *act) string {
 		if a.m.method != "notifications/subscriptions/acknowledged" {
 			return ""
 		}
-		a.fate.Before = append(a.fate.Before, listChanged)
+		a.disposition.Before = append(a.disposition.Before, listChanged)
 		return "a notification comes before the acknowledgement"
 	case "listen-closed":
 		if a.m.method != "notifications/subscriptions/acknowledged" {
 			return ""
 		}
-		a.fate.Cutting = true
+		a.disposition.Cutting = true
 		return "the subscription ends without a response"
 	}
 	return ""

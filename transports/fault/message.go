@@ -20,8 +20,8 @@ type message struct {
 	cancels string
 }
 
-// read takes a message apart, as far as that is needed. ok is false if it is none.
-func read(body []byte) (m message, ok bool) {
+// readMessage takes a message apart, as far as that is needed. ok is false if it is none.
+func readMessage(body []byte) (m message, ok bool) {
 	var e struct {
 		ID     json.RawMessage `json:"id"`
 		Method *string         `json:"method"`
@@ -68,8 +68,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// object reads the members of an object in their order; nil if it is none.
-func object(raw []byte) []member {
+// readObject reads the members of an object in their order; nil if it is none.
+func readObject(raw []byte) []member {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
@@ -90,7 +90,7 @@ func object(raw []byte) []member {
 	return out
 }
 
-func get(o []member, key string) json.RawMessage {
+func memberValue(o []member, key string) json.RawMessage {
 	for _, m := range o {
 		if m.key == key {
 			return m.value
@@ -99,8 +99,8 @@ func get(o []member, key string) json.RawMessage {
 	return nil
 }
 
-// set replaces a member, or adds it; a nil value takes it away.
-func set(o []member, key string, value json.RawMessage) []member {
+// setMember replaces a member, or adds it; a nil value takes it away.
+func setMember(o []member, key string, value json.RawMessage) []member {
 	for i, m := range o {
 		if m.key == key {
 			if value == nil {
@@ -116,14 +116,14 @@ func set(o []member, key string, value json.RawMessage) []member {
 	return append(o, member{key, value})
 }
 
-func encode(o []member) json.RawMessage {
+func encodeObject(o []member) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(quote(m.key))
+		b.Write(quoteJSON(m.key))
 		b.WriteByte(':')
 		b.Write(m.value)
 	}
@@ -131,7 +131,7 @@ func encode(o []member) json.RawMessage {
 	return b.Bytes()
 }
 
-func quote(s string) json.RawMessage {
+func quoteJSON(s string) json.RawMessage {
 	b, err := json.Marshal(s)
 	if err != nil { // a string is always marshalled
 		return json.RawMessage(`""`)
@@ -139,8 +139,8 @@ func quote(s string) json.RawMessage {
 	return b
 }
 
-// elements are those of an array, nil if it is none.
-func elements(raw []byte) []json.RawMessage {
+// readArray are those of an array, nil if it is none.
+func readArray(raw []byte) []json.RawMessage {
 	var out []json.RawMessage
 	if json.Unmarshal(raw, &out) != nil {
 		return nil
@@ -148,7 +148,7 @@ func elements(raw []byte) []json.RawMessage {
 	return out
 }
 
-func array(elements []json.RawMessage) json.RawMessage {
+func encodeArray(elements []json.RawMessage) json.RawMessage {
 	parts := make([][]byte, len(elements))
 	for i, e := range elements {
 		parts[i] = e
@@ -156,26 +156,26 @@ func array(elements []json.RawMessage) json.RawMessage {
 	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
 }
 
-// inside changes the member of an object that path leads to. change is given nil if it is not there, and takes it away by
+// changeAt changes the member of an object that path leads to. change is given nil if it is not there, and takes it away by
 // returning nil. It reports false, and changes nothing, if the way there leads through something that is no object.
-func inside(raw []byte, change func(json.RawMessage) json.RawMessage, path ...string) ([]byte, bool) {
+func changeAt(raw []byte, change func(json.RawMessage) json.RawMessage, path ...string) ([]byte, bool) {
 	if len(path) == 0 {
 		return change(raw), true
 	}
-	o := object(raw)
+	o := readObject(raw)
 	if o == nil {
 		return raw, false
 	}
-	value := get(o, path[0])
+	value := memberValue(o, path[0])
 	if len(path) == 1 {
-		return encode(set(o, path[0], change(value))), true
+		return encodeObject(setMember(o, path[0], change(value))), true
 	}
 	if value == nil {
 		return raw, false
 	}
-	v, ok := inside(value, change, path[1:]...)
+	v, ok := changeAt(value, change, path[1:]...)
 	if !ok {
 		return raw, false
 	}
-	return encode(set(o, path[0], v)), true
+	return encodeObject(setMember(o, path[0], v)), true
 }

@@ -18,7 +18,7 @@ import (
 // fields of Rule. Where a fault has a parameter of the same name (cut-stream every=60s) it is the parameter that is
 // meant. A value with blanks stands between quotes: text="no luck". An error is a *RuleError with the place.
 func Parse(text string) (Rule, error) {
-	words, err := split(text)
+	words, err := splitWords(text)
 	if err != nil {
 		return Rule{}, err
 	}
@@ -28,24 +28,24 @@ func Parse(text string) (Rule, error) {
 	r := Rule{Fault: words[0].text}
 	k, ok := Lookup(r.Fault)
 	if !ok {
-		return Rule{}, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggest(r.Fault, names()), At: words[0].at}
+		return Rule{}, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames()), At: words[0].at}
 	}
-	given := map[string]bool{}
+	seenKeys := map[string]bool{}
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w.text, "=")
 		if !ok {
-			return Rule{}, &RuleError{Text: fmt.Sprintf("%q is no key=value", w.text), Fix: suggest(w.text, k.keys()), At: w.at}
+			return Rule{}, &RuleError{Text: fmt.Sprintf("%q is no key=value", w.text), Fix: suggestFix(w.text, k.knownKeys()), At: w.at}
 		}
-		if given[key] {
+		if seenKeys[key] {
 			return Rule{}, &RuleError{Text: fmt.Sprintf("%s is given twice", key), At: w.at}
 		}
-		given[key] = true
-		if err := r.set(k, key, value); err != nil {
+		seenKeys[key] = true
+		if err := r.setKey(k, key, value); err != nil {
 			err.At = w.at
 			return Rule{}, err
 		}
 	}
-	if _, err := compile(r, 0); err != nil {
+	if _, err := compileRule(r, 0); err != nil {
 		if e, ok := err.(*RuleError); ok { //nolint:errorlint // compile gives no other
 			e.At = words[0].at
 		}
@@ -54,9 +54,9 @@ func Parse(text string) (Rule, error) {
 	return r, nil
 }
 
-func (r *Rule) set(k Kind, key, value string) *RuleError {
-	if p, ok := k.param(key); ok {
-		if err := (values{}).read(p, value); err != nil {
+func (r *Rule) setKey(k Kind, key, value string) *RuleError {
+	if p, ok := k.findParam(key); ok {
+		if err := (values{}).readParam(p, value); err != nil {
 			return err
 		}
 		if r.With == nil {
@@ -67,7 +67,7 @@ func (r *Rule) set(k Kind, key, value string) *RuleError {
 	}
 	i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
 	if i < 0 {
-		return &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, key), Fix: suggest(key, k.keys())}
+		return &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, key), Fix: suggestFix(key, k.knownKeys())}
 	}
 	if err := fields[i].set(r, value); err != nil {
 		return &RuleError{Text: fmt.Sprintf("%s=%s: %v", key, value, err)}
@@ -157,10 +157,10 @@ type word struct {
 	at   int
 }
 
-// split cuts a line at its blanks. Quotes keep blanks together, and are no part of the word.
-func split(text string) (words []word, err error) {
+// splitWords cuts a line at its blanks. Quotes keep blanks together, and are no part of the word.
+func splitWords(text string) (words []word, err error) {
 	var b strings.Builder
-	begun, quote, from, opened := false, rune(0), 0, 0
+	inWord, quote, from, opened := false, rune(0), 0, 0
 	n := 0
 	for _, c := range text {
 		n++
@@ -170,14 +170,14 @@ func split(text string) (words []word, err error) {
 		case quote != 0:
 			b.WriteRune(c)
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			if begun {
+			if inWord {
 				words = append(words, word{b.String(), from})
 				b.Reset()
-				begun = false
+				inWord = false
 			}
 		default:
-			if !begun {
-				begun, from = true, n
+			if !inWord {
+				inWord, from = true, n
 			}
 			if c == '"' || c == '\'' {
 				quote, opened = c, n
@@ -189,7 +189,7 @@ func split(text string) (words []word, err error) {
 	if quote != 0 {
 		return nil, &RuleError{Text: fmt.Sprintf("the quote %c is not closed", quote), At: opened}
 	}
-	if begun {
+	if inWord {
 		words = append(words, word{b.String(), from})
 	}
 	return words, nil
@@ -202,8 +202,8 @@ func (k Kind) paramNames() (names []string) {
 	return names
 }
 
-// keys are all words that a rule of this fault may use.
-func (k Kind) keys() []string {
+// knownKeys are all words that a rule of this fault may use.
+func (k Kind) knownKeys() []string {
 	keys := k.paramNames()
 	for _, f := range fields {
 		if !slices.Contains(keys, f.name) {
@@ -213,7 +213,7 @@ func (k Kind) keys() []string {
 	return keys
 }
 
-func names() (names []string) {
+func kindNames() (names []string) {
 	for _, k := range sortedKinds() {
 		names = append(names, k.Name)
 	}

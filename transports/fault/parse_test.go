@@ -19,9 +19,9 @@ func TestParse(t *testing.T) {
 		time.Duration(r.Every) != time.Minute || r.Name != "slow" {
 		t.Errorf("%+v", r)
 	}
-	again, err := fault.Parse(r.String())
-	if err != nil || again.String() != r.String() {
-		t.Errorf("%q is read as %+v (%v)", r.String(), again, err)
+	reparsed, err := fault.Parse(r.String())
+	if err != nil || reparsed.String() != r.String() {
+		t.Errorf("%q is read as %+v (%v)", r.String(), reparsed, err)
 	}
 	// The parameter of the fault is meant, not the schedule.
 	if r, err = fault.Parse("cut-stream every=5s"); err != nil || r.With["every"] != "5s" || r.Every != 0 {
@@ -97,9 +97,9 @@ func FuzzParse(f *testing.F) {
 		if strings.ContainsAny(text, `"'`) {
 			return // a value with both quotes cannot be written back
 		}
-		again, err := fault.Parse(r.String())
-		if err != nil || again.String() != r.String() {
-			t.Errorf("%q became %q, which is read as %q (%v)", text, r.String(), again.String(), err)
+		reparsed, err := fault.Parse(r.String())
+		if err != nil || reparsed.String() != r.String() {
+			t.Errorf("%q became %q, which is read as %q (%v)", text, r.String(), reparsed.String(), err)
 		}
 	})
 }

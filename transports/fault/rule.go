@@ -86,38 +86,38 @@ func (e *RuleError) Error() string {
 }
 
 // Check says what is wrong with a rule, nil if nothing is. A place of 0 is any.
-func (r Rule) Check(place Place) error {
-	_, err := compile(r, place)
+func (r Rule) Check(location Location) error {
+	_, err := compileRule(r, location)
 	return err
 }
 
-// compile checks a rule and reads its parameters.
-func compile(r Rule, place Place) (*rule, error) {
+// compileRule checks a rule and reads its parameters.
+func compileRule(r Rule, location Location) (*rule, error) {
 	k, ok := Lookup(r.Fault)
 	if !ok {
-		return nil, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggest(r.Fault, names())}
+		return nil, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames())}
 	}
-	if place != 0 {
-		if why := k.Can(place); why != "" {
-			return nil, &RuleError{Text: why}
+	if location != 0 {
+		if problem := k.ProblemAt(location); problem != "" {
+			return nil, &RuleError{Text: problem}
 		}
 	}
 	if k.Where == 0 {
-		return nil, &RuleError{Text: k.Can(place)}
+		return nil, &RuleError{Text: k.ProblemAt(location)}
 	}
-	c := &rule{Rule: r, kind: k, values: values{}, seen: map[string]int{}}
+	c := &rule{Rule: r, kind: k, values: values{}, seenCounts: map[string]int{}}
 	for name, text := range r.With {
-		p, ok := k.param(name)
+		p, ok := k.findParam(name)
 		if !ok {
-			return nil, &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, name), Fix: suggest(name, k.paramNames())}
+			return nil, &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, name), Fix: suggestFix(name, k.paramNames())}
 		}
-		if err := c.values.read(p, text); err != nil {
+		if err := c.values.readParam(p, text); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range k.Params {
-		if _, given := r.With[p.Name]; !given {
-			if err := c.values.read(p, p.Default); err != nil {
+		if _, isSet := r.With[p.Name]; !isSet {
+			if err := c.values.readParam(p, p.Default); err != nil {
 				return nil, err
 			}
 		}
@@ -135,27 +135,27 @@ func compile(r Rule, place Place) (*rule, error) {
 	case r.Direction != Both && r.Direction != ToServer && r.Direction != ToClient:
 		return nil, &RuleError{Text: fmt.Sprintf("the direction %q is unknown", r.Direction), Fix: "write server or client"}
 	}
-	c.on = patterns(r.On)
+	c.methods = splitPatterns(r.On)
 	if e := k.effect; r.Direction == ToServer && e.out == nil || r.Direction == ToClient && e.in == nil {
 		return nil, &RuleError{Text: fmt.Sprintf("%s does nothing to what goes to the %s", k.Name, r.Direction), Fix: "leave direction out"}
 	}
-	if len(c.on) == 0 && r.Tool != "" && len(k.On) == 0 && c.values["when"] == nil {
-		c.on = []string{"tools/call", "prompts/get", "resources/read"} // a tool is named by nothing else
+	if len(c.methods) == 0 && r.Tool != "" && len(k.On) == 0 && c.values["when"] == nil {
+		c.methods = []string{"tools/call", "prompts/get", "resources/read"} // a tool is named by nothing else
 	}
-	if len(c.on) == 0 {
+	if len(c.methods) == 0 {
 		switch c.values.text("when") {
 		case "handshake":
-			c.on = handshakes
+			c.methods = handshakeMethods
 		case "call":
-			c.on = calls
+			c.methods = callMethods
 		default:
-			c.on = k.On
+			c.methods = k.On
 		}
 	}
-	c.tool, c.servers = patterns(r.Tool), patterns(r.Server)
-	c.matcher = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0
-	if c.most = r.Times; c.most == 0 {
-		c.most = k.Times
+	c.tools, c.servers = splitPatterns(r.Tool), splitPatterns(r.Server)
+	c.needsMessage = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0
+	if c.maxHits = r.Times; c.maxHits == 0 {
+		c.maxHits = k.Times
 	}
 	return c, nil
 }
@@ -181,7 +181,7 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-func patterns(s string) []string {
+func splitPatterns(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -192,13 +192,13 @@ func patterns(s string) []string {
 	return parts
 }
 
-// anyMatches reports whether one of the patterns fits; none of them means that everything does.
-func anyMatches(patterns []string, s string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
+// matchesAny reports whether one of the patterns fits; none of them means that everything does.
+func matchesAny(patterns []string, s string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return matchPattern(p, s) })
 }
 
-// glob compares with a pattern in which * is any run of characters, also of slashes.
-func glob(pattern, s string) bool {
+// matchPattern compares with a pattern in which * is any run of characters, also of slashes.
+func matchPattern(pattern, s string) bool {
 	star, mark := -1, 0
 	p, i := 0, 0
 	for i < len(s) {

@@ -16,13 +16,13 @@ type values map[string]any
 func (v values) duration(name string) time.Duration { d, _ := v[name].(time.Duration); return d }
 func (v values) number(name string) float64         { n, _ := v[name].(float64); return n }
 func (v values) size(name string) int               { n, _ := v[name].(int); return n }
-func (v values) yes(name string) bool               { b, _ := v[name].(bool); return b }
+func (v values) isTrue(name string) bool            { b, _ := v[name].(bool); return b }
 func (v values) text(name string) string            { s, _ := v[name].(string); return s }
 
 // maxSize bounds what a fault makes up: a rule must not end the program that it is tried in.
 const maxSize = 256 << 20
 
-func (v values) read(p Param, text string) *RuleError {
+func (v values) readParam(p Param, text string) *RuleError {
 	fail := func(want string) *RuleError {
 		return &RuleError{Text: fmt.Sprintf("%s=%s is no %s", p.Name, text, strings.SplitN(p.Type, "|", 2)[0]), Fix: want}
 	}
@@ -93,8 +93,8 @@ func readSize(text string) (int, bool) {
 	return n * factor, true
 }
 
-// suggest is what to do about a word that is not known.
-func suggest(word string, known []string) string {
+// suggestFix is what to do about a word that is not known.
+func suggestFix(word string, known []string) string {
 	if best := messages.Nearest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}

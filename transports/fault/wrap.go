@@ -13,42 +13,42 @@ import (
 // Named after it. A connection costs one goroutine, which waits.
 //
 // A rule can be about "dial" as well, the opening of a connection.
-func Wrap(t transports.Transport, c *Control) transports.Transport { return &wrapped{t, c} }
+func Wrap(t transports.Transport, c *Control) transports.Transport { return &wrappedTransport{t, c} }
 
-type wrapped struct {
+type wrappedTransport struct {
 	inner   transports.Transport
 	control *Control
 }
 
 // Kind implements transports.Transport.
-func (w *wrapped) Kind() messages.TransportKind { return w.inner.Kind() }
+func (w *wrappedTransport) Kind() messages.TransportKind { return w.inner.Kind() }
 
 // Dial implements transports.Transport.
-func (w *wrapped) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	flow := w.control.Flow()
 	if !w.control.Passive() {
-		if err := w.dialing(ctx, flow); err != nil {
+		if err := w.applyDialFaults(ctx, flow); err != nil {
 			return nil, err
 		}
 	}
 	c := &conn{
 		control: w.control, flow: flow, sink: sink, ended: make(chan struct{}), released: make(chan struct{}),
-		kick: make(chan struct{}, 1), withheld: map[int64]chan struct{}{},
+		wake: make(chan struct{}, 1), heldAnswers: map[int64]chan struct{}{},
 	}
 	switch w.inner.Kind() {
 	case messages.HTTP, messages.ClaudeAIProxy:
-		c.waits = true
+		c.waitsForAnswer = true
 	case messages.Stdio, messages.SSE, messages.WebSocket, messages.SDK:
 	}
-	var towards transports.Sink = (*incoming)(c)
-	if r, ok := sink.(transports.Resumer); ok {
-		towards = &resuming{(*incoming)(c), r}
+	var wrappedSink transports.Sink = (*connSink)(c)
+	if r, ok := sink.(transports.StreamReopenSink); ok {
+		wrappedSink = &resumingSink{(*connSink)(c), r}
 	}
-	inner, err := w.inner.Dial(ctx, towards)
+	inner, err := w.inner.Dial(ctx, wrappedSink)
 	if err != nil {
-		c.gate.Lock()
+		c.sinkMu.Lock()
 		c.down = true // nothing is told of a connection that there was not
-		c.gate.Unlock()
+		c.sinkMu.Unlock()
 		return nil, err
 	}
 	c.inner = inner
@@ -56,28 +56,28 @@ func (w *wrapped) Dial(ctx context.Context, sink transports.Sink) (transports.Co
 	return c, nil
 }
 
-// dialing is what rules do to the opening of a connection.
-func (w *wrapped) dialing(ctx context.Context, flow *Flow) error {
+// applyDialFaults is what rules do to the opening of a connection.
+func (w *wrappedTransport) applyDialFaults(ctx context.Context, flow *Flow) error {
 	if ctx.Err() != nil {
 		return contextError(ctx, "connecting")
 	}
-	fate := flow.Exchange("dial")
-	if fate.After > 0 && !sleep(ctx, nil, fate.After) {
+	disposition := flow.Exchange("dial")
+	if disposition.After > 0 && !sleep(ctx, nil, disposition.After) {
 		return contextError(ctx, "connecting")
 	}
-	for fate.Block != "" && flow.Active(fate.Block) {
-		if !sleep(ctx, nil, look) {
+	for disposition.Block != "" && flow.Active(disposition.Block) {
+		if !sleep(ctx, nil, pollInterval) {
 			return contextError(ctx, "connecting")
 		}
 	}
 	switch {
-	case fate.Drop:
+	case disposition.Drop:
 		<-ctx.Done()
 		return contextError(ctx, "connecting")
-	case fate.End != nil:
-		return fate.End.cause()
-	case fate.Refuse != nil && fate.Refuse.Status == 0:
-		switch fate.Refuse.Body {
+	case disposition.End != nil:
+		return disposition.End.transportError()
+	case disposition.Refuse != nil && disposition.Refuse.Status == 0:
+		switch disposition.Refuse.Body {
 		case "missing":
 			return &transports.Error{Class: messages.ClassMissing, Text: "the command is not there (a fault that was asked for)"}
 		case "exhausted":
@@ -88,8 +88,8 @@ func (w *wrapped) dialing(ctx context.Context, flow *Flow) error {
 	return nil
 }
 
-// look is how often something is looked at that ends by a rule.
-const look = 20 * time.Millisecond
+// pollInterval is how often something is looked at that ends by a rule.
+const pollInterval = 20 * time.Millisecond
 
 // sleep reports false if ctx or the connection ended first.
 func sleep(ctx context.Context, ended <-chan struct{}, d time.Duration) bool {
@@ -104,15 +104,15 @@ func sleep(ctx context.Context, ended <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-func contextError(ctx context.Context, doing string) *transports.Error {
+func contextError(ctx context.Context, action string) *transports.Error {
 	if err := ctx.Err(); err == context.DeadlineExceeded {
-		return &transports.Error{Class: messages.ClassTimeout, Text: doing + " took too long", Err: err}
+		return &transports.Error{Class: messages.ClassTimeout, Text: action + " took too long", Err: err}
 	}
-	return &transports.Error{Class: messages.ClassCanceled, Text: doing + " was canceled", Err: ctx.Err()}
+	return &transports.Error{Class: messages.ClassCanceled, Text: action + " was canceled", Err: ctx.Err()}
 }
 
-// cause is what the transport would say of an end.
-func (e *End) cause() *transports.Error {
+// transportError is what the transport would say of an end.
+func (e *End) transportError() *transports.Error {
 	switch {
 	case e.Session:
 		return &transports.Error{Class: messages.ClassSession, Text: "the server does not know the session any more (a fault that was asked for)"}
@@ -123,7 +123,7 @@ func (e *End) cause() *transports.Error {
 }
 
 // refusal is what the transport would say of a status.
-func (r *Refusal) error() *transports.Error {
+func (r *Refusal) transportError() *transports.Error {
 	e := &transports.Error{Class: messages.ClassNetwork, Status: r.Status, Body: []byte(r.Body), RetryAfter: r.RetryAfter}
 	switch {
 	case r.Status == 401:
@@ -140,42 +140,42 @@ func (r *Refusal) error() *transports.Error {
 	return e
 }
 
-// resuming is a sink that passes on that streams were opened again.
-type resuming struct {
-	*incoming
-	to transports.Resumer
+// resumingSink is a sink that passes on that streams were opened again.
+type resumingSink struct {
+	*connSink
+	resumer transports.StreamReopenSink
 }
 
 // StreamReopened implements transports.Resumer.
-func (r *resuming) StreamReopened() { (*conn)(r.incoming).give(r.to.StreamReopened) }
+func (r *resumingSink) StreamReopened() { (*conn)(r.connSink).callSink(r.resumer.StreamReopened) }
 
-var _ transports.Resumer = (*resuming)(nil)
+var _ transports.StreamReopenSink = (*resumingSink)(nil)
 
-// queue holds what is given to the client later, or by another goroutine. Equal times keep their order.
-type queue struct {
+// deliveryQueue holds what is given to the client later, or by another goroutine. Equal times keep their order.
+type deliveryQueue struct {
 	mu    sync.Mutex
-	items []queued
+	items []queuedCall
 }
 
-type queued struct {
+type queuedCall struct {
 	at time.Time
 	do func()
 }
 
-func (q *queue) add(at time.Time, do func()) {
+func (q *deliveryQueue) add(at time.Time, do func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := len(q.items)
 	for i > 0 && q.items[i-1].at.After(at) {
 		i--
 	}
-	q.items = append(q.items, queued{})
+	q.items = append(q.items, queuedCall{})
 	copy(q.items[i+1:], q.items[i:])
-	q.items[i] = queued{at, do}
+	q.items[i] = queuedCall{at, do}
 }
 
-// due takes what is due, and says when the next one is. all takes everything.
-func (q *queue) due(now time.Time, all bool) (do []func(), next time.Time) {
+// takeDue takes what is due, and says when the next one is. all takes everything.
+func (q *deliveryQueue) takeDue(now time.Time, all bool) (do []func(), next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0

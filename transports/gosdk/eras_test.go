@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
 )
 
-// asked waits for the nth request of the server with that method and answers it with member, "result":… or "error":….
-func (c *client) asked(n int, method, member string) (params string) {
+// answerServerRequest waits for the nth request of the server with that method and answers it with member, "result":… or "error":….
+func (c *client) answerServerRequest(n int, method, member string) (params string) {
 	c.t.Helper()
 	c.waitFor(n, `"method":"`+method+`"`)
 	var last struct {
@@ -34,23 +34,23 @@ func (c *client) asked(n int, method, member string) (params string) {
 	return string(last.Params)
 }
 
-func said(format string, args ...any) (*mcp.CallToolResult, any, error) {
+func textResult(format string, args ...any) (*mcp.CallToolResult, any, error) {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}, nil, nil
 }
 
-type none struct{}
+type noArguments struct{}
 
 // TestRequestsToTheClient: sampling, elicitation and roots reach the client, and its answers the server.
 func TestRequestsToTheClient(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	add := func(name string, f func(context.Context, *mcp.ServerSession) (string, error)) {
-		mcp.AddTool(s, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, _ none) (
+		mcp.AddTool(s, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, _ noArguments) (
 			*mcp.CallToolResult, any, error) {
 			text, err := f(ctx, r.Session)
 			if err != nil {
 				return nil, nil, err
 			}
-			return said("%s", text)
+			return textResult("%s", text)
 		})
 	}
 	add("sample", func(ctx context.Context, session *mcp.ServerSession) (string, error) {
@@ -90,7 +90,7 @@ func TestRequestsToTheClient(t *testing.T) {
 				`{"sampling":{},"elicitation":{},"roots":{}},"clientInfo":{"name":"test","version":"1"}}`)
 			cn.notify("notifications/initialized", `{}`)
 			cn.send("tools/call", `{"name":"`+c.tool+`","arguments":{}}`)
-			if got := cn.asked(1, c.method, c.member); !strings.Contains(got, c.params) {
+			if got := cn.answerServerRequest(1, c.method, c.member); !strings.Contains(got, c.params) {
 				t.Errorf("asked with %s", got)
 			}
 			cn.waitFor(1, c.want)
@@ -110,7 +110,7 @@ func TestModernEra(t *testing.T) {
 	})
 	s.AddTool(&mcp.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}},
 		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			out, _, err := said("got %v", len(r.Params.InputResponses))
+			out, _, err := textResult("got %v", len(r.Params.InputResponses))
 			if len(r.Params.InputResponses) > 0 {
 				return out, err
 			}

@@ -37,7 +37,7 @@ import (
 // It adds a receiving middleware to s, which turns panics into errors. It protects what was added to s before;
 // middleware that is added later runs outside of it.
 func Serve(s *mcp.Server) func(context.Context, transports.Peer) error {
-	s.AddReceivingMiddleware(recovering)
+	s.AddReceivingMiddleware(recoverPanics)
 	return func(ctx context.Context, peer transports.Peer) error {
 		c := &conn{peer: peer}
 		c.ctx, c.cancel = context.WithCancel(ctx)
@@ -55,7 +55,7 @@ func Serve(s *mcp.Server) func(context.Context, transports.Peer) error {
 	}
 }
 
-func recovering(next mcp.MethodHandler) mcp.MethodHandler {
+func recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		defer func() {
 			if v := recover(); v != nil {

@@ -100,9 +100,9 @@ func (c *client) waitFor(n int, text string) {
 	c.Wait(c.t, bound, fmt.Sprintf("%d messages with %s", n, text), func() bool { return c.count(text) >= n })
 }
 
-type nothing struct{}
+type noInput struct{}
 
-type handler = mcp.ToolHandlerFor[nothing, any]
+type handler = mcp.ToolHandlerFor[noInput, any]
 
 func newServer(tools map[string]handler) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -121,7 +121,7 @@ func TestCallsRunConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(n)
 	s := newServer(map[string]handler{
-		"meet": func(context.Context, *mcp.CallToolRequest, nothing) (*mcp.CallToolResult, any, error) {
+		"meet": func(context.Context, *mcp.CallToolRequest, noInput) (*mcp.CallToolResult, any, error) {
 			all.Done()
 			all.Wait() // for all the others
 			return text("met")
@@ -137,10 +137,10 @@ func TestCallsRunConcurrently(t *testing.T) {
 
 func TestAPanicCostsItsCall(t *testing.T) {
 	s := newServer(map[string]handler{
-		"boom": func(context.Context, *mcp.CallToolRequest, nothing) (*mcp.CallToolResult, any, error) {
+		"boom": func(context.Context, *mcp.CallToolRequest, noInput) (*mcp.CallToolResult, any, error) {
 			panic("kaboom")
 		},
-		"fine": func(context.Context, *mcp.CallToolRequest, nothing) (*mcp.CallToolResult, any, error) {
+		"fine": func(context.Context, *mcp.CallToolRequest, noInput) (*mcp.CallToolResult, any, error) {
 			return text("fine")
 		},
 	})
@@ -158,7 +158,7 @@ func TestAPanicCostsItsCall(t *testing.T) {
 
 func TestToolChangesAreAnnounced(t *testing.T) {
 	s := newServer(map[string]handler{})
-	mcp.AddTool(s, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, nothing) (
+	mcp.AddTool(s, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, noInput) (
 		*mcp.CallToolResult, any, error) {
 		return text("")
 	})
@@ -181,7 +181,7 @@ func TestTheEndEndsHandlers(t *testing.T) {
 	ended := make(chan struct{})
 	running := make(chan struct{})
 	s := newServer(map[string]handler{
-		"wait": func(ctx context.Context, _ *mcp.CallToolRequest, _ nothing) (*mcp.CallToolResult, any, error) {
+		"wait": func(ctx context.Context, _ *mcp.CallToolRequest, _ noInput) (*mcp.CallToolResult, any, error) {
 			close(running)
 			<-ctx.Done()
 			close(ended)
@@ -211,7 +211,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 	running := make(chan struct{})
 	ended := make(chan struct{})
 	s := newServer(map[string]handler{
-		"wait": func(ctx context.Context, _ *mcp.CallToolRequest, _ nothing) (*mcp.CallToolResult, any, error) {
+		"wait": func(ctx context.Context, _ *mcp.CallToolRequest, _ noInput) (*mcp.CallToolResult, any, error) {
 			close(running)
 			<-ctx.Done()
 			close(ended)

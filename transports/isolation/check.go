@@ -15,16 +15,16 @@ const (
 	leastCPU    = time.Second
 )
 
-// Fault says what is wrong with an Isolation whatever the machine is: Key is that of the configuration, "write[1]".
-type Fault struct{ Key, Text, Fix string }
+// Problem says what is wrong with an Isolation whatever the machine is: Key is that of the configuration, "write[1]".
+type Problem struct{ Key, Text, Fix string }
 
 // Check finds what can be on no machine. Values that come from a configuration were read from text, others come from a
 // program or a message.
-func Check(i *messages.Isolation) (faults []Fault) {
+func Check(i *messages.Isolation) (problems []Problem) {
 	if i == nil {
 		return nil
 	}
-	fault := func(key, text, fix string) { faults = append(faults, Fault{key, text, fix}) }
+	add := func(key, text, fix string) { problems = append(problems, Problem{key, text, fix}) }
 	for _, l := range []struct {
 		key   string
 		paths []string
@@ -33,27 +33,27 @@ func Check(i *messages.Isolation) (faults []Fault) {
 			key := fmt.Sprintf("%s[%d]", l.key, n)
 			switch {
 			case path == "":
-				fault(key, "it is empty", "name a file or a folder")
+				add(key, "it is empty", "name a file or a folder")
 			case strings.Contains(path, "\x00"):
-				fault(key, "it holds a NUL character", "remove it")
+				add(key, "it holds a NUL character", "remove it")
 			case path == "~" || strings.HasPrefix(path, "~/"):
-				fault(key, "~ is not replaced here", "write ${HOME}"+path[1:])
+				add(key, "~ is not replaced here", "write ${HOME}"+path[1:])
 			}
 		}
 	}
 	switch i.Network {
 	case "", messages.NetworkNone, messages.NetworkLoopback:
 	default:
-		fault("network", "it is unknown", `write false for none, or "loopback"`)
+		add("network", "it is unknown", `write false for none, or "loopback"`)
 	}
 	least := func(key string, value, least int64, text string) {
 		if value != 0 && value < least {
-			fault(key, "it must be at least "+text+", or no server starts", "write more, or leave it out")
+			add(key, "it must be at least "+text+", or no server starts", "write more, or leave it out")
 		}
 	}
 	least("memory", int64(i.Memory), LeastMemory, messages.Size(LeastMemory).String())
 	least("fileSize", int64(i.FileSize), 1, "1B")
 	least("files", int64(i.Files), LeastFiles, fmt.Sprint(LeastFiles))
 	least("cpuTime", int64(i.CPUTime), int64(leastCPU), leastCPU.String())
-	return faults
+	return problems
 }

@@ -32,9 +32,9 @@ const (
 	x32 = 0x40000000
 )
 
-// argument is where struct seccomp_data has the low 32 bits of an argument, on machines that are little-endian. The kernel looks
+// argumentOffset is where struct seccomp_data has the low 32 bits of an argument, on machines that are little-endian. The kernel looks
 // at no more of the arguments that are compared here, so neither may a filter: bit 40 of an ioctl's request passes it otherwise.
-func argument(n uint32) uint32 { return 16 + 8*n }
+func argumentOffset(n uint32) uint32 { return 16 + 8*n }
 
 // The flags of clone(2) and unshare(2) that make a namespace: of mounts, control groups, names, message queues, users,
 // processes and networks. That of the time is a flag of unshare alone.
@@ -45,26 +45,26 @@ const (
 
 // The values of arguments that are compared, from the kernel's headers.
 const (
-	requestType  = 0x5412 // TIOCSTI: push a character into a terminal's input
-	requestPaste = 0x541c // TIOCLINUX: the console's selection and paste, among others
-	familyUnix   = 1
-	kindStream   = 1
-	kindSequence = 5
-	kindFlags    = 0x80000 | 0x800 // SOCK_CLOEXEC, SOCK_NONBLOCK
-	whichUser    = 2               // PRIO_USER
-	whichUserIO  = 3               // IOPRIO_WHO_USER
+	ioctlTypeInput = 0x5412 // TIOCSTI: push a character into a terminal's input
+	ioctlPaste     = 0x541c // TIOCLINUX: the console's selection and paste, among others
+	familyUnix     = 1
+	kindStream     = 1
+	kindSequence   = 5
+	kindFlags      = 0x80000 | 0x800 // SOCK_CLOEXEC, SOCK_NONBLOCK
+	whichUser      = 2               // PRIO_USER
+	whichUserIO    = 3               // IOPRIO_WHO_USER
 )
 
-// refuse makes calls fail with a result.
-func refuse(result uint32, numbers ...uint32) (program []Instruction) {
+// refuseCalls makes calls fail with a result.
+func refuseCalls(result uint32, numbers ...uint32) (program []Instruction) {
 	for _, n := range numbers {
 		program = append(program, Instruction{bpfEqual, 0, 1, n}, Instruction{bpfReturn, 0, 0, result})
 	}
 	return program
 }
 
-// judge runs body for the call of that number. What falls out of body is allowed.
-func judge(number uint32, body ...Instruction) []Instruction {
+// checkCall runs body for the call of that number. What falls out of body is allowed.
+func checkCall(number uint32, body ...Instruction) []Instruction {
 	body = append(body, Instruction{bpfReturn, 0, 0, resultAllow})
 	return append([]Instruction{{bpfEqual, 0, uint8(len(body)), number}}, body...)
 }
@@ -76,7 +76,7 @@ func judge(number uint32, body ...Instruction) []Instruction {
 func buildFilter(a architecture, noSockets, ownSandbox bool) []Instruction {
 	forbid := Instruction{bpfReturn, 0, 0, resultForbidden}
 	deny := Instruction{bpfReturn, 0, 0, resultDenied}
-	load := func(n uint32) Instruction { return Instruction{bpfLoad, 0, 0, argument(n)} }
+	load := func(n uint32) Instruction { return Instruction{bpfLoad, 0, 0, argumentOffset(n)} }
 	program := []Instruction{
 		{bpfLoad, 0, 0, dataArchitecture},
 		{bpfEqual, 1, 0, a.audit}, deny, // its numbers mean something else
@@ -84,24 +84,24 @@ func buildFilter(a architecture, noSockets, ownSandbox bool) []Instruction {
 		{bpfAtMost, 0, 1, x32}, deny,
 	}
 	add := func(part []Instruction) { program = append(program, part...) }
-	add(refuse(resultForbidden, a.keyctl, a.addKey, a.requestKey, a.bpf, a.userfaultfd, a.perfEventOpen, a.pidfdGetfd))
-	add(judge(a.ioctl, load(1), Instruction{bpfEqual, 1, 0, requestType}, Instruction{bpfEqual, 0, 1, requestPaste}, forbid))
+	add(refuseCalls(resultForbidden, a.keyctl, a.addKey, a.requestKey, a.bpf, a.userfaultfd, a.perfEventOpen, a.pidfdGetfd))
+	add(checkCall(a.ioctl, load(1), Instruction{bpfEqual, 1, 0, ioctlTypeInput}, Instruction{bpfEqual, 0, 1, ioctlPaste}, forbid))
 	// Of a process that is named by its number, the first argument; 0 is the caller.
 	for _, number := range []uint32{a.prlimit, a.setAffinity, a.setScheduler, a.setParameters, a.setAttributes, a.migratePages, a.movePages} {
-		add(judge(number, load(0), Instruction{bpfEqual, 1, 0, 0}, forbid))
+		add(checkCall(number, load(0), Instruction{bpfEqual, 1, 0, 0}, forbid))
 	}
-	add(judge(a.setPriority, load(0), Instruction{bpfEqual, 2, 0, whichUser}, load(1), Instruction{bpfEqual, 1, 0, 0}, forbid))
-	add(judge(a.setIOPriority, load(0), Instruction{bpfEqual, 2, 0, whichUserIO}, load(1), Instruction{bpfEqual, 1, 0, 0}, forbid))
+	add(checkCall(a.setPriority, load(0), Instruction{bpfEqual, 2, 0, whichUser}, load(1), Instruction{bpfEqual, 1, 0, 0}, forbid))
+	add(checkCall(a.setIOPriority, load(0), Instruction{bpfEqual, 2, 0, whichUserIO}, load(1), Instruction{bpfEqual, 1, 0, 0}, forbid))
 	if !ownSandbox {
-		add(refuse(resultAbsent, a.clone3)) // its flags are in memory
-		add(refuse(resultForbidden, a.setns, a.ptrace, a.vmRead, a.vmWrite))
-		add(judge(a.clone, load(0), Instruction{bpfAny, 0, 1, namespaceFlags}, forbid))
-		add(judge(a.unshare, load(0), Instruction{bpfAny, 0, 1, namespaceFlags | timeNamespace}, forbid))
+		add(refuseCalls(resultAbsent, a.clone3)) // its flags are in memory
+		add(refuseCalls(resultForbidden, a.setns, a.ptrace, a.vmRead, a.vmWrite))
+		add(checkCall(a.clone, load(0), Instruction{bpfAny, 0, 1, namespaceFlags}, forbid))
+		add(checkCall(a.unshare, load(0), Instruction{bpfAny, 0, 1, namespaceFlags | timeNamespace}, forbid))
 	}
 	if noSockets {
-		add(refuse(resultDenied, a.socket, a.ioUringSetup, a.bind, a.connect, a.listen, a.accept, a.accept4))
+		add(refuseCalls(resultDenied, a.socket, a.ioUringSetup, a.bind, a.connect, a.listen, a.accept, a.accept4))
 		// A pair that keeps messages apart without a connection (SOCK_DGRAM) can send to any address.
-		add(judge(a.socketpair, load(0), Instruction{bpfEqual, 1, 0, familyUnix}, deny,
+		add(checkCall(a.socketpair, load(0), Instruction{bpfEqual, 1, 0, familyUnix}, deny,
 			load(1), Instruction{bpfAnd, 0, 0, ^uint32(kindFlags)},
 			Instruction{bpfEqual, 2, 0, kindStream}, Instruction{bpfEqual, 1, 0, kindSequence}, deny))
 	}

@@ -21,8 +21,8 @@ type Offer struct {
 
 const takenByBounds = "sandboxes of their own, debuggers, terminals, keyrings of the kernel"
 
-// offered are the wishes that are asked about, in the order of the documentation.
-var offered = []struct {
+// offeredKeys are the wishes that are asked about, in the order of the documentation.
+var offeredKeys = []struct {
 	key, takes string
 	want       messages.Isolation
 }{
@@ -43,11 +43,11 @@ var offered = []struct {
 
 // Offers returns what a machine can enforce: the answer of Plan to each wish by itself.
 func Offers(can Capabilities) []Offer {
-	out := make([]Offer, len(offered))
-	for i, o := range offered {
+	out := make([]Offer, len(offeredKeys))
+	for i, o := range offeredKeys {
 		_, err := Plan(&o.want, can)
 		out[i] = Offer{Key: o.key, Takes: o.takes, Given: err == nil}
-		var un *Unsupported
+		var un *UnsupportedError
 		if errors.As(err, &un) {
 			out[i].Reason = un.Reason
 		}
@@ -94,8 +94,8 @@ func Parts(can Capabilities) []Offer {
 	return out
 }
 
-// Wanted returns the wishes in the words for what is then in force: on a machine that offers everything.
-func Wanted(i *messages.Isolation) string {
+// WantedText returns the wishes in the words for what is then in force: on a machine that offers everything.
+func WantedText(i *messages.Isolation) string {
 	able := Capabilities{System: "linux", Arch: "amd64", Landlock: landlockScopes}
 	steps, err := Plan(i, able)
 	if err != nil { // it offers everything

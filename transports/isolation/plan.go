@@ -68,19 +68,19 @@ func (s *Steps) Launch() bool {
 	return s.Loopback || s.NoNewPrivileges || s.Files != nil || s.Filter != nil || s.Limits != nil
 }
 
-// Unsupported says that this machine cannot enforce what Key asks for.
-type Unsupported struct {
+// UnsupportedError says that this machine cannot enforce what Key asks for.
+type UnsupportedError struct {
 	// Key is that of the configuration, without "isolation.".
 	Key, Reason string
 }
 
 // Error implements error.
-func (u *Unsupported) Error() string {
+func (u *UnsupportedError) Error() string {
 	return "isolation." + u.Key + " cannot be enforced on this machine: " + u.Reason
 }
 
 // Fix says what a person can do about it.
-func (u *Unsupported) Fix() string {
+func (u *UnsupportedError) Fix() string {
 	return `leave it out, or write "bestEffort": true into "isolation" to start the server without it`
 }
 
@@ -98,7 +98,7 @@ type planner struct {
 	want   *messages.Isolation
 	can    Capabilities
 	steps  Steps
-	failed *Unsupported
+	failed *UnsupportedError
 }
 
 // Plan is how what is wanted is done with what can be done. The error is an *Unsupported: of the first thing that cannot be
@@ -108,78 +108,78 @@ func Plan(want *messages.Isolation, can Capabilities) (Steps, error) {
 		return Steps{}, nil
 	}
 	p := &planner{want: want, can: can}
-	p.temp()
-	p.privileges()
-	p.files()
-	p.domain()
-	p.network()
-	p.filter()
-	p.limits()
+	p.planTemp()
+	p.planPrivileges()
+	p.planFiles()
+	p.planDomain()
+	p.planNetwork()
+	p.planFilter()
+	p.planLimits()
 	if p.failed != nil {
 		return Steps{}, p.failed
 	}
 	return p.steps, nil
 }
 
-func (p *planner) linux() bool { return p.can.System == "linux" }
+func (p *planner) isLinux() bool { return p.can.System == "linux" }
 
 // inForce notes what is done, lacks what is not, with the reason.
 func (p *planner) inForce(format string, args ...any) {
 	p.steps.Enforced.InForce = append(p.steps.Enforced.InForce, fmt.Sprintf(format, args...))
 }
 
-func (p *planner) lacks(key, reason string) {
+func (p *planner) failOrWaive(key, reason string) {
 	if p.want.BestEffort {
-		p.weaker(key, reason)
+		p.noteMissing(key, reason)
 		p.steps.Waived = append(p.steps.Waived, key+" ("+reason+")")
 	} else if p.failed == nil {
-		p.failed = &Unsupported{key, reason}
+		p.failed = &UnsupportedError{key, reason}
 	}
 }
 
-// weaker names what comes with something that is asked for, and that this machine does not have. It is no reason to start
+// noteMissing names what comes with something that is asked for, and that this machine does not have. It is no reason to start
 // nothing: what the key promises by itself is in force.
-func (p *planner) weaker(what, reason string) {
+func (p *planner) noteMissing(what, reason string) {
 	p.steps.Enforced.Missing = append(p.steps.Enforced.Missing, what+" ("+reason+")")
 }
 
-// bounded reports whether the server is kept from more than privileges, and so from steering other processes.
-func (p *planner) bounded() bool {
+// isBounded reports whether the server is kept from more than privileges, and so from steering other processes.
+func (p *planner) isBounded() bool {
 	return p.want.Write != nil || p.want.Read != nil || p.want.Network != ""
 }
 
-func (p *planner) onlyLinux(key string) {
-	p.lacks(key, p.can.Kernel+" offers nothing for it that is used here")
+func (p *planner) failOnlyLinux(key string) {
+	p.failOrWaive(key, p.can.Kernel+" offers nothing for it that is used here")
 }
 
-func (p *planner) temp() {
+func (p *planner) planTemp() {
 	if p.want.PrivateTemp {
 		p.steps.Temp = true
 		p.inForce("private temp")
 	}
 }
 
-func (p *planner) privileges() {
+func (p *planner) planPrivileges() {
 	switch {
-	case p.linux() && (p.want.NoNewPrivileges || p.bounded()):
+	case p.isLinux() && (p.want.NoNewPrivileges || p.isBounded()):
 		p.steps.NoNewPrivileges = true
 		p.inForce("no new privileges")
 	case p.want.NoNewPrivileges:
-		p.onlyLinux("noNewPrivileges")
+		p.failOnlyLinux("noNewPrivileges")
 	}
 }
 
-func (p *planner) files() {
+func (p *planner) planFiles() {
 	if p.want.Write == nil && p.want.Read == nil {
 		return
 	}
-	if why := p.noLandlock(); why != "" {
+	if reason := p.noLandlock(); reason != "" {
 		for _, k := range []struct {
 			key   string
 			asked bool
 		}{{"write", p.want.Write != nil}, {"read", p.want.Read != nil}} {
 			if k.asked {
-				p.lacks(k.key, why)
+				p.failOrWaive(k.key, reason)
 			}
 		}
 		return
@@ -187,43 +187,43 @@ func (p *planner) files() {
 	f := &Files{Version: p.can.Landlock, Bounds: true, Write: p.want.Write, Read: p.want.Read}
 	p.steps.Files = f
 	if f.Write != nil {
-		p.inForce("read-only%s", except(f.Write, p.want.PrivateTemp))
+		p.inForce("read-only%s", exceptPaths(f.Write, p.want.PrivateTemp))
 		if f.Version < landlockTruncate {
-			p.lacks("write", fmt.Sprintf("Landlock of %s has version %d, and keeps files from being emptied from 3 on",
+			p.failOrWaive("write", fmt.Sprintf("Landlock of %s has version %d, and keeps files from being emptied from 3 on",
 				p.can.Kernel, f.Version))
 		}
 	}
 	if f.Read != nil {
 		text := "reads only the system's files and its own program"
 		if len(f.Read) > 0 {
-			text += ", " + list(f.Read)
+			text += ", " + pathList(f.Read)
 		}
 		p.inForce("%s", text)
 	}
 }
 
-// domain makes the server a member of a Landlock domain of its own wherever it gets no new privileges: its members look into
+// planDomain makes the server a member of a Landlock domain of its own wherever it gets no new privileges: its members look into
 // no other process, whatever else the domain forbids.
-func (p *planner) domain() {
+func (p *planner) planDomain() {
 	if !p.steps.NoNewPrivileges {
 		return
 	}
 	if p.steps.Files == nil {
-		if why := p.noDomain(); why != "" {
-			p.weaker(partProcesses, why)
+		if reason := p.noDomain(); reason != "" {
+			p.noteMissing(partProcesses, reason)
 			return
 		}
-		p.steps.Files = &Files{Version: p.can.Landlock, Bounds: p.bounded()}
+		p.steps.Files = &Files{Version: p.can.Landlock, Bounds: p.isBounded()}
 	}
 	p.inForce("no look into other processes")
-	if !p.bounded() {
+	if !p.isBounded() {
 		return
 	}
 	if p.can.Landlock < landlockDevices {
-		p.weaker(partDevices, p.since(landlockDevices))
+		p.noteMissing(partDevices, p.availableFrom(landlockDevices))
 	}
 	if p.can.Landlock < landlockScopes {
-		p.weaker(partSignals, p.since(landlockScopes))
+		p.noteMissing(partSignals, p.availableFrom(landlockScopes))
 		return
 	}
 	p.inForce("no signals to other processes")
@@ -231,29 +231,29 @@ func (p *planner) domain() {
 
 // noDomain says why a domain that restricts no file cannot be made.
 func (p *planner) noDomain() string {
-	if why := p.noLandlock(); why != "" || p.can.Landlock >= landlockRefer {
-		return why
+	if reason := p.noLandlock(); reason != "" || p.can.Landlock >= landlockRefer {
+		return reason
 	}
 	return fmt.Sprintf("Landlock of %s has version 1, which would make renames between folders fail", p.can.Kernel)
 }
 
-func (p *planner) since(version int) string {
+func (p *planner) availableFrom(version int) string {
 	return fmt.Sprintf("Landlock of %s has version %d, and offers it from %d on", p.can.Kernel, p.can.Landlock, version)
 }
 
-// filter refuses system calls to a bounded server. What network needs of it has been decided.
-func (p *planner) filter() {
+// planFilter refuses system calls to a bounded server. What network needs of it has been decided.
+func (p *planner) planFilter() {
 	own := p.want.OwnSandbox
 	switch {
-	case !p.bounded() || !p.linux():
+	case !p.isBounded() || !p.isLinux():
 		return
 	case p.noFilter() != "":
 		if p.want.Network != messages.NetworkNone { // else that has failed
-			p.weaker(partCalls, p.noFilter())
+			p.noteMissing(partCalls, p.noFilter())
 		}
 		return
 	case own && p.steps.Files == nil: // tracing is all that would keep it from others
-		p.lacks("ownSandbox", p.noDomain())
+		p.failOrWaive("ownSandbox", p.noDomain())
 		own = false
 	}
 	p.steps.Filter = buildFilter(architectures[p.can.Arch], p.want.Network == messages.NetworkNone, own)
@@ -266,7 +266,7 @@ func (p *planner) filter() {
 }
 
 func (p *planner) noFilter() string {
-	if p.can.NoFilter == "" && !filters(p.can.Arch) {
+	if p.can.NoFilter == "" && !hasFilter(p.can.Arch) {
 		return "system calls of " + p.can.Arch + " are not filtered by this version"
 	}
 	return p.can.NoFilter
@@ -275,7 +275,7 @@ func (p *planner) noFilter() string {
 // noLandlock says why files cannot be kept from a server.
 func (p *planner) noLandlock() string {
 	switch {
-	case !p.linux():
+	case !p.isLinux():
 		return p.can.Kernel + " offers nothing for it that is used here"
 	case p.can.Landlock < landlockFiles:
 		return p.can.NoLandlock
@@ -283,48 +283,48 @@ func (p *planner) noLandlock() string {
 	return ""
 }
 
-func (p *planner) network() {
+func (p *planner) planNetwork() {
 	key := "network"
 	switch {
 	case p.want.Network == "":
-	case !p.linux():
-		p.onlyLinux(key)
+	case !p.isLinux():
+		p.failOnlyLinux(key)
 	case p.want.Network == messages.NetworkLoopback && p.can.NoNamespace != "":
-		p.lacks(key, p.can.NoNamespace)
+		p.failOrWaive(key, p.can.NoNamespace)
 	case p.want.Network == messages.NetworkLoopback:
 		p.steps.Loopback = true
 		p.inForce("no network but its own loopback")
 	case p.noFilter() != "":
-		p.lacks(key, p.noFilter())
+		p.failOrWaive(key, p.noFilter())
 	default:
 		p.inForce("no network and no sockets")
 	}
 }
 
-func (p *planner) limits() {
+func (p *planner) planLimits() {
 	limit := func(key string, most int64, text string, supported bool) {
 		switch {
 		case most == 0:
 		case !supported:
-			p.onlyLinux(key)
+			p.failOnlyLinux(key)
 		default:
 			p.steps.Limits = append(p.steps.Limits, Limit{key, uint64(most)})
 			p.inForce("%s", text)
 		}
 	}
-	w, unix := p.want, p.linux() || p.can.System == "darwin"
-	limit("memory", int64(w.Memory), fmt.Sprintf("at most %s of memory per process", w.Memory), p.linux())
+	w, unix := p.want, p.isLinux() || p.can.System == "darwin"
+	limit("memory", int64(w.Memory), fmt.Sprintf("at most %s of memory per process", w.Memory), p.isLinux())
 	limit("fileSize", int64(w.FileSize), fmt.Sprintf("files of at most %s", w.FileSize), unix)
 	limit("files", int64(w.Files), fmt.Sprintf("at most %d open files per process", w.Files), unix)
 	cpu := time.Duration(w.CPUTime)
 	limit("cpuTime", int64((cpu+time.Second-1)/time.Second), fmt.Sprintf("at most %s of processor time per process", cpu), unix)
 }
 
-// except returns the paths that a read-only server may write all the same.
-func except(write []string, temp bool) string {
+// exceptPaths returns the paths that a read-only server may write all the same.
+func exceptPaths(write []string, temp bool) string {
 	var parts []string
 	if len(write) > 0 {
-		parts = append(parts, list(write))
+		parts = append(parts, pathList(write))
 	}
 	if temp {
 		parts = append(parts, "its temp")
@@ -335,8 +335,8 @@ func except(write []string, temp bool) string {
 	return " except " + strings.Join(parts, " and ")
 }
 
-// list is a list of paths for a person: what is beyond three is counted.
-func list(paths []string) string {
+// pathList is a list of paths for a person: what is beyond three is counted.
+func pathList(paths []string) string {
 	const most = 3
 	shown := paths[:min(len(paths), most)]
 	words := make([]string, len(shown))

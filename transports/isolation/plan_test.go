@@ -63,7 +63,7 @@ func TestWhatAKernelIsTooOldForIsNamed(t *testing.T) {
 	}
 	// A browser's sandbox needs what keeps it from others: without a domain that is the filter alone.
 	_, err := isolation.Plan(&messages.Isolation{Network: messages.NetworkNone, OwnSandbox: true}, old)
-	var no *isolation.Unsupported
+	var no *isolation.UnsupportedError
 	if !errors.As(err, &no) || no.Key != "ownSandbox" {
 		t.Error(err)
 	}
@@ -111,7 +111,7 @@ func TestWhatCannotBeEnforcedIsRefusedAndNeverWeaker(t *testing.T) {
 	} {
 		t.Run(c.name+" on "+c.can.Kernel, func(t *testing.T) {
 			steps, err := isolation.Plan(&c.want, c.can)
-			var no *isolation.Unsupported
+			var no *isolation.UnsupportedError
 			said := strings.Join(steps.Enforced.InForce, ", ")
 			if errors.As(err, &no) {
 				said = "! " + no.Key + ": " + no.Reason

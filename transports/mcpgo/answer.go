@@ -69,7 +69,7 @@ func appendTexts(b []byte, r *mcp.CallToolResult) ([]byte, bool) {
 // appendString appends s as json.Marshal writes it.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
-		if !plain[s[i]] {
+		if !plainBytes[s[i]] {
 			quoted, _ := json.Marshal(s) // there is no string that it refuses
 			return append(b, quoted...)
 		}
@@ -77,8 +77,8 @@ func appendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// plain are the bytes that json.Marshal leaves as they are, as far as that needs no look at their neighbours.
-var plain = func() (t [256]bool) {
+// plainBytes are the bytes that json.Marshal leaves as they are, as far as that needs no look at their neighbours.
+var plainBytes = func() (t [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		t[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 	}

@@ -49,7 +49,7 @@ func TestAnswersAreThoseOfMarshal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := encoded([]byte("77"), func() mcp.JSONRPCMessage { return message })
+		got, err := encodeAnswer([]byte("77"), func() mcp.JSONRPCMessage { return message })
 		if err != nil || string(got) != string(want) {
 			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
 		}
@@ -58,7 +58,7 @@ func TestAnswersAreThoseOfMarshal(t *testing.T) {
 		{StructuredContent: func() {}},
 		{Result: mcp.Result{Meta: mcp.NewMetaFromMap(map[string]any{"k": func() {}})}},
 	} {
-		if _, err := encoded([]byte("1"), func() mcp.JSONRPCMessage {
+		if _, err := encodeAnswer([]byte("1"), func() mcp.JSONRPCMessage {
 			return mcp.NewJSONRPCResultResponse(mcp.NewRequestId(1), r)
 		}); err == nil {
 			t.Errorf("a result that is no JSON is written without an error: %+v", r)

@@ -24,8 +24,8 @@ func (c *client) handshakeAs(capabilities string) {
 	c.notify("notifications/initialized", `{}`)
 }
 
-// asked waits for the nth request of the server with that method and answers it with member, "result":… or "error":….
-func (c *client) asked(n int, method, member string) (params string) {
+// answerServerRequest waits for the nth request of the server with that method and answers it with member, "result":… or "error":….
+func (c *client) answerServerRequest(n int, method, member string) (params string) {
 	c.t.Helper()
 	c.waitFor(n, `"method":"`+method+`"`)
 	var last struct {
@@ -45,8 +45,8 @@ func (c *client) asked(n int, method, member string) (params string) {
 	return string(last.Params)
 }
 
-// asking is a server whose tools ask the client.
-func asking(s func() *server.MCPServer) map[string]handler {
+// askingTools is a server whose tools ask the client.
+func askingTools(s func() *server.MCPServer) map[string]handler {
 	return map[string]handler{
 		"sample": func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			r, err := s().RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{
@@ -77,7 +77,7 @@ func asking(s func() *server.MCPServer) map[string]handler {
 // TestRequestsToTheClient: sampling, elicitation and roots reach the client, and its answers the server.
 func TestRequestsToTheClient(t *testing.T) {
 	var s *server.MCPServer
-	s = newServer(asking(func() *server.MCPServer { return s }))
+	s = newServer(askingTools(func() *server.MCPServer { return s }))
 	for _, c := range []struct{ tool, method, member, params, want string }{
 		{"sample", "sampling/createMessage",
 			`"result":{"role":"assistant","model":"m1","content":{"type":"text","text":"because"}}`,
@@ -98,7 +98,7 @@ func TestRequestsToTheClient(t *testing.T) {
 				cn.waitFor(1, "notifications/cancelled") // the client hears it too
 				return
 			}
-			if got := cn.asked(1, c.method, c.member); !strings.Contains(got, c.params) {
+			if got := cn.answerServerRequest(1, c.method, c.member); !strings.Contains(got, c.params) {
 				t.Errorf("asked with %s", got)
 			}
 			cn.waitFor(1, c.want)

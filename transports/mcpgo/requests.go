@@ -14,14 +14,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// requests are the requests of the server that wait for the client's answer.
-type requests struct {
+// clientRequests are the requests of the server that wait for the client's answer.
+type clientRequests struct {
 	peer transports.Peer
 	done <-chan struct{} // the end of the connection
 
 	mu      sync.Mutex
-	last    int64
-	waiting map[string]chan reply // by their ids, as JSON
+	lastID  int64
+	pending map[string]chan reply // by their ids, as JSON
 }
 
 // reply is the client's answer.
@@ -33,24 +33,24 @@ type reply struct {
 	} `json:"error"`
 }
 
-// errEnded says that the connection has ended before the client answered.
-var errEnded = errors.New("the connection has ended")
+// errConnEnded says that the connection has ended before the client answered.
+var errConnEnded = errors.New("the connection has ended")
 
-// ask sends a request and decodes the client's result into result. When ctx ends first, the client is told that the
+// callClient sends a request and decodes the client's result into result. When ctx ends first, the client is told that the
 // server waits no more.
-func (r *requests) ask(ctx context.Context, method mcp.MCPMethod, params, result any) error {
+func (r *clientRequests) callClient(ctx context.Context, method mcp.MCPMethod, params, result any) error {
 	r.mu.Lock()
-	r.last++
-	id := strconv.FormatInt(r.last, 10)
+	r.lastID++
+	id := strconv.FormatInt(r.lastID, 10)
 	answer := make(chan reply, 1)
-	if r.waiting == nil {
-		r.waiting = make(map[string]chan reply)
+	if r.pending == nil {
+		r.pending = make(map[string]chan reply)
 	}
-	r.waiting[id] = answer
+	r.pending[id] = answer
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
-		delete(r.waiting, id)
+		delete(r.pending, id)
 		r.mu.Unlock()
 	}()
 	body, err := json.Marshal(struct {
@@ -67,9 +67,9 @@ func (r *requests) ask(ctx context.Context, method mcp.MCPMethod, params, result
 	}
 	select {
 	case got := <-answer:
-		return got.into(method, result)
+		return got.decodeInto(method, result)
 	case <-r.done:
-		return fmt.Errorf("%s: %w", method, errEnded)
+		return fmt.Errorf("%s: %w", method, errConnEnded)
 	case <-ctx.Done():
 		note := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
 		_ = r.peer.Write(context.WithoutCancel(ctx), note) // it fails only when the connection has ended
@@ -77,7 +77,7 @@ func (r *requests) ask(ctx context.Context, method mcp.MCPMethod, params, result
 	}
 }
 
-func (got reply) into(method mcp.MCPMethod, result any) error {
+func (got reply) decodeInto(method mcp.MCPMethod, result any) error {
 	switch {
 	case got.Error != nil:
 		return fmt.Errorf("the client refused %s: %s (code %d)", method, got.Error.Message, got.Error.Code)
@@ -90,12 +90,12 @@ func (got reply) into(method mcp.MCPMethod, result any) error {
 	return nil
 }
 
-// answered gives a response of the client to the request that waits for it. One for which none waits is ignored, as a late one
+// completeRequest gives a response of the client to the request that waits for it. One for which none waits is ignored, as a late one
 // must be.
-func (r *requests) answered(id json.RawMessage, msg []byte) {
+func (r *clientRequests) completeRequest(id json.RawMessage, msg []byte) {
 	r.mu.Lock()
-	waiting := r.waiting[string(id)]
-	delete(r.waiting, string(id))
+	waiting := r.pending[string(id)]
+	delete(r.pending, string(id))
 	r.mu.Unlock()
 	if waiting == nil {
 		return
@@ -111,21 +111,21 @@ var (
 	_ server.SessionWithRoots       = (*session)(nil)
 )
 
-// undeclared says that the client did not say that it can do this.
+// undeclaredError says that the client did not say that it can do this.
 //
 // 2025-11-25: "Both parties MUST: Respect the negotiated protocol version; Only use capabilities that were successfully
 // negotiated".
-func undeclared(what string) error {
+func undeclaredError(what string) error {
 	return fmt.Errorf("the client has not declared that it supports %s", what)
 }
 
 // RequestSampling implements server.SessionWithSampling.
 func (s *session) RequestSampling(ctx context.Context, r mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 	if s.GetClientCapabilities().Sampling == nil {
-		return nil, undeclared("sampling")
+		return nil, undeclaredError("sampling")
 	}
 	var result mcp.CreateMessageResult
-	if err := s.requests.ask(ctx, mcp.MethodSamplingCreateMessage, r.CreateMessageParams, &result); err != nil {
+	if err := s.requests.callClient(ctx, mcp.MethodSamplingCreateMessage, r.CreateMessageParams, &result); err != nil {
 		return nil, err
 	}
 	content, err := mcp.ParseSamplingContent(result.Content)
@@ -139,10 +139,10 @@ func (s *session) RequestSampling(ctx context.Context, r mcp.CreateMessageReques
 // RequestElicitation implements server.SessionWithElicitation.
 func (s *session) RequestElicitation(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	if s.GetClientCapabilities().Elicitation == nil {
-		return nil, undeclared("elicitation")
+		return nil, undeclaredError("elicitation")
 	}
 	var result mcp.ElicitationResult
-	if err := s.requests.ask(ctx, mcp.MethodElicitationCreate, r.Params, &result); err != nil {
+	if err := s.requests.callClient(ctx, mcp.MethodElicitationCreate, r.Params, &result); err != nil {
 		return nil, err
 	}
 	return &result, nil
@@ -151,10 +151,10 @@ func (s *session) RequestElicitation(ctx context.Context, r mcp.ElicitationReque
 // ListRoots implements server.SessionWithRoots.
 func (s *session) ListRoots(ctx context.Context, _ mcp.ListRootsRequest) (*mcp.ListRootsResult, error) {
 	if s.GetClientCapabilities().Roots == nil {
-		return nil, undeclared("roots")
+		return nil, undeclaredError("roots")
 	}
 	var result mcp.ListRootsResult
-	if err := s.requests.ask(ctx, mcp.MethodListRoots, nil, &result); err != nil {
+	if err := s.requests.callClient(ctx, mcp.MethodListRoots, nil, &result); err != nil {
 		return nil, err
 	}
 	return &result, nil

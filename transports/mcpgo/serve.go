@@ -49,32 +49,32 @@ func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 			cancel()
 			return fmt.Errorf("mcp-go did not take the session: %w", err)
 		}
-		defer c.running.Wait()
+		defer c.handlers.Wait()
 		defer cancel()
 		defer s.UnregisterSession(context.WithoutCancel(ctx), c.session.id)
 		c.ctx = s.WithContext(ctx, c.session)
-		if direct, ok := peer.(transports.Direct); ok {
-			direct.Answer(c.direct)
-			direct.Receive(c.receive)
-			c.forward()
+		if direct, ok := peer.(transports.DirectPeer); ok {
+			direct.Answer(c.answerDirect)
+			direct.Receive(c.handleMessage)
+			c.forwardNotifications()
 			return nil
 		}
-		c.running.Go(c.forward)
-		return c.read()
+		c.handlers.Go(c.forwardNotifications)
+		return c.readMessages()
 	}
 }
 
 // conn is one connection being served.
 type conn struct {
-	server  *server.MCPServer
-	peer    transports.Peer
-	session *session
-	ctx     context.Context // ends with the connection, and knows the session
-	running sync.WaitGroup
+	server   *server.MCPServer
+	peer     transports.Peer
+	session  *session
+	ctx      context.Context // ends with the connection, and knows the session
+	handlers sync.WaitGroup
 }
 
-// read takes messages until the connection ends.
-func (c *conn) read() error {
+// readMessages takes messages until the connection ends.
+func (c *conn) readMessages() error {
 	for {
 		msg, err := c.peer.Read(c.ctx)
 		switch {
@@ -83,37 +83,37 @@ func (c *conn) read() error {
 		case err != nil:
 			return err
 		}
-		c.receive(msg)
+		c.handleMessage(msg)
 	}
 }
 
-// receive handles one message. A request is answered on a goroutine of its own.
-func (c *conn) receive(msg []byte) {
-	var h head
+// handleMessage handles one message. A request is answered on a goroutine of its own.
+func (c *conn) handleMessage(msg []byte) {
+	var h messageHead
 	_ = json.Unmarshal(msg, &h) // what is wrong with a message, HandleMessage says in its answer
 	switch {
 	case h.ID != nil && h.Method == "" && (h.Result != nil || h.Error != nil):
-		c.session.requests.answered(h.ID, msg)
+		c.session.requests.completeRequest(h.ID, msg)
 	case h.ID == nil || h.Method == "":
-		c.write(c.handle(c.ctx, h.ID, msg))
+		c.writeBody(c.answerMessage(c.ctx, h.ID, msg))
 	default:
-		c.running.Go(func() { c.write(c.request(h.ID, h.Method, h.Params.Meta.Version, msg)) })
+		c.handlers.Go(func() { c.writeBody(c.answerRequest(h.ID, h.Method, h.Params.Meta.Version, msg)) })
 	}
 }
 
-func (c *conn) write(body []byte) {
+func (c *conn) writeBody(body []byte) {
 	if body != nil {
 		_ = c.peer.Write(context.WithoutCancel(c.ctx), body) // it fails only when the connection has ended
 	}
 }
 
-// direct is request for a message whose head is known.
-func (c *conn) direct(m transports.Message) []byte {
-	return c.request(strconv.AppendInt(nil, m.ID, 10), m.Method, m.Version, m.Body)
+// answerDirect is request for a message whose head is known.
+func (c *conn) answerDirect(m transports.Message) []byte {
+	return c.answerRequest(strconv.AppendInt(nil, m.ID, 10), m.Method, m.Version, m.Body)
 }
 
-// head holds the members of a message that tell whose it is.
-type head struct {
+// messageHead holds the members of a message that tell whose it is.
+type messageHead struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Result json.RawMessage `json:"result"`
@@ -125,37 +125,37 @@ type head struct {
 	} `json:"params"`
 }
 
-// request is the answer to a request. A subscription has a session of its own for as long as it lasts.
-func (c *conn) request(id json.RawMessage, method, version string, msg []byte) []byte {
+// answerRequest is the answer to a request. A subscription has a session of its own for as long as it lasts.
+func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []byte) []byte {
 	if version != "" {
 		c.session.becomeModern()
 	}
 	ctx := c.ctx
 	if method == string(mcp.MethodSubscriptionsListen) {
-		sub := c.session.subscribe(id)
-		defer c.session.unsubscribe(sub)
+		sub := c.session.addSubscription(id)
+		defer c.session.removeSubscription(sub)
 		ctx = c.server.WithContext(ctx, sub)
 	}
-	return c.handle(ctx, id, msg)
+	return c.answerMessage(ctx, id, msg)
 }
 
-// handle is the answer to a message, nil if it wants none.
-func (c *conn) handle(ctx context.Context, id json.RawMessage, msg []byte) []byte {
-	body, err := encoded(id, func() mcp.JSONRPCMessage { return c.server.HandleMessage(ctx, msg) })
+// answerMessage is the answer to a message, nil if it wants none.
+func (c *conn) answerMessage(ctx context.Context, id json.RawMessage, msg []byte) []byte {
+	body, err := encodeAnswer(id, func() mcp.JSONRPCMessage { return c.server.HandleMessage(ctx, msg) })
 	if err != nil && id != nil {
 		body, _ = json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(id), mcp.INTERNAL_ERROR, err.Error(), nil))
 	}
 	return body
 }
 
-// forward hands the server's notifications over until the connection ends.
-func (c *conn) forward() {
+// forwardNotifications hands the server's notifications over until the connection ends.
+func (c *conn) forwardNotifications() {
 	for {
 		select {
-		case n := <-c.session.notes:
-			<-c.session.room
-			for _, n := range c.session.copies(n) {
-				if body, err := encoded(nil, func() mcp.JSONRPCMessage { return n }); err == nil {
+		case n := <-c.session.notifications:
+			<-c.session.slots
+			for _, n := range c.session.subscriptionCopies(n) {
+				if body, err := encodeAnswer(nil, func() mcp.JSONRPCMessage { return n }); err == nil {
 					_ = c.peer.Write(c.ctx, body)
 				}
 			}
@@ -165,9 +165,9 @@ func (c *conn) forward() {
 	}
 }
 
-// encoded returns the result of f as JSON; nil for nothing. A panic in a handler, or in the encoding of what it returned, is
+// encodeAnswer returns the result of f as JSON; nil for nothing. A panic in a handler, or in the encoding of what it returned, is
 // an error. id is that of the request which f answers, if it answers one.
-func encoded(id json.RawMessage, f func() mcp.JSONRPCMessage) (body []byte, err error) {
+func encodeAnswer(id json.RawMessage, f func() mcp.JSONRPCMessage) (body []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			body, err = nil, fmt.Errorf("the server panicked: %v", v)

@@ -20,11 +20,11 @@ type session struct {
 
 	// mcp-go drops a notification for which its channel has no room. Every use of the channel takes a place in room
 	// first, and there are as many places as the channel has; so there is always room.
-	notes chan mcp.JSONRPCNotification
-	room  chan struct{}
+	notifications chan mcp.JSONRPCNotification
+	slots         chan struct{}
 
 	initialized   atomic.Bool
-	requests      requests
+	requests      clientRequests
 	subscriptions subscriptions
 
 	mu           sync.Mutex
@@ -42,21 +42,21 @@ var (
 	_ server.SessionWithProtocolVersion = (*session)(nil)
 )
 
-// waiting is how many notifications may wait to be handed over.
-const waiting = 16
+// maxWaiting is how many notifications may wait to be handed over.
+const maxWaiting = 16
 
-// numbers makes session ids unique in the program: one server may be served many times.
-var numbers atomic.Int64
+// sessionNumbers makes session ids unique in the program: one server may be served many times.
+var sessionNumbers atomic.Int64
 
 func newSession(ctx context.Context, peer transports.Peer) *session {
 	return &session{
-		id:    "mcpvisor-" + strconv.FormatInt(numbers.Add(1), 10),
-		done:  ctx.Done(),
-		notes: make(chan mcp.JSONRPCNotification, waiting),
-		room:  make(chan struct{}, waiting),
-		level: mcp.LoggingLevelError,
+		id:            "mcpvisor-" + strconv.FormatInt(sessionNumbers.Add(1), 10),
+		done:          ctx.Done(),
+		notifications: make(chan mcp.JSONRPCNotification, maxWaiting),
+		slots:         make(chan struct{}, maxWaiting),
+		level:         mcp.LoggingLevelError,
 
-		requests: requests{peer: peer, done: ctx.Done()},
+		requests: clientRequests{peer: peer, done: ctx.Done()},
 	}
 }
 
@@ -67,8 +67,8 @@ func (s *session) SessionID() string { return s.id }
 // sends; it waits here for room. After the end there is no channel, and the notification goes nowhere.
 func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 	select {
-	case s.room <- struct{}{}:
-		return s.notes
+	case s.slots <- struct{}{}:
+		return s.notifications
 	case <-s.done:
 		return nil
 	}

@@ -28,7 +28,7 @@ type subscription struct {
 	uris  map[string]bool
 	// acknowledged says that the first message has gone; what comes before it waits in held.
 	acknowledged bool
-	held         []mcp.JSONRPCNotification
+	queued       []mcp.JSONRPCNotification
 }
 
 var (
@@ -38,8 +38,8 @@ var (
 	_ server.SessionWithResourceSubscriptions = (*subscription)(nil)
 )
 
-// subscribe makes the session for one request subscriptions/listen, until unsubscribe.
-func (s *session) subscribe(id json.RawMessage) *subscription {
+// addSubscription makes the session for one request subscriptions/listen, until unsubscribe.
+func (s *session) addSubscription(id json.RawMessage) *subscription {
 	sub := &subscription{session: s, id: slices.Clone(id), uris: map[string]bool{}}
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *session) subscribe(id json.RawMessage) *subscription {
 	return sub
 }
 
-func (s *session) unsubscribe(sub *subscription) {
+func (s *session) removeSubscription(sub *subscription) {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
 	s.subscriptions.open = slices.DeleteFunc(s.subscriptions.open, func(o *subscription) bool { return o == sub })
@@ -143,23 +143,23 @@ func (sub *subscription) UnsubscribeFromResource(uri string) {
 	delete(sub.uris, uri)
 }
 
-// copies returns the messages that the client gets for one notification of the server: itself, or a copy for each subscription that wants
+// subscriptionCopies returns the messages that the client gets for one notification of the server: itself, or a copy for each subscription that wants
 // it, tagged with the subscription.
 //
 // 2026-07-28, Subscriptions: the acknowledgement is the first message of a subscription, and every notification of one
 // carries io.modelcontextprotocol/subscriptionId.
-func (s *session) copies(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
+func (s *session) subscriptionCopies(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
-	if !s.subscriptions.modern || !ofSubscriptions(n.Method) {
+	if !s.subscriptions.modern || !isSubscriptionMethod(n.Method) {
 		return []mcp.JSONRPCNotification{n}
 	}
 	if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
 		out := []mcp.JSONRPCNotification{n}
 		for _, sub := range s.subscriptions.open {
-			if same(n.Params.Meta[mcp.MetaKeySubscriptionID], sub.id) {
+			if sameID(n.Params.Meta[mcp.MetaKeySubscriptionID], sub.id) {
 				sub.acknowledged = true
-				out, sub.held = append(out, sub.held...), nil
+				out, sub.queued = append(out, sub.queued...), nil
 			}
 		}
 		return out
@@ -167,18 +167,18 @@ func (s *session) copies(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	var out []mcp.JSONRPCNotification
 	for _, sub := range s.subscriptions.open {
 		switch {
-		case !sub.wanted(n):
+		case !sub.wantsNotification(n):
 		case sub.acknowledged:
-			out = append(out, sub.tag(n))
-		case len(sub.held) < waiting:
-			sub.held = append(sub.held, sub.tag(n))
+			out = append(out, sub.tagNotification(n))
+		case len(sub.queued) < maxWaiting:
+			sub.queued = append(sub.queued, sub.tagNotification(n))
 		}
 	}
 	return out
 }
 
-// ofSubscriptions reports whether notifications of this method belong to subscriptions, and not to a request.
-func ofSubscriptions(method string) bool {
+// isSubscriptionMethod reports whether notifications of this method belong to subscriptions, and not to a request.
+func isSubscriptionMethod(method string) bool {
 	switch method {
 	case mcp.MethodNotificationSubscriptionsAcknowledged, mcp.MethodNotificationToolsListChanged,
 		mcp.MethodNotificationPromptsListChanged, mcp.MethodNotificationResourcesListChanged,
@@ -188,7 +188,7 @@ func ofSubscriptions(method string) bool {
 	return false
 }
 
-func (sub *subscription) wanted(n mcp.JSONRPCNotification) bool {
+func (sub *subscription) wantsNotification(n mcp.JSONRPCNotification) bool {
 	switch n.Method {
 	case mcp.MethodNotificationToolsListChanged:
 		return sub.wants.ToolsListChanged
@@ -201,8 +201,8 @@ func (sub *subscription) wanted(n mcp.JSONRPCNotification) bool {
 	return sub.uris[uri]
 }
 
-// tag copies the notification, because a broadcast shares it with other sessions.
-func (sub *subscription) tag(n mcp.JSONRPCNotification) mcp.JSONRPCNotification {
+// tagNotification copies the notification, because a broadcast shares it with other sessions.
+func (sub *subscription) tagNotification(n mcp.JSONRPCNotification) mcp.JSONRPCNotification {
 	meta := make(map[string]any, len(n.Params.Meta)+1)
 	maps.Copy(meta, n.Params.Meta)
 	meta[mcp.MetaKeySubscriptionID] = sub.id
@@ -210,8 +210,8 @@ func (sub *subscription) tag(n mcp.JSONRPCNotification) mcp.JSONRPCNotification 
 	return n
 }
 
-// same compares an id that was decoded with one that was not.
-func same(decoded any, raw json.RawMessage) bool {
+// sameID compares an id that was decoded with one that was not.
+func sameID(decoded any, raw json.RawMessage) bool {
 	b, err := json.Marshal(decoded)
 	return err == nil && string(b) == string(raw)
 }

@@ -23,19 +23,19 @@ var ErrUnknown = errors.New("this system tells nothing of processes")
 // from there, so that it holds each process that was the parent at some moment of the reading.
 //
 // The error is that of the first process.
-func Chain(pid int) ([]Process, error) { return chain(pid, Look) }
+func Chain(pid int) ([]Process, error) { return chainWith(pid, Find) }
 
 // maxChain bounds a chain: a process cannot make reading its parents costly by descending from thousands.
 const maxChain = 64
 
-func chain(pid int, look func(int) (Process, error)) ([]Process, error) {
-	first, err := look(pid)
+func chainWith(pid int, find func(int) (Process, error)) ([]Process, error) {
+	first, err := find(pid)
 	if err != nil {
 		return nil, err
 	}
 	out := []Process{first}
 	for len(out) < maxChain {
-		parent, seen := parentOf(&out[len(out)-1], look)
+		parent, seen := parentOf(&out[len(out)-1], find)
 		if !seen {
 			break
 		}
@@ -45,17 +45,17 @@ func chain(pid int, look func(int) (Process, error)) ([]Process, error) {
 }
 
 // parentOf looks for the parent of a process, and corrects the number if the process was handed on meanwhile.
-func parentOf(child *Process, look func(int) (Process, error)) (parent Process, seen bool) {
+func parentOf(child *Process, find func(int) (Process, error)) (parent Process, seen bool) {
 	for range 8 {
 		if child.Parent <= 0 || child.Parent == child.PID {
 			return Process{}, false
 		}
-		parent, err := look(child.Parent)
+		parent, err := find(child.Parent)
 		if err == nil && (parent.Start == 0 || child.Start == 0 || parent.Start <= child.Start) {
 			return parent, true
 		}
 		// It has ended (its number may be another's now), or cannot be seen.
-		now, err := look(child.PID)
+		now, err := find(child.PID)
 		if err != nil || now.Start != child.Start || now.Parent == child.Parent {
 			return Process{}, false
 		}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Look asks sysctl(3) for kern.proc.pid, and getsid(2). The name has the 16 bytes that the system keeps of the program's.
-func Look(pid int) (Process, error) {
+// Find asks sysctl(3) for kern.proc.pid, and getsid(2). The name has the 16 bytes that the system keeps of the program's.
+func Find(pid int) (Process, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {
 		return Process{}, err

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Look reads /proc/PID/stat and /proc/PID/exe. The error is one of the files: fs.ErrNotExist also where the process is
+// Find reads /proc/PID/stat and /proc/PID/exe. The error is one of the files: fs.ErrNotExist also where the process is
 // another user's and /proc is mounted with hidepid.
-func Look(pid int) (Process, error) {
+func Find(pid int) (Process, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	b, err := os.ReadFile(dir + "/stat")
 	if err != nil {

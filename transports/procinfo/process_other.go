@@ -2,5 +2,5 @@
 
 package procinfo
 
-// Look fails: the error wraps ErrUnknown.
-func Look(int) (Process, error) { return Process{}, ErrUnknown }
+// Find fails: the error wraps ErrUnknown.
+func Find(int) (Process, error) { return Process{}, ErrUnknown }

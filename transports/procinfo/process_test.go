@@ -12,7 +12,7 @@ func TestThisProcessIsSeen(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" && runtime.GOOS != "windows" {
 		t.Skip("this system tells nothing of processes")
 	}
-	p, err := Look(os.Getpid())
+	p, err := Find(os.Getpid())
 	if err != nil || p.PID != os.Getpid() || p.Parent != os.Getppid() || p.Start == 0 || p.Name == "" {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -39,7 +39,7 @@ func TestAChainHoldsParentsAlone(t *testing.T) {
 		"one that is its own parent": {[]map[int]Process{{9: {9, 9, 0, 0, 90, ""}}}, []int{9}},
 	} {
 		looks := 0
-		got, err := chain(9, func(pid int) (Process, error) {
+		got, err := chainWith(9, func(pid int) (Process, error) {
 			there := c.looks[min(looks, len(c.looks)-1)]
 			looks++
 			if p, ok := there[pid]; ok {
@@ -55,10 +55,10 @@ func TestAChainHoldsParentsAlone(t *testing.T) {
 			t.Errorf("%s: %v (%v), not %v", name, pids, err, c.want)
 		}
 	}
-	if _, err := chain(9, func(int) (Process, error) { return Process{}, gone }); !errors.Is(err, gone) {
+	if _, err := chainWith(9, func(int) (Process, error) { return Process{}, gone }); !errors.Is(err, gone) {
 		t.Error(err)
 	}
-	deep, _ := chain(1000, func(pid int) (Process, error) { return Process{PID: pid, Parent: pid - 1, Start: uint64(pid)}, nil })
+	deep, _ := chainWith(1000, func(pid int) (Process, error) { return Process{PID: pid, Parent: pid - 1, Start: uint64(pid)}, nil })
 	if len(deep) != maxChain {
 		t.Errorf("a chain of %d", len(deep))
 	}

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Look finds a process in a snapshot of all and asks when it was created. Windows has no process groups, and its sessions
+// Find finds a process in a snapshot of all and asks when it was created. Windows has no process groups, and its sessions
 // are those of users. The parent is the number that the process was created by, which may be another's by now: Chain
 // compares the times.
-func Look(pid int) (Process, error) {
+func Find(pid int) (Process, error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		return Process{}, os.NewSyscallError("CreateToolhelp32Snapshot", err)
@@ -21,7 +21,7 @@ func Look(pid int) (Process, error) {
 	e := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(snapshot, &e); err == nil; err = windows.Process32Next(snapshot, &e) {
 		if int(e.ProcessID) == pid {
-			return Process{PID: pid, Parent: int(e.ParentProcessID), Start: created(e.ProcessID),
+			return Process{PID: pid, Parent: int(e.ParentProcessID), Start: creationTime(e.ProcessID),
 				Name: filepath.Base(windows.UTF16ToString(e.ExeFile[:]))}, nil
 		}
 	}
@@ -31,8 +31,8 @@ func Look(pid int) (Process, error) {
 	return Process{}, os.NewSyscallError("Process32Next", err)
 }
 
-// created is when a process was created; 0 if that is not told.
-func created(pid uint32) uint64 {
+// creationTime is when a process was created; 0 if that is not told.
+func creationTime(pid uint32) uint64 {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {
 		return 0

@@ -1,8 +1,8 @@
 // Package runner knows the programs that fetch what they run: npx, uvx, docker run and their like. Their first start takes
 // as long as an installation takes, and an installation that is cut short can leave a cache that no later start repairs.
 //
-//	name := runner.Of("npx", []string{"-y", "@modelcontextprotocol/server-filesystem", "."}) // "npx"
-//	runner.Waits(name, stderr)                                                                // does it wait for a daemon that fetches?
+//	name := runner.NameOf("npx", []string{"-y", "@modelcontextprotocol/server-filesystem", "."}) // "npx"
+//	runner.FetchesImage(name, stderr)                                                                // does it wait for a daemon that fetches?
 //
 // Everything here is decided by words: the command of an entry, and what a program wrote to its standard error, which is a
 // stranger's text. Nothing is promised of runners that the table does not name, nor of a script that starts one.
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// Of is the runner that a command begins with, as a person would say it: "npx", "pnpm dlx", "docker run". It is empty for
+// NameOf is the runner that a command begins with, as a person would say it: "npx", "pnpm dlx", "docker run". It is empty for
 // every other program. A path before the name does not count, nor does an ending that Windows adds, nor env, cmd /c and a
 // shell's -c in front of it.
-func Of(command string, args []string) string {
+func NameOf(command string, args []string) string {
 	words := append([]string{command}, args...)
 	for range 4 { // env in a shell in cmd: no configuration nests deeper by accident
-		inner, wrapped := unwrap(words)
+		inner, wrapped := unwrapCommand(words)
 		if !wrapped {
 			break
 		}
@@ -29,15 +29,15 @@ func Of(command string, args []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	name := program(words[0])
-	verbs, known := table[name]
+	name := programName(words[0])
+	verbs, known := runnerVerbs[name]
 	if !known {
 		return ""
 	}
 	if verbs == nil {
 		return name
 	}
-	rest := plain(words[1:])
+	rest := leadingWords(words[1:])
 	for _, verb := range verbs {
 		if want := strings.Fields(verb); len(rest) >= len(want) && slices.Equal(rest[:len(want)], want) {
 			return name + " " + verb
@@ -46,8 +46,8 @@ func Of(command string, args []string) string {
 	return ""
 }
 
-// table names the runners, and the words after the name that make one of it; nil where the name is enough.
-var table = map[string][]string{
+// runnerVerbs names the runners, and the words after the name that make one of it; nil where the name is enough.
+var runnerVerbs = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm":     {"exec", "x", "init", "create"},
 	"pnpm":    {"dlx", "create"},
@@ -68,12 +68,12 @@ var table = map[string][]string{
 	"nix":     {"run", "shell"},
 }
 
-// unwrap takes one program away that only starts another one.
-func unwrap(words []string) (inner []string, wrapped bool) {
+// unwrapCommand takes one program away that only starts another one.
+func unwrapCommand(words []string) (inner []string, wrapped bool) {
 	if len(words) < 2 {
 		return words, false
 	}
-	switch rest := words[1:]; program(words[0]) {
+	switch rest := words[1:]; programName(words[0]) {
 	case "env":
 		i := slices.IndexFunc(rest, func(w string) bool { return !strings.Contains(w, "=") && !strings.HasPrefix(w, "-") })
 		if i < 0 {
@@ -98,8 +98,8 @@ func unwrap(words []string) (inner []string, wrapped bool) {
 	return words, false
 }
 
-// plain leaves the options out that stand before the first two words: docker --context remote run is not seen through.
-func plain(words []string) (out []string) {
+// leadingWords leaves the options out that stand before the first two words: docker --context remote run is not seen through.
+func leadingWords(words []string) (out []string) {
 	for _, w := range words {
 		if len(out) == 2 {
 			break
@@ -111,7 +111,7 @@ func plain(words []string) (out []string) {
 	return out
 }
 
-func program(word string) string {
+func programName(word string) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(word, `\`, "/")))
 	for _, ending := range []string{".exe", ".cmd", ".bat", ".ps1"} {
 		name = strings.TrimSuffix(name, ending)
@@ -119,9 +119,9 @@ func program(word string) string {
 	return name
 }
 
-// Waits reports whether a runner of containers said last that an image is being fetched. The daemon does that, so that the
+// FetchesImage reports whether a runner of containers said last that an image is being fetched. The daemon does that, so that the
 // runner's own processes are still meanwhile.
-func Waits(name, stderr string) bool {
+func FetchesImage(name, stderr string) bool {
 	var began, ended []string
 	switch {
 	case strings.HasPrefix(name, "docker "), strings.HasPrefix(name, "nerdctl "):
@@ -131,14 +131,14 @@ func Waits(name, stderr string) bool {
 	default:
 		return false
 	}
-	return last(stderr, began) > last(stderr, ended)
+	return lastIndexOf(stderr, began) > lastIndexOf(stderr, ended)
 }
 
-// last is where the last of some texts begins, -1 if none is there.
-func last(text string, some []string) int {
-	at := -1
+// lastIndexOf is where the last of some texts begins, -1 if none is there.
+func lastIndexOf(text string, some []string) int {
+	pos := -1
 	for _, s := range some {
-		at = max(at, strings.LastIndex(text, s))
+		pos = max(pos, strings.LastIndex(text, s))
 	}
-	return at
+	return pos
 }

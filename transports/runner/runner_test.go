@@ -44,14 +44,14 @@ func TestOf(t *testing.T) {
 		"docker":                     "",
 	} {
 		words := strings.Fields(command)
-		if got := runner.Of(words[0], words[1:]); got != want {
+		if got := runner.NameOf(words[0], words[1:]); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
-	if got := runner.Of("bash", []string{"-lc", "A=b exec npx -y server --flag"}); got != "npx" {
+	if got := runner.NameOf("bash", []string{"-lc", "A=b exec npx -y server --flag"}); got != "npx" {
 		t.Errorf("a shell's npx is %q", got)
 	}
-	if got := runner.Of("", nil); got != "" {
+	if got := runner.NameOf("", nil); got != "" {
 		t.Errorf("nothing is %q", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestWaits(t *testing.T) {
 		{"podman run", "Trying to pull x...\nWriting manifest to image destination\n", false},
 		{"npx", pull, false},
 	} {
-		if got := runner.Waits(c.name, c.stderr); got != c.want {
+		if got := runner.FetchesImage(c.name, c.stderr); got != c.want {
 			t.Errorf("%s, %q: %v", c.name, c.stderr, got)
 		}
 	}

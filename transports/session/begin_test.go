@@ -61,7 +61,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 		w := &wire{}
 		w.onDial = func(sink transports.Sink) error {
 			sink.Down(&transports.Error{Class: messages.ClassExited, Text: "exit status 1"})
-			close(w.gone)
+			close(w.released)
 			return nil
 		}
 		s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
@@ -77,7 +77,7 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 		w := &wire{}
 		w.onDial = func(sink transports.Sink) error {
 			sink.Down(&transports.Error{Class: messages.ClassExited, Text: "exit status 1"})
-			close(w.gone)
+			close(w.released)
 			return nil
 		}
 		s, err := session.Dial(t.Context(), w, session.Config{})

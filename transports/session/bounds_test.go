@@ -13,11 +13,11 @@ import (
 // A request whose clock stands still is due at no time, and does not keep the alarm from the others.
 func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Session{pending: map[int64]*flight{}}
+		s := &Session{pending: map[int64]*pendingRequest{}}
 		begin := time.Now()
-		depart := func(timeout time.Duration) (*Patience, *flight) {
-			p := Patient(t.Context(), timeout, 0)
-			f, e := s.depart(p, nil, false)
+		depart := func(timeout time.Duration) (*CallTimeout, *pendingRequest) {
+			p := NewCallTimeout(t.Context(), timeout, 0)
+			f, e := s.registerRequest(p, nil, false)
 			if e != nil {
 				t.Fatal(e)
 			}
@@ -27,9 +27,9 @@ func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
 		_, second := depart(20 * time.Millisecond)
 		for range 20 {
 			p, _ := depart(time.Millisecond)
-			p.pause()
+			p.pauseIdle()
 		}
-		for i, f := range []*flight{first, second} {
+		for i, f := range []*pendingRequest{first, second} {
 			select {
 			case <-f.answer:
 				if took, want := time.Since(begin), time.Duration(i+1)*10*time.Millisecond; took != want {
@@ -45,17 +45,17 @@ func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
 // Whoever has left a patience is not told of its end, in whatever order the listeners came and left, and leaves once.
 func TestWhoHasLeftAPatienceIsNotTold(t *testing.T) {
 	for leaves := range 3 {
-		p := Patient(t.Context(), time.Hour, 0)
-		told := make([]int, 3)
+		p := NewCallTimeout(t.Context(), time.Hour, 0)
+		notified := make([]int, 3)
 		stops := make([]func() bool, 3)
-		for i := range told {
-			stops[i] = p.AfterFunc(func() { told[i]++ })
+		for i := range notified {
+			stops[i] = p.AfterFunc(func() { notified[i]++ })
 		}
 		if !stops[leaves]() || stops[leaves]() {
 			t.Errorf("listener %d did not leave once", leaves)
 		}
 		p.Stop()
-		for i, n := range told {
+		for i, n := range notified {
 			if (i == leaves) != (n == 0) || n > 1 {
 				t.Errorf("with listener %d gone, listener %d was told %d times", leaves, i, n)
 			}
@@ -66,22 +66,22 @@ func TestWhoHasLeftAPatienceIsNotTold(t *testing.T) {
 // What is remembered of requests that were given up is bounded. What is forgotten first is merged, so that no caller is taken
 // for the only one.
 func TestWhatLingersIsBounded(t *testing.T) {
-	s := &Session{pending: map[int64]*flight{}}
+	s := &Session{pending: map[int64]*pendingRequest{}}
 	ann, bob := &messages.Answerer{}, &messages.Answerer{}
-	s.leaves(messages.WithAnswerer(t.Context(), bob), 1)
+	s.rememberAbandoned(messages.WithAnswerer(t.Context(), bob), 1)
 	for id := range int64(1000) {
-		s.leaves(messages.WithAnswerer(t.Context(), ann), id+2)
+		s.rememberAbandoned(messages.WithAnswerer(t.Context(), ann), id+2)
 	}
-	if n := len(s.leftovers); n != maxLingering {
-		t.Errorf("%d are remembered, %d is the bound", n, maxLingering)
+	if n := len(s.abandonedRequests); n != maxAbandoned {
+		t.Errorf("%d are remembered, %d is the bound", n, maxAbandoned)
 	}
-	if c := s.leftovers[0].caller; c == ann || c == bob || s.leftovers[1].caller != ann {
+	if c := s.abandonedRequests[0].caller; c == ann || c == bob || s.abandonedRequests[1].caller != ann {
 		t.Error("the oldest, which were two callers', are now one's")
 	}
 	for id := range int64(1000) {
-		s.answeredLate(id + 2)
+		s.forgetAbandoned(id + 2)
 	}
-	if n := len(s.leftovers); n != 1 {
+	if n := len(s.abandonedRequests); n != 1 {
 		t.Errorf("after all answers %d are remembered, where one stands for those that are not told apart", n)
 	}
 }
@@ -103,11 +103,11 @@ func TestEveryMemberOfAToolIsRead(t *testing.T) {
 
 // What a server is asked to read is checked before anything is sent.
 func TestWhatIsReadIsCheckedFirst(t *testing.T) {
-	s := &Session{pending: map[int64]*flight{}}
+	s := &Session{pending: map[int64]*pendingRequest{}}
 	has := func(*Capabilities) bool { return true }
 	check := func(about, want string, declared func(*Capabilities) bool) {
 		t.Helper()
-		e := s.mayRead("resources", "URI", about, declared)
+		e := s.checkReadRequest("resources", "URI", about, declared)
 		if want == "" && e != nil || want != "" && (e == nil || e.Outcome != messages.OutcomeNotSent || !strings.Contains(e.Text, want)) {
 			t.Errorf("%.20q: %v, want %q", about, e, want)
 		}
@@ -178,15 +178,15 @@ func TestEveryMemberOfAnOfferIsRead(t *testing.T) {
 // A question that names a task belongs to that task's call, and to no other.
 func TestAQuestionBelongsToTheTaskThatItNames(t *testing.T) {
 	ann, bob := &messages.Answerer{}, &messages.Answerer{}
-	s := &Session{pending: map[int64]*flight{}, follows: map[*following]struct{}{
+	s := &Session{pending: map[int64]*pendingRequest{}, followedTasks: map[*followedTask]struct{}{
 		{id: "anns", ctx: messages.WithAnswerer(t.Context(), ann)}: {},
 		{id: "bobs", ctx: messages.WithAnswerer(t.Context(), bob)}: {},
 		{id: "over"}: {},
 	}}
 	for range 10 { // the order of a map is chance
 		for task, want := range map[string]*messages.Answerer{"anns": ann, "bobs": bob, "nobodys": nil, "over": nil, "": nil} {
-			b := s.belongs(0, []byte(`{"_meta":{"`+relatedTask+`":{"taskId":"`+task+`"}}}`))
-			if (b.values != nil) != (want != nil) || want != nil && (messages.AnswererOf(b.values) != want || b.task == nil || b.task.id != task) {
+			b := s.originOf(0, []byte(`{"_meta":{"`+relatedTask+`":{"taskId":"`+task+`"}}}`))
+			if (b.callerCtx != nil) != (want != nil) || want != nil && (messages.AnswererOf(b.callerCtx) != want || b.task == nil || b.task.id != task) {
 				t.Errorf("a question about the task %q belongs to %+v", task, b)
 			}
 		}
@@ -202,7 +202,7 @@ func TestOurOrderOfVersionsCounts(t *testing.T) {
 		{[]string{"c", "b", "a"}, []string{"a", "b"}, "b"}, {[]string{"c", "b", "a"}, []string{"b", "a", "c"}, "c"},
 		{[]string{"c"}, []string{"a"}, ""}, {nil, []string{"a"}, ""}, {[]string{"a"}, nil, ""},
 	} {
-		if got := firstOf(c.ours, c.theirs); got != c.want {
+		if got := firstCommon(c.ours, c.theirs); got != c.want {
 			t.Errorf("of %q and %q: %q, want %q", c.ours, c.theirs, got, c.want)
 		}
 	}

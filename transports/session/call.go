@@ -23,28 +23,28 @@ type Result struct {
 	OutputSchema json.RawMessage
 }
 
-// call is Gate.Call behind the gate.
-func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
-	wrong := badCall(tool, args)
-	if wrong == "" {
-		wrong = o.badMeta()
+// callTool is Gate.Call behind the gate.
+func (s *Session) callTool(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
+	problem := callProblem(tool, args)
+	if problem == "" {
+		problem = o.metaProblem()
 	}
-	if wrong != "" {
+	if problem != "" {
 		return Result{}, &messages.Error{
-			Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: tool, Text: wrong,
+			Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: tool, Text: problem,
 		}
 	}
-	header, long := s.mirrorFor(tool).header(args)
-	if long != nil {
-		long.Tool = tool
-		return Result{}, long
+	header, tooLong := s.paramHeadersFor(tool).headerValues(args)
+	if tooLong != nil {
+		tooLong.Tool = tool
+		return Result{}, tooLong
 	}
 	r := &request{method: "tools/call", name: tool, args: args, opts: o, header: header}
-	if s.augment(ctx, r); r.task != nil {
+	if s.augmentWithTask(ctx, r); r.task != nil {
 		defer s.endFollowing(r.task)
 	}
 	a, e := s.callOnce(ctx, r)
-	if e != nil && e.Code == codeHeaderMismatch && !r.pursued && !r.continued && s.mirrorAnew(ctx, r) {
+	if e != nil && e.Code == codeHeaderMismatch && !r.becameTask && !r.continued && s.refreshParamHeaders(ctx, r) {
 		a, e = s.callOnce(ctx, r)
 	}
 	if e != nil {
@@ -55,15 +55,15 @@ func (s *Session) call(ctx context.Context, tool string, args json.RawMessage, o
 }
 
 func (s *Session) callOnce(ctx context.Context, r *request) (answer, *messages.Error) {
-	a, e := s.perform(ctx, r)
+	a, e := s.performRequest(ctx, r)
 	if e == nil {
-		e = a.fault("tools/call")
+		e = a.asError("tools/call")
 	}
 	return a, e
 }
 
-// badCall says what makes a call impossible to send, "" if nothing does.
-func badCall(tool string, args json.RawMessage) string {
+// callProblem says what makes a call impossible to send, "" if nothing does.
+func callProblem(tool string, args json.RawMessage) string {
 	switch {
 	case tool == "":
 		return "the tool has no name"
@@ -115,14 +115,14 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// postBound is how long one message of the background may take to be written.
-const postBound = 5 * time.Second
+// postTimeout is how long one message of the background may take to be written.
+const postTimeout = 5 * time.Second
 
-// post sends an answer or a notification in the background, in order, bounded, without blocking. must is for what may
+// postMessage sends an answer or a notification in the background, in order, bounded, without blocking. must is for what may
 // not be dropped, and is bounded by its sender.
-func (s *Session) post(m transports.Message, must bool) {
-	s.outbox.put(len(m.Body), must, func() {
-		ctx, stop := context.WithTimeout(s.life, postBound)
+func (s *Session) postMessage(m transports.Message, mandatory bool) {
+	s.writeQueue.put(len(m.Body), mandatory, func() {
+		ctx, stop := context.WithTimeout(s.lifetime, postTimeout)
 		defer stop()
 		// A message that cannot be sent is lost: the server's request or our cancellation ends with its connection.
 		if _, err := s.conn.Send(ctx, m); err != nil {
@@ -131,7 +131,7 @@ func (s *Session) post(m transports.Message, must bool) {
 	})
 }
 
-// cancel tells the server that nobody waits for a request any more.
+// cancelRequest tells the server that nobody waits for a request any more.
 //
 // 2025-11-25: "When the request has not received a success or error response within the timeout period, the sender
 // SHOULD issue a cancellation notification for that request and stop waiting for a response." And: "The initialize
@@ -139,15 +139,15 @@ func (s *Session) post(m transports.Message, must bool) {
 //
 // 2026-07-28, stdio: the client cancels by notifications/cancelled. Over HTTP "closing the SSE response stream is itself the
 // cancellation signal", which the transport knows by the message's version.
-func (s *Session) cancel(ctx context.Context, id int64, method string) {
+func (s *Session) cancelRequest(ctx context.Context, id int64, method string) {
 	switch method {
 	case "initialize", "server/discover":
 		return
 	case "tasks/get", "tasks/result", "tasks/update", "tasks/cancel":
 		return // who leaves a task ends it with tasks/cancel; these requests end by themselves
 	}
-	if asking(method) && s.modern.Load() == nil {
-		s.leaves(ctx, id)
+	if allowsServerRequests(method) && s.modern.Load() == nil {
+		s.rememberAbandoned(ctx, id)
 	}
 	reason := "the caller does not wait any more"
 	if deadlinePassed(ctx) {
@@ -161,5 +161,5 @@ func (s *Session) cancel(ctx context.Context, id int64, method string) {
 	if era := s.modern.Load(); era != nil {
 		m.Version = era.version
 	}
-	s.post(m, false)
+	s.postMessage(m, false)
 }

@@ -5,61 +5,61 @@ import (
 	"sync/atomic"
 )
 
-// notice is a callback that several events become one call of, as long as it has not begun. The last event is never lost.
-type notice struct{ waits atomic.Bool }
+// coalescedCall is a callback that several events become one call of, as long as it has not begun. The last event is never lost.
+type coalescedCall struct{ scheduled atomic.Bool }
 
-func (n *notice) tell(s *Session, f func()) {
-	if f == nil || !n.waits.CompareAndSwap(false, true) {
+func (n *coalescedCall) scheduleCall(s *Session, f func()) {
+	if f == nil || !n.scheduled.CompareAndSwap(false, true) {
 		return
 	}
 	s.callbacks.put(0, true, func() {
 		// First the flag, then the call: a change during the call is another call.
-		n.waits.Store(false)
+		n.scheduled.Store(false)
 		f()
 	})
 }
 
-// news are the events that callers are told of.
-type news struct {
-	tools, prompts, resources notice
+// notifications are the events that callers are told of.
+type notifications struct {
+	tools, prompts, resources coalescedCall
 	updates                   updates
 }
 
-// toolsChanged sees to it that whoever holds the tool list hears that it is old.
-func (s *Session) toolsChanged() { s.news.tools.tell(s, s.cfg.OnToolsChanged) }
+// notifyToolsChanged sees to it that whoever holds the tool list hears that it is old.
+func (s *Session) notifyToolsChanged() { s.notifications.tools.scheduleCall(s, s.cfg.OnToolsChanged) }
 
-func (s *Session) promptsChanged() {
-	s.offers.Load().changed(false, true)
-	s.news.prompts.tell(s, s.cfg.OnPromptsChanged)
+func (s *Session) notifyPromptsChanged() {
+	s.listCaches.Load().invalidateLists(false, true)
+	s.notifications.prompts.scheduleCall(s, s.cfg.OnPromptsChanged)
 }
 
-// resourcesChanged is for resources and templates: there is one notification for both.
-func (s *Session) resourcesChanged() {
-	s.offers.Load().changed(true, false)
-	s.news.resources.tell(s, s.cfg.OnResourcesChanged)
+// notifyResourcesChanged is for resources and templates: there is one notification for both.
+func (s *Session) notifyResourcesChanged() {
+	s.listCaches.Load().invalidateLists(true, false)
+	s.notifications.resources.scheduleCall(s, s.cfg.OnResourcesChanged)
 }
 
 // StreamReopened says that notifications may have been lost: every list may be another one, and every watched resource.
 // The server remembers our subscriptions: in the legacy era they belong to the session.
 func (k *sink) StreamReopened() {
 	s := (*Session)(k)
-	defer s.caught()
+	defer s.recoverPanic()
 	info := s.info.Load()
 	if info == nil {
 		return
 	}
 	c := &info.Capabilities
 	if c.Tools {
-		s.toolsChanged()
+		s.notifyToolsChanged()
 	}
 	if c.Prompts {
-		s.promptsChanged()
+		s.notifyPromptsChanged()
 	}
 	if c.Resources {
-		s.resourcesChanged()
+		s.notifyResourcesChanged()
 	}
-	for _, uri := range s.subscribed() {
-		s.resourceUpdated(uri)
+	for _, uri := range s.subscribedURIs() {
+		s.notifyResourceUpdated(uri)
 	}
 }
 
@@ -73,21 +73,21 @@ type updates struct {
 	order   []string
 }
 
-// resourceUpdated takes the news that a resource is another one: one that was subscribed to, or something inside it.
+// notifyResourceUpdated takes the news that a resource is another one: one that was subscribed to, or something inside it.
 //
 // 2025-11-25, schema: the uri "might be a sub-resource of the one that the client actually subscribed to".
-func (s *Session) resourceUpdated(uri string) {
+func (s *Session) notifyResourceUpdated(uri string) {
 	if s.cfg.OnResourceUpdated == nil || uri == "" || len(uri) > maxURI {
 		return
 	}
-	u := &s.news.updates
-	known := s.isSubscribed(uri)
+	u := &s.notifications.updates
+	subscribed := s.isSubscribed(uri)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, waits := u.waiting[uri]; waits {
 		return
 	}
-	if len(u.order) >= maxUpdates && !known {
+	if len(u.order) >= maxUpdates && !subscribed {
 		s.counts.unmatched.Add(1) // nobody asked for so many
 		return
 	}
@@ -97,13 +97,13 @@ func (s *Session) resourceUpdated(uri string) {
 	u.waiting[uri] = struct{}{}
 	u.order = append(u.order, uri)
 	if len(u.order) == 1 {
-		s.callbacks.put(0, true, s.tellUpdates)
+		s.callbacks.put(0, true, s.publishUpdates)
 	}
 }
 
-// tellUpdates tells of what waits now. What comes meanwhile is told after what else waits to be told.
-func (s *Session) tellUpdates() {
-	u := &s.news.updates
+// publishUpdates tells of what waits now. What comes meanwhile is told after what else waits to be told.
+func (s *Session) publishUpdates() {
+	u := &s.notifications.updates
 	u.mu.Lock()
 	uris := u.order
 	u.order, u.waiting = nil, nil

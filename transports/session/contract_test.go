@@ -85,7 +85,7 @@ func TestAStreamThatWasReopenedIsAChange(t *testing.T) {
 		var changes atomic.Int64
 		w := &wire{}
 		connected(t, w, session.Config{OnToolsChanged: func() { changes.Add(1) }})
-		w.sink.(transports.Resumer).StreamReopened()
+		w.sink.(transports.StreamReopenSink).StreamReopened()
 		synctest.Wait()
 		if changes.Load() != 1 {
 			t.Errorf("%d changes after the stream was opened again", changes.Load())
@@ -101,32 +101,32 @@ func TestHeardIsTheLastMessage(t *testing.T) {
 		for range 3 {
 			time.Sleep(time.Minute)
 			w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
-			if at := s.Heard(); !at.Equal(time.Now()) {
+			if at := s.LastMessageAt(); !at.Equal(time.Now()) {
 				t.Errorf("heard at %v, and it is %v", at, time.Now())
 			}
 		}
 	})
 }
 
-// slowly is a wire whose connection is released a minute after its end.
-type slowly struct {
+// slowTransport is a wire whose connection is released a minute after its end.
+type slowTransport struct {
 	*wire
 	released chan struct{}
 }
 
-func (s *slowly) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+func (s *slowTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	if _, err := s.wire.Dial(ctx, sink); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *slowly) Released() <-chan struct{} { return s.released }
+func (s *slowTransport) Released() <-chan struct{} { return s.released }
 
 // A session is released when its connection is, and not when that has ended: a process may still be there.
 func TestReleasedWaitsForTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &slowly{wire: &wire{}, released: make(chan struct{})}
+		w := &slowTransport{wire: &wire{}, released: make(chan struct{})}
 		hello(w.wire, nil)
 		s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraLegacy})
 		if err != nil {
@@ -136,8 +136,8 @@ func TestReleasedWaitsForTheConnection(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { close(w.released) })
 		w.end(&transports.Error{Class: messages.ClassExited, Text: "killed"})
 		<-s.Released()
-		if took := time.Since(began); took != time.Minute {
-			t.Errorf("released after %v, and the connection was after a minute", took)
+		if elapsed := time.Since(began); elapsed != time.Minute {
+			t.Errorf("released after %v, and the connection was after a minute", elapsed)
 		}
 	})
 }

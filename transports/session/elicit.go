@@ -8,14 +8,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// elicit answers elicitation/create.
+// answerElicitation answers elicitation/create.
 //
 // 2025-11-25: "For backwards compatibility, servers MAY omit the mode field for form mode elicitation requests. Clients
 // MUST treat requests without a mode field as form mode." And: "Server sends an elicitation/create request with a mode not
 // declared in client capabilities: -32602 (Invalid params)".
-func (s *Session) elicit(ctx context.Context, params []byte) ([]byte, *refusal) {
+func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte, *responseError) {
 	if !rawjson.IsObject(params) {
-		return nil, &refusal{codeInvalidParams, "params is not an object"}
+		return nil, &responseError{codeInvalidParams, "params is not an object"}
 	}
 	r := messages.ElicitRequest{Mode: messages.ElicitForm, Params: params}
 	m := rawjson.ObjectAt(params, 0, 0)
@@ -38,28 +38,28 @@ func (s *Session) elicit(ctx context.Context, params []byte) ([]byte, *refusal) 
 	}
 	switch {
 	case r.Mode == messages.ElicitForm && !rawjson.IsObject(r.Schema):
-		return nil, &refusal{codeInvalidParams, "requestedSchema is not an object"}
+		return nil, &responseError{codeInvalidParams, "requestedSchema is not an object"}
 	case r.Mode == messages.ElicitURL && !s.cfg.Handlers.ElicitURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
-		return nil, &refusal{codeInvalidParams, "the mode was not announced"}
+		return nil, &responseError{codeInvalidParams, "the mode was not announced"}
 	case r.Mode == messages.ElicitURL && r.URL == "":
-		return nil, &refusal{codeInvalidParams, "url is missing"}
+		return nil, &responseError{codeInvalidParams, "url is missing"}
 	}
 	res, err := s.cfg.Handlers.Elicit(ctx, r)
 	if err != nil {
-		return nil, failed(err)
+		return nil, handlerError(err)
 	}
-	return elicited(r, res)
+	return encodeElicitResult(r, res)
 }
 
-// elicited writes the person's answer. Nothing is added to it: what the person was shown last is what is sent.
+// encodeElicitResult writes the person's answer. Nothing is added to it: what the person was shown last is what is sent.
 // 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
-func elicited(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *refusal) {
+func encodeElicitResult(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *responseError) {
 	switch res.Action {
 	case messages.ElicitAccept:
 	case messages.ElicitDecline, messages.ElicitCancel:
 		return []byte(`{"action":"` + res.Action + `"}`), nil
 	default:
-		return nil, &refusal{codeInternal, "the request could not be answered"}
+		return nil, &responseError{codeInternal, "the request could not be answered"}
 	}
 	if r.Mode != messages.ElicitForm {
 		return []byte(`{"action":"accept"}`), nil
@@ -69,7 +69,7 @@ func elicited(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *ref
 		content = json.RawMessage(`{}`)
 	}
 	if !isWholeObject(content) {
-		return nil, &refusal{codeInternal, "the request could not be answered"}
+		return nil, &responseError{codeInternal, "the request could not be answered"}
 	}
 	b := append([]byte(nil), `{"action":"accept","content":`...)
 	b = appendOneLine(b, content)

@@ -16,45 +16,45 @@ type envelope struct {
 	method []byte
 	params []byte
 	// result and fault are the members result and error; nil if absent or null.
-	result, fault []byte
+	result, errorObject []byte
 	// isError is the member isError of the result, as tools/call defines it.
 	isError bool
 	// resultType is the member resultType of the result, without quotes; empty for "complete", and if there is none.
 	resultType []byte
-	// versioned says that there is a member jsonrpc, whatever its value.
-	versioned bool
+	// hasVersion says that there is a member jsonrpc, whatever its value.
+	hasVersion bool
 }
 
-// verdict is what an envelope is to its receiver.
-type verdict int
+// messageKind is what an envelope is to its receiver.
+type messageKind int
 
 const (
-	// notRPC: valid JSON that is no JSON-RPC message, such as a line of a structured log.
-	notRPC verdict = iota
-	// isRequest wants an answer; isNotification does not.
-	isRequest
-	isNotification
-	// isAnswer is an answer to a request of ours, or claims to be.
-	isAnswer
+	// kindNotRPC: valid JSON that is no JSON-RPC message, such as a line of a structured log.
+	kindNotRPC messageKind = iota
+	// kindRequest wants an answer; kindNotification does not.
+	kindRequest
+	kindNotification
+	// kindAnswer is an answer to a request of ours, or claims to be.
+	kindAnswer
 )
 
-// judge is lenient where a server can be understood: a missing or wrong jsonrpc member is no reason to lose an answer.
+// classify is lenient where a server can be understood: a missing or wrong jsonrpc member is no reason to lose an answer.
 // It is strict where a line of a structured log ({"level":"error","id":7,"error":"…"}) could be taken for an answer.
-func (e *envelope) judge() verdict {
+func (e *envelope) classify() messageKind {
 	switch {
-	case e.result != nil || e.fault != nil:
-		if e.versioned || rawjson.IsObject(e.result) || rawjson.IsObject(e.fault) {
-			return isAnswer
+	case e.result != nil || e.errorObject != nil:
+		if e.hasVersion || rawjson.IsObject(e.result) || rawjson.IsObject(e.errorObject) {
+			return kindAnswer
 		}
 	case e.method != nil:
 		if rawjson.IsNull(e.rawID) {
-			return isNotification
+			return kindNotification
 		}
-		return isRequest
-	case e.versioned && e.rawID != nil:
-		return isAnswer // neither a result nor an error: broken, and it costs its call
+		return kindRequest
+	case e.hasVersion && e.rawID != nil:
+		return kindAnswer // neither a result nor an error: broken, and it costs its call
 	}
-	return notRPC
+	return kindNotRPC
 }
 
 // scanEnvelope reads the object at b[i] and returns the index after it, -1 if it is not valid JSON. The envelope holds
@@ -73,12 +73,12 @@ func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
 		case "result":
 			e.scanResult(b, &m)
 		case "error":
-			if e.fault = m.Skip(); rawjson.IsNull(e.fault) {
-				e.fault = nil
+			if e.errorObject = m.Skip(); rawjson.IsNull(e.errorObject) {
+				e.errorObject = nil
 			}
 		case "jsonrpc":
 			m.Skip()
-			e.versioned = true
+			e.hasVersion = true
 		default:
 			m.Skip()
 		}

@@ -16,8 +16,8 @@ func DefaultModernVersions() []string { return slices.Clone(defaultModernVersion
 // messages.EraLegacy may work.
 var ErrOnProbe = errors.New("the connection ended on the question which era the server speaks")
 
-// modern is what every request of the modern era carries.
-type modern struct {
+// modernParams is what every request of the modern era carries.
+type modernParams struct {
 	version string
 	// meta are the members of _meta, without braces.
 	meta []byte
@@ -33,11 +33,11 @@ const (
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
-// speak makes what requests of a modern version carry.
+// newModernParams makes what requests of a modern version carry.
 //
 // 2026-07-28, Per-request protocol fields: "fields marked as required MUST be included on every request" (protocolVersion,
 // clientCapabilities) and "Clients SHOULD include io.modelcontextprotocol/clientInfo on every request".
-func (s *Session) speak(version string) *modern {
+func (s *Session) newModernParams(version string) *modernParams {
 	b := append([]byte(nil), `"`+metaVersion+`":`...)
 	b = appendString(b, version)
 	b = append(b, `,"`+metaInfo+`":`...)
@@ -48,7 +48,7 @@ func (s *Session) speak(version string) *modern {
 		b = append(b, `,"`+metaLogLevel+`":`...)
 		b = appendString(b, s.cfg.LogLevel)
 	}
-	return &modern{version: version, meta: b}
+	return &modernParams{version: version, meta: b}
 }
 
 // Era is the era that the handshake found, EraAuto before it.
@@ -73,8 +73,8 @@ const (
 	codeResourceNotFoundOld = -32002
 )
 
-// firstOf is the first of ours that is among theirs, empty if none is.
-func firstOf(ours, theirs []string) string {
+// firstCommon is the first of ours that is among theirs, empty if none is.
+func firstCommon(ours, theirs []string) string {
 	for _, v := range ours {
 		if slices.Contains(theirs, v) {
 			return v

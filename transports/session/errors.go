@@ -17,9 +17,9 @@ import (
 // maxText is how many characters of a server's own words an error repeats.
 const maxText = 300
 
-// translate turns what a transport reports into the module's error type; nothing else does. If the body of an HTTP
+// translateError turns what a transport reports into the module's error type; nothing else does. If the body of an HTTP
 // answer holds a JSON-RPC error, its words are added, because they say more than the status.
-func translate(op string, err error) *messages.Error {
+func translateError(op string, err error) *messages.Error {
 	var te *transports.Error
 	switch {
 	case errors.As(err, &te):
@@ -30,7 +30,7 @@ func translate(op string, err error) *messages.Error {
 		if e.Class == messages.ClassNone {
 			e.Class = messages.ClassNetwork
 		}
-		if f, ok := faultIn(te.Body); ok {
+		if f, ok := findRPCError(te.Body); ok {
 			e.Code, e.Data = f.code, f.data
 			if !strings.Contains(e.Text, f.message) {
 				e.Text += ": " + f.message
@@ -66,7 +66,7 @@ func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 		}
 		return messages.OutcomeRejected
 	}
-	if _, ok := faultIn(te.Body); ok {
+	if _, ok := findRPCError(te.Body); ok {
 		return messages.OutcomeRejected
 	}
 	if te.Status/100 == 4 && te.Status != http.StatusRequestTimeout {
@@ -88,47 +88,47 @@ func deadlinePassed(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
-// fault is the error of an answer that is not a result; nil for one that is. It carries an outcome.
-func (a answer) fault(method string) *messages.Error {
+// asError is the error of an answer that is not a result; nil for one that is. It carries an outcome.
+func (a answer) asError(method string) *messages.Error {
 	switch a.kind {
-	case answerFault:
-		f := readFault(a.raw)
+	case answerRPCError:
+		f := readRPCError(a.raw)
 		return &messages.Error{
 			Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: f.code, Data: f.data,
 			Text: fmt.Sprintf("the server rejected %s: %s", method, f),
 		}
-	case answerBroken, answerUnheld:
-		text := "the server's answer to " + method + " " + a.word
-		if a.ran && method == "tools/call" {
-			text = "the tool ran, but its answer " + a.word
+	case answerUnusable, answerNoMemory:
+		text := "the server's answer to " + method + " " + a.detail
+		if a.toolRan && method == "tools/call" {
+			text = "the tool ran, but its answer " + a.detail
 		}
-		if a.kind == answerUnheld {
+		if a.kind == answerNoMemory {
 			return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted, Text: text,
 				Fix: "raise the memory budget, or ask for less", Err: messages.ErrMemory}
 		}
 		return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol, Text: text}
-	case answerResult, answerLost, answerLate:
+	case answerResult, answerSessionEnded, answerTimedOut:
 	}
 	return nil
 }
 
-// jsonFault is the error object of JSON-RPC, neutralised.
-type jsonFault struct {
+// rpcError is the error object of JSON-RPC, neutralised.
+type rpcError struct {
 	code    int
 	message string
 	data    json.RawMessage
 }
 
-func (f jsonFault) String() string {
+func (f rpcError) String() string {
 	if f.code == 0 {
 		return f.message
 	}
 	return f.message + " (code " + strconv.Itoa(f.code) + ")"
 }
 
-// readFault is lenient: whatever stands in the member error says that the server refused.
-func readFault(raw []byte) jsonFault {
-	var f jsonFault
+// readRPCError is lenient: whatever stands in the member error says that the server refused.
+func readRPCError(raw []byte) rpcError {
+	var f rpcError
 	if rawjson.IsObject(raw) {
 		m := rawjson.ObjectAt(raw, 0, 0)
 		for m.Next() {
@@ -155,21 +155,21 @@ func readFault(raw []byte) jsonFault {
 	return f
 }
 
-// faultIn finds a JSON-RPC error in the body of an HTTP answer.
-func faultIn(body []byte) (jsonFault, bool) {
+// findRPCError finds a JSON-RPC error in the body of an HTTP answer.
+func findRPCError(body []byte) (rpcError, bool) {
 	i := rawjson.SkipSpace(body, 0)
 	if i >= len(body) || body[i] != '{' {
-		return jsonFault{}, false
+		return rpcError{}, false
 	}
 	e, end := scanEnvelope(body, i, 0)
-	if end < 0 || !rawjson.IsObject(e.fault) {
-		return jsonFault{}, false
+	if end < 0 || !rawjson.IsObject(e.errorObject) {
+		return rpcError{}, false
 	}
-	return readFault(e.fault), true
+	return readRPCError(e.errorObject), true
 }
 
-// onlyOf is err without a body that is the answer to another request: an error in it says nothing about this one.
-func onlyOf(id int64, err error) error {
+// withoutForeignBody is err without a body that is the answer to another request: an error in it says nothing about this one.
+func withoutForeignBody(id int64, err error) error {
 	var te *transports.Error
 	if !errors.As(err, &te) {
 		return err

@@ -2,13 +2,13 @@ package session
 
 import "github.com/mcpvisor/mcpvisor/messages/rawjson"
 
-// answerIn finds out which request a message answers of which only the first and the last bytes are known, or which is
+// findAnsweredID finds out which request a message answers of which only the first and the last bytes are known, or which is
 // not valid JSON as a whole. certain is false if that cannot be told; id is 0 then. An id of 0 that is certain means
 // that the message answers no request of ours: it has a method.
 //
 // The members that can be read are those before the first one that the head cuts off, and those after the last one that
 // the tail cuts off. That is enough in practice: serialisers write id before the result or right after it.
-func answerIn(head, tail []byte) (id int64, certain bool) {
+func findAnsweredID(head, tail []byte) (id int64, certain bool) {
 	found, evidence := int64(0), false
 	note := func(key, value []byte) {
 		switch string(key) {
@@ -22,8 +22,8 @@ func answerIn(head, tail []byte) (id int64, certain bool) {
 			evidence = true
 		}
 	}
-	firstMembers(head, note)
-	lastMembers(tail, note)
+	visitFirstMembers(head, note)
+	visitLastMembers(tail, note)
 	if certain {
 		return 0, true
 	}
@@ -33,8 +33,8 @@ func answerIn(head, tail []byte) (id int64, certain bool) {
 	return 0, false
 }
 
-// firstMembers visits the members of the object that head begins with, as far as they are complete in it.
-func firstMembers(head []byte, visit func(key, value []byte)) {
+// visitFirstMembers visits the members of the object that head begins with, as far as they are complete in it.
+func visitFirstMembers(head []byte, visitMember func(key, value []byte)) {
 	i := rawjson.SkipSpace(head, 0)
 	if i >= len(head) || head[i] != '{' {
 		return
@@ -46,64 +46,64 @@ func firstMembers(head []byte, visit func(key, value []byte)) {
 		if m.Position() < 0 || m.Position() >= len(head) {
 			// The value is cut off, or may be: 12 can be the beginning of 123. That a key such as result stands here
 			// is known all the same.
-			visit(key, nil)
+			visitMember(key, nil)
 			return
 		}
-		visit(key, value)
+		visitMember(key, value)
 	}
 }
 
-// lastMembers visits the members of the object that tail ends with, from the last one backwards, as far as they are
+// visitLastMembers visits the members of the object that tail ends with, from the last one backwards, as far as they are
 // complete in it. Reading JSON backwards is sound because a quote inside a string is always preceded by an odd number
 // of backslashes, and the quote that opens a string never is.
-func lastMembers(tail []byte, visit func(key, value []byte)) {
-	i := spaceBack(tail, len(tail))
+func visitLastMembers(tail []byte, visitMember func(key, value []byte)) {
+	i := skipSpaceBack(tail, len(tail))
 	if i == 0 || tail[i-1] != '}' {
 		return
 	}
 	for i--; ; i-- {
-		end := spaceBack(tail, i)
-		start := valueBack(tail, end)
-		colon := spaceBack(tail, start) - 1
+		end := skipSpaceBack(tail, i)
+		start := valueStart(tail, end)
+		colon := skipSpaceBack(tail, start) - 1
 		if start < 0 || colon < 0 || tail[colon] != ':' {
 			return
 		}
-		keyEnd := spaceBack(tail, colon)
-		key := stringBack(tail, keyEnd)
+		keyEnd := skipSpaceBack(tail, colon)
+		key := stringStart(tail, keyEnd)
 		if key < 0 {
 			return
 		}
 		if text, ok := rawjson.Text(tail[key:keyEnd]); ok {
-			visit([]byte(text), tail[start:end])
+			visitMember([]byte(text), tail[start:end])
 		}
-		if i = spaceBack(tail, key); i == 0 || tail[i-1] != ',' {
+		if i = skipSpaceBack(tail, key); i == 0 || tail[i-1] != ',' {
 			return
 		}
 	}
 }
 
-// spaceBack is the index after the last byte before i that is not whitespace.
-func spaceBack(b []byte, i int) int {
+// skipSpaceBack is the index after the last byte before i that is not whitespace.
+func skipSpaceBack(b []byte, i int) int {
 	for i > 0 && (b[i-1] == ' ' || b[i-1] == '\n' || b[i-1] == '\r' || b[i-1] == '\t') {
 		i--
 	}
 	return i
 }
 
-// valueBack is the index of the first byte of the value that ends before end, -1 if it begins before b does.
-func valueBack(b []byte, end int) int {
+// valueStart is the index of the first byte of the value that ends before end, -1 if it begins before b does.
+func valueStart(b []byte, end int) int {
 	if end <= 0 {
 		return -1
 	}
 	switch b[end-1] {
 	case '"':
-		return stringBack(b, end)
+		return stringStart(b, end)
 	case '}', ']':
 		depth := 0
 		for i := end - 1; i >= 0; i-- {
 			switch b[i] {
 			case '"':
-				if i = stringBack(b, i+1); i < 0 {
+				if i = stringStart(b, i+1); i < 0 {
 					return -1
 				}
 			case '}', ']':
@@ -130,8 +130,8 @@ func isScalar(c byte) bool {
 	return isDigit(c) || c == '-' || c == '+' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// stringBack is the index of the opening quote of the string that ends before end, -1 if it is not in b.
-func stringBack(b []byte, end int) int {
+// stringStart is the index of the opening quote of the string that ends before end, -1 if it is not in b.
+func stringStart(b []byte, end int) int {
 	if end <= 0 || b[end-1] != '"' {
 		return -1
 	}

@@ -14,8 +14,8 @@ import (
 // the old one finish by themselves. All methods are safe for concurrent use.
 type Gate struct {
 	session *Session
-	// word is the open flag and the number of calls inside, in one, so that "closed and empty" is one moment.
-	word atomic.Uint64
+	// state is the open flag and the number of calls inside, in one, so that "closed and empty" is one moment.
+	state atomic.Uint64
 	// closed and drained are made by whoever waits for them; Session.mu guards them.
 	closed, drained chan struct{}
 }
@@ -27,13 +27,13 @@ const gateClosed = 1 << 63
 func (s *Session) OpenGate() *Gate {
 	g := &Gate{session: s}
 	s.mu.Lock()
-	over := s.closing || s.reason != nil
+	over := s.closing || s.endReason != nil
 	if !over {
 		s.gates = append(s.gates, g)
 	}
 	s.mu.Unlock()
 	if over {
-		g.shut()
+		g.markClosed()
 	}
 	return g
 }
@@ -50,17 +50,17 @@ func (g *Gate) Call(ctx context.Context, tool string, args json.RawMessage) (Res
 // server, and begins anew with each progress notification.
 func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
 	if !g.enter() {
-		return Result{}, g.session.refuse(tool)
+		return Result{}, g.session.gateClosedError(tool)
 	}
 	defer g.leave()
-	return g.session.call(ctx, tool, args, o)
+	return g.session.callTool(ctx, tool, args, o)
 }
 
 // Do runs f, which uses the session, as a call that the gate admitted. It reports a not-sent error without running f if
 // the gate is closed.
 func (g *Gate) Do(f func(*Session) error) error {
 	if !g.enter() {
-		return g.session.refuse("")
+		return g.session.gateClosedError("")
 	}
 	defer g.leave()
 	return f(g.session)
@@ -71,39 +71,39 @@ func (g *Gate) Close() {
 	g.session.mu.Lock()
 	g.session.gates = slices.DeleteFunc(g.session.gates, func(open *Gate) bool { return open == g })
 	g.session.mu.Unlock()
-	g.shut()
+	g.markClosed()
 }
 
 // Open reports whether calls are admitted.
-func (g *Gate) Open() bool { return g.word.Load()&gateClosed == 0 }
+func (g *Gate) Open() bool { return g.state.Load()&gateClosed == 0 }
 
 // InFlight is the number of admitted calls that have not returned.
-func (g *Gate) InFlight() int { return int(g.word.Load() &^ gateClosed) }
+func (g *Gate) InFlight() int { return int(g.state.Load() &^ gateClosed) }
 
 // Shut is closed once the gate is.
 func (g *Gate) Shut() <-chan struct{} {
-	return g.signal(&g.closed, func(w uint64) bool { return w&gateClosed != 0 })
+	return g.signalChannel(&g.closed, func(w uint64) bool { return w&gateClosed != 0 })
 }
 
 // Drained is closed once the gate is closed and no admitted call is left.
 func (g *Gate) Drained() <-chan struct{} {
-	return g.signal(&g.drained, func(w uint64) bool { return w == gateClosed })
+	return g.signalChannel(&g.drained, func(w uint64) bool { return w == gateClosed })
 }
 
-func (g *Gate) signal(c *chan struct{}, happened func(word uint64) bool) <-chan struct{} {
+func (g *Gate) signalChannel(c *chan struct{}, happened func(word uint64) bool) <-chan struct{} {
 	g.session.mu.Lock()
 	defer g.session.mu.Unlock()
 	if *c == nil {
 		*c = make(chan struct{})
-		if happened(g.word.Load()) {
+		if happened(g.state.Load()) {
 			close(*c)
 		}
 	}
 	return *c
 }
 
-// tell ends the wait for a signal, if anybody waits. Session.mu must not be held.
-func (g *Gate) tell(c *chan struct{}) {
+// closeSignal ends the wait for a signal, if anybody waits. Session.mu must not be held.
+func (g *Gate) closeSignal(c *chan struct{}) {
 	g.session.mu.Lock()
 	defer g.session.mu.Unlock()
 	if *c == nil {
@@ -118,36 +118,36 @@ func (g *Gate) tell(c *chan struct{}) {
 
 func (g *Gate) enter() bool {
 	for {
-		w := g.word.Load()
+		w := g.state.Load()
 		if w&gateClosed != 0 {
 			return false
 		}
-		if g.word.CompareAndSwap(w, w+1) {
+		if g.state.CompareAndSwap(w, w+1) {
 			return true
 		}
 	}
 }
 
 func (g *Gate) leave() {
-	if g.word.Add(^uint64(0)) == gateClosed {
-		g.tell(&g.drained) // once: nothing enters a closed gate, so the count reaches zero once
+	if g.state.Add(^uint64(0)) == gateClosed {
+		g.closeSignal(&g.drained) // once: nothing enters a closed gate, so the count reaches zero once
 	}
 }
 
-func (g *Gate) shut() {
-	before := g.word.Or(gateClosed)
+func (g *Gate) markClosed() {
+	before := g.state.Or(gateClosed)
 	if before&gateClosed != 0 {
 		return
 	}
-	g.tell(&g.closed)
+	g.closeSignal(&g.closed)
 	if before == 0 {
-		g.tell(&g.drained) // it was open and empty, so that leave cannot see the last one go
+		g.closeSignal(&g.drained) // it was open and empty, so that leave cannot see the last one go
 	}
 }
 
-// refuse is the error of a call that a closed gate did not admit.
-func (s *Session) refuse(tool string) *messages.Error {
-	e := s.ended("call")
+// gateClosedError is the error of a call that a closed gate did not admit.
+func (s *Session) gateClosedError(tool string) *messages.Error {
+	e := s.endedError("call")
 	if e == nil {
 		e = &messages.Error{Op: "call", Class: messages.ClassCanceled, Text: "the server's tools are withdrawn"}
 	}

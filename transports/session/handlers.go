@@ -38,21 +38,21 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	b = append(b, '{')
 	empty := len(b)
 	if h.Roots != nil {
-		b = append(comma(b, empty), `"roots":{`...)
+		b = append(appendComma(b, empty), `"roots":{`...)
 		if era == messages.EraLegacy {
 			b = append(b, `"listChanged":true`...)
 		}
 		b = append(b, '}')
 	}
 	if h.Sample != nil {
-		b = append(comma(b, empty), `"sampling":{`...)
+		b = append(appendComma(b, empty), `"sampling":{`...)
 		if h.SampleTools {
 			b = append(b, `"tools":{}`...)
 		}
 		b = append(b, '}')
 	}
 	if h.Elicit != nil {
-		b = append(comma(b, empty), `"elicitation":{"form":{}`...)
+		b = append(appendComma(b, empty), `"elicitation":{"form":{}`...)
 		if h.ElicitURL {
 			b = append(b, `,"url":{}`...)
 		}
@@ -61,52 +61,52 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	if era == messages.EraModern {
 		// Tasks extension of 2026-07-28: "A client that has negotiated this extension MUST be prepared to handle either
 		// CallToolResult or CreateTaskResult in response to any supported request it issues."
-		b = append(comma(b, empty), `"extensions":{"`+TasksExtension+`":{}}`...)
+		b = append(appendComma(b, empty), `"extensions":{"`+TasksExtension+`":{}}`...)
 	}
 	return append(b, '}')
 }
 
-// refusal is why we do not answer a request with a result.
-type refusal struct {
+// responseError is why we do not answer a request with a result.
+type responseError struct {
 	code int
 	text string
 }
 
 var (
-	notFound = &refusal{codeMethodNotFound, "method not found"}
-	tooMany  = &refusal{codeInternal, "too many requests are being answered already"}
+	methodNotFound  = &responseError{codeMethodNotFound, "method not found"}
+	tooManyRequests = &responseError{codeInternal, "too many requests are being answered already"}
 )
 
-// handler is the function that answers a method, nil if nothing does.
-func (s *Session) handler(method string) func(ctx context.Context, params []byte) ([]byte, *refusal) {
+// handlerFor is the function that answers a method, nil if nothing does.
+func (s *Session) handlerFor(method string) func(ctx context.Context, params []byte) ([]byte, *responseError) {
 	h := &s.cfg.Handlers
 	switch {
 	case method == "roots/list" && h.Roots != nil:
-		return s.listRoots
+		return s.answerRoots
 	case method == "sampling/createMessage" && h.Sample != nil:
-		return s.sample
+		return s.answerSampling
 	case method == "elicitation/create" && h.Elicit != nil:
-		return s.elicit
+		return s.answerElicitation
 	}
 	return nil
 }
 
-// failed is what a server is told of a handler's error: no text of it, because nobody knows what it holds.
-func failed(err error) *refusal {
+// handlerError is what a server is told of a handler's error: no text of it, because nobody knows what it holds.
+func handlerError(err error) *responseError {
 	if errors.Is(err, messages.ErrNotShown) {
-		return &refusal{codeInternal, "nobody could be asked: " + messages.ErrNotShown.Error()}
+		return &responseError{codeInternal, "nobody could be asked: " + messages.ErrNotShown.Error()}
 	}
 	if messages.ClassOf(err) == messages.ClassDenied {
 		// 2025-11-25, Sampling, Error Handling: "User rejected sampling request: -1".
-		return &refusal{-1, "the request was refused"}
+		return &responseError{-1, "the request was refused"}
 	}
-	return &refusal{codeInternal, "the request could not be answered"}
+	return &responseError{codeInternal, "the request could not be answered"}
 }
 
-func (s *Session) listRoots(ctx context.Context, _ []byte) ([]byte, *refusal) {
+func (s *Session) answerRoots(ctx context.Context, _ []byte) ([]byte, *responseError) {
 	roots, err := s.cfg.Handlers.Roots(ctx)
 	if err != nil {
-		return nil, failed(err)
+		return nil, handlerError(err)
 	}
 	if roots == nil {
 		roots = []messages.Root{}
@@ -115,29 +115,29 @@ func (s *Session) listRoots(ctx context.Context, _ []byte) ([]byte, *refusal) {
 		Roots []messages.Root `json:"roots"`
 	}{roots})
 	if err != nil {
-		return nil, failed(err)
+		return nil, handlerError(err)
 	}
 	return raw, nil
 }
 
-// sample answers sampling/createMessage.
+// answerSampling answers sampling/createMessage.
 //
 // 2025-11-25: "Servers MUST NOT send tool-enabled sampling requests to Clients that have not declared support for tool use
 // via the sampling.tools capability"; and the schema of tools: "The client MUST return an error if this field is provided
 // but ClientCapabilities.sampling.tools is not declared."
-func (s *Session) sample(ctx context.Context, params []byte) ([]byte, *refusal) {
+func (s *Session) answerSampling(ctx context.Context, params []byte) ([]byte, *responseError) {
 	if !rawjson.IsObject(params) {
-		return nil, &refusal{codeInvalidParams, "params is not an object"}
+		return nil, &responseError{codeInvalidParams, "params is not an object"}
 	}
 	if !s.cfg.Handlers.SampleTools && (!rawjson.IsNull(rawjson.Member(params, "tools")) || !rawjson.IsNull(rawjson.Member(params, "toolChoice"))) {
-		return nil, &refusal{codeInvalidParams, "tools were given, and sampling.tools was not announced"}
+		return nil, &responseError{codeInvalidParams, "tools were given, and sampling.tools was not announced"}
 	}
 	raw, err := s.cfg.Handlers.Sample(ctx, messages.SampleRequest{Params: params})
 	if err != nil {
-		return nil, failed(err)
+		return nil, handlerError(err)
 	}
 	if !isWholeObject(raw) {
-		return nil, &refusal{codeInternal, "the request could not be answered"}
+		return nil, &responseError{codeInternal, "the request could not be answered"}
 	}
 	return raw, nil
 }

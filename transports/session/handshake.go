@@ -27,61 +27,61 @@ type Info struct {
 // words, one that speaks only other versions ClassUnsupported. It wraps ErrOnProbe if the connection ended while the era
 // was being found out.
 func (s *Session) Handshake(ctx context.Context) (Info, error) {
-	if s.begun.Swap(true) {
+	if s.handshakeBegun.Swap(true) {
 		return Info{}, &messages.Error{Op: "connect", Class: messages.ClassInvalid, Text: "the handshake was done before"}
 	}
-	info, e := s.greet(ctx)
+	info, e := s.negotiateEra(ctx)
 	if e != nil {
 		e.Op, e.Outcome = "connect", ""
 		if e.Class == messages.ClassRejected { // nothing can be done with a server that refuses this
 			e.Class = messages.ClassProtocol
 		}
-		s.fail(e)
+		s.failSession(e)
 		return Info{}, e
 	}
-	s.attend()
+	s.startBackground()
 	return info, nil
 }
 
-// initialize is the handshake of the legacy era.
-func (s *Session) initialize(ctx context.Context) (Info, *messages.Error) {
-	raw, e := s.offer(ctx)
+// initializeLegacy is the handshake of the legacy era.
+func (s *Session) initializeLegacy(ctx context.Context) (Info, *messages.Error) {
+	raw, e := s.offerVersion(ctx)
 	if e != nil {
 		return Info{}, e
 	}
-	return s.initialized(ctx, raw)
+	return s.completeInitialize(ctx, raw)
 }
 
-// offer asks initialize, for the newest version first.
+// offerVersion asks initialize, for the newest version first.
 //
 // 2025-11-25: "In the initialize request, the client MUST send a protocol version it supports. This SHOULD be the latest
 // version supported by the client."
-func (s *Session) offer(ctx context.Context) ([]byte, *messages.Error) {
-	raw, e := s.askInitialize(ctx, s.cfg.Versions[0])
+func (s *Session) offerVersion(ctx context.Context) ([]byte, *messages.Error) {
+	raw, e := s.requestInitialize(ctx, s.cfg.Versions[0])
 	if e == nil {
 		return raw, nil
 	}
 	// Some servers refuse an unknown version instead of answering with one of theirs, and say which they have:
 	// 2025-11-25 shows such an error with data.supported.
-	theirs := supportedIn(e.Data)
-	ours := firstOf(s.cfg.Versions, theirs)
+	theirs := supportedVersionsIn(e.Data)
+	ours := firstCommon(s.cfg.Versions, theirs)
 	switch {
 	case len(theirs) == 0:
 		return nil, e
-	case ours == "" && s.cfg.Era != messages.EraLegacy && firstOf(s.cfg.ModernVersions, theirs) != "":
+	case ours == "" && s.cfg.Era != messages.EraLegacy && firstCommon(s.cfg.ModernVersions, theirs) != "":
 		// It is of the modern era, and what it was asked before, or will be asked next, is the right question: that this
 		// one was refused says nothing for good.
 		return nil, e
 	case ours == "":
-		return nil, s.unsupported(strings.Join(theirs, ", "))
+		return nil, s.versionError(strings.Join(theirs, ", "))
 	case ours == s.cfg.Versions[0]:
 		return nil, e // it has what we asked for, and refuses for another reason
 	}
-	return s.askInitialize(ctx, ours)
+	return s.requestInitialize(ctx, ours)
 }
 
-// initialized completes the handshake of the legacy era.
-func (s *Session) initialized(ctx context.Context, raw []byte) (Info, *messages.Error) {
+// completeInitialize completes the handshake of the legacy era.
+func (s *Session) completeInitialize(ctx context.Context, raw []byte) (Info, *messages.Error) {
 	info := readInfo(raw)
 	if info.ProtocolVersion == "" {
 		return Info{}, &messages.Error{
@@ -91,7 +91,7 @@ func (s *Session) initialized(ctx context.Context, raw []byte) (Info, *messages.
 	}
 	// 2025-11-25: "If the client does not support the version in the server's response, it SHOULD disconnect."
 	if !slices.Contains(s.cfg.Versions, info.ProtocolVersion) {
-		return Info{}, s.unsupported(info.ProtocolVersion)
+		return Info{}, s.versionError(info.ProtocolVersion)
 	}
 	info.Era = messages.EraLegacy
 	s.conn.Negotiated(info.ProtocolVersion)
@@ -103,12 +103,12 @@ func (s *Session) initialized(ctx context.Context, raw []byte) (Info, *messages.
 		Method: "notifications/initialized", Body: []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`),
 	})
 	if err != nil {
-		return Info{}, s.whyNot(ctx, err)
+		return Info{}, s.notificationError(ctx, err)
 	}
 	return info, nil
 }
 
-func (s *Session) askInitialize(ctx context.Context, version string) ([]byte, *messages.Error) {
+func (s *Session) requestInitialize(ctx context.Context, version string) ([]byte, *messages.Error) {
 	params := append([]byte(nil), `"protocolVersion":`...)
 	params = appendString(params, version)
 	params = append(params, `,"capabilities":`...)
@@ -127,13 +127,13 @@ func (s *Session) appendClientInfo(b []byte) []byte {
 	return append(b, '}')
 }
 
-// whyNot is the error of a notification that could not be sent: the end of the session if that is known, because it
+// notificationError is the error of a notification that could not be sent: the end of the session if that is known, because it
 // says more than a broken pipe.
-func (s *Session) whyNot(ctx context.Context, err error) *messages.Error {
-	if e := s.ended("connect"); e != nil {
+func (s *Session) notificationError(ctx context.Context, err error) *messages.Error {
+	if e := s.endedError("connect"); e != nil {
 		return e
 	}
-	e := translate("connect", err)
+	e := translateError("connect", err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
 		e = contextError(ctx, "before the handshake was done")
 		e.Op = "connect"
@@ -141,7 +141,7 @@ func (s *Session) whyNot(ctx context.Context, err error) *messages.Error {
 	return e
 }
 
-func (s *Session) unsupported(theirs string) *messages.Error {
+func (s *Session) versionError(theirs string) *messages.Error {
 	ours := s.cfg.Versions
 	switch s.cfg.Era {
 	case messages.EraModern:
@@ -157,8 +157,10 @@ func (s *Session) unsupported(theirs string) *messages.Error {
 	}
 }
 
-// supportedIn reads data.supported of an error, as the specification's example of a refused version has it.
-func supportedIn(data []byte) []string { return textsOf(rawjson.Member(data, "supported"), 100) }
+// supportedVersionsIn reads data.supported of an error, as the specification's example of a refused version has it.
+func supportedVersionsIn(data []byte) []string {
+	return textsOf(rawjson.Member(data, "supported"), 100)
+}
 
 // readInfo takes what it can from the result of initialize: a server is not refused for a version number that is not
 // a string.

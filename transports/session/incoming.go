@@ -16,10 +16,10 @@ import (
 type sink Session
 
 var (
-	_ transports.Sink      = (*sink)(nil)
-	_ transports.Resumer   = (*sink)(nil)
-	_ transports.Relater   = (*sink)(nil)
-	_ transports.Discarder = (*sink)(nil)
+	_ transports.Sink              = (*sink)(nil)
+	_ transports.StreamReopenSink  = (*sink)(nil)
+	_ transports.RequestStreamSink = (*sink)(nil)
+	_ transports.DiscardSink       = (*sink)(nil)
 )
 
 // Message takes one body apart. Several messages one after the other in one body are read like several bodies: a server
@@ -29,34 +29,34 @@ func (k *sink) Message(body []byte) { k.MessageOn(0, body) }
 // MessageOn is Message for what came on the stream of a request of ours.
 func (k *sink) MessageOn(id int64, body []byte) {
 	s := (*Session)(k)
-	defer s.caught()
-	s.heard.Store(int64(now()))
+	defer s.recoverPanic()
+	s.lastHeard.Store(int64(monotimeNow()))
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	for i := rawjson.SkipSpace(body, 0); i < len(body); i = rawjson.SkipSpace(body, i) {
 		switch body[i] {
 		case '{':
 			e, end := scanEnvelope(body, i, 0)
 			if end < 0 {
-				s.brokenMessage(body[i:])
+				s.handleInvalidJSON(body[i:])
 				return
 			}
-			s.accept(&e, body[i:end], id)
+			s.dispatchMessage(&e, body[i:end], id)
 			i = end
 		case '[':
-			if i = s.batch(body, i, id); i < 0 {
+			if i = s.readBatch(body, i, id); i < 0 {
 				return
 			}
 		default:
-			s.disturbed(body[i:])
+			s.countNoise(body[i:])
 			return
 		}
 	}
 }
 
-// batch takes a batch apart. 2025-03-26: "MCP implementations MAY support sending JSON-RPC batches, but MUST support
+// readBatch takes a batch apart. 2025-03-26: "MCP implementations MAY support sending JSON-RPC batches, but MUST support
 // receiving JSON-RPC batches." Requests in it are answered one by one. Later versions have no batches; receiving one
 // there does no harm.
-func (s *Session) batch(body []byte, i int, on int64) (end int) {
+func (s *Session) readBatch(body []byte, i int, streamID int64) (end int) {
 	elements := rawjson.ArrayAt(body, i, 0)
 	empty := true
 	for elements.Next() {
@@ -64,125 +64,125 @@ func (s *Session) batch(body []byte, i int, on int64) (end int) {
 		start := elements.Position()
 		if start >= len(body) || body[start] != '{' {
 			if elements.Skip() != nil {
-				s.disturbed(body[start:elements.Position()])
+				s.countNoise(body[start:elements.Position()])
 			}
 			continue
 		}
 		e, end := scanEnvelope(body, start, 1)
 		if elements.MoveTo(end); end < 0 {
-			s.brokenMessage(body[start:])
+			s.handleInvalidJSON(body[start:])
 			return -1
 		}
-		s.accept(&e, body[start:end], on)
+		s.dispatchMessage(&e, body[start:end], streamID)
 	}
 	if end = elements.End(); end < 0 || empty {
-		s.disturbed(body[i:])
+		s.countNoise(body[i:])
 	}
 	return end
 }
 
-// accept acts on one message, which came on the stream of the request on, if that is not 0.
-func (s *Session) accept(e *envelope, whole []byte, on int64) {
-	switch e.judge() {
-	case isAnswer:
-		s.answered(e)
-	case isRequest:
-		s.charge(askPrice, len(whole))
-		s.asked(e, on)
-	case isNotification:
+// dispatchMessage acts on one message, which came on the stream of the request on, if that is not 0.
+func (s *Session) dispatchMessage(e *envelope, whole []byte, streamID int64) {
+	switch e.classify() {
+	case kindAnswer:
+		s.handleAnswer(e)
+	case kindRequest:
+		s.chargeUnasked(askPrice, len(whole))
+		s.handleRequest(e, streamID)
+	case kindNotification:
 		price := noticePrice
 		if string(e.method) == "notifications/message" {
 			price = logPrice
 		}
-		s.charge(price, len(whole))
-		s.told(e)
+		s.chargeUnasked(price, len(whole))
+		s.handleNotification(e)
 	default:
-		s.disturbed(whole)
+		s.countNoise(whole)
 	}
 }
 
-// answered gives an answer to whoever waits for it. An unknown, duplicate or late one is counted, no more.
+// handleAnswer gives an answer to whoever waits for it. An unknown, duplicate or late one is counted, no more.
 //
 // 2025-11-25: "The sender of the cancellation notification SHOULD ignore any response to the request that arrives
 // afterward."
-func (s *Session) answered(e *envelope) {
-	f, ok := s.take(e.id)
-	if !ok && rawjson.IsNull(e.rawID) && e.fault != nil {
+func (s *Session) handleAnswer(e *envelope) {
+	f, ok := s.takePending(e.id)
+	if !ok && rawjson.IsNull(e.rawID) && e.errorObject != nil {
 		// JSON-RPC: "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid
 		// Request), it MUST be Null." Such an error could belong to anything we sent, unless we have sent one thing.
-		f, ok = s.takeHandshake()
+		f, ok = s.takeHandshakeRequest()
 	}
 	if !ok {
 		s.counts.unmatched.Add(1)
-		s.charge(noticePrice, len(e.result)+len(e.fault))
+		s.chargeUnasked(noticePrice, len(e.result)+len(e.errorObject))
 		s.mu.Lock()
-		s.answeredLate(e.id)
+		s.forgetAbandoned(e.id)
 		s.mu.Unlock()
 		return
 	}
 	switch {
-	case e.fault != nil && e.result != nil:
-		f.answer <- answer{kind: answerBroken, word: "is a result and an error at once"}
-	case e.fault != nil:
-		f.answer <- answer{kind: answerFault, raw: e.fault}
+	case e.errorObject != nil && e.result != nil:
+		f.answer <- answer{kind: answerUnusable, detail: "is a result and an error at once"}
+	case e.errorObject != nil:
+		f.answer <- answer{kind: answerRPCError, raw: e.errorObject}
 	case rawjson.IsObject(e.result):
-		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError, word: string(e.resultType)}
+		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError, detail: string(e.resultType)}
 	case e.result != nil:
-		f.answer <- answer{kind: answerBroken, word: "is not a JSON object", ran: true}
+		f.answer <- answer{kind: answerUnusable, detail: "is not a JSON object", toolRan: true}
 	default:
-		f.answer <- answer{kind: answerBroken, word: "holds neither a result nor an error"}
+		f.answer <- answer{kind: answerUnusable, detail: "holds neither a result nor an error"}
 	}
 }
 
-// takeHandshake removes the only request that was sent before there is an agreement.
-func (s *Session) takeHandshake() (*flight, bool) {
+// takeHandshakeRequest removes the only request that was sent before there is an agreement.
+func (s *Session) takeHandshakeRequest() (*pendingRequest, bool) {
 	if s.info.Load() != nil {
 		return nil, false
 	}
-	return s.takeOnly()
+	return s.takeOnlyPending()
 }
 
-// told takes a notification. What is unknown, or not for us, is ignored.
-func (s *Session) told(e *envelope) {
+// handleNotification takes a notification. What is unknown, or not for us, is ignored.
+func (s *Session) handleNotification(e *envelope) {
 	switch string(e.method) {
 	case "notifications/tools/list_changed":
-		if s.isOurs(e.params) {
-			s.toolsChanged()
+		if s.isOurNotification(e.params) {
+			s.notifyToolsChanged()
 		}
 	case "notifications/prompts/list_changed":
-		if s.isOurs(e.params) {
-			s.promptsChanged()
+		if s.isOurNotification(e.params) {
+			s.notifyPromptsChanged()
 		}
 	case "notifications/resources/list_changed":
-		if s.isOurs(e.params) {
-			s.resourcesChanged()
+		if s.isOurNotification(e.params) {
+			s.notifyResourcesChanged()
 		}
 	case "notifications/resources/updated":
-		if uri, _ := rawjson.Text(rawjson.Member(e.params, "uri")); s.isOurs(e.params) {
-			s.resourceUpdated(uri)
+		if uri, _ := rawjson.Text(rawjson.Member(e.params, "uri")); s.isOurNotification(e.params) {
+			s.notifyResourceUpdated(uri)
 		}
 	case "notifications/subscriptions/acknowledged":
-		s.acknowledged(e.params)
+		s.handleAcknowledged(e.params)
 	case "notifications/progress":
 		if rawjson.IsObject(e.params) {
-			s.progressed(e.params)
+			s.handleProgress(e.params)
 		}
 	case "notifications/tasks/status", "notifications/tasks":
-		s.taskChanged(e.params)
+		s.handleTaskStatus(e.params)
 	case "notifications/cancelled":
-		s.withdrawn(e.params)
+		s.handleCancelled(e.params)
 	case "notifications/elicitation/complete":
-		s.arrived(e.params)
+		s.handleElicitComplete(e.params)
 	case "notifications/message":
 		if s.cfg.OnLog == nil || !rawjson.IsObject(e.params) {
 			return
 		}
 		params := bytes.Clone(e.params) // without the rest of the body
-		s.callbacks.put(len(params), false, func() { s.log(params) })
+		s.callbacks.put(len(params), false, func() { s.deliverLog(params) })
 	}
 }
 
-func (s *Session) log(params []byte) {
+func (s *Session) deliverLog(params []byte) {
 	var level, logger string
 	var data []byte
 	m := rawjson.ObjectAt(params, 0, 0)
@@ -202,67 +202,67 @@ func (s *Session) log(params []byte) {
 
 // Oversized fails the call that a message belongs to which was too long to be kept. The tool ran.
 func (k *sink) Oversized(head, tail []byte, size int64) {
-	(*Session)(k).discarded(head, tail, answer{
-		kind: answerBroken,
-		word: fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
-		ran:  true,
+	(*Session)(k).failDiscarded(head, tail, answer{
+		kind:    answerUnusable,
+		detail:  fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
+		toolRan: true,
 	})
 }
 
 // Discarded fails the call that a message belongs to for which the server's share of the memory had no room.
 func (k *sink) Discarded(head, tail []byte, size int64) {
-	(*Session)(k).discarded(head, tail, answer{
-		kind: answerUnheld,
-		word: fmt.Sprintf("was discarded (%d bytes), because the server holds its share of the memory for all servers", size),
-		ran:  true,
+	(*Session)(k).failDiscarded(head, tail, answer{
+		kind:    answerNoMemory,
+		detail:  fmt.Sprintf("was discarded (%d bytes), because the server holds its share of the memory for all servers", size),
+		toolRan: true,
 	})
 }
 
-// discarded ends with a the call that the message belongs to of which head and tail are left.
-func (s *Session) discarded(head, tail []byte, a answer) {
-	defer s.caught()
+// failDiscarded ends with a the call that the message belongs to of which head and tail are left.
+func (s *Session) failDiscarded(head, tail []byte, a answer) {
+	defer s.recoverPanic()
 	s.counts.oversized.Add(1)
-	id, certain := answerIn(head, tail)
-	f, ok := s.take(id)
+	id, certain := findAnsweredID(head, tail)
+	f, ok := s.takePending(id)
 	if !ok && !certain {
 		// Nothing in it says whose answer it is. If there is one request, it is that one's.
-		f, ok = s.takeOnly()
+		f, ok = s.takeOnlyPending()
 	}
 	if ok {
 		f.answer <- a
 		return
 	}
-	s.charge(noticePrice, len(head)+len(tail))
+	s.chargeUnasked(noticePrice, len(head)+len(tail))
 }
 
-// brokenMessage is a message that is not valid JSON. If it can be told whose answer it was meant to be, that call ends
+// handleInvalidJSON is a message that is not valid JSON. If it can be told whose answer it was meant to be, that call ends
 // now and not at its deadline. Python writes NaN into JSON, for one.
-func (s *Session) brokenMessage(body []byte) {
-	if id, certain := answerIn(body, body); certain {
-		if f, ok := s.take(id); ok {
-			f.answer <- answer{kind: answerBroken, word: "is not valid JSON"}
+func (s *Session) handleInvalidJSON(body []byte) {
+	if id, certain := findAnsweredID(body, body); certain {
+		if f, ok := s.takePending(id); ok {
+			f.answer <- answer{kind: answerUnusable, detail: "is not valid JSON"}
 		}
 	}
-	s.disturbed(body)
+	s.countNoise(body)
 }
 
 // Noise is a line that cannot be JSON-RPC.
 func (k *sink) Noise(line []byte) {
 	s := (*Session)(k)
-	defer s.caught()
-	s.disturbed(line)
+	defer s.recoverPanic()
+	s.countNoise(line)
 }
 
-// disturbed counts something that is not JSON-RPC, and ends the session if there is too much of it.
-func (s *Session) disturbed(line []byte) {
-	s.charge(noticePrice, len(line))
+// countNoise counts something that is not JSON-RPC, and ends the session if there is too much of it.
+func (s *Session) countNoise(line []byte) {
+	s.chargeUnasked(noticePrice, len(line))
 	if s.noise.Load() == nil {
-		s.noise.CompareAndSwap(nil, new(noise))
+		s.noise.CompareAndSwap(nil, new(noiseCounter))
 	}
-	if !s.noise.Load().add(line, s.cfg.NoiseLimit, time.Now()) {
+	if !s.noise.Load().countLine(line, s.cfg.NoiseLimit, time.Now()) {
 		return
 	}
-	s.fail(&messages.Error{
+	s.failSession(&messages.Error{
 		Class: messages.ClassProtocol,
 		Text: "the server wrote more than " + strconv.Itoa(s.cfg.NoiseLimit) +
 			" lines in a second that are no JSON-RPC messages",
@@ -273,12 +273,12 @@ func (s *Session) disturbed(line []byte) {
 // Down ends the session.
 func (k *sink) Down(err error) {
 	s := (*Session)(k)
-	s.die(translate("connect", err))
+	s.endSession(translateError("connect", err))
 	s.mu.Lock()
-	s.down = true
+	s.connEnded = true
 	ready := s.conn != nil
 	s.mu.Unlock()
 	if ready { // otherwise Dial does it
-		s.finish()
+		s.releaseWhenDone()
 	}
 }

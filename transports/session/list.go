@@ -26,8 +26,8 @@ const (
 type listKind[T any] struct {
 	// method asks for a page, member is the member of its result that holds the entries.
 	method, member string
-	// one and many are what the entries are called.
-	one, many string
+	// singular and many are what the entries are called.
+	singular, plural string
 	// read reads one entry. key is what must be unique in the list, as far as it is known; reason says why the entry cannot
 	// be used, empty if it can.
 	read func(raw []byte) (entry T, key, reason string)
@@ -37,34 +37,34 @@ type listKind[T any] struct {
 	optional bool
 }
 
-// listing collects the pages of one list.
-type listing[T any] struct {
-	kind    *listKind[T]
-	most    int
-	names   map[string]struct{}
-	cursors map[string]struct{} // as they stood in the JSON
-	bytes   int
-	seen    int   // definitions
-	cost    int64 // of what is kept of them, but for what an earlier list keeps
-	taken   int64 // of the session's memory
-	first   []byte
+// pageCollector collects the pages of one list.
+type pageCollector[T any] struct {
+	kind        *listKind[T]
+	maxEntries  int
+	names       map[string]struct{}
+	cursors     map[string]struct{} // as they stood in the JSON
+	bytes       int
+	entriesSeen int   // definitions
+	cost        int64 // of what is kept of them, but for what an earlier list keeps
+	memoryTaken int64 // of the session's memory
+	firstPage   []byte
 
 	entries     []T
 	quarantined []messages.QuarantinedTool
 	// check, if there is one, says why an entry that could be read cannot be used all the same, empty if it can.
 	check func(entry T) (reason string)
-	// hashed keeps what a digest of the list is made of.
-	hashed      bool
-	definitions []definition
-	// recall, if there is one, finds an entry of an earlier list that was read from the same bytes. What it does not find is
+	// keepsDefinitions keeps what a digest of the list is made of.
+	keepsDefinitions bool
+	definitions      []definition
+	// findKnown, if there is one, finds an entry of an earlier list that was read from the same bytes. What it does not find is
 	// read from a copy: an entry must not keep a whole page alive for its sake when the others are those of earlier pages.
-	recall func(raw []byte) (entry T, key string, ok bool)
-	// fresh are the entries that recall did not find.
-	fresh int
-	// until is when the first page is not fresh any more, by the server's word; public, that every page said that it may be
+	findKnown func(raw []byte) (entry T, key string, ok bool)
+	// newCount are the entries that recall did not find.
+	newCount int
+	// freshUntil is when the first page is not fresh any more, by the server's word; public, that every page said that it may be
 	// shared.
-	until  time.Time
-	public bool
+	freshUntil time.Time
+	public     bool
 }
 
 // definition is one element of the list: its bytes, and why it cannot be used, empty if it can.
@@ -73,21 +73,21 @@ type definition struct {
 	reason string
 }
 
-func newListing[T any](k *listKind[T], most int) *listing[T] {
-	return &listing[T]{
-		kind: k, most: most, names: make(map[string]struct{}), cursors: make(map[string]struct{}), public: true,
+func newPageCollector[T any](k *listKind[T], maxEntries int) *pageCollector[T] {
+	return &pageCollector[T]{
+		kind: k, maxEntries: maxEntries, names: make(map[string]struct{}), cursors: make(map[string]struct{}), public: true,
 	}
 }
 
-// fetch asks for all pages. An error has its outcome.
+// fetchPages asks for all pages. An error has its outcome.
 //
 // 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't
 // attempt to parse or modify cursors; Don't persist cursors across sessions".
-func (l *listing[T]) fetch(ctx context.Context, s *Session) (failed *messages.Error) {
+func (l *pageCollector[T]) fetchPages(ctx context.Context, s *Session) (failed *messages.Error) {
 	defer func() {
 		if failed != nil {
-			s.memory.give(l.taken)
-			l.taken = 0
+			s.memory.release(l.memoryTaken)
+			l.memoryTaken = 0
 		}
 	}()
 	var params []byte
@@ -99,11 +99,11 @@ func (l *listing[T]) fetch(ctx context.Context, s *Session) (failed *messages.Er
 		if e != nil {
 			return e
 		}
-		next, wrong := l.page(raw, time.Now())
-		if wrong != "" {
-			return l.bad(wrong)
+		next, problem := l.addPage(raw, time.Now())
+		if problem != "" {
+			return l.listError(problem)
 		}
-		if e := l.account(s); e != nil {
+		if e := l.reserveMemory(s); e != nil {
 			return e
 		}
 		if next == nil {
@@ -111,19 +111,19 @@ func (l *listing[T]) fetch(ctx context.Context, s *Session) (failed *messages.Er
 		}
 		params = append([]byte(`"cursor":`), next...)
 	}
-	return l.bad(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
+	return l.listError(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
 }
 
-func (l *listing[T]) bad(wrong string) *messages.Error {
+func (l *pageCollector[T]) listError(problem string) *messages.Error {
 	return &messages.Error{
 		Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol,
-		Text: "the server's " + l.kind.one + " list " + wrong,
+		Text: "the server's " + l.kind.singular + " list " + problem,
 	}
 }
 
-// page adds one page, which came at the time now. next is the cursor of the next page as it stood in the JSON, nil if
+// addPage adds one page, which came at the time now. next is the cursor of the next page as it stood in the JSON, nil if
 // this was the last. wrong says what makes the whole list unusable.
-func (l *listing[T]) page(raw []byte, now time.Time) (next []byte, wrong string) {
+func (l *pageCollector[T]) addPage(raw []byte, now time.Time) (next []byte, problem string) {
 	if l.bytes += len(raw); l.bytes > maxListBytes {
 		return nil, fmt.Sprintf("is larger than %d MiB", maxListBytes>>20)
 	}
@@ -144,7 +144,7 @@ func (l *listing[T]) page(raw []byte, now time.Time) (next []byte, wrong string)
 	}
 	switch {
 	case !rawjson.IsArray(entries):
-		return nil, "has a page without an array of " + l.kind.many
+		return nil, "has a page without an array of " + l.kind.plural
 	case rawjson.IsNull(next):
 		next = nil
 	case !rawjson.IsText(next):
@@ -152,34 +152,34 @@ func (l *listing[T]) page(raw []byte, now time.Time) (next []byte, wrong string)
 	case len(next) > maxCursor:
 		return nil, fmt.Sprintf("has a cursor of more than %d KiB", maxCursor>>10)
 	}
-	l.freshness(ttl, scope, now)
-	if l.first == nil {
-		l.first = entries
+	l.noteFreshness(ttl, scope, now)
+	if l.firstPage == nil {
+		l.firstPage = entries
 	} else if l.emptyCursorMeansEnd(entries, next) {
 		return nil, ""
 	}
 	if next != nil {
 		// Cursors are opaque, so that all there is to see is the same one again.
-		if _, again := l.cursors[string(next)]; again {
+		if _, seenBefore := l.cursors[string(next)]; seenBefore {
 			return nil, "has pages that repeat: a cursor came twice"
 		}
 		l.cursors[string(next)] = struct{}{}
 	}
-	return next, l.add(entries)
+	return next, l.addEntries(entries)
 }
 
-// freshness notes until when a page is fresh. What the server does not say is stale at once.
+// noteFreshness notes until when a page is fresh. What the server does not say is stale at once.
 //
 // 2026-07-28, Caching: "Each page response carries its own ttlMs value. The freshness clock for each page starts at the
 // time that page was received." "If ttlMs is absent, clients SHOULD assume a default of 0 (immediately stale)"; "If ttlMs is
 // negative, clients SHOULD ignore it and treat it as 0."
-func (l *listing[T]) freshness(ttl, scope []byte, now time.Time) {
+func (l *pageCollector[T]) noteFreshness(ttl, scope []byte, now time.Time) {
 	until := now
 	if ms, err := strconv.ParseFloat(string(ttl), 64); err == nil && ms > 0 {
 		until = now.Add(time.Duration(min(ms, float64(maxFresh.Milliseconds()))) * time.Millisecond)
 	}
-	if l.first == nil || until.Before(l.until) {
-		l.until = until
+	if l.firstPage == nil || until.Before(l.freshUntil) {
+		l.freshUntil = until
 	}
 	text, _ := rawjson.Text(scope)
 	l.public = l.public && text == "public"
@@ -188,39 +188,39 @@ func (l *listing[T]) freshness(ttl, scope []byte, now time.Time) {
 // emptyCursorMeansEnd recognises a server that writes an empty cursor where it means that there is no next page. An
 // empty string is a valid cursor, and it is followed; but if it leads to the first page again, byte for byte, with the
 // same empty cursor, the list was complete.
-func (l *listing[T]) emptyCursorMeansEnd(entries, next []byte) bool {
+func (l *pageCollector[T]) emptyCursorMeansEnd(entries, next []byte) bool {
 	_, followed := l.cursors[`""`]
-	return followed && len(l.cursors) == 1 && string(next) == `""` && bytes.Equal(entries, l.first)
+	return followed && len(l.cursors) == 1 && string(next) == `""` && bytes.Equal(entries, l.firstPage)
 }
 
-// add takes the definitions of one page.
-func (l *listing[T]) add(entries []byte) (wrong string) {
+// addEntries takes the definitions of one page.
+func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 	elements := rawjson.ArrayAt(entries, 0, 0)
 	for elements.Next() {
 		raw := elements.Skip()
-		if l.seen++; l.seen > l.most {
-			return fmt.Sprintf("has more than %d %s", l.most, l.kind.many)
+		if l.entriesSeen++; l.entriesSeen > l.maxEntries {
+			return fmt.Sprintf("has more than %d %s", l.maxEntries, l.kind.plural)
 		}
-		fresh := l.fresh
-		entry, key, reason := l.read(raw)
-		if l.recall == nil || l.fresh > fresh {
+		fresh := l.newCount
+		entry, key, reason := l.readEntry(raw)
+		if l.findKnown == nil || l.newCount > fresh {
 			l.cost += int64(len(raw)) + entryCost
 		}
 		if reason == "" {
-			if _, twice := l.names[key]; twice {
+			if _, duplicate := l.names[key]; duplicate {
 				reason = "the " + l.kind.unique + " is in the list twice; the first definition is used"
 			}
 		}
 		if reason == "" && l.check != nil {
 			reason = l.check(entry)
 		}
-		if l.hashed {
+		if l.keepsDefinitions {
 			l.definitions = append(l.definitions, definition{raw, reason})
 		}
 		if reason != "" {
 			name := messages.Line(key, 128)
 			if name == "" {
-				name = fmt.Sprintf("(%s %d of the list)", l.kind.one, l.seen)
+				name = fmt.Sprintf("(%s %d of the list)", l.kind.singular, l.entriesSeen)
 			}
 			l.quarantined = append(l.quarantined, messages.QuarantinedTool{Name: name, Reason: reason})
 			continue
@@ -231,22 +231,22 @@ func (l *listing[T]) add(entries []byte) (wrong string) {
 	return ""
 }
 
-// read is the entry that the bytes stand for.
-func (l *listing[T]) read(raw []byte) (entry T, key, reason string) {
-	if l.recall == nil {
+// readEntry is the entry that the bytes stand for.
+func (l *pageCollector[T]) readEntry(raw []byte) (entry T, key, reason string) {
+	if l.findKnown == nil {
 		return l.kind.read(raw)
 	}
-	entry, key, ok := l.recall(raw)
+	entry, key, ok := l.findKnown(raw)
 	if !ok {
-		l.fresh++
+		l.newCount++
 		entry, key, reason = l.kind.read(bytes.Clone(raw))
 	}
 	return entry, key, reason
 }
 
-// hash is equal for two lists with the same definitions in whatever order. It covers the verdict too: which of two
+// contentHash is equal for two lists with the same definitions in whatever order. It covers the verdict too: which of two
 // definitions with one name is used depends on their order.
-func (l *listing[T]) hash() [sha256.Size]byte {
+func (l *pageCollector[T]) contentHash() [sha256.Size]byte {
 	digests := make([][sha256.Size]byte, len(l.definitions))
 	one := sha256.New()
 	for i, d := range l.definitions {

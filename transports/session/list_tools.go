@@ -26,15 +26,15 @@ type ToolList struct {
 	all []messages.Tool
 }
 
-// recall gives a list that is being read the definitions of this one which stand there byte for byte, nearly always in
+// reuseDefinitions gives a list that is being read the definitions of this one which stand there byte for byte, nearly always in
 // the same order: one may have been put in, changed or taken out between two that are as they were. They share their
 // memory then, and nothing of the new list stays but what is new in it.
-func (t *ToolList) recall(l *listing[messages.Tool]) {
+func (t *ToolList) reuseDefinitions(l *pageCollector[messages.Tool]) {
 	if t == nil || len(t.all) == 0 {
 		return
 	}
 	next := 0 // the first that has not been found
-	l.recall = func(raw []byte) (messages.Tool, string, bool) {
+	l.findKnown = func(raw []byte) (messages.Tool, string, bool) {
 		for i := next; i < min(next+2, len(t.all)); i++ {
 			if bytes.Equal(t.all[i].Raw, raw) {
 				next = i + 1
@@ -55,17 +55,17 @@ func (t *ToolList) recall(l *listing[messages.Tool]) {
 	l.kind = &kind
 }
 
-// successor is the list that was read after this one, which may be nil. If it is this one, definition for definition, it
+// nextList is the list that was read after this one, which may be nil. If it is this one, definition for definition, it
 // shares everything and needs no digest.
-func (t *ToolList) successor(l *listing[messages.Tool]) *ToolList {
-	if l.recall != nil && l.fresh == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
+func (t *ToolList) nextList(l *pageCollector[messages.Tool]) *ToolList {
+	if l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
 		return &ToolList{Tools: t.all, Public: l.public, Hash: t.Hash, all: t.all}
 	}
-	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Public: l.public, Hash: l.hash(), all: l.entries}
+	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Public: l.public, Hash: l.contentHash(), all: l.entries}
 }
 
 var toolKind = listKind[messages.Tool]{
-	method: "tools/list", member: "tools", one: "tool", many: "tools", unique: "name",
+	method: "tools/list", member: "tools", singular: "tool", plural: "tools", unique: "name",
 	read: func(raw []byte) (messages.Tool, string, string) {
 		tool, reason := readTool(raw)
 		return tool, tool.Name, reason
@@ -77,7 +77,7 @@ var toolKind = listKind[messages.Tool]{
 // One tool that cannot be used does not spoil the list: it is quarantined. A list that cannot be read as a whole, or
 // whose pages never end, is an error of ClassProtocol; nothing of it should be used then.
 func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
-	if e := s.ended("read"); e != nil {
+	if e := s.endedError("read"); e != nil {
 		return ToolList{}, e
 	}
 	info := s.info.Load()
@@ -86,31 +86,31 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 			Op: "read", Class: messages.ClassInvalid, Text: "the tools were asked for before the handshake",
 		}
 	}
-	l := newListing(&toolKind, s.cfg.MaxTools)
-	l.hashed, l.public = true, info.Capabilities.Tools // where nobody asks, nobody has said public
-	mirrors := make(map[string]mirror)
-	if s.mirrors() {
+	l := newPageCollector(&toolKind, s.cfg.MaxTools)
+	l.keepsDefinitions, l.public = true, info.Capabilities.Tools // where nobody asks, nobody has said public
+	mirrors := make(map[string]paramHeaders)
+	if s.sendsParamHeaders() {
 		l.check = func(tool messages.Tool) string {
-			m, wrong := mirrorOf(tool.InputSchema)
+			m, problem := paramHeadersOf(tool.InputSchema)
 			if len(m) > 0 {
 				mirrors[tool.Name] = m
 			}
-			return wrong
+			return problem
 		}
 	}
-	before := s.listed.Load()
-	before.recall(l)
+	before := s.toolList.Load()
+	before.reuseDefinitions(l)
 	if info.Capabilities.Tools {
-		s.listing.Store(true) // before the first page: what changes after it is a change of this list
-		if e := l.fetch(ctx, s); e != nil {
-			return ToolList{}, indispensable(e)
+		s.toolsRequested.Store(true) // before the first page: what changes after it is a change of this list
+		if e := l.fetchPages(ctx, s); e != nil {
+			return ToolList{}, requiredRequestError(e)
 		}
-		s.rest()
-		s.mirrored.Store(&mirrors)
-		s.learn(l.entries)
+		s.freeIdleRequests()
+		s.toolHeaders.Store(&mirrors)
+		s.storeTaskSupport(l.entries)
 	}
-	list := before.successor(l)
-	s.listed.Store(list)
-	s.memory.keep(l.taken, list.Size())
+	list := before.nextList(l)
+	s.toolList.Store(list)
+	s.memory.keepList(l.memoryTaken, list.Size())
 	return *list, nil
 }

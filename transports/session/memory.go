@@ -17,7 +17,7 @@ type memory struct {
 	ended bool
 }
 
-func (m *memory) take(n int64) error {
+func (m *memory) reserve(n int64) error {
 	if m.share == nil || n <= 0 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (m *memory) take(n int64) error {
 	return nil
 }
 
-func (m *memory) give(n int64) {
+func (m *memory) release(n int64) {
 	if m.share == nil || n <= 0 {
 		return
 	}
@@ -44,9 +44,9 @@ func (m *memory) give(n int64) {
 	m.share.Give(n)
 }
 
-// keep makes the newest list of tools of what was taken for it. It is the server's from here on, and not the session's: whoever
+// keepList makes the newest list of tools of what was taken for it. It is the server's from here on, and not the session's: whoever
 // dials the server again is given it as Config.Listed.
-func (m *memory) keep(taken, list int64) {
+func (m *memory) keepList(taken, list int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.share == nil || m.ended {
@@ -57,8 +57,8 @@ func (m *memory) keep(taken, list int64) {
 	m.share.Keep(taken, list)
 }
 
-// end gives everything back.
-func (m *memory) end() {
+// releaseAll gives everything back.
+func (m *memory) releaseAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.share.Give(m.n)
@@ -79,17 +79,17 @@ func (t *ToolList) Size() (n int64) {
 	return n
 }
 
-// account takes the memory of the entries that were added last. A list that the server's share has no room for is an error,
+// reserveMemory takes the memory of the entries that were added last. A list that the server's share has no room for is an error,
 // and what was taken for it before is given back by fetch.
-func (l *listing[T]) account(s *Session) *messages.Error {
-	err := s.memory.take(l.cost - l.taken)
+func (l *pageCollector[T]) reserveMemory(s *Session) *messages.Error {
+	err := s.memory.reserve(l.cost - l.memoryTaken)
 	if err == nil {
-		l.taken = l.cost
+		l.memoryTaken = l.cost
 		return nil
 	}
 	return &messages.Error{
 		Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted, Err: err,
-		Text: "the server's " + l.kind.one + " list was refused, because it holds its share of the memory for all servers: " + err.Error(),
+		Text: "the server's " + l.kind.singular + " list was refused, because it holds its share of the memory for all servers: " + err.Error(),
 		Fix:  "raise the memory budget, or have the server list less",
 	}
 }
@@ -103,8 +103,8 @@ const (
 	bytePrice   = 3 * time.Nanosecond
 )
 
-// charge notes unasked work: the price of a message, and its bytes.
-func (s *Session) charge(price time.Duration, size int) {
+// chargeUnasked notes unasked work: the price of a message, and its bytes.
+func (s *Session) chargeUnasked(price time.Duration, size int) {
 	if s.cfg.Share == nil {
 		return
 	}

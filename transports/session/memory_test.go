@@ -106,7 +106,7 @@ func end(t *testing.T, s *session.Session) {
 // refused checks that a list was refused for want of memory.
 func refused(t *testing.T, err error) {
 	t.Helper()
-	var exceeded *budget.Exceeded
+	var exceeded *budget.ExceededError
 	if !errors.Is(err, messages.ErrMemory) || !errors.As(err, &exceeded) || exceeded.Server != "l" ||
 		messages.ClassOf(err) != messages.ClassExhausted || !strings.Contains(err.Error(), "raise the memory budget") {
 		t.Errorf("%v", err)

@@ -17,8 +17,8 @@ type httpWire struct{ *wire }
 
 func (w httpWire) Kind() messages.TransportKind { return messages.HTTP }
 
-// mirroring plays a modern server. Its list holds tools, and each call is answered by answer.
-func mirroring(
+// dialHeaderServer plays a modern server. Its list holds tools, and each call is answered by answer.
+func dialHeaderServer(
 	t *testing.T, over func(*wire) transports.Transport, cfg session.Config, tools func() string,
 	answer func(m transports.Message) string,
 ) *session.Session {
@@ -78,7 +78,7 @@ func TestArgumentsAreMirrored(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got map[string]string
-			s := mirroring(t, test.over, session.Config{Era: test.era}, func() string { return bad + "," + good },
+			s := dialHeaderServer(t, test.over, session.Config{Era: test.era}, func() string { return bad + "," + good },
 				func(m transports.Message) string {
 					got = m.Header
 					return `"result":{"content":[]}`
@@ -110,9 +110,9 @@ func TestRefusedHeadersAreLookedUpAnew(t *testing.T) {
 	const mismatch = `"error":{"code":-32020,"message":"header mismatch"}`
 	for _, changes := range []bool{true, false} {
 		t.Run(fmt.Sprintf("changed %v", changes), func(t *testing.T) {
-			lists, calls, told := 0, 0, make(chan struct{}, 1)
-			cfg := session.Config{Era: messages.EraModern, OnToolsChanged: func() { told <- struct{}{} }}
-			s := mirroring(t, overHTTP, cfg, func() string {
+			lists, calls, notified := 0, 0, make(chan struct{}, 1)
+			cfg := session.Config{Era: messages.EraModern, OnToolsChanged: func() { notified <- struct{}{} }}
+			s := dialHeaderServer(t, overHTTP, cfg, func() string {
 				if lists++; lists > 1 && changes {
 					return strings.Replace(good, `"Region"`, `"Zone"`, 1)
 				}
@@ -130,7 +130,7 @@ func TestRefusedHeadersAreLookedUpAnew(t *testing.T) {
 			if (err == nil) != changes || lists != 2 || calls != map[bool]int{true: 2, false: 1}[changes] {
 				t.Errorf("error %v after %d lists and %d calls", err, lists, calls)
 			}
-			<-told // the catalog has the old list
+			<-notified // the catalog has the old list
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestRefusedHeadersAreLookedUpAnew(t *testing.T) {
 // TestAMirroredArgumentThatIsTooLong for a header is not sent, and its call says why.
 func TestAMirroredArgumentThatIsTooLong(t *testing.T) {
 	calls := 0
-	s := mirroring(t, overHTTP, session.Config{}, func() string { return good }, func(transports.Message) string {
+	s := dialHeaderServer(t, overHTTP, session.Config{}, func() string { return good }, func(transports.Message) string {
 		calls++
 		return `"result":{"content":[]}`
 	})

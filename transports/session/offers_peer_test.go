@@ -18,8 +18,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// offering is a server of the Go SDK that offers a bit of everything.
-func offering() *sdk.Server {
+// newOfferServer is a server of the Go SDK that offers a bit of everything.
+func newOfferServer() *sdk.Server {
 	fine := func(context.Context, *sdk.SubscribeRequest) error { return nil }
 	s := sdk.NewServer(&sdk.Implementation{Name: "offering", Version: "1"}, &sdk.ServerOptions{
 		PageSize:           2,
@@ -59,11 +59,11 @@ func addPrompt(s *sdk.Server, name string) {
 func TestOffersOfPeer(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
 		t.Run(string(era)+"/inprocess", func(t *testing.T) {
-			s := offering()
+			s := newOfferServer()
 			peer(t, era, s, transports.NewInProcess(gosdk.Serve(s)))
 		})
 		t.Run(string(era)+"/http", func(t *testing.T) {
-			s := offering()
+			s := newOfferServer()
 			stateless := era == messages.EraModern
 			h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
 				&sdk.StreamableHTTPOptions{Stateless: stateless}))

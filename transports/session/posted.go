@@ -8,42 +8,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// errLeft is why a message was not written whose sender did not wait for that any more.
-var errLeft = errors.New("nobody waits for the message to be written any more")
+// errNobodyWaits is why a message was not written whose sender did not wait for that any more.
+var errNobodyWaits = errors.New("nobody waits for the message to be written any more")
 
-// await is what fly does when the connection has taken the request and not written it yet. The answer says that it was
+// awaitPosted is what fly does when the connection has taken the request and not written it yet. The answer says that it was
 // written, so one wait is for both. The request's memory is ours again when await returns.
-func (s *Session) await(
-	ctx context.Context, f *flight, m *transports.Message, posting transports.Posting,
+func (s *Session) awaitPosted(
+	ctx context.Context, f *pendingRequest, m *transports.Message, posting transports.PendingPost,
 ) (a answer, _ *messages.Error) {
 	answered := false
 	select {
 	case a = <-f.answer:
 		answered = true
-	case <-f.end(ctx):
+	case <-f.callerDone(ctx):
 	case <-posting.Failed():
 	}
 	delivery, err := posting.Leave()
 	if delivery == transports.Written {
 		err = nil
 	} else if err == nil {
-		err = errLeft
+		err = errNobodyWaits
 	}
 	if !answered {
-		a.kind = answerLate
-		if _, ours := s.take(f.id); !ours {
+		a.kind = answerTimedOut
+		if _, ours := s.takePending(f.id); !ours {
 			a = <-f.answer
 		}
 	}
 	switch {
-	case a.kind == answerLost:
-		return answer{}, s.lost(delivery, err)
-	case a.kind != answerLate:
+	case a.kind == answerSessionEnded:
+		return answer{}, s.sessionLostError(delivery, err)
+	case a.kind != answerTimedOut:
 		return a, nil
 	case err == nil:
-		return answer{}, s.abandoned(ctx, f.id, m.Method)
-	case errors.Is(err, errLeft):
+		return answer{}, s.abandonRequest(ctx, f.id, m.Method)
+	case errors.Is(err, errNobodyWaits):
 		err = ctx.Err()
 	}
-	return answer{}, s.sendFailed(ctx, f.id, m.Method, delivery, err)
+	return answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
 }

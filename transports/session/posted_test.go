@@ -15,11 +15,11 @@ import (
 // postWire is a wire on which calls wait to be written.
 type postWire struct {
 	*wire
-	posted chan transports.Message // a call was posted
-	failed chan struct{}
-	d      transports.Delivery // what Leave says
-	err    error
-	left   int
+	posted     chan transports.Message // a call was posted
+	failed     chan struct{}
+	d          transports.Delivery // what Leave says
+	err        error
+	leaveCalls int
 }
 
 func (w *postWire) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
@@ -27,7 +27,7 @@ func (w *postWire) Dial(ctx context.Context, sink transports.Sink) (transports.C
 	return w, err
 }
 
-func (w *postWire) Post(m transports.Message) (transports.Posting, transports.Delivery, error) {
+func (w *postWire) Post(m transports.Message) (transports.PendingPost, transports.Delivery, error) {
 	if m.Method != "tools/call" {
 		d, err := w.Send(context.Background(), m)
 		return nil, d, err
@@ -39,7 +39,7 @@ func (w *postWire) Post(m transports.Message) (transports.Posting, transports.De
 func (w *postWire) Failed() <-chan struct{} { return w.failed }
 
 func (w *postWire) Leave() (transports.Delivery, error) {
-	w.left++
+	w.leaveCalls++
 	return w.d, w.err
 }
 
@@ -98,7 +98,7 @@ func TestACallThatIsPosted(t *testing.T) {
 				w.takeSent()
 				parent, leave := context.WithCancel(t.Context())
 				defer leave()
-				ctx := session.Patient(parent, time.Second, 0)
+				ctx := session.NewCallTimeout(parent, time.Second, 0)
 				defer ctx.Stop()
 				go func() {
 					m := <-w.posted
@@ -115,8 +115,8 @@ func TestACallThatIsPosted(t *testing.T) {
 				if err == nil {
 					got = messages.OutcomeResult
 				}
-				if got != c.want || err != nil && messages.ClassOf(err) != c.class || w.left != 1 {
-					t.Errorf("%s, %v, left %d times; want %s of class %s", got, err, w.left, c.want, c.class)
+				if got != c.want || err != nil && messages.ClassOf(err) != c.class || w.leaveCalls != 1 {
+					t.Errorf("%s, %v, left %d times; want %s of class %s", got, err, w.leaveCalls, c.want, c.class)
 				}
 				synctest.Wait()
 				if sent := w.takeSent(); (len(sent) == 1 && sent[0].Method == "notifications/cancelled") != c.cancelled {

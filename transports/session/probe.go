@@ -9,58 +9,58 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// greet finds the era out, as far as it is not known, and shakes hands in it.
-func (s *Session) greet(ctx context.Context) (Info, *messages.Error) {
+// negotiateEra finds the era out, as far as it is not known, and shakes hands in it.
+func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 	// HTTP+SSE belongs to 2024-11-05: the modern era has no such transport.
 	if s.cfg.Era == messages.EraLegacy || s.kind == messages.SSE {
-		return s.initialize(ctx)
+		return s.initializeLegacy(ctx)
 	}
 	if s.cfg.Era == messages.EraModern {
-		d, e := s.askDiscover(ctx)
+		d, e := s.requestDiscover(ctx)
 		if e == nil && d.version == "" {
-			e = s.unsupported(d.versions())
+			e = s.versionError(d.versionList())
 		}
 		if e != nil {
 			return Info{}, e
 		}
-		return s.settle(d), nil
+		return s.adoptModern(d), nil
 	}
 	if s.cfg.Known == messages.EraLegacy {
 		// "The era determination is a property of the server … Clients … MAY persist it across restarts …, re-probing if the
 		// cached assumption later fails."
-		info, e := s.initialize(ctx)
-		if e == nil || ctx.Err() != nil || s.ended("") != nil || demands(e) {
+		info, e := s.initializeLegacy(ctx)
+		if e == nil || ctx.Err() != nil || s.endedError("") != nil || wantsAuthOrDelay(e) {
 			return info, e
 		}
-		d, wrong := s.askDiscover(ctx)
+		d, discoverErr := s.requestDiscover(ctx)
 		switch {
-		case wrong == nil && d.version != "":
-			return s.settle(d), nil
-		case wrong != nil && demands(wrong):
-			return Info{}, wrong
+		case discoverErr == nil && d.version != "":
+			return s.adoptModern(d), nil
+		case discoverErr != nil && wantsAuthOrDelay(discoverErr):
+			return Info{}, discoverErr
 		}
 		return Info{}, e
 	}
-	info, asked, e := s.probe(ctx)
-	if e != nil && asked && s.ended("") != nil && ctx.Err() == nil {
-		e.Err = &onProbe{e.Err}
+	info, serverAsked, e := s.probeEra(ctx)
+	if e != nil && serverAsked && s.endedError("") != nil && ctx.Err() == nil {
+		e.Err = &probeError{e.Err}
 	}
 	return info, e
 }
 
-// demands reports whether a refusal says what the server wants of us: credentials, or to be left alone for a time. Nothing
+// wantsAuthOrDelay reports whether a refusal says what the server wants of us: credentials, or to be left alone for a time. Nothing
 // else is asked then, and no other refusal says more.
-func demands(e *messages.Error) bool {
+func wantsAuthOrDelay(e *messages.Error) bool {
 	return e.Class == messages.ClassUnauthorized || e.Class == messages.ClassThrottled || e.RetryAfter > 0
 }
 
-// onProbe marks the cause of an error with ErrOnProbe.
-type onProbe struct{ cause error }
+// probeError marks the cause of an error with ErrOnProbe.
+type probeError struct{ cause error }
 
-func (o *onProbe) Error() string   { return ErrOnProbe.Error() }
-func (o *onProbe) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
+func (o *probeError) Error() string   { return ErrOnProbe.Error() }
+func (o *probeError) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
 
-// probe asks server/discover, and initialize as well if the server is silent about that for a moment, on the same connection: so
+// probeEra asks server/discover, and initialize as well if the server is silent about that for a moment, on the same connection: so
 // a server that is only slow to start costs nothing. An inquiry decides by what was answered, not by what was answered first.
 //
 // 2026-07-28, stdio, Backward Compatibility: probe with server/discover, and "fall back on any error that is not a
@@ -68,98 +68,98 @@ func (o *onProbe) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
 // falling back".
 //
 // asked is false if no question can have reached the server: then it did not end because of one.
-func (s *Session) probe(ctx context.Context) (info Info, asked bool, failed *messages.Error) {
-	asking, stop := context.WithCancel(ctx)
+func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, failed *messages.Error) {
+	askCtx, stop := context.WithCancel(ctx)
 	defer stop() // nobody waits for the other answers any more
 	var (
-		q       = inquiry{initializeFirst: s.cfg.InitializeFirst, keepsSession: s.kind == messages.Stdio || s.kind == messages.SDK}
-		found   discovery
-		raw     []byte
-		refusal *messages.Error // of initialize
-		gone    *messages.Error // what server/discover was answered, if that is the end
-		answers = make(chan func(), 3)
-		timer   = time.NewTimer(s.cfg.ProbeWait)
+		q           = eraProbe{initializeFirst: s.cfg.InitializeFirst, keepsSession: s.kind == messages.Stdio || s.kind == messages.SDK}
+		found       discovery
+		raw         []byte
+		initErr     *messages.Error // of initialize
+		discoverErr *messages.Error // what server/discover was answered, if that is the end
+		answers     = make(chan func(), 3)
+		timer       = time.NewTimer(s.cfg.ProbeWait)
 	)
 	defer timer.Stop()
-	ask := func(question func() (take func())) bool {
+	ask := func(question func() (apply func())) bool {
 		return s.spawn(func() { answers <- question() }) // there is room for every question that is out
 	}
 	for {
-		going := true
-		switch q.next() {
-		case askDiscover:
-			q.discover = waited
+		started := true
+		switch q.nextStep() {
+		case stepDiscover:
+			q.discover = probePending
 			timer.Reset(s.cfg.ProbeWait)
-			going = ask(func() func() {
-				d, e := s.askDiscover(asking)
+			started = ask(func() func() {
+				d, e := s.requestDiscover(askCtx)
 				return func() {
-					found, gone = d, e
-					asked = asked || e == nil || e.Outcome != messages.OutcomeNotSent
-					q.discover = s.judge(d, e)
-					q.both = firstOf(s.cfg.Versions, d.supported) != ""
+					found, discoverErr = d, e
+					serverAsked = serverAsked || e == nil || e.Outcome != messages.OutcomeNotSent
+					q.discover = s.classifyDiscovery(d, e)
+					q.speaksBoth = firstCommon(s.cfg.Versions, d.supported) != ""
 				}
 			})
-		case askInitialize:
-			q.initialize = waited
-			going = ask(func() func() {
-				body, e := s.offer(asking)
+		case stepInitialize:
+			q.initialize = probePending
+			started = ask(func() func() {
+				body, e := s.offerVersion(askCtx)
 				return func() {
-					raw, refusal, asked = body, e, asked || q.discover != unasked
-					if q.initialize = granted; e != nil {
-						q.initialize = refused
+					raw, initErr, serverAsked = body, e, serverAsked || q.discover != probeUnasked
+					if q.initialize = probeAccepted; e != nil {
+						q.initialize = probeRefused
 					} else {
 						q.overdue = false
 						timer.Reset(s.cfg.ProbeWait)
 					}
 				}
 			})
-		case askPing:
+		case stepPing:
 			q.pinging = true
-			going = ask(func() func() {
-				_, _ = s.send(asking, &request{method: "ping"}, nil) // a refusal is an answer, too
+			started = ask(func() func() {
+				_, _ = s.sendRequest(askCtx, &request{method: "ping"}, nil) // a refusal is an answer, too
 				return func() { q.pinging, q.pings = false, q.pings+1 }
 			})
-		case settleModern:
-			return s.settle(found), asked, nil
-		case settleLegacy:
+		case stepUseModern:
+			return s.adoptModern(found), serverAsked, nil
+		case stepUseLegacy:
 			stop()
-			info, failed = s.initialized(ctx, raw)
-			return info, asked, failed
-		case giveUp:
+			info, failed = s.completeInitialize(ctx, raw)
+			return info, serverAsked, failed
+		case stepGiveUp:
 			switch {
-			case q.discover == ended && gone == nil:
-				return Info{}, asked, s.unsupported(found.versions())
-			case q.discover == ended:
-				return Info{}, asked, gone
+			case q.discover == probeFinal && discoverErr == nil:
+				return Info{}, serverAsked, s.versionError(found.versionList())
+			case q.discover == probeFinal:
+				return Info{}, serverAsked, discoverErr
 			}
-			return Info{}, asked, refusal
-		case wait:
+			return Info{}, serverAsked, initErr
+		case stepWait:
 			select {
-			case take := <-answers:
-				take()
-				if over := s.over(ctx); over != nil && q.next() != settleModern {
-					return Info{}, asked, over
+			case apply := <-answers:
+				apply()
+				if over := s.handshakeEndedError(ctx); over != nil && q.nextStep() != stepUseModern {
+					return Info{}, serverAsked, over
 				}
 			case <-timer.C:
-				if q.initialize == granted && !q.rested {
-					q.rested = true
-					timer.Reset((lookWaits - 1) * s.cfg.ProbeWait)
+				if q.initialize == probeAccepted && !q.probeWaitPassed {
+					q.probeWaitPassed = true
+					timer.Reset((overdueWaits - 1) * s.cfg.ProbeWait)
 				} else {
 					q.overdue = true
 				}
 			case <-ctx.Done():
-				return Info{}, asked, contextError(ctx, "before the handshake was done")
+				return Info{}, serverAsked, contextError(ctx, "before the handshake was done")
 			}
 		}
-		if !going {
-			return Info{}, asked, s.ended("connect")
+		if !started {
+			return Info{}, serverAsked, s.endedError("connect")
 		}
 	}
 }
 
-// over is the error of a handshake that cannot go on, nil if it can.
-func (s *Session) over(ctx context.Context) *messages.Error {
-	if e := s.ended("connect"); e != nil {
+// handshakeEndedError is the error of a handshake that cannot go on, nil if it can.
+func (s *Session) handshakeEndedError(ctx context.Context) *messages.Error {
+	if e := s.endedError("connect"); e != nil {
 		return e
 	}
 	if ctx.Err() != nil {
@@ -168,25 +168,25 @@ func (s *Session) over(ctx context.Context) *messages.Error {
 	return nil
 }
 
-// judge says what an answer to server/discover means.
-func (s *Session) judge(d discovery, e *messages.Error) standing {
+// classifyDiscovery says what an answer to server/discover means.
+func (s *Session) classifyDiscovery(d discovery, e *messages.Error) probeState {
 	switch {
-	case e != nil && !fallsBack(e):
-		return ended
+	case e != nil && !indicatesLegacy(e):
+		return probeFinal
 	case e != nil:
-		return refused
+		return probeRefused
 	case d.version != "":
-		return granted
-	case len(d.supported) > 0 && firstOf(s.cfg.Versions, d.supported) == "":
-		return ended
+		return probeAccepted
+	case len(d.supported) > 0 && firstCommon(s.cfg.Versions, d.supported) == "":
+		return probeFinal
 	}
-	return refused
+	return probeRefused
 }
 
-// fallsBack reports whether a refused server/discover means a server of the legacy era. 2026-07-28: "a recognized modern
+// indicatesLegacy reports whether a refused server/discover means a server of the legacy era. 2026-07-28: "a recognized modern
 // JSON-RPC error … identifies a modern server … Anything else identifies a legacy server." What says nothing about the
 // server (it cannot be reached, wants credentials, asks to wait) is an end.
-func fallsBack(e *messages.Error) bool {
+func indicatesLegacy(e *messages.Error) bool {
 	switch e.Class {
 	case messages.ClassUnauthorized, messages.ClassThrottled, messages.ClassCanceled, messages.ClassExited,
 		messages.ClassPanic, messages.ClassConfig, messages.ClassMissing:
@@ -200,7 +200,7 @@ func fallsBack(e *messages.Error) bool {
 	case codeHeaderMismatch, codeMissingCapability:
 		return false
 	case codeUnsupportedVersion:
-		return len(supportedIn(e.Data)) == 0 // no server of the modern era forgets to say which it has
+		return len(supportedVersionsIn(e.Data)) == 0 // no server of the modern era forgets to say which it has
 	}
 	return true
 }
@@ -213,32 +213,32 @@ type discovery struct {
 	info      Info
 }
 
-func (d discovery) versions() string {
+func (d discovery) versionList() string {
 	if len(d.supported) == 0 {
 		return "that it does not name"
 	}
 	return strings.Join(d.supported, ", ")
 }
 
-// askDiscover asks what the server is. An answer that names no versions is one of a server that answers everything.
+// requestDiscover asks what the server is. An answer that names no versions is one of a server that answers everything.
 //
 // 2026-07-28, Versioning: "Servers MUST implement server/discover. Clients MAY call it before sending any other requests
 // to learn the server's supported versions up front". After an UnsupportedProtocolVersionError "the client SHOULD select a
 // mutually supported version from the supported list and retry the request".
-func (s *Session) askDiscover(ctx context.Context) (discovery, *messages.Error) {
+func (s *Session) requestDiscover(ctx context.Context) (discovery, *messages.Error) {
 	version := s.cfg.ModernVersions[0]
 	for tries := 0; ; tries++ {
-		raw, e := s.requestResult(ctx, "connect", request{method: "server/discover", era: s.speak(version)})
+		raw, e := s.requestResult(ctx, "connect", request{method: "server/discover", era: s.newModernParams(version)})
 		if e == nil {
 			d := readDiscovery(raw)
-			d.version = firstOf(s.cfg.ModernVersions, d.supported)
+			d.version = firstCommon(s.cfg.ModernVersions, d.supported)
 			return d, nil
 		}
 		if e.Code != codeUnsupportedVersion {
 			return discovery{}, e
 		}
-		theirs := supportedIn(e.Data)
-		next := firstOf(s.cfg.ModernVersions, theirs)
+		theirs := supportedVersionsIn(e.Data)
+		next := firstCommon(s.cfg.ModernVersions, theirs)
 		if next != "" && tries == 0 {
 			version = next // it may be the very one that was refused: then the retry is the same request, once
 			continue
@@ -250,12 +250,12 @@ func (s *Session) askDiscover(ctx context.Context) (discovery, *messages.Error) 
 	}
 }
 
-// settle makes the session a modern one.
-func (s *Session) settle(d discovery) Info {
+// adoptModern makes the session a modern one.
+func (s *Session) adoptModern(d discovery) Info {
 	info := d.info
 	info.Era, info.ProtocolVersion = messages.EraModern, d.version
 	s.conn.Negotiated(d.version)
-	s.modern.Store(s.speak(d.version))
+	s.modern.Store(s.newModernParams(d.version))
 	s.info.Store(&info)
 	return info
 }

@@ -9,42 +9,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// progress is the way of one request's progress notifications to its caller.
-type progress struct {
-	mu   sync.Mutex
-	over bool
-	tell func(messages.Progress)
+// progressReporter is the way of one request's progress notifications to its caller.
+type progressReporter struct {
+	mu       sync.Mutex
+	finished bool
+	callback func(messages.Progress)
 }
 
 // finish makes sure that nothing is told any more. It waits for a call that is under way.
-func (p *progress) finish() {
+func (p *progressReporter) finish() {
 	p.mu.Lock()
-	p.over = true
+	p.finished = true
 	p.mu.Unlock()
 }
 
-func (p *progress) say(v messages.Progress) {
+func (p *progressReporter) reportProgress(v messages.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.over {
-		p.tell(v)
+	if !p.finished {
+		p.callback(v)
 	}
 }
 
-// progressed takes a progress notification. One for a request that has ended, or that asked for none, is ignored.
+// handleProgress takes a progress notification. One for a request that has ended, or that asked for none, is ignored.
 //
 // 2025-11-25: "Progress notifications MUST only reference tokens that: Were provided in an active request".
-func (s *Session) progressed(params []byte) {
+func (s *Session) handleProgress(params []byte) {
 	token := idOf(rawjson.Member(params, "progressToken"))
 	s.mu.Lock()
-	var p *progress
-	var patience *Patience
+	var p *progressReporter
+	var timeout *CallTimeout
 	if f := s.pending[token]; f != nil {
-		p, patience = f.progress, f.patience
+		p, timeout = f.progress, f.timeout
 	} else {
-		for f := range s.follows {
+		for f := range s.followedTasks {
 			if token > 0 && f.token == token {
-				p, patience = f.progress, f.patience
+				p, timeout = f.progress, f.timeout
 			}
 		}
 	}
@@ -52,9 +52,9 @@ func (s *Session) progressed(params []byte) {
 	if p == nil {
 		return
 	}
-	patience.begin()
+	timeout.restartIdle()
 	params = bytes.Clone(params) // without the rest of the body
-	s.callbacks.put(len(params), false, func() { p.say(readProgress(params)) })
+	s.callbacks.put(len(params), false, func() { p.reportProgress(readProgress(params)) })
 }
 
 func readProgress(params []byte) (v messages.Progress) {

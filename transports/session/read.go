@@ -21,11 +21,11 @@ import (
 // An error is a *messages.Error with Op "read" and an Outcome; one that says that there is no such resource wraps
 // messages.ErrUnknownResource.
 func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (json.RawMessage, error) {
-	if e := s.mayRead("resources", "URI of the resource", uri, func(c *Capabilities) bool { return c.Resources }); e != nil {
+	if e := s.checkReadRequest("resources", "URI of the resource", uri, func(c *Capabilities) bool { return c.Resources }); e != nil {
 		return nil, e
 	}
-	if wrong := o.badMeta(); wrong != "" {
-		return nil, notRead(wrong)
+	if problem := o.metaProblem(); problem != "" {
+		return nil, invalidReadError(problem)
 	}
 	raw, e := s.requestResult(ctx, "read", request{
 		method: "resources/read", name: uri, fields: appendString([]byte(`"uri":`), uri), opts: o,
@@ -37,7 +37,7 @@ func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (jso
 	// (Invalid Params)." And: "For backwards compatibility, clients SHOULD also accept -32002 as a resource not found error, as
 	// earlier protocol versions used this code." There is nothing else in this request that could be invalid.
 	if e.Outcome == messages.OutcomeRejected && (e.Code == codeInvalidParams || e.Code == codeResourceNotFoundOld) {
-		e.Err = because(messages.ErrUnknownResource, e.Err)
+		e.Err = joinCause(messages.ErrUnknownResource, e.Err)
 	}
 	return nil, e
 }
@@ -47,15 +47,15 @@ func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (jso
 // An error is a *messages.Error with Op "read" and an Outcome; one that says that there is no such prompt wraps
 // messages.ErrUnknownPrompt.
 func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]string, o *Options) (json.RawMessage, error) {
-	if e := s.mayRead("prompts", "name of the prompt", name, func(c *Capabilities) bool { return c.Prompts }); e != nil {
+	if e := s.checkReadRequest("prompts", "name of the prompt", name, func(c *Capabilities) bool { return c.Prompts }); e != nil {
 		return nil, e
 	}
-	wrong := o.badMeta()
-	if wrong == "" {
-		wrong = badArguments(args)
+	problem := o.metaProblem()
+	if problem == "" {
+		problem = argumentsProblem(args)
 	}
-	if wrong != "" {
-		return nil, notRead(wrong)
+	if problem != "" {
+		return nil, invalidReadError(problem)
 	}
 	fields := appendString([]byte(`"name":`), name)
 	if len(args) > 0 {
@@ -66,7 +66,7 @@ func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]st
 		return raw, nil
 	}
 	if e.Outcome == messages.OutcomeRejected && namesNoPrompt(e, name) {
-		e.Err = because(messages.ErrUnknownPrompt, e.Err)
+		e.Err = joinCause(messages.ErrUnknownPrompt, e.Err)
 	}
 	return nil, e
 }
@@ -97,24 +97,24 @@ const maxCompletions = 100
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (messages.Completion, error) {
-	what, about := "prompt", r.Prompt
+	what, subject := "prompt", r.Prompt
 	if r.URITemplate != "" {
-		what, about = "URI template", r.URITemplate
+		what, subject = "URI template", r.URITemplate
 	}
 	// Versions before 2025-03-26 have completion, and no capability for it.
 	declared := func(c *Capabilities) bool { return c.Completions || s.Info().ProtocolVersion < "2025-03-26" }
-	if e := s.mayRead("completions", what, about, declared); e != nil {
+	if e := s.checkReadRequest("completions", what, subject, declared); e != nil {
 		return messages.Completion{}, e
 	}
-	switch wrong := badArguments(r.Context); {
+	switch problem := argumentsProblem(r.Context); {
 	case r.Prompt != "" && r.URITemplate != "":
-		return messages.Completion{}, notRead("an argument is completed of a prompt or of a URI template, not of both")
+		return messages.Completion{}, invalidReadError("an argument is completed of a prompt or of a URI template, not of both")
 	case r.Argument == "":
-		return messages.Completion{}, notRead("the argument to complete has no name")
+		return messages.Completion{}, invalidReadError("the argument to complete has no name")
 	case !utf8.ValidString(r.Argument) || !utf8.ValidString(r.Value):
-		return messages.Completion{}, notRead("the argument to complete is not valid UTF-8")
-	case wrong != "":
-		return messages.Completion{}, notRead(wrong)
+		return messages.Completion{}, invalidReadError("the argument to complete is not valid UTF-8")
+	case problem != "":
+		return messages.Completion{}, invalidReadError(problem)
 	}
 	raw, e := s.requestResult(ctx, "read", request{method: "completion/complete", fields: appendCompletion(nil, r)})
 	if e != nil {
@@ -168,30 +168,30 @@ func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 	return c, true
 }
 
-// mayRead says why something cannot be asked, nil if it can: the session, the server's capabilities, or what it is about.
+// checkReadRequest says why something cannot be asked, nil if it can: the session, the server's capabilities, or what it is about.
 //
 // 2025-11-25, Operation: "Both parties MUST: … Only use capabilities that were successfully negotiated".
-func (s *Session) mayRead(capability, what, about string, declared func(*Capabilities) bool) *messages.Error {
-	if e := s.ended("read"); e != nil {
-		return notSent(e)
+func (s *Session) checkReadRequest(capability, what, subject string, declared func(*Capabilities) bool) *messages.Error {
+	if e := s.endedError("read"); e != nil {
+		return asNotSent(e)
 	}
 	info := s.info.Load()
 	switch {
 	case info == nil:
-		return notRead("the server was asked before the handshake")
-	case about == "":
-		return notRead("the " + what + " is empty")
-	case !utf8.ValidString(about):
-		return notRead("the " + what + " is not valid UTF-8")
-	case len(about) > maxURI:
-		return notRead("the " + what + " is longer than " + strconv.Itoa(maxURI) + " bytes")
+		return invalidReadError("the server was asked before the handshake")
+	case subject == "":
+		return invalidReadError("the " + what + " is empty")
+	case !utf8.ValidString(subject):
+		return invalidReadError("the " + what + " is not valid UTF-8")
+	case len(subject) > maxURI:
+		return invalidReadError("the " + what + " is longer than " + strconv.Itoa(maxURI) + " bytes")
 	case !declared(&info.Capabilities):
-		return notRead("the server does not declare the capability " + capability)
+		return invalidReadError("the server does not declare the capability " + capability)
 	}
 	return nil
 }
 
-func badArguments(args map[string]string) string {
+func argumentsProblem(args map[string]string) string {
 	for name, value := range args {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
 			return "the argument " + messages.Line(name, 60) + " is not valid UTF-8"
@@ -205,14 +205,14 @@ func appendTexts(b []byte, texts map[string]string) []byte {
 	b = append(b, '{')
 	empty := len(b)
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		b = append(appendString(comma(b, empty), name), ':')
+		b = append(appendString(appendComma(b, empty), name), ':')
 		b = appendString(b, texts[name])
 	}
 	return append(b, '}')
 }
 
-// because joins what an error means with what it came from.
-func because(meaning, cause error) error {
+// joinCause joins what an error means with what it came from.
+func joinCause(meaning, cause error) error {
 	if cause == nil {
 		return meaning
 	}

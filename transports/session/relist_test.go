@@ -14,13 +14,13 @@ import (
 // readList is a list as ListTools makes it of one page, after the list before.
 func readList(t *testing.T, before *ToolList, tools ...string) *ToolList {
 	t.Helper()
-	l := newListing(&toolKind, 1000)
-	l.hashed = true
-	before.recall(l)
-	if next, wrong := l.page([]byte(`{"tools":[`+strings.Join(tools, ",")+`]}`), time.Now()); next != nil || wrong != "" {
-		t.Fatalf("%s %s", next, wrong)
+	l := newPageCollector(&toolKind, 1000)
+	l.keepsDefinitions = true
+	before.reuseDefinitions(l)
+	if next, problem := l.addPage([]byte(`{"tools":[`+strings.Join(tools, ",")+`]}`), time.Now()); next != nil || problem != "" {
+		t.Fatalf("%s %s", next, problem)
 	}
-	return before.successor(l)
+	return before.nextList(l)
 }
 
 func aTool(name, description string) string {
@@ -101,11 +101,11 @@ func TestListAllocations(t *testing.T) {
 		most   float64
 	}{"first": {nil, 4.2}, "again": {first, 0.1}} {
 		n := testing.AllocsPerRun(10, func() {
-			l := newListing(&toolKind, tools)
-			l.hashed = true
-			c.before.recall(l)
-			l.page(page, time.Time{})
-			c.before.successor(l)
+			l := newPageCollector(&toolKind, tools)
+			l.keepsDefinitions = true
+			c.before.reuseDefinitions(l)
+			l.addPage(page, time.Time{})
+			c.before.nextList(l)
 		}) / tools
 		if n > c.most {
 			t.Errorf("%s: %.2f allocations for each tool, at most %g are allowed", what, n, c.most)

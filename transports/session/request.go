@@ -39,59 +39,59 @@ type request struct {
 	header map[string]string
 	opts   *Options
 	// task is set if the request asks to become a task (legacy era); pursued, once it has become one, in either era.
-	task    *following
-	pursued bool
+	task       *followedTask
+	becameTask bool
 	// continued is set once it was sent again with what the server asked for: then it is not begun anew.
 	continued bool
 	// era is what the request carries if that is not what the session found: nil for that.
-	era *modern
+	era *modernParams
 }
 
-// perform sends a request and sees it through until the server has nothing left to ask, and the task that it may have
+// performRequest sends a request and sees it through until the server has nothing left to ask, and the task that it may have
 // become has ended.
-func (s *Session) perform(ctx context.Context, r *request) (answer, *messages.Error) {
-	a, e := s.send(ctx, r, nil)
+func (s *Session) performRequest(ctx context.Context, r *request) (answer, *messages.Error) {
+	a, e := s.sendRequest(ctx, r, nil)
 	if s.modern.Load() == nil {
-		if e == nil && a.kind == answerFault && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
-			a, e = s.visit(ctx, r, a)
+		if e == nil && a.kind == answerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
+			a, e = s.retryAfterElicitation(ctx, r, a)
 		}
 		if e == nil && a.kind == answerResult && r.task != nil {
 			if task := rawjson.Member(a.raw, "task"); task != nil {
-				return s.pursue(ctx, r, task)
+				return s.pollTask(ctx, r, task)
 			}
 			// A server that answers at once has done what was asked, if not in the way that it MUST.
 		}
 		return a, e
 	}
-	if e == nil && a.kind == answerResult && a.word == "input_required" {
-		a, e = s.provide(ctx, r, a)
+	if e == nil && a.kind == answerResult && a.detail == "input_required" {
+		a, e = s.provideInput(ctx, r, a)
 	}
-	if e != nil || a.kind != answerResult || a.word == "" {
+	if e != nil || a.kind != answerResult || a.detail == "" {
 		return a, e
 	}
-	if a.word == "task" && r.method == "tools/call" {
-		return s.pursue(ctx, r, a.raw)
+	if a.detail == "task" && r.method == "tools/call" {
+		return s.pollTask(ctx, r, a.raw)
 	}
 	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret
 	// this as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the
 	// client MUST be considered invalid."
-	return answer{kind: answerBroken, ran: true,
-		word: "has the unknown result type " + messages.Line(a.word, 60)}, nil
+	return answer{kind: answerUnusable, toolRan: true,
+		detail: "has the unknown result type " + messages.Line(a.detail, 60)}, nil
 }
 
-// send sends a request once, under a fresh id. extra are further members of params, without braces.
-func (s *Session) send(ctx context.Context, r *request, extra []byte) (answer, *messages.Error) {
-	if e := tooLate(ctx); e != nil {
+// sendRequest sends a request once, under a fresh id. extra are further members of params, without braces.
+func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (answer, *messages.Error) {
+	if e := callerLeftError(ctx); e != nil {
 		return answer{}, e
 	}
-	var p *progress
+	var p *progressReporter
 	if r.opts != nil && r.opts.Progress != nil {
-		p = &progress{tell: r.opts.Progress}
+		p = &progressReporter{callback: r.opts.Progress}
 		if r.task == nil { // that of a task lasts longer than its first answer
 			defer p.finish()
 		}
 	}
-	f, e := s.depart(ctx, p, asking(r.method))
+	f, e := s.registerRequest(ctx, p, allowsServerRequests(r.method))
 	if e != nil {
 		return answer{}, e
 	}
@@ -104,16 +104,16 @@ func (s *Session) send(ctx context.Context, r *request, extra []byte) (answer, *
 	if m == nil {
 		m = s.modern.Load()
 	}
-	f.body = r.append(f.body, f.id, m, extra)
+	f.body = r.appendTo(f.body, f.id, m, extra)
 	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header}
 	if m != nil {
 		msg.Version = m.version
 	}
-	return s.exchange(ctx, f, &msg)
+	return s.exchangeMessage(ctx, f, &msg)
 }
 
-// append writes the request.
-func (r *request) append(b []byte, id int64, m *modern, extra []byte) []byte {
+// appendTo writes the request.
+func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"method":`...)
@@ -133,11 +133,11 @@ func (r *request) append(b []byte, id int64, m *modern, extra []byte) []byte {
 	}
 	for _, fields := range [2][]byte{r.fields, extra} {
 		if len(fields) > 0 {
-			b = appendOneLine(comma(b, empty), fields)
+			b = appendOneLine(appendComma(b, empty), fields)
 		}
 	}
 	if m != nil || r.opts != nil && (r.opts.Progress != nil || len(r.opts.Meta) > 0) {
-		b = append(comma(b, empty), `"_meta":{`...)
+		b = append(appendComma(b, empty), `"_meta":{`...)
 		b = append(r.appendMeta(b, len(b), id, m), '}')
 	}
 	if len(b) == empty {
@@ -149,7 +149,7 @@ func (r *request) append(b []byte, id int64, m *modern, extra []byte) []byte {
 }
 
 // appendMeta writes the members of _meta. empty is the length of b without any.
-func (r *request) appendMeta(b []byte, empty int, id int64, m *modern) []byte {
+func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []byte {
 	if m != nil {
 		b = append(b, m.meta...)
 	}
@@ -159,27 +159,27 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modern) []byte {
 	if r.opts.Progress != nil {
 		// "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests": the id is
 		// both.
-		b = append(comma(b, empty), `"progressToken":`...)
+		b = append(appendComma(b, empty), `"progressToken":`...)
 		b = strconv.AppendInt(b, id, 10)
 	}
 	if inner := bytes.TrimSpace(r.opts.Meta); len(inner) > 2 {
 		if inner = bytes.TrimSpace(inner[1 : len(inner)-1]); len(inner) > 0 {
-			b = appendOneLine(comma(b, empty), inner)
+			b = appendOneLine(appendComma(b, empty), inner)
 		}
 	}
 	return b
 }
 
-// comma separates what follows from what stands there, if anything does.
-func comma(b []byte, empty int) []byte {
+// appendComma separates what follows from what stands there, if anything does.
+func appendComma(b []byte, empty int) []byte {
 	if len(b) > empty {
 		return append(b, ',')
 	}
 	return b
 }
 
-// badMeta says what makes a Meta impossible to send, "" if nothing does.
-func (o *Options) badMeta() string {
+// metaProblem says what makes a Meta impossible to send, "" if nothing does.
+func (o *Options) metaProblem() string {
 	if o == nil || len(o.Meta) == 0 || isWholeObject(o.Meta) {
 		return ""
 	}
@@ -196,19 +196,19 @@ func isWholeObject(raw []byte) bool {
 	return end >= 0 && rawjson.SkipSpace(raw, end) == len(raw)
 }
 
-// tooLate is the error of a request whose caller has left before it was sent.
-func tooLate(ctx context.Context) *messages.Error {
+// callerLeftError is the error of a request whose caller has left before it was sent.
+func callerLeftError(ctx context.Context) *messages.Error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return notSent(contextError(ctx, "before the request was sent"))
+	return asNotSent(contextError(ctx, "before the request was sent"))
 }
 
 // requestResult performs a request and gives its result object, or an error that keeps its outcome.
 func (s *Session) requestResult(ctx context.Context, op string, r request) ([]byte, *messages.Error) {
-	a, e := s.perform(ctx, &r)
+	a, e := s.performRequest(ctx, &r)
 	if e == nil {
-		e = a.fault(r.method)
+		e = a.asError(r.method)
 	}
 	if e != nil {
 		e.Op = op
@@ -217,9 +217,9 @@ func (s *Session) requestResult(ctx context.Context, op string, r request) ([]by
 	return a.raw, nil
 }
 
-// indispensable is the error of what a session cannot do without: a server that refuses it is ClassProtocol, not
+// requiredRequestError is the error of what a session cannot do without: a server that refuses it is ClassProtocol, not
 // ClassRejected, and the error has no outcome.
-func indispensable(e *messages.Error) *messages.Error {
+func requiredRequestError(e *messages.Error) *messages.Error {
 	e.Outcome = ""
 	if e.Class == messages.ClassRejected {
 		e.Class = messages.ClassProtocol
@@ -234,7 +234,7 @@ func (s *Session) Ping(ctx context.Context) error {
 	if s.modern.Load() != nil {
 		method = "server/discover"
 	}
-	if _, e := s.send(ctx, &request{method: method}, nil); e != nil {
+	if _, e := s.sendRequest(ctx, &request{method: method}, nil); e != nil {
 		e.Op, e.Outcome = "read", ""
 		return e
 	}

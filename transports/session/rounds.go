@@ -20,7 +20,7 @@ const (
 	roundPauseMost = 5 * time.Second
 )
 
-// provide gives a server the input that it requires, and sends the request again with it, until it is complete.
+// provideInput gives a server the input that it requires, and sends the request again with it, until it is complete.
 //
 // 2026-07-28, Multi Round-Trip Requests: "If a client receives an InputRequiredResult that contains the inputRequests
 // field, the client MUST construct the requested inputs before retrying the original request. … If an InputRequiredResult
@@ -30,17 +30,17 @@ const (
 // request. They MUST NOT be used for any other request".
 //
 // The request has ended at the server with each round: sending it again is not a repetition.
-func (s *Session) provide(ctx context.Context, r *request, a answer) (answer, *messages.Error) {
+func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answer, *messages.Error) {
 	switch r.method {
 	case "tools/call", "prompts/get", "resources/read":
 	default:
 		// "Servers MUST NOT send InputRequiredResult responses on any other client requests."
-		return answer{kind: answerBroken, word: "asks for input, which it may not"}, nil
+		return answer{kind: answerUnusable, detail: "asks for input, which it may not"}, nil
 	}
 	for round := range maxRounds {
-		extra, waits, wrong := s.inputs(ctx, a.raw)
-		if wrong != "" {
-			return s.withoutInput(ctx, wrong)
+		extra, waits, problem := s.nextRoundParams(ctx, a.raw)
+		if problem != "" {
+			return s.endWithoutInput(ctx, problem)
 		}
 		if waits {
 			if e := pauseFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)); e != nil {
@@ -49,28 +49,28 @@ func (s *Session) provide(ctx context.Context, r *request, a answer) (answer, *m
 		}
 		var e *messages.Error
 		r.continued = true
-		if a, e = s.send(ctx, r, extra); e != nil {
+		if a, e = s.sendRequest(ctx, r, extra); e != nil {
 			if e.Outcome == messages.OutcomeNotSent {
 				e.Outcome = messages.OutcomeUnknown // what the rounds before have done is not known
 			}
 			return a, e
 		}
-		if a.kind != answerResult || a.word != "input_required" {
+		if a.kind != answerResult || a.detail != "input_required" {
 			return a, nil
 		}
 	}
-	return answer{kind: answerBroken, word: fmt.Sprintf("asked for input more than %d times", maxRounds)}, nil
+	return answer{kind: answerUnusable, detail: fmt.Sprintf("asked for input more than %d times", maxRounds)}, nil
 }
 
-// withoutInput is the end of a request whose next round cannot be sent: because the session or the caller ended
+// endWithoutInput is the end of a request whose next round cannot be sent: because the session or the caller ended
 // meanwhile, or because of what the server asked.
-func (s *Session) withoutInput(ctx context.Context, wrong string) (answer, *messages.Error) {
-	e := s.ended("")
+func (s *Session) endWithoutInput(ctx context.Context, problem string) (answer, *messages.Error) {
+	e := s.endedError("")
 	if e == nil && ctx.Err() != nil {
 		e = contextError(ctx, "before the server had the input that it asked for")
 	}
 	if e == nil {
-		return answer{kind: answerBroken, word: wrong}, nil
+		return answer{kind: answerUnusable, detail: problem}, nil
 	}
 	e.Outcome = messages.OutcomeUnknown
 	return answer{}, e
@@ -90,92 +90,92 @@ func pauseFor(ctx context.Context, d time.Duration) *messages.Error {
 	}
 }
 
-// inputs are the further members of params for the next round. waits says that the server asked for nothing.
-func (s *Session) inputs(ctx context.Context, raw []byte) (extra []byte, waits bool, wrong string) {
-	var asks, state []byte
+// nextRoundParams are the further members of params for the next round. waits says that the server asked for nothing.
+func (s *Session) nextRoundParams(ctx context.Context, raw []byte) (extra []byte, waits bool, problem string) {
+	var inputRequests, state []byte
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {
 		value := m.Skip()
 		switch string(m.Name) {
 		case "inputRequests":
-			asks = value
+			inputRequests = value
 		case "requestState":
 			state = value
 		}
 	}
 	switch {
-	case rawjson.IsNull(asks) && rawjson.IsNull(state):
+	case rawjson.IsNull(inputRequests) && rawjson.IsNull(state):
 		// "Servers MUST include at least one of inputRequests or requestState in every InputRequiredResult response."
 		return nil, false, "asks for input and does not say which"
-	case !rawjson.IsNull(asks) && !rawjson.IsObject(asks):
+	case !rawjson.IsNull(inputRequests) && !rawjson.IsObject(inputRequests):
 		return nil, false, "asks for input in a form that is not known"
 	}
-	if waits = rawjson.IsNull(asks); !waits {
+	if waits = rawjson.IsNull(inputRequests); !waits {
 		extra = append(extra, `"inputResponses":{`...)
-		if extra, wrong = s.answerAll(ctx, extra, asks); wrong != "" {
-			return nil, false, wrong
+		if extra, problem = s.answerInputRequests(ctx, extra, inputRequests); problem != "" {
+			return nil, false, problem
 		}
 		extra = append(extra, '}')
 	}
 	if !rawjson.IsNull(state) {
-		extra = append(comma(extra, 0), `"requestState":`...)
+		extra = append(appendComma(extra, 0), `"requestState":`...)
 		extra = append(extra, state...)
 	}
 	return extra, waits, ""
 }
 
-// answerAll answers the input requests one after the other, in their order: two questions at once confuse a person.
-func (s *Session) answerAll(ctx context.Context, b, asks []byte) ([]byte, string) {
+// answerInputRequests answers the input requests one after the other, in their order: two questions at once confuse a person.
+func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []byte) ([]byte, string) {
 	empty := len(b)
-	patience := patienceOf(ctx)
-	patience.pause()
-	defer s.goesOn(patience)
+	timeout := callTimeoutOf(ctx)
+	timeout.pauseIdle()
+	defer s.resumeTimeout(timeout)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
+	defer context.AfterFunc(s.lifetime, cancel)()
 	n := 0
-	m := rawjson.ObjectAt(asks, 0, 0)
+	m := rawjson.ObjectAt(inputRequests, 0, 0)
 	for m.Next() {
-		ask, key := m.Skip(), string(m.Name)
+		inputRequest, key := m.Skip(), string(m.Name)
 		if n++; n > maxInputs {
 			return nil, fmt.Sprintf("asks for more than %d inputs at once", maxInputs)
 		}
-		method, _ := rawjson.Text(rawjson.Member(ask, "method"))
-		handle := s.handler(method)
+		method, _ := rawjson.Text(rawjson.Member(inputRequest, "method"))
+		handle := s.handlerFor(method)
 		if handle == nil {
 			// "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
 			return nil, "asks for " + messages.Line(method, 60) + ", which was not announced"
 		}
-		result, refused := s.guarded(ctx, handle, rawjson.Member(ask, "params"))
+		result, refused := s.runHandlerDetached(ctx, handle, rawjson.Member(inputRequest, "params"))
 		if refused != nil {
 			return nil, "asks for " + method + ", which could not be given: " + refused.text
 		}
-		b = append(appendString(comma(b, empty), key), ':')
+		b = append(appendString(appendComma(b, empty), key), ':')
 		b = appendOneLine(b, result)
 	}
 	return b, ""
 }
 
-// guarded runs a handler beside its caller, who does not wait for it longer than ctx lasts: a handler may wait for a person
+// runHandlerDetached runs a handler beside its caller, who does not wait for it longer than ctx lasts: a handler may wait for a person
 // at a terminal, and nothing ends that. A panic of it ends the session, as it does elsewhere, and with it ctx.
-func (s *Session) guarded(
-	ctx context.Context, handle func(context.Context, []byte) ([]byte, *refusal), params []byte,
-) ([]byte, *refusal) {
-	type given struct {
+func (s *Session) runHandlerDetached(
+	ctx context.Context, handle func(context.Context, []byte) ([]byte, *responseError), params []byte,
+) ([]byte, *responseError) {
+	type handlerResult struct {
 		result  []byte
-		refused *refusal
+		refused *responseError
 	}
-	done := make(chan given, 1)
+	done := make(chan handlerResult, 1)
 	if !s.spawn(func() {
 		result, refused := handle(ctx, params)
-		done <- given{result, refused}
+		done <- handlerResult{result, refused}
 	}) {
-		return nil, failed(nil)
+		return nil, handlerError(nil)
 	}
 	select {
 	case g := <-done:
 		return g.result, g.refused
 	case <-ctx.Done():
-		return nil, failed(nil)
+		return nil, handlerError(nil)
 	}
 }

@@ -20,13 +20,13 @@ const asksForRoots = `"result":{"resultType":"input_required","inputRequests":{"
 // TestRoundsAreNotBegunAnew guards a defect: a call that a server refused for its headers in a later round was sent again
 // from its beginning, although the first round had reached the tool and somebody had answered its question.
 func TestRoundsAreNotBegunAnew(t *testing.T) {
-	var calls, asked, lists atomic.Int32
+	var calls, rootsCalls, lists atomic.Int32
 	tools := func() string { // another header each time, so that a list always brings new ones
 		name := "Region" + strings.Repeat("X", int(lists.Add(1)))
 		return strings.Replace(good, `"Region"`, `"`+name+`"`, 1)
 	}
-	s := mirroring(t, overHTTP, session.Config{Handlers: session.Handlers{
-		Roots: func(context.Context) ([]messages.Root, error) { asked.Add(1); return nil, nil },
+	s := dialHeaderServer(t, overHTTP, session.Config{Handlers: session.Handlers{
+		Roots: func(context.Context) ([]messages.Root, error) { rootsCalls.Add(1); return nil, nil },
 	}}, tools, func(transports.Message) string {
 		if calls.Add(1) == 1 {
 			return asksForRoots
@@ -40,8 +40,8 @@ func TestRoundsAreNotBegunAnew(t *testing.T) {
 	if messages.OutcomeOf(err) != messages.OutcomeRejected {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	if calls.Load() != 2 || asked.Load() != 1 {
-		t.Errorf("%d requests and %d questions, want 2 and 1", calls.Load(), asked.Load())
+	if calls.Load() != 2 || rootsCalls.Load() != 1 {
+		t.Errorf("%d requests and %d questions, want 2 and 1", calls.Load(), rootsCalls.Load())
 	}
 }
 
@@ -52,7 +52,7 @@ func TestCallEndsWhileHandlerWorks(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				s := mirroring(t, elsewhere, session.Config{Handlers: session.Handlers{
+				s := dialHeaderServer(t, elsewhere, session.Config{Handlers: session.Handlers{
 					Roots: func(context.Context) ([]messages.Root, error) { <-release; return nil, nil },
 				}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
 				defer close(release)
@@ -82,7 +82,7 @@ func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
 			var w *wire
-			s := mirroring(t, func(of *wire) transports.Transport { w = of; return of }, session.Config{Handlers: session.Handlers{
+			s := dialHeaderServer(t, func(peer *wire) transports.Transport { w = peer; return peer }, session.Config{Handlers: session.Handlers{
 				Roots: func(context.Context) ([]messages.Root, error) { time.Sleep(10 * time.Second); return nil, nil },
 			}}, func() string { return good }, func(transports.Message) string {
 				if asked++; asked == 1 {
@@ -100,7 +100,7 @@ func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			p := session.Patient(t.Context(), time.Second, time.Minute)
+			p := session.NewCallTimeout(t.Context(), time.Second, time.Minute)
 			defer p.Stop()
 			_, err := s.OpenGate().Call(p, "good", nil)
 			took := time.Since(began)
@@ -118,7 +118,7 @@ func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
 // one that never reached it, although its second round was not written.
 func TestARoundThatIsNotSentLeavesTheCallUnknown(t *testing.T) {
 	var w *wire
-	s := mirroring(t, func(of *wire) transports.Transport { w = of; return of }, session.Config{Handlers: session.Handlers{
+	s := dialHeaderServer(t, func(peer *wire) transports.Transport { w = peer; return peer }, session.Config{Handlers: session.Handlers{
 		Roots: func(context.Context) ([]messages.Root, error) { return nil, nil },
 	}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
 	sends, calls := w.onSend, 0
@@ -142,7 +142,7 @@ func TestAServerThatWantsTimeIsGivenMoreEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last time.Time
 		var pauses []time.Duration
-		s := mirroring(t, elsewhere, session.Config{}, func() string { return good }, func(transports.Message) string {
+		s := dialHeaderServer(t, elsewhere, session.Config{}, func() string { return good }, func(transports.Message) string {
 			if !last.IsZero() {
 				pauses = append(pauses, time.Since(last))
 			}
@@ -166,7 +166,7 @@ func TestAServerThatWantsTimeIsGivenMoreEachTime(t *testing.T) {
 
 // TestHandlerPanics: a handler of the modern era that panics costs the session, and its call has an end.
 func TestHandlerPanics(t *testing.T) {
-	s := mirroring(t, elsewhere, session.Config{Handlers: session.Handlers{
+	s := dialHeaderServer(t, elsewhere, session.Config{Handlers: session.Handlers{
 		Roots: func(context.Context) ([]messages.Root, error) { panic("oh") },
 	}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
 	_, err := s.OpenGate().Call(t.Context(), "good", nil)

@@ -57,7 +57,7 @@ func FuzzEnvelope(f *testing.F) {
 		same("id", e.rawID)
 		same("params", e.params)
 		same("result", e.result)
-		same("error", e.fault)
+		same("error", e.errorObject)
 		if n, err := strconv.ParseInt(string(want["id"]), 10, 64); e.id != 0 && (err != nil || n != e.id) {
 			t.Errorf("id is %d, encoding/json has %s", e.id, want["id"])
 		}
@@ -88,7 +88,7 @@ func FuzzFragment(f *testing.F) {
 			return // which of two counts depends on where the cut is
 		}
 		head, tail = min(max(head, 0), len(b)), min(max(tail, 0), len(b))
-		id, certain := answerIn(b[:head], b[len(b)-tail:])
+		id, certain := findAnsweredID(b[:head], b[len(b)-tail:])
 		switch {
 		case !certain && id != 0:
 			t.Fatalf("an uncertain id %d", id)
@@ -135,7 +135,7 @@ func TestFragment(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := []byte(tt.message)
-			id, certain := answerIn(b[:4096], b[len(b)-4096:])
+			id, certain := findAnsweredID(b[:4096], b[len(b)-4096:])
 			if id != tt.id || certain != tt.certain {
 				t.Errorf("found %d, %v; want %d, %v", id, certain, tt.id, tt.certain)
 			}
@@ -153,9 +153,9 @@ func FuzzToolList(f *testing.F) {
 		if !rawjson.IsObject(b) || !json.Valid(b) {
 			return
 		}
-		l := newListing(&toolKind, 100)
-		next, wrong := l.page(b, time.Time{})
-		if wrong != "" {
+		l := newPageCollector(&toolKind, 100)
+		next, problem := l.addPage(b, time.Time{})
+		if problem != "" {
 			return
 		}
 		var want map[string]json.RawMessage
@@ -205,25 +205,25 @@ func FuzzToolList(f *testing.F) {
 // TestListBounds shows the bounds that a story cannot: they are large.
 func TestListBounds(t *testing.T) {
 	big := `{"name":"big","description":"` + strings.Repeat("x", maxDefinition) + `"}`
-	l := newListing(&toolKind, 10)
-	if _, wrong := l.page([]byte(`{"tools":[`+big+`,{"name":"small"}]}`), time.Time{}); wrong != "" {
-		t.Fatalf("the list is refused: %s", wrong)
+	l := newPageCollector(&toolKind, 10)
+	if _, problem := l.addPage([]byte(`{"tools":[`+big+`,{"name":"small"}]}`), time.Time{}); problem != "" {
+		t.Fatalf("the list is refused: %s", problem)
 	}
 	if len(l.entries) != 1 || l.entries[0].Name != "small" || len(l.quarantined) != 1 ||
 		l.quarantined[0] != (messages.QuarantinedTool{Name: "big", Reason: "the definition is larger than 1 MiB"}) {
 		t.Errorf("tools %d, quarantined %+v", len(l.entries), l.quarantined)
 	}
 
-	l = newListing(&toolKind, 10)
+	l = newPageCollector(&toolKind, 10)
 	cursor := `"` + strings.Repeat("c", maxCursor) + `"`
-	if _, wrong := l.page([]byte(`{"tools":[],"nextCursor":`+cursor+`}`), time.Time{}); wrong == "" {
+	if _, problem := l.addPage([]byte(`{"tools":[],"nextCursor":`+cursor+`}`), time.Time{}); problem == "" {
 		t.Error("a cursor of 64 KiB is accepted")
 	}
 
-	l = newListing(&toolKind, 10)
+	l = newPageCollector(&toolKind, 10)
 	l.bytes = maxListBytes - 5
-	if _, wrong := l.page([]byte(`{"tools":[]}`), time.Time{}); wrong != "is larger than 256 MiB" {
-		t.Errorf("a list beyond the limit: %q", wrong)
+	if _, problem := l.addPage([]byte(`{"tools":[]}`), time.Time{}); problem != "is larger than 256 MiB" {
+		t.Errorf("a list beyond the limit: %q", problem)
 	}
 }
 
@@ -234,10 +234,10 @@ func FuzzCallBody(f *testing.F) {
 	f.Add("", []byte(`[]`))
 	f.Add("\xff", []byte(`{} {}`))
 	f.Fuzz(func(t *testing.T, tool string, args []byte) {
-		if badCall(tool, args) != "" {
+		if callProblem(tool, args) != "" {
 			return
 		}
-		body := (&request{method: "tools/call", name: tool, args: args}).append(nil, 5, nil, nil)
+		body := (&request{method: "tools/call", name: tool, args: args}).appendTo(nil, 5, nil, nil)
 		if bytes.ContainsAny(body, "\n\r") {
 			t.Fatalf("a newline in %q", body)
 		}

@@ -120,58 +120,58 @@ type Session struct {
 	kind messages.TransportKind
 	conn transports.Conn // set once, before Dial returns
 	// poster is conn if that can be sent to without waiting, nil otherwise. It is set with conn.
-	poster transports.Poster
-	// life ends with the session; the background sends stop with it.
-	life    context.Context
-	endLife context.CancelFunc
+	poster transports.AsyncSender
+	// lifetime ends with the session; the background sends stop with it.
+	lifetime    context.Context
+	endLifetime context.CancelFunc
 
-	begun atomic.Bool // Handshake was called
-	info  atomic.Pointer[Info]
+	handshakeBegun atomic.Bool // Handshake was called
+	info           atomic.Pointer[Info]
 	// modern is what requests carry, nil before the handshake and in the legacy era. It is set before info.
-	modern atomic.Pointer[modern]
+	modern atomic.Pointer[modernParams]
 	// taskSupport is what the last list of tools says about tasks, by the tool's name.
 	taskSupport atomic.Pointer[map[string]string]
-	heard       atomic.Int64 // when the last message came, a moment
+	lastHeard   atomic.Int64 // when the last message came, a moment
 
 	// mu guards what follows. Nothing blocks and nothing foreign is called while it is held.
-	mu        sync.Mutex
-	lastID    int64
-	pending   map[int64]*flight       // nil after the end
-	idle      []*flight               // for reuse
-	gates     []*Gate                 // those that are open: usually one
-	asks      map[string]serves       // the server's requests that are being answered, by id
-	visits    map[string]*arrival     // where a person was sent, by the server's id of it
-	alarm     alarm                   // for the clocks of pending
-	follows   map[*following]struct{} // calls that are tasks, or may become one
-	leftovers []leftover              // requests that were given up and not answered, the oldest first
+	mu                sync.Mutex
+	lastID            int64
+	pending           map[int64]*pendingRequest         // nil after the end
+	idleRequests      []*pendingRequest                 // for reuse
+	gates             []*Gate                           // those that are open: usually one
+	serverRequests    map[string]servedRequest          // the server's requests that are being answered, by id
+	completions       map[string]*elicitationCompletion // where a person was sent, by the server's id of it
+	requestTimer      requestTimer                      // for the clocks of pending
+	followedTasks     map[*followedTask]struct{}        // calls that are tasks, or may become one
+	abandonedRequests []abandonedRequest                // requests that were given up and not answered, the oldest first
 	// afterDeath runs when the session has died.
-	afterDeath []func()
-	closing    bool            // Close was called
-	reason     *messages.Error // why it ended; nil while it lives
-	down       bool            // the connection reported its end
-	settled    bool            // no goroutine is begun any more
+	afterDeath  []func()
+	closing     bool            // Close was called
+	endReason   *messages.Error // why it ended; nil while it lives
+	connEnded   bool            // the connection reported its end
+	spawnClosed bool            // no goroutine is begun any more
 
 	goroutines sync.WaitGroup
 	dead       chan struct{}
 	released   chan struct{}
 
-	outbox    lane // answers and cancellations on their way to the server
-	callbacks lane
-	news      news
-	offers    atomic.Pointer[offers] // nil until somebody asks for a list
-	// listed is the newest tool list.
-	listed atomic.Pointer[ToolList]
-	// mirrored are the mirrors of the newest tool list.
-	mirrored atomic.Pointer[map[string]mirror]
-	// relisting is held by the one who lists the tools again because a call was refused for its headers.
-	relisting turn
+	writeQueue    serialQueue // answers and cancellations on their way to the server
+	callbacks     serialQueue
+	notifications notifications
+	listCaches    atomic.Pointer[listCaches] // nil until somebody asks for a list
+	// toolList is the newest tool list.
+	toolList atomic.Pointer[ToolList]
+	// toolHeaders are the mirrors of the newest tool list.
+	toolHeaders atomic.Pointer[map[string]paramHeaders]
+	// relistLock is held by the one who lists the tools again because a call was refused for its headers.
+	relistLock contextMutex
 	// subscriptions are the resources that are watched.
-	subscriptions subscriptions
-	streams       streams
-	listing       atomic.Bool           // ListTools has begun to ask
-	noise         atomic.Pointer[noise] // nil until there is some
-	memory        memory
-	counts        counts
+	subscriptions  subscriptions
+	streams        subscriptionStreams
+	toolsRequested atomic.Bool                  // ListTools has begun to ask
+	noise          atomic.Pointer[noiseCounter] // nil until there is some
+	memory         memory
+	counts         counts
 }
 
 // Dial opens a connection and returns a session on it that has not shaken hands. An error is a *messages.Error, and
@@ -180,36 +180,36 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 	s := &Session{
 		cfg:      cfg.withDefaults(),
 		kind:     t.Kind(),
-		pending:  make(map[int64]*flight),
+		pending:  make(map[int64]*pendingRequest),
 		dead:     make(chan struct{}),
 		released: make(chan struct{}),
 	}
-	s.listed.Store(cfg.Listed)
+	s.toolList.Store(cfg.Listed)
 	s.memory.share = s.cfg.Share
 	s.cfg.Listed = nil // or it would stay for as long as the session
-	s.life, s.endLife = context.WithCancel(context.Background())
-	s.outbox = lane{start: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
-	s.callbacks = lane{start: s.spawn, maxItems: 256, maxBytes: 1 << 20, memory: &s.memory}
+	s.lifetime, s.endLifetime = context.WithCancel(context.Background())
+	s.writeQueue = serialQueue{spawn: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
+	s.callbacks = serialQueue{spawn: s.spawn, maxItems: 256, maxBytes: 1 << 20, memory: &s.memory}
 
 	conn, err := t.Dial(ctx, (*sink)(s))
 	if err != nil {
-		s.endLife()
-		s.memory.end()
-		return nil, translate("connect", err)
+		s.endLifetime()
+		s.memory.releaseAll()
+		return nil, translateError("connect", err)
 	}
 	s.mu.Lock()
 	s.conn = conn
-	s.poster, _ = conn.(transports.Poster)
-	down, failed := s.down, s.reason != nil
+	s.poster, _ = conn.(transports.AsyncSender)
+	down, failed := s.connEnded, s.endReason != nil
 	s.mu.Unlock()
 	// The sink may have been busy before there was a connection to act on; now there is one.
 	switch {
 	case down:
-		s.finish()
+		s.releaseWhenDone()
 	case failed:
 		s.spawn(s.closeConn)
 	}
-	s.outbox.open()
+	s.writeQueue.open()
 	s.callbacks.open()
 	return s, nil
 }
@@ -222,7 +222,7 @@ func (s *Session) Dead() <-chan struct{} { return s.dead }
 // is why whoever watches many sessions asks for it instead of waiting for Dead. f must recover from its own panics.
 func (s *Session) AfterDeath(f func()) {
 	s.mu.Lock()
-	over := s.reason != nil
+	over := s.endReason != nil
 	if !over {
 		s.afterDeath = append(s.afterDeath, f)
 	}
@@ -239,20 +239,20 @@ func (s *Session) AfterDeath(f func()) {
 func (s *Session) Err() error {
 	select {
 	case <-s.dead:
-		return s.ended("connect")
+		return s.endedError("connect")
 	default:
 		return nil
 	}
 }
 
-// ended is why nothing new can be asked: nil while the session lives and nobody closes it. It is a copy, because
+// endedError is why nothing new can be asked: nil while the session lives and nobody closes it. It is a copy, because
 // whoever gets an error may complete it.
-func (s *Session) ended(op string) *messages.Error {
+func (s *Session) endedError(op string) *messages.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.reason != nil:
-		e := *s.reason
+	case s.endReason != nil:
+		e := *s.endReason
 		e.Op = op
 		return &e
 	case s.closing:
@@ -273,24 +273,24 @@ func (s *Session) Info() Info {
 	return Info{}
 }
 
-// Said is Info without a copy, nil before the handshake. Nobody changes it.
-func (s *Session) Said() *Info { return s.info.Load() }
+// SharedInfo is Info without a copy, nil before the handshake. Nobody changes it.
+func (s *Session) SharedInfo() *Info { return s.info.Load() }
 
-// Heard is when the last message of the server came, whatever it was; the zero time before the first.
-func (s *Session) Heard() time.Time {
-	if at := s.heard.Load(); at != 0 {
-		return begun.Add(time.Duration(at)) // on the monotonic clock: nobody sets that
+// LastMessageAt is when the last message of the server came, whatever it was; the zero time before the first.
+func (s *Session) LastMessageAt() time.Time {
+	if at := s.lastHeard.Load(); at != 0 {
+		return clockStart.Add(time.Duration(at)) // on the monotonic clock: nobody sets that
 	}
 	return time.Time{}
 }
 
 // Work is what the processes of the connection have done since they began: see transports.Worker. The error of a connection
 // without processes is procinfo.ErrUnknown.
-func (s *Session) Work() (procinfo.Work, error) {
-	if w, ok := s.conn.(transports.Worker); ok {
+func (s *Session) Work() (procinfo.Usage, error) {
+	if w, ok := s.conn.(transports.ProcessConn); ok {
 		return w.Work()
 	}
-	return procinfo.Work{}, procinfo.ErrUnknown
+	return procinfo.Usage{}, procinfo.ErrUnknown
 }
 
 // Conn is what can be told about the connection now, also after its end.
@@ -307,36 +307,36 @@ func (s *Session) Close(ctx context.Context) error {
 	s.gates = nil
 	s.mu.Unlock()
 	for _, g := range gates {
-		g.shut()
+		g.markClosed()
 	}
 	if err := s.conn.Close(ctx); err != nil {
-		return translate("connect", err)
+		return translateError("connect", err)
 	}
 	return nil
 }
 
-// die ends the conversation: gates closed, waiting calls ended, Dead closed. The first reason counts.
-func (s *Session) die(reason *messages.Error) (first bool) {
+// endSession ends the conversation: gates closed, waiting calls ended, Dead closed. The first reason counts.
+func (s *Session) endSession(reason *messages.Error) (first bool) {
 	s.mu.Lock()
-	if s.reason != nil {
+	if s.endReason != nil {
 		s.mu.Unlock()
 		return false
 	}
-	s.reason = reason
+	s.endReason = reason
 	waiting, gates, after := s.pending, s.gates, s.afterDeath
-	s.pending, s.gates, s.idle, s.afterDeath = nil, nil, nil, nil
-	if s.alarm.timer != nil {
-		s.alarm.timer.Stop()
+	s.pending, s.gates, s.idleRequests, s.afterDeath = nil, nil, nil, nil
+	if s.requestTimer.timer != nil {
+		s.requestTimer.timer.Stop()
 	}
 	s.mu.Unlock()
 
 	for _, g := range gates {
-		g.shut()
+		g.markClosed()
 	}
 	for _, f := range waiting {
-		f.answer <- answer{kind: answerLost}
+		f.answer <- answer{kind: answerSessionEnded}
 	}
-	s.endLife()
+	s.endLifetime()
 	close(s.dead)
 	for _, f := range after {
 		go f()
@@ -344,12 +344,12 @@ func (s *Session) die(reason *messages.Error) (first bool) {
 	return true
 }
 
-// fail ends the session for a reason of ours and lets the connection go. It does not block. cause may be an error that
+// failSession ends the session for a reason of ours and lets the connection go. It does not block. cause may be an error that
 // somebody else gets too: what is only about one request is left out of the reason.
-func (s *Session) fail(cause *messages.Error) {
+func (s *Session) failSession(cause *messages.Error) {
 	reason := *cause
 	reason.Op, reason.Outcome, reason.Tool, reason.Code, reason.Data = "connect", "", "", 0, nil
-	if !s.die(&reason) {
+	if !s.endSession(&reason) {
 		return
 	}
 	s.mu.Lock()
@@ -365,17 +365,17 @@ func (s *Session) closeConn() {
 	_ = s.conn.Close(context.Background()) // the reason of the end is known already
 }
 
-// finish waits for the connection's release and the session's goroutines, then closes Released. It is called once.
-func (s *Session) finish() {
+// releaseWhenDone waits for the connection's release and the session's goroutines, then closes Released. It is called once.
+func (s *Session) releaseWhenDone() {
 	go func() {
 		defer close(s.released)
-		defer s.caught()
+		defer s.recoverPanic()
 		<-s.conn.Released()
 		s.mu.Lock()
-		s.settled = true
+		s.spawnClosed = true
 		s.mu.Unlock()
 		s.goroutines.Wait()
-		s.memory.end()
+		s.memory.releaseAll()
 	}()
 }
 
@@ -383,28 +383,28 @@ func (s *Session) finish() {
 func (s *Session) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.settled {
+	if s.spawnClosed {
 		return false
 	}
 	s.goroutines.Go(func() {
-		defer s.caught()
+		defer s.recoverPanic()
 		f()
 	})
 	return true
 }
 
-// caught is deferred where code of ours, or a callback, might panic: that ends this session and nothing else.
-func (s *Session) caught() {
+// recoverPanic is deferred where code of ours, or a callback, might panic: that ends this session and nothing else.
+func (s *Session) recoverPanic() {
 	if v := recover(); v != nil {
-		s.fail(&messages.Error{
+		s.failSession(&messages.Error{
 			Class: messages.ClassPanic,
 			Text:  "a bug was caught: " + messages.Line(fmt.Sprint(v), 200),
-			Err:   &panicked{stack: debug.Stack()},
+			Err:   &panicError{stack: debug.Stack()},
 		})
 	}
 }
 
-// panicked is the cause of a ClassPanic; its text is the stack, without values.
-type panicked struct{ stack []byte }
+// panicError is the cause of a ClassPanic; its text is the stack, without values.
+type panicError struct{ stack []byte }
 
-func (p *panicked) Error() string { return string(p.stack) }
+func (p *panicError) Error() string { return string(p.stack) }

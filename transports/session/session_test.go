@@ -148,7 +148,7 @@ func TestOneOutcomeForEveryCall(t *testing.T) {
 				close(serverDone)
 				servers.Wait()
 				w.sink.Down(&transports.Error{Class: messages.ClassExited, Text: "killed"})
-				close(w.gone)
+				close(w.released)
 			}
 			result, err := gate.Call(ctx, "t", fmt.Appendf(nil, `{"n":%d}`, n))
 			ended[n].Add(1)

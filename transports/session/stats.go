@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// noise counts what is not JSON-RPC, per second.
-type noise struct {
+// noiseCounter counts what is not JSON-RPC, per second.
+type noiseCounter struct {
 	mu    sync.Mutex
 	total int64
 	last  []byte // the last line, cut
@@ -17,8 +17,8 @@ type noise struct {
 	count int // since then
 }
 
-// add reports whether the limit is exceeded.
-func (n *noise) add(line []byte, limit int, now time.Time) bool {
+// countLine reports whether the limit is exceeded.
+func (n *noiseCounter) countLine(line []byte, limit int, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.total++
@@ -30,8 +30,8 @@ func (n *noise) add(line []byte, limit int, now time.Time) bool {
 	return n.count > limit
 }
 
-// seen is how many there were, and the last, neutralised.
-func (n *noise) seen() (total int64, last string) {
+// totalAndLast is how many there were, and the last, neutralised.
+func (n *noiseCounter) totalAndLast() (total int64, last string) {
 	if n == nil {
 		return 0, ""
 	}
@@ -66,10 +66,10 @@ type Stats struct {
 
 // Stats counts what was ignored or lost until now.
 func (s *Session) Stats() Stats {
-	total, last := s.noise.Load().seen()
+	total, last := s.noise.Load().totalAndLast()
 	return Stats{
 		Noise: total, LastNoise: last,
 		Unmatched: s.counts.unmatched.Load(), Oversized: s.counts.oversized.Load(), Refused: s.counts.refused.Load(),
-		Unsent: s.counts.unsent.Load() + s.outbox.drops(), DroppedLogs: s.callbacks.drops(),
+		Unsent: s.counts.unsent.Load() + s.writeQueue.droppedCount(), DroppedLogs: s.callbacks.droppedCount(),
 	}
 }

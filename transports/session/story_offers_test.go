@@ -13,7 +13,7 @@ import (
 )
 
 // doOffer does the lines of a story that are about what a server offers besides tools. It reports false for others.
-func (w *teller) doOffer(verb, rest string) bool {
+func (w *storyRunner) doOffer(verb, rest string) bool {
 	label := verb
 	if strings.HasSuffix(verb, ":") { // a: read x
 		label = verb + " "
@@ -23,20 +23,20 @@ func (w *teller) doOffer(verb, rest string) bool {
 	s := w.session
 	switch verb {
 	case "resources":
-		w.async(label, "", func(ctx context.Context) string { return listed(s.Resources(ctx)) })
+		w.async(label, "", func(ctx context.Context) string { return describeListing(s.Resources(ctx)) })
 	case "templates":
-		w.async(label, "", func(ctx context.Context) string { return listed(s.ResourceTemplates(ctx)) })
+		w.async(label, "", func(ctx context.Context) string { return describeListing(s.ResourceTemplates(ctx)) })
 	case "prompts":
-		w.async(label, "", func(ctx context.Context) string { return listed(s.Prompts(ctx)) })
+		w.async(label, "", func(ctx context.Context) string { return describeListing(s.Prompts(ctx)) })
 	case "read":
-		w.async(label, "", func(ctx context.Context) string { return came(s.ReadResource(ctx, rest, nil)) })
+		w.async(label, "", func(ctx context.Context) string { return describeResult(s.ReadResource(ctx, rest, nil)) })
 	case "prompt":
 		name, text, _ := strings.Cut(rest, " ")
 		var args map[string]string
 		if text != "" {
 			w.decode(text, &args)
 		}
-		w.async(label, "", func(ctx context.Context) string { return came(s.GetPrompt(ctx, name, args, nil)) })
+		w.async(label, "", func(ctx context.Context) string { return describeResult(s.GetPrompt(ctx, name, args, nil)) })
 	case "complete":
 		var r messages.CompleteRequest
 		w.decode(rest, &r)
@@ -52,21 +52,21 @@ func (w *teller) doOffer(verb, rest string) bool {
 	case "unsubscribe":
 		w.async(label, "", func(ctx context.Context) string { return describe(s.Unsubscribe(ctx, rest)) })
 	case "reopened":
-		w.wire.sink.(transports.Resumer).StreamReopened()
+		w.wire.sink.(transports.StreamReopenSink).StreamReopened()
 	default:
 		return false
 	}
 	return true
 }
 
-func (w *teller) decode(text string, into any) {
+func (w *storyRunner) decode(text string, into any) {
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
 }
 
-// listed shows a list: what was understood of each entry, without its bytes.
-func listed[T any](l session.Listing[T], err error) string {
+// describeListing shows a list: what was understood of each entry, without its bytes.
+func describeListing[T any](l session.Listing[T], err error) string {
 	if err != nil {
 		return describe(err)
 	}
@@ -82,8 +82,8 @@ func listed[T any](l session.Listing[T], err error) string {
 	return b.String()
 }
 
-// came shows a result as it came, or its error with what it wraps.
-func came(raw json.RawMessage, err error) string {
+// describeResult shows a result as it came, or its error with what it wraps.
+func describeResult(raw json.RawMessage, err error) string {
 	switch {
 	case errors.Is(err, messages.ErrUnknownResource):
 		return "no such resource: " + describe(err)

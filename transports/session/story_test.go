@@ -74,7 +74,7 @@ func TestStories(t *testing.T) {
 				t.Fatal("a story is a head of prose and one file called story")
 			}
 			var got []byte
-			synctest.Test(t, func(t *testing.T) { got = tell(t, string(archive.Files[0].Data)) })
+			synctest.Test(t, func(t *testing.T) { got = runStory(t, string(archive.Files[0].Data)) })
 			if *update {
 				archive.Files[0].Data = got
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -89,8 +89,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// teller runs one story.
-type teller struct {
+// storyRunner runs one story.
+type storyRunner struct {
 	t       *testing.T
 	wire    *wire
 	session *session.Session
@@ -108,8 +108,8 @@ type teller struct {
 	outcomes  []string // sorted: every caller has its own goroutine
 }
 
-func tell(t *testing.T, story string) []byte {
-	w := &teller{t: t, wire: &wire{}, leave: make(map[string]context.CancelFunc), answers: map[string]chan string{}}
+func runStory(t *testing.T, story string) []byte {
+	w := &storyRunner{t: t, wire: &wire{}, leave: make(map[string]context.CancelFunc), answers: map[string]chan string{}}
 	w.wire.onSend = w.sending
 	var out bytes.Buffer
 	for line := range strings.Lines(story) {
@@ -136,7 +136,7 @@ func tell(t *testing.T, story string) []byte {
 	return out.Bytes()
 }
 
-func (w *teller) take() []string {
+func (w *storyRunner) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.Sort(w.outcomes)
@@ -145,16 +145,16 @@ func (w *teller) take() []string {
 	return all
 }
 
-func (w *teller) note(list *[]string, format string, args ...any) {
+func (w *storyRunner) note(list *[]string, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	*list = append(*list, fmt.Sprintf(format, args...))
 }
 
-func (w *teller) ended(format string, args ...any) { w.note(&w.outcomes, format, args...) }
+func (w *storyRunner) ended(format string, args ...any) { w.note(&w.outcomes, format, args...) }
 
 // sending is the wire's view of what the session sends.
-func (w *teller) sending(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+func (w *storyRunner) sending(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	w.note(&w.sent, "> %s", m.Body)
 	if m.Version != "" && !strings.Contains(string(m.Body), `"io.modelcontextprotocol/protocolVersion":"`+m.Version+`"`) &&
 		m.Method != "notifications/cancelled" {
@@ -171,7 +171,7 @@ func (w *teller) sending(ctx context.Context, m transports.Message) (transports.
 	return transports.Written, nil
 }
 
-func (w *teller) do(line string) {
+func (w *storyRunner) do(line string) {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
 	case "dial":
@@ -202,7 +202,7 @@ func (w *teller) do(line string) {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%d tasks", len(tasks))
 			for _, task := range tasks {
-				fmt.Fprintf(&b, "\n    %s", about(task))
+				fmt.Fprintf(&b, "\n    %s", describeTask(task))
 			}
 			return b.String()
 		})
@@ -212,7 +212,7 @@ func (w *teller) do(line string) {
 			if err != nil {
 				return describe(err)
 			}
-			return about(task)
+			return describeTask(task)
 		})
 	case "cancel-task":
 		w.async(verb, "", func(ctx context.Context) string { return describe(w.session.CancelTask(ctx, rest)) })
@@ -279,7 +279,7 @@ func (w *teller) do(line string) {
 	}
 }
 
-func (w *teller) dial(options string) {
+func (w *storyRunner) dial(options string) {
 	cfg := session.Config{
 		ClientVersion:      "1.2.3",
 		Era:                messages.EraLegacy,
@@ -327,7 +327,7 @@ func (w *teller) dial(options string) {
 }
 
 // handlers registers those that are named, separated by commas. Each waits for a line "answer KIND JSON".
-func (w *teller) handlers(cfg *session.Config, kinds string) {
+func (w *storyRunner) handlers(cfg *session.Config, kinds string) {
 	wait := func(ctx context.Context, kind string, asked any) (json.RawMessage, error) {
 		raw, _ := json.Marshal(asked)
 		w.note(&w.callbacks, "! %s %s", kind, raw)
@@ -379,7 +379,7 @@ func (w *teller) handlers(cfg *session.Config, kinds string) {
 	}
 }
 
-func (w *teller) call(rest string) {
+func (w *storyRunner) call(rest string) {
 	label, rest, _ := strings.Cut(rest, " ")
 	tool, args, _ := strings.Cut(rest, " ")
 	timeout := ""
@@ -400,7 +400,7 @@ func (w *teller) call(rest string) {
 			options.Task = &session.TaskOptions{Want: true}
 			options.Task.TTL, _ = time.ParseDuration(value)
 		case "ontask":
-			options.OnTask = func(task messages.TaskStatus) { w.note(&w.callbacks, "! %s is a task: %s", label, about(task)) }
+			options.OnTask = func(task messages.TaskStatus) { w.note(&w.callbacks, "! %s is a task: %s", label, describeTask(task)) }
 		case "patience":
 			soft, hard, _ := strings.Cut(value, ",")
 			clocks[0], _ = time.ParseDuration(soft)
@@ -410,7 +410,7 @@ func (w *teller) call(rest string) {
 	gate := w.gate
 	w.async(label, strings.TrimPrefix(timeout, "timeout="), func(ctx context.Context) string {
 		if clocks[0] > 0 {
-			p := session.Patient(ctx, clocks[0], clocks[1])
+			p := session.NewCallTimeout(ctx, clocks[0], clocks[1])
 			defer p.Stop()
 			ctx = p
 		}
@@ -428,14 +428,14 @@ func ending(result session.Result, err error) string {
 	return "result " + string(result.Raw)
 }
 
-// about writes what is known of a task.
-func about(task messages.TaskStatus) string {
+// describeTask writes what is known of a task.
+func describeTask(task messages.TaskStatus) string {
 	raw, _ := json.Marshal(task)
 	return string(raw)
 }
 
 // async begins something and notes how it ends.
-func (w *teller) async(label, timeout string, f func(context.Context) string) {
+func (w *storyRunner) async(label, timeout string, f func(context.Context) string) {
 	ctx, leave := context.WithCancel(w.t.Context())
 	if timeout != "" {
 		d, err := time.ParseDuration(timeout)
@@ -456,7 +456,7 @@ func (w *teller) async(label, timeout string, f func(context.Context) string) {
 	}()
 }
 
-func (w *teller) list(ctx context.Context) string {
+func (w *storyRunner) list(ctx context.Context) string {
 	list, err := w.session.ListTools(ctx)
 	if err != nil {
 		return describe(err)

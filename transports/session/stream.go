@@ -19,45 +19,45 @@ const (
 	reopenCalm  = time.Minute
 )
 
-// streams are the standing requests subscriptions/listen of a session of the modern era: one for what is said about lists,
+// subscriptionStreams are the standing requests subscriptions/listen of a session of the modern era: one for what is said about lists,
 // and those for watched resources.
 //
 // They are no calls: no gate counts them, no patience waits for them, and the end of the session is their end.
-type streams struct {
+type subscriptionStreams struct {
 	mu   sync.Mutex
-	byID map[int64]*stream // those whose request is under way
-	// refused says that the server does not know the method, known that it has agreed to a stream once.
-	refused, known bool
+	byID map[int64]*subscriptionStream // those whose request is under way
+	// methodUnknown says that the server does not know the method, known that it has agreed to a stream once.
+	methodUnknown, agreedOnce bool
 }
 
-// stream is what is listened to, by one request after the other until it is stopped.
-type stream struct {
+// subscriptionStream is what is listened to, by one request after the other until it is stopped.
+type subscriptionStream struct {
 	session *Session
 	// tools, prompts and resources ask for what is said about lists; uris are watched resources.
 	tools, prompts, resources bool
 	uris                      []string
 	// stop ends it; first takes what came of the first attempt, nil once the server has agreed.
-	stop  context.CancelFunc
-	first chan *messages.Error
+	stop        context.CancelFunc
+	firstResult chan *messages.Error
 
 	// streams.mu guards these. agreed says that the server has agreed to the request that is under way, ever that it has
 	// agreed once; honoured are the resources that it agreed to watch, last time; nothing, that it agreed to tell nothing
 	// at all, which is the end of the stream.
-	agreed, ever bool
-	honoured     map[string]struct{}
-	nothing      bool
+	agreed, agreedOnce bool
+	honouredURIs       map[string]struct{}
+	agreedToNothing    bool
 }
 
-func (s *Session) newStream() *stream {
-	return &stream{session: s, first: make(chan *messages.Error, 1)}
+func (s *Session) newStream() *subscriptionStream {
+	return &subscriptionStream{session: s, firstResult: make(chan *messages.Error, 1)}
 }
 
 // open begins to listen, until stop is called or the session has ended. again says that a first attempt that fails is
 // not the last one.
-func (st *stream) open(again bool) bool {
-	ctx, stop := context.WithCancel(st.session.life)
+func (st *subscriptionStream) open(retryFirst bool) bool {
+	ctx, stop := context.WithCancel(st.session.lifetime)
 	st.stop = stop
-	if !st.session.spawn(func() { defer stop(); st.run(ctx, again) }) {
+	if !st.session.spawn(func() { defer stop(); st.run(ctx, retryFirst) }) {
 		stop()
 		return false
 	}
@@ -69,12 +69,12 @@ func (st *stream) open(again bool) bool {
 // 2026-07-28, Subscriptions, Graceful Closure: "A client that receives this response knows the subscription closed cleanly;
 // a transport that closes without it indicates an unexpected disconnect, which the client MAY treat as a trigger to
 // reconnect." A server that ended one cleanly is asked again too: it may be one that starts anew behind the same address.
-func (st *stream) run(ctx context.Context, again bool) {
+func (st *subscriptionStream) run(ctx context.Context, retryFirst bool) {
 	s := st.session
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
 		began := time.Now()
-		e := st.listen(ctx)
-		agreed, refused := s.streams.ended(st, e)
+		e := st.listenOnce(ctx)
+		agreed, refused := s.streams.noteEnded(st, e)
 		if e == nil && !agreed {
 			e = &messages.Error{
 				Op: "read", Outcome: messages.OutcomeRejected, Class: messages.ClassProtocol,
@@ -82,12 +82,12 @@ func (st *stream) run(ctx context.Context, again bool) {
 			}
 		}
 		if !agreed {
-			st.tellFirst(e)
+			st.reportFirst(e)
 		}
-		if refused || !agreed && !again || ctx.Err() != nil || s.ended("") != nil {
+		if refused || !agreed && !retryFirst || ctx.Err() != nil || s.endedError("") != nil {
 			return
 		}
-		again = true
+		retryFirst = true
 		if agreed && time.Since(began) >= reopenCalm {
 			pause = reopenFirst
 		}
@@ -101,27 +101,27 @@ func (st *stream) run(ctx context.Context, again bool) {
 	}
 }
 
-// tellFirst tells whoever opened the stream what came of it, once.
-func (st *stream) tellFirst(e *messages.Error) {
+// reportFirst tells whoever opened the stream what came of it, once.
+func (st *subscriptionStream) reportFirst(e *messages.Error) {
 	select {
-	case st.first <- e:
+	case st.firstResult <- e:
 	default:
 	}
 }
 
-// ended notes that a request has. It reports whether the server had agreed to it, and whether it does not know the method.
-func (ss *streams) ended(st *stream, e *messages.Error) (agreed, refused bool) {
+// noteEnded notes that a request has. It reports whether the server had agreed to it, and whether it does not know the method.
+func (ss *subscriptionStreams) noteEnded(st *subscriptionStream, e *messages.Error) (agreed, refused bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	// Of a server that knows the method, what stands before it may have nothing at its address for a while.
-	if e != nil && unknownMethod(e) && (e.Code == codeMethodNotFound || !ss.known) {
-		ss.refused = true
+	if e != nil && isUnknownMethod(e) && (e.Code == codeMethodNotFound || !ss.agreedOnce) {
+		ss.methodUnknown = true
 	}
-	return st.agreed, ss.refused
+	return st.agreed, ss.methodUnknown
 }
 
-// unknownMethod reports whether a server does not know the method, by its own words or by those of what stands before it.
-func unknownMethod(e *messages.Error) bool {
+// isUnknownMethod reports whether a server does not know the method, by its own words or by those of what stands before it.
+func isUnknownMethod(e *messages.Error) bool {
 	var te *transports.Error
 	if e.Code == codeMethodNotFound {
 		return true
@@ -130,21 +130,21 @@ func unknownMethod(e *messages.Error) bool {
 		te.Status == http.StatusMethodNotAllowed || te.Status == http.StatusNotImplemented)
 }
 
-// listen sends one request and waits for its end: nil if the server ended it by a response.
-func (st *stream) listen(ctx context.Context) *messages.Error {
+// listenOnce sends one request and waits for its end: nil if the server ended it by a response.
+func (st *subscriptionStream) listenOnce(ctx context.Context) *messages.Error {
 	s := st.session
-	f, e := s.depart(context.Background(), nil, false)
+	f, e := s.registerRequest(context.Background(), nil, false)
 	if e != nil {
 		return e
 	}
 	s.mu.Lock()
-	f.standing = true
+	f.longLived = true
 	s.mu.Unlock()
 	id := f.id
 	s.streams.mu.Lock()
 	st.agreed = false
 	if s.streams.byID == nil {
-		s.streams.byID = make(map[int64]*stream)
+		s.streams.byID = make(map[int64]*subscriptionStream)
 	}
 	s.streams.byID[id] = st
 	s.streams.mu.Unlock()
@@ -154,11 +154,11 @@ func (st *stream) listen(ctx context.Context) *messages.Error {
 		s.streams.mu.Unlock()
 	}()
 	m := s.modern.Load()
-	r := request{method: "subscriptions/listen", fields: st.filter()}
-	f.body = r.append(f.body, id, m, nil)
-	a, e := s.exchange(ctx, f, &transports.Message{ID: id, Method: r.method, Body: f.body, Version: m.version})
+	r := request{method: "subscriptions/listen", fields: st.filterParams()}
+	f.body = r.appendTo(f.body, id, m, nil)
+	a, e := s.exchangeMessage(ctx, f, &transports.Message{ID: id, Method: r.method, Body: f.body, Version: m.version})
 	if e == nil {
-		e = a.fault(r.method)
+		e = a.asError(r.method)
 	}
 	if e != nil {
 		e.Op = "read"
@@ -166,11 +166,11 @@ func (st *stream) listen(ctx context.Context) *messages.Error {
 	return e
 }
 
-// filter says what is listened to.
+// filterParams says what is listened to.
 //
 // 2026-07-28, Subscriptions: "All fields are optional. Omitting a field is equivalent to not subscribing to that
 // notification type."
-func (st *stream) filter() []byte {
+func (st *subscriptionStream) filterParams() []byte {
 	b := append([]byte(nil), `"notifications":{`...)
 	empty := len(b)
 	for _, f := range []struct {
@@ -178,14 +178,14 @@ func (st *stream) filter() []byte {
 		name   string
 	}{{st.tools, "toolsListChanged"}, {st.prompts, "promptsListChanged"}, {st.resources, "resourcesListChanged"}} {
 		if f.wanted {
-			b = append(appendString(comma(b, empty), f.name), `:true`...)
+			b = append(appendString(appendComma(b, empty), f.name), `:true`...)
 		}
 	}
 	if len(st.uris) > 0 {
-		b = append(comma(b, empty), `"resourceSubscriptions":[`...)
+		b = append(appendComma(b, empty), `"resourceSubscriptions":[`...)
 		list := len(b)
 		for _, uri := range st.uris {
-			b = appendString(comma(b, list), uri)
+			b = appendString(appendComma(b, list), uri)
 		}
 		b = append(b, ']')
 	}

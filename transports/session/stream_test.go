@@ -65,7 +65,7 @@ func TestChangeDuringFirstList(t *testing.T) {
 // TestStreamOutlivesMissingAddress guards a defect: a balancer that had nothing at the address for a moment (404) when a
 // stream was opened again was taken for a server that does not know the method, and no change was ever heard of again.
 func TestStreamOutlivesMissingAddress(t *testing.T) {
-	var listens, told atomic.Int32
+	var listens, notified atomic.Int32
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{kind: messages.HTTP}
 		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
@@ -86,7 +86,7 @@ func TestStreamOutlivesMissingAddress(t *testing.T) {
 			return transports.Written, nil
 		}
 		s, err := session.Dial(t.Context(), w, session.Config{
-			Era: messages.EraModern, OnToolsChanged: func() { told.Add(1) },
+			Era: messages.EraModern, OnToolsChanged: func() { notified.Add(1) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -96,8 +96,8 @@ func TestStreamOutlivesMissingAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if listens.Load() != 3 || told.Load() != 1 {
-			t.Errorf("asked %d times and told %d times, want 3 and 1", listens.Load(), told.Load())
+		if listens.Load() != 3 || notified.Load() != 1 {
+			t.Errorf("asked %d times and told %d times, want 3 and 1", listens.Load(), notified.Load())
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestStreamOutlivesMissingAddress(t *testing.T) {
 func TestPausesAreDrawn(t *testing.T) {
 	for _, drawn := range []float64{0, 0.25, 0.5} {
 		synctest.Test(t, func(t *testing.T) {
-			var asked []time.Time
+			var attempts []time.Time
 			w := &wire{kind: messages.HTTP}
 			w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 				switch m.Method {
@@ -114,9 +114,9 @@ func TestPausesAreDrawn(t *testing.T) {
 					w.receive(fmt.Sprintf(`{"id":%d,"result":{"supportedVersions":["2026-07-28"],`+
 						`"capabilities":{"tools":{"listChanged":true}}}}`, m.ID))
 				case "subscriptions/listen":
-					asked = append(asked, time.Now())
+					attempts = append(attempts, time.Now())
 					w.receive(fmt.Sprintf(agreesToTools, m.ID))
-					if len(asked) == 1 {
+					if len(attempts) == 1 {
 						return transports.MaybeWritten, &transports.Error{Class: messages.ClassNetwork, Text: "the stream broke"}
 					}
 				}
@@ -135,8 +135,8 @@ func TestPausesAreDrawn(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			want := 500*time.Millisecond + time.Duration(drawn*float64(500*time.Millisecond))
-			if len(asked) != 2 || asked[1].Sub(asked[0]) != want {
-				t.Errorf("drawn %v: asked at %v, want a pause of %v", drawn, asked, want)
+			if len(attempts) != 2 || attempts[1].Sub(attempts[0]) != want {
+				t.Errorf("drawn %v: asked at %v, want a pause of %v", drawn, attempts, want)
 			}
 		})
 	}

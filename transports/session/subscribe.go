@@ -15,24 +15,24 @@ const maxSubscriptions = 1024
 
 // subscriptions are the resources that a session watches.
 type subscriptions struct {
-	// turn is held by whoever changes them, while the server is asked.
-	turn turn
+	// changeLock is held by whoever changes them, while the server is asked.
+	changeLock contextMutex
 
 	mu sync.Mutex
 	// uris are those that are watched, with their stream; nil in the legacy era.
-	uris map[string]*stream
+	uris map[string]*subscriptionStream
 }
 
-// watch notes who tells about a resource. The caller holds mu.
-func (u *subscriptions) watch(uri string, st *stream) {
+// addWatch notes who tells about a resource. The caller holds mu.
+func (u *subscriptions) addWatch(uri string, st *subscriptionStream) {
 	if u.uris == nil {
-		u.uris = make(map[string]*stream)
+		u.uris = make(map[string]*subscriptionStream)
 	}
 	u.uris[uri] = st
 }
 
-// forget is for what the server does not watch any more, unless another stream does.
-func (u *subscriptions) forget(uri string, st *stream) {
+// removeWatch is for what the server does not watch any more, unless another stream does.
+func (u *subscriptions) removeWatch(uri string, st *subscriptionStream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.uris[uri] == st {
@@ -46,35 +46,35 @@ func (u *subscriptions) forget(uri string, st *stream) {
 // An error is a *messages.Error with Op "read" and an Outcome. It is ErrInvalid if the server does not declare that it
 // offers subscriptions.
 func (s *Session) Subscribe(ctx context.Context, uri string) error {
-	return s.resubscribe(ctx, uri, true)
+	return s.changeSubscription(ctx, uri, true)
 }
 
 // Unsubscribe ends what Subscribe began. A resource that is not watched is no error. After an error the resource is
 // watched as before, as far as is known.
 func (s *Session) Unsubscribe(ctx context.Context, uri string) error {
-	return s.resubscribe(ctx, uri, false)
+	return s.changeSubscription(ctx, uri, false)
 }
 
-func (s *Session) resubscribe(ctx context.Context, uri string, want bool) error {
+func (s *Session) changeSubscription(ctx context.Context, uri string, want bool) error {
 	declared := func(c *Capabilities) bool { return c.ResourcesSubscribe }
-	if e := s.mayRead("resources.subscribe", "URI of the resource", uri, declared); e != nil {
+	if e := s.checkReadRequest("resources.subscribe", "URI of the resource", uri, declared); e != nil {
 		return e
 	}
-	if !s.subscriptions.turn.take(ctx) {
-		e := notSent(contextError(ctx, "before the request was sent"))
+	if !s.subscriptions.changeLock.lock(ctx) {
+		e := asNotSent(contextError(ctx, "before the request was sent"))
 		e.Op = "read"
 		return e
 	}
-	defer s.subscriptions.turn.give()
+	defer s.subscriptions.changeLock.unlock()
 	if s.isSubscribed(uri) == want {
 		return nil
 	}
-	if want && len(s.subscribed()) >= maxSubscriptions {
-		return notRead("the session has " + strconv.Itoa(maxSubscriptions) + " subscriptions already")
+	if want && len(s.subscribedURIs()) >= maxSubscriptions {
+		return invalidReadError("the session has " + strconv.Itoa(maxSubscriptions) + " subscriptions already")
 	}
-	ask := s.askSubscription
+	ask := s.requestSubscription
 	if s.modern.Load() != nil {
-		ask = s.listenTo
+		ask = s.listenToResource
 	}
 	if e := ask(ctx, uri, want); e != nil {
 		return e
@@ -82,11 +82,11 @@ func (s *Session) resubscribe(ctx context.Context, uri string, want bool) error 
 	return nil
 }
 
-// askSubscription asks in the way of the legacy era.
+// requestSubscription asks in the way of the legacy era.
 //
 // 2025-11-25, Resources: resources/subscribe and resources/unsubscribe, for servers whose capability resources has
 // subscribe: "whether the client can subscribe to be notified of changes to individual resources".
-func (s *Session) askSubscription(ctx context.Context, uri string, want bool) *messages.Error {
+func (s *Session) requestSubscription(ctx context.Context, uri string, want bool) *messages.Error {
 	method := "resources/unsubscribe"
 	if want {
 		method = "resources/subscribe"
@@ -96,7 +96,7 @@ func (s *Session) askSubscription(ctx context.Context, uri string, want bool) *m
 		s.subscriptions.mu.Lock()
 		defer s.subscriptions.mu.Unlock()
 		if want {
-			s.subscriptions.watch(uri, nil)
+			s.subscriptions.addWatch(uri, nil)
 		} else {
 			delete(s.subscriptions.uris, uri)
 		}
@@ -104,37 +104,37 @@ func (s *Session) askSubscription(ctx context.Context, uri string, want bool) *m
 	return e
 }
 
-// listenTo asks in the way of the modern era, by standing requests. Over HTTP all resources share one, because each holds
+// listenToResource asks in the way of the modern era, by standing requests. Over HTTP all resources share one, because each holds
 // a connection: a changed set opens a new one, and the old one is ended when the server has agreed to the new one, so that
 // nothing is missed in between. Elsewhere each resource has its own: it costs nothing there, and a server that keeps one
 // subscription per resource and conversation forgets the new one when the old one ends (the Go SDK, v1.8.0).
 //
 // 2026-07-28, Subscriptions: "A client MAY have multiple active subscriptions concurrently".
-func (s *Session) listenTo(ctx context.Context, uri string, want bool) *messages.Error {
+func (s *Session) listenToResource(ctx context.Context, uri string, want bool) *messages.Error {
 	uris := []string{uri}
 	if s.overHTTP() {
-		uris = slices.DeleteFunc(s.subscribed(), func(u string) bool { return u == uri })
+		uris = slices.DeleteFunc(s.subscribedURIs(), func(u string) bool { return u == uri })
 		if want {
 			uris = append(uris, uri)
 		}
 	} else if !want {
 		uris = nil
 	}
-	var st *stream
+	var st *subscriptionStream
 	if len(uris) > 0 {
 		st = s.newStream()
 		st.uris = uris
-		if e := st.agree(ctx, uri, want); e != nil {
+		if e := st.openAgreed(ctx, uri, want); e != nil {
 			return e
 		}
 	}
-	s.replace(uri, uris, st)
+	s.replaceWatches(uri, uris, st)
 	return nil
 }
 
-// replace notes what is watched now: uris by st, and uri by nothing else.
-func (s *Session) replace(uri string, uris []string, st *stream) {
-	var lost []string
+// replaceWatches notes what is watched now: uris by st, and uri by nothing else.
+func (s *Session) replaceWatches(uri string, uris []string, st *subscriptionStream) {
+	var unwatched []string
 	s.subscriptions.mu.Lock()
 	if old := s.subscriptions.uris[uri]; old != nil {
 		old.stop()
@@ -145,23 +145,23 @@ func (s *Session) replace(uri string, uris []string, st *stream) {
 			old.stop()
 		}
 		delete(s.subscriptions.uris, u)
-		if s.streams.honours(st, u) {
-			s.subscriptions.watch(u, st)
+		if s.streams.honoursURI(st, u) {
+			s.subscriptions.addWatch(u, st)
 		} else {
-			lost = append(lost, u)
+			unwatched = append(unwatched, u)
 		}
 	}
 	s.subscriptions.mu.Unlock()
-	for _, u := range lost { // the server watched it before: it may be gone, and whoever holds it should look
-		s.resourceUpdated(u)
+	for _, u := range unwatched { // the server watched it before: it may be gone, and whoever holds it should look
+		s.notifyResourceUpdated(u)
 	}
 }
 
-// agree opens a stream and waits until the server has agreed to it. uri must be watched then, if it is wanted.
-func (st *stream) agree(ctx context.Context, uri string, want bool) *messages.Error {
+// openAgreed opens a stream and waits until the server has agreed to it. uri must be watched then, if it is wanted.
+func (st *subscriptionStream) openAgreed(ctx context.Context, uri string, want bool) *messages.Error {
 	s := st.session
 	s.streams.mu.Lock()
-	refused := s.streams.refused
+	refused := s.streams.methodUnknown
 	s.streams.mu.Unlock()
 	if refused {
 		return &messages.Error{
@@ -169,23 +169,23 @@ func (st *stream) agree(ctx context.Context, uri string, want bool) *messages.Er
 			Text: "the server does not know subscriptions/listen",
 		}
 	}
-	if e := tooLate(ctx); e != nil {
+	if e := callerLeftError(ctx); e != nil {
 		e.Op = "read"
 		return e
 	}
 	if !st.open(false) {
-		return notSent(s.ended("read"))
+		return asNotSent(s.endedError("read"))
 	}
-	ctx, stop := context.WithTimeout(ctx, sideBound)
+	ctx, stop := context.WithTimeout(ctx, ownRequestTimeout)
 	defer stop()
 	var e *messages.Error
 	select {
-	case e = <-st.first:
+	case e = <-st.firstResult:
 	case <-ctx.Done():
 		e = contextError(ctx, "before the server had agreed to watch the resource")
 		e.Op, e.Outcome = "read", messages.OutcomeUnknown
 	}
-	if e == nil && want && !s.streams.honours(st, uri) {
+	if e == nil && want && !s.streams.honoursURI(st, uri) {
 		e = &messages.Error{
 			Op: "read", Outcome: messages.OutcomeRejected, Class: messages.ClassRejected,
 			Text: "the server does not agree to watch the resource",
@@ -204,8 +204,8 @@ func (s *Session) isSubscribed(uri string) bool {
 	return ok
 }
 
-// subscribed are the resources that are watched, in order.
-func (s *Session) subscribed() []string {
+// subscribedURIs are the resources that are watched, in order.
+func (s *Session) subscribedURIs() []string {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.subscriptions.uris))

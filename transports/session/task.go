@@ -34,8 +34,8 @@ const (
 	maxTaskID = 4096
 )
 
-// learn keeps what the tools of a list say about tasks. A list without any such tool costs nothing.
-func (s *Session) learn(tools []messages.Tool) {
+// storeTaskSupport keeps what the tools of a list say about tasks. A list without any such tool costs nothing.
+func (s *Session) storeTaskSupport(tools []messages.Tool) {
 	var support map[string]string
 	for i := range tools {
 		if word := tools[i].TaskSupport; word != "" {
@@ -48,29 +48,29 @@ func (s *Session) learn(tools []messages.Tool) {
 	s.taskSupport.Store(&support)
 }
 
-// augment decides whether a call of the legacy era is a task, and makes it one.
+// augmentWithTask decides whether a call of the legacy era is a task, and makes it one.
 //
 // 2025-11-25, Tool-Level Negotiation: "If a server's capabilities do not include tasks.requests.tools.call, then
 // clients MUST NOT attempt to use task augmentation on that server's tools, regardless of the execution.taskSupport
 // value. … If execution.taskSupport is not present or "forbidden", clients MUST NOT attempt to invoke the tool as a
 // task. … If "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients MUST".
-func (s *Session) augment(ctx context.Context, r *request) {
+func (s *Session) augmentWithTask(ctx context.Context, r *request) {
 	support := s.taskSupport.Load()
 	if support == nil || *support == nil || s.modern.Load() != nil {
 		return
 	}
 	word := (*support)[r.name]
-	var wish TaskOptions
+	var wanted TaskOptions
 	if r.opts != nil && r.opts.Task != nil {
-		wish = *r.opts.Task
+		wanted = *r.opts.Task
 	}
-	if word != taskRequired && (word != taskOptional || !wish.Want) || !s.info.Load().Capabilities.coreTasks {
+	if word != taskRequired && (word != taskOptional || !wanted.Want) || !s.info.Load().Capabilities.coreTasks {
 		return
 	}
-	r.task = &following{}
+	r.task = &followedTask{}
 	s.beginFollowing(ctx, r.task)
 	r.fields = append(r.fields, `"task":{`...)
-	if ms := wish.TTL.Milliseconds(); ms > 0 {
+	if ms := wanted.TTL.Milliseconds(); ms > 0 {
 		r.fields = append(r.fields, `"ttl":`...)
 		r.fields = strconv.AppendInt(r.fields, ms, 10)
 	}
@@ -80,7 +80,7 @@ func (s *Session) augment(ctx context.Context, r *request) {
 // readTask reads the object of a task, in either form. wrong says what makes it impossible to follow.
 //
 // All versions: "Task IDs MUST be a string value."
-func readTask(raw []byte) (t messages.TaskStatus, wrong string) {
+func readTask(raw []byte) (t messages.TaskStatus, problem string) {
 	if !rawjson.IsObject(raw) {
 		return t, "has a task that is not an object"
 	}
@@ -141,11 +141,11 @@ func millisOf(value []byte) time.Duration {
 // taskFields are the params of a request about one task.
 func taskFields(id string) []byte { return appendString([]byte(`"taskId":`), id) }
 
-// withRelated ties the answer to a request of the server to the task that the request belongs to.
+// withRelatedTask ties the answer to a request of the server to the task that the request belongs to.
 //
 // 2025-11-25: "All requests, notifications, and responses related to a task MUST include the
 // io.modelcontextprotocol/related-task key in their _meta field".
-func withRelated(result, params []byte) []byte {
+func withRelatedTask(result, params []byte) []byte {
 	id, ok := rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(params, "_meta"), relatedTask), "taskId"))
 	start := rawjson.SkipSpace(result, 0)
 	if !ok || start >= len(result) || result[start] != '{' {
@@ -163,20 +163,20 @@ func withRelated(result, params []byte) []byte {
 			meta = value
 			continue
 		}
-		b = append(appendString(comma(b, empty), string(m.Name)), ':')
+		b = append(appendString(appendComma(b, empty), string(m.Name)), ':')
 		b = append(b, value...)
 	}
-	b = append(comma(b, empty), `"_meta":{`...)
+	b = append(appendComma(b, empty), `"_meta":{`...)
 	inside := len(b)
 	if rawjson.IsObject(meta) {
 		m := rawjson.ObjectAt(meta, 0, 0)
 		for m.Next() {
 			value := m.Skip()
 			if string(m.Name) != relatedTask {
-				b = append(appendString(comma(b, inside), string(m.Name)), ':')
+				b = append(appendString(appendComma(b, inside), string(m.Name)), ':')
 				b = append(b, value...)
 			}
 		}
 	}
-	return append(append(comma(b, inside), related...), `}}`...)
+	return append(append(appendComma(b, inside), related...), `}}`...)
 }

@@ -23,10 +23,10 @@ func TestTasksAreReadInBothForms(t *testing.T) {
 			ID: "a", State: messages.TaskFailed, Message: "no",
 		},
 	} {
-		got, wrong := readTask([]byte(raw))
-		if wrong != "" || got.ID != want.ID || got.State != want.State || got.TTL != want.TTL || got.Poll != want.Poll ||
+		got, problem := readTask([]byte(raw))
+		if problem != "" || got.ID != want.ID || got.State != want.State || got.TTL != want.TTL || got.Poll != want.Poll ||
 			got.Message != want.Message || !got.Created.Equal(want.Created) || string(got.Raw) != raw {
-			t.Errorf("%s: %+v, %s", raw, got, wrong)
+			t.Errorf("%s: %+v, %s", raw, got, problem)
 		}
 	}
 }
@@ -39,13 +39,13 @@ func FuzzTask(f *testing.F) {
 		if !json.Valid([]byte(task)) || !json.Valid([]byte(result)) {
 			return // a session scans what it hands on
 		}
-		got, wrong := readTask([]byte(task[rawjson.SkipSpace([]byte(task), 0):]))
-		if wrong == "" && (got.ID == "" || !got.State.Known() || got.TTL < 0 || got.Poll < 0) {
+		got, problem := readTask([]byte(task[rawjson.SkipSpace([]byte(task), 0):]))
+		if problem == "" && (got.ID == "" || !got.State.Known() || got.TTL < 0 || got.Poll < 0) {
 			t.Errorf("%q is %+v", task, got)
 		}
 		params := append([]byte(`{"_meta":{"`+relatedTask+`":{"taskId":`), appendString(nil, "t\"1")...)
 		params = append(params, `}}}`...)
-		tied := withRelated([]byte(result), params)
+		tied := withRelatedTask([]byte(result), params)
 		if !json.Valid(tied) {
 			t.Fatalf("%q became %q", result, tied)
 		}
@@ -55,7 +55,7 @@ func FuzzTask(f *testing.F) {
 				t.Errorf("%q is not tied to the task: %q", result, tied)
 			}
 		}
-		if same := withRelated([]byte(result), []byte(`{}`)); string(same) != result {
+		if same := withRelatedTask([]byte(result), []byte(`{}`)); string(same) != result {
 			t.Errorf("%q was changed: %q", result, same)
 		}
 	})

@@ -9,49 +9,49 @@ import (
 // Tasks lists the tasks that the server knows of ours, all pages. Only the legacy era has such a list, and only servers
 // that declare it; of any other it is an error of ClassInvalid, and nothing is sent.
 func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
-	if e := s.knowsTasks("list its tasks", func(c *Capabilities) bool { return c.TasksList }, false); e != nil {
+	if e := s.checkTaskSupport("list its tasks", func(c *Capabilities) bool { return c.TasksList }, false); e != nil {
 		return nil, e
 	}
-	l := newListing(&taskKind, s.cfg.MaxTools)
-	if e := l.fetch(ctx, s); e != nil {
+	l := newPageCollector(&taskKind, s.cfg.MaxTools)
+	if e := l.fetchPages(ctx, s); e != nil {
 		return nil, e
 	}
 	return l.entries, nil // what cannot be read spoils nothing else
 }
 
 var taskKind = listKind[messages.TaskStatus]{
-	method: "tasks/list", member: "tasks", one: "task", many: "tasks", unique: "id",
+	method: "tasks/list", member: "tasks", singular: "task", plural: "tasks", unique: "id",
 	read: func(raw []byte) (messages.TaskStatus, string, string) {
-		t, wrong := readTask(raw)
-		return t, t.ID, wrong
+		t, problem := readTask(raw)
+		return t, t.ID, problem
 	},
 }
 
 // Task asks how far a task has got. It may be one that another connection began. In the modern era the Raw of one that
 // has ended holds its result or its error.
 func (s *Session) Task(ctx context.Context, id string) (messages.TaskStatus, error) {
-	if e := s.knowsTask(id, "tell of a task", true); e != nil {
+	if e := s.checkTaskRequest(id, "tell of a task", true); e != nil {
 		return messages.TaskStatus{}, e
 	}
-	t, e := s.task(ctx, id)
+	t, e := s.getTask(ctx, id)
 	if e != nil {
 		return messages.TaskStatus{}, e
 	}
 	return t, nil
 }
 
-func (s *Session) task(ctx context.Context, id string) (messages.TaskStatus, *messages.Error) {
+func (s *Session) getTask(ctx context.Context, id string) (messages.TaskStatus, *messages.Error) {
 	raw, e := s.requestResult(ctx, "read", request{method: "tasks/get", name: id, fields: taskFields(id)})
 	if e != nil {
 		return messages.TaskStatus{}, e
 	}
-	t, wrong := readTask(raw)
-	if wrong == "" && t.ID != id {
-		wrong = "is about another task"
+	t, problem := readTask(raw)
+	if problem == "" && t.ID != id {
+		problem = "is about another task"
 	}
-	if wrong != "" {
+	if problem != "" {
 		return messages.TaskStatus{}, &messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol,
-			Text: "the server's answer to tasks/get " + wrong}
+			Text: "the server's answer to tasks/get " + problem}
 	}
 	return t, nil
 }
@@ -59,13 +59,13 @@ func (s *Session) task(ctx context.Context, id string) (messages.TaskStatus, *me
 // TaskResult waits for the end of a task and gives its result, as the call that began it would have; the same errors
 // too. It may be one that another connection began. That ctx ends does not cancel the task.
 func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result, error) {
-	if e := s.knowsTask(id, "tell of a task", true); e != nil {
+	if e := s.checkTaskRequest(id, "tell of a task", true); e != nil {
 		return Result{}, e
 	}
-	f := &following{}
+	f := &followedTask{}
 	s.beginFollowing(ctx, f)
 	defer s.endFollowing(f)
-	t, e := s.task(ctx, id)
+	t, e := s.getTask(ctx, id)
 	if e != nil {
 		e.Op = "call"
 		if e.Class != messages.ClassRejected {
@@ -73,11 +73,11 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 		}
 		return Result{}, e
 	}
-	p := &pursuit{s: s, f: f, opts: o, modern: s.modern.Load() != nil, detailed: true}
-	p.take(t)
+	p := &taskPoller{s: s, f: f, opts: o, modern: s.modern.Load() != nil, detailed: true}
+	p.noteStatus(t)
 	a, e := p.run(ctx)
 	if e == nil {
-		e = a.fault("tools/call")
+		e = a.asError("tools/call")
 	}
 	if e != nil {
 		e.Op = "call"
@@ -90,9 +90,9 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 // has heard it: 2026-07-28: "Eventual transition to cancelled is not guaranteed."
 func (s *Session) CancelTask(ctx context.Context, id string) error {
 	legacy := func(c *Capabilities) bool { return c.TasksCancel }
-	e := badTaskID(id)
+	e := checkTaskID(id)
 	if e == nil {
-		e = s.knowsTasks("cancel tasks", legacy, true)
+		e = s.checkTaskSupport("cancel tasks", legacy, true)
 	}
 	if e == nil {
 		_, e = s.requestResult(ctx, "read", request{method: "tasks/cancel", name: id, fields: taskFields(id)})
@@ -103,14 +103,14 @@ func (s *Session) CancelTask(ctx context.Context, id string) error {
 	return nil
 }
 
-func (s *Session) knowsTask(id, what string, modern bool) *messages.Error {
-	if e := badTaskID(id); e != nil {
+func (s *Session) checkTaskRequest(id, what string, modern bool) *messages.Error {
+	if e := checkTaskID(id); e != nil {
 		return e
 	}
-	return s.knowsTasks(what, func(c *Capabilities) bool { return c.tasks }, modern)
+	return s.checkTaskSupport(what, func(c *Capabilities) bool { return c.tasks }, modern)
 }
 
-func badTaskID(id string) *messages.Error {
+func checkTaskID(id string) *messages.Error {
 	if id == "" || len(id) > maxTaskID {
 		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 			Text: "the id of a task is 1 to 4,096 bytes long"}
@@ -118,11 +118,11 @@ func badTaskID(id string) *messages.Error {
 	return nil
 }
 
-// knowsTasks says why a server cannot be asked, nil if it can. legacy looks into what a server of the legacy era
+// checkTaskSupport says why a server cannot be asked, nil if it can. legacy looks into what a server of the legacy era
 // declares; modern says that one of the modern era can be asked.
-func (s *Session) knowsTasks(what string, legacy func(*Capabilities) bool, modern bool) *messages.Error {
-	if e := s.ended("read"); e != nil {
-		return notSent(e)
+func (s *Session) checkTaskSupport(what string, legacy func(*Capabilities) bool, modern bool) *messages.Error {
+	if e := s.endedError("read"); e != nil {
+		return asNotSent(e)
 	}
 	info := s.info.Load()
 	var text string

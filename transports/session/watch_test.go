@@ -19,8 +19,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// watching is a server of the modern era that agrees to every subscription after some time.
-type watching struct {
+// subscriptionServer is a server of the modern era that agrees to every subscription after some time.
+type subscriptionServer struct {
 	wire *wire
 
 	mu     sync.Mutex
@@ -29,7 +29,7 @@ type watching struct {
 	most   int                // at once
 }
 
-func (w *watching) answer(_ context.Context, m transports.Message) (transports.Delivery, error) {
+func (w *subscriptionServer) answer(_ context.Context, m transports.Message) (transports.Delivery, error) {
 	var p struct {
 		Params struct {
 			RequestID     int64    `json:"requestId"`
@@ -60,14 +60,14 @@ func (w *watching) answer(_ context.Context, m transports.Message) (transports.D
 	return transports.Written, nil
 }
 
-func (w *watching) end(id int64) {
+func (w *subscriptionServer) end(id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.listen, id)
 }
 
-// watches are the resources that the server watches now.
-func (w *watching) watches() (uris []string) {
+// watchedURIs are the resources that the server watches now.
+func (w *subscriptionServer) watchedURIs() (uris []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, some := range w.listen {
@@ -82,7 +82,7 @@ func (w *watching) watches() (uris []string) {
 // are watched again. When the last is given up, nothing is listened to.
 func TestWatchedWithoutGap(t *testing.T) {
 	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP} {
-		t.Run(string(kind), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { watched(t, kind) }) })
+		t.Run(string(kind), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testWatched(t, kind) }) })
 	}
 }
 
@@ -90,14 +90,14 @@ func TestWatchedWithoutGap(t *testing.T) {
 // resource that the server has watched and does not agree to any more whoever holds it is told, so that she looks.
 func TestAResourceThatIsGoneIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &watching{wire: &wire{kind: messages.HTTP}, listen: make(map[int64][]string)}
+		w := &subscriptionServer{wire: &wire{kind: messages.HTTP}, listen: make(map[int64][]string)}
 		w.wire.onSend = w.answer
 		var mu sync.Mutex
-		var told []string
+		var received []string
 		s, err := session.Dial(t.Context(), w.wire, session.Config{Era: messages.EraModern, OnResourceUpdated: func(uri string) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, uri)
+			received = append(received, uri)
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -119,8 +119,8 @@ func TestAResourceThatIsGoneIsTold(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if !slices.Equal(told, []string{"r:a"}) || !slices.Equal(w.watches(), []string{"r:b", "r:c"}) {
-			t.Errorf("told of %q, and %q are watched", told, w.watches())
+		if !slices.Equal(received, []string{"r:a"}) || !slices.Equal(w.watchedURIs(), []string{"r:b", "r:c"}) {
+			t.Errorf("told of %q, and %q are watched", received, w.watchedURIs())
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -129,8 +129,8 @@ func TestAResourceThatIsGoneIsTold(t *testing.T) {
 	})
 }
 
-func watched(t *testing.T, kind messages.TransportKind) {
-	w := &watching{wire: &wire{kind: kind}, listen: make(map[int64][]string)}
+func testWatched(t *testing.T, kind messages.TransportKind) {
+	w := &subscriptionServer{wire: &wire{kind: kind}, listen: make(map[int64][]string)}
 	w.wire.onSend = w.answer
 	var updates atomic.Int64
 	s, err := session.Dial(t.Context(), w.wire, session.Config{
@@ -143,18 +143,18 @@ func watched(t *testing.T, kind messages.TransportKind) {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	held := make(map[string]bool) // what must be watched
-	set := func(uri string, is bool) {
+	mustWatch := make(map[string]bool) // what must be watched
+	set := func(uri string, want bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		held[uri] = is
+		mustWatch[uri] = want
 	}
 	missing := func() (uris []string) {
 		mu.Lock()
 		defer mu.Unlock()
-		now := w.watches()
-		for uri, is := range held {
-			if is && !slices.Contains(now, uri) {
+		now := w.watchedURIs()
+		for uri, want := range mustWatch {
+			if want && !slices.Contains(now, uri) {
 				uris = append(uris, uri)
 			}
 		}
@@ -202,8 +202,8 @@ func watched(t *testing.T, kind messages.TransportKind) {
 			<-done
 		}
 	}
-	if uris := missing(); len(uris) > 0 || len(w.watches()) != 8 {
-		t.Errorf("at the end not watched: %q of %q", uris, w.watches())
+	if uris := missing(); len(uris) > 0 || len(w.watchedURIs()) != 8 {
+		t.Errorf("at the end not watched: %q of %q", uris, w.watchedURIs())
 	}
 	if most := w.most; kind == messages.HTTP && most > 3 || most > 9 {
 		t.Errorf("%d requests stood at once", most)
@@ -233,13 +233,13 @@ func watched(t *testing.T, kind messages.TransportKind) {
 	if updates.Load() == 0 {
 		t.Error("nobody was told that an update may have been missed")
 	}
-	for uri := range held {
+	for uri := range mustWatch {
 		if err := s.Unsubscribe(t.Context(), uri); err != nil {
 			t.Error(err)
 		}
 	}
 	synctest.Wait()
-	if uris := w.watches(); len(uris) > 0 || strings.Count(fmt.Sprint(w.listen), ":") > 0 {
+	if uris := w.watchedURIs(); len(uris) > 0 || strings.Count(fmt.Sprint(w.listen), ":") > 0 {
 		t.Errorf("still listening: %q %v", uris, w.listen)
 	}
 	if err := s.Close(t.Context()); err != nil {

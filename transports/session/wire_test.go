@@ -25,7 +25,7 @@ type wire struct {
 	sent       []transports.Message
 	negotiated []string
 	ended      bool
-	gone       chan struct{} // made by Dial
+	released   chan struct{} // made by Dial
 }
 
 func (w *wire) Kind() messages.TransportKind {
@@ -36,7 +36,7 @@ func (w *wire) Kind() messages.TransportKind {
 }
 
 func (w *wire) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
-	w.sink, w.gone = sink, make(chan struct{})
+	w.sink, w.released = sink, make(chan struct{})
 	if w.onDial != nil {
 		if err := w.onDial(sink); err != nil {
 			return nil, err
@@ -83,13 +83,13 @@ func (w *wire) end(err error) {
 	w.mu.Unlock()
 	if first {
 		w.sink.Down(err)
-		close(w.gone)
+		close(w.released)
 	} else {
-		<-w.gone
+		<-w.released
 	}
 }
 
-func (w *wire) Released() <-chan struct{} { return w.gone }
+func (w *wire) Released() <-chan struct{} { return w.released }
 
 func (w *wire) Info() transports.Info { return transports.Info{PID: 42} }
 

@@ -60,8 +60,8 @@ type Features struct {
 	CancelClosesStream bool
 }
 
-// secret is the canary of the suite. It has no character that an encoding would change.
-const secret = "canary7f3a9c51d2e8"
+// canarySecret is the canary of the suite. It has no character that an encoding would change.
+const canarySecret = "canary7f3a9c51d2e8"
 
 // suite is one test of the suite: a peer, its transport, and the bound.
 type suite struct {
@@ -78,19 +78,19 @@ type conn struct {
 	s *suite
 }
 
-func (h Harness) start(t *testing.T, o Options) *suite {
+func (h Harness) startSuite(t *testing.T, o Options) *suite {
 	t.Helper()
 	s := &suite{Harness: h, t: t}
-	s.guard()
+	s.registerLeakCheck()
 	if o.Secret == "" {
-		o.Secret = secret
+		o.Secret = canarySecret
 	}
 	s.tr = h.New(t, o)
 	return s
 }
 
-// guard registers the comparison of goroutines. It is registered first and therefore runs last, after the peer is gone.
-func (s *suite) guard() {
+// registerLeakCheck registers the comparison of goroutines. It is registered first and therefore runs last, after the peer is gone.
+func (s *suite) registerLeakCheck() {
 	before := goleak.IgnoreCurrent()
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
@@ -110,8 +110,8 @@ func (s *suite) guard() {
 	})
 }
 
-// dial opens a connection that is closed, and judged, at the end of the test.
-func (s *suite) dial() *conn {
+// dialConn opens a connection that is closed, and judged, at the end of the test.
+func (s *suite) dialConn() *conn {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
 	defer cancel()
@@ -121,12 +121,12 @@ func (s *suite) dial() *conn {
 		s.t.Fatalf("Dial: %v", err)
 	}
 	cn := &conn{Conn: c, Recorder: r, s: s}
-	s.t.Cleanup(cn.end)
+	s.t.Cleanup(cn.closeAndCheck)
 	return cn
 }
 
-// end closes the connection and checks what must hold for every connection after its end.
-func (c *conn) end() {
+// closeAndCheck closes the connection and checks what must hold for every connection after its end.
+func (c *conn) closeAndCheck() {
 	t := c.s.t
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
 	defer cancel()
@@ -148,7 +148,7 @@ func (c *conn) end() {
 		t.Error(err)
 	}
 	c.s.checkSecret("Info", fmt.Sprintf("%+v", c.Info()))
-	if d, err := c.Send(context.Background(), c.s.request("echo", nil)); err == nil || d != transports.NotWritten {
+	if d, err := c.Send(context.Background(), c.s.newRequest("echo", nil)); err == nil || d != transports.NotWritten {
 		t.Errorf("Send after the end: %v, %v; want not written and an error", d, err)
 	} else {
 		c.s.checkError("Send after the end", err)
@@ -179,19 +179,19 @@ func (s *suite) checkError(what string, err error) {
 
 func (s *suite) checkSecret(what, text string) {
 	s.t.Helper()
-	if strings.Contains(text, secret) {
+	if strings.Contains(text, canarySecret) {
 		s.t.Errorf("%s holds the secret: %s", what, text)
 	}
 }
 
-// request makes a request with a new id. params is marshalled, or taken as it is if it is raw JSON.
-func (s *suite) request(method string, params any) transports.Message {
+// newRequest makes a request with a new id. params is marshalled, or taken as it is if it is raw JSON.
+func (s *suite) newRequest(method string, params any) transports.Message {
 	id := s.next.Add(1)
-	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, raw(params))
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, rawParams(params))
 	return transports.Message{ID: id, Method: method, Body: body}
 }
 
-func raw(v any) []byte {
+func rawParams(v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return []byte(`{}`)
@@ -207,8 +207,8 @@ func raw(v any) []byte {
 	return b
 }
 
-// send sends one message that must be written.
-func (c *conn) send(m transports.Message) {
+// sendWritten sends one message that must be written.
+func (c *conn) sendWritten(m transports.Message) {
 	c.s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
 	defer cancel()
@@ -217,19 +217,19 @@ func (c *conn) send(m transports.Message) {
 	}
 }
 
-// call sends a request and returns the result.
-func (c *conn) call(method string, params any) json.RawMessage {
+// callPeer sends a request and returns the result.
+func (c *conn) callPeer(method string, params any) json.RawMessage {
 	c.s.t.Helper()
-	m := c.s.request(method, params)
-	c.send(m)
+	m := c.s.newRequest(method, params)
+	c.sendWritten(m)
 	return c.Answer(c.s.t, c.s.Bound, m.ID)
 }
 
-// alive checks that the connection still works.
-func (c *conn) alive(after string) {
+// checkAlive checks that the connection still works.
+func (c *conn) checkAlive(after string) {
 	c.s.t.Helper()
 	const probe = `{"still":"alive"}`
-	if got := c.call("echo", probe); string(got) != probe {
+	if got := c.callPeer("echo", probe); string(got) != probe {
 		c.s.t.Errorf("after %s, echo gave %s", after, got)
 	}
 	if d := c.Downs(); len(d) > 0 {
@@ -237,11 +237,11 @@ func (c *conn) alive(after string) {
 	}
 }
 
-// seen asks the peer what has arrived.
-func (c *conn) seen() map[string]int {
+// seenByPeer asks the peer what has arrived.
+func (c *conn) seenByPeer() map[string]int {
 	c.s.t.Helper()
 	var list []string
-	if err := json.Unmarshal(c.call("seen", nil), &list); err != nil {
+	if err := json.Unmarshal(c.callPeer("seen", nil), &list); err != nil {
 		c.s.t.Fatalf("seen: %v", err)
 	}
 	out := map[string]int{}
@@ -251,8 +251,8 @@ func (c *conn) seen() map[string]int {
 	return out
 }
 
-// within runs f and fails the test if it does not return within the bound.
-func (s *suite) within(what string, f func()) {
+// runWithin runs f and fails the test if it does not return within the bound.
+func (s *suite) runWithin(what string, f func()) {
 	s.t.Helper()
 	done := make(chan struct{})
 	go func() {

@@ -14,10 +14,10 @@ import (
 )
 
 func bigResult(t *testing.T, h Harness) {
-	c := h.start(t, Options{}).dial()
+	c := h.startSuite(t, Options{}).dialConn()
 	for _, n := range []int{4 << 10, 64 << 10, 1<<20 + 1, 5 << 20} {
-		m := c.s.request("big", commandParams{Bytes: n})
-		c.send(m)
+		m := c.s.newRequest("big", commandParams{Bytes: n})
+		c.sendWritten(m)
 		got := c.Answer(t, c.s.Bound, m.ID)
 		if len(got) < n-200 || len(got) > n || len(bytes.Trim(got, `"x`)) > 0 {
 			t.Errorf("a result of a %d byte message arrived with %d bytes, or changed", n, len(got))
@@ -26,10 +26,10 @@ func bigResult(t *testing.T, h Harness) {
 }
 
 func bigRequest(t *testing.T, h Harness) {
-	c := h.start(t, Options{}).dial()
+	c := h.startSuite(t, Options{}).dialConn()
 	want := `{"big":"` + strings.Repeat("0123456789abcdef", 128<<10) + `"}` // 2 MiB
-	m := c.s.request("echo", want)
-	c.send(m)
+	m := c.s.newRequest("echo", want)
+	c.sendWritten(m)
 	if got := c.Answer(t, c.s.Bound, m.ID); string(got) != want {
 		t.Errorf("echo of %d bytes gave %d bytes, or other ones", len(want), len(got))
 	}
@@ -37,23 +37,23 @@ func bigRequest(t *testing.T, h Harness) {
 
 func limitIsExact(t *testing.T, h Harness) {
 	const limit = 100_000
-	c := h.start(t, Options{MaxMessage: limit}).dial()
-	m := c.s.request("big", commandParams{Bytes: limit})
-	c.send(m)
+	c := h.startSuite(t, Options{MaxMessage: limit}).dialConn()
+	m := c.s.newRequest("big", commandParams{Bytes: limit})
+	c.sendWritten(m)
 	c.Answer(t, c.s.Bound, m.ID)
 	if got := c.Messages()[0]; len(got) != limit {
 		t.Fatalf("the peer's message has %d bytes, not %d", len(got), limit)
 	}
 	c.sendOversized(limit+1, 1)
-	c.alive("a message of one byte too much")
+	c.checkAlive("a message of one byte too much")
 }
 
 func oversizedCostsItself(t *testing.T, h Harness) {
 	const limit = 64 << 10
-	c := h.start(t, Options{MaxMessage: limit}).dial()
+	c := h.startSuite(t, Options{MaxMessage: limit}).dialConn()
 	for i, n := range []int{limit + 1, 3 * limit, 20 << 20} {
 		c.sendOversized(n, i+1)
-		c.alive(fmt.Sprintf("a message of %d bytes", n))
+		c.checkAlive(fmt.Sprintf("a message of %d bytes", n))
 	}
 	if n := len(c.OversizedMessages()); n != 3 {
 		t.Errorf("3 oversized messages were reported %d times", n)
@@ -69,7 +69,7 @@ func oversizedCostsItself(t *testing.T, h Harness) {
 func (c *conn) sendOversized(n, count int) {
 	t := c.s.t
 	t.Helper()
-	m := c.s.request("big", commandParams{Bytes: n})
+	m := c.s.newRequest("big", commandParams{Bytes: n})
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
 	defer cancel()
 	// A kind whose Send waits for the answer may say that there was none.
@@ -94,15 +94,15 @@ func (c *conn) sendOversized(n, count int) {
 	}
 }
 
-func noise(t *testing.T, h Harness) {
-	c := h.start(t, Options{}).dial()
+func reportedNoise(t *testing.T, h Harness) {
+	c := h.startSuite(t, Options{}).dialConn()
 	lines := []string{"Server listening", "  [not json", "\x1b[31mred\x1b[0m", "undefined", "null", "42", "Debugger {}",
 		strings.Repeat("long", 1000)}
 	// A line that begins with { or [ is a message as far as a transport can know.
 	noisy := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
 		return strings.HasPrefix(strings.TrimSpace(l), "[")
 	})
-	c.call("noise", commandParams{Lines: lines})
+	c.callPeer("noise", commandParams{Lines: lines})
 	c.Wait(t, c.s.Bound, "the noise", func() bool { return len(c.NoiseLines()) >= len(noisy) })
 	for i, got := range c.NoiseLines() {
 		want := noisy[i][:min(len(noisy[i]), 256)]
@@ -113,16 +113,16 @@ func noise(t *testing.T, h Harness) {
 	if n := c.Info().Noise; n != int64(len(noisy)) {
 		t.Errorf("Info counts %d lines of noise, not %d", n, len(noisy))
 	}
-	c.alive("noise")
+	c.checkAlive("noise")
 }
 
 func silentPeer(t *testing.T, h Harness) {
-	s := h.start(t, Options{})
-	c := s.dial()
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	m := s.request("silent", nil)
-	s.within("Send to a silent peer", func() {
+	m := s.newRequest("silent", nil)
+	s.runWithin("Send to a silent peer", func() {
 		d, err := c.Send(ctx, m)
 		switch {
 		case s.Features.SendWaits && (err == nil || d == transports.NotWritten):
@@ -136,19 +136,19 @@ func silentPeer(t *testing.T, h Harness) {
 			}
 		}
 	})
-	c.alive("a silent call")
+	c.checkAlive("a silent call")
 }
 
 func lateAnswer(t *testing.T, h Harness) {
-	s := h.start(t, Options{})
-	c := s.dial()
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
 	ctx, cancel := context.WithCancel(context.Background())
-	m := s.request("late", commandParams{MS: 50})
+	m := s.newRequest("late", commandParams{MS: 50})
 	if d, err := c.Send(ctx, m); err != nil || d != transports.Written {
 		t.Fatalf("Send: %v, %v", d, err)
 	}
 	cancel() // Send is over: its context means nothing to the answer
-	c.alive("an ended context")
+	c.checkAlive("an ended context")
 	c.Answer(t, s.Bound, m.ID)
 	if n := c.Answers(m.ID); n != 1 {
 		t.Errorf("%d answers, not one", n)
@@ -156,16 +156,16 @@ func lateAnswer(t *testing.T, h Harness) {
 }
 
 func lateAnswerIsCutShort(t *testing.T, h Harness) {
-	s := h.start(t, Options{})
-	c := s.dial()
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	m := s.request("late", commandParams{MS: 300})
+	m := s.newRequest("late", commandParams{MS: 300})
 	if d, err := c.Send(ctx, m); err == nil || d == transports.NotWritten {
 		t.Errorf("Send: %v, %v; want an error, and not: not written", d, err)
 	}
 	time.Sleep(400 * time.Millisecond) // the time of the answer passes
-	c.alive("an answer that nobody waits for")
+	c.checkAlive("an answer that nobody waits for")
 	if n := c.Answers(m.ID); n > 1 {
 		t.Errorf("%d answers", n)
 	}
@@ -175,9 +175,9 @@ func lateAnswerIsCutShort(t *testing.T, h Harness) {
 const stallSize = 8 << 20
 
 func stalledPeer(t *testing.T, h Harness) {
-	s := h.start(t, Options{})
-	c := s.dial()
-	c.call("stall", commandParams{MS: 1500})
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.callPeer("stall", commandParams{MS: 1500})
 	big := strings.Repeat("s", stallSize)
 	type result struct {
 		id  int64
@@ -188,19 +188,19 @@ func stalledPeer(t *testing.T, h Harness) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	for range cap(results) {
-		m := s.request("echo", `{"big":"`+big+`"}`)
+		m := s.newRequest("echo", `{"big":"`+big+`"}`)
 		go func() {
 			d, err := c.Send(ctx, m)
 			results <- result{m.ID, d, err}
 		}()
 	}
 	count := map[transports.Delivery]int{}
-	var kept []result
+	var sent []result
 	for range cap(results) {
 		select {
 		case r := <-results:
 			count[r.d]++
-			kept = append(kept, r)
+			sent = append(sent, r)
 			if r.err == nil || r.d == transports.Written {
 				t.Errorf("Send of %d bytes to a peer that does not read: %v, %v", stallSize, r.d, r.err)
 				continue
@@ -210,15 +210,15 @@ func stalledPeer(t *testing.T, h Harness) {
 				t.Errorf("Send to a stalled peer: class %q, want timeout", got)
 			}
 		case <-time.After(s.Bound):
-			t.Fatalf("Send blocks past its context: %d of %d returned", len(kept), cap(results))
+			t.Fatalf("Send blocks past its context: %d of %d returned", len(sent), cap(results))
 		}
 	}
 	if s.Features.OneStream && (count[transports.MaybeWritten] > 1 || count[transports.NotWritten] < cap(results)-1) {
 		t.Errorf("one stream, and %v: only the message being written can be in doubt", count)
 	}
-	c.alive("a stall") // the peer reads again
-	seen := c.seen()
-	for _, r := range kept {
+	c.checkAlive("a stall") // the peer reads again
+	seen := c.seenByPeer()
+	for _, r := range sent {
 		if n := seen[fmt.Sprint(r.id)]; r.d == transports.NotWritten && n > 0 || n > 1 {
 			t.Errorf("request %d was reported as %v, and the peer has seen it %d times", r.id, r.d, n)
 		}
@@ -226,12 +226,12 @@ func stalledPeer(t *testing.T, h Harness) {
 }
 
 func stalledPeerAndClose(t *testing.T, h Harness) {
-	s := h.start(t, Options{})
-	c := s.dial()
-	c.call("stall", commandParams{MS: 3_600_000})
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.callPeer("stall", commandParams{MS: 3_600_000})
 	returned := make(chan error, 3)
 	for range cap(returned) {
-		m := s.request("echo", `{"big":"`+strings.Repeat("s", stallSize)+`"}`)
+		m := s.newRequest("echo", `{"big":"`+strings.Repeat("s", stallSize)+`"}`)
 		go func() {
 			d, err := c.Send(context.Background(), m)
 			if d == transports.Written {
@@ -244,7 +244,7 @@ func stalledPeerAndClose(t *testing.T, h Harness) {
 		}()
 	}
 	time.Sleep(100 * time.Millisecond) // let them block
-	s.within("Close while the peer does not read", func() { c.end() })
+	s.runWithin("Close while the peer does not read", func() { c.closeAndCheck() })
 	for range cap(returned) {
 		select {
 		case err := <-returned:

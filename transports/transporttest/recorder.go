@@ -16,22 +16,22 @@ import (
 type Recorder struct {
 	mu        sync.Mutex
 	changed   chan struct{} // closed and replaced at every event; nil until somebody waits
-	messages  []recorded
-	oversized []Oversized
+	messages  []recordedMessage
+	oversized []OversizedMessage
 	noise     []string
 	down      []error
-	late      []string // what was called after Down
+	afterDown []string // what was called after Down
 	answers   map[int64][]envelope
 	indexed   int // how many messages are in answers
 }
 
-type recorded struct {
+type recordedMessage struct {
 	body  []byte // the slice that the transport gave away
 	value []byte // what was in it then
 }
 
-// Oversized is what Sink.Oversized was told.
-type Oversized struct {
+// OversizedMessage is what Sink.Oversized was told.
+type OversizedMessage struct {
 	Head, Tail []byte
 	Size       int64
 }
@@ -41,33 +41,33 @@ var _ transports.Sink = (*Recorder)(nil)
 // Message implements transports.Sink. The slice is kept, and a copy of it, so that Check can tell whether the transport
 // wrote into memory that it had given away.
 func (r *Recorder) Message(body []byte) {
-	r.event("Message", func() {
-		r.messages = append(r.messages, recorded{body: body, value: bytes.Clone(body)})
+	r.recordEvent("Message", func() {
+		r.messages = append(r.messages, recordedMessage{body: body, value: bytes.Clone(body)})
 	})
 }
 
 // Oversized implements transports.Sink.
 func (r *Recorder) Oversized(head, tail []byte, size int64) {
-	r.event("Oversized", func() {
-		r.oversized = append(r.oversized, Oversized{Head: bytes.Clone(head), Tail: bytes.Clone(tail), Size: size})
+	r.recordEvent("Oversized", func() {
+		r.oversized = append(r.oversized, OversizedMessage{Head: bytes.Clone(head), Tail: bytes.Clone(tail), Size: size})
 	})
 }
 
 // Noise implements transports.Sink.
 func (r *Recorder) Noise(line []byte) {
-	r.event("Noise", func() { r.noise = append(r.noise, string(line)) })
+	r.recordEvent("Noise", func() { r.noise = append(r.noise, string(line)) })
 }
 
 // Down implements transports.Sink.
 func (r *Recorder) Down(err error) {
-	r.event("Down", func() { r.down = append(r.down, err) })
+	r.recordEvent("Down", func() { r.down = append(r.down, err) })
 }
 
-func (r *Recorder) event(name string, record func()) {
+func (r *Recorder) recordEvent(name string, record func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.down) > 0 {
-		r.late = append(r.late, name)
+		r.afterDown = append(r.afterDown, name)
 	}
 	record()
 	if r.changed != nil {
@@ -88,10 +88,10 @@ func (r *Recorder) Messages() [][]byte {
 }
 
 // OversizedMessages is what Oversized was told until now.
-func (r *Recorder) OversizedMessages() []Oversized {
+func (r *Recorder) OversizedMessages() []OversizedMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]Oversized(nil), r.oversized...)
+	return append([]OversizedMessage(nil), r.oversized...)
 }
 
 // NoiseLines is what Noise was told until now.
@@ -116,8 +116,8 @@ func (r *Recorder) Check() error {
 	if len(r.down) > 1 {
 		return fmt.Errorf("Sink.Down was called %d times: %v", len(r.down), r.down)
 	}
-	if len(r.late) > 0 {
-		return fmt.Errorf("the sink was called after Down: %v", r.late)
+	if len(r.afterDown) > 0 {
+		return fmt.Errorf("the sink was called after Down: %v", r.afterDown)
 	}
 	for i, m := range r.messages {
 		if !bytes.Equal(m.body, m.value) {
@@ -160,7 +160,7 @@ func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawM
 	r.Wait(t, bound, fmt.Sprintf("the answer to request %d", id), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		all := r.index()[id]
+		all := r.indexAnswers()[id]
 		if len(all) == 0 {
 			return false
 		}
@@ -177,11 +177,11 @@ func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawM
 func (r *Recorder) Answers(id int64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.index()[id])
+	return len(r.indexAnswers()[id])
 }
 
-// index gives the responses by their ids. Every message is decoded once. The lock is held.
-func (r *Recorder) index() map[int64][]envelope {
+// indexAnswers gives the responses by their ids. Every message is decoded once. The lock is held.
+func (r *Recorder) indexAnswers() map[int64][]envelope {
 	if r.answers == nil {
 		r.answers = map[int64][]envelope{}
 	}

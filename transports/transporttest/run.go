@@ -12,7 +12,7 @@ func Run(t *testing.T, h Harness) {
 	if h.Bound == 0 {
 		h.Bound = 15 * time.Second
 	}
-	h.warm(t)
+	h.warmUp(t)
 	always := true
 	for _, c := range []struct {
 		name string
@@ -25,14 +25,14 @@ func Run(t *testing.T, h Harness) {
 		{"SendDoesNotKeepTheBody", always, sendDoesNotKeepTheBody},
 		{"IncomingNotifications", always, incomingNotifications},
 		{"BigNotifications", always, bigNotifications},
-		{"Push", h.Features.Push, push},
+		{"Push", h.Features.Push, pushedNotifications},
 		{"PeerAsks", always, peerAsks},
 		{"PeerAsksByPush", h.Features.Push, peerAsksByPush},
 		{"BigResult", always, bigResult},
 		{"BigRequest", always, bigRequest},
 		{"LimitIsExact", always, limitIsExact},
 		{"OversizedCostsItself", always, oversizedCostsItself},
-		{"Noise", h.Features.Noise, noise},
+		{"Noise", h.Features.Noise, reportedNoise},
 		{"EndedContextWritesNothing", always, endedContextWritesNothing},
 		{"SilentPeer", always, silentPeer},
 		{"CancelLegacy", always, cancelLegacy},
@@ -42,7 +42,7 @@ func Run(t *testing.T, h Harness) {
 		{"StalledPeer", h.Features.Stall, stalledPeer},
 		{"StalledPeerAndClose", h.Features.Stall, stalledPeerAndClose},
 		{"PeerDiesMidCall", always, peerDiesMidCall},
-		{"LastWordsBeatTheDeath", h.Features.DeathIsDown, lastWords},
+		{"LastWordsBeatTheDeath", h.Features.DeathIsDown, lastMessages},
 		{"SendsRaceTheDeath", always, sendsRaceTheDeath},
 		{"CloseIsIdempotentAndConcurrent", always, closeConcurrently},
 		{"CloseEndsWaitingSends", always, closeEndsWaitingSends},
@@ -54,7 +54,7 @@ func Run(t *testing.T, h Harness) {
 		{"DialContextEndsAfterDial", always, dialContextEndsLater},
 		{"DialAgainAfterClose", always, dialAgain},
 		{"InfoNeverBlocks", always, infoNeverBlocks},
-		{"PID", h.Features.PID, pid},
+		{"PID", h.Features.PID, childPID},
 		{"BrokenDial", len(h.Broken) > 0, brokenDial},
 	} {
 		if c.has {
@@ -63,12 +63,12 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// warm opens and closes one connection, so that what a kind starts once for the whole process (a thread, a shared
+// warmUp opens and closes one connection, so that what a kind starts once for the whole process (a thread, a shared
 // client) exists before the first comparison of goroutines.
-func (h Harness) warm(t *testing.T) {
+func (h Harness) warmUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.Bound)
 	defer cancel()
-	c, err := h.New(t, Options{Secret: secret}).Dial(ctx, &Recorder{})
+	c, err := h.New(t, Options{Secret: canarySecret}).Dial(ctx, &Recorder{})
 	if err != nil {
 		t.Fatalf("the first Dial: %v", err)
 	}

@@ -44,9 +44,9 @@ type Port interface {
 type Script struct {
 	mu   sync.Mutex
 	seen []string
-	// answered are the results of the responses that have arrived, by their ids; changed is closed when one is added.
-	answered map[string]json.RawMessage
-	changed  chan struct{}
+	// answers are the results of the responses that have arrived, by their ids; changed is closed when one is added.
+	answers map[string]json.RawMessage
+	changed chan struct{}
 }
 
 // Serve plays the peer on one stream: next returns one incoming message at a time and an error at the end. Commands are
@@ -60,7 +60,7 @@ func (s *Script) Serve(ctx context.Context, port Port, next func() ([]byte, erro
 		var e envelope
 		if json.Unmarshal(msg, &e) == nil && e.Method == "stall" {
 			s.Play(ctx, port, msg)
-			sleep(ctx, params(e).MS)
+			sleepMillis(ctx, paramsOf(e).MS)
 			continue
 		}
 		msg = bytes.Clone(msg)
@@ -73,58 +73,58 @@ func (s *Script) Serve(ctx context.Context, port Port, next func() ([]byte, erro
 func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 	var e envelope
 	if err := json.Unmarshal(msg, &e); err != nil {
-		s.remember("unreadable: " + err.Error())
+		s.noteSeen("unreadable: " + err.Error())
 		return
 	}
 	switch {
 	case e.ID == nil:
-		s.remember(e.Method)
+		s.noteSeen(e.Method)
 		return
 	case e.Method == "":
-		s.remember("response " + string(e.ID))
-		s.keep(string(e.ID), e.Result)
+		s.noteSeen("response " + string(e.ID))
+		s.keepAnswer(string(e.ID), e.Result)
 		return
 	}
-	s.remember(string(e.ID))
-	p := params(e)
+	s.noteSeen(string(e.ID))
+	p := paramsOf(e)
 	switch e.Method {
 	case "echo":
-		s.answer(port, e, e.Params)
+		s.writeAnswer(port, e, e.Params)
 	case "seen":
 		b, _ := json.Marshal(s.Seen())
-		s.answer(port, e, b)
+		s.writeAnswer(port, e, b)
 	case "notify":
-		s.notes(port.Write, p.N, p.Bytes)
-		s.answer(port, e, []byte(`{}`))
+		s.writeNotes(port.Write, p.N, p.Bytes)
+		s.writeAnswer(port, e, []byte(`{}`))
 	case "push":
-		s.answer(port, e, []byte(`{}`))
-		sleep(ctx, 10)
-		s.notes(port.Push, p.N, p.Bytes)
+		s.writeAnswer(port, e, []byte(`{}`))
+		sleepMillis(ctx, 10)
+		s.writeNotes(port.Push, p.N, p.Bytes)
 	case "big":
-		empty := len(response(e, []byte(`""`)))
-		s.answer(port, e, []byte(`"`+strings.Repeat("x", max(0, p.Bytes-empty))+`"`))
+		empty := len(encodeResponse(e, []byte(`""`)))
+		s.writeAnswer(port, e, []byte(`"`+strings.Repeat("x", max(0, p.Bytes-empty))+`"`))
 	case "noise":
 		for _, l := range p.Lines {
 			_ = port.Noise([]byte(l)) // the other side is judged, not this one: a lost line fails the test there
 		}
-		s.answer(port, e, []byte(`{}`))
+		s.writeAnswer(port, e, []byte(`{}`))
 	case "late":
-		sleep(ctx, p.MS)
-		s.answer(port, e, []byte(`{}`))
+		sleepMillis(ctx, p.MS)
+		s.writeAnswer(port, e, []byte(`{}`))
 	case "stall":
-		s.answer(port, e, []byte(`{}`))
+		s.writeAnswer(port, e, []byte(`{}`))
 	case "ask":
-		s.ask(ctx, port, e, port.Write)
+		s.askClient(ctx, port, e, port.Write)
 	case "ask-push":
-		s.ask(ctx, port, e, port.Push)
+		s.askClient(ctx, port, e, port.Push)
 	case "silent":
 		<-ctx.Done()
-		s.remember("ended " + string(e.ID))
+		s.noteSeen("ended " + string(e.ID))
 	case "die":
 		port.Die()
 	case "last-words":
-		s.notes(port.Write, p.N, p.Bytes)
-		s.answer(port, e, []byte(`{}`))
+		s.writeNotes(port.Write, p.N, p.Bytes)
+		s.writeAnswer(port, e, []byte(`{}`))
 		port.Die()
 	default:
 		const answer = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such command"}}`
@@ -139,17 +139,17 @@ func (s *Script) Seen() []string {
 	return append([]string{}, s.seen...)
 }
 
-func (s *Script) remember(what string) {
+func (s *Script) noteSeen(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, what)
 }
 
-func (s *Script) answer(port Port, e envelope, result []byte) {
-	_ = port.Write(response(e, result))
+func (s *Script) writeAnswer(port Port, e envelope, result []byte) {
+	_ = port.Write(encodeResponse(e, result))
 }
 
-func (s *Script) notes(write func([]byte) error, n, bytes int) {
+func (s *Script) writeNotes(write func([]byte) error, n, bytes int) {
 	pad := strings.Repeat("p", bytes)
 	for i := range n {
 		if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"note","params":{"n":%d,"pad":%q}}`, i, pad)) != nil {
@@ -158,22 +158,22 @@ func (s *Script) notes(write func([]byte) error, n, bytes int) {
 	}
 }
 
-// ask asks the other side with the params of e, and answers e with the result of its response.
-func (s *Script) ask(ctx context.Context, port Port, e envelope, write func([]byte) error) {
+// askClient asks the other side with the params of e, and answers e with the result of its response.
+func (s *Script) askClient(ctx context.Context, port Port, e envelope, write func([]byte) error) {
 	id := fmt.Sprintf("%q", "asked-"+string(e.ID))
 	if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"ask","params":%s}`, id, e.Params)) != nil {
 		return
 	}
 	for {
 		s.mu.Lock()
-		result, ok := s.answered[id]
+		result, ok := s.answers[id]
 		if s.changed == nil {
 			s.changed = make(chan struct{})
 		}
 		changed := s.changed
 		s.mu.Unlock()
 		if ok {
-			s.answer(port, e, result)
+			s.writeAnswer(port, e, result)
 			return
 		}
 		select {
@@ -184,21 +184,21 @@ func (s *Script) ask(ctx context.Context, port Port, e envelope, write func([]by
 	}
 }
 
-// keep keeps the result of a response for whoever has asked.
-func (s *Script) keep(id string, result json.RawMessage) {
+// keepAnswer keeps the result of a response for whoever has asked.
+func (s *Script) keepAnswer(id string, result json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.answered == nil {
-		s.answered = map[string]json.RawMessage{}
+	if s.answers == nil {
+		s.answers = map[string]json.RawMessage{}
 	}
-	s.answered[id] = result
+	s.answers[id] = result
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
 	}
 }
 
-func response(e envelope, result []byte) []byte {
+func encodeResponse(e envelope, result []byte) []byte {
 	b := make([]byte, 0, len(result)+64)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, e.ID...)
@@ -214,13 +214,13 @@ type commandParams struct {
 	Lines []string `json:"lines"`
 }
 
-func params(e envelope) commandParams {
+func paramsOf(e envelope) commandParams {
 	var p commandParams
 	_ = json.Unmarshal(e.Params, &p) // echo takes anything; the other commands are written by the suite
 	return p
 }
 
-func sleep(ctx context.Context, ms int) {
+func sleepMillis(ctx context.Context, ms int) {
 	t := time.NewTimer(time.Duration(ms) * time.Millisecond)
 	defer t.Stop()
 	select {

@@ -8,50 +8,50 @@ import (
 
 // claudeSections finds the servers of ~/.claude.json: those for every directory, and those of the one in which the person works
 // in, which win.
-func claudeSections(r *reading) {
-	projects, _ := in(r.tree.Root, "projects")
+func claudeSections(r *fileReading) {
+	projects, _ := valueAt(r.tree.Root, "projects")
 	var own []string
 	var disabled []string
 	others, at := 0, 0
-	for _, m := range members(projects) {
-		v, _ := in(m.Value, "mcpServers")
+	for _, m := range membersOf(projects) {
+		v, _ := valueAt(m.Value, "mcpServers")
 		here := r.dir != "" && filepath.Clean(nameOf(m)) == filepath.Clean(r.dir)
-		if off, ok := in(m.Value, "disabledMcpServers"); ok && here {
-			for _, el := range elements(off) {
+		if off, ok := valueAt(m.Value, "disabledMcpServers"); ok && here {
+			for _, el := range elementsOf(off) {
 				s, _ := textOf(el)
 				disabled = append(disabled, s)
 			}
 		}
 		switch {
-		case len(members(v)) == 0:
+		case len(membersOf(v)) == 0:
 		case !here:
 			if others++; others == 1 {
 				at = m.Name.StartOffset
 			}
 		default:
-			for _, s := range members(v) {
+			for _, s := range membersOf(v) {
 				own = append(own, nameOf(s))
 			}
 		}
 	}
 	switchOff := func(name string, e *entry) bool {
 		if slices.Contains(disabled, name) {
-			e.add("disabled", e.at, truth(true, e.at))
+			e.addMember("disabled", e.offset, boolValue(true, e.offset))
 		}
 		return true
 	}
-	if v, ok := in(r.tree.Root, "mcpServers"); ok {
-		r.servers("mcpServers", v, func(name string, e *entry) bool {
+	if v, ok := valueAt(r.tree.Root, "mcpServers"); ok {
+		r.addServers("mcpServers", v, func(name string, e *entry) bool {
 			if slices.Contains(own, name) {
-				e.lose(e.at, "", "the server of the same name of this project wins", "")
+				e.warnLost(e.offset, "", "the server of the same name of this project wins", "")
 				return false
 			}
 			return switchOff(name, e)
 		})
 	}
-	for _, m := range members(projects) {
-		if v, ok := in(m.Value, "mcpServers"); ok && r.dir != "" && filepath.Clean(nameOf(m)) == filepath.Clean(r.dir) {
-			r.servers("projects."+nameOf(m)+".mcpServers", v, switchOff)
+	for _, m := range membersOf(projects) {
+		if v, ok := valueAt(m.Value, "mcpServers"); ok && r.dir != "" && filepath.Clean(nameOf(m)) == filepath.Clean(r.dir) {
+			r.addServers("projects."+nameOf(m)+".mcpServers", v, switchOff)
 		}
 	}
 	if others > 0 {
@@ -59,6 +59,6 @@ func claudeSections(r *reading) {
 		if others > 1 {
 			what = fmt.Sprintf("%d other projects have servers, which", others)
 		}
-		r.say(at, "", "projects", what+" count only in their own directories", "", true)
+		r.addProblem(at, "", "projects", what+" count only in their own directories", "", true)
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // codexSections finds [mcp_servers.NAME] in config.toml. The plugins of Codex have JSON, with mcpServers.
-func codexSections(r *reading) {
-	for _, m := range members(r.tree.Root) {
+func codexSections(r *fileReading) {
+	for _, m := range membersOf(r.tree.Root) {
 		key, list := nameOf(m), m.Value
-		if servers, ok := in(m.Value, "servers"); ok && key == "mcp" { // as VS Code has it
+		if servers, ok := valueAt(m.Value, "servers"); ok && key == "mcp" { // as VS Code has it
 			key, list = "mcp.servers", servers
 		}
 		switch plain := strings.NewReplacer("-", "_", ".", "_").Replace(key); key {
@@ -23,11 +23,11 @@ func codexSections(r *reading) {
 			fallthrough
 		case "mcp_servers", "mcpServers":
 			if key != "mcp_servers" && r.syntax == inTOML {
-				r.say(m.Name.StartOffset, "", key, "Codex reads mcp_servers, not "+messages.Line(key, 40)+"; it is read here", "", true)
+				r.addProblem(m.Name.StartOffset, "", key, "Codex reads mcp_servers, not "+messages.Line(key, 40)+"; it is read here", "", true)
 			}
-			r.servers(key, list, nil)
+			r.addServers(key, list, nil)
 		case "mcp_oauth_callback_port", "mcp_oauth_callback_url":
-			r.say(m.Name.StartOffset, "", key, "it is not carried over",
+			r.addProblem(m.Name.StartOffset, "", key, "it is not carried over",
 				"write callbackPort or redirectUrl into the auth of a server that needs it", true)
 		}
 	}
@@ -35,48 +35,48 @@ func codexSections(r *reading) {
 
 // codexEntry rewrites one table of Codex.
 func codexEntry(e *entry) bool {
-	if !e.has("command", "url") && e.overlay() {
+	if !e.hasAnyKey("command", "url") && e.dropOverlay() {
 		return false
 	}
 	e.fromVariables("env_vars", "env", "")
 	e.headersFromVariables()
-	if m, ok := e.take("bearer_token"); ok {
-		e.fail(m.Value.StartOffset, "bearer_token", "Codex itself refuses a token in the file",
+	if m, ok := e.takeMember("bearer_token"); ok {
+		e.reportUnusable(m.Value.StartOffset, "bearer_token", "Codex itself refuses a token in the file",
 			"write bearer_token_env_var with the name of a variable")
 	}
-	if m := e.get("bearer_token_env_var"); m != nil {
+	if m := e.findMember("bearer_token_env_var"); m != nil {
 		if s, ok := textOf(m.Value); ok && strings.HasPrefix(s, "$") {
-			e.lose(m.Value.StartOffset, "bearer_token_env_var", "it is the name of a variable, without $", "write it without $")
-			m.Value = text(strings.Trim(s, "${}"), m.Value.StartOffset)
+			e.warnLost(m.Value.StartOffset, "bearer_token_env_var", "it is the name of a variable, without $", "write it without $")
+			m.Value = textValue(strings.Trim(s, "${}"), m.Value.StartOffset)
 		}
 	}
-	if m, ok := e.take("auth"); ok {
+	if m, ok := e.takeMember("auth"); ok {
 		if s, _ := textOf(m.Value); s == "oauth" {
-			e.into("oauth", m.Value.StartOffset)
+			e.mergeInto("oauth", m.Value.StartOffset)
 		} else {
-			e.fail(m.Value.StartOffset, "auth", "this way to sign in is Codex's own", "write oauth, or remove the key")
+			e.reportUnusable(m.Value.StartOffset, "auth", "this way to sign in is Codex's own", "write oauth, or remove the key")
 		}
 	}
 	e.signIn("scopes", "scopes")
 	e.signIn("oauth_resource", "resource")
-	if m, ok := e.take("required"); ok && isTrue(m.Value) {
-		e.lose(m.Name.StartOffset, "required", "nothing waits for a server that is required", "")
+	if m, ok := e.takeMember("required"); ok && isTrue(m.Value) {
+		e.warnLost(m.Name.StartOffset, "required", "nothing waits for a server that is required", "")
 	}
 	e.onlyHTTP()
-	if m, ok := e.take("tools"); ok && len(members(m.Value)) > 0 {
-		e.lose(m.Name.StartOffset, "tools", notAsked, howToAsk)
+	if m, ok := e.takeMember("tools"); ok && len(membersOf(m.Value)) > 0 {
+		e.warnLost(m.Name.StartOffset, "tools", notCarriedOver, permissionHint)
 	}
 	return true
 }
 
-// notAsked is the remark about every key that decides which calls a person is asked about.
-const notAsked = "who is asked before a call is not carried over"
+// notCarriedOver is the remark about every key that decides which calls a person is asked about.
+const notCarriedOver = "who is asked before a call is not carried over"
 
-// howToAsk is the fix that goes with notAsked.
-const howToAsk = `write rules of your own: "permissions": {"ask": ["mcp__server__tool"]}; see: mcpvisor permissions`
+// permissionHint is the fix that goes with notCarriedOver.
+const permissionHint = `write rules of your own: "permissions": {"ask": ["mcp__server__tool"]}; see: mcpvisor permissions`
 
-// overlay reports, after saying so, that the entry only switches a server of another file.
-func (e *entry) overlay() bool {
+// dropOverlay reports, after saying so, that the entry only switches a server of another file.
+func (e *entry) dropOverlay() bool {
 	for _, m := range e.members {
 		switch nameOf(m) {
 		case "enabled", "disabled", "tools", "enabled_tools", "disabled_tools", "default_tools_approval_mode", "env", "environment",
@@ -86,38 +86,38 @@ func (e *entry) overlay() bool {
 		}
 	}
 	if len(e.members) == 0 {
-		e.lose(e.at, "", "it is empty, and no server", "")
+		e.warnLost(e.offset, "", "it is empty, and no server", "")
 		return true
 	}
-	e.lose(e.at, "", "it changes a server of another "+e.title+" file and is none by itself; it is not carried over", "")
+	e.warnLost(e.offset, "", "it changes a server of another "+e.title+" file and is none by itself; it is not carried over", "")
 	return true
 }
 
 // headersFromVariables makes headers of the names of variables that hold them.
 func (e *entry) headersFromVariables() {
-	list, ok := e.take("env_http_headers")
+	list, ok := e.takeMember("env_http_headers")
 	if !ok {
 		return
 	}
 	to := "headers"
-	if e.has("http_headers") {
+	if e.hasAnyKey("http_headers") {
 		to = "http_headers"
 	}
-	for _, m := range members(list.Value) {
+	for _, m := range membersOf(list.Value) {
 		s, isText := textOf(m.Value)
 		if !isText || !isName(s) {
-			e.fail(m.Value.StartOffset, "env_http_headers."+nameOf(m), "it is no name of a variable", `write "NAME"`)
+			e.reportUnusable(m.Value.StartOffset, "env_http_headers."+nameOf(m), "it is no name of a variable", `write "NAME"`)
 			continue
 		}
 		at := m.Value.StartOffset
-		e.into(to, at, hujson.ObjectMember{Name: m.Name, Value: text("${"+s+"}", at)})
+		e.mergeInto(to, at, hujson.ObjectMember{Name: m.Name, Value: textValue("${"+s+"}", at)})
 	}
 }
 
 // signIn moves what stands beside oauth into it.
 func (e *entry) signIn(from, to string) {
-	if m, ok := e.take(from); ok {
+	if m, ok := e.takeMember(from); ok {
 		e.tree.Spelled[m.Name.StartOffset] = from
-		e.into("oauth", m.Name.StartOffset, member(to, m.Name.StartOffset, m.Value))
+		e.mergeInto("oauth", m.Name.StartOffset, newMember(to, m.Name.StartOffset, m.Value))
 	}
 }

@@ -22,8 +22,8 @@ const (
 	inYAML syntax = "YAML"
 )
 
-// read reads a file in the syntax that its name and its first characters show.
-func read(f config.File) (config.Tree, syntax, *config.Problem) {
+// readTree reads a file in the syntax that its name and its first characters show.
+func readTree(f config.File) (config.Tree, syntax, *config.Problem) {
 	s := syntaxOf(f.Path, f.Data)
 	var t config.Tree
 	var bad *config.Problem
@@ -68,17 +68,17 @@ func syntaxOf(file string, data []byte) syntax {
 	return inJSON
 }
 
-// detect finds out whose file it is: by keys that only one program has, then by its name, then by the keys of its entries.
-func detect(file string, s syntax, root hujson.Value) Format {
-	byName := named(file)
-	has := func(keys ...string) bool { _, ok := in(root, keys...); return ok }
+// detectFormat finds out whose file it is: by keys that only one program has, then by its name, then by the keys of its entries.
+func detectFormat(file string, s syntax, root hujson.Value) Format {
+	byName := formatOfName(file)
+	has := func(keys ...string) bool { _, ok := valueAt(root, keys...); return ok }
 	schema := ""
-	if v, ok := in(root, "$schema"); ok {
+	if v, ok := valueAt(root, "$schema"); ok {
 		schema, _ = textOf(v)
 	}
 	switch {
 	case s == inYAML && !has("extensions") && (has("mcp_servers") || has("mcpServers")):
-		return unknown
+		return unknownFormat
 	case has("mcp_servers"), s == inTOML && (byName == Codex || slices.ContainsFunc(codexKeys, func(k string) bool { return has(k) })):
 		return Codex
 	case s == inTOML:
@@ -117,23 +117,23 @@ var geminiKeys = []string{"mcp", "selectedAuthType", "contextFileName", "autoAcc
 	"context", "checkpointing"}
 
 func gooseKeys(root hujson.Value) bool {
-	return slices.ContainsFunc(members(root), func(m hujson.ObjectMember) bool {
+	return slices.ContainsFunc(membersOf(root), func(m hujson.ObjectMember) bool {
 		return strings.HasPrefix(nameOf(m), "GOOSE_")
 	})
 }
 
 // underMCP tells opencode from VS Code, both of which have "mcp".
 func underMCP(root hujson.Value) Format {
-	list, _ := in(root, "mcp")
-	if _, ok := in(list, "inputs"); ok {
+	list, _ := valueAt(root, "mcp")
+	if _, ok := valueAt(list, "inputs"); ok {
 		return VSCode
 	}
-	servers, nested := in(list, "servers")
+	servers, nested := valueAt(list, "servers")
 	if !nested {
 		servers = list
 	}
-	for _, m := range members(servers) {
-		if t, ok := in(m.Value, "type"); ok {
+	for _, m := range membersOf(servers) {
+		if t, ok := valueAt(m.Value, "type"); ok {
 			switch word, _ := textOf(t); word {
 			case "local", "remote":
 				return OpenCode
@@ -141,7 +141,7 @@ func underMCP(root hujson.Value) Format {
 				return VSCode
 			}
 		}
-		if c, ok := in(m.Value, "command"); ok && c.Value.Kind() == '[' {
+		if c, ok := valueAt(m.Value, "command"); ok && c.Value.Kind() == '[' {
 			return OpenCode
 		}
 	}
@@ -152,27 +152,27 @@ func underMCP(root hujson.Value) Format {
 }
 
 func keepsProjects(root hujson.Value) bool {
-	projects, _ := in(root, "projects")
-	return slices.ContainsFunc(members(projects), func(m hujson.ObjectMember) bool {
-		_, ok := in(m.Value, "mcpServers")
+	projects, _ := valueAt(root, "projects")
+	return slices.ContainsFunc(membersOf(projects), func(m hujson.ObjectMember) bool {
+		_, ok := valueAt(m.Value, "mcpServers")
 		return ok
 	})
 }
 
 // byEntries recognises a program by the keys of its entries, in a file of unknown name that has mcpServers.
 func byEntries(root hujson.Value) Format {
-	list, _ := in(root, "mcpServers")
+	list, _ := valueAt(root, "mcpServers")
 	found := map[string]bool{}
-	for _, m := range members(list) {
-		for _, k := range members(m.Value) {
+	for _, m := range membersOf(list) {
+		for _, k := range membersOf(m.Value) {
 			found[nameOf(k)] = true
 		}
 	}
-	beside := func(keys []string) bool {
-		return slices.ContainsFunc(keys, func(key string) bool { _, ok := in(root, key); return ok })
+	hasAny := func(keys []string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { _, ok := valueAt(root, key); return ok })
 	}
 	switch {
-	case found["httpUrl"], found["trust"], found["includeTools"], found["excludeTools"], beside(geminiKeys):
+	case found["httpUrl"], found["trust"], found["includeTools"], found["excludeTools"], hasAny(geminiKeys):
 		return Gemini
 	case found["env_vars"], found["env_http_headers"], found["bearer_token_env_var"], found["tool_timeout_sec"],
 		found["startup_timeout_sec"]:
@@ -189,7 +189,7 @@ func byEntries(root hujson.Value) Format {
 		return Windsurf
 	case found["envFile"]:
 		return Cursor
-	case beside([]string{"globalShortcut", "preferences"}):
+	case hasAny([]string{"globalShortcut", "preferences"}):
 		return ClaudeDesktop
 	}
 	return Own

@@ -11,33 +11,33 @@ import (
 
 // entry is one server of another program's file on its way into our keys.
 type entry struct {
-	*reading
+	*fileReading
 	name string
-	// at is where the name stands.
-	at      int
+	// offset is where the name stands.
+	offset  int
 	members []hujson.ObjectMember
 }
 
-func (e *entry) index(key string) int {
+func (e *entry) indexOf(key string) int {
 	return slices.IndexFunc(e.members, func(m hujson.ObjectMember) bool { return nameOf(m) == key && !isNull(m.Value) })
 }
 
-// has reports whether the entry has one of the keys, with a value that is not null.
-func (e *entry) has(keys ...string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return e.index(key) >= 0 })
+// hasAnyKey reports whether the entry has one of the keys, with a value that is not null.
+func (e *entry) hasAnyKey(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return e.indexOf(key) >= 0 })
 }
 
-// get is the member under a key, to be changed in place; nil if there is none.
-func (e *entry) get(key string) *hujson.ObjectMember {
-	if i := e.index(key); i >= 0 {
+// findMember is the member under a key, to be changed in place; nil if there is none.
+func (e *entry) findMember(key string) *hujson.ObjectMember {
+	if i := e.indexOf(key); i >= 0 {
 		return &e.members[i]
 	}
 	return nil
 }
 
-// take removes the member under a key and gives its value.
-func (e *entry) take(key string) (v hujson.ObjectMember, ok bool) {
-	i := e.index(key)
+// takeMember removes the member under a key and gives its value.
+func (e *entry) takeMember(key string) (v hujson.ObjectMember, ok bool) {
+	i := e.indexOf(key)
 	if i < 0 {
 		return v, false
 	}
@@ -46,16 +46,16 @@ func (e *entry) take(key string) (v hujson.ObjectMember, ok bool) {
 	return v, true
 }
 
-// add puts a member at the end. The reader says so if it contradicts another one.
-func (e *entry) add(name string, at int, v hujson.Value) {
-	e.members = append(e.members, member(name, at, v))
+// addMember puts a member at the end. The reader says so if it contradicts another one.
+func (e *entry) addMember(name string, at int, v hujson.Value) {
+	e.members = append(e.members, newMember(name, at, v))
 }
 
-// into puts members into the object under a key, which is made if it is missing. What is there already wins.
-func (e *entry) into(key string, at int, more ...hujson.ObjectMember) {
-	m := e.get(key)
+// mergeInto puts members into the object under a key, which is made if it is missing. What is there already wins.
+func (e *entry) mergeInto(key string, at int, more ...hujson.ObjectMember) {
+	m := e.findMember(key)
 	if m == nil {
-		e.add(key, at, object(at, more...))
+		e.addMember(key, at, objectValue(at, more...))
 		return
 	}
 	o, ok := m.Value.Value.(*hujson.Object)
@@ -72,39 +72,43 @@ func (e *entry) into(key string, at int, more ...hujson.ObjectMember) {
 	m.Value.Value = merged
 }
 
-// rename gives the member under one key another one, unless that is there.
-func (e *entry) rename(from, to string) {
-	if m := e.get(from); m != nil && !e.has(to) {
+// renameKey gives the member under one key another one, unless that is there.
+func (e *entry) renameKey(from, to string) {
+	if m := e.findMember(from); m != nil && !e.hasAnyKey(to) {
 		e.tree.Spelled[m.Name.StartOffset] = from
-		m.Name = text(to, m.Name.StartOffset)
+		m.Name = textValue(to, m.Name.StartOffset)
 	}
 }
 
-// lose says that something of the entry is not carried over, and that the server works all the same.
-func (e *entry) lose(at int, key, what, fix string) { e.say(at, e.name, key, what, fix, true) }
+// warnLost says that something of the entry is not carried over, and that the server works all the same.
+func (e *entry) warnLost(at int, key, what, fix string) {
+	e.addProblem(at, e.name, key, what, fix, true)
+}
 
 // standIn is lose for something whose place a variable takes here.
 func (e *entry) standIn(at int, key, what, variable string) {
-	e.lose(at, key, what, "set "+variable)
-	for i := range e.said {
-		if p := &e.said[i]; p.Server == e.name && p.Key == key && p.Text == what {
+	e.warnLost(at, key, what, "set "+variable)
+	for i := range e.problems {
+		if p := &e.problems[i]; p.Server == e.name && p.Key == key && p.Text == what {
 			p.Variable = variable
 		}
 	}
 }
 
-// fail says why the server cannot work.
-func (e *entry) fail(at int, key, what, fix string) { e.say(at, e.name, key, what, fix, false) }
+// reportUnusable says why the server cannot work.
+func (e *entry) reportUnusable(at int, key, what, fix string) {
+	e.addProblem(at, e.name, key, what, fix, false)
+}
 
 // liftTransport makes members of the entry of those of an object under transport: {"type": "http", "url": "…"}.
 func (e *entry) liftTransport() {
-	m := e.get("transport")
-	if m == nil || len(members(m.Value)) == 0 {
+	m := e.findMember("transport")
+	if m == nil || len(membersOf(m.Value)) == 0 {
 		return
 	}
-	lifted, _ := e.take("transport")
-	for _, part := range members(lifted.Value) {
-		if key := nameOf(part); !isNull(part.Value) && !e.has(key) {
+	lifted, _ := e.takeMember("transport")
+	for _, part := range membersOf(lifted.Value) {
+		if key := nameOf(part); !isNull(part.Value) && !e.hasAnyKey(key) {
 			e.tree.Spelled[part.Name.StartOffset] = "transport." + key
 			e.members = append(e.members, part)
 		}
@@ -113,65 +117,65 @@ func (e *entry) liftTransport() {
 
 // onlyHTTP makes a URL without a type streamable HTTP, for programs that speak nothing else.
 func (e *entry) onlyHTTP() {
-	if m := e.get("url"); m != nil && !e.has("type", "transport") {
-		e.add("type", m.Name.StartOffset, text("http", m.Name.StartOffset))
+	if m := e.findMember("url"); m != nil && !e.hasAnyKey("type", "transport") {
+		e.addMember("type", m.Name.StartOffset, textValue("http", m.Name.StartOffset))
 	}
 }
 
-// seconds gives a number of seconds under a key its unit.
-func (e *entry) seconds(key string) {
-	m := e.get(key)
+// addSecondsUnit gives a number of seconds under a key its unit.
+func (e *entry) addSecondsUnit(key string) {
+	m := e.findMember(key)
 	if m == nil || !isNumber(m.Value) {
 		return
 	}
-	m.Value = text(m.Value.Value.(hujson.Literal).String()+"s", m.Value.StartOffset)
+	m.Value = textValue(m.Value.Value.(hujson.Literal).String()+"s", m.Value.StartOffset)
 }
 
 // fromVariables gives the process the variables of a list under key, each by its own name. said, if not empty, is what
 // the program does with them.
 func (e *entry) fromVariables(key, env, said string) {
-	list, ok := e.take(key)
+	list, ok := e.takeMember(key)
 	if !ok {
 		return
 	}
 	if _, isList := list.Value.Value.(*hujson.Array); !isList {
-		e.fail(list.Value.StartOffset, key, "it is no list of names", `write ["NAME"]`)
+		e.reportUnusable(list.Value.StartOffset, key, "it is no list of names", `write ["NAME"]`)
 		return
 	}
 	var given []hujson.ObjectMember
-	for i, el := range elements(list.Value) {
+	for i, el := range elementsOf(list.Value) {
 		if i == config.MaxList {
-			e.fail(el.StartOffset, key, "the list is longer than can be read", "")
+			e.reportUnusable(el.StartOffset, key, "the list is longer than can be read", "")
 			break
 		}
 		name, isText := textOf(el)
 		if m := memberOf(el, "name"); !isText && m != nil {
 			name, isText = textOf(m.Value)
-			if source, ok := in(el, "source"); ok {
+			if source, ok := valueAt(el, "source"); ok {
 				if s, _ := textOf(source); s != "local" && s != "" {
-					e.lose(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), "the variable of another machine is not carried over",
+					e.warnLost(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), "the variable of another machine is not carried over",
 						"set it here and write it into "+env)
 					continue
 				}
 			}
 		}
 		if !isText || !isName(name) {
-			e.fail(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), "it is no name of a variable", `write "NAME"`)
+			e.reportUnusable(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), "it is no name of a variable", `write "NAME"`)
 			continue
 		}
 		if said != "" {
 			e.standIn(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), said, name)
 		}
-		given = append(given, member(name, el.StartOffset, text("${"+name+"}", el.StartOffset)))
+		given = append(given, newMember(name, el.StartOffset, textValue("${"+name+"}", el.StartOffset)))
 	}
 	if len(given) > 0 {
-		e.into(env, given[0].Name.StartOffset, given...)
+		e.mergeInto(env, given[0].Name.StartOffset, given...)
 	}
 }
 
 // allTools makes an empty list under key, and one that names "*", mean every tool, and calls the rest what we do.
 func (e *entry) allTools(key string, emptyIsAll bool) {
-	m := e.get(key)
+	m := e.findMember(key)
 	if m == nil {
 		return
 	}
@@ -181,10 +185,10 @@ func (e *entry) allTools(key string, emptyIsAll bool) {
 	}
 	star := slices.ContainsFunc(list.Elements, func(v hujson.Value) bool { s, _ := textOf(v); return s == "*" })
 	if star || emptyIsAll && len(list.Elements) == 0 {
-		e.take(key)
+		e.takeMember(key)
 		return
 	}
-	e.rename(key, "enabledTools")
+	e.renameKey(key, "enabledTools")
 }
 
 // isName reports whether s can be the name of a variable in ${…}.

@@ -3,12 +3,12 @@ package foreign
 import "strings"
 
 // familySections finds mcpServers, which most programs share; some people write servers, as VS Code does.
-func familySections(r *reading) {
-	for _, m := range members(r.tree.Root) {
+func familySections(r *fileReading) {
+	for _, m := range membersOf(r.tree.Root) {
 		key := nameOf(m)
 		if key == "mcpServers" || key == "servers" || key == "mcp_servers" || strings.HasSuffix(key, ".mcpServers") {
 			if v := m.Value.Value.Kind(); v == '{' || v == '[' {
-				r.servers(key, m.Value, nil)
+				r.addServers(key, m.Value, nil)
 			}
 		}
 	}
@@ -18,18 +18,18 @@ func familySections(r *reading) {
 func familyEntry(e *entry) bool {
 	e.allTools("tools", false)
 	for _, key := range []string{"autoApprove", "alwaysAllow"} {
-		if m := e.get(key); m != nil && (len(elements(m.Value)) == 0 && m.Value.Value.Kind() == '[') {
-			e.take(key) // the person is asked no less without it
+		if m := e.findMember(key); m != nil && (len(elementsOf(m.Value)) == 0 && m.Value.Value.Kind() == '[') {
+			e.takeMember(key) // the person is asked no less without it
 		}
 	}
 	for _, key := range []string{"sandboxEnabled", "trust"} {
-		if m := e.get(key); m != nil && !isTrue(m.Value) {
-			e.take(key)
+		if m := e.findMember(key); m != nil && !isTrue(m.Value) {
+			e.takeMember(key)
 		}
 	}
-	if m := e.get("auth"); m != nil && memberOf(m.Value, "CLIENT_ID") != nil {
+	if m := e.findMember("auth"); m != nil && memberOf(m.Value, "CLIENT_ID") != nil {
 		at := m.Value.StartOffset
-		e.into("auth", at, member("type", at, text("oauth", at))) // Cursor's sign-in with a client that is known beforehand
+		e.mergeInto("auth", at, newMember("type", at, textValue("oauth", at))) // Cursor's sign-in with a client that is known beforehand
 	}
 	e.signIn("oauthScopes", "scopes")
 	return true
@@ -37,6 +37,6 @@ func familyEntry(e *entry) bool {
 
 // secondsEntry is familyEntry for programs whose time-out counts seconds.
 func secondsEntry(e *entry) bool {
-	e.seconds("timeout")
+	e.addSecondsUnit("timeout")
 	return familyEntry(e)
 }

@@ -39,11 +39,11 @@ func fuzz(f *testing.F, ctx foreign.Context, path string, seeds ...string) {
 			return config.Merge([]config.Parsed{foreign.Parse(file, ctx)},
 				config.Context{Lookup: func(s string) (string, bool) { return s, len(s)%2 == 0 }})
 		}
-		set, again := read(), read()
+		set, second := read(), read()
 		lines := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
 		for i, p := range set.Problems {
-			if p != again.Problems[i] {
-				t.Fatalf("problem %d: %v, then %v", i, p, again.Problems[i])
+			if p != second.Problems[i] {
+				t.Fatalf("problem %d: %v, then %v", i, p, second.Problems[i])
 			}
 			if p.Line < 1 || p.Line > len(lines) || p.Col < 1 || p.Col > utf8.RuneCount(lines[p.Line-1])+1 {
 				t.Fatalf("no such place: %v", p)

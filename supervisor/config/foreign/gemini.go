@@ -4,10 +4,10 @@ import "slices"
 
 // geminiSections finds mcpServers in settings.json. Servers that mcp.allowed leaves out, or mcp.excluded names, are
 // disabled.
-func geminiSections(r *reading) {
+func geminiSections(r *fileReading) {
 	names := func(key string) (list []string, ok bool) {
-		v, ok := in(r.tree.Root, "mcp", key)
-		for _, el := range elements(v) {
+		v, ok := valueAt(r.tree.Root, "mcp", key)
+		for _, el := range elementsOf(v) {
 			s, _ := textOf(el)
 			list = append(list, s)
 		}
@@ -15,15 +15,15 @@ func geminiSections(r *reading) {
 	}
 	allowed, only := names("allowed")
 	excluded, _ := names("excluded")
-	if mcp, ok := in(r.tree.Root, "mcp"); ok {
+	if mcp, ok := valueAt(r.tree.Root, "mcp"); ok {
 		if m := memberOf(mcp, "serverCommand"); m != nil {
-			r.say(m.Name.StartOffset, "", "mcp.serverCommand", "the command that starts servers is not carried over", "", true)
+			r.addProblem(m.Name.StartOffset, "", "mcp.serverCommand", "the command that starts servers is not carried over", "", true)
 		}
 	}
-	if v, ok := in(r.tree.Root, "mcpServers"); ok {
-		r.servers("mcpServers", v, func(name string, e *entry) bool {
+	if v, ok := valueAt(r.tree.Root, "mcpServers"); ok {
+		r.addServers("mcpServers", v, func(name string, e *entry) bool {
 			if only && !slices.Contains(allowed, name) || slices.Contains(excluded, name) {
-				e.add("disabled", e.at, truth(true, e.at))
+				e.addMember("disabled", e.offset, boolValue(true, e.offset))
 			}
 			return true
 		})
@@ -31,17 +31,17 @@ func geminiSections(r *reading) {
 }
 
 func geminiEntry(e *entry) bool {
-	if m, ok := e.take("tcp"); ok {
+	if m, ok := e.takeMember("tcp"); ok {
 		e.tree.Spelled[m.Name.StartOffset] = "tcp"
-		e.add("type", m.Name.StartOffset, text("ws", m.Value.StartOffset))
-		e.add("url", m.Name.StartOffset, m.Value)
+		e.addMember("type", m.Name.StartOffset, textValue("ws", m.Value.StartOffset))
+		e.addMember("url", m.Name.StartOffset, m.Value)
 	}
-	if m := e.get("trust"); m != nil && !isTrue(m.Value) {
-		e.take("trust")
+	if m := e.findMember("trust"); m != nil && !isTrue(m.Value) {
+		e.takeMember("trust")
 	}
-	if m := e.get("oauth"); m != nil {
-		if on, ok := in(m.Value, "enabled"); ok && on.Value.Kind() == 'f' {
-			e.take("oauth")
+	if m := e.findMember("oauth"); m != nil {
+		if on, ok := valueAt(m.Value, "enabled"); ok && on.Value.Kind() == 'f' {
+			e.takeMember("oauth")
 		} else {
 			e.geminiSignIn()
 		}
@@ -51,18 +51,18 @@ func geminiEntry(e *entry) bool {
 
 // geminiSignIn keeps what a sign-in with us understands.
 func (e *entry) geminiSignIn() {
-	m, _ := e.take("oauth")
-	kept := object(m.Value.StartOffset)
-	for _, k := range members(m.Value) {
+	m, _ := e.takeMember("oauth")
+	kept := objectValue(m.Value.StartOffset)
+	for _, k := range membersOf(m.Value) {
 		switch key := nameOf(k); key {
 		case "enabled":
 		case "tokenParamName", "audiences", "registrationUrl":
-			e.lose(k.Name.StartOffset, "oauth."+key, "it is not carried over", "")
+			e.warnLost(k.Name.StartOffset, "oauth."+key, "it is not carried over", "")
 		default:
-			e.into("oauth", m.Name.StartOffset, k)
+			e.mergeInto("oauth", m.Name.StartOffset, k)
 		}
 	}
-	if !e.has("oauth") {
-		e.add("oauth", m.Name.StartOffset, kept)
+	if !e.hasAnyKey("oauth") {
+		e.addMember("oauth", m.Name.StartOffset, kept)
 	}
 }

@@ -3,21 +3,21 @@ package foreign
 import "strings"
 
 // openCodeSections finds mcp.NAME (version 1) or mcp.servers.NAME (version 2).
-func openCodeSections(r *reading) {
-	list, ok := in(r.tree.Root, "mcp")
+func openCodeSections(r *fileReading) {
+	list, ok := valueAt(r.tree.Root, "mcp")
 	if !ok {
 		return
 	}
 	key := "mcp"
-	if v, nested := in(list, "servers"); nested && !describesServer(v.Value) {
+	if v, nested := valueAt(list, "servers"); nested && !describesServer(v.Value) {
 		key, list = "mcp.servers", v
 	}
-	r.servers(key, list, nil)
-	tools, _ := in(r.tree.Root, "tools")
-	for _, m := range members(tools) {
-		for _, server := range members(list) {
+	r.addServers(key, list, nil)
+	tools, _ := valueAt(r.tree.Root, "tools")
+	for _, m := range membersOf(tools) {
+		for _, server := range membersOf(list) {
 			if strings.HasPrefix(nameOf(m), nameOf(server)+"_") || nameOf(m) == nameOf(server)+"*" {
-				r.say(m.Name.StartOffset, nameOf(server), "tools."+nameOf(m), "which tools are offered is not carried over",
+				r.addProblem(m.Name.StartOffset, nameOf(server), "tools."+nameOf(m), "which tools are offered is not carried over",
 					"write allowedTools or deniedTools into the server", true)
 			}
 		}
@@ -25,14 +25,14 @@ func openCodeSections(r *reading) {
 }
 
 func openCodeEntry(e *entry) bool {
-	if !e.has("command", "url") && e.overlay() {
+	if !e.hasAnyKey("command", "url") && e.dropOverlay() {
 		return false
 	}
-	e.rename("timeout", "startupTimeout") // it bounds the first list of tools
-	if m := e.get("oauth"); m != nil {
-		for _, k := range members(m.Value) {
+	e.renameKey("timeout", "startupTimeout") // it bounds the first list of tools
+	if m := e.findMember("oauth"); m != nil {
+		for _, k := range membersOf(m.Value) {
 			if key := nameOf(k); key == "callbackUrl" || key == "enabled" {
-				e.lose(k.Name.StartOffset, "oauth."+key, "it is not carried over", "")
+				e.warnLost(k.Name.StartOffset, "oauth."+key, "it is not carried over", "")
 			}
 		}
 	}

@@ -23,18 +23,18 @@ func Parse(f config.File, ctx Context) config.Parsed {
 	if f.Err != "" {
 		return config.Parse(f)
 	}
-	tree, syntax, bad := read(f)
+	tree, syntax, bad := readTree(f)
 	format := ctx.Format
 	if bad == nil && format == Own {
-		format = detect(f.Path, syntax, tree.Root)
+		format = detectFormat(f.Path, syntax, tree.Root)
 	}
 	switch {
 	case bad != nil && syntax == inJSON, format == Own && syntax == inJSON:
 		return config.Parse(f)
 	case bad != nil:
-		return broken(f, titles[syntax], *bad)
+		return brokenFile(f, titles[syntax], *bad)
 	case format == Own:
-		return broken(f, "", config.Problem{File: f.Path, Line: 1, Col: 1, Text: "no MCP servers are found in this " + string(syntax) + " file",
+		return brokenFile(f, "", config.Problem{File: f.Path, Line: 1, Col: 1, Text: "no MCP servers are found in this " + string(syntax) + " file",
 			Fix: "Codex has [mcp_servers.NAME], Goose has extensions:"})
 	}
 	if kind := tree.Root.Value.Kind(); kind != '{' {
@@ -42,29 +42,29 @@ func Parse(f config.File, ctx Context) config.Parsed {
 			return config.Parse(f)
 		}
 		at := tree.Pos(tree.Root.StartOffset)
-		return broken(f, titles[syntax], config.Problem{File: f.Path, Line: at.Line, Col: at.Col, Text: "the file holds no keys and values"})
+		return brokenFile(f, titles[syntax], config.Problem{File: f.Path, Line: at.Line, Col: at.Col, Text: "the file holds no keys and values"})
 	}
-	r := &reading{file: f.Path, syntax: syntax, tree: tree, program: programs[format], dir: ctx.Dir}
+	r := &fileReading{file: f.Path, syntax: syntax, tree: tree, program: programs[format], dir: ctx.Dir}
 	r.tree.Spelled = map[int]string{}
-	r.sections()
-	if len(r.found) == 0 && !r.settings && syntax == inJSON {
+	r.findSections()
+	if len(r.foundSections) == 0 && !r.settings && syntax == inJSON {
 		return config.Parse(f) // which says what stands where no server should
 	}
-	return config.ParseSections(f, r.title, r.tree, r.found, r.said)
+	return config.ParseSections(f, r.title, r.tree, r.foundSections, r.problems)
 }
 
-func (r *reading) sections() { r.program.sections(r) }
+func (r *fileReading) findSections() { r.program.sections(r) }
 
 // titles are whose file it must be that is written so and cannot be read.
 var titles = map[syntax]string{inTOML: "Codex", inYAML: "Goose"}
 
-func broken(f config.File, program string, p config.Problem) config.Parsed {
+func brokenFile(f config.File, program string, p config.Problem) config.Parsed {
 	return config.Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Program: program, Servers: map[string]config.Entry{},
 		Problems: []config.Problem{p}, Broken: true}
 }
 
-// reading is one file while it is read.
-type reading struct {
+// fileReading is one file while it is read.
+type fileReading struct {
 	program
 	file   string
 	syntax syntax
@@ -72,30 +72,30 @@ type reading struct {
 	dir    string
 	// inputs are the values that VS Code asks a person for, by their id.
 	inputs map[string]hujson.Value
-	// inside are the extensions that are parts of Goose itself, and switched on.
-	inside []*entry
-	found  []config.Section
-	said   []config.Problem
+	// builtins are the extensions that are parts of Goose itself, and switched on.
+	builtins      []*entry
+	foundSections []config.Section
+	problems      []config.Problem
 }
 
-// say adds a problem. server and key may be empty.
-func (r *reading) say(at int, server, key, what, fix string, warning bool) {
+// addProblem adds a problem. server and key may be empty.
+func (r *fileReading) addProblem(at int, server, key, what, fix string, warning bool) {
 	p := r.tree.Pos(at)
 	problem := config.Problem{File: r.file, Line: p.Line, Col: p.Col, Server: server, Key: key, Text: what, Fix: fix,
 		Warning: warning}
-	if !slices.Contains(r.said, problem) {
-		r.said = append(r.said, problem)
+	if !slices.Contains(r.problems, problem) {
+		r.problems = append(r.problems, problem)
 	}
 }
 
-// servers rewrites a list of servers, which stands under key, and adds it to what was found. keep, if not nil, decides by
+// addServers rewrites a list of servers, which stands under key, and adds it to what was found. keep, if not nil, decides by
 // name which entries count.
-func (r *reading) servers(key string, v hujson.Value, keep func(name string, e *entry) bool) {
+func (r *fileReading) addServers(key string, v hujson.Value, keep func(name string, e *entry) bool) {
 	switch list := v.Value.(type) {
 	case *hujson.Object:
 		out := &hujson.Object{}
 		for _, m := range list.Members {
-			if rewritten, ok := r.rewrite(nameOf(m), m.Name.StartOffset, m.Value, keep); ok {
+			if rewritten, ok := r.rewriteEntry(nameOf(m), m.Name.StartOffset, m.Value, keep); ok {
 				out.Members = append(out.Members, hujson.ObjectMember{Name: m.Name, Value: rewritten})
 			}
 		}
@@ -107,31 +107,31 @@ func (r *reading) servers(key string, v hujson.Value, keep func(name string, e *
 			if m := memberOf(el, "name"); m != nil {
 				name, _ = textOf(m.Value)
 			}
-			if rewritten, ok := r.rewrite(name, el.StartOffset, el, keep); ok {
+			if rewritten, ok := r.rewriteEntry(name, el.StartOffset, el, keep); ok {
 				out.Elements = append(out.Elements, rewritten)
 			}
 		}
 		v.Value = out
 	}
-	r.found = append(r.found, config.Section{Key: key, Value: v})
+	r.foundSections = append(r.foundSections, config.Section{Key: key, Value: v})
 }
 
-// rewrite makes one entry ours. What is no object stays as it is, for the reader to say so.
-func (r *reading) rewrite(name string, at int, v hujson.Value, keep func(string, *entry) bool) (hujson.Value, bool) {
+// rewriteEntry makes one entry ours. What is no object stays as it is, for the reader to say so.
+func (r *fileReading) rewriteEntry(name string, at int, v hujson.Value, keep func(string, *entry) bool) (hujson.Value, bool) {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
 		return v, !isNull(v)
 	}
-	e := &entry{reading: r, name: name, at: at, members: slices.Clone(o.Members)}
+	e := &entry{fileReading: r, name: name, offset: at, members: slices.Clone(o.Members)}
 	e.liftTransport()
 	if keep != nil && !keep(name, e) || !r.entry(e) {
 		return v, false
 	}
 	if r.words != nil {
-		e.translate()
+		e.translateVariables()
 	}
 	return hujson.Value{Value: &hujson.Object{Members: e.members}, StartOffset: v.StartOffset, EndOffset: v.EndOffset}, true
 }
 
-// quoted is a name for a sentence.
-func quoted(s string) string { return `"` + messages.Line(s, 60) + `"` }
+// quoteName is a name for a sentence.
+func quoteName(s string) string { return `"` + messages.Line(s, 60) + `"` }

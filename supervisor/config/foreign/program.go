@@ -30,8 +30,8 @@ const (
 	LMStudio      Format = "lmstudio"
 )
 
-// unknown is a file in YAML that has servers as others do, of a program that is not among these.
-const unknown Format = "unknown"
+// unknownFormat is a file in YAML that has servers as others do, of a program that is not among these.
+const unknownFormat Format = "unknown"
 
 // Formats are all of them but Own, sorted. It must not be changed.
 var Formats []Format
@@ -55,7 +55,7 @@ type program struct {
 	// files are the ends of the paths under which its files are known.
 	files []string
 	// sections finds the lists of servers in a file.
-	sections func(*reading)
+	sections func(*fileReading)
 	// entry rewrites one server. It reports false, after a problem, for what is no server that we could start.
 	entry func(*entry) bool
 	// words translates the variables of a text; nil leaves it as it is.
@@ -104,12 +104,12 @@ func init() {
 			sections: familySections, entry: familyEntry, words: sharedWords},
 	}
 	Formats = slices.Sorted(maps.Keys(programs))
-	programs[unknown] = program{title: "a program that is not known here", sections: familySections, entry: familyEntry,
+	programs[unknownFormat] = program{title: "a program that is not known here", sections: familySections, entry: familyEntry,
 		words: sharedWords}
 }
 
-// named is the program that is known to keep a file under such a name.
-func named(file string) Format {
+// formatOfName is the program that is known to keep a file under such a name.
+func formatOfName(file string) Format {
 	file = "/" + strings.ToLower(path.Clean(strings.ReplaceAll(file, `\`, "/")))
 	best, length := Own, 0
 	for _, f := range Formats {

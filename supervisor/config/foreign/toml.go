@@ -30,29 +30,29 @@ func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 		var d *toml.DecodeError
 		if errors.As(err, &d) {
 			p.Line, p.Col = d.Position()
-			p.Text += ": " + messages.Line(unquoted(strings.TrimPrefix(d.Error(), "toml: ")), 120)
+			p.Text += ": " + messages.Line(withoutQuotes(strings.TrimPrefix(d.Error(), "toml: ")), 120)
 		}
-		return tree, clamp(tree, p)
+		return tree, clampProblem(tree, p)
 	}
-	root := &table{at: 0}
+	root := &table{offset: 0}
 	current := root
 	var parser unstable.Parser
 	parser.Reset(tree.Text())
 	for parser.NextExpression() {
 		switch e := parser.Expression(); e.Kind {
 		case unstable.Table:
-			current = root.below(e.Key())
+			current = root.tableBelow(e.Key())
 		case unstable.ArrayTable:
-			current = root.element(e.Key())
+			current = root.appendElement(e.Key())
 		case unstable.KeyValue:
-			current.put(e)
+			current.putValue(e)
 		default: // comments
 		}
 	}
 	if err := parser.Error(); err != nil { // the text was decoded without one
 		return tree, &config.Problem{File: file, Line: 1, Col: 1, Text: "this is no TOML"}
 	}
-	tree.Root = root.value()
+	tree.Root = root.toValue()
 	return tree, nil
 }
 
@@ -80,15 +80,15 @@ func tooMany(s string) (line int, what string) {
 	return 0, ""
 }
 
-// clamp moves a place that a library gave into the text.
-func clamp(tree config.Tree, p config.Problem) *config.Problem {
+// clampProblem moves a place that a library gave into the text.
+func clampProblem(tree config.Tree, p config.Problem) *config.Problem {
 	at := tree.Pos(tree.Offset(config.Pos{Line: p.Line, Col: p.Col}))
 	p.Line, p.Col = at.Line, at.Col
 	return &p
 }
 
-// unquoted is a library's sentence without what it quotes of the file, which may be a secret.
-func unquoted(s string) string {
+// withoutQuotes is a library's sentence without what it quotes of the file, which may be a secret.
+func withoutQuotes(s string) string {
 	for _, quote := range []string{`"`, "`", "'"} {
 		if before, rest, ok := strings.Cut(s, quote); ok {
 			if i := strings.LastIndex(rest, quote); i > 4 {
@@ -101,76 +101,76 @@ func unquoted(s string) string {
 
 // table is a table of TOML while it is filled. Exactly one of leaf, list and the members counts.
 type table struct {
-	at    int
-	names []name
-	under map[string]*table
-	list  []*table
-	leaf  *hujson.Value
+	offset   int
+	names    []name
+	children map[string]*table
+	list     []*table
+	leaf     *hujson.Value
 }
 
 // name is a key where it stands first.
 type name struct {
-	text string
-	at   int
+	text   string
+	offset int
 }
 
 // child is the table under a key; it is made if it is missing.
 func (t *table) child(key *unstable.Node) *table {
 	s, at := string(key.Data), int(key.Raw.Offset)
-	if t.under == nil {
-		t.under = map[string]*table{}
+	if t.children == nil {
+		t.children = map[string]*table{}
 	}
-	if t.under[s] == nil {
-		t.under[s] = &table{at: at}
+	if t.children[s] == nil {
+		t.children[s] = &table{offset: at}
 		t.names = append(t.names, name{s, at})
 	}
-	return t.under[s]
+	return t.children[s]
 }
 
-// last is the table that a key refers to: of an array of tables the last one.
-func (t *table) last() *table {
+// lastTable is the table that a key refers to: of an array of tables the last one.
+func (t *table) lastTable() *table {
 	if len(t.list) > 0 {
 		return t.list[len(t.list)-1]
 	}
 	return t
 }
 
-func (t *table) below(keys unstable.Iterator) *table {
+func (t *table) tableBelow(keys unstable.Iterator) *table {
 	for keys.Next() {
-		t = t.last().child(keys.Node())
+		t = t.lastTable().child(keys.Node())
 	}
-	return t.last()
+	return t.lastTable()
 }
 
-func (t *table) element(keys unstable.Iterator) *table {
+func (t *table) appendElement(keys unstable.Iterator) *table {
 	for keys.Next() {
-		t = t.last().child(keys.Node())
+		t = t.lastTable().child(keys.Node())
 		if keys.IsLast() {
-			t.list = append(t.list, &table{at: t.at})
+			t.list = append(t.list, &table{offset: t.offset})
 		}
 	}
-	return t.last()
+	return t.lastTable()
 }
 
-// put adds one key with its value.
-func (t *table) put(kv *unstable.Node) {
+// putValue adds one key with its value.
+func (t *table) putValue(kv *unstable.Node) {
 	keys := kv.Key()
 	for keys.Next() {
-		t = t.last().child(keys.Node())
+		t = t.lastTable().child(keys.Node())
 	}
 	v := kv.Value()
 	if v.Kind == unstable.InlineTable {
 		for it := v.Children(); it.Next(); {
 			if n := it.Node(); n.Kind == unstable.KeyValue {
-				t.put(n)
+				t.putValue(n)
 			}
 		}
-		if t.under == nil {
-			t.under = map[string]*table{}
+		if t.children == nil {
+			t.children = map[string]*table{}
 		}
 		return
 	}
-	leaf := leafOf(v, t.at)
+	leaf := leafOf(v, t.offset)
 	t.leaf = &leaf
 }
 
@@ -187,20 +187,20 @@ func leafOf(v *unstable.Node, at int) hujson.Value {
 	case unstable.Bool:
 		out.Value = hujson.Bool(data == "true")
 	case unstable.Integer, unstable.Float:
-		out.Value = number(data)
+		out.Value = numberLiteral(data)
 	case unstable.Array:
 		a := &hujson.Array{}
 		for it := v.Children(); it.Next(); {
 			switch n := it.Node(); n.Kind {
 			case unstable.Comment:
 			case unstable.InlineTable:
-				t := &table{at: int(n.Raw.Offset)}
+				t := &table{offset: int(n.Raw.Offset)}
 				for members := n.Children(); members.Next(); {
 					if m := members.Node(); m.Kind == unstable.KeyValue {
-						t.put(m)
+						t.putValue(m)
 					}
 				}
-				a.Elements = append(a.Elements, t.value())
+				a.Elements = append(a.Elements, t.toValue())
 			default:
 				a.Elements = append(a.Elements, leafOf(n, out.StartOffset))
 			}
@@ -212,9 +212,9 @@ func leafOf(v *unstable.Node, at int) hujson.Value {
 	return out
 }
 
-// number is a number of TOML in JSON: without the underscores, other bases and signs that JSON does not know. Infinity and
+// numberLiteral is a number of TOML in JSON: without the underscores, other bases and signs that JSON does not know. Infinity and
 // what is no number stay a text.
-func number(s string) hujson.Literal {
+func numberLiteral(s string) hujson.Literal {
 	plain := strings.TrimPrefix(strings.ReplaceAll(s, "_", ""), "+")
 	if json.Valid([]byte(plain)) {
 		return hujson.Literal(plain)
@@ -225,20 +225,20 @@ func number(s string) hujson.Literal {
 	return hujson.String(s)
 }
 
-func (t *table) value() hujson.Value {
+func (t *table) toValue() hujson.Value {
 	switch {
 	case t.leaf != nil:
 		return *t.leaf
 	case t.list != nil:
 		a := &hujson.Array{}
 		for _, el := range t.list {
-			a.Elements = append(a.Elements, el.value())
+			a.Elements = append(a.Elements, el.toValue())
 		}
-		return hujson.Value{Value: a, StartOffset: t.at, EndOffset: t.at + 1}
+		return hujson.Value{Value: a, StartOffset: t.offset, EndOffset: t.offset + 1}
 	}
 	o := &hujson.Object{}
 	for _, n := range t.names {
-		o.Members = append(o.Members, member(n.text, n.at, t.under[n.text].value()))
+		o.Members = append(o.Members, newMember(n.text, n.offset, t.children[n.text].toValue()))
 	}
-	return hujson.Value{Value: o, StartOffset: t.at, EndOffset: t.at + 1}
+	return hujson.Value{Value: o, StartOffset: t.offset, EndOffset: t.offset + 1}
 }

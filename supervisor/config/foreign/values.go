@@ -4,21 +4,21 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// text is a JSON text that stands at an offset.
-func text(s string, at int) hujson.Value {
+// textValue is a JSON text that stands at an offset.
+func textValue(s string, at int) hujson.Value {
 	return hujson.Value{Value: hujson.String(s), StartOffset: at, EndOffset: at}
 }
 
-func truth(b bool, at int) hujson.Value {
+func boolValue(b bool, at int) hujson.Value {
 	return hujson.Value{Value: hujson.Bool(b), StartOffset: at, EndOffset: at}
 }
 
-func object(at int, members ...hujson.ObjectMember) hujson.Value {
+func objectValue(at int, members ...hujson.ObjectMember) hujson.Value {
 	return hujson.Value{Value: &hujson.Object{Members: members}, StartOffset: at, EndOffset: at}
 }
 
-func member(name string, at int, v hujson.Value) hujson.ObjectMember {
-	return hujson.ObjectMember{Name: text(name, at), Value: v}
+func newMember(name string, at int, v hujson.Value) hujson.ObjectMember {
+	return hujson.ObjectMember{Name: textValue(name, at), Value: v}
 }
 
 // textOf is the text that v is.
@@ -42,8 +42,8 @@ func nameOf(m hujson.ObjectMember) string {
 	return s
 }
 
-// in is the value under the keys of a path, one inside of the other; ok is false if one of them is missing.
-func in(v hujson.Value, keys ...string) (hujson.Value, bool) {
+// valueAt is the value under the keys of a path, one inside of the other; ok is false if one of them is missing.
+func valueAt(v hujson.Value, keys ...string) (hujson.Value, bool) {
 	for _, key := range keys {
 		m := memberOf(v, key)
 		if m == nil {
@@ -68,16 +68,16 @@ func memberOf(v hujson.Value, key string) *hujson.ObjectMember {
 	return nil
 }
 
-// members are those of an object; none if v is no object.
-func members(v hujson.Value) []hujson.ObjectMember {
+// membersOf are those of an object; none if v is no object.
+func membersOf(v hujson.Value) []hujson.ObjectMember {
 	if o, ok := v.Value.(*hujson.Object); ok {
 		return o.Members
 	}
 	return nil
 }
 
-// elements are those of a list; none if v is no list.
-func elements(v hujson.Value) []hujson.Value {
+// elementsOf are those of a list; none if v is no list.
+func elementsOf(v hujson.Value) []hujson.Value {
 	if a, ok := v.Value.(*hujson.Array); ok {
 		return a.Elements
 	}

@@ -11,45 +11,45 @@ import (
 
 // word is a text of an entry: its path of keys, and where it stands.
 type word struct {
-	key  string
-	at   int
-	text string
+	key    string
+	offset int
+	text   string
 }
 
-// argument reports whether the text belongs to a command line, where a shell may have a use for "$" of its own.
-func (w word) argument() bool {
+// isArgument reports whether the text belongs to a command line, where a shell may have a use for "$" of its own.
+func (w word) isArgument() bool {
 	return strings.HasPrefix(w.key, "args") || strings.HasPrefix(w.key, "command") || strings.HasPrefix(w.key, "cmd")
 }
 
-// spoken are the keys of an entry whose texts may hold variables.
-var spoken = map[string]bool{
+// variableKeys are the keys of an entry whose texts may hold variables.
+var variableKeys = map[string]bool{
 	"command": true, "cmd": true, "args": true, "cwd": true, "env": true, "envs": true, "environment": true, "url": true,
 	"uri": true, "serverUrl": true, "httpUrl": true, "headers": true, "http_headers": true, "auth": true, "oauth": true,
 	"headersHelper": true, "envFile": true,
 }
 
-// translate writes the variables of an entry in our way: ${NAME}.
-func (e *entry) translate() {
+// translateVariables writes the variables of an entry in our way: ${NAME}.
+func (e *entry) translateVariables() {
 	for i := range e.members {
-		if key := nameOf(e.members[i]); spoken[key] {
-			e.members[i].Value = e.spell(key, e.members[i].Value)
+		if key := nameOf(e.members[i]); variableKeys[key] {
+			e.members[i].Value = e.translateValue(key, e.members[i].Value)
 		}
 	}
 }
 
-// spell is a value with its texts translated. The file's own values stay as they are: they are shared.
-func (e *entry) spell(key string, v hujson.Value) hujson.Value {
+// translateValue is a value with its texts translated. The file's own values stay as they are: they are shared.
+func (e *entry) translateValue(key string, v hujson.Value) hujson.Value {
 	switch x := v.Value.(type) {
 	case *hujson.Object:
 		out := &hujson.Object{}
 		for _, m := range x.Members {
-			out.Members = append(out.Members, hujson.ObjectMember{Name: m.Name, Value: e.spell(key+"."+nameOf(m), m.Value)})
+			out.Members = append(out.Members, hujson.ObjectMember{Name: m.Name, Value: e.translateValue(key+"."+nameOf(m), m.Value)})
 		}
 		v.Value = out
 	case *hujson.Array:
 		out := &hujson.Array{}
 		for i, el := range x.Elements {
-			out.Elements = append(out.Elements, e.spell(fmt.Sprintf("%s[%d]", key, i), el))
+			out.Elements = append(out.Elements, e.translateValue(fmt.Sprintf("%s[%d]", key, i), el))
 		}
 		v.Value = out
 	case hujson.Literal:
@@ -71,19 +71,19 @@ var braced = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\
 // sharedWords translates the variables that VS Code, Cursor, Windsurf, Claude Code and their kin have in common. Most are
 // ours as well.
 func sharedWords(e *entry, w word) string {
-	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.argument() {
-		e.lose(w.at, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
+	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
+		e.warnLost(w.offset, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
 	}
 	return braced().ReplaceAllStringFunc(w.text, func(whole string) string {
 		body := whole[2 : len(whole)-1]
 		prefix, rest, _ := strings.Cut(body, ":")
 		switch {
 		case prefix == "input" && rest != "":
-			return e.input(w, rest)
+			return e.inputVariable(w, rest)
 		case body == "workspaceRoot":
 			return "${workspaceFolder}"
 		case prefix == "workspaceFolder" && rest != "" && !strings.HasPrefix(rest, "-"):
-			e.fail(w.at, w.key, "it names one of several folders of a workspace, which mcpvisor does not know",
+			e.reportUnusable(w.offset, w.key, "it names one of several folders of a workspace, which mcpvisor does not know",
 				"write the path, or ${workspaceFolder}")
 		case (prefix == "localEnv" || prefix == "containerEnv") && rest != "":
 			name, fallback, has := strings.Cut(rest, ":")
@@ -92,7 +92,7 @@ func sharedWords(e *entry, w word) string {
 			}
 			return "${" + name + "}"
 		case prefix == "file" && rest != "":
-			e.fail(w.at, w.key, "the content of a file is not read into a value", "put it into a variable and write ${NAME}")
+			e.reportUnusable(w.offset, w.key, "the content of a file is not read into a value", "put it into a variable and write ${NAME}")
 			return dollar + whole[1:]
 		}
 		return whole
@@ -102,9 +102,9 @@ func sharedWords(e *entry, w word) string {
 // bareVariable is a text that is nothing but $NAME, perhaps after the word Bearer.
 var bareVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Bearer +)?\$([A-Za-z_][A-Za-z0-9_]*)$`) })
 
-// input is the variable that stands in for what VS Code asks a person. Its name has a prefix, so that an input called
+// inputVariable is the variable that stands in for what VS Code asks a person. Its name has a prefix, so that an input called
 // "path" does not become PATH.
-func (e *entry) input(w word, id string) string {
+func (e *entry) inputVariable(w word, id string) string {
 	name := "INPUT_" + strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '_' {
 			return c
@@ -116,22 +116,22 @@ func (e *entry) input(w word, id string) string {
 	}, id)
 	input, known := e.inputs[id]
 	if !known {
-		e.standIn(w.at, w.key, "${input:"+id+"} has no input of that id in this file; the variable "+name+" is read instead", name)
+		e.standIn(w.offset, w.key, "${input:"+id+"} has no input of that id in this file; the variable "+name+" is read instead", name)
 		return "${" + name + "}"
 	}
-	if d, ok := in(input, "default"); ok {
+	if d, ok := valueAt(input, "default"); ok {
 		if s, isText := textOf(d); isText && !isTrueIn(input, "password") {
-			e.lose(w.at, w.key, e.title+" asks a person for "+quoted(id)+"; here the variable "+name+
+			e.warnLost(w.offset, w.key, e.title+" asks a person for "+quoteName(id)+"; here the variable "+name+
 				" is read, and the default taken if it is not set", "")
 			return "${" + name + ":-" + strings.NewReplacer("${", "", "}", "").Replace(s) + "}"
 		}
 	}
-	e.standIn(w.at, w.key, e.title+" asks a person for "+quoted(id)+"; here the variable "+name+" is read", name)
+	e.standIn(w.offset, w.key, e.title+" asks a person for "+quoteName(id)+"; here the variable "+name+" is read", name)
 	return "${" + name + "}"
 }
 
 func isTrueIn(v hujson.Value, key string) bool {
-	m, ok := in(v, key)
+	m, ok := valueAt(v, key)
 	return ok && isTrue(m)
 }
 
@@ -139,16 +139,16 @@ func isTrueIn(v hujson.Value, key string) bool {
 // the server as it stands, which no author of a file wants: the variable is read, and a remark says so.
 func plainWords(e *entry, w word) string {
 	if !strings.Contains(w.text, "${") {
-		if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.argument() {
-			e.lose(w.at, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
+		if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
+			e.warnLost(w.offset, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
 		}
 		return w.text
 	}
-	if w.argument() {
+	if w.isArgument() {
 		return strings.ReplaceAll(w.text, "${", dollar+"{")
 	}
 	if strings.Contains(w.text, "${") {
-		e.lose(w.at, w.key, e.title+" does not replace ${…}; mcpvisor does, and reads the variable", "")
+		e.warnLost(w.offset, w.key, e.title+" does not replace ${…}; mcpvisor does, and reads the variable", "")
 	}
 	return w.text
 }
@@ -164,7 +164,7 @@ func geminiWords(_ *entry, w word) string {
 		switch {
 		case !isName(plain):
 			return whole
-		case w.argument() && plain == name:
+		case w.isArgument() && plain == name:
 			return "${" + name + ":-" + dollar + whole[1:] + "}"
 		}
 		return "${" + name + "}"
@@ -175,8 +175,8 @@ var curly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{
 
 // openCodeWords translates {env:NAME}, and leaves every "$" to whom it belongs.
 func openCodeWords(e *entry, w word) string {
-	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.argument() {
-		e.lose(w.at, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write {env:"+m[1]+"}")
+	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
+		e.warnLost(w.offset, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write {env:"+m[1]+"}")
 	}
 	s := strings.ReplaceAll(w.text, "${", dollar+"{")
 	return curly().ReplaceAllStringFunc(s, func(whole string) string {
@@ -184,10 +184,10 @@ func openCodeWords(e *entry, w word) string {
 		rest = strings.TrimSpace(rest)
 		switch {
 		case kind == "file":
-			e.fail(w.at, w.key, "the content of a file is not read into a value", "put it into a variable and write {env:NAME}")
+			e.reportUnusable(w.offset, w.key, "the content of a file is not read into a value", "put it into a variable and write {env:NAME}")
 			return whole
 		case !isName(rest):
-			e.fail(w.at, w.key, "{env:…} names no variable", "write {env:NAME}")
+			e.reportUnusable(w.offset, w.key, "{env:…} names no variable", "write {env:NAME}")
 			return whole
 		}
 		return "${" + rest + "}"

@@ -28,7 +28,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 		return tree, bad
 	}
 	fault := func(line, col int, text, fix string) *config.Problem {
-		return clamp(tree, config.Problem{File: file, Line: max(line, 1), Col: max(col, 1), Text: text, Fix: fix})
+		return clampProblem(tree, config.Problem{File: file, Line: max(line, 1), Col: max(col, 1), Text: text, Fix: fix})
 	}
 	if line, col := tooDeep(string(tree.Text())); line > 0 {
 		return tree, fault(line, col, "too many brackets or dashes are open", "")
@@ -52,7 +52,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 			if t := syntax.GetToken(); t != nil && t.Position != nil {
 				line, col = t.Position.Line, t.Position.Column
 			}
-			text += ": " + messages.Line(unquoted(syntax.GetMessage()), 120)
+			text += ": " + messages.Line(withoutQuotes(syntax.GetMessage()), 120)
 		}
 		return tree, fault(line, col, text, "check the indentation and the quotes")
 	}
@@ -66,7 +66,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 	if len(bodies) == 0 {
 		return tree, fault(1, 1, "the file is empty", "")
 	}
-	tree.Root = y.value(bodies[0], 0, 0)
+	tree.Root = y.toValue(bodies[0], 0, 0)
 	if y.values > maxYAMLValues {
 		return tree, fault(1, 1, "its aliases unfold to more than can be read", "write them out")
 	}
@@ -114,45 +114,45 @@ type yamlReader struct {
 	values  int
 }
 
-func (y *yamlReader) at(t *token.Token) int {
+func (y *yamlReader) offsetOf(t *token.Token) int {
 	if t == nil || t.Position == nil {
 		return 0
 	}
 	return y.tree.Offset(config.Pos{Line: t.Position.Line, Col: t.Position.Column})
 }
 
-// value is a node as JSON. at is where it stands if it does not say itself: a mapping begins where its first key does,
+// toValue is a node as JSON. at is where it stands if it does not say itself: a mapping begins where its first key does,
 // and is told by the key above it instead.
-func (y *yamlReader) value(n ast.Node, at, depth int) hujson.Value {
+func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	if y.values++; y.values > maxYAMLValues || depth > maxYAMLDepth || n == nil {
 		return hujson.Value{Value: hujson.Literal("null"), StartOffset: at, EndOffset: at + 1}
 	}
 	leaf := func(l hujson.Literal) hujson.Value {
-		at := y.at(n.GetToken())
+		at := y.offsetOf(n.GetToken())
 		return hujson.Value{Value: l, StartOffset: at, EndOffset: at + 1}
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		return y.mapping(n.Values, at, depth)
+		return y.toObject(n.Values, at, depth)
 	case *ast.MappingValueNode:
-		return y.mapping([]*ast.MappingValueNode{n}, at, depth)
+		return y.toObject([]*ast.MappingValueNode{n}, at, depth)
 	case *ast.SequenceNode:
 		a := &hujson.Array{}
 		for _, el := range n.Values {
-			a.Elements = append(a.Elements, y.value(el, y.at(first(el)), depth+1))
+			a.Elements = append(a.Elements, y.toValue(el, y.offsetOf(firstToken(el)), depth+1))
 		}
 		return hujson.Value{Value: a, StartOffset: at, EndOffset: at + 1}
 	case *ast.AnchorNode:
 		y.anchors[n.Name.String()] = n.Value
-		return y.value(n.Value, at, depth)
+		return y.toValue(n.Value, at, depth)
 	case *ast.AliasNode:
 		to := y.anchors[n.Value.String()]
 		if to == nil {
 			return leaf(hujson.Literal("null"))
 		}
-		return y.value(to, at, depth+1)
+		return y.toValue(to, at, depth+1)
 	case *ast.TagNode:
-		return y.value(n.Value, at, depth)
+		return y.toValue(n.Value, at, depth)
 	case *ast.StringNode:
 		return leaf(hujson.String(n.Value))
 	case *ast.LiteralNode:
@@ -160,19 +160,19 @@ func (y *yamlReader) value(n ast.Node, at, depth int) hujson.Value {
 	case *ast.BoolNode:
 		return leaf(hujson.Bool(n.Value))
 	case *ast.IntegerNode:
-		return leaf(number(n.GetToken().Value))
+		return leaf(numberLiteral(n.GetToken().Value))
 	case *ast.FloatNode:
 		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
 			return leaf(hujson.String(n.GetToken().Value))
 		}
-		return leaf(number(n.GetToken().Value))
+		return leaf(numberLiteral(n.GetToken().Value))
 	case *ast.NullNode:
 		return leaf(hujson.Literal("null"))
 	}
 	return leaf(hujson.String(n.String()))
 }
 
-func (y *yamlReader) mapping(values []*ast.MappingValueNode, at, depth int) hujson.Value {
+func (y *yamlReader) toObject(values []*ast.MappingValueNode, at, depth int) hujson.Value {
 	o := &hujson.Object{}
 	there := map[string]int{} // where the members stand, by their names
 	add := func(m hujson.ObjectMember) {
@@ -180,9 +180,9 @@ func (y *yamlReader) mapping(values []*ast.MappingValueNode, at, depth int) hujs
 		o.Members = append(o.Members, m)
 	}
 	for _, m := range values {
-		key := y.at(first(m.Key))
+		key := y.offsetOf(firstToken(m.Key))
 		if _, merge := m.Key.(*ast.MergeKeyNode); merge {
-			if from, ok := y.value(m.Value, key, depth+1).Value.(*hujson.Object); ok {
+			if from, ok := y.toValue(m.Value, key, depth+1).Value.(*hujson.Object); ok {
 				for _, inherited := range from.Members {
 					if _, ok := there[nameOf(inherited)]; !ok {
 						add(inherited)
@@ -192,18 +192,18 @@ func (y *yamlReader) mapping(values []*ast.MappingValueNode, at, depth int) hujs
 			continue
 		}
 		name := m.Key.GetToken().Value
-		v := y.value(m.Value, key, depth+1)
+		v := y.toValue(m.Value, key, depth+1)
 		if i, ok := there[name]; ok { // its own key wins over a merged one
 			o.Members[i].Value = v
 			continue
 		}
-		add(member(name, key, v))
+		add(newMember(name, key, v))
 	}
 	return hujson.Value{Value: o, StartOffset: at, EndOffset: at + 1}
 }
 
-// first is where a node begins. A mapping's own token is its first colon.
-func first(n ast.Node) *token.Token {
+// firstToken is where a node begins. A mapping's own token is its first colon.
+func firstToken(n ast.Node) *token.Token {
 	switch m := n.(type) {
 	case nil:
 		return nil

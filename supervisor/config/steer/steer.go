@@ -13,7 +13,7 @@ func Reason(name string) (why string, steers bool) {
 	if name == "" || strings.ContainsAny(name, "=\x00") || !utf8.ValidString(name) {
 		return "another variable, since none has such a name", true
 	}
-	name = fold(strings.TrimSpace(name))
+	name = foldName(strings.TrimSpace(name))
 	if harmless()[name] || strings.HasPrefix(name, "LC_") {
 		return "", false
 	}
@@ -23,12 +23,12 @@ func Reason(name string) (why string, steers bool) {
 	for _, r := range table {
 		for _, p := range r.prefixes {
 			if strings.HasPrefix(name, p) {
-				return r.why, true
+				return r.effect, true
 			}
 		}
 		for _, s := range r.suffixes {
 			if strings.HasSuffix(name, s) {
-				return r.why, true
+				return r.effect, true
 			}
 		}
 	}
@@ -38,9 +38,9 @@ func Reason(name string) (why string, steers bool) {
 // Harmless reports whether a variable of this name may be set by a stranger, whatever the program is: it has to do with
 // language, colour and how much is logged, and nothing with code, files, addresses or trust.
 func Harmless(name string) bool {
-	name = fold(name)
+	name = foldName(name)
 	if rest, ok := strings.CutPrefix(name, "LC_"); ok {
-		return letters(rest)
+		return isLetters(rest)
 	}
 	return harmless()[name]
 }
@@ -52,7 +52,7 @@ func HarmlessValue(name, value string) bool {
 	if len(value) > maxValue || strings.Contains(value, "..") {
 		return false
 	}
-	zone := fold(name) == "TZ"
+	zone := foldName(name) == "TZ"
 	for i := range len(value) {
 		switch c := value[i]; {
 		case c < ' ', c > '~', c == '\\', c == '%', c == '$', c == '`':
@@ -67,9 +67,9 @@ func HarmlessValue(name, value string) bool {
 // maxValue bounds the value of a harmless variable in bytes.
 const maxValue = 256
 
-// fold makes names equal that differ in case alone. Both ways are needed: some letters have one upper and two lower forms.
-func fold(name string) string { return strings.ToUpper(strings.ToLower(name)) }
+// foldName makes names equal that differ in case alone. Both ways are needed: some letters have one upper and two lower forms.
+func foldName(name string) string { return strings.ToUpper(strings.ToLower(name)) }
 
-func letters(s string) bool {
+func isLetters(s string) bool {
 	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }

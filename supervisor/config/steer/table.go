@@ -7,7 +7,7 @@ import (
 
 // reason is one thing that variables can change, and the variables that do. Names are in upper case.
 type reason struct {
-	why                string
+	effect             string
 	prefixes, suffixes []string
 	// names are words with spaces between them.
 	names string
@@ -17,11 +17,11 @@ type reason struct {
 // (GOOGLE_API_KEY and GOFLAGS), the names stand one by one.
 var table = []reason{
 	{
-		why:      "how mcpvisor itself works",
+		effect:   "how mcpvisor itself works",
 		prefixes: []string{"MCPVISOR_"},
 	},
 	{
-		why: "which program a name finds",
+		effect: "which program a name finds",
 		prefixes: []string{
 			"ASDF_", "CONDA_", "FNM_", "HERMIT_", "MAMBA_", "MISE_", "NODENV_", "NVM_", "PYENV_", "RBENV_", "RTX_", "SDKMAN_",
 			"VOLTA_", "PY_PYTHON", "PYLAUNCHER_", "NIX_", "JAVA_HOME", "NPM_EXECPATH", "NPM_NODE_EXECPATH",
@@ -31,7 +31,7 @@ var table = []reason{
 			"COMMONPROGRAMFILES(X86) COMMONPROGRAMW6432 JRE_HOME JDK_HOME",
 	},
 	{
-		why: "which code is loaded into every program",
+		effect: "which code is loaded into every program",
 		prefixes: []string{
 			"LD_", "DYLD_", "_RLD", "GIO_", "GST_", "GTK_", "GTK2_", "GTK3_", "GTK4_", "QT_", "QML_", "QML2_", "OPENSSL_", "MALLOC_", "LIBGL_",
 			"__EGL_", "__GLX_", "P11_KIT_", "SASL_", "MAGICK_", "LADSPA_", "ALSA_", "FRIDA_",
@@ -42,13 +42,13 @@ var table = []reason{
 			"TERMINFO_DIRS TERMCAP TERMPATH MAGIC GS_LIB GS_OPTIONS CUPS_SERVERROOT",
 	},
 	{
-		why:      "what a shell runs",
+		effect:   "what a shell runs",
 		prefixes: []string{"BASH_", "ZSH_", "FISH_"},
 		names: "ENV IFS BASHOPTS SHELLOPTS PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 ZDOTDIR FPATH KSH_ENV GLOBIGNORE INPUTRC FCEDIT " +
 			"MAILPATH __PSLOCKDOWNPOLICY",
 	},
 	{
-		why: "which code an interpreter loads",
+		effect: "which code an interpreter loads",
 		prefixes: []string{
 			"NODE_", "PYTHON", "PERL", "RUBY", "JRUBY", "BUN_", "DENO_", "CORECLR_", "COR_", "COMPLUS_", "DOTNET_", "ASPNETCORE_", "MONO_", "TS_NODE_",
 			"TSX_", "JITI_", "BABEL_", "ELECTRON_", "LUA_", "JULIA_", "GUILE_", "ERL_", "ELIXIR_", "MIX_", "GHC", "R_LIBS", "R_PROFILE", "R_ENVIRON",
@@ -60,7 +60,7 @@ var table = []reason{
 			"COVERAGE_PROCESS_START WERKZEUG_DEBUG_PIN ESBUILD_BINARY_PATH JAVA_COMPILER GODEBUG CLJ_CONFIG JOBLIB_TEMP_FOLDER",
 	},
 	{
-		why: "which packages are installed, and where from",
+		effect: "which packages are installed, and where from",
 		prefixes: []string{
 			"NPM_CONFIG_", "NPM_PACKAGE_", "NPM_LIFECYCLE_", "PNPM_", "YARN_", "COREPACK_", "UV_", "PIP_", "PIPX_", "PIPENV_", "PDM_", "POETRY_",
 			"HATCH_", "RYE_", "PIXI_", "VIRTUALENV_", "CARGO_", "RUSTC", "RUSTUP_", "RUSTDOC", "GEM_", "BUNDLE_", "BUNDLER_", "COMPOSER_",
@@ -75,7 +75,7 @@ var table = []reason{
 			"CHROMIUM_PATH CHROMIUM_FLAGS CHROME_DEVEL_SANDBOX FIREFOX_BIN INIT_CWD",
 	},
 	{
-		why: "which files a program takes for its own and for yours",
+		effect: "which files a program takes for its own and for yours",
 		prefixes: []string{
 			"XDG_", "KRB5", "AWS_CONFIG_", "AWS_SHARED_", "AWS_EC2_METADATA_", "CLOUDSDK_", "HG", "SVN_", "GNUPG", "GPG_", "TF_CLI_",
 			"HELM_", "ANSIBLE_", "ODBC", "WGETRC", "FONTCONFIG_", "LESSKEY",
@@ -86,7 +86,7 @@ var table = []reason{
 			"RIPGREP_CONFIG_PATH SCREENRC TMUX_TMPDIR GH_CONFIG_DIR GH_PATH XAUTHORITY XKB_CONFIG_ROOT",
 	},
 	{
-		why: "which program is run in passing",
+		effect: "which program is run in passing",
 		prefixes: []string{
 			"GIT_", "EDITOR", "PAGER", "BROWSER", "SSH_", "LESSOPEN", "LESSCLOSE", "SUDO_", "FZF_", "PINENTRY_",
 		},
@@ -95,7 +95,7 @@ var table = []reason{
 			"MAILER TERMINAL ASKPASS DIFF XTERM_SHELL WINDOWMANAGER LYNX_CFG DEBUGINFOD_URLS",
 	},
 	{
-		why: "where connections go",
+		effect: "where connections go",
 		prefixes: []string{
 			"GLOBAL_AGENT_", "PROXY_", "SOCKS", "PROXYCHAINS_", "TSOCKS_", "TORSOCKS_", "GRPC_", "AWS_ENDPOINT_URL", "DBUS_", "RESOLV_", "PULSE_",
 		},
@@ -104,13 +104,13 @@ var table = []reason{
 			"LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET",
 	},
 	{
-		why:      "whose certificates are believed, and who reads along",
+		effect:   "whose certificates are believed, and who reads along",
 		prefixes: []string{"SSL_", "SSLKEYLOGFILE", "GNUTLS_", "NSS_", "CURL_SSL", "HTTPLIB2_"},
 		suffixes: []string{"_CA_BUNDLE", "_CA_CERTS", "_SSL_CERT_FILE", "_CA_FILE", "_TLS_REJECT_UNAUTHORIZED"},
 		names:    "HTTPS_CA_FILE HTTPS_CA_DIR SYSTEM_CERTIFICATE_PATH STRICT_SSL CA_BUNDLE CERT_FILE",
 	},
 	{
-		why: "which machine or daemon does the work",
+		effect: "which machine or daemon does the work",
 		prefixes: []string{
 			"DOCKER_", "BUILDKIT_", "BUILDX_", "COMPOSE_", "CONTAINER_", "CONTAINERS_", "CONTAINERD_", "PODMAN_", "LIBVIRT_", "LXC_", "LXD_", "INCUS_", "VAGRANT_",
 			"KUBERNETES_SERVICE_",
@@ -124,14 +124,14 @@ var names = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, r := range table {
 		for name := range strings.FieldsSeq(r.names) {
-			m[name] = r.why
+			m[name] = r.effect
 		}
 	}
 	return m
 })
 
 // harmless are the names that may be set by anyone. The categories of a locale (LC_*) belong to them.
-var harmless = set(`
+var harmless = nameSet(`
 	LANG TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES
 	LOG_LEVEL LOGLEVEL LOG_FORMAT DEBUG VERBOSE QUIET SILENT CI DO_NOT_TRACK
 	NODE_ENV NODE_NO_WARNINGS NODE_DISABLE_COLORS NPM_CONFIG_LOGLEVEL NPM_CONFIG_FUND NPM_CONFIG_AUDIT NPM_CONFIG_PROGRESS
@@ -141,7 +141,7 @@ var harmless = set(`
 	RUST_LOG RUST_BACKTRACE GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK DOTNET_NOLOGO DOTNET_CLI_TELEMETRY_OPTOUT
 	GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS OMP_NUM_THREADS TF_CPP_MIN_LOG_LEVEL TOKENIZERS_PARALLELISM`)
 
-func set(words string) func() map[string]bool {
+func nameSet(words string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
 		m := map[string]bool{}
 		for name := range strings.FieldsSeq(words) {

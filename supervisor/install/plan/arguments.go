@@ -4,13 +4,13 @@ import (
 	"strings"
 )
 
-// arguments gives the words of a command line. A flag and its value are two words, as nearly every program takes them;
+// resolveArguments gives the words of a command line. A flag and its value are two words, as nearly every program takes them;
 // they are one word, --flag=value, if the flag's name ends in = or the value is a truth value, which programs do not take
 // as a word of its own.
-func (f *filler) arguments(list []Argument) ([]words, error) {
-	var out []words
+func (f *resolver) resolveArguments(list []Argument) ([]mixedText, error) {
+	var out []mixedText
 	for i := range list {
-		w, err := f.argument(&list[i])
+		w, err := f.resolveArgument(&list[i])
 		if err != nil {
 			return nil, err
 		}
@@ -19,16 +19,16 @@ func (f *filler) arguments(list []Argument) ([]words, error) {
 	return out, nil
 }
 
-func (f *filler) argument(a *Argument) ([]words, error) {
+func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 	name := a.Name
 	switch a.Type {
 	case "named":
 		if name == "" {
-			return nil, refuse(ErrUnusable, "a named argument of the package has no name", "")
+			return nil, planError(ErrUnusable, "a named argument of the package has no name", "")
 		}
-		if a.bare() {
-			w := published(name)
-			return []words{w}, w.safe("the argument " + short(name))
+		if a.isBareFlag() {
+			w := publishedText(name)
+			return []mixedText{w}, w.checkSafe("the argument " + shortText(name))
 		}
 	case "positional":
 		if name == "" {
@@ -38,16 +38,16 @@ func (f *filler) argument(a *Argument) ([]words, error) {
 			name = "value"
 		}
 	default:
-		return nil, refuse(ErrUnusable, "an argument of the package is of the type "+short(a.Type)+
+		return nil, planError(ErrUnusable, "an argument of the package is of the type "+shortText(a.Type)+
 			", which is neither named nor positional", "")
 	}
-	in := input(ArgumentOf, name, a.Field)
+	in := newInput(ArgumentInput, name, a.Field)
 	in.Repeated = a.IsRepeated
-	values, err := f.resolve(in, a.Field, a.Variables)
+	values, err := f.resolveField(in, a.Field, a.Variables)
 	if err != nil {
 		return nil, err
 	}
-	var out []words
+	var out []mixedText
 	for _, v := range values {
 		f.values[name] = v
 		if a.ValueHint != "" {
@@ -57,27 +57,27 @@ func (f *filler) argument(a *Argument) ([]words, error) {
 		case a.Type == "positional":
 			out = append(out, v)
 		case strings.HasSuffix(name, "="):
-			out = append(out, append(published(name), v...))
+			out = append(out, append(publishedText(name), v...))
 		case a.Format == "boolean":
-			out = append(out, append(published(name+"="), v...))
+			out = append(out, append(publishedText(name+"="), v...))
 		default:
-			out = append(out, published(name), v)
+			out = append(out, publishedText(name), v)
 		}
 	}
 	for _, w := range out {
-		if err := w.safe("the argument " + short(name)); err != nil {
+		if err := w.checkSafe("the argument " + shortText(name)); err != nil {
 			return nil, err
 		}
 	}
 	if a.IsSecret && len(out) > 0 {
-		f.note("the secret " + short(name) + " is an argument of the command, which other programs of this machine can see")
+		f.addNote("the secret " + shortText(name) + " is an argument of the command, which other programs of this machine can see")
 	}
 	return out, nil
 }
 
-// bare reports whether a named argument is a flag without a value: its value is there and empty, or nothing says that it
+// isBareFlag reports whether a named argument is a flag without a value: its value is there and empty, or nothing says that it
 // has one. A description alone does not make it one: "--port, the port to listen on" wants a value.
-func (a *Argument) bare() bool {
+func (a *Argument) isBareFlag() bool {
 	if a.Value != nil {
 		return *a.Value == "" && !a.IsRequired && a.Default == nil
 	}
@@ -85,16 +85,16 @@ func (a *Argument) bare() bool {
 		len(a.Choices) == 0 && !a.IsSecret && !a.IsRequired
 }
 
-// environment gives the variables that the server is started with.
-func (f *filler) environment(list []KeyValue) (map[string]words, error) {
-	out := map[string]words{}
+// resolveEnv gives the variables that the server is started with.
+func (f *resolver) resolveEnv(list []KeyValue) (map[string]mixedText, error) {
+	out := map[string]mixedText{}
 	for i := range list {
 		kv := &list[i]
 		if !envName(kv.Name) {
-			return nil, refuse(ErrUnusable, "the package declares the environment variable "+short(kv.Name)+
+			return nil, planError(ErrUnusable, "the package declares the environment variable "+shortText(kv.Name)+
 				", which is no name of one", "")
 		}
-		values, err := f.resolve(input(Environment, kv.Name, kv.Field), kv.Field, kv.Variables)
+		values, err := f.resolveField(newInput(Environment, kv.Name, kv.Field), kv.Field, kv.Variables)
 		if err != nil {
 			return nil, err
 		}
@@ -102,11 +102,11 @@ func (f *filler) environment(list []KeyValue) (map[string]words, error) {
 			out[kv.Name], f.values[kv.Name] = values[0], values[0]
 		}
 	}
-	for name, v := range f.fill.Env {
+	for name, v := range f.source.Env {
 		if !envName(name) {
-			return nil, refuse(ErrValue, short(name)+" is no name of an environment variable", "")
+			return nil, planError(ErrValue, shortText(name)+" is no name of an environment variable", "")
 		}
-		out[name] = words{{text: v, own: true, secret: true}} // nobody said that it is none
+		out[name] = mixedText{{text: v, fromPerson: true, secret: true}} // nobody said that it is none
 		f.secrets = append(f.secrets, v)
 	}
 	return out, nil
@@ -118,19 +118,19 @@ func envName(s string) bool {
 	})
 }
 
-// headers gives the headers of requests.
-func (f *filler) headers(list []KeyValue) (map[string]string, error) {
+// resolveHeaders gives the headers of requests.
+func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 	out := map[string]string{}
 	for i := range list {
 		kv := &list[i]
 		if !headerName(kv.Name) {
-			return nil, refuse(ErrUnusable, "the header "+short(kv.Name)+" has a name that no header can have", "")
+			return nil, planError(ErrUnusable, "the header "+shortText(kv.Name)+" has a name that no header can have", "")
 		}
-		in := input(Header, kv.Name, kv.Field)
+		in := newInput(Header, kv.Name, kv.Field)
 		if in.Placeholder == "" && strings.EqualFold(kv.Name, "Authorization") {
 			in.Placeholder = "Bearer …"
 		}
-		values, err := f.resolve(in, kv.Field, kv.Variables)
+		values, err := f.resolveField(in, kv.Field, kv.Variables)
 		if err != nil {
 			return nil, err
 		}
@@ -138,13 +138,13 @@ func (f *filler) headers(list []KeyValue) (map[string]string, error) {
 			out[kv.Name] = values[0].String()
 		}
 	}
-	for name, v := range f.fill.Headers {
+	for name, v := range f.source.Headers {
 		if !headerName(name) {
-			return nil, refuse(ErrValue, short(name)+" is no name of a header", "")
+			return nil, planError(ErrValue, shortText(name)+" is no name of a header", "")
 		}
-		for had := range out {
-			if strings.EqualFold(had, name) {
-				name = had
+		for existing := range out {
+			if strings.EqualFold(existing, name) {
+				name = existing
 			}
 		}
 		out[name] = v
@@ -152,7 +152,7 @@ func (f *filler) headers(list []KeyValue) (map[string]string, error) {
 	}
 	for name, v := range out {
 		if strings.ContainsAny(v, "\r\n\x00") {
-			return nil, refuse(ErrValue, "the header "+short(name)+" holds a line break", "")
+			return nil, planError(ErrValue, "the header "+shortText(name)+" holds a line break", "")
 		}
 	}
 	return out, nil

@@ -19,11 +19,11 @@ type Result struct {
 
 // Build gives the spec of one way of running a server. A way of kind MCPB needs the unpacked bundle. It asks for what is
 // required and was not given (Fill.Ask), and for nothing else.
-func Build(w Way, fill Fill, m Machine, b *Bundle) (Result, error) {
-	f := newFiller(fill)
-	s, err := f.build(w, m, b)
+func Build(w Way, fill ValueSource, m Machine, b *Bundle) (Result, error) {
+	f := newResolver(fill)
+	s, err := f.buildSpec(w, m, b)
 	if err == nil {
-		err = f.finish()
+		err = f.checkUnused()
 	}
 	if err != nil {
 		return Result{}, err
@@ -31,58 +31,58 @@ func Build(w Way, fill Fill, m Machine, b *Bundle) (Result, error) {
 	return Result{Spec: s, Notes: f.notes, Secrets: f.secrets}, nil
 }
 
-func (f *filler) build(w Way, m Machine, b *Bundle) (messages.Spec, error) {
+func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error) {
 	if w.Remote != nil {
-		if len(f.fill.Env) > 0 {
-			return messages.Spec{}, refuse(ErrValue, "a remote server has no environment, and --env is given", "")
+		if len(f.source.Env) > 0 {
+			return messages.Spec{}, planError(ErrValue, "a remote server has no environment, and --env is given", "")
 		}
-		return f.remote(w.Remote)
+		return f.remoteSpec(w.Remote)
 	}
 	p := w.Package
 	var c command
 	var err error
 	switch p.RegistryType {
 	case NPM, PyPI, NuGet, Cargo:
-		c, err = f.command(p, m)
+		c, err = f.packageCommand(p, m)
 	case OCI:
-		c, err = f.container(p, m)
+		c, err = f.containerCommand(p, m)
 	case MCPB:
-		c, err = f.bundle(p, m, b)
+		c, err = f.bundleCommand(p, m, b)
 	default:
-		return messages.Spec{}, refuse(ErrUnusable, "packages of "+short(p.RegistryType)+" are not known here", "")
+		return messages.Spec{}, planError(ErrUnusable, "packages of "+shortText(p.RegistryType)+" are not known here", "")
 	}
 	if err != nil {
 		return messages.Spec{}, err
 	}
 	for name, v := range c.env {
-		if err := v.safe("the environment variable " + short(name)); err != nil {
+		if err := v.checkSafe("the environment variable " + shortText(name)); err != nil {
 			return messages.Spec{}, err
 		}
 	}
-	s := c.spec()
+	s := c.toSpec()
 	if p.Transport.Type == "stdio" || p.Transport.Type == "" {
-		if len(f.fill.Headers) > 0 {
-			return messages.Spec{}, refuse(ErrValue, "a server that is a child process has no headers, and --header is given", "")
+		if len(f.source.Headers) > 0 {
+			return messages.Spec{}, planError(ErrValue, "a server that is a child process has no headers, and --header is given", "")
 		}
 		return s, nil
 	}
-	r, err := f.remote(&p.Transport)
+	r, err := f.remoteSpec(&p.Transport)
 	if err != nil {
 		return messages.Spec{}, err
 	}
 	text := c.program
 	for _, w := range c.args {
-		text += " " + w.shown()
+		text += " " + w.redactedText()
 	}
 	if len(s.Env) > 0 {
-		text += " (with " + strings.Join(names(s.Env), ", ") + " in its environment)"
+		text += " (with " + strings.Join(sortedKeys(s.Env), ", ") + " in its environment)"
 	}
-	f.note("the package speaks HTTP, and mcpvisor does not start such servers; keep this running beside: " +
+	f.addNote("the package speaks HTTP, and mcpvisor does not start such servers; keep this running beside: " +
 		messages.Line(text, 600))
 	return r, nil
 }
 
-func (c command) spec() messages.Spec {
+func (c command) toSpec() messages.Spec {
 	s := messages.Spec{Type: messages.Stdio, Command: c.program, Cwd: c.cwd}
 	for _, w := range c.args {
 		s.Args = append(s.Args, w.String())
@@ -96,7 +96,7 @@ func (c command) spec() messages.Spec {
 	return s
 }
 
-func names(m map[string]string) []string {
+func sortedKeys(m map[string]string) []string {
 	out := make([]string, 0, len(m))
 	for name := range m {
 		out = append(out, name)

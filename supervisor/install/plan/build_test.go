@@ -29,8 +29,8 @@ func only(programs ...string) plan.Machine {
 // everything is a machine that has each program.
 var everything = plan.Machine{OS: "linux", Home: "/home/ann"}
 
-// given is the "given" part of a story: what the person gave, and what they would answer.
-type given struct {
+// testInput is the "given" part of a story: what the person gave, and what they would answer.
+type testInput struct {
 	Package string
 	Env     map[string]string
 	Headers map[string]string
@@ -59,14 +59,14 @@ func documents(t *testing.T, file string) {
 	for i := range archive.Files {
 		parts[archive.Files[i].Name] = &archive.Files[i]
 	}
-	told := 0
+	count := 0
 	for i := range archive.Files {
 		story, part, _ := strings.Cut(archive.Files[i].Name, "/")
 		if part != "want" {
 			continue
 		}
-		told++
-		var g given
+		count++
+		var g testInput
 		if p := parts[story+"/given"]; p != nil {
 			if err := json.Unmarshal(p.Data, &g); err != nil {
 				t.Fatalf("%s: %v", story, err)
@@ -79,7 +79,7 @@ func documents(t *testing.T, file string) {
 			t.Errorf("%s:\n%s\nwant:\n%s", story, got, want)
 		}
 	}
-	if told == 0 {
+	if count == 0 {
 		t.Error("the file tells nothing")
 	}
 	if *update {
@@ -90,7 +90,7 @@ func documents(t *testing.T, file string) {
 }
 
 // tell is the story of one document: what was asked for, and the entry or the error.
-func tell(document []byte, g given) string {
+func tell(document []byte, g testInput) string {
 	var b strings.Builder
 	fail := func(err error) string {
 		fmt.Fprintln(&b, "error:", err)
@@ -104,8 +104,8 @@ func tell(document []byte, g given) string {
 	if err != nil {
 		return fail(err)
 	}
-	fmt.Fprintln(&b, "takes:", c.Why)
-	fill := plan.Fill{Given: plan.Given{Env: g.Env, Headers: g.Headers, Args: g.Args}}
+	fmt.Fprintln(&b, "takes:", c.Reason)
+	fill := plan.ValueSource{GivenValues: plan.GivenValues{Env: g.Env, Headers: g.Headers, Args: g.Args}}
 	fill.Ask = func(in plan.Input) ([]string, error) {
 		secret := ""
 		if in.Secret {
@@ -154,7 +154,7 @@ func TestNoPublishersWordIsAReference(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if r, err := plan.Build(s.Ways()[0], plan.Fill{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
+		if r, err := plan.Build(s.Ways()[0], plan.ValueSource{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
 			t.Errorf("%s: %+v, %v", name, r.Spec, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestNoPublishersWordIsAReference(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if r, err := plan.Build(s.Ways()[0], plan.Fill{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
+		if r, err := plan.Build(s.Ways()[0], plan.ValueSource{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
 			t.Errorf("%s: %+v, %v", name, r.Spec, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestIdentifiersAreNoOptions(t *testing.T) {
 	} {
 		way := plan.Way{Kind: c.kind, Package: &plan.Package{RegistryType: c.kind, Identifier: c.identifier, Version: c.version,
 			Transport: plan.Transport{Type: "stdio"}}}
-		if r, err := plan.Build(way, plan.Fill{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
+		if r, err := plan.Build(way, plan.ValueSource{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
 			t.Errorf("%+v: %q %q, %v", c, r.Spec.Command, r.Spec.Args, err)
 		}
 	}
@@ -220,7 +220,7 @@ func TestSecretsAreInNoErrorAndNoNote(t *testing.T) {
 			Headers: []plan.KeyValue{{Field: secret, Name: "TOKEN"}}}}, line},
 	} {
 		c.pkg.RegistryType, c.pkg.Identifier, c.pkg.Version = plan.NPM, "x", "1"
-		r, err := plan.Build(plan.Way{Kind: plan.NPM, Package: &c.pkg}, plan.Fill{Ask: c.ask}, everything, nil)
+		r, err := plan.Build(plan.Way{Kind: plan.NPM, Package: &c.pkg}, plan.ValueSource{Ask: c.ask}, everything, nil)
 		if text := fmt.Sprint(err, r.Notes); strings.Contains(text, "canary") {
 			t.Errorf("%s: %s", name, text)
 		}
@@ -257,13 +257,13 @@ func TestTheChoiceDependsOnTheMachine(t *testing.T) {
 		{everything, "remote:sse", "remote sse https://h/sse, as asked for"},
 	} {
 		got, err := plan.Choose(&s, c.want, c.m)
-		if err != nil || got.Why != c.text || len(got.Others) != 5 {
-			t.Errorf("%s: %q, %v", c.want, got.Why, err)
+		if err != nil || got.Reason != c.text || len(got.Others) != 5 {
+			t.Errorf("%s: %q, %v", c.want, got.Reason, err)
 		}
 	}
 	for _, want := range []string{"mcpb", "npm:other", "nonsense", "remote:https://elsewhere"} {
 		if got, err := plan.Choose(&s, want, everything); !errors.Is(err, plan.ErrUnusable) {
-			t.Errorf("%s: %q, %v", want, got.Why, err)
+			t.Errorf("%s: %q, %v", want, got.Reason, err)
 		}
 	}
 }

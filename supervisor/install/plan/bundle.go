@@ -26,9 +26,9 @@ type Bundle struct {
 type Manifest struct {
 	Name   string `json:"name"`
 	Server struct {
-		Type       string  `json:"type"`
-		EntryPoint string  `json:"entry_point"`
-		Config     *launch `json:"mcp_config"`
+		Type       string        `json:"type"`
+		EntryPoint string        `json:"entry_point"`
+		Config     *launchConfig `json:"mcp_config"`
 	} `json:"server"`
 	Compatibility struct {
 		Platforms []string `json:"platforms"`
@@ -36,7 +36,7 @@ type Manifest struct {
 	UserConfig map[string]setting `json:"user_config"`
 }
 
-type launch struct {
+type launchConfig struct {
 	Command   string            `json:"command"`
 	Args      []string          `json:"args"`
 	Env       map[string]string `json:"env"`
@@ -61,10 +61,10 @@ type setting struct {
 func ReadManifest(b []byte) (Manifest, error) {
 	var m Manifest
 	if err := rawjson.Unmarshal(b, &m); err != nil {
-		return m, refuse(ErrDocument, "the bundle's manifest.json cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "")
+		return m, planError(ErrDocument, "the bundle's manifest.json cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "")
 	}
 	if m.Server.EntryPoint == "" && m.Server.Config == nil {
-		return m, refuse(ErrDocument, "the bundle's manifest.json does not say how to start it", "")
+		return m, planError(ErrDocument, "the bundle's manifest.json does not say how to start it", "")
 	}
 	return m, nil
 }
@@ -93,49 +93,49 @@ func (m Manifest) Programs() []string {
 	return out
 }
 
-// platform is what manifests call an operating system.
-func platform(goos string) string {
+// manifestPlatform is what manifests call an operating system.
+func manifestPlatform(goos string) string {
 	if goos == "windows" {
 		return "win32"
 	}
 	return goos
 }
 
-// bundle is the command line of an unpacked bundle. It runs in the bundle's directory, so that the relative paths of its
+// bundleCommand is the command line of an unpacked bundle. It runs in the bundle's directory, so that the relative paths of its
 // manifest mean its own files.
-func (f *filler) bundle(p *Package, m Machine, b *Bundle) (command, error) {
+func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, error) {
 	if b == nil {
-		return command{}, refuse(ErrUnusable, "the bundle has not been unpacked", "")
+		return command{}, planError(ErrUnusable, "the bundle has not been unpacked", "")
 	}
-	on := platform(m.OS)
-	if list := b.Manifest.Compatibility.Platforms; len(list) > 0 && !slices.Contains(list, on) {
-		return command{}, refuse(ErrUnusable, "the bundle runs on "+short(strings.Join(list, ", "))+" and not on "+on, "")
+	platform := manifestPlatform(m.OS)
+	if list := b.Manifest.Compatibility.Platforms; len(list) > 0 && !slices.Contains(list, platform) {
+		return command{}, planError(ErrUnusable, "the bundle runs on "+shortText(strings.Join(list, ", "))+" and not on "+platform, "")
 	}
-	l := b.Manifest.launch(on)
-	settings, err := f.settings(b.Manifest.UserConfig, m)
+	l := b.Manifest.launchOn(platform)
+	settings, err := f.resolveSettings(b.Manifest.UserConfig, m)
 	if err != nil {
 		return command{}, err
 	}
 	e := expander{dir: b.Dir, home: m.Home, separator: "/", settings: settings, known: b.Manifest.UserConfig}
-	if on == "win32" {
+	if platform == "win32" {
 		e.separator = `\`
 	}
-	c := command{cwd: b.Dir, env: map[string]words{}}
-	program, _, err := e.expand(l.Command)
+	c := command{cwd: b.Dir, env: map[string]mixedText{}}
+	program, _, err := e.expandText(l.Command)
 	if err != nil {
 		return command{}, err
 	}
-	if err := program.safe("the bundle's command"); err != nil {
+	if err := program.checkSafe("the bundle's command"); err != nil {
 		return command{}, err
 	}
-	if c.program, err = located(program.String(), b, on); err != nil {
+	if c.program, err = locateProgram(program.String(), b, platform); err != nil {
 		return command{}, err
 	}
-	if c.program == "python" && !m.has("python") && m.has("python3") {
+	if c.program == "python" && !m.hasProgram("python") && m.hasProgram("python3") {
 		c.program = "python3" // what many systems call it
 	}
 	for _, arg := range l.Args {
-		values, err := e.argument(arg)
+		values, err := e.expandArgument(arg)
 		if err != nil {
 			return command{}, err
 		}
@@ -143,10 +143,10 @@ func (f *filler) bundle(p *Package, m Machine, b *Bundle) (command, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		if !envName(name) {
-			return command{}, refuse(ErrUnusable, "the bundle declares the environment variable "+short(name)+
+			return command{}, planError(ErrUnusable, "the bundle declares the environment variable "+shortText(name)+
 				", which is no name of one", "")
 		}
-		v, present, err := e.expand(l.Env[name])
+		v, present, err := e.expandText(l.Env[name])
 		if err != nil {
 			return command{}, err
 		}
@@ -154,38 +154,38 @@ func (f *filler) bundle(p *Package, m Machine, b *Bundle) (command, error) {
 			c.env[name] = v
 		}
 	}
-	args, err := f.arguments(p.PackageArguments)
+	args, err := f.resolveArguments(p.PackageArguments)
 	if err != nil {
 		return command{}, err
 	}
-	env, err := f.environment(p.EnvironmentVariables)
+	env, err := f.resolveEnv(p.EnvironmentVariables)
 	if err != nil {
 		return command{}, err
 	}
 	maps.Copy(c.env, env)
 	list := ":"
-	if on == "win32" {
+	if platform == "win32" {
 		list = ";"
 	}
-	if err := c.steered(b.Dir, list); err != nil {
+	if err := c.checkSteering(b.Dir, list); err != nil {
 		return command{}, err
 	}
 	c.args = append(c.args, args...)
 	for _, w := range c.args {
-		if err := w.safe("an argument of the bundle's command"); err != nil {
+		if err := w.checkSafe("an argument of the bundle's command"); err != nil {
 			return command{}, err
 		}
 	}
 	return c, nil
 }
 
-// launch is how the bundle starts on a platform. A manifest without a command means the usual one of its type.
-func (m Manifest) launch(on string) launch {
-	var l launch
+// launchOn is how the bundle starts on a platform. A manifest without a command means the usual one of its type.
+func (m Manifest) launchOn(platform string) launchConfig {
+	var l launchConfig
 	if m.Server.Config != nil {
 		l = *m.Server.Config
 	}
-	if o, ok := l.Overrides[on]; ok {
+	if o, ok := l.Overrides[platform]; ok {
 		if o.Command != "" {
 			l.Command = o.Command
 		}
@@ -208,7 +208,7 @@ func (m Manifest) launch(on string) launch {
 		l.Command, l.Args = "node", append([]string{file}, l.Args...)
 	case "python":
 		l.Command, l.Args = "python3", append([]string{file}, l.Args...)
-		if on == "win32" {
+		if platform == "win32" {
 			l.Command = "python"
 		}
 	case "uv":
@@ -219,22 +219,22 @@ func (m Manifest) launch(on string) launch {
 	return l
 }
 
-// located is the program to start: one of the bundle's own files, or one that is looked up in PATH. A path that leads out
+// locateProgram is the program to start: one of the bundle's own files, or one that is looked up in PATH. A path that leads out
 // of the bundle is refused.
-func located(program string, b *Bundle, on string) (string, error) {
+func locateProgram(program string, b *Bundle, platform string) (string, error) {
 	file := filepath.ToSlash(program)
 	file = strings.TrimPrefix(strings.TrimPrefix(file, filepath.ToSlash(b.Dir)), "/")
 	inside := strings.HasPrefix(filepath.ToSlash(program), filepath.ToSlash(b.Dir)+"/")
 	file = path.Clean(file)
 	switch {
 	case program == "":
-		return "", refuse(ErrUnusable, "the bundle does not say which program to start", "")
+		return "", planError(ErrUnusable, "the bundle does not say which program to start", "")
 	case filepath.IsLocal(filepath.FromSlash(file)) && b.Has(file):
 		return filepath.Join(b.Dir, filepath.FromSlash(file)), nil
-	case on == "win32" && filepath.IsLocal(filepath.FromSlash(file)) && b.Has(file+".exe"):
+	case platform == "win32" && filepath.IsLocal(filepath.FromSlash(file)) && b.Has(file+".exe"):
 		return filepath.Join(b.Dir, filepath.FromSlash(file+".exe")), nil
 	case inside, strings.ContainsAny(program, `/\`):
-		return "", refuse(ErrUnusable, "the bundle starts "+messages.Line(program, 120)+", which is no file of it", "")
+		return "", planError(ErrUnusable, "the bundle starts "+messages.Line(program, 120)+", which is no file of it", "")
 	}
 	return program, nil
 }

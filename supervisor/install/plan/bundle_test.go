@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-func bundled(t *testing.T, manifest string, m plan.Machine, fill plan.Fill, files ...string) (plan.Result, error) {
+func bundled(t *testing.T, manifest string, m plan.Machine, fill plan.ValueSource, files ...string) (plan.Result, error) {
 	t.Helper()
 	read, err := plan.ReadManifest([]byte(manifest))
 	if err != nil {
@@ -24,7 +24,7 @@ func bundled(t *testing.T, manifest string, m plan.Machine, fill plan.Fill, file
 
 // TestABundleStartsWhatItsManifestSays, in the directory of the bundle.
 func TestABundleStartsWhatItsManifestSays(t *testing.T) {
-	typed := plan.Fill{Ask: func(in plan.Input) ([]string, error) {
+	typed := plan.ValueSource{Ask: func(in plan.Input) ([]string, error) {
 		if in.Kind != plan.Setting || in.Name != "api_key" || !in.Secret {
 			t.Errorf("asked for %+v", in)
 		}
@@ -34,7 +34,7 @@ func TestABundleStartsWhatItsManifestSays(t *testing.T) {
 	for _, c := range []struct {
 		name, manifest string
 		m              plan.Machine
-		fill           plan.Fill
+		fill           plan.ValueSource
 		want           messages.Spec
 	}{
 		{"node", `{"server":{"type":"node","entry_point":"server/index.js","mcp_config":{"command":"node",
@@ -47,19 +47,19 @@ func TestABundleStartsWhatItsManifestSays(t *testing.T) {
 				Env:  map[string]string{"API_KEY": "typed", "MAX": "10"}}},
 		{"a setting of several values that was given", `{"server":{"type":"node","entry_point":"i.js","mcp_config":{"command":"node","args":["i.js","${user_config.dirs}"]}},
 			"user_config":{"dirs":{"type":"directory","multiple":true,"required":true,"default":["/a","/b"]}}}`,
-			everything, plan.Fill{Given: plan.Given{Args: map[string][]string{"dirs": {"/x", "${HOME}/y"}}}},
+			everything, plan.ValueSource{GivenValues: plan.GivenValues{Args: map[string][]string{"dirs": {"/x", "${HOME}/y"}}}},
 			messages.Spec{Type: messages.Stdio, Command: "node", Cwd: "/b", Args: []string{"i.js", "/x", "${HOME}/y"}}},
-		{"no command", `{"server":{"type":"python","entry_point":"main.py"}}`, everything, plan.Fill{},
+		{"no command", `{"server":{"type":"python","entry_point":"main.py"}}`, everything, plan.ValueSource{},
 			messages.Spec{Type: messages.Stdio, Command: "python3", Cwd: "/b", Args: []string{"/b/main.py"}}},
 		{"python is called python3 here", `{"server":{"type":"python","entry_point":"main.py","mcp_config":{"command":"python","args":["main.py"]}}}`,
-			only("python3"), plan.Fill{}, messages.Spec{Type: messages.Stdio, Command: "python3", Cwd: "/b", Args: []string{"main.py"}}},
-		{"uv", `{"server":{"type":"uv","entry_point":"src/server.py"}}`, everything, plan.Fill{},
+			only("python3"), plan.ValueSource{}, messages.Spec{Type: messages.Stdio, Command: "python3", Cwd: "/b", Args: []string{"main.py"}}},
+		{"uv", `{"server":{"type":"uv","entry_point":"src/server.py"}}`, everything, plan.ValueSource{},
 			messages.Spec{Type: messages.Stdio, Command: "uv", Cwd: "/b", Args: []string{"run", "--directory", "/b", "src/server.py"}}},
 		{"a program", `{"server":{"type":"binary","entry_point":"bin/x","mcp_config":{"command":"bin/x","args":["-v"],
-			"platform_overrides":{"win32":{"command":"bin/y","env":{"W":"1"}}}}}}`, everything, plan.Fill{},
+			"platform_overrides":{"win32":{"command":"bin/y","env":{"W":"1"}}}}}}`, everything, plan.ValueSource{},
 			messages.Spec{Type: messages.Stdio, Command: "/b/bin/x", Cwd: "/b", Args: []string{"-v"}}},
 		{"a program of another system", `{"server":{"type":"binary","entry_point":"bin/x","mcp_config":{"command":"bin/x","args":["-v"],
-			"platform_overrides":{"win32":{"command":"bin/y","env":{"W":"1"}}}}}}`, windows, plan.Fill{},
+			"platform_overrides":{"win32":{"command":"bin/y","env":{"W":"1"}}}}}}`, windows, plan.ValueSource{},
 			messages.Spec{Type: messages.Stdio, Command: "/b/bin/y.exe", Cwd: "/b", Args: []string{"-v"}, Env: map[string]string{"W": "1"}}},
 	} {
 		got, err := bundled(t, c.manifest, c.m, c.fill, "bin/x", "bin/y.exe", "server/index.js")
@@ -89,7 +89,7 @@ func TestABundleIsRefused(t *testing.T) {
 		"missing": {`{"server":{"entry_point":"x","mcp_config":{"command":"node","args":["${user_config.a}"]}},"user_config":{"a":{"type":"string","required":true}}}`,
 			"the setting a is required; give it with --arg a=…", plan.ErrMissing},
 	} {
-		if got, err := bundled(t, c.manifest, everything, plan.Fill{}); !errors.Is(err, c.cause) || !strings.Contains(err.Error(), c.text) {
+		if got, err := bundled(t, c.manifest, everything, plan.ValueSource{}); !errors.Is(err, c.cause) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %+v, %v", name, got.Spec, err)
 		}
 	}

@@ -23,11 +23,11 @@ func (p *Package) cargoProgram(m Machine) string {
 // rustup stand in the same directory as what cargo installed; the others are what a person may have installed with it.
 func runsArguments(crate string) bool {
 	name := strings.TrimRight(strings.TrimSuffix(strings.ToLower(crate), ".exe"), "0123456789.")
-	return slices.Contains(runners, name)
+	return slices.Contains(runnerNames, name)
 }
 
-// runners are shells, interpreters, and tools that start other programs.
-var runners = strings.Fields(`
+// runnerNames are shells, interpreters, and tools that start other programs.
+var runnerNames = strings.Fields(`
 	sh ash bash dash zsh ksh mksh csh tcsh fish nu nushell elvish xonsh ion brush pwsh powershell cmd
 	python pypy rustpython node deno bun ruby perl php lua luajit tclsh guile racket janet rhai rhai-run wasmtime wasmer steel
 	awk gawk sed ed vi vim nvim helix hx emacs

@@ -34,7 +34,7 @@ type Machine struct {
 	CargoBin string
 }
 
-func (m Machine) has(program string) bool { return m.Has == nil || m.Has(program) }
+func (m Machine) hasProgram(program string) bool { return m.Has == nil || m.Has(program) }
 
 // Way is one way of running a server: one of its packages or one of its remotes.
 type Way struct {
@@ -60,17 +60,17 @@ func (s *Server) Ways() []Way {
 // String names a way in a few words.
 func (w Way) String() string {
 	if w.Remote != nil {
-		return "remote " + short(w.Remote.Type) + " " + short(messages.RedactURL(w.Remote.URL))
+		return "remote " + shortText(w.Remote.Type) + " " + shortText(messages.RedactURL(w.Remote.URL))
 	}
-	text := short(w.Kind) + " package " + short(w.Package.Identifier)
+	text := shortText(w.Kind) + " package " + shortText(w.Package.Identifier)
 	if w.Package.Version != "" && w.Kind != OCI {
-		text += " " + short(w.Package.Version)
+		text += " " + shortText(w.Package.Version)
 	}
 	return text
 }
 
-// runner is the program that fetches and runs the package.
-func (p *Package) runner(m Machine) string {
+// runnerProgram is the program that fetches and runs the package.
+func (p *Package) runnerProgram(m Machine) string {
 	switch p.RegistryType {
 	case NPM:
 		if p.RuntimeHint == "bunx" || p.RuntimeHint == "bun" {
@@ -87,7 +87,7 @@ func (p *Package) runner(m Machine) string {
 	case Cargo:
 		return p.cargoProgram(m)
 	case OCI:
-		if p.RuntimeHint == "podman" || !m.has("docker") && m.has("podman") {
+		if p.RuntimeHint == "podman" || !m.hasProgram("docker") && m.hasProgram("podman") {
 			return "podman"
 		}
 		return "docker"
@@ -109,7 +109,7 @@ func (w Way) rank(m Machine) int {
 		return 5
 	case w.Package.Transport.Type != "stdio" && w.Package.Transport.Type != "":
 		return 4
-	case w.Kind == MCPB, m.has(w.Package.runner(m)):
+	case w.Kind == MCPB, m.hasProgram(w.Package.runnerProgram(m)):
 		return 0
 	}
 	return 3
@@ -118,8 +118,8 @@ func (w Way) rank(m Machine) int {
 // Choice is the way that was taken, and why.
 type Choice struct {
 	Way
-	// Why is a sentence without a final full stop, for the person.
-	Why string
+	// Reason is a sentence without a final full stop, for the person.
+	Reason string
 	// Others are the ways that were not taken.
 	Others []Way
 }
@@ -133,49 +133,49 @@ func Choose(s *Server, want string, m Machine) (Choice, error) {
 		if s.WebsiteURL != "" {
 			fix = "see " + messages.Line(s.WebsiteURL, 200)
 		}
-		return Choice{}, refuse(ErrUnusable, messages.Line(s.Name, 120)+" names neither a package nor a remote", fix)
+		return Choice{}, planError(ErrUnusable, messages.Line(s.Name, 120)+" names neither a package nor a remote", fix)
 	}
-	fit := all
+	matching := all
 	if want != "" {
-		if fit = wanted(all, want); len(fit) == 0 {
-			return Choice{}, refuse(ErrUnusable, fmt.Sprintf("%s has no %s", messages.Line(s.Name, 120), messages.Line(want, 120)),
-				"it has: "+list(all))
+		if matching = filterWays(all, want); len(matching) == 0 {
+			return Choice{}, planError(ErrUnusable, fmt.Sprintf("%s has no %s", messages.Line(s.Name, 120), messages.Line(want, 120)),
+				"it has: "+listWays(all))
 		}
 	}
-	best := slices.MinFunc(fit, func(a, b Way) int { return a.rank(m) - b.rank(m) }) // the first of equals
-	c := Choice{Way: best, Why: best.String()}
+	best := slices.MinFunc(matching, func(a, b Way) int { return a.rank(m) - b.rank(m) }) // the first of equals
+	c := Choice{Way: best, Reason: best.String()}
 	for _, w := range all {
 		if w != best {
 			c.Others = append(c.Others, w)
 		}
 	}
 	switch {
-	case want != "" && len(fit) == 1:
-		c.Why += ", as asked for"
+	case want != "" && len(matching) == 1:
+		c.Reason += ", as asked for"
 	case len(all) == 1:
-		c.Why += ", the only way to run it"
+		c.Reason += ", the only way to run it"
 	default:
-		c.Why += ", " + best.reason(m)
+		c.Reason += ", " + best.choiceReason(m)
 	}
 	return c, nil
 }
 
-func (w Way) reason(m Machine) string {
+func (w Way) choiceReason(m Machine) string {
 	switch w.rank(m) {
 	case 0:
 		if w.Kind == MCPB {
 			return "the first package that can run here"
 		}
-		return "the first package whose program (" + w.Package.runner(m) + ") is installed"
+		return "the first package whose program (" + w.Package.runnerProgram(m) + ") is installed"
 	case 1, 2:
 		return "a remote, because no package can run here as it is"
 	case 3:
-		return "although " + w.Package.runner(m) + " is not installed"
+		return "although " + w.Package.runnerProgram(m) + " is not installed"
 	}
 	return "because nothing better is there"
 }
 
-func wanted(all []Way, want string) []Way {
+func filterWays(all []Way, want string) []Way {
 	kind, rest, _ := strings.Cut(want, ":")
 	return slices.DeleteFunc(slices.Clone(all), func(w Way) bool {
 		if w.Kind != kind {
@@ -188,7 +188,7 @@ func wanted(all []Way, want string) []Way {
 	})
 }
 
-func list(all []Way) string {
+func listWays(all []Way) string {
 	var out []string
 	for _, w := range all {
 		out = append(out, w.String())

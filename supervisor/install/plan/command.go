@@ -13,58 +13,58 @@ import (
 // command is a program with its words and its environment, before it becomes an entry.
 type command struct {
 	program string
-	args    []words
-	env     map[string]words
+	args    []mixedText
+	env     map[string]mixedText
 	cwd     string
 }
 
 // The alphabets of identifiers and versions. None begins with a dash, so that none is an option, and none holds what the
 // programs read as a path, a URL or another source.
 var (
-	npmName = sync.OnceValue(func() *regexp.Regexp {
+	npmNamePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_][A-Za-z0-9._~-]*$`)
 	})
-	pypiName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
-	version  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+!_-]*$`) })
+	pypiNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
+	versionPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+!_-]*$`) })
 )
 
 // The places that the programs ask anyway.
-var usual = []string{
+var defaultSources = []string{
 	"https://registry.npmjs.org", "https://pypi.org", "https://pypi.org/simple", "https://api.nuget.org",
 	"https://api.nuget.org/v3/index.json", "https://www.nuget.org", "https://crates.io",
 }
 
-// inputs are the arguments of the program that runs the package, those of the package, and its environment.
-func (f *filler) inputs(p *Package) (runtime, args []words, env map[string]words, err error) {
-	if runtime, err = f.arguments(p.RuntimeArguments); err != nil {
+// resolveInputs are the arguments of the program that runs the package, those of the package, and its environment.
+func (f *resolver) resolveInputs(p *Package) (runtime, args []mixedText, env map[string]mixedText, err error) {
+	if runtime, err = f.resolveArguments(p.RuntimeArguments); err != nil {
 		return nil, nil, nil, err
 	}
-	if args, err = f.arguments(p.PackageArguments); err != nil {
+	if args, err = f.resolveArguments(p.PackageArguments); err != nil {
 		return nil, nil, nil, err
 	}
-	env, err = f.environment(p.EnvironmentVariables)
+	env, err = f.resolveEnv(p.EnvironmentVariables)
 	return runtime, args, env, err
 }
 
-// command is the command line of a package that is fetched and run by the program of its registry.
-func (f *filler) command(p *Package, m Machine) (command, error) {
-	name := npmName
+// packageCommand is the command line of a package that is fetched and run by the program of its registry.
+func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
+	name := npmNamePattern
 	if p.RegistryType != NPM {
-		name = pypiName
+		name = pypiNamePattern
 	}
 	switch {
 	case !name().MatchString(p.Identifier):
-		return command{}, refuse(ErrUnusable, short(p.Identifier)+" is no name of a package of "+p.RegistryType, "")
-	case p.Version != "" && !version().MatchString(p.Version):
-		return command{}, refuse(ErrUnusable, short(p.Version)+" is no version of a package of "+p.RegistryType, "")
+		return command{}, planError(ErrUnusable, shortText(p.Identifier)+" is no name of a package of "+p.RegistryType, "")
+	case p.Version != "" && !versionPattern().MatchString(p.Version):
+		return command{}, planError(ErrUnusable, shortText(p.Version)+" is no version of a package of "+p.RegistryType, "")
 	case p.Version == "":
-		f.note("the package has no version: what runs is the newest one at each start")
+		f.addNote("the package has no version: what runs is the newest one at each start")
 	}
-	runtime, args, env, err := f.inputs(p)
+	runtime, args, env, err := f.resolveInputs(p)
 	if err != nil {
 		return command{}, err
 	}
-	source, err := f.source(p)
+	source, err := f.sourceOptions(p)
 	if err != nil {
 		return command{}, err
 	}
@@ -72,15 +72,15 @@ func (f *filler) command(p *Package, m Machine) (command, error) {
 	if p.Version != "" {
 		what += "@" + p.Version
 	}
-	c := command{program: p.runner(m), env: env}
-	if err := c.steered("", ""); err != nil {
+	c := command{program: p.runnerProgram(m), env: env}
+	if err := c.checkSteering("", ""); err != nil {
 		return command{}, err
 	}
 	if p.RegistryType == Cargo {
-		return f.crate(p, c, args)
+		return f.crateCommand(p, c, args)
 	}
 	// Some publishers name the package among the runtime's arguments, too.
-	again := []string{p.Identifier, what, p.Identifier + "@latest"}
+	redundant := []string{p.Identifier, what, p.Identifier + "@latest"}
 	var before, after []string
 	var table []option
 	switch c.program {
@@ -92,7 +92,7 @@ func (f *filler) command(p *Package, m Machine) (command, error) {
 		table = uvOptions(p)
 	case "pipx":
 		table, before = pipxOptions, []string{"run"}
-		again = append(again, "run")
+		redundant = append(redundant, "run")
 		if p.Version != "" {
 			what = p.Identifier + "==" + p.Version
 		}
@@ -102,30 +102,30 @@ func (f *filler) command(p *Package, m Machine) (command, error) {
 			after = []string{"--"}
 		}
 	}
-	if runtime, err = f.runtime(c.program, table, runtime, again...); err != nil {
+	if runtime, err = f.runtimeOptions(c.program, table, runtime, redundant...); err != nil {
 		return command{}, err
 	}
-	if i := slices.IndexFunc(runtime, func(w words) bool { return w.String() == "--from" }); i >= 0 {
+	if i := slices.IndexFunc(runtime, func(w mixedText) bool { return w.String() == "--from" }); i >= 0 {
 		// The identifier is the program inside then, and the version belongs to the package.
 		what = p.Identifier
 		if from := runtime[i+1].String(); p.Version != "" && !strings.ContainsAny(from, "=@") {
-			runtime[i+1] = published(from + "==" + p.Version)
+			runtime[i+1] = publishedText(from + "==" + p.Version)
 		}
 	}
-	c.args = slices.Concat(plain(before), source, runtime, plain([]string{what}), plain(after), args)
+	c.args = slices.Concat(publishedAll(before), source, runtime, publishedAll([]string{what}), publishedAll(after), args)
 	return c, nil
 }
 
-// crate is the program that the person installs with cargo.
-func (f *filler) crate(p *Package, c command, args []words) (command, error) {
+// crateCommand is the program that the person installs with cargo.
+func (f *resolver) crateCommand(p *Package, c command, args []mixedText) (command, error) {
 	switch {
 	case runsArguments(p.Identifier):
-		return command{}, refuse(ErrUnusable, "the package is called "+short(p.Identifier)+
+		return command{}, planError(ErrUnusable, "the package is called "+shortText(p.Identifier)+
 			", as a program that runs what its arguments say", "write the command yourself, if you want that: mcpvisor add NAME COMMAND")
 	case c.program == "":
-		return command{}, refuse(ErrUnusable, "the directory of programs that cargo installs is not known", "set CARGO_HOME")
+		return command{}, planError(ErrUnusable, "the directory of programs that cargo installs is not known", "set CARGO_HOME")
 	}
-	f.note("install the program first: cargo install --locked " + cargoCrate(p))
+	f.addNote("install the program first: cargo install --locked " + cargoCrate(p))
 	c.args = args
 	return c, nil
 }
@@ -137,36 +137,36 @@ func cargoCrate(p *Package) string {
 	return p.Identifier + "@" + p.Version
 }
 
-// source names another place than the usual one to fetch the package from.
-func (f *filler) source(p *Package) ([]words, error) {
+// sourceOptions names another place than the usual one to fetch the package from.
+func (f *resolver) sourceOptions(p *Package) ([]mixedText, error) {
 	base := strings.TrimSuffix(p.RegistryBaseURL, "/")
-	if base == "" || slices.Contains(usual, base) {
+	if base == "" || slices.Contains(defaultSources, base) {
 		return nil, nil
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !addresses.ThisMachine(u.Hostname())) {
-		return nil, refuse(ErrUnusable, "the package is to be fetched from "+short(p.RegistryBaseURL)+", which is no https URL", "")
+		return nil, planError(ErrUnusable, "the package is to be fetched from "+shortText(p.RegistryBaseURL)+", which is no https URL", "")
 	}
-	w := published(base)
-	if err := w.safe("the address of the package registry"); err != nil {
+	w := publishedText(base)
+	if err := w.checkSafe("the address of the package registry"); err != nil {
 		return nil, err
 	}
-	f.note("the package is fetched from " + short(u.Host) + ", not from the usual place")
+	f.addNote("the package is fetched from " + shortText(u.Host) + ", not from the usual place")
 	switch p.RegistryType {
 	case NPM:
-		return []words{published("--registry=" + base)}, nil
+		return []mixedText{publishedText("--registry=" + base)}, nil
 	case PyPI:
-		return plain([]string{"--default-index", base}), nil
+		return publishedAll([]string{"--default-index", base}), nil
 	case NuGet:
-		return plain([]string{"--source", base}), nil
+		return publishedAll([]string{"--source", base}), nil
 	}
-	return nil, refuse(ErrUnusable, "the package is to be fetched from "+short(u.Host)+", which cargo is not told here", "")
+	return nil, planError(ErrUnusable, "the package is to be fetched from "+shortText(u.Host)+", which cargo is not told here", "")
 }
 
-func plain(list []string) []words {
-	out := make([]words, len(list))
+func publishedAll(list []string) []mixedText {
+	out := make([]mixedText, len(list))
 	for i, s := range list {
-		out[i] = published(s)
+		out[i] = publishedText(s)
 	}
 	return out
 }

@@ -93,8 +93,8 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// fullName is the form of a name in a registry.
-var fullName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`) })
+// fullNamePattern is the form of a name in a registry.
+var fullNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`) })
 
 // Bounds of one document. The official registry's are far below.
 const (
@@ -108,23 +108,23 @@ const (
 func Read(document []byte) (Server, error) {
 	var s Server
 	if err := rawjson.Unmarshal(document, &s); err != nil {
-		return Server{}, refuse(ErrDocument, "this is no server.json: "+strings.TrimPrefix(err.Error(), "json: "), "")
+		return Server{}, planError(ErrDocument, "this is no server.json: "+strings.TrimPrefix(err.Error(), "json: "), "")
 	}
-	return s, s.check()
+	return s, s.checkDocument()
 }
 
-func (s Server) check() error {
+func (s Server) checkDocument() error {
 	switch {
-	case len(s.Name) > maxName || !fullName().MatchString(s.Name):
-		return refuse(ErrDocument, "the server.json has no name of the form namespace/server", "")
+	case len(s.Name) > maxName || !fullNamePattern().MatchString(s.Name):
+		return planError(ErrDocument, "the server.json has no name of the form namespace/server", "")
 	case s.Version == "":
-		return refuse(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has no version", "")
+		return planError(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has no version", "")
 	case len(s.Packages)+len(s.Remotes) > maxWays:
-		return refuse(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has more packages than anybody needs", "")
+		return planError(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has more packages than anybody needs", "")
 	}
 	for _, p := range s.Packages {
 		if len(p.RuntimeArguments)+len(p.PackageArguments)+len(p.EnvironmentVariables)+len(p.Transport.Headers) > maxItems {
-			return refuse(ErrDocument, "a package of "+messages.Line(s.Name, 100)+" has more inputs than anybody fills", "")
+			return planError(ErrDocument, "a package of "+messages.Line(s.Name, 100)+" has more inputs than anybody fills", "")
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ var (
 	ErrName = errors.New("no such name")
 )
 
-func refuse(cause error, text, fix string) error {
+func planError(cause error, text, fix string) error {
 	class := messages.ClassConfig
 	switch {
 	case errors.Is(cause, ErrDocument):

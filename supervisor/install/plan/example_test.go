@@ -21,8 +21,8 @@ func ExampleChoose() {
 		if err != nil {
 			panic(err)
 		}
-		result, err := plan.Build(choice.Way, plan.Fill{}, machine, nil)
-		fmt.Println(choice.Why, result.Spec.Command, result.Spec.Args, result.Spec.URL, err)
+		result, err := plan.Build(choice.Way, plan.ValueSource{}, machine, nil)
+		fmt.Println(choice.Reason, result.Spec.Command, result.Spec.Args, result.Spec.URL, err)
 	}
 	// Output:
 	// npm package weather 1.2.0, the first package whose program (npx) is installed npx [-y weather@1.2.0]  <nil>

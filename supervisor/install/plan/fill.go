@@ -8,34 +8,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// filler gives each field of a document its value, and remembers what it gave for the templates of URLs.
-type filler struct {
-	fill Fill
+// resolver gives each field of a document its value, and remembers what it gave for the templates of URLs.
+type resolver struct {
+	source ValueSource
 	// values are those of the arguments and variables so far, by flag, hint and name.
-	values map[string]words
+	values map[string]mixedText
 	// variables are answers that one input asked for and another shares.
-	used  map[string]bool
-	left  []string // optional inputs that have no value
-	notes []string
+	usedArgs map[string]bool
+	unset    []string // optional inputs that have no value
+	notes    []string
 	// secrets are what the person gave for secret inputs.
 	secrets []string
 }
 
-func newFiller(f Fill) *filler {
+func newResolver(f ValueSource) *resolver {
 	if f.Ask == nil {
 		f.Ask = Defaults
 	}
-	return &filler{fill: f, values: map[string]words{}, used: map[string]bool{}}
+	return &resolver{source: f, values: map[string]mixedText{}, usedArgs: map[string]bool{}}
 }
 
-func (f *filler) note(text string) {
+func (f *resolver) addNote(text string) {
 	if !slices.Contains(f.notes, text) {
 		f.notes = append(f.notes, text)
 	}
 }
 
-// input is a field as a person meets it.
-func input(kind Kind, name string, d Field) Input {
+// newInput is a field as a person meets it.
+func newInput(kind Kind, name string, d Field) Input {
 	in := Input{Kind: kind, Name: name, Description: d.Description, Placeholder: d.Placeholder, Secret: d.IsSecret,
 		Format: d.Format, Choices: d.Choices}
 	if d.Default != nil && *d.Default != "" {
@@ -44,44 +44,44 @@ func input(kind Kind, name string, d Field) Input {
 	return in
 }
 
-// resolve gives the values of a field: several for repeated ones, none if it is optional and has none.
-func (f *filler) resolve(in Input, d Field, variables map[string]Field) ([]words, error) {
-	var out []words
+// resolveField gives the values of a field: several for repeated ones, none if it is optional and has none.
+func (f *resolver) resolveField(in Input, d Field, variables map[string]Field) ([]mixedText, error) {
+	var out []mixedText
 	var err error
 	if d.Value != nil && *d.Value != "" {
-		out, err = f.fixed(in, string(*d.Value), d.IsRequired, variables)
+		out, err = f.fixedValues(in, string(*d.Value), d.IsRequired, variables)
 	} else {
-		out, err = f.free(in, d.IsRequired)
+		out, err = f.chosenValues(in, d.IsRequired)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range out {
-		if err := w.safe("the " + in.Label()); err != nil {
+		if err := w.checkSafe("the " + in.Label()); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// fixed is a value that the publisher wrote, with its variables put in. Those that were given several times make several
+// fixedValues is a value that the publisher wrote, with its variables put in. Those that were given several times make several
 // values of a repeated input.
-func (f *filler) fixed(in Input, template string, required bool, variables map[string]Field) ([]words, error) {
+func (f *resolver) fixedValues(in Input, template string, required bool, variables map[string]Field) ([]mixedText, error) {
 	rounds := 1
 	for name := range variables {
 		if in.Repeated {
-			rounds = max(rounds, len(f.fill.Args[name]))
+			rounds = max(rounds, len(f.source.Args[name]))
 		}
 	}
-	var out []words
+	var out []mixedText
 	for i := range rounds {
 		absent := ""
-		w, err := substitute(template, func(name string) (words, bool, error) {
+		w, err := substituteNames(template, func(name string) (mixedText, bool, error) {
 			d, ok := variables[name]
 			if !ok {
 				return nil, false, nil
 			}
-			w, err := f.variable(in, name, d, required, i)
+			w, err := f.variableValue(in, name, d, required, i)
 			if w == nil && err == nil {
 				absent = name
 			}
@@ -91,7 +91,7 @@ func (f *filler) fixed(in Input, template string, required bool, variables map[s
 			return nil, err
 		}
 		if absent != "" { // a half-filled value is worse than none
-			f.left = append(f.left, in.Name)
+			f.unset = append(f.unset, in.Name)
 			return nil, nil
 		}
 		out = append(out, w)
@@ -99,103 +99,103 @@ func (f *filler) fixed(in Input, template string, required bool, variables map[s
 	return out, nil
 }
 
-// variable is the value of one variable in round i; nil if it is optional, as what it is a part of, and has none.
-func (f *filler) variable(of Input, name string, d Field, required bool, i int) (words, error) {
+// variableValue is the value of one variable in round i; nil if it is optional, as what it is a part of, and has none.
+func (f *resolver) variableValue(parent Input, name string, d Field, required bool, i int) (mixedText, error) {
 	if d.Value != nil && *d.Value != "" {
-		return published(string(*d.Value)), nil
+		return publishedText(string(*d.Value)), nil
 	}
-	in := input(Variable, name, d)
-	in.Of, in.Secret = of.Name, in.Secret || of.Secret
-	if all := f.fill.Args[name]; len(all) > 0 {
-		f.used[name] = true
+	in := newInput(Variable, name, d)
+	in.Parent, in.Secret = parent.Name, in.Secret || parent.Secret
+	if all := f.source.Args[name]; len(all) > 0 {
+		f.usedArgs[name] = true
 		v := all[min(i, len(all)-1)]
-		f.keep(in, v)
-		return in.words(v), f.checked(in, v)
+		f.keepSecret(in, v)
+		return in.personText(v), f.checkValue(in, v)
 	}
-	key := "variable " + name + " of " + of.Name
+	key := "variable " + name + " of " + parent.Name
 	if w, ok := f.values[key]; ok {
 		return w, nil
 	}
-	got, err := f.free(in, d.IsRequired || required)
-	if err != nil || len(got) == 0 {
+	chosen, err := f.chosenValues(in, d.IsRequired || required)
+	if err != nil || len(chosen) == 0 {
 		return nil, err
 	}
-	f.values[key] = got[0]
-	return got[0], nil
+	f.values[key] = chosen[0]
+	return chosen[0], nil
 }
 
-// free is a value that the person may choose: what was given, else the answer if it is required, else the default.
-func (f *filler) free(in Input, required bool) ([]words, error) {
-	if all := f.given(in); len(all) > 0 {
+// chosenValues is a value that the person may choose: what was given, else the answer if it is required, else the default.
+func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
+	if all := f.givenValues(in); len(all) > 0 {
 		if len(all) > 1 && !in.Repeated {
-			return nil, refuse(ErrValue, "the "+in.Label()+" takes one value, and several are given", "")
+			return nil, planError(ErrValue, "the "+in.Label()+" takes one value, and several are given", "")
 		}
-		return f.own(in, all)
+		return f.personValues(in, all)
 	}
 	if !required {
 		if in.HasDefault {
-			return []words{published(in.Default)}, nil
+			return []mixedText{publishedText(in.Default)}, nil
 		}
-		f.left = append(f.left, in.Name)
+		f.unset = append(f.unset, in.Name)
 		return nil, nil
 	}
-	answers, err := f.fill.Ask(in)
+	answers, err := f.source.Ask(in)
 	if err != nil {
 		return nil, err
 	}
 	answers = slices.DeleteFunc(slices.Clone(answers), func(s string) bool { return s == "" })
 	switch {
 	case len(answers) == 0:
-		return nil, refuse(ErrMissing, "the "+in.Label()+" is required", "give it with "+in.flag())
+		return nil, planError(ErrMissing, "the "+in.Label()+" is required", "give it with "+in.flagHelp())
 	case len(answers) == 1 && in.HasDefault && answers[0] == in.Default:
-		return []words{published(in.Default)}, nil // whoever typed it, these are the publisher's words
+		return []mixedText{publishedText(in.Default)}, nil // whoever typed it, these are the publisher's words
 	}
-	return f.own(in, answers)
+	return f.personValues(in, answers)
 }
 
-func (f *filler) own(in Input, all []string) ([]words, error) {
-	out := make([]words, len(all))
+func (f *resolver) personValues(in Input, all []string) ([]mixedText, error) {
+	out := make([]mixedText, len(all))
 	for i, v := range all {
-		if err := f.checked(in, v); err != nil {
+		if err := f.checkValue(in, v); err != nil {
 			return nil, err
 		}
-		out[i] = in.words(v)
-		f.keep(in, v)
+		out[i] = in.personText(v)
+		f.keepSecret(in, v)
 	}
 	return out, nil
 }
 
-// keep remembers a value that is not to be shown.
-func (f *filler) keep(in Input, v string) {
+// keepSecret remembers a value that is not to be shown.
+func (f *resolver) keepSecret(in Input, v string) {
 	if in.Secret {
 		f.secrets = append(f.secrets, v)
 	}
 }
 
-func (f *filler) checked(in Input, v string) error {
+func (f *resolver) checkValue(in Input, v string) error {
 	if err := in.Check(v); err != nil {
-		return refuse(ErrValue, "the "+in.Label()+" does not fit: "+err.Error(), "")
+		return planError(ErrValue, "the "+in.Label()+" does not fit: "+err.Error(), "")
 	}
 	return nil
 }
 
-// given are the values that the person gave for an input.
-func (f *filler) given(in Input) []string {
+// givenValues are the values that the person gave for an input.
+func (f *resolver) givenValues(in Input) []string {
 	switch in.Kind {
 	case Environment:
-		if v, ok := f.fill.Env[in.Name]; ok {
+		if v, ok := f.source.Env[in.Name]; ok {
 			return []string{v}
 		}
 	case Header:
-		for _, name := range slices.Sorted(maps.Keys(f.fill.Headers)) {
+		for _, name := range slices.Sorted(maps.Keys(f.source.Headers)) {
 			if strings.EqualFold(name, in.Name) {
-				return []string{f.fill.Headers[name]}
+				return []string{f.source.Headers[name]}
 			}
 		}
 	default:
 		for _, name := range []string{in.Name, strings.TrimLeft(in.Name, "-")} {
-			if v, ok := f.fill.Args[name]; ok && name != "" {
-				f.used[name] = true
+			if v, ok := f.source.Args[name]; ok && name != "" {
+				f.usedArgs[name] = true
 				return v
 			}
 		}
@@ -203,17 +203,17 @@ func (f *filler) given(in Input) []string {
 	return nil
 }
 
-// finish refuses what was given and used by nothing, and says what was left out.
-func (f *filler) finish() error {
-	for _, name := range slices.Sorted(maps.Keys(f.fill.Args)) {
-		if !f.used[name] {
-			return refuse(ErrValue, "nothing takes the argument "+messages.Line(name, 80),
+// checkUnused refuses what was given and used by nothing, and says what was left out.
+func (f *resolver) checkUnused() error {
+	for _, name := range slices.Sorted(maps.Keys(f.source.Args)) {
+		if !f.usedArgs[name] {
+			return planError(ErrValue, "nothing takes the argument "+messages.Line(name, 80),
 				"a value that the publisher has fixed cannot be given")
 		}
 	}
-	if len(f.left) > 0 {
-		slices.Sort(f.left)
-		f.note("optional, and left out: " + messages.Line(strings.Join(slices.Compact(f.left), ", "), 400))
+	if len(f.unset) > 0 {
+		slices.Sort(f.unset)
+		f.addNote("optional, and left out: " + messages.Line(strings.Join(slices.Compact(f.unset), ", "), 400))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func FuzzDocument(f *testing.F) {
 		_, err = plan.Choose(&s, "", everything)
 		classed(t, err)
 		for _, w := range s.Ways() {
-			fill := plan.Fill{Ask: func(in plan.Input) ([]string, error) {
+			fill := plan.ValueSource{Ask: func(in plan.Input) ([]string, error) {
 				if len(in.Choices) > 0 {
 					return in.Choices[:1], nil
 				}
@@ -108,7 +108,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		b := plan.Bundle{Dir: "/bundle", Manifest: m, Has: func(file string) bool { return strings.HasSuffix(file, "x") }}
 		way := plan.Way{Kind: plan.MCPB, Package: &plan.Package{RegistryType: plan.MCPB, Transport: plan.Transport{Type: "stdio"}}}
-		r, err := plan.Build(way, plan.Fill{Ask: func(plan.Input) ([]string, error) { return []string{"1"}, nil }}, everything, &b)
+		r, err := plan.Build(way, plan.ValueSource{Ask: func(plan.Input) ([]string, error) { return []string{"1"}, nil }}, everything, &b)
 		classed(t, err)
 		if s := r.Spec.Command; strings.ContainsAny(s, `/\`) && !strings.HasPrefix(s, "/bundle/") {
 			t.Fatalf("a command outside: %q", s)

@@ -11,57 +11,57 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
-// image is the form of an image reference: no scheme, no option, a tag and a digest if they are there.
-var image = sync.OnceValue(func() *regexp.Regexp {
+// imagePattern is the form of an image reference: no scheme, no option, a tag and a digest if they are there.
+var imagePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-zA-Z0-9][a-zA-Z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?` +
 		`(@sha256:[0-9a-f]{64})?$`)
 })
 
-var digest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
+var digestPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
-// container is the command line of an image. The values of its environment stand in the entry's env and reach the
+// containerCommand is the command line of an image. The values of its environment stand in the entry's env and reach the
 // container by name, so that no secret is an argument.
-func (f *filler) container(p *Package, m Machine) (command, error) {
-	ref, err := f.image(p)
+func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
+	ref, err := f.imageReference(p)
 	if err != nil {
 		return command{}, err
 	}
-	runtime, args, declared, err := f.inputs(p)
+	runtime, args, declared, err := f.resolveInputs(p)
 	if err != nil {
 		return command{}, err
 	}
-	c := command{program: p.runner(m), env: map[string]words{}, args: plain([]string{"run", "--rm", "-i"})}
-	if runtime, err = f.runtime(c.program, imageOptions, runtime, "run", ref, p.Identifier); err != nil {
+	c := command{program: p.runnerProgram(m), env: map[string]mixedText{}, args: publishedAll([]string{"run", "--rm", "-i"})}
+	if runtime, err = f.runtimeOptions(c.program, imageOptions, runtime, "run", ref, p.Identifier); err != nil {
 		return command{}, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		v := declared[name]
-		_, given := f.fill.Env[name]
-		if _, steers := steer.Reason(name); !given && (actsOnTheRuntime(name) || steers && !v.typed()) {
+		_, fromPerson := f.source.Env[name]
+		if _, isSteering := steer.Reason(name); !fromPerson && (actsOnTheRuntime(name) || isSteering && !v.isFromPerson()) {
 			// By name it would change the program that starts the container; inside, it is the image's own affair.
-			if secret(p.EnvironmentVariables, name) {
-				return command{}, refuse(ErrUnusable, "the image wants a secret in "+short(name)+
+			if isSecretKey(p.EnvironmentVariables, name) {
+				return command{}, planError(ErrUnusable, "the image wants a secret in "+shortText(name)+
 					", a variable that acts on "+c.program+" itself", "")
 			}
-			c.args = append(c.args, published("-e"), append(published(name+"="), v...))
+			c.args = append(c.args, publishedText("-e"), append(publishedText(name+"="), v...))
 			continue
 		}
-		c.args = append(c.args, plain([]string{"-e", name})...)
+		c.args = append(c.args, publishedAll([]string{"-e", name})...)
 		c.env[name] = v
 	}
 	for i, w := range runtime { // a name alone has the program read its own environment
 		if name := w.String(); i > 0 && passesEnv(runtime[i-1].String()) && !strings.Contains(name, "=") {
 			if _, ok := c.env[name]; !ok {
-				return command{}, undecided(c.program, append(published(runtime[i-1].String()+" "), w...))
+				return command{}, notAllowedError(c.program, append(publishedText(runtime[i-1].String()+" "), w...))
 			}
 		}
 	}
-	c.args = slices.Concat(c.args, runtime, plain([]string{ref}), args)
+	c.args = slices.Concat(c.args, runtime, publishedAll([]string{ref}), args)
 	return c, nil
 }
 
-// image is the whole reference: older documents have the host and the tag in keys of their own.
-func (f *filler) image(p *Package) (string, error) {
+// imageReference is the whole reference: older documents have the host and the tag in keys of their own.
+func (f *resolver) imageReference(p *Package) (string, error) {
 	ref := p.Identifier
 	if host, err := url.Parse(p.RegistryBaseURL); err == nil && host.Host != "" && host.Host != "docker.io" &&
 		!strings.HasPrefix(ref, host.Host+"/") {
@@ -72,16 +72,16 @@ func (f *filler) image(p *Package) (string, error) {
 		ref += ":" + p.Version
 	}
 	if p.FileSHA256 != "" && !strings.Contains(ref, "@") {
-		if !digest().MatchString(p.FileSHA256) {
-			return "", refuse(ErrUnusable, "the digest of the image is no SHA-256", "")
+		if !digestPattern().MatchString(p.FileSHA256) {
+			return "", planError(ErrUnusable, "the digest of the image is no SHA-256", "")
 		}
 		ref += "@sha256:" + p.FileSHA256
 	}
-	if !image().MatchString(ref) {
-		return "", refuse(ErrUnusable, short(ref)+" is no name of an image", "")
+	if !imagePattern().MatchString(ref) {
+		return "", planError(ErrUnusable, shortText(ref)+" is no name of an image", "")
 	}
 	if !strings.Contains(ref, "@") {
-		f.note("the image is named by a tag, which its publisher can move")
+		f.addNote("the image is named by a tag, which its publisher can move")
 	}
 	return ref, nil
 }
@@ -102,6 +102,6 @@ func actsOnTheRuntime(name string) bool {
 	}, upper)
 }
 
-func secret(list []KeyValue, name string) bool {
+func isSecretKey(list []KeyValue, name string) bool {
 	return slices.ContainsFunc(list, func(kv KeyValue) bool { return kv.Name == name && kv.IsSecret })
 }

@@ -17,8 +17,8 @@ const (
 	Environment Kind = "environment variable"
 	// Header is a header of its requests.
 	Header Kind = "header"
-	// ArgumentOf is an argument, by its flag or its hint.
-	ArgumentOf Kind = "argument"
+	// ArgumentInput is an argument, by its flag or its hint.
+	ArgumentInput Kind = "argument"
 	// Variable is a part of one of the others, or of a URL.
 	Variable Kind = "variable"
 	// Setting is one of a bundle's own settings.
@@ -30,8 +30,8 @@ type Input struct {
 	Kind Kind
 	// Name is what it is called, and what Given names it by: a variable, a header, a flag or a hint.
 	Name string
-	// Of names the value that a variable is a part of.
-	Of                       string
+	// Parent names the value that a variable is a part of.
+	Parent                   string
 	Description, Placeholder string
 	// Default is what is taken if nothing is typed, if HasDefault.
 	Default    string
@@ -45,18 +45,18 @@ type Input struct {
 	Choices []string
 }
 
-// Given are the values that the person gave beforehand. They may hold references (${TOKEN}), which stay references in
+// GivenValues are the values that the person gave beforehand. They may hold references (${TOKEN}), which stay references in
 // the entry.
-type Given struct {
+type GivenValues struct {
 	// Env and Headers also take what the document does not name.
 	Env, Headers map[string]string
 	// Args are arguments (by flag, with or without its dashes, or by hint), variables and settings.
 	Args map[string][]string
 }
 
-// Fill is where values come from.
-type Fill struct {
-	Given
+// ValueSource is where values come from.
+type ValueSource struct {
+	GivenValues
 	// Ask is called for each required input that was not given, in the order of the document. No value means that there is
 	// none; the default is Ask's to return, if it is wanted. nil is Defaults.
 	Ask func(Input) ([]string, error)
@@ -90,11 +90,13 @@ func (in Input) Check(v string) error {
 	return nil
 }
 
-// words are a value that the person gave for the input.
-func (in Input) words(v string) words { return words{{text: v, own: true, secret: in.Secret}} }
+// personText are a value that the person gave for the input.
+func (in Input) personText(v string) mixedText {
+	return mixedText{{text: v, fromPerson: true, secret: in.Secret}}
+}
 
-// flag is how the input is given on the command line.
-func (in Input) flag() string {
+// flagHelp is how the input is given on the command line.
+func (in Input) flagHelp() string {
 	name := messages.Line(in.Name, 60)
 	switch in.Kind {
 	case Environment:
@@ -109,8 +111,8 @@ func (in Input) flag() string {
 // Label is what the input is called in a sentence.
 func (in Input) Label() string {
 	text := string(in.Kind) + " " + messages.Line(in.Name, 80)
-	if in.Of != "" {
-		text += " of " + messages.Line(in.Of, 80)
+	if in.Parent != "" {
+		text += " of " + messages.Line(in.Parent, 80)
 	}
 	return text
 }

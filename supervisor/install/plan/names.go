@@ -20,23 +20,23 @@ type Ref struct {
 // Full reports whether the name is a whole one.
 func (r Ref) Full() bool { return strings.Contains(r.Name, "/") }
 
-var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
+var wordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
 
 // ParseRef reads NAME or NAME@VERSION.
 func ParseRef(text string) (Ref, error) {
-	name, version, has := strings.Cut(text, "@")
-	ok := word().MatchString(name)
+	name, version, hasVersion := strings.Cut(text, "@")
+	ok := wordPattern().MatchString(name)
 	if strings.Contains(name, "/") {
-		ok = fullName().MatchString(name)
+		ok = fullNamePattern().MatchString(name)
 	}
 	switch {
 	case !ok || len(name) > maxName:
-		return Ref{}, refuse(ErrName, "a server of a registry is not called "+messages.Line(text, 80),
+		return Ref{}, planError(ErrName, "a server of a registry is not called "+messages.Line(text, 80),
 			"write namespace/server, such as io.github.owner/server, or its last part if that is unique")
-	case has && (version == "" || len(version) > 255 || strings.ContainsFunc(version, func(r rune) bool {
+	case hasVersion && (version == "" || len(version) > 255 || strings.ContainsFunc(version, func(r rune) bool {
 		return r <= 0x20 || r >= 0x7f || strings.ContainsRune(`/\@%?#`, r)
 	})):
-		return Ref{}, refuse(ErrName, "the version of "+messages.Line(text, 80)+" is none", "write NAME@1.2.3, or NAME for the latest")
+		return Ref{}, planError(ErrName, "the version of "+messages.Line(text, 80)+" is none", "write NAME@1.2.3, or NAME for the latest")
 	}
 	return Ref{name, strings.TrimPrefix(version, "latest")}, nil
 }
@@ -46,8 +46,8 @@ var affixes = []struct{ prefix, suffix string }{
 	{"mcp-server-", ""}, {"server-", ""}, {"mcp-", ""}, {"", "-mcp-server"}, {"", "-server"}, {"", "-mcp"},
 }
 
-// generic words tell nothing: the namespace does then.
-var generic = []string{"", "mcp", "server", "mcpserver", "mcp-server"}
+// genericNames words tell nothing: the namespace does then.
+var genericNames = []string{"", "mcp", "server", "mcpserver", "mcp-server"}
 
 // LocalName is what a server is called in a configuration: the last part of its name, without the words that every
 // server has in it.
@@ -56,13 +56,13 @@ var generic = []string{"", "mcp", "server", "mcpserver", "mcp-server"}
 //	com.notion/mcp                       notion
 func LocalName(full string) string {
 	namespace, name, _ := strings.Cut(full, "/")
-	base := trimmed(name)
-	if slices.Contains(generic, strings.ToLower(base)) {
+	base := trimAffixes(name)
+	if slices.Contains(genericNames, strings.ToLower(base)) {
 		labels := strings.Split(namespace, ".")
-		base = trimmed(labels[len(labels)-1])
+		base = trimAffixes(labels[len(labels)-1])
 	}
-	if slices.Contains(generic, strings.ToLower(base)) {
-		base = trimmed(strings.ReplaceAll(namespace, ".", "-"))
+	if slices.Contains(genericNames, strings.ToLower(base)) {
+		base = trimAffixes(strings.ReplaceAll(namespace, ".", "-"))
 	}
 	if base == "" {
 		return "server"
@@ -70,16 +70,16 @@ func LocalName(full string) string {
 	return base
 }
 
-// trimmed is a name without affixes, in letters that need no hash in the names of tools.
-func trimmed(name string) string {
+// trimAffixes is a name without affixes, in letters that need no hash in the names of tools.
+func trimAffixes(name string) string {
 	name = strings.ReplaceAll(name, "_", "-")
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for _, a := range affixes {
 			lower := strings.ToLower(name)
 			if strings.HasPrefix(lower, a.prefix) && strings.HasSuffix(lower, a.suffix) &&
 				len(name) > len(a.prefix)+len(a.suffix) {
-				name, again = name[len(a.prefix):len(name)-len(a.suffix)], true
+				name, changed = name[len(a.prefix):len(name)-len(a.suffix)], true
 			}
 		}
 	}
@@ -98,32 +98,32 @@ func trimmed(name string) string {
 // not get what was meant for a better-known server.
 func Matches(short, full string) bool {
 	_, last, _ := strings.Cut(full, "/")
-	return strings.EqualFold(short, last) || strings.EqualFold(trimmed(short), trimmed(last)) ||
+	return strings.EqualFold(short, last) || strings.EqualFold(trimAffixes(short), trimAffixes(last)) ||
 		strings.EqualFold(short, LocalName(full))
 }
 
 // Unique is the one of the names that a short name means. complete is false if there are more names than these.
 func Unique(short string, full []string, complete bool) (string, error) {
-	var fit []string
+	var matching []string
 	for _, name := range full {
-		if Matches(short, name) && !slices.Contains(fit, name) {
-			fit = append(fit, name)
+		if Matches(short, name) && !slices.Contains(matching, name) {
+			matching = append(matching, name)
 		}
 	}
-	slices.Sort(fit)
+	slices.Sort(matching)
 	switch {
-	case len(fit) > 1:
-		return "", refuse(ErrName, "several servers are called "+messages.Line(short, 80)+": "+
-			messages.Line(strings.Join(fit, ", "), 600), "write the whole name")
+	case len(matching) > 1:
+		return "", planError(ErrName, "several servers are called "+messages.Line(short, 80)+": "+
+			messages.Line(strings.Join(matching, ", "), 600), "write the whole name")
 	case !complete:
-		return "", refuse(ErrName, "too many servers have "+messages.Line(short, 80)+" in their names to tell which one is meant",
+		return "", planError(ErrName, "too many servers have "+messages.Line(short, 80)+" in their names to tell which one is meant",
 			"write the whole name")
-	case len(fit) == 0 && len(full) > 0:
-		return "", refuse(ErrName, "no server is called "+messages.Line(short, 80)+"; near it: "+
+	case len(matching) == 0 && len(full) > 0:
+		return "", planError(ErrName, "no server is called "+messages.Line(short, 80)+"; near it: "+
 			messages.Line(strings.Join(full[:min(len(full), 10)], ", "), 600), "write the whole name")
-	case len(fit) == 0:
-		return "", refuse(ErrName, "the registry has no server called "+messages.Line(short, 80),
+	case len(matching) == 0:
+		return "", planError(ErrName, "the registry has no server called "+messages.Line(short, 80),
 			"mcpvisor search finds servers by a part of their names")
 	}
-	return fit[0], nil
+	return matching[0], nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// remote is the entry for a server that is reached by its URL. The names in its template are those of its own variables,
+// remoteSpec is the entry for a server that is reached by its URL. The names in its template are those of its own variables,
 // or, for a package, of the package's arguments and environment.
-func (f *filler) remote(t *Transport) (messages.Spec, error) {
+func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 	var s messages.Spec
 	switch t.Type {
 	case "streamable-http", "http":
@@ -18,11 +18,11 @@ func (f *filler) remote(t *Transport) (messages.Spec, error) {
 	case "sse":
 		s.Type = messages.SSE
 	default:
-		return s, refuse(ErrUnusable, "the transport "+short(t.Type)+" is neither stdio nor streamable-http nor sse", "")
+		return s, planError(ErrUnusable, "the transport "+shortText(t.Type)+" is neither stdio nor streamable-http nor sse", "")
 	}
-	of := Input{Kind: Variable, Name: "url"}
+	parent := Input{Kind: Variable, Name: "url"}
 	missing := ""
-	w, err := substitute(t.URL, func(name string) (words, bool, error) {
+	w, err := substituteNames(t.URL, func(name string) (mixedText, bool, error) {
 		d, declared := t.Variables[name]
 		if !declared {
 			v, ok := f.values[name]
@@ -31,52 +31,52 @@ func (f *filler) remote(t *Transport) (messages.Spec, error) {
 			}
 			return v, ok, nil
 		}
-		v, err := f.variable(of, name, d, true, 0)
+		v, err := f.variableValue(parent, name, d, true, 0)
 		return v, true, err
 	})
 	if err != nil {
 		return s, err
 	}
 	if missing != "" {
-		return s, refuse(ErrUnusable, "the URL has a place for "+short(missing)+", which nothing gives a value to", "")
+		return s, planError(ErrUnusable, "the URL has a place for "+shortText(missing)+", which nothing gives a value to", "")
 	}
-	if err := w.safe("the URL"); err != nil {
+	if err := w.checkSafe("the URL"); err != nil {
 		return s, err
 	}
 	s.URL = w.String()
-	if err := f.address(t.URL, s.URL); err != nil {
+	if err := f.checkAddress(t.URL, s.URL); err != nil {
 		return s, err
 	}
-	s.Headers, err = f.headers(t.Headers)
+	s.Headers, err = f.resolveHeaders(t.Headers)
 	if len(s.Headers) == 0 {
 		s.Headers = nil
 	}
 	return s, err
 }
 
-// address checks a URL whose variables are filled. What refers to the environment is checked when the entry is read.
-func (f *filler) address(template, address string) error {
+// checkAddress checks a URL whose variables are filled. What refers to the environment is checked when the entry is read.
+func (f *resolver) checkAddress(template, address string) error {
 	if strings.Contains(address, reference) {
 		return nil
 	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, strings.ContainsAny(address, " \t\n"):
-		return refuse(ErrUnusable, "its address is no URL", "") // it may hold what the person typed, and is not quoted
+		return planError(ErrUnusable, "its address is no URL", "") // it may hold what the person typed, and is not quoted
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return refuse(ErrUnusable, "its address is no URL of http or https", "")
+		return planError(ErrUnusable, "its address is no URL of http or https", "")
 	case u.User != nil:
-		return refuse(ErrUnusable, "its address holds a user name or a password", "")
+		return planError(ErrUnusable, "its address holds a user name or a password", "")
 	}
 	// A value that is put into a path must not choose another host.
 	if t, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(template)); err == nil && t.Host != "" {
 		authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(template, "https://"), "http://"), "/")
 		if !strings.Contains(authority, "{") && t.Host != u.Host {
-			return refuse(ErrValue, "a value of the URL changes its host", "")
+			return planError(ErrValue, "a value of the URL changes its host", "")
 		}
 	}
 	if u.Scheme == "http" && !addresses.ThisMachine(u.Hostname()) {
-		f.note("the address is http: what is sent can be read on the way")
+		f.addNote("the address is http: what is sent can be read on the way")
 	}
 	return nil
 }

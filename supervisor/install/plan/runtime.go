@@ -13,113 +13,113 @@ type option struct {
 	// names are its spellings, with spaces between them.
 	names string
 	// value is the form of its value, which is a word of its own; nil if it takes none. What the person gave is matched as
-	// it is and as typedMark, so that a form can want a piece to be the person's.
+	// it is and as personMark, so that a form can want a piece to be the person's.
 	value func() *regexp.Regexp
-	// ours is true for what stands in mcpvisor's command anyway.
-	ours bool
+	// builtIn is true for what stands in mcpvisor's command anyway.
+	builtIn bool
 	// note tells the person of its use.
 	note string
 }
 
-// typedMark stands for a piece that the person gave. No text of a publisher holds it: words.safe refuses control characters.
-const typedMark = "\x00"
+// personMark stands for a piece that the person gave. No text of a publisher holds it: words.safe refuses control characters.
+const personMark = "\x00"
 
-// form is a pattern that is compiled when it is first asked for: most programs never install anything.
-func form(pattern string) func() *regexp.Regexp {
+// lazyPattern is a pattern that is compiled when it is first asked for: most programs never install anything.
+func lazyPattern(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?s:` + pattern + `)$`) })
 }
 
 var (
 	npmOptions = []option{
-		{names: "-y --yes --", ours: true},
+		{names: "-y --yes --", builtIn: true},
 		{names: "-q --quiet --prefer-offline --prefer-online --offline"},
 	}
-	pipxOptions = []option{{names: "--", ours: true}, {names: "-q --quiet"}}
-	dnxOptions  = []option{{names: "-y --yes --", ours: true}, {names: "--prerelease"}}
+	pipxOptions = []option{{names: "--", builtIn: true}, {names: "-q --quiet"}}
+	dnxOptions  = []option{{names: "-y --yes --", builtIn: true}, {names: "--prerelease"}}
 
 	// imageOptions are those of docker run and podman run that take something from the container or stay inside of it, and
 	// mounts of what the person names. --network host, --publish, --device, --env-file and the like are not among them.
 	imageOptions = []option{
-		{names: "--rm -i --interactive --", ours: true},
+		{names: "--rm -i --interactive --", builtIn: true},
 		{names: "--init --read-only"},
-		{names: "--pull", value: form(`always|missing|never`)},
-		{names: "--network --net", value: form(`none|bridge`)},
-		{names: "--cap-drop", value: form(`[A-Za-z_]+`)},
-		{names: "--security-opt", value: form(`no-new-privileges([:=]true)?`)},
-		{names: "--memory -m", value: form(`[0-9]+[bkmgBKMG]?`)},
-		{names: "--cpus", value: form(`[0-9]*\.?[0-9]+`)},
-		{names: "--pids-limit --stop-timeout", value: form(`[0-9]+`)},
-		{names: "--platform", value: form(`[a-z0-9]+(/[a-z0-9]+){1,2}`)},
-		{names: "--name", value: form(`[A-Za-z0-9][A-Za-z0-9_.-]*`)},
-		{names: "--user -u", value: form(`[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?`)},
-		{names: "--workdir -w", value: form(inContainer)},
-		{names: "--entrypoint", value: form(`[A-Za-z0-9_./][A-Za-z0-9_./-]*`)},
-		{names: "--tmpfs", value: form(inContainer + `(:[a-z0-9=,]+)?`)},
-		{names: "--env -e", value: form(`[A-Za-z_][A-Za-z0-9_]*(=.*)?`)},
-		{names: "--volume -v", value: form(typedMark + `:` + inContainer + `(:ro|:rw)?`), note: mounted},
-		{names: "--mount", value: form(`type=bind,(src|source)=` + typedMark + `,(dst|target|destination)=` + inContainer + `(,readonly|,ro)?`),
-			note: mounted},
+		{names: "--pull", value: lazyPattern(`always|missing|never`)},
+		{names: "--network --net", value: lazyPattern(`none|bridge`)},
+		{names: "--cap-drop", value: lazyPattern(`[A-Za-z_]+`)},
+		{names: "--security-opt", value: lazyPattern(`no-new-privileges([:=]true)?`)},
+		{names: "--memory -m", value: lazyPattern(`[0-9]+[bkmgBKMG]?`)},
+		{names: "--cpus", value: lazyPattern(`[0-9]*\.?[0-9]+`)},
+		{names: "--pids-limit --stop-timeout", value: lazyPattern(`[0-9]+`)},
+		{names: "--platform", value: lazyPattern(`[a-z0-9]+(/[a-z0-9]+){1,2}`)},
+		{names: "--name", value: lazyPattern(`[A-Za-z0-9][A-Za-z0-9_.-]*`)},
+		{names: "--user -u", value: lazyPattern(`[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?`)},
+		{names: "--workdir -w", value: lazyPattern(inContainer)},
+		{names: "--entrypoint", value: lazyPattern(`[A-Za-z0-9_./][A-Za-z0-9_./-]*`)},
+		{names: "--tmpfs", value: lazyPattern(inContainer + `(:[a-z0-9=,]+)?`)},
+		{names: "--env -e", value: lazyPattern(`[A-Za-z_][A-Za-z0-9_]*(=.*)?`)},
+		{names: "--volume -v", value: lazyPattern(personMark + `:` + inContainer + `(:ro|:rw)?`), note: mountNote},
+		{names: "--mount", value: lazyPattern(`type=bind,(src|source)=` + personMark + `,(dst|target|destination)=` + inContainer + `(,readonly|,ro)?`),
+			note: mountNote},
 	}
 )
 
 // inContainer is a path of the container's own, whoever wrote it.
-const inContainer = `(/[A-Za-z0-9_./-]*|` + typedMark + `)`
+const inContainer = `(/[A-Za-z0-9_./-]*|` + personMark + `)`
 
-const mounted = "the container is given a place of this machine that you named"
+const mountNote = "the container is given a place of this machine that you named"
 
 // uvOptions are those of uvx. --from may only say once more which package it is, with extras that are its own.
 func uvOptions(p *Package) []option {
-	pin := version().String()
+	pin := versionPattern().String()
 	if p.Version != "" {
 		pin = regexp.QuoteMeta(p.Version)
 	}
 	pin = strings.TrimSuffix(strings.TrimPrefix(pin, "^"), "$")
 	return []option{
-		{names: "--", ours: true},
+		{names: "--", builtIn: true},
 		{names: "-q --quiet --no-progress --offline --isolated"},
-		{names: "--python -p", value: form(`[0-9]+(\.[0-9]+){0,2}`)},
-		{names: "--from", value: form(regexp.QuoteMeta(p.Identifier) + `(\[[A-Za-z0-9._,-]+\])?((==|@)` + pin + `)?`)},
+		{names: "--python -p", value: lazyPattern(`[0-9]+(\.[0-9]+){0,2}`)},
+		{names: "--from", value: lazyPattern(regexp.QuoteMeta(p.Identifier) + `(\[[A-Za-z0-9._,-]+\])?((==|@)` + pin + `)?`)},
 	}
 }
 
-// runtime gives the publisher's words for the program itself, each option and each value as a word of its own. Words of
+// runtimeOptions gives the publisher's words for the program itself, each option and each value as a word of its own. Words of
 // again are left out: the command holds them already. Everything that the table does not allow is an error that names it.
-func (f *filler) runtime(program string, table []option, list []words, again ...string) ([]words, error) {
-	var out []words
+func (f *resolver) runtimeOptions(program string, table []option, list []mixedText, redundant ...string) ([]mixedText, error) {
+	var out []mixedText
 	for i := 0; i < len(list); i++ {
 		w := list[i]
-		if slices.Contains(again, w.String()) {
+		if slices.Contains(redundant, w.String()) {
 			continue
 		}
 		name, value, joined := cutValue(w)
-		o, ok := lookUp(table, name)
+		o, ok := findOption(table, name)
 		switch {
 		case !ok, joined && o.value == nil && value.String() != "true":
-			return nil, undecided(program, w)
-		case o.ours:
+			return nil, notAllowedError(program, w)
+		case o.builtIn:
 			continue
 		case o.value == nil:
-			out = append(out, published(name))
+			out = append(out, publishedText(name))
 			continue
 		case !joined:
 			if i++; i == len(list) {
-				return nil, undecided(program, w)
+				return nil, notAllowedError(program, w)
 			}
 			value = list[i]
 		}
-		if !o.value().MatchString(value.String()) && !o.value().MatchString(value.marked()) {
-			return nil, undecided(program, append(published(name+" "), value...))
+		if !o.value().MatchString(value.String()) && !o.value().MatchString(value.markedText()) {
+			return nil, notAllowedError(program, append(publishedText(name+" "), value...))
 		}
 		if o.note != "" {
-			f.note(o.note + ": " + short(value.shown()))
+			f.addNote(o.note + ": " + shortText(value.redactedText()))
 		}
-		out = append(out, published(name), value)
+		out = append(out, publishedText(name), value)
 	}
 	return out, nil
 }
 
 // cutValue splits --flag=value. What precedes the sign is the name only if it is a long flag's.
-func cutValue(w words) (name string, value words, joined bool) {
+func cutValue(w mixedText) (name string, value mixedText, joined bool) {
 	text := w.String()
 	name, _, joined = strings.Cut(text, "=")
 	if !joined || !strings.HasPrefix(name, "--") {
@@ -135,7 +135,7 @@ func cutValue(w words) (name string, value words, joined bool) {
 	return name, value, true
 }
 
-func lookUp(table []option, name string) (option, bool) {
+func findOption(table []option, name string) (option, bool) {
 	i := slices.IndexFunc(table, func(o option) bool { return slices.Contains(strings.Fields(o.names), name) })
 	if i < 0 {
 		return option{}, false
@@ -143,7 +143,7 @@ func lookUp(table []option, name string) (option, bool) {
 	return table[i], true
 }
 
-func undecided(program string, w words) error {
-	return refuse(ErrUnusable, program+" is to be given "+short(w.shown())+", which is not for a registry to decide",
+func notAllowedError(program string, w mixedText) error {
+	return planError(ErrUnusable, program+" is to be given "+shortText(w.redactedText())+", which is not for a registry to decide",
 		"choose another way with --package, or write the command yourself: mcpvisor add NAME "+program+" …")
 }

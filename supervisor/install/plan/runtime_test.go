@@ -18,7 +18,7 @@ func running(kind, hint string, runtime ...string) (plan.Result, error) {
 		v := plan.Text(word)
 		p.RuntimeArguments = append(p.RuntimeArguments, plan.Argument{Type: "positional", Field: plan.Field{Value: &v}})
 	}
-	return plan.Build(plan.Way{Kind: kind, Package: &p}, plan.Fill{}, everything, nil)
+	return plan.Build(plan.Way{Kind: kind, Package: &p}, plan.ValueSource{}, everything, nil)
 }
 
 // TestRuntimeWordsAreAnAllowList: a word for the program that runs the package is one of its table or an error that names
@@ -83,16 +83,16 @@ func TestRuntimeWordsThatAreUsual(t *testing.T) {
 func TestCratesAreNoShells(t *testing.T) {
 	for _, name := range strings.Fields("bash SH python3.12 cmd.exe env xargs nu cargo rustup deno busybox sudo ssh find mcpvisor") {
 		p := plan.Package{RegistryType: plan.Cargo, Identifier: name, Transport: plan.Transport{Type: "stdio"}}
-		if r, err := plan.Build(plan.Way{Kind: plan.Cargo, Package: &p}, plan.Fill{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
+		if r, err := plan.Build(plan.Way{Kind: plan.Cargo, Package: &p}, plan.ValueSource{}, everything, nil); !errors.Is(err, plan.ErrUnusable) {
 			t.Errorf("%s: %q, %v", name, r.Spec.Command, err)
 		}
 	}
 	p := plan.Package{RegistryType: plan.Cargo, Identifier: "rust-mcp-filesystem", Transport: plan.Transport{Type: "stdio"}}
 	way := plan.Way{Kind: plan.Cargo, Package: &p}
-	if r, err := plan.Build(way, plan.Fill{}, plan.Machine{OS: "linux", CargoBin: "/cargo/bin"}, nil); err != nil || r.Spec.Command != "/cargo/bin/rust-mcp-filesystem" {
+	if r, err := plan.Build(way, plan.ValueSource{}, plan.Machine{OS: "linux", CargoBin: "/cargo/bin"}, nil); err != nil || r.Spec.Command != "/cargo/bin/rust-mcp-filesystem" {
 		t.Errorf("%q, %v", r.Spec.Command, err)
 	}
-	if r, err := plan.Build(way, plan.Fill{}, plan.Machine{OS: "linux"}, nil); !errors.Is(err, plan.ErrUnusable) {
+	if r, err := plan.Build(way, plan.ValueSource{}, plan.Machine{OS: "linux"}, nil); !errors.Is(err, plan.ErrUnusable) {
 		t.Errorf("%q, %v", r.Spec.Command, err)
 	}
 }
@@ -103,7 +103,7 @@ func TestABundleSteersNoOtherProgram(t *testing.T) {
 		return `{"server":{"type":"python","entry_point":"main.py","mcp_config":{"command":"python3","env":{"` + name + `":"` + value + `"}}},` +
 			`"user_config":{"proxy":{"type":"string"}}}`
 	}
-	given := plan.Fill{Given: plan.Given{Args: map[string][]string{"proxy": {"http://proxy.example"}}}}
+	given := plan.ValueSource{GivenValues: plan.GivenValues{Args: map[string][]string{"proxy": {"http://proxy.example"}}}}
 	for _, c := range [][2]string{
 		{"PYTHONPATH", "${__dirname}/lib:${__dirname}"}, {"HTTPS_PROXY", "${user_config.proxy}"}, {"API_KEY", "x"}, {"PYTHONUNBUFFERED", "1"},
 	} {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// settings asks for the bundle's own settings. Absent ones have no entry.
-func (f *filler) settings(all map[string]setting, m Machine) (map[string][]words, error) {
-	out := map[string][]words{}
+// resolveSettings asks for the bundle's own settings. Absent ones have no entry.
+func (f *resolver) resolveSettings(all map[string]setting, m Machine) (map[string][]mixedText, error) {
+	out := map[string][]mixedText{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		s := all[key]
 		in := Input{Kind: Setting, Name: key, Description: s.Description, Secret: s.Sensitive, Repeated: s.Multiple}
@@ -23,20 +23,20 @@ func (f *filler) settings(all map[string]setting, m Machine) (map[string][]words
 		case "file", "directory":
 			in.Format = "filepath"
 		}
-		presets, err := defaults(s.Default, m)
+		presets, err := settingDefaults(s.Default, m)
 		if err != nil {
-			return nil, refuse(ErrDocument, "the default of the bundle's setting "+short(key)+" cannot be read", "")
+			return nil, planError(ErrDocument, "the default of the bundle's setting "+shortText(key)+" cannot be read", "")
 		}
 		if len(presets) == 1 {
 			in.Default, in.HasDefault = presets[0], true
 		}
-		if len(presets) > 1 && f.given(in) == nil { // a list is taken as it is
+		if len(presets) > 1 && f.givenValues(in) == nil { // a list is taken as it is
 			for _, p := range presets {
-				out[key] = append(out[key], published(p))
+				out[key] = append(out[key], publishedText(p))
 			}
 			continue
 		}
-		values, err := f.free(in, s.Required)
+		values, err := f.chosenValues(in, s.Required)
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +47,8 @@ func (f *filler) settings(all map[string]setting, m Machine) (map[string][]words
 	return out, nil
 }
 
-// defaults are those of one setting: a text, a number, a truth value or a list of them.
-func defaults(raw json.RawMessage, m Machine) ([]string, error) {
+// settingDefaults are those of one setting: a text, a number, a truth value or a list of them.
+func settingDefaults(raw json.RawMessage, m Machine) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
@@ -66,14 +66,14 @@ func defaults(raw json.RawMessage, m Machine) ([]string, error) {
 	var out []string
 	for _, t := range list {
 		if t != "" {
-			out = append(out, places(m.Home).Replace(string(t)))
+			out = append(out, dirReplacer(m.Home).Replace(string(t)))
 		}
 	}
 	return out, nil
 }
 
-// places are the directories that a manifest may name.
-func places(home string) *strings.Replacer {
+// dirReplacer are the directories that a manifest may name.
+func dirReplacer(home string) *strings.Replacer {
 	return strings.NewReplacer("${HOME}", home, "${DESKTOP}", filepath.Join(home, "Desktop"),
 		"${DOCUMENTS}", filepath.Join(home, "Documents"), "${DOWNLOADS}", filepath.Join(home, "Downloads"))
 }
@@ -81,64 +81,64 @@ func places(home string) *strings.Replacer {
 // expander puts values into the texts of a manifest.
 type expander struct {
 	dir, home, separator string
-	settings             map[string][]words
+	settings             map[string][]mixedText
 	known                map[string]setting
 }
 
 const userConfig = "user_config."
 
-// expand is a text with its variables put in. present is false if one of them is an optional setting without a value.
-func (e expander) expand(text string) (w words, present bool, err error) {
+// expandText is a text with its variables put in. present is false if one of them is an optional setting without a value.
+func (e expander) expandText(text string) (w mixedText, present bool, err error) {
 	present = true
 	for {
 		before, rest, found := strings.Cut(text, reference)
 		if !found {
-			return append(w, piece{text: text}), present, nil
+			return append(w, textPiece{text: text}), present, nil
 		}
 		name, after, closed := strings.Cut(rest, "}")
 		if !closed {
-			return nil, false, refuse(ErrUnusable, `a text of the bundle's manifest holds "${" that is not closed`, "")
+			return nil, false, planError(ErrUnusable, `a text of the bundle's manifest holds "${" that is not closed`, "")
 		}
-		w = append(w, piece{text: before})
+		w = append(w, textPiece{text: before})
 		key, isSetting := strings.CutPrefix(name, userConfig)
 		switch {
 		case name == "__dirname":
-			w = append(w, piece{text: e.dir})
+			w = append(w, textPiece{text: e.dir})
 		case name == "pathSeparator", name == "/":
-			w = append(w, piece{text: e.separator})
+			w = append(w, textPiece{text: e.separator})
 		case isSetting && e.settings[key] != nil:
 			for i, v := range e.settings[key] {
 				if i > 0 {
-					w = append(w, piece{text: ","})
+					w = append(w, textPiece{text: ","})
 				}
 				w = append(w, v...)
 			}
-		case isSetting && e.is(key):
+		case isSetting && e.hasSetting(key):
 			present = false
 		default:
 			whole := reference + name + "}"
-			replaced := places(e.home).Replace(whole)
+			replaced := dirReplacer(e.home).Replace(whole)
 			if replaced == whole {
-				return nil, false, refuse(ErrUnusable, "the bundle's manifest wants "+short(whole)+", which is none of its settings", "")
+				return nil, false, planError(ErrUnusable, "the bundle's manifest wants "+shortText(whole)+", which is none of its settings", "")
 			}
-			w = append(w, piece{text: replaced})
+			w = append(w, textPiece{text: replaced})
 		}
 		text = after
 	}
 }
 
-func (e expander) is(key string) bool { _, ok := e.known[key]; return ok }
+func (e expander) hasSetting(key string) bool { _, ok := e.known[key]; return ok }
 
-// argument is one word, none for an optional setting without a value, or one for each value of a setting that takes
+// expandArgument is one word, none for an optional setting without a value, or one for each value of a setting that takes
 // several and stands alone.
-func (e expander) argument(text string) ([]words, error) {
+func (e expander) expandArgument(text string) ([]mixedText, error) {
 	key, begins := strings.CutPrefix(text, reference+userConfig)
-	if key, whole := strings.CutSuffix(key, "}"); begins && whole && !strings.Contains(key, reference) && e.is(key) {
+	if key, whole := strings.CutSuffix(key, "}"); begins && whole && !strings.Contains(key, reference) && e.hasSetting(key) {
 		return e.settings[key], nil
 	}
-	w, present, err := e.expand(text)
+	w, present, err := e.expandText(text)
 	if err != nil || !present {
 		return nil, err
 	}
-	return []words{w}, nil
+	return []mixedText{w}, nil
 }

@@ -44,12 +44,12 @@ type start struct {
 }
 
 func measure(ctx context.Context, o row.Options) (row.Report, error) {
-	o.Tell("command: building mcpvisor and a program that prints")
+	o.Progress("command: building mcpvisor and a program that prints")
 	ours, other, err := buildBoth(ctx, o.Dir)
 	if err != nil {
 		return row.Report{}, err
 	}
-	o.Tell("command: %d starts of each", starts)
+	o.Progress("command: %d starts of each", starts)
 	var all [2][]start
 	for i := range starts + 1 {
 		for _, k := range []int{i % 2, 1 - i%2} { // in turns, and each as often the first of the two
@@ -70,8 +70,8 @@ func reportOf(ours, other []start) row.Report {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"start of", "time", "processor time"})
 	var report row.Report
-	medians := func(of []start) (clock, processor time.Duration) {
-		return medianOf(of, func(s start) time.Duration { return s.clock }), medianOf(of, func(s start) time.Duration { return s.processor })
+	medians := func(starts []start) (clock, processor time.Duration) {
+		return medianOf(starts, func(s start) time.Duration { return s.clock }), medianOf(starts, func(s start) time.Duration { return s.processor })
 	}
 	clock, processor := medians(ours)
 	otherClock, otherProcessor := medians(other)
@@ -84,8 +84,8 @@ func reportOf(ours, other []start) row.Report {
 	t.AppendFooter(table.Row{"÷", fmt.Sprintf("%.1f", report.Rows[0].Value), fmt.Sprintf("%.1f", report.Rows[1].Value)})
 	report.Text = fmt.Sprintf("medians of %d starts in turns\n%s\n", len(ours), t.Render())
 	var samples strings.Builder
-	for k, of := range [][]start{ours, other} {
-		for _, s := range of {
+	for k, starts := range [][]start{ours, other} {
+		for _, s := range starts {
 			fmt.Fprintf(&samples, "BenchmarkCommand/%s 1 %d ns/op %d cpu-ns/op\n", []string{"mcpvisor", "prints"}[k], s.clock.Nanoseconds(), s.processor.Nanoseconds())
 		}
 	}
@@ -93,9 +93,9 @@ func reportOf(ours, other []start) row.Report {
 	return report
 }
 
-func medianOf(of []start, value func(start) time.Duration) time.Duration {
-	all := make([]time.Duration, len(of))
-	for i, s := range of {
+func medianOf(starts []start, value func(start) time.Duration) time.Duration {
+	all := make([]time.Duration, len(starts))
+	for i, s := range starts {
 		all[i] = value(s)
 	}
 	slices.Sort(all)

@@ -25,26 +25,26 @@ import (
 )
 
 // Open connects a client to the server of a case; nil if the client cannot do it.
-func (w *World) Open(ctx context.Context, c Case, client string) (*Connected, error) {
+func (w *ServerSet) Open(ctx context.Context, c Case, client string) (*ConnectedClient, error) {
 	switch client {
 	case "text":
-		return w.ours(ctx, c, messages.EraLegacy, readText)
+		return w.openMcpvisor(ctx, c, messages.EraLegacy, readText)
 	case "default":
-		return w.ours(ctx, c, "", readText)
+		return w.openMcpvisor(ctx, c, "", readText)
 	case "raw":
-		return w.ours(ctx, c, messages.EraLegacy, readRaw)
+		return w.openMcpvisor(ctx, c, messages.EraLegacy, readRaw)
 	case "mcp-go":
-		return w.mcpGo(ctx, c)
+		return w.openMcpGo(ctx, c)
 	case "go-sdk":
-		return w.goSDK(ctx, c)
+		return w.openGoSDK(ctx, c)
 	case "floor":
-		return w.floor(ctx, c)
+		return w.openFloor(ctx, c)
 	}
 	return nil, fmt.Errorf("there is no client %q", client)
 }
 
-// stdio is the command line of the server of a stdio case; false if it is none.
-func (c Case) stdio() (command string, args []string, ok bool) {
+// stdioCommand is the command line of the server of a stdio case; false if it is none.
+func (c Case) stdioCommand() (command string, args []string, ok bool) {
 	switch c.Server {
 	case "stdio":
 		command, args = servers.Command("cheap")
@@ -56,7 +56,7 @@ func (c Case) stdio() (command string, args []string, ok bool) {
 	return "", nil, false
 }
 
-func (w *World) url(c Case) string {
+func (w *ServerSet) serverURL(c Case) string {
 	switch c.Server {
 	case "http":
 		return w.plain + "/mcp"
@@ -68,7 +68,7 @@ func (w *World) url(c Case) string {
 
 // httpClient is what an application gives a client library: enough idle connections for its callers, and the authority of
 // the test's certificate.
-func (w *World) httpClient(c Case) *http.Client {
+func (w *ServerSet) httpClient(c Case) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, max(c.Callers, 2)
 	t.ForceAttemptHTTP2 = false
@@ -78,12 +78,12 @@ func (w *World) httpClient(c Case) *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// reading is what an application does with mcpvisor for one call: it writes the arguments and reads the answer.
-type reading func(m *supervisor.Manager, size int) func(context.Context) error
+// callStyle is what an application does with mcpvisor for one call: it writes the arguments and reads the answer.
+type callStyle func(m *supervisor.Manager, size int) func(context.Context) error
 
 // readText passes a map and reads the text, as an agent does and as the other clients do here.
 func readText(m *supervisor.Manager, size int) func(context.Context) error {
-	args := map[string]any{"text": text(size)}
+	args := map[string]any{"text": paddingText(size)}
 	return func(ctx context.Context) error {
 		r, err := m.CallTool(ctx, "mcp__s__echo", args)
 		if err == nil && (r.IsError || len(r.Text()) < size) {
@@ -95,7 +95,7 @@ func readText(m *supervisor.Manager, size int) func(context.Context) error {
 
 // readRaw passes bytes and takes the bytes of the answer, as a gateway does.
 func readRaw(m *supervisor.Manager, size int) func(context.Context) error {
-	args := json.RawMessage(`{"text":"` + text(size) + `"}`)
+	args := json.RawMessage(`{"text":"` + paddingText(size) + `"}`)
 	return func(ctx context.Context) error {
 		r, err := m.CallTool(ctx, "mcp__s__echo", args)
 		if err == nil && (r.IsError || len(r.Raw) < size) {
@@ -105,12 +105,12 @@ func readRaw(m *supervisor.Manager, size int) func(context.Context) error {
 	}
 }
 
-func (w *World) ours(ctx context.Context, c Case, era messages.Era, read reading) (*Connected, error) {
+func (w *ServerSet) openMcpvisor(ctx context.Context, c Case, era messages.Era, read callStyle) (*ConnectedClient, error) {
 	spec := supervisor.Spec{Era: era}
 	cfg := supervisor.Config{}
-	if command, args, ok := c.stdio(); ok {
+	if command, args, ok := c.stdioCommand(); ok {
 		spec.Command, spec.Args = command, args
-	} else if url := w.url(c); url != "" {
+	} else if url := w.serverURL(c); url != "" {
 		spec.URL = url
 		if c.Server == "https-sse" {
 			spec.TLS = &messages.TLS{CAFile: w.caFile()}
@@ -135,17 +135,17 @@ func (w *World) ours(ctx context.Context, c Case, era messages.Era, read reading
 		return nil, fmt.Errorf("mcpvisor is not connected: %w %s", err, st.Error)
 	}
 	call := read(m, c.Size)
-	return &Connected{
+	return &ConnectedClient{
 		Call:  func(ctx context.Context, _ int) error { return call(ctx) },
 		Close: closed,
 	}, nil
 }
 
-func (w *World) mcpGo(ctx context.Context, c Case) (*Connected, error) {
+func (w *ServerSet) openMcpGo(ctx context.Context, c Case) (*ConnectedClient, error) {
 	var t transport.Interface
-	if command, args, ok := c.stdio(); ok {
+	if command, args, ok := c.stdioCommand(); ok {
 		t = transport.NewStdio(command, nil, args...)
-	} else if url := w.url(c); url != "" {
+	} else if url := w.serverURL(c); url != "" {
 		h, err := transport.NewStreamableHTTP(url, transport.WithHTTPBasicClient(w.httpClient(c)))
 		if err != nil {
 			return nil, err
@@ -166,8 +166,8 @@ func (w *World) mcpGo(ctx context.Context, c Case) (*Connected, error) {
 		return nil, fmt.Errorf("mcp-go: %w", err)
 	}
 	request := mcp.CallToolRequest{}
-	request.Params.Name, request.Params.Arguments = "echo", map[string]any{"text": text(c.Size)}
-	return &Connected{
+	request.Params.Name, request.Params.Arguments = "echo", map[string]any{"text": paddingText(c.Size)}
+	return &ConnectedClient{
 		Call: func(ctx context.Context, _ int) error {
 			r, err := client.CallTool(ctx, request)
 			if err == nil && (r.IsError || len(r.Content) != 1 || len(mcp.GetTextFromContent(r.Content[0])) < c.Size) {
@@ -179,17 +179,17 @@ func (w *World) mcpGo(ctx context.Context, c Case) (*Connected, error) {
 	}, nil
 }
 
-func (w *World) goSDK(ctx context.Context, c Case) (*Connected, error) {
+func (w *ServerSet) openGoSDK(ctx context.Context, c Case) (*ConnectedClient, error) {
 	var t sdk.Transport
 	end := func() {}
-	if command, args, ok := c.stdio(); ok {
+	if command, args, ok := c.stdioCommand(); ok {
 		cmd := exec.Command(command, args...)
 		cmd.Stderr = os.Stderr
 		t = &sdk.CommandTransport{Command: cmd}
-	} else if url := w.url(c); url != "" {
+	} else if url := w.serverURL(c); url != "" {
 		t = &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: w.httpClient(c), DisableStandaloneSSE: true}
 	} else {
-		t, end = w.piped()
+		t, end = w.pipedTransport()
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
 	session, err := client.Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
@@ -197,8 +197,8 @@ func (w *World) goSDK(ctx context.Context, c Case) (*Connected, error) {
 		end()
 		return nil, fmt.Errorf("go-sdk: %w", err)
 	}
-	params := &sdk.CallToolParams{Name: "echo", Arguments: map[string]any{"text": text(c.Size)}}
-	return &Connected{
+	params := &sdk.CallToolParams{Name: "echo", Arguments: map[string]any{"text": paddingText(c.Size)}}
+	return &ConnectedClient{
 		Call: func(ctx context.Context, _ int) error {
 			r, err := session.CallTool(ctx, params)
 			if err != nil {
@@ -216,12 +216,12 @@ func (w *World) goSDK(ctx context.Context, c Case) (*Connected, error) {
 	}, nil
 }
 
-// piped is the in-process server behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
-func (w *World) piped() (sdk.Transport, func()) {
+// pipedTransport is the in-process server behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
+func (w *ServerSet) pipedTransport() (sdk.Transport, func()) {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { _ = mcpgo.Serve(w.inProcess)(ctx, newLines(toServer, fromServer)) }()
+	go func() { _ = mcpgo.Serve(w.inProcess)(ctx, newLinePeer(toServer, fromServer)) }()
 	return &sdk.IOTransport{Reader: toClient, Writer: fromClient}, func() {
 		cancel()
 		_, _ = toServer.Close(), fromServer.Close()

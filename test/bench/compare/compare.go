@@ -34,9 +34,9 @@ type Case struct {
 // Clients are who is measured, mcpvisor first.
 var Clients = []string{"text", "default", "raw", "mcp-go", "go-sdk", "floor"}
 
-// Connected is a client that is connected: Call makes one call of echo and checks nothing but the error. It is called from
+// ConnectedClient is a client that is connected: Call makes one call of echo and checks nothing but the error. It is called from
 // many goroutines, each with its own number from 0.
-type Connected struct {
+type ConnectedClient struct {
 	Call  func(ctx context.Context, caller int) error
 	Close func()
 }
@@ -69,7 +69,7 @@ type Result struct {
 
 // Measure connects each client in turn and measures it, round by round. A client that fails is left out from then on;
 // mcpvisor's failure is Measure's.
-func Measure(ctx context.Context, c Case, open func(ctx context.Context, client string) (*Connected, error), o Options) (Result, error) {
+func Measure(ctx context.Context, c Case, open func(ctx context.Context, client string) (*ConnectedClient, error), o Options) (Result, error) {
 	r := Result{Case: c, Samples: map[string][]Sample{}, Failed: map[string]error{}}
 	if o.Rounds <= 0 {
 		o.Rounds = 5
@@ -77,7 +77,7 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 	if o.For <= 0 {
 		o.For = 200 * time.Millisecond
 	}
-	connected := map[string]*Connected{}
+	connected := map[string]*ConnectedClient{}
 	defer func() {
 		for _, client := range connected {
 			client.Close()
@@ -99,7 +99,7 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 		client, err := open(ctx, name)
 		if err == nil && client != nil {
 			connected[name] = client
-			_, err = run(ctx, client, c.Callers, o.For/4) // warm
+			_, err = measureClient(ctx, client, c.Callers, o.For/4) // warm
 		}
 		if err != nil {
 			if err := without(name, err); err != nil {
@@ -114,7 +114,7 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 			if client == nil {
 				continue
 			}
-			s, err := run(ctx, client, c.Callers, o.For)
+			s, err := measureClient(ctx, client, c.Callers, o.For)
 			if err != nil {
 				if err := without(name, err); err != nil {
 					return r, err
@@ -127,8 +127,8 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 	return r, nil
 }
 
-// run calls for about so long and gives the cost of one call.
-func run(ctx context.Context, c *Connected, callers int, long time.Duration) (Sample, error) {
+// measureClient calls for about so long and gives the cost of one call.
+func measureClient(ctx context.Context, c *ConnectedClient, callers int, long time.Duration) (Sample, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -173,10 +173,10 @@ func (r Result) Median(client string) Sample {
 	if len(all) == 0 {
 		return Sample{}
 	}
-	middle := func(of func(Sample) float64) float64 {
+	middle := func(figure func(Sample) float64) float64 {
 		values := make([]float64, len(all))
 		for i, s := range all {
-			values[i] = of(s)
+			values[i] = figure(s)
 		}
 		slices.Sort(values)
 		return values[len(values)/2]

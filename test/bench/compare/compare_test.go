@@ -20,14 +20,14 @@ func TestMain(m *testing.M) {
 
 // Every client does every case, or the table has a hole that nobody planned.
 func TestEveryClientDoesEveryCase(t *testing.T) {
-	w, err := compare.NewWorld(t.TempDir())
+	w, err := compare.NewServerSet(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	for _, server := range []string{"stdio", "stdio-good", "http", "https-sse", "sdk"} {
 		c := compare.Case{Server: server, Size: 1000, Callers: 4}
-		r, err := compare.Measure(context.Background(), c, func(ctx context.Context, client string) (*compare.Connected, error) {
+		r, err := compare.Measure(context.Background(), c, func(ctx context.Context, client string) (*compare.ConnectedClient, error) {
 			return w.Open(ctx, c, client)
 		}, compare.Options{Rounds: 2, For: time.Millisecond})
 		if err != nil {
@@ -64,8 +64,8 @@ func TestMedianAndFailure(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	closed := 0
-	_, err := compare.Measure(context.Background(), compare.Case{Callers: 2}, func(context.Context, string) (*compare.Connected, error) {
-		return &compare.Connected{
+	_, err := compare.Measure(context.Background(), compare.Case{Callers: 2}, func(context.Context, string) (*compare.ConnectedClient, error) {
+		return &compare.ConnectedClient{
 			Call: func(context.Context, int) error { return broken }, Close: func() { closed++ },
 		}, nil
 	}, compare.Options{})
@@ -78,9 +78,9 @@ func TestMedianAndFailure(t *testing.T) {
 func TestARivalThatFails(t *testing.T) {
 	broken := errors.New("too many open files")
 	var calls, closed int
-	r, err := compare.Measure(context.Background(), compare.Case{Callers: 1}, func(_ context.Context, client string) (*compare.Connected, error) {
+	r, err := compare.Measure(context.Background(), compare.Case{Callers: 1}, func(_ context.Context, client string) (*compare.ConnectedClient, error) {
 		rival := client == "go-sdk"
-		return &compare.Connected{
+		return &compare.ConnectedClient{
 			Call: func(context.Context, int) error {
 				time.Sleep(time.Millisecond)
 				if calls++; rival && calls > 6 {

@@ -13,23 +13,23 @@ import (
 	"sync"
 )
 
-// floor writes the bytes of a request and reads those of its answer: nothing is decoded, no id is looked at. Over stdio the
+// openFloor writes the bytes of a request and reads those of its answer: nothing is decoded, no id is looked at. Over stdio the
 // answers of an echo server come in the order of the requests; with many callers they are written together, each caller waits
 // for one line.
-func (w *World) floor(ctx context.Context, c Case) (*Connected, error) {
+func (w *ServerSet) openFloor(ctx context.Context, c Case) (*ConnectedClient, error) {
 	request := func(id int) []byte {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%s"}}}`,
-			id, text(c.Size))
+			id, paddingText(c.Size))
 	}
-	if command, args, ok := c.stdio(); ok {
+	if command, args, ok := c.stdioCommand(); ok {
 		return stdioFloor(exec.Command(command, args...), append(request(1), '\n'), c)
 	}
-	url := w.url(c)
+	url := w.serverURL(c)
 	if url == "" {
-		return &Connected{Call: w.inProcessFloor(request(1)), Close: func() {}}, nil
+		return &ConnectedClient{Call: w.inProcessFloor(request(1)), Close: func() {}}, nil
 	}
 	client, body := w.httpClient(c), request(1)
-	return &Connected{
+	return &ConnectedClient{
 		Call: func(ctx context.Context, _ int) error {
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 			if err != nil {
@@ -52,7 +52,7 @@ func (w *World) floor(ctx context.Context, c Case) (*Connected, error) {
 	}, nil
 }
 
-func stdioFloor(cmd *exec.Cmd, line []byte, c Case) (*Connected, error) {
+func stdioFloor(cmd *exec.Cmd, line []byte, c Case) (*ConnectedClient, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func stdioFloor(cmd *exec.Cmd, line []byte, c Case) (*Connected, error) {
 	}
 	f := &pipeFloor{in: in, line: line, tokens: make(chan error, c.Callers)}
 	f.more = sync.NewCond(&f.mu)
-	go f.write()
-	go f.read(bufio.NewReaderSize(out, 256<<10))
-	return &Connected{Call: f.call, Close: func() {
+	go f.writeLoop()
+	go f.readLoop(bufio.NewReaderSize(out, 256<<10))
+	return &ConnectedClient{Call: f.callOnce, Close: func() {
 		f.mu.Lock()
 		f.closed = true
 		f.more.Broadcast()
@@ -91,7 +91,7 @@ type pipeFloor struct {
 	closed  bool
 }
 
-func (f *pipeFloor) call(ctx context.Context, _ int) error {
+func (f *pipeFloor) callOnce(ctx context.Context, _ int) error {
 	f.mu.Lock()
 	f.waiting++
 	f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f *pipeFloor) call(ctx context.Context, _ int) error {
 	}
 }
 
-func (f *pipeFloor) write() {
+func (f *pipeFloor) writeLoop() {
 	var batch []byte
 	for {
 		f.mu.Lock()
@@ -128,7 +128,7 @@ func (f *pipeFloor) write() {
 	}
 }
 
-func (f *pipeFloor) read(in *bufio.Reader) {
+func (f *pipeFloor) readLoop(in *bufio.Reader) {
 	for {
 		_, err := in.ReadSlice('\n')
 		for errors.Is(err, bufio.ErrBufferFull) {

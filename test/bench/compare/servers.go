@@ -21,9 +21,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
-// World holds the servers that the clients are measured on. Those that are reached over a network run in a process of their
+// ServerSet holds the servers that the clients are measured on. Those that are reached over a network run in a process of their
 // own, so that what they cost is not taken for what a client allocates.
-type World struct {
+type ServerSet struct {
 	plain, tls string // URLs
 	dir        string
 	authority  []byte // the certificate of the one with TLS, PEM
@@ -40,9 +40,9 @@ func Main(args []string) bool {
 		return false
 	}
 	plain, tls := httptest.NewServer(echoOverHTTP{}), httptest.NewTLSServer(echoOverHTTP{events: true})
-	plain.Config.ErrorLog, tls.Config.ErrorLog = quiet, quiet
+	plain.Config.ErrorLog, tls.Config.ErrorLog = silentLog, silentLog
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw})
-	err := json.NewEncoder(os.Stdout).Encode(introduction{plain.URL, tls.URL, block})
+	err := json.NewEncoder(os.Stdout).Encode(serverAddresses{plain.URL, tls.URL, block})
 	if err == nil {
 		_, err = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
 	}
@@ -54,22 +54,22 @@ func Main(args []string) bool {
 	return true
 }
 
-// quiet drops what net/http says of clients that go away during a handshake.
-var quiet = log.New(io.Discard, "", 0)
+// silentLog drops what net/http says of clients that go away during a handshake.
+var silentLog = log.New(io.Discard, "", 0)
 
-// introduction is what the servers' process says first.
-type introduction struct {
+// serverAddresses is what the servers' process says first.
+type serverAddresses struct {
 	Plain, TLS string
 	Authority  []byte
 }
 
-// NewWorld starts the servers. dir is where the certificate of the one with TLS is written.
-func NewWorld(dir string) (*World, error) {
+// NewServerSet starts the servers. dir is where the certificate of the one with TLS is written.
+func NewServerSet(dir string) (*ServerSet, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	w := &World{dir: dir, inProcess: web.Server("bench"), process: exec.Command(self, marker)}
+	w := &ServerSet{dir: dir, inProcess: web.Server("bench"), process: exec.Command(self, marker)}
 	w.process.Stderr = os.Stderr
 	in, err := w.process.StdinPipe()
 	if err != nil {
@@ -83,12 +83,12 @@ func NewWorld(dir string) (*World, error) {
 	if err := w.process.Start(); err != nil {
 		return nil, err
 	}
-	var said introduction
-	if err := json.NewDecoder(out).Decode(&said); err != nil {
+	var addresses serverAddresses
+	if err := json.NewDecoder(out).Decode(&addresses); err != nil {
 		w.Close()
 		return nil, fmt.Errorf("the servers did not say where they are: %w", err)
 	}
-	w.plain, w.tls, w.authority = said.Plain, said.TLS, said.Authority
+	w.plain, w.tls, w.authority = addresses.Plain, addresses.TLS, addresses.Authority
 	if err := os.WriteFile(w.caFile(), w.authority, 0o600); err != nil {
 		w.Close()
 		return nil, err
@@ -96,10 +96,10 @@ func NewWorld(dir string) (*World, error) {
 	return w, nil
 }
 
-func (w *World) caFile() string { return filepath.Join(w.dir, "ca.pem") }
+func (w *ServerSet) caFile() string { return filepath.Join(w.dir, "ca.pem") }
 
 // Close ends them.
-func (w *World) Close() {
+func (w *ServerSet) Close() {
 	_ = w.input.Close()
 	_ = w.process.Wait() // whatever it says of its end, it has ended
 }
@@ -124,7 +124,7 @@ func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var answer bytes.Buffer
 	if !servers.Echo(&answer, body) {
-		e.other(w, &answer, body)
+		e.answerOther(w, &answer, body)
 		if answer.Len() == 0 {
 			w.WriteHeader(http.StatusAccepted)
 			return
@@ -144,8 +144,8 @@ func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// other answers everything but calls.
-func (e echoOverHTTP) other(w http.ResponseWriter, answer *bytes.Buffer, body []byte) {
+// answerOther answers everything but calls.
+func (e echoOverHTTP) answerOther(w http.ResponseWriter, answer *bytes.Buffer, body []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -168,10 +168,10 @@ func (e echoOverHTTP) other(w http.ResponseWriter, answer *bytes.Buffer, body []
 	}
 }
 
-func text(size int) string { return strings.Repeat("x", size) }
+func paddingText(size int) string { return strings.Repeat("x", size) }
 
 // inProcessFloor hands the bytes of a request to the server and takes those of the answer.
-func (w *World) inProcessFloor(body []byte) func(context.Context, int) error {
+func (w *ServerSet) inProcessFloor(body []byte) func(context.Context, int) error {
 	return func(ctx context.Context, _ int) error {
 		answer, err := json.Marshal(w.inProcess.HandleMessage(ctx, body))
 		if err != nil || len(answer) < len(body)/2 {

@@ -17,8 +17,8 @@ import (
 // marker is the first argument of a process that floods.
 const marker = "mcpvisor-flood"
 
-// kinds are what a flood consists of: one message each, of some 100 bytes.
-var kinds = map[string]string{
+// floodMessages are what a flood consists of: one message each, of some 100 bytes.
+var floodMessages = map[string]string{
 	"progress":  `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1,"message":"on"}}`,
 	"logs":      `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"all is well here, and there"}}`,
 	"changes":   `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`,
@@ -36,9 +36,9 @@ func Main(args []string) bool {
 	}
 	switch kind := args[2]; args[1] {
 	case "stdio":
-		child(kind)
+		floodStdio(kind)
 	case "http":
-		s := httptest.NewServer(web(kind))
+		s := httptest.NewServer(floodHTTP(kind))
 		fmt.Println(s.URL)
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
 	}
@@ -46,8 +46,8 @@ func Main(args []string) bool {
 	return true
 }
 
-// reply is what a server with one tool answers, nil for nothing.
-func reply(request []byte) []byte {
+// answerFor is what a server with one tool answers, nil for nothing.
+func answerFor(request []byte) []byte {
 	var r struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -67,8 +67,8 @@ func reply(request []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)
 }
 
-// child floods standard output or error. It ends with its input.
-func child(kind string) {
+// floodStdio floods standard output or error. It ends with its input.
+func floodStdio(kind string) {
 	go func() {
 		in := bufio.NewReader(os.Stdin)
 		for flooding := false; ; {
@@ -76,41 +76,41 @@ func child(kind string) {
 			if err != nil {
 				os.Exit(0)
 			}
-			if r := reply(line); r != nil {
+			if r := answerFor(line); r != nil {
 				_, _ = os.Stdout.Write(append(r, '\n')) // one write: it is not torn by the flood
 			}
 			if !flooding && bytes.Contains(line, []byte("notifications/initialized")) {
 				flooding = true
-				go pour(kind)
+				go writeFlood(kind)
 			}
 		}
 	}()
 	select {}
 }
 
-func pour(kind string) {
-	to, line := os.Stdout, kinds[kind]
+func writeFlood(kind string) {
+	out, line := os.Stdout, floodMessages[kind]
 	switch kind {
 	case "computing":
 		for x := uint64(1); x != 0; x = x*6364136223846793005 + 1442695040888963407 | 1 { //nolint:revive // it never ends
 		}
 	case "stderr":
-		to, line = os.Stderr, "something is wrong, and nobody needs to know what it is exactly"
+		out, line = os.Stderr, "something is wrong, and nobody needs to know what it is exactly"
 	}
 	block := bytes.Repeat([]byte(line+"\n"), 4096/(len(line)+1)) // at most what a pipe takes in one piece
 	for {
-		if _, err := to.Write(block); err != nil {
+		if _, err := out.Write(block); err != nil {
 			return
 		}
 	}
 }
 
-// web floods the stream for what a server sends unasked.
-func web(kind string) http.Handler {
+// floodHTTP floods the stream for what a server sends unasked.
+func floodHTTP(kind string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			w.Header().Set("Content-Type", "text/event-stream")
-			block := bytes.Repeat([]byte("data: "+kinds[kind]+"\n\n"), 64)
+			block := bytes.Repeat([]byte("data: "+floodMessages[kind]+"\n\n"), 64)
 			for {
 				if _, err := w.Write(block); err != nil {
 					return
@@ -118,7 +118,7 @@ func web(kind string) http.Handler {
 			}
 		}
 		body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-		if answer := reply(body); answer != nil {
+		if answer := answerFor(body); answer != nil {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(answer)
 			return
@@ -127,22 +127,22 @@ func web(kind string) http.Handler {
 	})
 }
 
-// inside floods from a goroutine of this program.
-func inside(kind string) func(context.Context, transports.Peer) error {
+// floodInProcess floods from a goroutine of this program.
+func floodInProcess(kind string) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, peer transports.Peer) error {
 		for {
 			body, err := peer.Read(ctx)
 			if err != nil {
 				return nil //nolint:nilerr // the connection has ended
 			}
-			if answer := reply(body); answer != nil {
+			if answer := answerFor(body); answer != nil {
 				if err := peer.Write(ctx, answer); err != nil {
 					return err
 				}
 			}
 			if bytes.Contains(body, []byte("notifications/initialized")) {
 				go func() {
-					for peer.Write(ctx, []byte(kinds[kind])) == nil {
+					for peer.Write(ctx, []byte(floodMessages[kind])) == nil {
 					}
 				}()
 			}

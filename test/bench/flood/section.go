@@ -20,8 +20,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// neighbours are what is measured beside a healthy server: how it is reached, and what it floods with.
-var neighbours = [][2]string{
+// floodCases are what is measured beside a healthy server: how it is reached, and what it floods with.
+var floodCases = [][2]string{
 	{"stdio", "computing"},
 	{"stdio", "progress"}, {"stdio", "logs"}, {"stdio", "changes"}, {"stdio", "answers"}, {"stdio", "requests"}, {"stdio", "pings"}, {"stdio", "stderr"},
 	{"http", "progress"}, {"http", "logs"}, {"http", "answers"}, {"http", "requests"},
@@ -36,19 +36,19 @@ func Section() row.Section {
 		Run: func(ctx context.Context, o row.Options) (report row.Report, err error) {
 			t := table.NewWriter()
 			t.AppendHeader(table.Row{"beside", "p50", "p99", "quiet p50", "quiet p99"})
-			for _, n := range neighbours {
-				o.Tell("flood: %s over %s", n[1], n[0])
-				quiet, beside, err := measure(ctx, n[0], n[1], max(time.Second, time.Duration(o.Rounds)*o.For))
+			for _, n := range floodCases {
+				o.Progress("flood: %s over %s", n[1], n[0])
+				quiet, flooded, err := measureCalls(ctx, n[0], n[1], max(time.Second, time.Duration(o.Rounds)*o.For))
 				if err != nil {
 					return report, fmt.Errorf("%s over %s: %w", n[1], n[0], err)
 				}
 				name := n[1] + ", " + n[0]
-				r := row.Row{Case: "p99 of a healthy call beside " + name, Unit: "ms", Value: ms(at(beside, 99)), Target: 3*ms(at(quiet, 99)) + 5}
+				r := row.Row{Case: "p99 of a healthy call beside " + name, Unit: "ms", Value: milliseconds(percentile(flooded, 99)), Target: 3*milliseconds(percentile(quiet, 99)) + 5}
 				if n[1] == "computing" {
 					r.Target = 0 // the kernel's own share
 				}
 				report.Rows = append(report.Rows, r)
-				t.AppendRow(table.Row{name, at(beside, 50), at(beside, 99), at(quiet, 50), at(quiet, 99)})
+				t.AppendRow(table.Row{name, percentile(flooded, 50), percentile(flooded, 99), percentile(quiet, 50), percentile(quiet, 99)})
 			}
 			report.Text = t.Render()
 			return report, nil
@@ -56,19 +56,19 @@ func Section() row.Section {
 	}
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// at is a percentile, in microseconds.
-func at(times []time.Duration, percent int) time.Duration {
+// percentile is a percentile, in microseconds.
+func percentile(times []time.Duration, percent int) time.Duration {
 	return times[min(len(times)*percent/100, len(times)-1)].Round(time.Microsecond)
 }
 
-// measure calls for so long without the neighbour, and for so long beside it. The times are sorted.
-func measure(ctx context.Context, transport, kind string, long time.Duration) (quiet, beside []time.Duration, err error) {
+// measureCalls calls for so long without the neighbour, and for so long beside it. The times are sorted.
+func measureCalls(ctx context.Context, transport, kind string, long time.Duration) (quiet, flooded []time.Duration, err error) {
 	command, args := servers.Command("good")
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		Servers:   map[string]supervisor.Spec{"healthy": {Command: command, Args: args}},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"flood": inside(kind)},
+		InProcess: map[string]func(context.Context, transports.Peer) error{"flood": floodInProcess(kind)},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -81,13 +81,13 @@ func measure(ctx context.Context, transport, kind string, long time.Duration) (q
 	if err := m.Settled(ctx); err != nil {
 		return nil, nil, err
 	}
-	if _, err := calls(ctx, m, long/4); err != nil { // warm
+	if _, err := callTimes(ctx, m, long/4); err != nil { // warm
 		return nil, nil, err
 	}
-	if quiet, err = calls(ctx, m, long); err != nil {
+	if quiet, err = callTimes(ctx, m, long); err != nil {
 		return nil, nil, err
 	}
-	spec, end, err := neighbour(transport, kind)
+	spec, end, err := floodServer(transport, kind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,12 +95,12 @@ func measure(ctx context.Context, transport, kind string, long time.Duration) (q
 	if err := m.Connect(ctx, "flood", spec); err != nil {
 		return nil, nil, err
 	}
-	beside, err = calls(ctx, m, long)
-	return quiet, beside, err
+	flooded, err = callTimes(ctx, m, long)
+	return quiet, flooded, err
 }
 
-// neighbour is the spec of a server that floods, and what ends the process that it may need.
-func neighbour(transport, kind string) (spec supervisor.Spec, end func(), err error) {
+// floodServer is the spec of a server that floods, and what ends the process that it may need.
+func floodServer(transport, kind string) (spec supervisor.Spec, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return spec, nil, err
@@ -135,8 +135,8 @@ func neighbour(transport, kind string) (spec supervisor.Spec, end func(), err er
 	return supervisor.Spec{URL: strings.TrimSpace(url)}, end, nil
 }
 
-// calls are the times of calls to the healthy server, one after the other, sorted.
-func calls(ctx context.Context, m *supervisor.Manager, long time.Duration) ([]time.Duration, error) {
+// callTimes are the times of calls to the healthy server, one after the other, sorted.
+func callTimes(ctx context.Context, m *supervisor.Manager, long time.Duration) ([]time.Duration, error) {
 	args := json.RawMessage(`{"text":"` + strings.Repeat("x", 80) + `"}`)
 	var times []time.Duration
 	for end := time.Now().Add(long); time.Now().Before(end); {

@@ -25,8 +25,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// World holds the servers of a case that outlive one connection: those over HTTP, and the one in process.
-type World struct {
+// ServerSet holds the servers of a case that outlive one connection: those over HTTP, and the one in process.
+type ServerSet struct {
 	Case
 	self           string
 	url, frozenURL string
@@ -36,13 +36,13 @@ type World struct {
 	count          int
 }
 
-// NewWorld starts them.
-func NewWorld(c Case) (*World, error) {
+// NewServerSet starts them.
+func NewServerSet(c Case) (*ServerSet, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Case: c, self: self}
+	w := &ServerSet{Case: c, self: self}
 	switch c.Server {
 	case "stdio":
 	case "sdk":
@@ -58,7 +58,7 @@ func NewWorld(c Case) (*World, error) {
 		w.inProcess.AddTools(all...)
 	case "http":
 		for frozen, url := range map[bool]*string{false: &w.url, true: &w.frozenURL} {
-			if *url, err = w.start(frozen); err != nil {
+			if *url, err = w.startProcess(frozen); err != nil {
 				w.Close()
 				return nil, err
 			}
@@ -69,8 +69,8 @@ func NewWorld(c Case) (*World, error) {
 	return w, nil
 }
 
-func (w *World) start(frozen bool) (url string, err error) {
-	cmd := exec.Command(w.self, w.command(frozen)...)
+func (w *ServerSet) startProcess(frozen bool) (url string, err error) {
+	cmd := exec.Command(w.self, w.serverArgs(frozen)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *World) start(frozen bool) (url string, err error) {
 }
 
 // Close ends them.
-func (w *World) Close() {
+func (w *ServerSet) Close() {
 	for i, cmd := range w.processes {
 		_ = w.inputs[i].Close()
 		_ = cmd.Wait() // whatever it says of its end, it has ended
@@ -97,24 +97,24 @@ func (w *World) Close() {
 }
 
 // Open connects a contender, and lists once.
-func (w *World) Open(ctx context.Context, who string) (*Client, error) {
+func (w *ServerSet) Open(ctx context.Context, who string) (*Client, error) {
 	switch who {
 	case "mcpvisor":
-		return w.ours(ctx, false)
+		return w.openMcpvisor(ctx, false)
 	case "unchanged":
-		return w.ours(ctx, true)
+		return w.openMcpvisor(ctx, true)
 	case "mcp-go":
-		return listed(ctx)(w.mcpGo(ctx))
+		return listFirst(ctx)(w.openMcpGo(ctx))
 	case "go-sdk":
-		return listed(ctx)(w.goSDK(ctx))
+		return listFirst(ctx)(w.openGoSDK(ctx))
 	case "floor":
-		return listed(ctx)(w.floor(ctx))
+		return listFirst(ctx)(w.openFloor(ctx))
 	}
 	return nil, fmt.Errorf("there is no contender %q", who)
 }
 
-// listed makes the first list part of connecting.
-func listed(ctx context.Context) func(*Client, error) (*Client, error) {
+// listFirst makes the first list part of connecting.
+func listFirst(ctx context.Context) func(*Client, error) (*Client, error) {
 	return func(c *Client, err error) (*Client, error) {
 		if err != nil {
 			return nil, err
@@ -127,8 +127,8 @@ func listed(ctx context.Context) func(*Client, error) (*Client, error) {
 	}
 }
 
-// change makes the next list of the server in process another one.
-func (w *World) change() {
+// changeList makes the next list of the server in process another one.
+func (w *ServerSet) changeList() {
 	if w.inProcess == nil {
 		return
 	}
@@ -137,12 +137,12 @@ func (w *World) change() {
 		json.RawMessage(toolSchema(0))), nil)
 }
 
-func (w *World) ours(ctx context.Context, frozen bool) (*Client, error) {
+func (w *ServerSet) openMcpvisor(ctx context.Context, frozen bool) (*Client, error) {
 	spec := supervisor.Spec{Era: messages.EraLegacy}
 	cfg := supervisor.Config{}
 	switch w.Server {
 	case "stdio":
-		spec.Command, spec.Args = w.self, w.command(frozen)
+		spec.Command, spec.Args = w.self, w.serverArgs(frozen)
 	case "http":
 		spec.URL = w.url
 		if frozen {
@@ -170,7 +170,7 @@ func (w *World) ours(ctx context.Context, frozen bool) (*Client, error) {
 	return &Client{
 		List: func(ctx context.Context) (int, error) {
 			if !frozen {
-				w.change()
+				w.changeList()
 			}
 			before := m.Tools().Generation()
 			if err := m.Refresh(ctx, "s"); err != nil {
@@ -185,11 +185,11 @@ func (w *World) ours(ctx context.Context, frozen bool) (*Client, error) {
 	}, nil
 }
 
-func (w *World) mcpGo(ctx context.Context) (*Client, error) {
+func (w *ServerSet) openMcpGo(ctx context.Context) (*Client, error) {
 	var t transport.Interface
 	switch w.Server {
 	case "stdio":
-		t = transport.NewStdio(w.self, nil, w.command(false)...)
+		t = transport.NewStdio(w.self, nil, w.serverArgs(false)...)
 	case "http":
 		h, err := transport.NewStreamableHTTP(w.url)
 		if err != nil {
@@ -212,7 +212,7 @@ func (w *World) mcpGo(ctx context.Context) (*Client, error) {
 	}
 	return &Client{
 		List: func(ctx context.Context) (int, error) {
-			w.change()
+			w.changeList()
 			r, err := client.ListTools(ctx, mcp.ListToolsRequest{})
 			if err != nil {
 				return 0, err
@@ -223,18 +223,18 @@ func (w *World) mcpGo(ctx context.Context) (*Client, error) {
 	}, nil
 }
 
-func (w *World) goSDK(ctx context.Context) (*Client, error) {
+func (w *ServerSet) openGoSDK(ctx context.Context) (*Client, error) {
 	var t sdk.Transport
 	end := func() {}
 	switch w.Server {
 	case "stdio":
-		cmd := exec.Command(w.self, w.command(false)...)
+		cmd := exec.Command(w.self, w.serverArgs(false)...)
 		cmd.Stderr = os.Stderr
 		t = &sdk.CommandTransport{Command: cmd}
 	case "http":
 		t = &sdk.StreamableClientTransport{Endpoint: w.url, DisableStandaloneSSE: true}
 	default:
-		t, end = w.piped()
+		t, end = w.pipedTransport()
 	}
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, t,
 		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
@@ -244,7 +244,7 @@ func (w *World) goSDK(ctx context.Context) (*Client, error) {
 	}
 	return &Client{
 		List: func(ctx context.Context) (n int, err error) {
-			w.change()
+			w.changeList()
 			for _, err := range session.Tools(ctx, nil) {
 				if err != nil {
 					return n, err
@@ -257,8 +257,8 @@ func (w *World) goSDK(ctx context.Context) (*Client, error) {
 	}, nil
 }
 
-// piped is the server in process behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
-func (w *World) piped() (sdk.Transport, func()) {
+// pipedTransport is the server in process behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
+func (w *ServerSet) pipedTransport() (sdk.Transport, func()) {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -286,17 +286,17 @@ func (p linePeer) Write(_ context.Context, msg []byte) error {
 	return err
 }
 
-// floor asks for every page and reads its bytes; it looks for nothing in them but the next cursor, at both ends, and counts
+// openFloor asks for every page and reads its bytes; it looks for nothing in them but the next cursor, at both ends, and counts
 // the pages that there must be.
-func (w *World) floor(ctx context.Context) (*Client, error) {
-	exchange, end, err := w.bare(ctx)
+func (w *ServerSet) openFloor(ctx context.Context) (*Client, error) {
+	exchange, end, err := w.rawExchange(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{
 		Close: end,
 		List: func(context.Context) (int, error) {
-			w.change()
+			w.changeList()
 			params, pages := "", 0
 			for {
 				body, err := exchange(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"%s}`, pages+1, params))
@@ -323,8 +323,8 @@ func (w *World) floor(ctx context.Context) (*Client, error) {
 	}, nil
 }
 
-// bare sends one message and gives the bytes of its answer.
-func (w *World) bare(ctx context.Context) (exchange func(string) ([]byte, error), end func(), err error) {
+// rawExchange sends one message and gives the bytes of its answer.
+func (w *ServerSet) rawExchange(ctx context.Context) (exchange func(string) ([]byte, error), end func(), err error) {
 	switch w.Server {
 	case "http":
 		client := &http.Client{}
@@ -347,7 +347,7 @@ func (w *World) bare(ctx context.Context) (exchange func(string) ([]byte, error)
 			return json.Marshal(w.inProcess.HandleMessage(ctx, []byte(message)))
 		}, func() {}, nil
 	}
-	cmd := exec.Command(w.self, w.command(false)...)
+	cmd := exec.Command(w.self, w.serverArgs(false)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,4 +1,4 @@
 package lists
 
 // Definition is a tool as it stands in the list.
-func Definition(i int) string { return definition(i, "x") }
+func Definition(i int) string { return toolDefinition(i, "x") }

@@ -55,34 +55,34 @@ type Sample struct {
 // Result is what was measured in one case, by contender: connecting and listing, and listing again.
 type Result struct {
 	Case
-	Connect, Again map[string][]Sample
+	Connect, Repeats map[string][]Sample
 }
 
 // Measure lets every contender connect, and list again, in each round, in an order that changes.
 func Measure(ctx context.Context, c Case, open func(context.Context, string) (*Client, error), rounds int) (Result, error) {
-	r := Result{Case: c, Connect: map[string][]Sample{}, Again: map[string][]Sample{}}
+	r := Result{Case: c, Connect: map[string][]Sample{}, Repeats: map[string][]Sample{}}
 	for round := range rounds + 1 {
 		for i := range Contenders {
 			who := Contenders[(i+round)%len(Contenders)]
-			first, again, err := measure(ctx, c, who, open)
+			first, repeats, err := measureContender(ctx, c, who, open)
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", who, err)
 			}
 			if round > 0 { // the first one warms the machine up
 				r.Connect[who] = append(r.Connect[who], first)
-				r.Again[who] = append(r.Again[who], again...)
+				r.Repeats[who] = append(r.Repeats[who], repeats...)
 			}
 		}
 	}
 	return r, nil
 }
 
-// lists is how often a client lists again for each time that it connects.
-const lists = 3
+// listsPerConnect is how often a client lists again for each time that it connects.
+const listsPerConnect = 3
 
-func measure(ctx context.Context, c Case, who string, open func(context.Context, string) (*Client, error)) (Sample, []Sample, error) {
+func measureContender(ctx context.Context, c Case, who string, open func(context.Context, string) (*Client, error)) (Sample, []Sample, error) {
 	var client *Client
-	first, err := timed(func() (err error) {
+	first, err := measureTime(func() (err error) {
 		client, err = open(ctx, who)
 		return err
 	})
@@ -90,9 +90,9 @@ func measure(ctx context.Context, c Case, who string, open func(context.Context,
 		return first, nil, err
 	}
 	defer client.Close()
-	var again []Sample
-	for range lists {
-		s, err := timed(func() error {
+	var repeats []Sample
+	for range listsPerConnect {
+		s, err := measureTime(func() error {
 			n, err := client.List(ctx)
 			if err == nil && n != c.Tools {
 				err = fmt.Errorf("%d tools instead of %d", n, c.Tools)
@@ -102,12 +102,12 @@ func measure(ctx context.Context, c Case, who string, open func(context.Context,
 		if err != nil {
 			return first, nil, err
 		}
-		again = append(again, s)
+		repeats = append(repeats, s)
 	}
-	return first, again, nil
+	return first, repeats, nil
 }
 
-func timed(f func() error) (Sample, error) {
+func measureTime(f func() error) (Sample, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -123,10 +123,10 @@ func Median(all []Sample) Sample {
 	if len(all) == 0 {
 		return Sample{}
 	}
-	middle := func(of func(Sample) float64) float64 {
+	middle := func(figure func(Sample) float64) float64 {
 		values := make([]float64, len(all))
 		for i, s := range all {
-			values[i] = of(s)
+			values[i] = figure(s)
 		}
 		slices.Sort(values)
 		return values[len(values)/2]
@@ -139,8 +139,8 @@ func Median(all []Sample) Sample {
 }
 
 // Ratio is the median time of a contender divided by mcp-go's; 0 if one is missing.
-func Ratio(of map[string][]Sample, who string) float64 {
-	base, own := Median(of["mcp-go"]).Time, Median(of[who]).Time
+func Ratio(samples map[string][]Sample, who string) float64 {
+	base, own := Median(samples["mcp-go"]).Time, Median(samples[who]).Time
 	if base == 0 || own == 0 {
 		return 0
 	}

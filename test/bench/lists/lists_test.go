@@ -18,9 +18,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func world(t testing.TB, c lists.Case) *lists.World {
+func world(t testing.TB, c lists.Case) *lists.ServerSet {
 	t.Helper()
-	w, err := lists.NewWorld(c)
+	w, err := lists.NewServerSet(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func TestEveryoneGetsTheList(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, who := range lists.Contenders {
-					if len(r.Connect[who]) != 1 || len(r.Again[who]) < 1 || lists.Median(r.Again[who]).Time <= 0 {
-						t.Errorf("%s: %v, %v", who, r.Connect[who], r.Again[who])
+					if len(r.Connect[who]) != 1 || len(r.Repeats[who]) < 1 || lists.Median(r.Repeats[who]).Time <= 0 {
+						t.Errorf("%s: %v, %v", who, r.Connect[who], r.Repeats[who])
 					}
 				}
 			})
@@ -70,7 +70,7 @@ func TestAListAllocatesLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, unchanged := lists.Median(r.Again["mcpvisor"]), lists.Median(r.Again["unchanged"])
+	changed, unchanged := lists.Median(r.Repeats["mcpvisor"]), lists.Median(r.Repeats["unchanged"])
 	t.Logf("%.1f allocations for each tool, %.1f of an unchanged list", changed.Allocs/tools, unchanged.Allocs/tools)
 	if n := changed.Allocs / tools; n > 8 {
 		t.Errorf("%.1f allocations for each tool", n)

@@ -26,12 +26,12 @@ func Sections() []row.Section {
 		Does: "time of a list of tools until it can be used; mcp-go's client as measured, the others as a ratio to it: medians, " +
 			"below 1 is faster. mcpvisor's tools are registered then",
 		Run: func(ctx context.Context, o row.Options) (row.Report, error) {
-			return run(ctx, o, *tools, *pages, *servers)
+			return runSection(ctx, o, *tools, *pages, *servers)
 		},
 	}}
 }
 
-func run(ctx context.Context, o row.Options, tools int, pages, servers string) (row.Report, error) {
+func runSection(ctx context.Context, o row.Options, tools int, pages, servers string) (row.Report, error) {
 	var report row.Report
 	var samples strings.Builder
 	t := table.NewWriter()
@@ -43,34 +43,34 @@ func run(ctx context.Context, o row.Options, tools int, pages, servers string) (
 				return report, fmt.Errorf("-list-pages: %w", err)
 			}
 			c := Case{Server: server, Tools: tools, Page: size}
-			r, err := one(ctx, c, o.Rounds)
+			r, err := measureCase(ctx, c, o.Rounds)
 			if err != nil {
 				return report, fmt.Errorf("%s: %w", c, err)
 			}
 			for _, part := range []struct {
-				what string
-				of   map[string][]Sample
-			}{{"again", r.Again}, {"connect", r.Connect}} {
-				base, own := Median(part.of["mcp-go"]), Median(part.of["mcpvisor"])
+				what    string
+				samples map[string][]Sample
+			}{{"again", r.Repeats}, {"connect", r.Connect}} {
+				base, own := Median(part.samples["mcp-go"]), Median(part.samples["mcpvisor"])
 				t.AppendRow(table.Row{c.Server, c.Tools, page, part.what, base.Time.Round(10 * time.Microsecond),
-					shown(part.of, "mcpvisor"), shown(part.of, "unchanged"), shown(part.of, "floor"), shown(part.of, "go-sdk"),
+					ratioText(part.samples, "mcpvisor"), ratioText(part.samples, "unchanged"), ratioText(part.samples, "floor"), ratioText(part.samples, "go-sdk"),
 					fmt.Sprintf("%.0f", own.Allocs), fmt.Sprintf("%.0f", base.Allocs),
 					fmt.Sprintf("%.1f", own.Bytes/1e6), fmt.Sprintf("%.1f", base.Bytes/1e6)})
-				write(&samples, c, part.what, part.of)
+				writeSamples(&samples, c, part.what, part.samples)
 			}
 			report.Rows = append(report.Rows, row.Row{
 				Case: "list: " + c.String(), Unit: "× mcp-go",
-				Value: Ratio(r.Again, "mcpvisor"), Floor: Ratio(r.Again, "floor"), Target: target,
+				Value: Ratio(r.Repeats, "mcpvisor"), Floor: Ratio(r.Repeats, "floor"), Target: target,
 			})
-			o.Tell("lists: %s: %s", c, shown(r.Again, "mcpvisor"))
+			o.Progress("lists: %s: %s", c, ratioText(r.Repeats, "mcpvisor"))
 		}
 	}
 	report.Text, report.Samples = t.Render(), samples.String()
 	return report, nil
 }
 
-func one(ctx context.Context, c Case, rounds int) (Result, error) {
-	w, err := NewWorld(c)
+func measureCase(ctx context.Context, c Case, rounds int) (Result, error) {
+	w, err := NewServerSet(c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -78,16 +78,16 @@ func one(ctx context.Context, c Case, rounds int) (Result, error) {
 	return Measure(ctx, c, w.Open, rounds)
 }
 
-func shown(of map[string][]Sample, who string) string {
-	if v := Ratio(of, who); v > 0 {
+func ratioText(samples map[string][]Sample, who string) string {
+	if v := Ratio(samples, who); v > 0 {
 		return fmt.Sprintf("%.2f", v)
 	}
 	return "–"
 }
 
-func write(b *strings.Builder, c Case, what string, of map[string][]Sample) {
+func writeSamples(b *strings.Builder, c Case, what string, samples map[string][]Sample) {
 	for _, who := range Contenders {
-		for _, s := range of[who] {
+		for _, s := range samples[who] {
 			fmt.Fprintf(b, "BenchmarkList/%s/tools=%d/page=%d/%s/%s 1 %d ns/op %.0f B/op %.0f allocs/op\n",
 				c.Server, c.Tools, c.Page, what, who, s.Time.Nanoseconds(), s.Bytes, s.Allocs)
 		}

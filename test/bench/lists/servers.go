@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// shelf answers from bytes: the pages of a list of which the first tool's title counts the lists.
-type shelf struct {
+// listServer answers from bytes: the pages of a list of which the first tool's title counts the lists.
+type listServer struct {
 	mu     sync.Mutex
 	pages  [][]byte // each a result object
 	word   int      // where the count stands in the first page
@@ -24,11 +24,11 @@ type shelf struct {
 
 const countWidth = 8
 
-func newShelf(tools, page int, frozen bool) *shelf {
+func newListServer(tools, page int, frozen bool) *listServer {
 	if page <= 0 {
 		page = tools
 	}
-	s := &shelf{frozen: frozen}
+	s := &listServer{frozen: frozen}
 	for from := 0; from < tools; from += page {
 		var b bytes.Buffer
 		b.WriteString(`{"tools":[`)
@@ -40,7 +40,7 @@ func newShelf(tools, page int, frozen bool) *shelf {
 			if i == 0 {
 				word = fmt.Sprintf("%0*d", countWidth, 0)
 			}
-			b.WriteString(definition(i, word))
+			b.WriteString(toolDefinition(i, word))
 		}
 		b.WriteByte(']')
 		if from+page < tools {
@@ -53,8 +53,8 @@ func newShelf(tools, page int, frozen bool) *shelf {
 	return s
 }
 
-// answer writes the answer to a message and a newline; nothing to a notification.
-func (s *shelf) answer(w io.Writer, body []byte) {
+// writeAnswer writes the answer to a message and a newline; nothing to a notification.
+func (s *listServer) writeAnswer(w io.Writer, body []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -88,7 +88,7 @@ func (s *shelf) answer(w io.Writer, body []byte) {
 	}
 }
 
-func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 	case http.MethodDelete:
@@ -103,7 +103,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer bytes.Buffer
-	s.answer(&answer, body)
+	s.writeAnswer(&answer, body)
 	if answer.Len() == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -116,8 +116,8 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const marker = "mcpvisor-bench-lists"
 
-// command is the arguments with which this program becomes the server of a case.
-func (c Case) command(frozen bool) []string {
+// serverArgs is the arguments with which this program becomes the server of a case.
+func (c Case) serverArgs(frozen bool) []string {
 	return []string{marker, c.Server, strconv.Itoa(c.Tools), strconv.Itoa(c.Page), strconv.FormatBool(frozen)}
 }
 
@@ -128,7 +128,7 @@ func Main(args []string) bool {
 	}
 	tools, _ := strconv.Atoi(args[2]) // they are ours
 	page, _ := strconv.Atoi(args[3])
-	s := newShelf(tools, page, args[4] == "true")
+	s := newListServer(tools, page, args[4] == "true")
 	if args[1] == "http" {
 		fmt.Println(httptest.NewServer(s).URL + "/mcp")
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
@@ -140,7 +140,7 @@ func Main(args []string) bool {
 		if err != nil {
 			os.Exit(0)
 		}
-		s.answer(out, line)
+		s.writeAnswer(out, line)
 		_ = out.Flush() // whoever closed our output closes our input as well
 	}
 }

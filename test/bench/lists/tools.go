@@ -38,8 +38,8 @@ func toolSchema(i int) string {
 	return b.String()
 }
 
-// definition is a tool as it stands in a list. word is what may differ from list to list.
-func definition(i int, word string) string {
+// toolDefinition is a tool as it stands in a list. word is what may differ from list to list.
+func toolDefinition(i int, word string) string {
 	return fmt.Sprintf(`{"name":%q,"title":%q,"description":%q,"inputSchema":%s,"annotations":{"readOnlyHint":%v,"destructiveHint":%v}}`,
 		toolName(i), toolName(i)+" "+word, toolDescription(i), toolSchema(i), i%10 == 1, i%10 == 4)
 }

@@ -49,13 +49,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := compare(ctx, *base, *count, *only); err != nil {
+	if err := comparePairs(ctx, *base, *count, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "pairs:", err)
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, base string, count int, only string) error {
+func comparePairs(ctx context.Context, base string, count int, only string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -88,13 +88,13 @@ func compare(ctx context.Context, base string, count int, only string) error {
 		if m.target > 0 {
 			aim, holds = "≤ "+m.target.String(), mid <= m.target
 		}
-		t.AppendRow(table.Row{m.name, medianOf(old), mid, fmt.Sprintf("%v to %v", low, high), aim, verdictOf(holds)})
+		t.AppendRow(table.Row{m.name, medianOf(old), mid, fmt.Sprintf("%v to %v", low, high), aim, resultText(holds)})
 	}
 	fmt.Printf("%d alternating pairs of %s and this tree. A negative difference says that this tree is faster.\n%s\n", count, base, t.Render())
 	return nil
 }
 
-func verdictOf(holds bool) string {
+func resultText(holds bool) string {
 	if holds {
 		return "holds"
 	}

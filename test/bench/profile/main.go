@@ -69,10 +69,10 @@ func run() error {
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return err
 	}
-	calls, failed := load(ctx, m, *callers, *long)
+	calls, failed := callServers(ctx, m, *callers, *long)
 	pprof.StopCPUProfile()
 	for _, name := range []string{"heap", "mutex", "block", "goroutine"} {
-		if err := save(name, filepath.Join(*out, name+".pprof")); err != nil {
+		if err := saveProfile(name, filepath.Join(*out, name+".pprof")); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func run() error {
 	return nil
 }
 
-func save(name, path string) error {
+func saveProfile(name, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -104,9 +104,9 @@ func save(name, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// load calls from many goroutines, each one server after the other.
-func load(ctx context.Context, m *supervisor.Manager, callers int, long time.Duration) (calls, failed int64) {
-	var total, wrong atomic.Int64
+// callServers calls from many goroutines, each one server after the other.
+func callServers(ctx context.Context, m *supervisor.Manager, callers int, long time.Duration) (calls, failed int64) {
+	var total, failures atomic.Int64
 	names := m.Servers()
 	until := time.Now().Add(long)
 	var wg sync.WaitGroup
@@ -115,12 +115,12 @@ func load(ctx context.Context, m *supervisor.Manager, callers int, long time.Dur
 			for n := caller; time.Now().Before(until) && ctx.Err() == nil; n++ {
 				server := names[n%len(names)]
 				if _, err := m.CallServerTool(ctx, server, scale.BusyTool(server), map[string]any{"text": "x"}); err != nil && ctx.Err() == nil {
-					wrong.Add(1)
+					failures.Add(1)
 				}
 				total.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	return total.Load(), wrong.Load()
+	return total.Load(), failures.Load()
 }

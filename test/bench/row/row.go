@@ -53,8 +53,8 @@ type Options struct {
 	For    time.Duration
 	// Dir is a folder for files of the section, which is removed at the end.
 	Dir string
-	// Tell says what is being done, for a person who waits.
-	Tell func(format string, args ...any)
+	// Progress says what is being done, for a person who waits.
+	Progress func(format string, args ...any)
 }
 
 // Report is what a section has measured.
@@ -82,13 +82,13 @@ func Table(rows []Row) string {
 		if r.Target == 0 {
 			continue
 		}
-		t.AppendRow(table.Row{r.Case, number(r.Value) + " " + r.Unit, "≤ " + number(r.Target), number(r.Floor), r.Verdict()})
+		t.AppendRow(table.Row{r.Case, formatValue(r.Value) + " " + r.Unit, "≤ " + formatValue(r.Target), formatValue(r.Floor), r.Verdict()})
 	}
 	return t.Render()
 }
 
-// number is a value with three digits that count; empty for 0.
-func number(v float64) string {
+// formatValue is a value with three digits that count; empty for 0.
+func formatValue(v float64) string {
 	switch {
 	case v == 0:
 		return ""

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// calls is one tool call of each client on the same server.
-func calls() row.Section {
+// callsSection is one tool call of each client on the same server.
+func callsSection() row.Section {
 	servers := flag.String("servers", "stdio,stdio-good,http,https-sse,sdk", "calls: which servers")
 	sizes := flag.String("sizes", "100,65536", "calls: bytes of the echoed text")
 	callers := flag.String("callers", "1,64,1000", "calls: how many call at once")
@@ -31,54 +31,54 @@ func calls() row.Section {
 			if err != nil {
 				return row.Report{}, err
 			}
-			w, err := compare.NewWorld(o.Dir)
+			w, err := compare.NewServerSet(o.Dir)
 			if err != nil {
 				return row.Report{}, err
 			}
 			defer w.Close()
-			return measure(ctx, o, w, cases)
+			return measureCases(ctx, o, w, cases)
 		},
 	}
 }
 
-func measure(ctx context.Context, o row.Options, w *compare.World, cases []compare.Case) (row.Report, error) {
+func measureCases(ctx context.Context, o row.Options, w *compare.ServerSet, cases []compare.Case) (row.Report, error) {
 	var report row.Report
 	var samples strings.Builder
-	var left []string
+	var omitted []string
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"server", "bytes", "callers", "mcp-go", "text", "default", "raw", "floor", "go-sdk", "cpu text", "default", "raw", "allocs", "mcp-go's", "B/call", "mcp-go's"})
 	for _, c := range cases {
-		r, err := compare.Measure(ctx, c, func(ctx context.Context, client string) (*compare.Connected, error) {
+		r, err := compare.Measure(ctx, c, func(ctx context.Context, client string) (*compare.ConnectedClient, error) {
 			return w.Open(ctx, c, client)
 		}, compare.Options{Rounds: o.Rounds, For: o.For})
 		if err != nil {
 			return report, fmt.Errorf("%s, %d bytes, %d callers: %w", c.Server, c.Size, c.Callers, err)
 		}
 		for _, client := range slices.Sorted(maps.Keys(r.Failed)) {
-			left = append(left, fmt.Sprintf("%s with %d bytes and %d callers is without %s, which failed: %s", c.Server, c.Size,
+			omitted = append(omitted, fmt.Sprintf("%s with %d bytes and %d callers is without %s, which failed: %s", c.Server, c.Size,
 				c.Callers, client, messages.Line(r.Failed[client].Error(), 300)))
 		}
 		base, own := r.Median("mcp-go"), r.Median("text")
 		t.AppendRow(table.Row{c.Server, c.Size, c.Callers, base.Time.Round(10 * time.Nanosecond),
-			ratio(r, "text"), ratio(r, "default"), ratio(r, "raw"), ratio(r, "floor"), ratio(r, "go-sdk"),
-			cpu(r, "text"), cpu(r, "default"), cpu(r, "raw"), fmt.Sprintf("%.0f", own.Allocs), fmt.Sprintf("%.0f", base.Allocs),
+			ratioText(r, "text"), ratioText(r, "default"), ratioText(r, "raw"), ratioText(r, "floor"), ratioText(r, "go-sdk"),
+			cpuRatio(r, "text"), cpuRatio(r, "default"), cpuRatio(r, "raw"), fmt.Sprintf("%.0f", own.Allocs), fmt.Sprintf("%.0f", base.Allocs),
 			fmt.Sprintf("%.0f", own.Bytes), fmt.Sprintf("%.0f", base.Bytes)})
-		o.Tell("calls: %s, %d bytes, %d callers: %s", c.Server, c.Size, c.Callers, ratio(r, "text"))
-		write(&samples, r)
-		report.Rows = append(report.Rows, rows(c, r)...)
+		o.Progress("calls: %s, %d bytes, %d callers: %s", c.Server, c.Size, c.Callers, ratioText(r, "text"))
+		writeSamples(&samples, r)
+		report.Rows = append(report.Rows, targetRows(c, r)...)
 	}
-	report.Text, report.Samples = strings.Join(append([]string{t.Render()}, left...), "\n"), samples.String()
+	report.Text, report.Samples = strings.Join(append([]string{t.Render()}, omitted...), "\n"), samples.String()
 	return report, nil
 }
 
-// rows are what a case is to reach: as a ratio to mcp-go's client, or, for the processor time of large answers, to our own
+// targetRows are what a case is to reach: as a ratio to mcp-go's client, or, for the processor time of large answers, to our own
 // bytes. A client that failed has none.
-func rows(c compare.Case, r compare.Result) (out []row.Row) {
+func targetRows(c compare.Case, r compare.Result) (out []row.Row) {
 	name := fmt.Sprintf("%s, %d bytes, %d callers", c.Server, c.Size, c.Callers)
 	for _, client := range []string{"text", "default"} {
 		if v := r.Ratio(client); v > 0 {
 			out = append(out, row.Row{
-				Case: "call, " + client + ": " + name, Unit: "× mcp-go", Value: v, Floor: r.Ratio("floor"), Target: target(c, client),
+				Case: "call, " + client + ": " + name, Unit: "× mcp-go", Value: v, Floor: r.Ratio("floor"), Target: targetRatio(c, client),
 			})
 		}
 	}
@@ -90,8 +90,8 @@ func rows(c compare.Case, r compare.Result) (out []row.Row) {
 	return out
 }
 
-// target is what a case is to reach as a ratio to mcp-go's client: 1 where nothing more is promised.
-func target(c compare.Case, client string) float64 {
+// targetRatio is what a case is to reach as a ratio to mcp-go's client: 1 where nothing more is promised.
+func targetRatio(c compare.Case, client string) float64 {
 	small, one := c.Size <= 1000, c.Callers == 1
 	switch {
 	case c.Server == "stdio" && small && one:
@@ -118,22 +118,22 @@ func target(c compare.Case, client string) float64 {
 	return 1
 }
 
-// cpu is the processor time of this process for a call, as a ratio to mcp-go's client.
-func cpu(r compare.Result, client string) string {
+// cpuRatio is the processor time of this process for a call, as a ratio to mcp-go's client.
+func cpuRatio(r compare.Result, client string) string {
 	if base, own := r.Median("mcp-go").CPU, r.Median(client).CPU; base > 0 && own > 0 {
 		return fmt.Sprintf("%.2f", float64(own)/float64(base))
 	}
 	return "–"
 }
 
-func ratio(r compare.Result, client string) string {
+func ratioText(r compare.Result, client string) string {
 	if v := r.Ratio(client); v > 0 {
 		return fmt.Sprintf("%.2f", v)
 	}
 	return "–"
 }
 
-func write(b *strings.Builder, r compare.Result) {
+func writeSamples(b *strings.Builder, r compare.Result) {
 	for _, client := range compare.Clients {
 		for _, s := range r.Samples[client] {
 			fmt.Fprintf(b, "BenchmarkCall/%s/bytes=%d/callers=%d/%s %d %d ns/op %.0f B/op %.0f allocs/op\n",

@@ -44,7 +44,7 @@ func main() {
 // sections are what is measured, in this order.
 func sections() []row.Section {
 	return slices.Concat(
-		[]row.Section{calls(), supervision.Section()},
+		[]row.Section{callsSection(), supervision.Section()},
 		lists.Sections(),
 		[]row.Section{flood.Section()},
 		scale.Sections(),
@@ -56,7 +56,7 @@ func run() error {
 	all := sections()
 	rounds := flag.Int("rounds", 5, "how often each contender is measured")
 	long := flag.Duration("for", 200*time.Millisecond, "how long each time")
-	only := flag.String("only", "", "only the sections whose name matches this `regexp`: "+names(all))
+	only := flag.String("only", "", "only the sections whose name matches this `regexp`: "+sectionNames(all))
 	out := flag.String("out", "", "also write every sample to this `file`, for benchstat")
 	flag.Parse()
 	wanted, err := regexp.Compile(*only)
@@ -71,7 +71,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	o := row.Options{Rounds: *rounds, For: *long, Dir: dir, Tell: func(format string, args ...any) {
+	o := row.Options{Rounds: *rounds, For: *long, Dir: dir, Progress: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	}}
 	var rows []row.Row
@@ -91,7 +91,7 @@ func run() error {
 		samples.WriteString(report.Samples)
 	}
 	if measured == 0 {
-		return fmt.Errorf("no section is called like %q; there are %s", *only, names(all))
+		return fmt.Errorf("no section is called like %q; there are %s", *only, sectionNames(all))
 	}
 	fmt.Printf("Targets. A row holds as well within %g times the floor of the same run.\n%s\n", row.Slack, row.Table(rows))
 	if *out == "" {
@@ -100,7 +100,7 @@ func run() error {
 	return os.WriteFile(*out, []byte(samples.String()), 0o600)
 }
 
-func names(all []row.Section) string {
+func sectionNames(all []row.Section) string {
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name)

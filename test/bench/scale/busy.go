@@ -18,12 +18,12 @@ func Busy(ctx context.Context, each int) (m *supervisor.Manager, end func(), err
 	all := map[string]supervisor.Spec{}
 	for _, kind := range []string{"in process", "http", "stdio"} {
 		i := 0
-		for _, spec := range specs(kind, each, web) {
-			all[fmt.Sprintf("%s-%d", word(kind), i)] = spec
+		for _, spec := range serverSpecs(kind, each, web) {
+			all[fmt.Sprintf("%s-%d", benchmarkName(kind), i)] = spec
 			i++
 		}
 	}
-	if m, err = start(ctx, all); err != nil {
+	if m, err = startManager(ctx, all); err != nil {
 		web.Close()
 		return nil, nil, err
 	}
@@ -32,7 +32,7 @@ func Busy(ctx context.Context, each int) (m *supervisor.Manager, end func(), err
 		closeWithin(m, &err)
 		web.Close()
 	}
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		end()
 		return nil, nil, err
 	}

@@ -39,7 +39,7 @@ type Churn struct {
 	kinds    []string
 	web      *Web
 	serial   int
-	there    []string
+	present  []string
 	watchers []*supervisor.Watcher
 }
 
@@ -56,7 +56,7 @@ func NewChurn(m *supervisor.Manager, seed uint64, web *Web, kinds ...string) *Ch
 // Run makes n operations. Their outcomes are not judged: a call that meets a removal may fail.
 func (c *Churn) Run(ctx context.Context, n int) error {
 	for range n {
-		if err := c.step(ctx); err != nil && !errors.As(err, new(*supervisor.Error)) {
+		if err := c.runOperation(ctx); err != nil && !errors.As(err, new(*supervisor.Error)) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -66,33 +66,33 @@ func (c *Churn) Run(ctx context.Context, n int) error {
 	return nil
 }
 
-func (c *Churn) spec() supervisor.Spec {
+func (c *Churn) randomSpec() supervisor.Spec {
 	kind := c.kinds[c.rng.IntN(len(c.kinds))]
 	var spec supervisor.Spec
-	for _, spec = range specs(kind, 1, c.web) {
+	for _, spec = range serverSpecs(kind, 1, c.web) {
 		spec.DeniedTools = []string{fmt.Sprint("never-", c.rng.IntN(1000))} // so that most replacements are others
 	}
 	return spec
 }
 
-func (c *Churn) step(ctx context.Context) error {
-	if len(c.there) == 0 || len(c.there) < churnNames && c.rng.IntN(3) == 0 {
+func (c *Churn) runOperation(ctx context.Context) error {
+	if len(c.present) == 0 || len(c.present) < churnNames && c.rng.IntN(3) == 0 {
 		c.serial++
 		name := fmt.Sprintf("new-%d", c.serial)
 		if c.rng.IntN(2) == 0 {
 			name = fmt.Sprintf("old-%d", c.rng.IntN(churnNames))
 		}
-		c.drop(name)
-		c.there = append(c.there, name)
-		return c.m.Connect(ctx, name, c.spec())
+		c.forgetName(name)
+		c.present = append(c.present, name)
+		return c.m.Connect(ctx, name, c.randomSpec())
 	}
-	name := c.there[c.rng.IntN(len(c.there))]
+	name := c.present[c.rng.IntN(len(c.present))]
 	switch c.rng.IntN(9) {
 	case 0, 1:
-		c.drop(name)
+		c.forgetName(name)
 		return c.m.Remove(ctx, name)
 	case 2:
-		return c.m.Connect(ctx, name, c.spec())
+		return c.m.Connect(ctx, name, c.randomSpec())
 	case 3:
 		return c.m.Reconnect(ctx, name)
 	case 4:
@@ -115,22 +115,22 @@ func (c *Churn) step(ctx context.Context) error {
 	return err
 }
 
-func (c *Churn) drop(name string) {
-	kept := c.there[:0]
-	for _, n := range c.there {
+func (c *Churn) forgetName(name string) {
+	kept := c.present[:0]
+	for _, n := range c.present {
 		if n != name {
 			kept = append(kept, n)
 		}
 	}
-	c.there = kept
+	c.present = kept
 }
 
-// Rest removes every server and every watcher, and tells what the process holds then.
-func (c *Churn) Rest(ctx context.Context) (Growth, error) {
+// RemoveAll removes every server and every watcher, and tells what the process holds then.
+func (c *Churn) RemoveAll(ctx context.Context) (Growth, error) {
 	for _, w := range c.watchers {
 		w.Close()
 	}
-	c.watchers, c.there = nil, nil
+	c.watchers, c.present = nil, nil
 	if _, err := c.m.SetServers(ctx, nil); err != nil {
 		return Growth{}, err
 	}
@@ -140,12 +140,12 @@ func (c *Churn) Rest(ctx context.Context) (Growth, error) {
 		}
 		runtime.Gosched()
 	}
-	m := footprint()
-	return Growth{Bytes: int(m.HeapAlloc + m.StackInuse), Objects: int(m.HeapObjects), Goroutines: m.goroutines, Descriptors: descriptors()}, nil
+	m := measureMemory()
+	return Growth{Bytes: int(m.HeapAlloc + m.StackInuse), Objects: int(m.HeapObjects), Goroutines: m.goroutines, Descriptors: countDescriptors()}, nil
 }
 
-// descriptors counts those that are open; 0 where the system does not show them.
-func descriptors() int {
+// countDescriptors counts those that are open; 0 where the system does not show them.
+func countDescriptors() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0
@@ -158,7 +158,7 @@ func descriptors() int {
 // stacks that wait for another goroutine and the room that maps keep come and go by 100 KB and more from one look to the
 // next; what grows, grows between all of them.
 func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds ...string) (g Growth, err error) {
-	m, err := supervisor.Start(ctx, supervisor.Config{System: worn(),
+	m, err := supervisor.Start(ctx, supervisor.Config{System: usedActorSystem(),
 		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny}})
 	if err != nil {
 		return g, err
@@ -173,17 +173,17 @@ func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds
 		if err := c.Run(ctx, warm); err != nil {
 			return g, err
 		}
-		look, err := c.Rest(ctx)
+		growth, err := c.RemoveAll(ctx)
 		if err != nil {
 			return g, err
 		}
-		held = append(held, look)
+		held = append(held, growth)
 	}
-	grown := func(of func(Growth) int) int {
+	grown := func(figure func(Growth) int) int {
 		var slopes []float64
 		for i, before := range held {
 			for j, after := range held[i+1:] {
-				slopes = append(slopes, float64(of(after)-of(before))/float64(j+1))
+				slopes = append(slopes, float64(figure(after)-figure(before))/float64(j+1))
 			}
 		}
 		slices.Sort(slopes)
@@ -201,10 +201,10 @@ func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds
 // churnParts is how often what is held is looked at, after the first time.
 const churnParts = 6
 
-// worn is an actor system whose table of names was used. The actor library keeps names in 32,768 maps, and a map keeps the 288
+// usedActorSystem is an actor system whose table of names was used. The actor library keeps names in 32,768 maps, and a map keeps the 288
 // bytes that its first name needed: a manager grows by them with every server that was ever added, until each of the maps
 // was used, by 9 MB in all. That says nothing about what servers leave behind, so it is done before.
-func worn() *actor.ActorSystem {
+func usedActorSystem() *actor.ActorSystem {
 	system := actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	for i := range 400_000 {
@@ -215,8 +215,8 @@ func worn() *actor.ActorSystem {
 	return system
 }
 
-// Day is the section about a day of churn.
-func Day() row.Section {
+// ChurnSection is the section about a day of churn.
+func ChurnSection() row.Section {
 	return row.Section{
 		Name: "churn",
 		Does: "what so many operations leave behind: servers come, are replaced, reconnected, listed, called and go, watchers too",
@@ -233,7 +233,7 @@ func Day() row.Section {
 				kinds []string
 			}{{40_000, []string{"in process"}}, {24_000, []string{"http", "http with a stream"}}, {3_600, []string{"stdio"}}} {
 				what := strings.Join(c.kinds, ", ")
-				o.Tell("churn: %s", what)
+				o.Progress("churn: %s", what)
 				g, err := MeasureChurn(ctx, 1, c.n/churnParts, c.n, web, c.kinds...)
 				if err != nil {
 					return report, err

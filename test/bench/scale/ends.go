@@ -24,16 +24,16 @@ const deathCalls = 64
 // of them had its outcome.
 func MeasureDeaths(ctx context.Context, times int) (took []time.Duration, err error) {
 	command, args := servers.Command("good")
-	m, err := start(ctx, map[string]supervisor.Spec{"s": {Command: command, Args: args}})
+	m, err := startManager(ctx, map[string]supervisor.Spec{"s": {Command: command, Args: args}})
 	if err != nil {
 		return nil, err
 	}
 	defer closeWithin(m, &err)
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		return nil, err
 	}
 	for range times {
-		d, err := death(ctx, m)
+		d, err := measureDeath(ctx, m)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func MeasureDeaths(ctx context.Context, times int) (took []time.Duration, err er
 	return took, nil
 }
 
-func death(ctx context.Context, m *supervisor.Manager) (time.Duration, error) {
+func measureDeath(ctx context.Context, m *supervisor.Manager) (time.Duration, error) {
 	ended := make(chan error, deathCalls)
 	var wg sync.WaitGroup
 	for range deathCalls {
@@ -91,12 +91,12 @@ func Ends() row.Section {
 		Name: "ends",
 		Does: fmt.Sprintf("from the SIGKILL of a child until the last of its %d calls has its outcome; one call of a stdio server", deathCalls),
 		Run: func(ctx context.Context, o row.Options) (report row.Report, err error) {
-			o.Tell("ends: a child is killed")
+			o.Progress("ends: a child is killed")
 			deaths, err := MeasureDeaths(ctx, 3*o.Rounds)
 			if err != nil {
 				return report, err
 			}
-			o.Tell("ends: one call")
+			o.Progress("ends: one call")
 			calls, err := measureCalls(ctx, 200*o.Rounds)
 			if err != nil {
 				return report, err
@@ -112,7 +112,7 @@ func Ends() row.Section {
 					slices.Max(r.took).Round(time.Microsecond)})
 				report.Rows = append(report.Rows, row.Row{Case: r.what, Unit: "ms",
 					Value: float64(median(r.took).Microseconds()) / 1000, Target: 50})
-				write(&samples, r.name, r.took)
+				writeSamples(&samples, r.name, r.took)
 			}
 			report.Text, report.Samples = t.Render(), samples.String()
 			return report, nil
@@ -122,12 +122,12 @@ func Ends() row.Section {
 
 // measureCalls is the time of single calls, one after the other.
 func measureCalls(ctx context.Context, n int) (took []time.Duration, err error) {
-	m, err := start(ctx, specs("stdio", 1, nil))
+	m, err := startManager(ctx, serverSpecs("stdio", 1, nil))
 	if err != nil {
 		return nil, err
 	}
 	defer closeWithin(m, &err)
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		return nil, err
 	}
 	for range n {

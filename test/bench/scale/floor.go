@@ -35,10 +35,10 @@ func MeasureFloor(ctx context.Context, n, slots int) (took time.Duration, err er
 			gate <- struct{}{}
 			freed := sync.OnceFunc(func() { <-gate })
 			defer freed()
-			c, err := floorStart(ctx)
+			c, err := startFloorChild(ctx)
 			if err == nil {
 				children[i] = c
-				err = c.handshake(freed)
+				err = c.shakeHands(freed)
 			}
 			if err != nil {
 				errs <- err
@@ -71,7 +71,7 @@ type floorChild struct {
 	out *bufio.Reader
 }
 
-func floorStart(ctx context.Context) (*floorChild, error) {
+func startFloorChild(ctx context.Context) (*floorChild, error) {
 	command, args := servers.Command("cheap")
 	c := &floorChild{cmd: exec.CommandContext(ctx, command, args...)}
 	in, err := c.cmd.StdinPipe()
@@ -86,22 +86,22 @@ func floorStart(ctx context.Context) (*floorChild, error) {
 	return c, c.cmd.Start()
 }
 
-func (c *floorChild) handshake(answered func()) error {
+func (c *floorChild) shakeHands(answered func()) error {
 	if _, err := io.WriteString(c.in, floorInitialize); err != nil {
 		return err
 	}
-	if err := c.expect("protocolVersion"); err != nil {
+	if err := c.expectWord("protocolVersion"); err != nil {
 		return err
 	}
 	answered()
 	if _, err := io.WriteString(c.in, floorRest); err != nil {
 		return err
 	}
-	return c.expect("tools")
+	return c.expectWord("tools")
 }
 
-// expect reads a line and looks whether the word is in it.
-func (c *floorChild) expect(word string) error {
+// expectWord reads a line and looks whether the word is in it.
+func (c *floorChild) expectWord(word string) error {
 	line, err := c.out.ReadBytes('\n')
 	if err != nil {
 		return err

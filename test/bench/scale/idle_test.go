@@ -56,16 +56,16 @@ func TestGoroutinesOfIdleServers(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			ctx := bounded(t)
-			m, err := start(ctx, nil)
+			m, err := startManager(ctx, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer closeWithin(m, &err)
 			before := own(t)
-			if _, err := m.SetServers(ctx, specs(c.kind, c.n, web)); err != nil {
+			if _, err := m.SetServers(ctx, serverSpecs(c.kind, c.n, web)); err != nil {
 				t.Fatal(err)
 			}
-			if err := connected(ctx, m); err != nil {
+			if err := awaitConnected(ctx, m); err != nil {
 				t.Fatal(err)
 			}
 			var got float64

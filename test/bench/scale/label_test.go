@@ -18,19 +18,19 @@ func TestGoroutinesBearTheLabelsOfTheirServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer web.Close()
-	all := specs("in process", 0, nil)
+	all := serverSpecs("in process", 0, nil)
 	for _, kind := range []string{"in process", "stdio", "http with a stream"} {
-		for _, spec := range specs(kind, 1, web) {
+		for _, spec := range serverSpecs(kind, 1, web) {
 			maps.Copy(all, map[string]supervisor.Spec{"of " + kind: spec})
 		}
 	}
 	ctx := bounded(t)
-	m, err := start(ctx, all)
+	m, err := startManager(ctx, all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeWithin(m, &err)
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer

@@ -12,50 +12,50 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// Idle is what one connected server holds that nobody uses.
-type Idle struct {
+// IdleCost is what one connected server holds that nobody uses.
+type IdleCost struct {
 	// Heap and Stack are bytes, Objects and Goroutines counts.
 	Heap, Stack, Objects, Goroutines float64
 }
 
 // Bytes is all of it.
-func (i Idle) Bytes() float64 { return i.Heap + i.Stack }
+func (i IdleCost) Bytes() float64 { return i.Heap + i.Stack }
 
 // MeasureIdle connects n servers of a kind and tells what each of them holds.
-func MeasureIdle(ctx context.Context, kind string, n int, web *Web) (idle Idle, err error) {
-	m, err := start(ctx, nil)
+func MeasureIdle(ctx context.Context, kind string, n int, web *Web) (idle IdleCost, err error) {
+	m, err := startManager(ctx, nil)
 	if err != nil {
 		return idle, err
 	}
 	defer closeWithin(m, &err)
-	all := specs(kind, n, web)
-	before := footprint()
+	all := serverSpecs(kind, n, web)
+	before := measureMemory()
 	if _, err := m.SetServers(ctx, all); err != nil {
 		return idle, err
 	}
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		return idle, err
 	}
-	after := footprint()
+	after := measureMemory()
 	// What the caller holds is not the manager's; without this the collector may count it out of one of the two.
 	runtime.KeepAlive(all)
 	per := func(a, b uint64) float64 { return (float64(a) - float64(b)) / float64(n) }
-	return Idle{
+	return IdleCost{
 		Heap: per(after.HeapAlloc, before.HeapAlloc), Stack: per(after.StackInuse, before.StackInuse),
 		Objects:    per(after.HeapObjects, before.HeapObjects),
 		Goroutines: float64(after.goroutines-before.goroutines) / float64(n),
 	}, nil
 }
 
-type memory struct {
+type memoryUse struct {
 	runtime.MemStats
 	goroutines int
 }
 
-// footprint is what is in use after everything has come to rest and was collected. Stacks shrink by half with each
+// measureMemory is what is in use after everything has come to rest and was collected. Stacks shrink by half with each
 // collection, so there are several.
-func footprint() (m memory) {
-	rest()
+func measureMemory() (m memoryUse) {
+	awaitRest()
 	for range 4 {
 		runtime.GC()
 	}
@@ -64,8 +64,8 @@ func footprint() (m memory) {
 	return m
 }
 
-// rest waits until no goroutine has ended for longer than those wait for work that answered a moment ago.
-func rest() {
+// awaitRest waits until no goroutine has ended for longer than those wait for work that answered a moment ago.
+func awaitRest() {
 	last, since := runtime.NumGoroutine(), time.Now()
 	for limit := since.Add(10 * time.Second); time.Since(since) < 1500*time.Millisecond && time.Now().Before(limit); {
 		time.Sleep(20 * time.Millisecond)
@@ -97,16 +97,16 @@ func Memory() row.Section {
 				if kind == "in process" {
 					n = 5000
 				}
-				o.Tell("memory: %s", kind)
+				o.Progress("memory: %s", kind)
 				idle, err := MeasureIdle(ctx, kind, n, web)
 				if err != nil {
 					return report, fmt.Errorf("%s: %w", kind, err)
 				}
-				t.AppendRow(table.Row{kind, n, kb(idle.Bytes()), kb(idle.Heap), kb(idle.Stack),
+				t.AppendRow(table.Row{kind, n, formatKB(idle.Bytes()), formatKB(idle.Heap), formatKB(idle.Stack),
 					fmt.Sprintf("%.0f", idle.Objects), fmt.Sprintf("%.1f", idle.Goroutines)})
 				report.Rows = append(report.Rows, row.Row{Case: "idle server, " + kind, Unit: "KB", Value: idle.Bytes() / 1024,
 					Target: memoryTargets[kind]})
-				fmt.Fprintf(&samples, "BenchmarkIdleServer/%s/servers=%d 1 %.0f B/server\n", word(kind), n, idle.Bytes())
+				fmt.Fprintf(&samples, "BenchmarkIdleServer/%s/servers=%d 1 %.0f B/server\n", benchmarkName(kind), n, idle.Bytes())
 			}
 			report.Text, report.Samples = t.Render(), samples.String()
 			return report, nil
@@ -114,7 +114,7 @@ func Memory() row.Section {
 	}
 }
 
-func kb(bytes float64) string { return fmt.Sprintf("%.1f", bytes/1024) }
+func formatKB(bytes float64) string { return fmt.Sprintf("%.1f", bytes/1024) }
 
-// word is a kind as part of a benchmark's name.
-func word(kind string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(kind) }
+// benchmarkName is a kind as part of a benchmark's name.
+func benchmarkName(kind string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(kind) }

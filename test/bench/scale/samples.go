@@ -15,8 +15,8 @@ func median(all []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// write adds samples in the form that benchstat reads.
-func write(b *strings.Builder, name string, all []time.Duration) {
+// writeSamples adds samples in the form that benchstat reads.
+func writeSamples(b *strings.Builder, name string, all []time.Duration) {
 	for _, d := range all {
 		fmt.Fprintf(b, "Benchmark%s 1 %d ns/op\n", name, d.Nanoseconds())
 	}

@@ -15,10 +15,10 @@ import (
 
 // MeasureStart is the time from nothing to n connected stdio servers, through the gate with its default limits.
 func MeasureStart(ctx context.Context, n int) (took time.Duration, err error) {
-	all := specs("stdio", n, nil)
+	all := serverSpecs("stdio", n, nil)
 	runtime.GC()
 	began := time.Now()
-	m, err := start(ctx, all)
+	m, err := startManager(ctx, all)
 	if err != nil {
 		return 0, err
 	}
@@ -27,7 +27,7 @@ func MeasureStart(ctx context.Context, n int) (took time.Duration, err error) {
 		return 0, err
 	}
 	took = time.Since(began)
-	return took, connected(ctx, m)
+	return took, awaitConnected(ctx, m)
 }
 
 // startTarget is how many times the floor client's time the start of 500 servers may take.
@@ -47,7 +47,7 @@ func Start() row.Section {
 			for _, n := range []int{1, 100, 500} {
 				var ours, floor []time.Duration
 				for round := range max(o.Rounds*3/5, 1) {
-					o.Tell("start: %d servers, round %d", n, round+1)
+					o.Progress("start: %d servers, round %d", n, round+1)
 					for turn := range 2 {
 						if (turn+round)%2 == 0 {
 							took, err := MeasureStart(ctx, n)
@@ -76,8 +76,8 @@ func Start() row.Section {
 					report.Rows = append(report.Rows, row.Row{Case: "connect and list one stdio server", Unit: "s", Value: a.Seconds(),
 						Floor: b.Seconds(), Target: 1})
 				}
-				write(&samples, fmt.Sprintf("Start/stdio/servers=%d/mcpvisor", n), ours)
-				write(&samples, fmt.Sprintf("Start/stdio/servers=%d/floor", n), floor)
+				writeSamples(&samples, fmt.Sprintf("Start/stdio/servers=%d/mcpvisor", n), ours)
+				writeSamples(&samples, fmt.Sprintf("Start/stdio/servers=%d/floor", n), floor)
 			}
 			report.Text, report.Samples = t.Render(), samples.String()
 			return report, nil

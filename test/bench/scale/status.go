@@ -13,14 +13,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// Asked is what reading the status of every server costs.
-type Asked struct {
+// StatusCost is what reading the status of every server costs.
+type StatusCost struct {
 	Time          time.Duration
 	Allocs, Bytes float64
 }
 
 // MeasureStatus reads the status of every server of m so often.
-func MeasureStatus(m *supervisor.Manager, times int) Asked {
+func MeasureStatus(m *supervisor.Manager, times int) StatusCost {
 	var before, after runtime.MemStats
 	took := make([]time.Duration, times)
 	runtime.ReadMemStats(&before)
@@ -30,7 +30,7 @@ func MeasureStatus(m *supervisor.Manager, times int) Asked {
 		took[i] = time.Since(began)
 	}
 	runtime.ReadMemStats(&after)
-	return Asked{Time: median(took), Allocs: float64(after.Mallocs-before.Mallocs) / float64(times),
+	return StatusCost{Time: median(took), Allocs: float64(after.Mallocs-before.Mallocs) / float64(times),
 		Bytes: float64(after.TotalAlloc-before.TotalAlloc) / float64(times)}
 }
 
@@ -44,7 +44,7 @@ func Status() row.Section {
 			t.AppendHeader(table.Row{"servers", "time", "allocations a server", "bytes a server"})
 			var samples strings.Builder
 			for _, n := range []int{1000, 10_000} {
-				o.Tell("status: %d servers", n)
+				o.Progress("status: %d servers", n)
 				got, err := statusOf(ctx, n, 4*o.Rounds)
 				if err != nil {
 					return report, err
@@ -62,13 +62,13 @@ func Status() row.Section {
 	}
 }
 
-func statusOf(ctx context.Context, n, times int) (a Asked, err error) {
-	m, err := start(ctx, specs("in process", n, nil))
+func statusOf(ctx context.Context, n, times int) (a StatusCost, err error) {
+	m, err := startManager(ctx, serverSpecs("in process", n, nil))
 	if err != nil {
 		return a, err
 	}
 	defer closeWithin(m, &err)
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		return a, err
 	}
 	return MeasureStatus(m, times), nil

@@ -7,12 +7,12 @@ const statusBound = 8
 
 func TestStatusIsCheap(t *testing.T) {
 	ctx, n := bounded(t), 500
-	m, err := start(ctx, specs("in process", n, nil))
+	m, err := startManager(ctx, serverSpecs("in process", n, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeWithin(m, &err)
-	if err := connected(ctx, m); err != nil {
+	if err := awaitConnected(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	if got := testing.AllocsPerRun(10, func() { m.Status() }) / float64(n); got > statusBound {

@@ -87,25 +87,25 @@ client's with its servers'. The last two columns are mcpvisor's time and process
 	return b.String()
 }
 
-func writeCell(b *strings.Builder, of map[string][]result, head string) {
+func writeCell(b *strings.Builder, results map[string][]result, head string) {
 	best := result{Took: 1 << 62, CPU: 1 << 62}
 	most := 0
 	for _, client := range clients[1:] {
-		if r, ok := medianOf(of[client]); ok {
+		if r, ok := medianOf(results[client]); ok {
 			most = max(most, r.Connected)
 		}
 	}
 	for _, client := range clients[1:] { // who connected fewer is not the faster for it
-		if r, ok := medianOf(of[client]); ok && r.Connected == most {
+		if r, ok := medianOf(results[client]); ok && r.Connected == most {
 			best.Took, best.CPU = min(best.Took, r.Took), min(best.CPU, r.CPU)
 		}
 	}
 	for _, client := range clients {
-		r, ok := medianOf(of[client])
+		r, ok := medianOf(results[client])
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(b, "%s %s | %d | %d | %.1f | %.1f |", head, client, len(of[client]), r.Connected, r.Took.Seconds(), r.CPU.Seconds())
+		fmt.Fprintf(b, "%s %s | %d | %d | %.1f | %.1f |", head, client, len(results[client]), r.Connected, r.Took.Seconds(), r.CPU.Seconds())
 		if client == clients[0] && most > 0 {
 			fmt.Fprintf(b, " %.2f | %.2f |\n", float64(r.Took)/float64(best.Took), float64(r.CPU)/float64(best.CPU))
 		} else {
@@ -119,10 +119,10 @@ func medianOf(all []result) (r result, ok bool) {
 	if len(all) == 0 {
 		return r, false
 	}
-	middle := func(of func(result) int64) int64 {
+	middle := func(valueOf func(result) int64) int64 {
 		var values []int64
 		for _, r := range all {
-			values = append(values, of(r))
+			values = append(values, valueOf(r))
 		}
 		slices.Sort(values)
 		return values[len(values)/2]

@@ -26,8 +26,8 @@ const watchers = 10
 type contender struct {
 	name string
 	call func(context.Context) error
-	// beside runs while the contender is measured, until its context ends; nil for nothing.
-	beside func(context.Context)
+	// background runs while the contender is measured, until its context ends; nil for nothing.
+	background func(context.Context)
 
 	times  []float64 // ns per call, one for each round
 	cpu    []float64 // processor time, ns per call; zeros where the system does not tell
@@ -40,12 +40,12 @@ func Section() row.Section {
 		Name: "supervision",
 		Does: "what a call costs through the facade beside one straight to a session, on a server in this program that does nothing",
 		Run: func(ctx context.Context, o row.Options) (report row.Report, err error) {
-			bare, err := OpenBare(ctx)
+			bare, err := OpenSession(ctx)
 			if err != nil {
 				return report, err
 			}
 			defer bare.Close(context.WithoutCancel(ctx))
-			whole, err := OpenWhole(ctx, supervisor.Config{})
+			whole, err := OpenFacade(ctx, supervisor.Config{})
 			if err != nil {
 				return report, err
 			}
@@ -60,15 +60,15 @@ func Section() row.Section {
 				all := []*contender{
 					{name: "bare session", call: bare.Call},
 					{name: "facade", call: whole.Call},
-					{name: fmt.Sprintf("facade, %d watchers, status read", watchers), call: whole.Call, beside: whole.watched},
+					{name: fmt.Sprintf("facade, %d watchers, status read", watchers), call: whole.Call, background: whole.watchAll},
 					{name: "facade, audited to a file", call: audited.Call},
 				}
-				if err := measure(ctx, all, callers, o, &samples); err != nil {
+				if err := measureRounds(ctx, all, callers, o, &samples); err != nil {
 					return report, err
 				}
-				o.Tell("supervision: %d callers", callers)
+				o.Progress("supervision: %d callers", callers)
 				fmt.Fprintf(&text, "%d callers\n%s\n", callers, tableOf(all))
-				report.Rows = append(report.Rows, rows(all, callers)...)
+				report.Rows = append(report.Rows, resultRows(all, callers)...)
 			}
 			report.Text, report.Samples = strings.TrimRight(text.String(), "\n"), samples.String()
 			return report, nil
@@ -76,39 +76,39 @@ func Section() row.Section {
 	}
 }
 
-// rows are what one caller pays, held against the targets, and what watchers cost. Supervision's own time is processor time
+// resultRows are what one caller pays, held against the targets, and what watchers cost. Supervision's own time is processor time
 // where the system tells it: on a busy machine two contenders that take turns differ by more than a microsecond on the clock.
-func rows(all []*contender, callers int) []row.Row {
+func resultRows(all []*contender, callers int) []row.Row {
 	who := fmt.Sprintf("%d callers", callers)
 	if callers == 1 {
 		who = "one caller"
 	}
 	bare, whole, watched := all[0], all[1], all[2]
-	own := row.Row{Case: "supervision's own time, " + who, Unit: "µs", Value: over(whole.times, bare.times) / 1000}
-	if _, told := row.CPU(); told {
-		own.Case, own.Value = "supervision's own processor time, "+who, over(whole.cpu, bare.cpu)/1000
+	own := row.Row{Case: "supervision's own time, " + who, Unit: "µs", Value: medianDifference(whole.times, bare.times) / 1000}
+	if _, hasCPU := row.CPU(); hasCPU {
+		own.Case, own.Value = "supervision's own processor time, "+who, medianDifference(whole.cpu, bare.cpu)/1000
 	}
 	out := []row.Row{own, {Case: "a call with watchers, " + who, Unit: "× without", Value: median(watched.times) / median(whole.times)}}
-	audited := row.Row{Case: "the audit of a call, " + who, Unit: "µs", Value: over(all[3].times, whole.times) / 1000}
-	if _, told := row.CPU(); told {
-		audited.Case, audited.Value = "the audit's processor time of a call, "+who, over(all[3].cpu, whole.cpu)/1000
+	audited := row.Row{Case: "the audit of a call, " + who, Unit: "µs", Value: medianDifference(all[3].times, whole.times) / 1000}
+	if _, hasCPU := row.CPU(); hasCPU {
+		audited.Case, audited.Value = "the audit's processor time of a call, "+who, medianDifference(all[3].cpu, whole.cpu)/1000
 	}
 	out = append(out, audited)
 	if callers == 1 {
 		out[0].Target = 1
 		out = append(out, row.Row{Case: "supervision's own allocations", Unit: "allocations", Target: 3,
-			Value: math.Round(10*over(whole.allocs, bare.allocs)) / 10}) // the runtime allocates now and then, too
+			Value: math.Round(10*medianDifference(whole.allocs, bare.allocs)) / 10}) // the runtime allocates now and then, too
 	}
 	return out
 }
 
 // openAudited is a facade that records every call in a file.
-func openAudited(ctx context.Context) (w *Whole, end func(), err error) {
+func openAudited(ctx context.Context) (w *Facade, end func(), err error) {
 	dir, err := os.MkdirTemp("", "mcpvisor-bench")
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err = OpenWhole(ctx, supervisor.Config{Audit: &audit.File{Path: filepath.Join(dir, "audit.jsonl")}})
+	w, err = OpenFacade(ctx, supervisor.Config{Audit: &audit.File{Path: filepath.Join(dir, "audit.jsonl")}})
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err
@@ -119,8 +119,8 @@ func openAudited(ctx context.Context) (w *Whole, end func(), err error) {
 	}, nil
 }
 
-// over is the median of what one costs more than the other in the same round, and never less than nothing.
-func over(one, other []float64) float64 {
+// medianDifference is the median of what one costs more than the other in the same round, and never less than nothing.
+func medianDifference(one, other []float64) float64 {
 	diff := make([]float64, len(one))
 	for i := range one {
 		diff[i] = one[i] - other[i]
@@ -143,12 +143,12 @@ func tableOf(all []*contender) string {
 	return t.Render()
 }
 
-// measure lets the contenders take turns.
-func measure(ctx context.Context, all []*contender, callers int, o row.Options, samples *strings.Builder) error {
+// measureRounds lets the contenders take turns.
+func measureRounds(ctx context.Context, all []*contender, callers int, o row.Options, samples *strings.Builder) error {
 	for round := range o.Rounds {
 		for i := range all {
 			c := all[(i+round)%len(all)]
-			if err := c.run(ctx, callers, o.For); err != nil {
+			if err := c.runCallers(ctx, callers, o.For); err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			last := len(c.times) - 1
@@ -159,13 +159,13 @@ func measure(ctx context.Context, all []*contender, callers int, o row.Options, 
 	return nil
 }
 
-func (c *contender) run(ctx context.Context, callers int, long time.Duration) error {
+func (c *contender) runCallers(ctx context.Context, callers int, long time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
-	var wg, beside sync.WaitGroup
-	defer beside.Wait()
+	var wg, background sync.WaitGroup
+	defer background.Wait()
 	defer stop()
-	if c.beside != nil {
-		beside.Go(func() { c.beside(ctx) })
+	if c.background != nil {
+		background.Go(func() { c.background(ctx) })
 	}
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -186,7 +186,7 @@ func (c *contender) run(ctx context.Context, callers int, long time.Duration) er
 	}
 	wg.Wait()
 	took := time.Since(begin)
-	still, _ := row.CPU()
+	workedAfter, _ := row.CPU()
 	runtime.ReadMemStats(&after)
 	calls := 0
 	for n := range callers {
@@ -196,13 +196,13 @@ func (c *contender) run(ctx context.Context, callers int, long time.Duration) er
 		calls += done[n]
 	}
 	c.times = append(c.times, float64(took)/float64(calls))
-	c.cpu = append(c.cpu, float64(still-worked)/float64(calls))
+	c.cpu = append(c.cpu, float64(workedAfter-worked)/float64(calls))
 	c.allocs = append(c.allocs, float64(after.Mallocs-before.Mallocs)/float64(calls))
 	return nil
 }
 
-// watched follows everything that happens, several times, and reads the status again and again, as a page that shows it does.
-func (w *Whole) watched(ctx context.Context) {
+// watchAll follows everything that happens, several times, and reads the status again and again, as a page that shows it does.
+func (w *Facade) watchAll(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range watchers {
 		watcher := w.Manager.Watch(0)

@@ -12,11 +12,11 @@ import (
 
 // contenders are both ways of a call.
 func contenders(tb testing.TB) (bare, whole func(context.Context) error) {
-	b, err := supervision.OpenBare(tb.Context())
+	b, err := supervision.OpenSession(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w, err := supervision.OpenWhole(tb.Context(), supervisor.Config{})
+	w, err := supervision.OpenFacade(tb.Context(), supervisor.Config{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -43,7 +43,7 @@ const (
 
 func TestWhatACallAllocates(t *testing.T) {
 	bare, whole := contenders(t)
-	audited, err := supervision.OpenWhole(t.Context(), supervisor.Config{Audit: io.Discard})
+	audited, err := supervision.OpenFacade(t.Context(), supervisor.Config{Audit: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +67,12 @@ func TestWhatACallAllocates(t *testing.T) {
 
 // TestNamesAndGatesAreFree: finding a tool by its name, and being admitted to its server, takes no allocation.
 func TestNamesAndGatesAreFree(t *testing.T) {
-	w, err := supervision.OpenWhole(t.Context(), supervisor.Config{})
+	w, err := supervision.OpenFacade(t.Context(), supervisor.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	b, err := supervision.OpenBare(t.Context())
+	b, err := supervision.OpenSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestNamesAndGatesAreFree(t *testing.T) {
 		if _, ok := w.Manager.Tools().LookupTool("s", "nothing"); !ok {
 			t.Fatal("the tool is not there")
 		}
-		if err := b.Admitted(); err != nil {
+		if err := b.EnterGate(); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -95,7 +95,7 @@ func TestNamesAndGatesAreFree(t *testing.T) {
 // TestTheSectionIsMeasured: every row has a value, and the ones with a target say so.
 func TestTheSectionIsMeasured(t *testing.T) {
 	section := supervision.Section()
-	report, err := section.Run(t.Context(), row.Options{Rounds: 2, For: 1e6, Tell: t.Logf})
+	report, err := section.Run(t.Context(), row.Options{Rounds: 2, For: 1e6, Progress: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,15 +64,15 @@ func (s *Summary) Answer() invariant.Answer {
 		case invariant.Violated:
 			return invariant.Violated
 		case invariant.Inconclusive:
-			return s.violatedElse(invariant.Inconclusive)
+			return s.violatedOr(invariant.Inconclusive)
 		case invariant.Holds:
 			answer = invariant.Holds
 		}
 	}
-	return s.violatedElse(answer)
+	return s.violatedOr(answer)
 }
 
-func (s *Summary) violatedElse(a invariant.Answer) invariant.Answer {
+func (s *Summary) violatedOr(a invariant.Answer) invariant.Answer {
 	if len(s.Failed) > 0 {
 		return invariant.Violated
 	}
@@ -85,7 +85,7 @@ func Run(ctx context.Context, pool *Pool, tasks iter.Seq[Task], each func(Result
 	began := time.Now()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	s := summing{}
+	s := summaryBuilder{}
 	queue := make(chan Task)
 	for range pool.Size() {
 		wg.Go(func() {
@@ -93,7 +93,7 @@ func Run(ctx context.Context, pool *Pool, tasks iter.Seq[Task], each func(Result
 				r := pool.Do(ctx, t)
 				mu.Lock()
 				if ctx.Err() == nil {
-					s.add(r)
+					s.addResult(r)
 					if each != nil {
 						each(r)
 					}
@@ -110,5 +110,5 @@ func Run(ctx context.Context, pool *Pool, tasks iter.Seq[Task], each func(Result
 	}
 	close(queue)
 	wg.Wait()
-	return s.end(time.Since(began))
+	return s.finishSummary(time.Since(began))
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
 )
 
-// role says what this program is when it is started again.
-const role = "MCPVISOR_CAMPAIGN_TEST_ROLE"
+// roleVariable says what this program is when it is started again.
+const roleVariable = "MCPVISOR_CAMPAIGN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(role) {
+	switch os.Getenv(roleVariable) {
 	case "worker":
 		if err := campaign.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -60,33 +60,33 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// as starts this program again in a role.
-func as(word string) func() *exec.Cmd {
+// commandAs starts this program again in a role.
+func commandAs(word string) func() *exec.Cmd {
 	return func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), role+"="+word)
+		cmd.Env = append(os.Environ(), roleVariable+"="+word)
 		return cmd
 	}
 }
 
-func pool(t testing.TB, word string, size int) *campaign.Pool {
+func newPool(t testing.TB, word string, size int) *campaign.Pool {
 	t.Helper()
-	p := campaign.NewPool(as(word), size)
+	p := campaign.NewPool(commandAs(word), size)
 	t.Cleanup(p.Close)
 	return p
 }
 
-// short is a random bad day that takes little time.
-var short = campaign.Task{Servers: 4, Duration: time.Minute}
+// shortTask is a random bad day that takes little time.
+var shortTask = campaign.Task{Servers: 4, Duration: time.Minute}
 
 // TestSameSeedSameHistory is the promise of the simulation: the history of a seed is the same each time, byte for byte, in
 // whichever process.
 func TestSameSeedSameHistory(t *testing.T) {
 	dir := t.TempDir()
 	histories := func(name string) campaign.Summary {
-		p := pool(t, "worker", 2)
+		p := newPool(t, "worker", 2)
 		return campaign.Run(t.Context(), p, func(yield func(campaign.Task) bool) {
-			for task := range campaign.Seeds(short, 1, 25) {
+			for task := range campaign.Seeds(shortTask, 1, 25) {
 				task.History = filepath.Join(dir, fmt.Sprintf("%s-%d", name, task.Seed))
 				if !yield(task) {
 					return
@@ -138,7 +138,7 @@ func firstDifference(a, b []byte) string {
 
 func TestRunSumsUp(t *testing.T) {
 	var seeds []uint64
-	s := campaign.Run(t.Context(), pool(t, "worker", 2), campaign.Seeds(short, 7, 6), func(r campaign.Result) {
+	s := campaign.Run(t.Context(), newPool(t, "worker", 2), campaign.Seeds(shortTask, 7, 6), func(r campaign.Result) {
 		seeds = append(seeds, r.Seed)
 	})
 	slices.Sort(seeds)
@@ -156,7 +156,7 @@ func TestRunSumsUp(t *testing.T) {
 }
 
 func TestWorkerThatDies(t *testing.T) {
-	p := pool(t, "dies", 1)
+	p := newPool(t, "dies", 1)
 	for range 2 { // each has a worker of its own
 		r := p.Do(t.Context(), campaign.Task{Seed: 5})
 		v, bad := r.Violated()
@@ -168,8 +168,8 @@ func TestWorkerThatDies(t *testing.T) {
 }
 
 func TestWorkerThatHangs(t *testing.T) {
-	p := pool(t, "hangs", 1)
-	p.Patience = 50 * time.Millisecond
+	p := newPool(t, "hangs", 1)
+	p.TaskTimeout = 50 * time.Millisecond
 	r := p.Do(t.Context(), campaign.Task{Seed: 6})
 	if v, bad := r.Violated(); !bad || v.ID != invariant.Hung || !r.Hangs() || !strings.Contains(v.Why, "not ended within 50ms") {
 		t.Fatalf("%+v", r)
@@ -178,11 +178,11 @@ func TestWorkerThatHangs(t *testing.T) {
 
 // A campaign goes on when one of its runs hangs, and its answer is not that nothing was found.
 func TestACampaignGoesOnWhenARunHangs(t *testing.T) {
-	p := pool(t, "hangs-at-three", 1)
-	p.Patience = 3 * time.Second
+	p := newPool(t, "hangs-at-three", 1)
+	p.TaskTimeout = 3 * time.Second
 	var slow []string
 	p.Slow = func(task campaign.Task, text string) { slow = append(slow, fmt.Sprint(task.Seed, " ", text)) }
-	s := campaign.Run(t.Context(), p, campaign.Seeds(short, 1, 6), nil)
+	s := campaign.Run(t.Context(), p, campaign.Seeds(shortTask, 1, 6), nil)
 	if s.Runs != 6 || len(s.Failed) != 1 || s.Failed[0].Seed != 3 || !s.Failed[0].Hangs() || s.Answer() != invariant.Violated {
 		t.Errorf("%+v", s)
 	}
@@ -192,7 +192,7 @@ func TestACampaignGoesOnWhenARunHangs(t *testing.T) {
 }
 
 func TestWorkerThatBabbles(t *testing.T) {
-	r := pool(t, "babbles", 1).Do(t.Context(), campaign.Task{Seed: 6})
+	r := newPool(t, "babbles", 1).Do(t.Context(), campaign.Task{Seed: 6})
 	if _, bad := r.Violated(); bad || !strings.Contains(r.Error, "cannot be read") {
 		t.Fatalf("%+v", r)
 	}
@@ -208,16 +208,16 @@ func TestNoWorker(t *testing.T) {
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := pool(t, "hangs", 2)
+	p := newPool(t, "hangs", 2)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if s := campaign.Run(ctx, p, campaign.Seeds(short, 1, 100), nil); s.Runs != 0 || len(s.Errors) != 0 {
+	if s := campaign.Run(ctx, p, campaign.Seeds(shortTask, 1, 100), nil); s.Runs != 0 || len(s.Errors) != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestPlanThatCannotBe(t *testing.T) {
 	bad := scenario.Scenario{Name: "empty"}
-	r := pool(t, "worker", 1).Do(t.Context(), campaign.Task{Seed: 1, Scenario: &bad})
+	r := newPool(t, "worker", 1).Do(t.Context(), campaign.Task{Seed: 1, Scenario: &bad})
 	if r.Error == "" || len(r.Verdicts) != 0 {
 		t.Errorf("a scenario without servers was run: %+v", r)
 	}
@@ -251,7 +251,7 @@ func TestSmaller(t *testing.T) {
 		Servers: []scenario.Group{{Name: "a", Count: 3}, {Name: "b"}},
 		Load:    []scenario.Load{{Rate: 1}},
 	}
-	small, stats := campaign.Smaller(t.Context(), pool(t, "dies", 1), campaign.Task{Seed: 3, Scenario: &day}, invariant.Verdict{ID: campaign.Crash},
+	small, stats := campaign.ShrinkTask(t.Context(), newPool(t, "dies", 1), campaign.Task{Seed: 3, Scenario: &day}, invariant.Verdict{ID: campaign.Crash},
 		shrink.Options{Tries: 12})
 	if !stats.Failed || stats.Kept == 0 || len(small.Servers) != 1 || small.Seed != 3 {
 		t.Errorf("%+v %+v", stats, small)

@@ -20,9 +20,9 @@ import (
 
 // Pool is worker processes. It is safe for concurrent use.
 type Pool struct {
-	// Patience is how long a worker may take for one task before it counts as hanging; 5 min. It is real time, and
+	// TaskTimeout is how long a worker may take for one task before it counts as hanging; 5 min. It is real time, and
 	// generous: a run takes well under a second, and the worker itself sees what stands still within seconds.
-	Patience time.Duration
+	TaskTimeout time.Duration
 	// Slow, if not nil, is told once of each task that takes more than 10 s, and what it does. It is called by whoever called Do.
 	Slow func(t Task, text string)
 
@@ -32,7 +32,7 @@ type Pool struct {
 
 // NewPool makes a pool of at most size workers, which command starts. Nothing is started yet.
 func NewPool(command func() *exec.Cmd, size int) *Pool {
-	p := &Pool{Patience: 5 * time.Minute, command: command, free: make(chan *worker, max(size, 1))}
+	p := &Pool{TaskTimeout: 5 * time.Minute, command: command, free: make(chan *worker, max(size, 1))}
 	for range cap(p.free) {
 		p.free <- nil
 	}
@@ -51,16 +51,16 @@ func (p *Pool) Do(ctx context.Context, t Task) Result {
 	case <-ctx.Done():
 		return Result{Seed: t.Seed, Error: ctx.Err().Error()}
 	}
-	for again := w != nil; ; again = false {
+	for retry := w != nil; ; retry = false {
 		if w == nil {
 			var err error
-			if w, err = start(p.command()); err != nil {
+			if w, err = startWorker(p.command()); err != nil {
 				p.free <- nil
 				return Result{Seed: t.Seed, Error: "a worker cannot be started: " + messages.Line(err.Error(), 300)}
 			}
 		}
-		r, alive := w.do(ctx, t, p)
-		if !alive && again && w.retired() { // it had ended after the task before
+		r, alive := w.runTask(ctx, t, p)
+		if !alive && retry && w.hasExitedCleanly() { // it had ended after the task before
 			w = nil
 			continue
 		}
@@ -76,25 +76,25 @@ func (p *Pool) Do(ctx context.Context, t Task) Result {
 func (p *Pool) Close() {
 	for range cap(p.free) {
 		if w := <-p.free; w != nil {
-			w.end()
+			w.stopWorker()
 		}
 	}
 }
 
 // worker is one process.
 type worker struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	words *last
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	stderr *headAndTail
 
 	answers chan []byte // closed at the end of its output; by read
 	exited  chan struct{}
 	exit    error
 }
 
-func start(cmd *exec.Cmd) (*worker, error) {
-	w := &worker{cmd: cmd, words: &last{}, answers: make(chan []byte, 1), exited: make(chan struct{})}
-	cmd.Stderr = w.words
+func startWorker(cmd *exec.Cmd) (*worker, error) {
+	w := &worker{cmd: cmd, stderr: &headAndTail{}, answers: make(chan []byte, 1), exited: make(chan struct{})}
+	cmd.Stderr = w.stderr
 	var err error
 	if w.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -106,12 +106,12 @@ func start(cmd *exec.Cmd) (*worker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	go w.read(out)
+	go w.readAnswers(out)
 	return w, nil
 }
 
-// read ends with the process.
-func (w *worker) read(out io.Reader) {
+// readAnswers ends with the process.
+func (w *worker) readAnswers(out io.Reader) {
 	r := bufio.NewReaderSize(out, 1<<20)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -125,25 +125,25 @@ func (w *worker) read(out io.Reader) {
 	close(w.exited)
 }
 
-// do runs one task. It reports false if the worker is no more.
-func (w *worker) do(ctx context.Context, t Task, p *Pool) (r Result, alive bool) {
+// runTask runs one task. It reports false if the worker is no more.
+func (w *worker) runTask(ctx context.Context, t Task, p *Pool) (r Result, alive bool) {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return Result{Seed: t.Seed, Error: "the task cannot be written: " + err.Error()}, true
 	}
 	_, _ = w.in.Write(append(text, '\n')) // a worker that has ended is seen below
-	timer := time.NewTimer(p.Patience)
+	timer := time.NewTimer(p.TaskTimeout)
 	defer timer.Stop()
 	for {
 		select {
 		case line, ok := <-w.answers:
 			if !ok {
 				<-w.exited
-				return w.crashed(t, "the process of the run has died"), false
+				return w.crashResult(t, "the process of the run has died"), false
 			}
 			r = Result{}
 			if err := json.Unmarshal(line, &r); err != nil {
-				w.kill()
+				w.killProcess()
 				return Result{Seed: t.Seed, Error: "the result of a worker cannot be read: " + messages.Line(err.Error(), 200)}, false
 			}
 			if r.Slow == "" {
@@ -158,24 +158,24 @@ func (w *worker) do(ctx context.Context, t Task, p *Pool) (r Result, alive bool)
 			case <-w.exited:
 			case <-time.After(10 * time.Second):
 			}
-			w.kill()
-			return w.hangs(t, fmt.Sprintf("The run has not ended within %v of real time", p.Patience)), false
+			w.killProcess()
+			return w.hangResult(t, fmt.Sprintf("The run has not ended within %v of real time", p.TaskTimeout)), false
 		case <-ctx.Done():
-			w.kill()
+			w.killProcess()
 			return Result{Seed: t.Seed, Error: ctx.Err().Error()}, false
 		}
 	}
 }
 
-// retired reports that the worker has ended in good order.
-func (w *worker) retired() bool {
+// hasExitedCleanly reports that the worker has ended in good order.
+func (w *worker) hasExitedCleanly() bool {
 	<-w.exited
 	return w.exit == nil
 }
 
-// crashed is the result of a task whose worker has died.
-func (w *worker) crashed(t Task, what string) Result {
-	words := w.words.String()
+// crashResult is the result of a task whose worker has died.
+func (w *worker) crashResult(t Task, what string) Result {
+	words := w.stderr.String()
 	why := what
 	var exit *exec.ExitError
 	if errors.As(w.exit, &exit) {
@@ -189,9 +189,9 @@ func (w *worker) crashed(t Task, what string) Result {
 	}}, Stack: words}
 }
 
-// hangs is the result of a task that its worker does not end, and does not see to hang.
-func (w *worker) hangs(t Task, what string) Result {
-	r := w.crashed(t, what)
+// hangResult is the result of a task that its worker does not end, and does not see to hang.
+func (w *worker) hangResult(t Task, what string) Result {
+	r := w.crashResult(t, what)
 	r.Verdicts[0].ID = invariant.Hung
 	return r
 }
@@ -207,7 +207,7 @@ func firstLine(words string) string {
 	return line
 }
 
-func (w *worker) kill() {
+func (w *worker) killProcess() {
 	_ = w.cmd.Process.Kill() // it may have ended by itself
 	_ = w.in.Close()
 	for range w.answers { // so that read comes to the end of the output
@@ -215,41 +215,41 @@ func (w *worker) kill() {
 	<-w.exited
 }
 
-// end lets a worker go that has nothing to do.
-func (w *worker) end() {
+// stopWorker lets a worker go that has nothing to do.
+func (w *worker) stopWorker() {
 	_ = w.in.Close()
 	select {
 	case <-w.exited:
 	case <-time.After(10 * time.Second):
-		w.kill()
+		w.killProcess()
 	}
 }
 
-// last keeps the beginning and the end of what a worker writes to its standard error: a panic begins with why.
-type last struct {
+// headAndTail keeps the beginning and the end of what a worker writes to its standard error: a panic begins with why.
+type headAndTail struct {
 	mu         sync.Mutex
 	head, tail bytes.Buffer
 }
 
-const kept = 16 << 10
+const keptBytes = 16 << 10
 
 // Write implements io.Writer.
-func (l *last) Write(p []byte) (int, error) {
+func (l *headAndTail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(p)
-	if room := kept - l.head.Len(); room > 0 {
+	if room := keptBytes - l.head.Len(); room > 0 {
 		l.head.Write(p[:min(room, len(p))])
 		p = p[min(room, len(p)):]
 	}
 	l.tail.Write(p)
-	if over := l.tail.Len() - kept; over > 0 {
+	if over := l.tail.Len() - keptBytes; over > 0 {
 		l.tail.Next(over)
 	}
 	return n, nil
 }
 
-func (l *last) String() string {
+func (l *headAndTail) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.head.String() + l.tail.String()

@@ -29,8 +29,8 @@ type Task struct {
 	History string `json:"history,omitempty"`
 }
 
-// Bad is the scenario of the task.
-func (t Task) Bad() scenario.Scenario {
+// EffectiveScenario is the scenario of the task.
+func (t Task) EffectiveScenario() scenario.Scenario {
 	if t.Scenario != nil {
 		return *t.Scenario
 	}
@@ -66,8 +66,8 @@ func (r Result) Violated() (invariant.Verdict, bool) {
 	return invariant.Verdict{}, false
 }
 
-// Breaks reports whether the verdict of that ID is violated.
-func (r Result) Breaks(id string) bool {
+// Violates reports whether the verdict of that ID is violated.
+func (r Result) Violates(id string) bool {
 	for _, v := range r.Verdicts {
 		if v.ID == id && v.Answer == invariant.Violated {
 			return true
@@ -77,7 +77,7 @@ func (r Result) Breaks(id string) bool {
 }
 
 // Hangs reports whether the run did not come to its end: it stood still, or did not end in time.
-func (r Result) Hangs() bool { return r.Breaks(invariant.Hung) }
+func (r Result) Hangs() bool { return r.Violates(invariant.Hung) }
 
 // Do runs a task in this process. slow, if not nil, is told once of a run that takes more than 10 s of real time. What is left of a run
 // that hangs stays in this process.
@@ -86,27 +86,27 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 	r := Result{Seed: t.Seed}
 	var plan scenario.Plan
 	var err error
-	if hung := sim.Attend("The scenario is made", slow, func() { plan, err = t.Bad().Plan(t.Seed, scenario.Sim) }); hung != nil {
-		return r.hung(hung)
+	if hung := sim.RunBounded("The scenario is made", slow, func() { plan, err = t.EffectiveScenario().Plan(t.Seed, scenario.Sim) }); hung != nil {
+		return r.hangResult(hung)
 	}
 	if err != nil {
 		r.Error = messages.Line(err.Error(), 500)
 		return r
 	}
 	r.Seed = plan.Seed
-	h, err := sim.Run(ctx, plan, sim.Options{Slow: slow})
+	h, err := sim.Run(ctx, plan, sim.Options{OnSlow: slow})
 	if err != nil {
 		r.Error = messages.Printable(err.Error())
 		return r
 	}
 	r.Events, r.Virtual = len(h.Events), plan.End
 	var verdicts []invariant.Verdict
-	if hung := sim.Attend("The history is judged", slow, func() { verdicts = invariant.Judge(h) }); hung != nil {
-		return r.hung(hung)
+	if hung := sim.RunBounded("The history is judged", slow, func() { verdicts = invariant.Judge(h) }); hung != nil {
+		return r.hangResult(hung)
 	}
 	r.Verdicts = verdicts
 	if t.History != "" {
-		if err := write(t.History, h); err != nil {
+		if err := writeHistory(t.History, h); err != nil {
 			r.Error = "the history cannot be written: " + messages.Line(err.Error(), 300)
 		}
 	}
@@ -114,14 +114,14 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 	return r
 }
 
-// hung is the result of a task that goes on in this process and will not end.
-func (r Result) hung(err error) Result {
+// hangResult is the result of a task that goes on in this process and will not end.
+func (r Result) hangResult(err error) Result {
 	r.Verdicts = []invariant.Verdict{{ID: invariant.Hung, Title: "the run comes to its end", Answer: invariant.Violated,
 		Why: messages.Line(err.Error(), 500), Looked: 1}}
 	return r
 }
 
-func write(file string, h *history.History) (err error) {
+func writeHistory(file string, h *history.History) (err error) {
 	f, err := os.Create(filepath.Clean(file))
 	if err != nil {
 		return err
@@ -138,12 +138,12 @@ func write(file string, h *history.History) (err error) {
 	return b.Flush()
 }
 
-// tired is how many bytes of heap a worker may keep before it ends after its task: goroutines that a run has left behind
+// maxWorkerHeap is how many bytes of heap a worker may keep before it ends after its task: goroutines that a run has left behind
 // stay in its process.
-const tired = 1 << 30
+const maxWorkerHeap = 1 << 30
 
-func isTired() bool {
+func isHeapFull() bool {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc > tired
+	return m.HeapAlloc > maxWorkerHeap
 }

@@ -15,7 +15,7 @@ import (
 // Serve is a worker: it runs each task that in brings, one per line, and writes its result. It returns when in ends, or when
 // the process is of no use for another run: it has grown too large, or a run hangs in it. It makes the runs of the process exact.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	sim.Exact()
+	sim.EnableExactRuns()
 	tasks := bufio.NewReaderSize(in, 1<<20)
 	for ctx.Err() == nil {
 		line, err := tasks.ReadBytes('\n')
@@ -29,22 +29,22 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &t); err != nil {
 			return fmt.Errorf("a task cannot be read: %w", err)
 		}
-		r := Do(ctx, t, func(text string) { _ = send(out, Result{Seed: t.Seed, Slow: text}) }) // the result says it, too
-		if err := send(out, r); err != nil {
+		r := Do(ctx, t, func(text string) { _ = sendResult(out, Result{Seed: t.Seed, Slow: text}) }) // the result says it, too
+		if err := sendResult(out, r); err != nil {
 			return err
 		}
 		if r.Hangs() {
 			return nil
 		}
 		runtime.GC()
-		if isTired() {
+		if isHeapFull() {
 			return nil
 		}
 	}
 	return nil
 }
 
-func send(out io.Writer, r Result) error {
+func sendResult(out io.Writer, r Result) error {
 	line, err := json.Marshal(r)
 	if err == nil {
 		_, err = out.Write(append(line, '\n'))

@@ -69,7 +69,7 @@ func TestEachCheckSeesTheServerThatFailsIt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := <-results[i]
 			if f := finding(t, s, c.id); f.Verdict != c.verdict {
-				t.Errorf("%s: %s: %s; all:%s", c.id, f.Verdict, f.Text, told(s))
+				t.Errorf("%s: %s: %s; all:%s", c.id, f.Verdict, f.Text, findingsText(s))
 			}
 		})
 	}

@@ -23,14 +23,14 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		r.Servers = append(r.Servers, one(ctx, o, name, o.Servers[name]))
+		r.Servers = append(r.Servers, checkServer(ctx, o, name, o.Servers[name]))
 	}
 	r.Took = time.Since(r.Started)
 	return r, ctx.Err()
 }
 
-// subject is the server that is being checked, and what is known of it by now.
-type subject struct {
+// serverCheck is the server that is being checked, and what is known of it by now.
+type serverCheck struct {
 	o    Options
 	name string
 	spec messages.Spec
@@ -41,67 +41,67 @@ type subject struct {
 	version string
 	// tools is the list of the last start, as it is offered; first is the raw list of the first conversation.
 	tools session.ToolList
-	first []entry
+	first []toolEntry
 	// shared is the conversation of the checks that leave the server as it was.
-	shared *conversation
-	// noises, noise and stderr are what all conversations together saw on the side.
-	noises int
-	noise  string
-	stderr int
+	shared *rawClient
+	// noiseCount, noise and stderr are what all conversations together saw on the side.
+	noiseCount int
+	noise      string
+	stderr     int
 }
 
-// one checks one server.
-func one(ctx context.Context, o Options, name string, spec messages.Spec) Server {
-	s := &subject{o: o, name: name, spec: spec, kind: spec.Kind()}
+// checkServer checks one server.
+func checkServer(ctx context.Context, o Options, name string, spec messages.Spec) Server {
+	s := &serverCheck{o: o, name: name, spec: spec, kind: spec.Kind()}
 	s.out = Server{Name: name, Transport: s.kind, Findings: []Finding{}}
 	began := time.Now()
-	s.look(ctx)
+	s.runChecks(ctx)
 	s.out.Took = time.Since(began)
-	s.out.Findings = sorted(s.out.Findings)
+	s.out.Findings = sortFindings(s.out.Findings)
 	for i := range s.out.Findings { // a server that cannot log in tends to say with what it tried
 		f := &s.out.Findings[i]
-		f.Text, f.Fix = messages.Line(spec.Hide(f.Text), 0), messages.Line(spec.Hide(f.Fix), 0)
+		f.Text, f.Fix = messages.Line(spec.RedactText(f.Text), 0), messages.Line(spec.RedactText(f.Fix), 0)
 	}
 	return s.out
 }
 
-func (s *subject) look(ctx context.Context) {
-	defer s.unshare()
+func (s *serverCheck) runChecks(ctx context.Context) {
+	defer s.closeShared()
 	switch {
 	case s.spec.Invalid != "":
-		s.add("start", Fail, "its configuration cannot work: "+s.spec.Invalid, "mend its entry")
+		s.addFinding("start", Fail, "its configuration cannot work: "+s.spec.Invalid, "mend its entry")
 		return
 	case s.spec.Hold != "":
-		s.add("start", NotTried, "it waits for an approval", "look at the entry and run: mcpvisor approve "+s.name)
+		s.addFinding("start", NotTried, "it waits for an approval", "look at the entry and run: mcpvisor approve "+s.name)
 		return
 	case s.spec.Disabled:
-		s.add("start", NotTried, "it is disabled", "")
+		s.addFinding("start", NotTried, "it is disabled", "")
 		return
 	case s.kind == messages.SDK || s.kind == messages.ClaudeAIProxy:
-		s.add("start", NotTried, fmt.Sprintf("a server of type %q is not reached from here", s.kind), "")
+		s.addFinding("start", NotTried, fmt.Sprintf("a server of type %q is not reached from here", s.kind), "")
 		return
 	}
 	if rule := s.o.Refusal(s.spec); rule != "" {
-		s.add("start", NotTried, "the policy of this machine refuses it: "+rule, "")
+		s.addFinding("start", NotTried, "the policy of this machine refuses it: "+rule, "")
 		return
 	}
-	if !s.starts(ctx) {
+	if !s.checkStarts(ctx) {
 		return
 	}
 	for _, step := range []struct {
 		what string
 		look func(context.Context)
 	}{
-		{"the handshake", s.handshake},
-		{"its lists", s.lists},
-		{"ping, unknown methods and broken lines", s.oddities},
-		{"many requests at once", s.parallel},
-		{"big messages", s.bigMessages},
-		{"calls", s.calls},
-		{"its end", func(context.Context) { s.unshare() }},
-		{"HTTP", s.web},
-		{"a kill", s.restart},
-		{"its end", s.shutdown},
+		{"the handshake", s.checkHandshake},
+		{"its lists", s.checkLists},
+		{"ping, unknown methods and broken lines", s.checkOddities},
+		{"many requests at once", s.checkParallel},
+		{"big messages", s.checkBigMessages},
+		{"calls", s.checkCalls},
+		{"its end", func(context.Context) { s.closeShared() }},
+		{"HTTP", s.checkHTTP},
+		{"a kill", s.checkRestart},
+		{"its end", s.checkShutdown},
 	} {
 		if ctx.Err() != nil {
 			return
@@ -109,7 +109,7 @@ func (s *subject) look(ctx context.Context) {
 		s.o.Progress(s.name, step.what)
 		step.look(ctx)
 	}
-	s.aside()
+	s.judgeOutput()
 }
 
 // titles of the findings.
@@ -124,10 +124,10 @@ var titles = map[string]string{
 	"tls": "encryption", "shutdown": "end of input", "signal": "SIGTERM", "children": "left behind",
 }
 
-// add notes a finding. measured are pairs of a name and a number.
-func (s *subject) add(id string, v Verdict, text, fix string, measured ...any) {
-	kind, of, _ := strings.Cut(id, " ")
-	f := Finding{ID: id, Title: strings.TrimSpace(titles[kind] + " " + messages.Line(of, 40)), Verdict: v, Text: text, Fix: fix}
+// addFinding notes a finding. measured are pairs of a name and a number.
+func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measured ...any) {
+	kind, detail, _ := strings.Cut(id, " ")
+	f := Finding{ID: id, Title: strings.TrimSpace(titles[kind] + " " + messages.Line(detail, 40)), Verdict: v, Text: text, Fix: fix}
 	for i := 0; i+1 < len(measured); i += 2 {
 		if f.Measured == nil {
 			f.Measured = map[string]float64{}
@@ -143,11 +143,11 @@ func (s *subject) add(id string, v Verdict, text, fix string, measured ...any) {
 	s.out.Findings = append(s.out.Findings, f)
 }
 
-// transport is how the server is reached. Every process gets what the manager would give it.
-func (s *subject) transport() transports.Transport {
+// newTransport is how the server is reached. Every process gets what the manager would give it.
+func (s *serverCheck) newTransport() transports.Transport {
 	web := transports.HTTPConfig{
 		URL: s.spec.URL, Headers: s.spec.Headers, FallbackSSE: s.spec.FallbackSSE, MaxMessage: s.spec.MaxMessage,
-		PlainCredentials: s.spec.AllowPlainHTTP, Client: s.client(),
+		PlainCredentials: s.spec.AllowPlainHTTP, Client: s.httpClient(),
 	}
 	switch s.kind {
 	case messages.SSE:
@@ -161,7 +161,7 @@ func (s *subject) transport() transports.Transport {
 		return transports.NewHTTP(web)
 	default:
 		return transports.NewStdio(transports.StdioConfig{
-			Command: s.spec.Command, Args: s.spec.Args, Env: s.env(), Dir: s.spec.Cwd, Grace: s.o.Grace,
+			Command: s.spec.Command, Args: s.spec.Args, Env: s.childEnv(), Dir: s.spec.Cwd, Grace: s.o.Grace,
 			MaxMessage: s.spec.MaxMessage, StderrTail: stderrMost, Guard: s.o.Guard, Secrets: s.spec.Secrets(),
 		})
 	}
@@ -170,7 +170,7 @@ func (s *subject) transport() transports.Transport {
 // stderrMost is how much of standard error is counted.
 const stderrMost = 1 << 20
 
-func (s *subject) env() []string {
+func (s *serverCheck) childEnv() []string {
 	inherit := s.o.InheritEnv
 	if s.spec.InheritEnv != nil {
 		inherit = *s.spec.InheritEnv
@@ -179,7 +179,7 @@ func (s *subject) env() []string {
 	return env
 }
 
-func (s *subject) connectTimeout() time.Duration {
+func (s *serverCheck) connectTimeout() time.Duration {
 	for _, d := range []time.Duration{s.o.Connect, time.Duration(s.spec.ConnectTimeout)} {
 		if d > 0 {
 			return d
@@ -188,44 +188,44 @@ func (s *subject) connectTimeout() time.Duration {
 	return 30 * time.Second
 }
 
-// converse opens a conversation after the handshake. The error says what the server did.
-func (s *subject) converse(ctx context.Context) (*conversation, error) {
+// openClient opens a conversation after the handshake. The error says what the server did.
+func (s *serverCheck) openClient(ctx context.Context) (*rawClient, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
 	defer cancel()
-	c, err := open(ctx, s.transport())
+	c, err := openRawClient(ctx, s.newTransport())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.greet(ctx, s.connectTimeout(), s.era, s.version); err != nil {
-		s.leave(c)
+	if _, err := c.shakeHands(ctx, s.connectTimeout(), s.era, s.version); err != nil {
+		s.closeClient(c)
 		return nil, err
 	}
 	return c, nil
 }
 
-// leave ends a conversation and keeps what was seen on the side.
-func (s *subject) leave(c *conversation) {
+// closeClient ends a conversation and keeps what was seen on the side.
+func (s *serverCheck) closeClient(c *rawClient) {
 	s.stderr = max(s.stderr, len(c.conn.Info().StderrTail))
 	c.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.noises += c.noises
+	s.noiseCount += c.noiseCount
 	if len(c.noise) > 0 && s.noise == "" {
 		s.noise = c.noise[0]
 	}
 }
 
-// said is what a server did in the place of an answer, for a sentence that begins with "it".
-func said(err error) string {
-	var n *noAnswer
+// failureText is what a server did in the place of an answer, for a sentence that begins with "it".
+func failureText(err error) string {
+	var n *noAnswerError
 	if errors.As(err, &n) {
 		return n.text
 	}
 	return "could not be reached (" + messages.Line(err.Error(), 200) + ")"
 }
 
-// ms writes a duration for a sentence.
-func ms(d time.Duration) string {
+// durationText writes a duration for a sentence.
+func durationText(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
 		return d.Round(100 * time.Microsecond).String()

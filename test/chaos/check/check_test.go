@@ -66,11 +66,11 @@ func finding(t *testing.T, s check.Server, id string) check.Finding {
 			return f
 		}
 	}
-	t.Fatalf("no finding %q in %s", id, told(s))
+	t.Fatalf("no finding %q in %s", id, findingsText(s))
 	return check.Finding{}
 }
 
-func told(s check.Server) string {
+func findingsText(s check.Server) string {
 	var b strings.Builder
 	for _, f := range s.Findings {
 		b.WriteString("\n  " + string(f.Verdict) + "  " + f.ID + ": " + f.Text + " | " + f.Fix)
@@ -91,7 +91,7 @@ func TestAGoodServerPassesEverything(t *testing.T) {
 			})
 			for _, f := range s.Findings {
 				if f.Verdict != check.Pass {
-					t.Errorf("%s", told(s))
+					t.Errorf("%s", findingsText(s))
 					break
 				}
 			}

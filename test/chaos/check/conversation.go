@@ -13,9 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// conversation is one connection on which anything can be said, also what no client should say. It waits for answers by
+// rawClient is one connection on which anything can be said, also what no client should say. It waits for answers by
 // id, answers what the server asks, and counts what came unasked.
-type conversation struct {
+type rawClient struct {
 	conn transports.Conn
 	kind messages.TransportKind
 	// modern is the version that every request carries in the modern era, empty in the legacy one.
@@ -25,13 +25,13 @@ type conversation struct {
 	next    int64
 	waiting map[int64]chan reply
 	// answered are the ids of answers that came, with how often.
-	answered map[int64]int
-	largest  int // bytes of the largest message
-	noise    []string
-	noises   int
-	oversize int
-	down     chan struct{}
-	reason   error
+	answered   map[int64]int
+	largest    int // bytes of the largest message
+	noise      []string
+	noiseCount int
+	oversize   int
+	down       chan struct{}
+	reason     error
 }
 
 // reply is an answer to one request.
@@ -46,18 +46,18 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// noAnswer is why a request was not answered, in words that follow "it".
-type noAnswer struct {
+// noAnswerError is why a request was not answered, in words that follow "it".
+type noAnswerError struct {
 	text string
 	// ended says that the connection is gone; status is the HTTP status with which the server refused the message.
 	ended  bool
 	status int
 }
 
-func (e *noAnswer) Error() string { return e.text }
+func (e *noAnswerError) Error() string { return e.text }
 
-func open(ctx context.Context, t transports.Transport) (*conversation, error) {
-	c := &conversation{
+func openRawClient(ctx context.Context, t transports.Transport) (*rawClient, error) {
+	c := &rawClient{
 		kind: t.Kind(), waiting: map[int64]chan reply{}, answered: map[int64]int{}, down: make(chan struct{}),
 	}
 	conn, err := t.Dial(ctx, c)
@@ -69,14 +69,14 @@ func open(ctx context.Context, t transports.Transport) (*conversation, error) {
 }
 
 // close ends the connection and waits until nothing is left of it.
-func (c *conversation) close() {
+func (c *rawClient) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_ = c.conn.Close(ctx) // what does not end in time is ended by the transport's own bounds
 }
 
 // Message implements transports.Sink.
-func (c *conversation) Message(body []byte) {
+func (c *rawClient) Message(body []byte) {
 	c.mu.Lock()
 	c.largest = max(c.largest, len(body))
 	c.mu.Unlock()
@@ -84,15 +84,15 @@ func (c *conversation) Message(body []byte) {
 		var batch []json.RawMessage
 		if json.Unmarshal(body, &batch) == nil {
 			for _, m := range batch {
-				c.accept(m)
+				c.handleMessage(m)
 			}
 		}
 		return
 	}
-	c.accept(body)
+	c.handleMessage(body)
 }
 
-func (c *conversation) accept(body []byte) {
+func (c *rawClient) handleMessage(body []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -104,7 +104,7 @@ func (c *conversation) accept(body []byte) {
 	}
 	if m.Method != "" {
 		if len(m.ID) > 0 {
-			go c.serve(m.ID, m.Method)
+			go c.answerServer(m.ID, m.Method)
 		}
 		return
 	}
@@ -122,8 +122,8 @@ func (c *conversation) accept(body []byte) {
 	}
 }
 
-// serve answers what the server asks of its client: it is alive, and can do nothing else.
-func (c *conversation) serve(id json.RawMessage, method string) {
+// answerServer answers what the server asks of its client: it is alive, and can do nothing else.
+func (c *rawClient) answerServer(id json.RawMessage, method string) {
 	body := `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32601,"message":"Method not found"}}`
 	if method == "ping" {
 		body = `{"jsonrpc":"2.0","id":` + string(id) + `,"result":{}}`
@@ -134,31 +134,31 @@ func (c *conversation) serve(id json.RawMessage, method string) {
 }
 
 // Oversized implements transports.Sink.
-func (c *conversation) Oversized(_, _ []byte, _ int64) {
+func (c *rawClient) Oversized(_, _ []byte, _ int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.oversize++
 }
 
 // Noise implements transports.Sink.
-func (c *conversation) Noise(line []byte) {
+func (c *rawClient) Noise(line []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.noises++; len(c.noise) < 3 {
+	if c.noiseCount++; len(c.noise) < 3 {
 		c.noise = append(c.noise, messages.Line(string(line), 80))
 	}
 }
 
 // Down implements transports.Sink.
-func (c *conversation) Down(err error) {
+func (c *rawClient) Down(err error) {
 	c.mu.Lock()
 	c.reason = err
 	c.mu.Unlock()
 	close(c.down)
 }
 
-// ended says how the connection ended, empty while it stands.
-func (c *conversation) ended() string {
+// endText says how the connection ended, empty while it stands.
+func (c *rawClient) endText() string {
 	select {
 	case <-c.down:
 		c.mu.Lock()
@@ -172,8 +172,8 @@ func (c *conversation) ended() string {
 	}
 }
 
-// request makes the body of a request of this era.
-func (c *conversation) request(id int64, method string, params map[string]any) []byte {
+// requestBody makes the body of a request of this era.
+func (c *rawClient) requestBody(id int64, method string, params map[string]any) []byte {
 	if c.modern != "" {
 		meta, _ := params["_meta"].(map[string]any)
 		all := map[string]any{
@@ -208,24 +208,24 @@ func (c *conversation) request(id int64, method string, params map[string]any) [
 
 var clientInfo = map[string]any{"name": "mcpvisor-check", "version": "1"}
 
-// flight is a request on its way.
-type flight struct {
+// pendingRequest is a request on its way.
+type pendingRequest struct {
 	id     int64
-	c      *conversation
+	c      *rawClient
 	answer chan reply
 	failed chan error
 	// cancel ends the exchange that carries it: over HTTP in the modern era this is what cancels it.
 	cancel context.CancelFunc
 }
 
-// begin sends a request and does not wait.
-func (c *conversation) begin(ctx context.Context, method, name string, params map[string]any) *flight {
+// sendRequest sends a request and does not wait.
+func (c *rawClient) sendRequest(ctx context.Context, method, name string, params map[string]any) *pendingRequest {
 	c.mu.Lock()
 	c.next++
-	f := &flight{id: c.next, c: c, answer: make(chan reply, 1), failed: make(chan error, 1)}
+	f := &pendingRequest{id: c.next, c: c, answer: make(chan reply, 1), failed: make(chan error, 1)}
 	c.waiting[f.id] = f.answer
 	c.mu.Unlock()
-	m := transports.Message{ID: f.id, Method: method, Name: name, Body: c.request(f.id, method, params), Version: c.modern}
+	m := transports.Message{ID: f.id, Method: method, Name: name, Body: c.requestBody(f.id, method, params), Version: c.modern}
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() { // it ends with the exchange, or with ctx
 		if _, err := c.conn.Send(ctx, m); err != nil {
@@ -235,15 +235,15 @@ func (c *conversation) begin(ctx context.Context, method, name string, params ma
 	return f
 }
 
-// wait waits for the answer. The error is a *noAnswer.
-func (f *flight) wait(ctx context.Context) (reply, error) {
+// awaitReply waits for the answer. The error is a *noAnswerError.
+func (f *pendingRequest) awaitReply(ctx context.Context) (reply, error) {
 	defer func() {
 		f.c.mu.Lock()
 		delete(f.c.waiting, f.id)
 		f.c.mu.Unlock()
 		f.cancel()
 	}()
-	var why *noAnswer
+	var failure *noAnswerError
 	select {
 	case r := <-f.answer:
 		return r, nil
@@ -251,19 +251,19 @@ func (f *flight) wait(ctx context.Context) (reply, error) {
 		if r, ok := inBody(err); ok {
 			return r, nil
 		}
-		if why = refusedBy(err); ctx.Err() != nil {
-			why = &noAnswer{text: "did not answer in time"}
+		if failure = refusedBy(err); ctx.Err() != nil {
+			failure = &noAnswerError{text: "did not answer in time"}
 		}
 	case <-f.c.down:
-		why = &noAnswer{text: "ended the connection instead of answering (" + f.c.ended() + ")", ended: true}
+		failure = &noAnswerError{text: "ended the connection instead of answering (" + f.c.endText() + ")", ended: true}
 	case <-ctx.Done():
-		why = &noAnswer{text: "did not answer in time"}
+		failure = &noAnswerError{text: "did not answer in time"}
 	}
 	select {
 	case r := <-f.answer: // it was delivered before the end
 		return r, nil
 	default:
-		return reply{}, why
+		return reply{}, failure
 	}
 }
 
@@ -275,75 +275,75 @@ func inBody(err error) (r reply, ok bool) {
 }
 
 // refusedBy is what the failure of a Send says about the server.
-func refusedBy(err error) *noAnswer {
+func refusedBy(err error) *noAnswerError {
 	var e *transports.Error
 	if errors.As(err, &e) && e.Status != 0 {
-		return &noAnswer{text: fmt.Sprintf("refused with HTTP %d", e.Status), status: e.Status}
+		return &noAnswerError{text: fmt.Sprintf("refused with HTTP %d", e.Status), status: e.Status}
 	}
-	return &noAnswer{text: "could not be reached (" + messages.Line(err.Error(), 160) + ")"}
+	return &noAnswerError{text: "could not be reached (" + messages.Line(err.Error(), 160) + ")"}
 }
 
-// ask sends a request and waits for its answer for at most within.
-func (c *conversation) ask(ctx context.Context, within time.Duration, method string, params map[string]any) (reply, error) {
+// callMethod sends a request and waits for its answer for at most within.
+func (c *rawClient) callMethod(ctx context.Context, within time.Duration, method string, params map[string]any) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return c.begin(ctx, method, "", params).wait(ctx)
+	return c.sendRequest(ctx, method, "", params).awaitReply(ctx)
 }
 
-// tell sends a notification, or any other bytes that expect no answer.
-func (c *conversation) tell(ctx context.Context, within time.Duration, method string, body []byte) error {
+// sendMessage sends a notification, or any other bytes that expect no answer.
+func (c *rawClient) sendMessage(ctx context.Context, within time.Duration, method string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	_, err := c.conn.Send(ctx, transports.Message{Method: method, Body: body, Version: c.modern})
 	return err
 }
 
-// greeting is what a server answered to the handshake.
-type greeting struct {
+// handshakeResult is what a server answered to the handshake.
+type handshakeResult struct {
 	ProtocolVersion string `json:"protocolVersion"`
 	Capabilities    struct {
 		Tools *struct{} `json:"tools"`
 	} `json:"capabilities"`
 }
 
-// greet does the handshake of a known era.
-func (c *conversation) greet(ctx context.Context, within time.Duration, era messages.Era, version string) (greeting, error) {
-	var g greeting
+// shakeHands does the handshake of a known era.
+func (c *rawClient) shakeHands(ctx context.Context, within time.Duration, era messages.Era, version string) (handshakeResult, error) {
+	var g handshakeResult
 	method, params := "initialize", map[string]any{
 		"protocolVersion": version, "capabilities": map[string]any{}, "clientInfo": clientInfo,
 	}
 	if era == messages.EraModern {
 		method, params, c.modern = "server/discover", nil, version
 	}
-	r, err := c.ask(ctx, within, method, params)
+	r, err := c.callMethod(ctx, within, method, params)
 	switch {
 	case err != nil:
 		return g, err
 	case r.Error != nil:
-		return g, &noAnswer{text: fmt.Sprintf("refused %s with error %d: %s", method, r.Error.Code,
+		return g, &noAnswerError{text: fmt.Sprintf("refused %s with error %d: %s", method, r.Error.Code,
 			messages.Line(r.Error.Message, 120))}
 	}
 	if err := json.Unmarshal(r.Result, &g); err != nil {
-		return g, &noAnswer{text: "answered " + method + " with what is no result"}
+		return g, &noAnswerError{text: "answered " + method + " with what is no result"}
 	}
 	if era == messages.EraModern {
 		c.conn.Negotiated(version)
 		return g, nil
 	}
 	c.conn.Negotiated(g.ProtocolVersion)
-	err = c.tell(ctx, within, "notifications/initialized", []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	err = c.sendMessage(ctx, within, "notifications/initialized", []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 	if err != nil {
 		return g, refusedBy(err)
 	}
 	return g, nil
 }
 
-// alive asks for a sign of life: a ping, or in the modern era, which has none, server/discover. Any answer is one.
-func (c *conversation) alive(ctx context.Context, within time.Duration) error {
+// checkAlive asks for a sign of life: a ping, or in the modern era, which has none, server/discover. Any answer is one.
+func (c *rawClient) checkAlive(ctx context.Context, within time.Duration) error {
 	method := "ping"
 	if c.modern != "" {
 		method = "server/discover"
 	}
-	_, err := c.ask(ctx, within, method, nil)
+	_, err := c.callMethod(ctx, within, method, nil)
 	return err
 }

@@ -4,8 +4,8 @@ package check
 
 import "syscall"
 
-// canCount says that a process can be asked to end, and seen to.
-const canCount = false
+// canSignal says that a process can be asked to end, and seen to.
+const canSignal = false
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canCount says that a process can be asked to end, and seen to.
-const canCount = true
+// canSignal says that a process can be asked to end, and seen to.
+const canSignal = true
 
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 

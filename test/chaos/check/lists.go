@@ -12,43 +12,43 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// entry is one tool as it stands in the list.
-type entry struct {
+// toolEntry is one tool as it stands in the list.
+type toolEntry struct {
 	name, definition string
 	readOnly         bool
 	required         int
 	schema           bool
 }
 
-// mostPages bounds a list.
-const mostPages = 200
+// maxPages bounds a list.
+const maxPages = 200
 
-// listing is one reading of the list.
-type listing struct {
-	entries []entry
+// listReading is one reading of the list.
+type listReading struct {
+	entries []toolEntry
 	pages   int
-	// wrong says why the list could not be read to its end.
-	wrong string
-	loops bool
+	// problem says why the list could not be read to its end.
+	problem string
+	loops   bool
 }
 
-// read reads all pages of tools/list.
-func (s *subject) read(ctx context.Context, c *conversation) listing {
-	var l listing
+// readToolList reads all pages of tools/list.
+func (s *serverCheck) readToolList(ctx context.Context, c *rawClient) listReading {
+	var l listReading
 	var cursor *string
 	seen := map[string]bool{}
-	for l.pages < mostPages {
+	for l.pages < maxPages {
 		params := map[string]any{}
 		if cursor != nil {
 			params["cursor"] = *cursor
 		}
-		r, err := c.ask(ctx, s.o.Answer, "tools/list", params)
+		r, err := c.callMethod(ctx, s.o.Answer, "tools/list", params)
 		if err != nil {
-			l.wrong = "it " + said(err)
+			l.problem = "it " + failureText(err)
 			return l
 		}
 		if r.Error != nil {
-			l.wrong = fmt.Sprintf("it answered with error %d: %s", r.Error.Code, messages.Line(r.Error.Message, 100))
+			l.problem = fmt.Sprintf("it answered with error %d: %s", r.Error.Code, messages.Line(r.Error.Message, 100))
 			return l
 		}
 		var page struct {
@@ -56,7 +56,7 @@ func (s *subject) read(ctx context.Context, c *conversation) listing {
 			NextCursor *string           `json:"nextCursor"`
 		}
 		if err := json.Unmarshal(r.Result, &page); err != nil {
-			l.wrong = "its answer holds no list of tools"
+			l.problem = "its answer holds no list of tools"
 			return l
 		}
 		l.pages++
@@ -67,17 +67,17 @@ func (s *subject) read(ctx context.Context, c *conversation) listing {
 			return l
 		}
 		if seen[*page.NextCursor] {
-			l.wrong, l.loops = "a page repeats the cursor of a page before: whoever follows it never ends", true
+			l.problem, l.loops = "a page repeats the cursor of a page before: whoever follows it never ends", true
 			return l
 		}
 		seen[*page.NextCursor] = true
 		cursor = page.NextCursor
 	}
-	l.wrong, l.loops = fmt.Sprintf("there is always another page: it was given up after %d", mostPages), true
+	l.problem, l.loops = fmt.Sprintf("there is always another page: it was given up after %d", maxPages), true
 	return l
 }
 
-func entryOf(raw json.RawMessage) entry {
+func entryOf(raw json.RawMessage) toolEntry {
 	var t struct {
 		Name        string `json:"name"`
 		Annotations struct {
@@ -88,15 +88,15 @@ func entryOf(raw json.RawMessage) entry {
 		} `json:"inputSchema"`
 	}
 	_ = json.Unmarshal(raw, &t) // what cannot be read is judged by what is offered of it: s.tools
-	e := entry{name: t.Name, definition: compact(raw), readOnly: t.Annotations.ReadOnlyHint}
+	e := toolEntry{name: t.Name, definition: canonicalJSON(raw), readOnly: t.Annotations.ReadOnlyHint}
 	if t.InputSchema != nil {
 		e.schema, e.required = true, len(t.InputSchema.Required)
 	}
 	return e
 }
 
-// compact brings a definition into one form, so that two lists can be compared: members sorted.
-func compact(raw json.RawMessage) string {
+// canonicalJSON brings a definition into one form, so that two lists can be compared: members sorted.
+func canonicalJSON(raw json.RawMessage) string {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return string(raw)
@@ -108,48 +108,48 @@ func compact(raw json.RawMessage) string {
 	return string(b)
 }
 
-// lists reads the list twice on one connection, and judges what is in it.
-func (s *subject) lists(ctx context.Context) {
-	s.on(ctx, "list", s.listTwice)
+// checkLists reads the list twice on one connection, and judges what is in it.
+func (s *serverCheck) checkLists(ctx context.Context) {
+	s.runShared(ctx, "list", s.listTwice)
 }
 
-func (s *subject) listTwice(ctx context.Context, c *conversation) {
-	one := s.read(ctx, c)
+func (s *serverCheck) listTwice(ctx context.Context, c *rawClient) {
+	one := s.readToolList(ctx, c)
 	s.first = one.entries
 	s.judgePages(one)
-	s.definitions()
-	if one.wrong != "" && !one.loops {
-		if len(s.tools.Tools) == 0 && strings.Contains(one.wrong, "-32601") {
-			s.add("list", Pass, "it offers no tools", "")
+	s.judgeDefinitions()
+	if one.problem != "" && !one.loops {
+		if len(s.tools.Tools) == 0 && strings.Contains(one.problem, "-32601") {
+			s.addFinding("list", Pass, "it offers no tools", "")
 			return
 		}
-		s.add("list", Fail, "tools/list cannot be read: "+one.wrong, "")
+		s.addFinding("list", Fail, "tools/list cannot be read: "+one.problem, "")
 		return
 	}
-	two := s.read(ctx, c)
-	if text := differ(one.entries, two.entries); text != "" {
-		s.add("list", Warn, "tools/list differs when it is asked twice: "+text,
+	two := s.readToolList(ctx, c)
+	if text := diffText(one.entries, two.entries); text != "" {
+		s.addFinding("list", Warn, "tools/list differs when it is asked twice: "+text,
 			"keep one order, and announce changes with notifications/tools/list_changed: a model's cached prompt is lost "+
 				"with each change")
 		return
 	}
-	s.add("list", Pass, fmt.Sprintf("tools/list is the same when it is asked twice: %s", plural(len(one.entries), "tool")), "",
+	s.addFinding("list", Pass, fmt.Sprintf("tools/list is the same when it is asked twice: %s", pluralText(len(one.entries), "tool")), "",
 		"tools", len(one.entries))
 }
 
-func (s *subject) judgePages(l listing) {
+func (s *serverCheck) judgePages(l listReading) {
 	switch {
 	case l.loops:
-		s.add("pages", Fail, "the pages of tools/list do not end: "+l.wrong, "leave nextCursor out of the last page")
+		s.addFinding("pages", Fail, "the pages of tools/list do not end: "+l.problem, "leave nextCursor out of the last page")
 	case l.pages > 1:
-		s.add("pages", Pass, fmt.Sprintf("tools/list has %d pages: some clients show only the first", l.pages), "")
+		s.addFinding("pages", Pass, fmt.Sprintf("tools/list has %d pages: some clients show only the first", l.pages), "")
 	}
 }
 
-// differ says how two readings differ, empty if they do not.
-func differ(a, b []entry) string {
-	key := func(e entry) string { return e.definition }
-	x, y := keys(a, key), keys(b, key)
+// diffText says how two readings differ, empty if they do not.
+func diffText(a, b []toolEntry) string {
+	key := func(e toolEntry) string { return e.definition }
+	x, y := entryKeys(a, key), entryKeys(b, key)
 	if slices.Equal(x, y) {
 		return ""
 	}
@@ -158,20 +158,20 @@ func differ(a, b []entry) string {
 	if slices.Equal(x, y) {
 		return "another order"
 	}
-	name := func(e entry) string { return e.name }
-	gone, come := without(keys(a, name), keys(b, name)), without(keys(b, name), keys(a, name))
+	name := func(e toolEntry) string { return e.name }
+	gone, come := missingFrom(entryKeys(a, name), entryKeys(b, name)), missingFrom(entryKeys(b, name), entryKeys(a, name))
 	switch {
 	case len(gone)+len(come) == 0:
 		return "the definition of a tool is another one"
 	case len(come) == 0:
-		return "without " + some(gone)
+		return "without " + firstFew(gone)
 	case len(gone) == 0:
-		return "with " + some(come) + " more"
+		return "with " + firstFew(come) + " more"
 	}
-	return "with " + some(come) + ", without " + some(gone)
+	return "with " + firstFew(come) + ", without " + firstFew(gone)
 }
 
-func keys(all []entry, key func(entry) string) []string {
+func entryKeys(all []toolEntry, key func(toolEntry) string) []string {
 	out := make([]string, len(all))
 	for i, e := range all {
 		out[i] = key(e)
@@ -179,7 +179,7 @@ func keys(all []entry, key func(entry) string) []string {
 	return out
 }
 
-func without(all, minus []string) (out []string) {
+func missingFrom(all, minus []string) (out []string) {
 	for _, n := range all {
 		if !slices.Contains(minus, n) && !slices.Contains(out, n) {
 			out = append(out, n)
@@ -188,9 +188,9 @@ func without(all, minus []string) (out []string) {
 	return out
 }
 
-// definitions judges the names and schemas of the list.
-func (s *subject) definitions() {
-	var wrong, odd []string
+// judgeDefinitions judges the names and schemas of the list.
+func (s *serverCheck) judgeDefinitions() {
+	var problems, odd []string
 	var fixes []string
 	seen := map[string]bool{}
 	var twice, long, strange []string
@@ -207,7 +207,7 @@ func (s *subject) definitions() {
 		}
 	}
 	if len(twice) > 0 {
-		wrong = append(wrong, "listed more than once: "+some(twice))
+		problems = append(problems, "listed more than once: "+firstFew(twice))
 		fixes = append(fixes, "give each tool a name of its own")
 	}
 	var refused []string
@@ -217,16 +217,16 @@ func (s *subject) definitions() {
 		}
 	}
 	if len(refused) > 0 {
-		wrong = append(wrong, fmt.Sprintf("%s cannot be used and would be held back: %s", plural(len(refused), "tool"), some(refused)))
+		problems = append(problems, fmt.Sprintf("%s cannot be used and would be held back: %s", pluralText(len(refused), "tool"), firstFew(refused)))
 		fixes = append(fixes, "mend the definitions: some clients drop the whole list for one of them")
 	}
 	if len(long) > 0 {
 		odd = append(odd, fmt.Sprintf("%s too long for models that take %d characters, as mcp__%s__…: %s",
-			areOf(len(long), "name"), messages.DefaultNameLimit, messages.Line(s.name, 30), some(long)))
+			areText(len(long), "name"), messages.DefaultNameLimit, messages.Line(s.name, 30), firstFew(long)))
 		fixes = append(fixes, "shorten them: clients drop or rename such tools")
 	}
 	if len(strange) > 0 {
-		odd = append(odd, fmt.Sprintf("%s characters that models do not take: %s", has(len(strange), "name"), some(strange)))
+		odd = append(odd, fmt.Sprintf("%s characters that models do not take: %s", haveText(len(strange), "name"), firstFew(strange)))
 		fixes = append(fixes, "use letters, digits, _ and -: clients rename such tools, each in its own way")
 	}
 	if len(s.first) == 0 {
@@ -234,12 +234,12 @@ func (s *subject) definitions() {
 	}
 	fix := strings.Join(fixes, "; ")
 	switch {
-	case len(wrong) > 0:
-		s.add("tools", Fail, strings.Join(append(wrong, odd...), "; "), fix)
+	case len(problems) > 0:
+		s.addFinding("tools", Fail, strings.Join(append(problems, odd...), "; "), fix)
 	case len(odd) > 0:
-		s.add("tools", Warn, strings.Join(odd, "; "), fix)
+		s.addFinding("tools", Warn, strings.Join(odd, "; "), fix)
 	default:
-		s.add("tools", Pass, fmt.Sprintf("%s: names and schemas can be used", plural(len(s.first), "tool")), "")
+		s.addFinding("tools", Pass, fmt.Sprintf("%s: names and schemas can be used", pluralText(len(s.first), "tool")), "")
 	}
 }
 
@@ -248,15 +248,15 @@ func noModelTakes(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }
 
-func has(n int, word string) string {
+func haveText(n int, word string) string {
 	if n == 1 {
 		return "1 " + word + " has"
 	}
 	return fmt.Sprintf("%d %ss have", n, word)
 }
 
-// some names the first few of many.
-func some(all []string) string {
+// firstFew names the first few of many.
+func firstFew(all []string) string {
 	const most = 3
 	shown := make([]string, 0, most)
 	for i, n := range all {
@@ -268,14 +268,14 @@ func some(all []string) string {
 	return strings.Join(shown, ", ")
 }
 
-func plural(n int, word string) string {
+func pluralText(n int, word string) string {
 	if n != 1 {
 		word += "s"
 	}
 	return fmt.Sprintf("%d %s", n, word)
 }
 
-func areOf(n int, word string) string {
+func areText(n int, word string) string {
 	if n == 1 {
 		return "1 " + word + " is"
 	}

@@ -12,9 +12,9 @@ import (
 // countsTree says that this system tells which processes a process has started.
 const countsTree = true
 
-// stat is what /proc says of a process. The second field is the program's name in parentheses and may hold anything, so
+// readStat is what /proc says of a process. The second field is the program's name in parentheses and may hold anything, so
 // the fields are counted from the last parenthesis.
-func stat(pid int) (p process, parent int, state byte, ok bool) {
+func readStat(pid int) (p process, parent int, state byte, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return p, 0, 0, false
@@ -32,8 +32,8 @@ func stat(pid int) (p process, parent int, state byte, ok bool) {
 	return process{pid, string(b[from+1 : to]), start}, parent, f[0][0], err1 == nil && err2 == nil
 }
 
-// descendants are a process and everything below it.
-func descendants(root int) (tree []process) {
+// processTree are a process and everything below it.
+func processTree(root int) (tree []process) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -44,7 +44,7 @@ func descendants(root int) (tree []process) {
 		if err != nil {
 			continue
 		}
-		if p, parent, state, ok := stat(pid); ok && state != 'Z' && state != 'X' {
+		if p, parent, state, ok := readStat(pid); ok && state != 'Z' && state != 'X' {
 			children[parent] = append(children[parent], p)
 			if pid == root {
 				tree = append(tree, p)
@@ -60,14 +60,14 @@ func descendants(root int) (tree []process) {
 	return slices.Clip(tree)
 }
 
-// lives reports whether this very process still runs.
-func (p process) lives() bool {
-	now, _, state, ok := stat(p.pid)
+// isRunning reports whether this very process still runs.
+func (p process) isRunning() bool {
+	now, _, state, ok := readStat(p.pid)
 	return ok && now.start == p.start && state != 'Z' && state != 'X'
 }
 
 func (p process) kill() {
-	if p.lives() {
+	if p.isRunning() {
 		_ = unix.Kill(p.pid, unix.SIGKILL) // it may have ended meanwhile
 	}
 }

@@ -91,23 +91,23 @@ func (r Report) Verdict() Verdict {
 	return verdict
 }
 
-// order is the order in which findings are told: that of the life of a connection.
-var order = []string{
+// findingOrder is the order in which findings are told: that of the life of a connection.
+var findingOrder = []string{
 	"start", "protocol", "handshake", "probe", "noise", "stderr", "tools", "list", "pages", "ping", "unknown-method",
 	"malformed", "second-initialize", "parallel", "big-message", "call", "call-parallel", "cancel", "restart",
 	"list-restart", "session", "session-end", "stream", "origin", "content-type", "version-header", "tls", "shutdown",
 	"signal", "children",
 }
 
-// sorted brings findings into that order; those of one kind stay as they were.
-func sorted(all []Finding) []Finding {
-	place := func(f Finding) int {
+// sortFindings brings findings into that order; those of one kind stay as they were.
+func sortFindings(all []Finding) []Finding {
+	rank := func(f Finding) int {
 		kind, _, _ := strings.Cut(f.ID, " ")
-		if i := slices.Index(order, kind); i >= 0 {
+		if i := slices.Index(findingOrder, kind); i >= 0 {
 			return i
 		}
-		return len(order)
+		return len(findingOrder)
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return place(a) - place(b) })
+	slices.SortStableFunc(all, func(a, b Finding) int { return rank(a) - rank(b) })
 	return all
 }

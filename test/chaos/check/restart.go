@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// restart kills the process under a manager, and waits until it is connected again.
-func (s *subject) restart(ctx context.Context) {
+// checkRestart kills the process under a manager, and waits until it is connected again.
+func (s *serverCheck) checkRestart(ctx context.Context) {
 	if s.kind != messages.Stdio {
 		return
 	}
@@ -28,7 +28,7 @@ func (s *subject) restart(ctx context.Context) {
 		ClientName: "mcpvisor-check",
 	})
 	if err != nil {
-		s.add("restart", NotTried, "no manager could be started: "+messages.Line(err.Error(), 200), "")
+		s.addFinding("restart", NotTried, "no manager could be started: "+messages.Line(err.Error(), 200), "")
 		return
 	}
 	defer func() {
@@ -38,57 +38,57 @@ func (s *subject) restart(ctx context.Context) {
 	}()
 	w := m.Watch(256)
 	defer w.Close()
-	status := connected(ctx, w, m, s.name, 0)
+	status := awaitConnected(ctx, w, m, s.name, 0)
 	if status.PID == 0 {
-		s.add("restart", Fail, "it did not connect again", "")
+		s.addFinding("restart", Fail, "it did not connect again", "")
 		return
 	}
 	began := time.Now()
 	if p, err := os.FindProcess(status.PID); err != nil || p.Kill() != nil {
-		s.add("restart", NotTried, "its process could not be killed", "")
+		s.addFinding("restart", NotTried, "its process could not be killed", "")
 		return
 	}
-	again := connected(ctx, w, m, s.name, status.Epoch)
+	restarted := awaitConnected(ctx, w, m, s.name, status.Epoch)
 	took := time.Since(began)
-	if again.PID == 0 {
+	if restarted.PID == 0 {
 		last, _ := m.ServerStatus(s.name)
-		s.add("restart", Fail, fmt.Sprintf("killed with SIGKILL, it did not connect again within %s: %s", bound.Round(time.Second),
+		s.addFinding("restart", Fail, fmt.Sprintf("killed with SIGKILL, it did not connect again within %s: %s", bound.Round(time.Second),
 			messages.Line(last.Error, 200)), "let a start succeed whatever the one before has left behind: locks, sockets, half a file")
 		return
 	}
-	s.add("restart", Pass, fmt.Sprintf("killed with SIGKILL, it is connected again after %s, up to 1 s of it the manager's own "+
-		"pause", ms(took)), "", "ms", took)
-	s.compare(status, again)
+	s.addFinding("restart", Pass, fmt.Sprintf("killed with SIGKILL, it is connected again after %s, up to 1 s of it the manager's own "+
+		"pause", durationText(took)), "", "ms", took)
+	s.compareTools(status, restarted)
 }
 
-// compare looks whether the tools after the restart are those before it.
-func (s *subject) compare(before, after supervisor.Status) {
-	names := func(st supervisor.Status) (out []entry) {
+// compareTools looks whether the tools after the restart are those before it.
+func (s *serverCheck) compareTools(before, after supervisor.Status) {
+	names := func(st supervisor.Status) (out []toolEntry) {
 		for _, t := range st.Tools {
-			out = append(out, entry{name: t.Name, definition: t.Name + "\x00" + t.Description})
+			out = append(out, toolEntry{name: t.Name, definition: t.Name + "\x00" + t.Description})
 		}
 		return out
 	}
-	if text := differ(names(before), names(after)); text != "" {
-		s.add("list-restart", Warn, "the tools differ after a restart: "+text, "offer the same tools in the same order after each start")
+	if text := diffText(names(before), names(after)); text != "" {
+		s.addFinding("list-restart", Warn, "the tools differ after a restart: "+text, "offer the same tools in the same order after each start")
 		return
 	}
-	s.add("list-restart", Pass, "the tools are the same after a restart", "")
+	s.addFinding("list-restart", Pass, "the tools are the same after a restart", "")
 }
 
-// connected waits for a connection that is newer than an epoch; PID is 0 if none comes.
-func connected(
+// awaitConnected waits for a connection that is newer than an epoch; PID is 0 if none comes.
+func awaitConnected(
 	ctx context.Context, w *supervisor.Watcher, m *supervisor.Manager, name string, newer uint64,
 ) supervisor.Status {
-	is := func() (supervisor.Status, bool) {
+	newConnection := func() (supervisor.Status, bool) {
 		st, err := m.ServerStatus(name)
 		return st, err == nil && st.Status == messages.Connected && st.Epoch > newer && st.PID != 0
 	}
-	if st, ok := is(); ok {
+	if st, ok := newConnection(); ok {
 		return st
 	}
 	for range w.Events(ctx) {
-		if st, ok := is(); ok {
+		if st, ok := newConnection(); ok {
 			return st
 		}
 	}

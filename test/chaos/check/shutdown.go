@@ -15,9 +15,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// bare is a process that nobody ends but this file, so that it can be seen how it ends by itself. What transports start
+// unmanagedProcess is a process that nobody ends but this file, so that it can be seen how it ends by itself. What transports start
 // is ended by them.
-type bare struct {
+type unmanagedProcess struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	lines   chan []byte
@@ -34,10 +34,10 @@ type process struct {
 	start uint64
 }
 
-// startBare starts the server in a process group of its own.
-func (s *subject) startBare() (*bare, error) {
+// startUnmanaged starts the server in a process group of its own.
+func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	cmd := exec.Command(s.spec.Command, s.spec.Args...)
-	cmd.Env, cmd.Dir = s.env(), s.spec.Cwd
+	cmd.Env, cmd.Dir = s.childEnv(), s.spec.Cwd
 	cmd.SysProcAttr = ownGroup()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -51,12 +51,12 @@ func (s *subject) startBare() (*bare, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	b := &bare{cmd: cmd, in: in, lines: make(chan []byte, 64), exited: make(chan struct{}), release: func() {}}
+	b := &unmanagedProcess{cmd: cmd, in: in, lines: make(chan []byte, 64), exited: make(chan struct{}), release: func() {}}
 	if s.o.Guard != nil {
 		b.release = s.o.Guard.Watch(cmd.Process.Pid)
 	}
 	var reading sync.WaitGroup
-	reading.Go(func() { b.read(out) })
+	reading.Go(func() { b.readLines(out) })
 	go func() { // it ends with the process, which end makes sure of
 		defer close(b.exited)
 		_, _ = cmd.Process.Wait() // how it ended does not matter here
@@ -69,8 +69,8 @@ func (s *subject) startBare() (*bare, error) {
 	return b, nil
 }
 
-// read passes on the lines of standard output, and drops what nobody waits for.
-func (b *bare) read(out io.Reader) {
+// readLines passes on the lines of standard output, and drops what nobody waits for.
+func (b *unmanagedProcess) readLines(out io.Reader) {
 	r := bufio.NewReaderSize(out, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -84,32 +84,32 @@ func (b *bare) read(out io.Reader) {
 	}
 }
 
-// greet does the handshake and asks for the tools, so that the server is at work when it ends.
-func (b *bare) greet(ctx context.Context, s *subject) error {
-	c := &conversation{}
+// shakeHands does the handshake and asks for the tools, so that the server is at work when it ends.
+func (b *unmanagedProcess) shakeHands(ctx context.Context, s *serverCheck) error {
+	c := &rawClient{}
 	if s.era == messages.EraModern {
 		c.modern = s.version
 	} else {
-		hello := c.request(1, "initialize", map[string]any{
+		hello := c.requestBody(1, "initialize", map[string]any{
 			"protocolVersion": s.version, "capabilities": map[string]any{}, "clientInfo": clientInfo,
 		})
-		if err := b.ask(ctx, hello, "1"); err != nil {
+		if err := b.awaitAnswer(ctx, hello, "1"); err != nil {
 			return err
 		}
-		if err := b.write(c.request(0, "notifications/initialized", nil)); err != nil {
+		if err := b.writeBody(c.requestBody(0, "notifications/initialized", nil)); err != nil {
 			return err
 		}
 	}
-	return b.ask(ctx, c.request(2, "tools/list", map[string]any{}), "2")
+	return b.awaitAnswer(ctx, c.requestBody(2, "tools/list", map[string]any{}), "2")
 }
 
-func (b *bare) write(body []byte) error {
+func (b *unmanagedProcess) writeBody(body []byte) error {
 	_, err := b.in.Write(append(body, '\n'))
 	return err
 }
 
-func (b *bare) ask(ctx context.Context, body []byte, id string) error {
-	if err := b.write(body); err != nil {
+func (b *unmanagedProcess) awaitAnswer(ctx context.Context, body []byte, id string) error {
+	if err := b.writeBody(body); err != nil {
 		return err
 	}
 	for {
@@ -130,8 +130,8 @@ func (b *bare) ask(ctx context.Context, body []byte, id string) error {
 	}
 }
 
-// gone waits for the end of the process.
-func (b *bare) gone(within time.Duration) (time.Duration, bool) {
+// awaitExit waits for the end of the process.
+func (b *unmanagedProcess) awaitExit(within time.Duration) (time.Duration, bool) {
 	began := time.Now()
 	select {
 	case <-b.exited:
@@ -141,28 +141,28 @@ func (b *bare) gone(within time.Duration) (time.Duration, bool) {
 	}
 }
 
-// left waits until nothing of the tree lives any more, and says what does after the wait.
-func (b *bare) left(within time.Duration) (left []process) {
+// remainingTree waits until nothing of the tree lives any more, and says what does after the wait.
+func (b *unmanagedProcess) remainingTree(within time.Duration) (remaining []process) {
 	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
-		left = left[:0]
+		remaining = remaining[:0]
 		for _, p := range b.tree {
-			if p.pid != b.cmd.Process.Pid && p.lives() {
-				left = append(left, p)
+			if p.pid != b.cmd.Process.Pid && p.isRunning() {
+				remaining = append(remaining, p)
 			}
 		}
-		if len(left) == 0 || time.Now().After(end) {
-			return left
+		if len(remaining) == 0 || time.Now().After(end) {
+			return remaining
 		}
 	}
 }
 
-// end leaves nothing behind.
-func (b *bare) end() {
+// endTree leaves nothing behind.
+func (b *unmanagedProcess) endTree() {
 	b.in.Close()
 	select {
 	case <-b.exited: // the group's number may be somebody else's, if nobody of it is left
 	default:
-		b.tree = append(b.tree, descendants(b.cmd.Process.Pid)...)
+		b.tree = append(b.tree, processTree(b.cmd.Process.Pid)...)
 		killGroup(b.cmd.Process.Pid)
 		_ = b.cmd.Process.Kill() // it may have ended
 	}
@@ -175,20 +175,20 @@ func (b *bare) end() {
 	b.release()
 }
 
-// shutdown looks how the process ends: when its input ends, when it is sent SIGTERM, and what it leaves behind.
-func (s *subject) shutdown(ctx context.Context) {
+// checkShutdown looks how the process ends: when its input ends, when it is sent SIGTERM, and what it leaves behind.
+func (s *serverCheck) checkShutdown(ctx context.Context) {
 	if s.kind != messages.Stdio {
 		return
 	}
-	if !canCount {
-		s.add("shutdown", NotTried, "how a process ends by itself is looked at on Linux and macOS only", "")
+	if !canSignal {
+		s.addFinding("shutdown", NotTried, "how a process ends by itself is looked at on Linux and macOS only", "")
 		return
 	}
-	took, ended, ok := s.endOf(ctx, func(b *bare) { b.in.Close() })
+	took, ended, ok := s.measureEnd(ctx, func(b *unmanagedProcess) { b.in.Close() })
 	if !ok {
 		return
 	}
-	onTerm, byTerm, ok := s.endOf(ctx, func(b *bare) { _ = b.cmd.Process.Signal(syscall.SIGTERM) })
+	onTerm, byTerm, ok := s.measureEnd(ctx, func(b *unmanagedProcess) { _ = b.cmd.Process.Signal(syscall.SIGTERM) })
 	if !ok {
 		return
 	}
@@ -196,78 +196,78 @@ func (s *subject) shutdown(ctx context.Context) {
 		"behind for ever"
 	switch {
 	case ended:
-		s.add("shutdown", Pass, fmt.Sprintf("it ends %s after its input has ended", ms(took)), "", "ms", took)
+		s.addFinding("shutdown", Pass, fmt.Sprintf("it ends %s after its input has ended", durationText(took)), "", "ms", took)
 	case byTerm:
-		s.add("shutdown", Fail, fmt.Sprintf("its input ended, and it went on for %s until it was killed", s.o.Grace), fix)
+		s.addFinding("shutdown", Fail, fmt.Sprintf("its input ended, and it went on for %s until it was killed", s.o.Grace), fix)
 	default:
-		s.add("shutdown", Fail, fmt.Sprintf("neither the end of its input nor SIGTERM ends it within %s: only SIGKILL does",
+		s.addFinding("shutdown", Fail, fmt.Sprintf("neither the end of its input nor SIGTERM ends it within %s: only SIGKILL does",
 			s.o.Grace), fix)
 	}
 	if byTerm {
-		s.add("signal", Pass, fmt.Sprintf("it ends %s after SIGTERM", ms(onTerm)), "", "ms", onTerm)
+		s.addFinding("signal", Pass, fmt.Sprintf("it ends %s after SIGTERM", durationText(onTerm)), "", "ms", onTerm)
 		return
 	}
-	s.add("signal", Warn, fmt.Sprintf("SIGTERM does not end it within %s", s.o.Grace),
+	s.addFinding("signal", Warn, fmt.Sprintf("SIGTERM does not end it within %s", s.o.Grace),
 		"let SIGTERM end the process: containers and service managers send it first")
 }
 
-// endOf starts the server, asks it to end in one way, and reports how long that took, and whether it did. What the
+// measureEnd starts the server, asks it to end in one way, and reports how long that took, and whether it did. What the
 // process had started is looked at when it has ended.
-func (s *subject) endOf(ctx context.Context, ask func(*bare)) (took time.Duration, ended, ok bool) {
-	b, err := s.startBare()
+func (s *serverCheck) measureEnd(ctx context.Context, ask func(*unmanagedProcess)) (took time.Duration, ended, ok bool) {
+	b, err := s.startUnmanaged()
 	if err != nil {
-		s.add("shutdown", NotTried, "it could not be started once more: "+messages.Line(err.Error(), 200), "")
+		s.addFinding("shutdown", NotTried, "it could not be started once more: "+messages.Line(err.Error(), 200), "")
 		return 0, false, false
 	}
-	defer b.end()
+	defer b.endTree()
 	within, cancel := context.WithTimeout(ctx, s.connectTimeout())
 	defer cancel()
-	if err := b.greet(within, s); err != nil {
-		s.add("shutdown", NotTried, "it did not shake hands once more: "+messages.Line(err.Error(), 200), "")
+	if err := b.shakeHands(within, s); err != nil {
+		s.addFinding("shutdown", NotTried, "it did not shake hands once more: "+messages.Line(err.Error(), 200), "")
 		return 0, false, false
 	}
-	b.tree = descendants(b.cmd.Process.Pid)
+	b.tree = processTree(b.cmd.Process.Pid)
 	ask(b)
-	took, ended = b.gone(s.o.Grace)
+	took, ended = b.awaitExit(s.o.Grace)
 	if ended {
-		s.children(b)
+		s.judgeChildren(b)
 	}
 	return took, ended, true
 }
 
-// children says what outlived its parent, once for both ways of ending: the worse one counts.
-func (s *subject) children(b *bare) {
-	left := b.left(s.o.Grace)
+// judgeChildren says what outlived its parent, once for both ways of ending: the worse one counts.
+func (s *serverCheck) judgeChildren(b *unmanagedProcess) {
+	remaining := b.remainingTree(s.o.Grace)
 	for i, f := range s.out.Findings {
 		if f.ID != "children" {
 			continue
 		}
-		if f.Verdict == Fail || len(left) == 0 {
+		if f.Verdict == Fail || len(remaining) == 0 {
 			return
 		}
 		s.out.Findings = append(s.out.Findings[:i:i], s.out.Findings[i+1:]...)
 		break
 	}
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		if countsTree {
 			text := "it leaves no process behind"
 			if n := len(b.tree) - 1; n > 0 {
-				text += fmt.Sprintf(" (it had %s)", plural(n, "descendant"))
+				text += fmt.Sprintf(" (it had %s)", pluralText(n, "descendant"))
 			}
-			s.add("children", Pass, text, "")
+			s.addFinding("children", Pass, text, "")
 		}
 		return
 	}
-	names := make([]string, len(left))
-	for i, p := range left {
+	names := make([]string, len(remaining))
+	for i, p := range remaining {
 		names[i] = fmt.Sprintf("%s (pid %d)", messages.Line(p.name, 30), p.pid)
 	}
-	s.add("children", Fail, fmt.Sprintf("%s after the server has ended: %s; the check has ended them",
-		livesOn(len(left)), strings.Join(names, ", ")),
-		"end what was started before ending, and start nothing in a session of its own", "processes", len(left))
+	s.addFinding("children", Fail, fmt.Sprintf("%s after the server has ended: %s; the check has ended them",
+		survivorsText(len(remaining)), strings.Join(names, ", ")),
+		"end what was started before ending, and start nothing in a session of its own", "processes", len(remaining))
 }
 
-func livesOn(n int) string {
+func survivorsText(n int) string {
 	if n == 1 {
 		return "1 descendant lives on"
 	}

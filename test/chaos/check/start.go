@@ -15,25 +15,25 @@ import (
 // give up after 10 s.
 const slowStart = 5 * time.Second
 
-// starts opens the server several times, as the manager does, and reports whether there is anything to talk to.
-func (s *subject) starts(ctx context.Context) bool {
+// checkStarts opens the server several times, as the manager does, and reports whether there is anything to talk to.
+func (s *serverCheck) checkStarts(ctx context.Context) bool {
 	s.o.Progress(s.name, "its start")
 	began := time.Now()
-	_, err := s.start(ctx, messages.EraAuto, s.connectTimeout()/2)
-	if s.stumbled(err) && ctx.Err() == nil {
-		_, err = s.start(ctx, messages.EraLegacy, s.connectTimeout())
+	_, err := s.measureStart(ctx, messages.EraAuto, s.connectTimeout()/2)
+	if s.isProbeFailure(err) && ctx.Err() == nil {
+		_, err = s.measureStart(ctx, messages.EraLegacy, s.connectTimeout())
 	}
 	cold := time.Since(began)
 	if err != nil {
-		s.noStart(err)
+		s.addStartFailure(err)
 		return false
 	}
 	var warm []time.Duration
 	for range s.o.Starts {
-		took, err := s.start(ctx, s.era, s.connectTimeout())
+		took, err := s.measureStart(ctx, s.era, s.connectTimeout())
 		if err != nil {
 			if ctx.Err() == nil {
-				s.add("start", Fail, fmt.Sprintf("it connected once, in %s, and start %d failed: %s", ms(cold), len(warm)+2,
+				s.addFinding("start", Fail, fmt.Sprintf("it connected once, in %s, and start %d failed: %s", durationText(cold), len(warm)+2,
 					messages.Line(err.Error(), 300)), "find out what one start leaves behind that the next one trips over")
 			}
 			return false
@@ -41,26 +41,26 @@ func (s *subject) starts(ctx context.Context) bool {
 		warm = append(warm, took)
 	}
 	slices.Sort(warm)
-	text := fmt.Sprintf("%s the first time, then %s to %s (%d starts), from the start to the list of tools", ms(cold),
-		ms(warm[0]), ms(warm[len(warm)-1]), len(warm))
+	text := fmt.Sprintf("%s the first time, then %s to %s (%d starts), from the start to the list of tools", durationText(cold),
+		durationText(warm[0]), durationText(warm[len(warm)-1]), len(warm))
 	verdict, fix := Pass, ""
 	if median := warm[len(warm)/2]; median > slowStart {
 		verdict, fix = Warn, "answer the handshake first and do the slow work afterwards: some clients give up after 10 s"
 	}
-	s.add("start", verdict, text, fix, "coldMs", cold, "warmMs", warm[len(warm)/2])
-	s.speaks()
+	s.addFinding("start", verdict, text, fix, "coldMs", cold, "warmMs", warm[len(warm)/2])
+	s.judgeVersion()
 	return true
 }
 
-// stumbled reports whether a first start may have failed because of the question which era the server speaks: the manager
+// isProbeFailure reports whether a first start may have failed because of the question which era the server speaks: the manager
 // starts such a server once more without it.
-func (s *subject) stumbled(err error) bool {
+func (s *serverCheck) isProbeFailure(err error) bool {
 	var e *messages.Error
 	return errors.Is(err, session.ErrOnProbe) || s.kind == messages.Stdio && errors.As(err, &e) && e.Class == messages.ClassTimeout
 }
 
-// start measures one start, and learns what the server is.
-func (s *subject) start(ctx context.Context, known messages.Era, within time.Duration) (time.Duration, error) {
+// measureStart measures one start, and learns what the server is.
+func (s *serverCheck) measureStart(ctx context.Context, known messages.Era, within time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	cfg := session.Config{ClientName: "mcpvisor-check", ClientVersion: "1", Known: known}
@@ -71,7 +71,7 @@ func (s *subject) start(ctx context.Context, known messages.Era, within time.Dur
 		cfg.Era = known
 	}
 	began := time.Now()
-	c, err := session.Dial(ctx, s.transport(), cfg)
+	c, err := session.Dial(ctx, s.newTransport(), cfg)
 	if err != nil {
 		return 0, err
 	}
@@ -93,7 +93,7 @@ func (s *subject) start(ctx context.Context, known messages.Era, within time.Dur
 	s.out.Era, s.out.ProtocolVersion = info.Era, info.ProtocolVersion
 	s.out.Says = messages.Line(info.ServerInfo.Name+" "+info.ServerInfo.Version, 80)
 	st := c.Stats()
-	s.noises += int(st.Noise)
+	s.noiseCount += int(st.Noise)
 	if s.noise == "" {
 		s.noise = messages.Line(st.LastNoise, 80)
 	}
@@ -101,53 +101,53 @@ func (s *subject) start(ctx context.Context, known messages.Era, within time.Dur
 	return took, nil
 }
 
-// noStart says why nothing more can be tried.
-func (s *subject) noStart(err error) {
+// addStartFailure says why nothing more can be tried.
+func (s *serverCheck) addStartFailure(err error) {
 	var e *messages.Error
 	text, fix := err.Error(), ""
 	if errors.As(err, &e) && e.Text != "" {
 		text, fix = e.Text, e.Fix
 		switch e.Class {
 		case messages.ClassUnauthorized, messages.ClassForbidden:
-			s.add("start", NotTried, "it wants credentials that its entry does not hold: "+messages.Line(e.Text, 200),
+			s.addFinding("start", NotTried, "it wants credentials that its entry does not hold: "+messages.Line(e.Text, 200),
 				"put a token into its headers for the check; a sign-in of mcpvisor login is not used here")
 			return
 		case messages.ClassCanceled:
-			s.add("start", NotTried, "the check was interrupted", "")
+			s.addFinding("start", NotTried, "the check was interrupted", "")
 			return
 		}
 	}
-	s.add("start", Fail, "it does not connect: "+messages.Line(text, 400), fix)
+	s.addFinding("start", Fail, "it does not connect: "+messages.Line(text, 400), fix)
 }
 
-// speaks judges the version.
-func (s *subject) speaks() {
+// judgeVersion judges the version.
+func (s *serverCheck) judgeVersion() {
 	text := fmt.Sprintf("it speaks %s (the %s era)", s.version, s.era)
 	if s.era == messages.EraLegacy && s.version < "2025-03-26" {
-		s.add("protocol", Warn, text+", which is the oldest version there is", "update its SDK: clients have begun to drop it")
+		s.addFinding("protocol", Warn, text+", which is the oldest version there is", "update its SDK: clients have begun to drop it")
 		return
 	}
-	s.add("protocol", Pass, text, "")
+	s.addFinding("protocol", Pass, text, "")
 }
 
-// aside judges what processes said beside the conversation.
-func (s *subject) aside() {
+// judgeOutput judges what processes said beside the conversation.
+func (s *serverCheck) judgeOutput() {
 	if s.kind != messages.Stdio {
 		return
 	}
-	if s.noises > 0 {
-		s.add("noise", Fail, fmt.Sprintf("%d lines on standard output were no messages, such as %q", s.noises, s.noise),
+	if s.noiseCount > 0 {
+		s.addFinding("noise", Fail, fmt.Sprintf("%d lines on standard output were no messages, such as %q", s.noiseCount, s.noise),
 			"log to standard error: the specification allows nothing but messages on standard output, and some clients "+
-				"drop the connection", "lines", s.noises)
+				"drop the connection", "lines", s.noiseCount)
 	} else {
-		s.add("noise", Pass, "nothing but messages on standard output", "")
+		s.addFinding("noise", Pass, "nothing but messages on standard output", "")
 	}
 	switch {
 	case s.stderr >= 64<<10:
-		s.add("stderr", Warn, fmt.Sprintf("%d KiB on standard error in one connection", s.stderr>>10),
+		s.addFinding("stderr", Warn, fmt.Sprintf("%d KiB on standard error in one connection", s.stderr>>10),
 			"log less by default: a client that does not read standard error stops a server whose pipe (64 KiB) is full",
 			"bytes", s.stderr)
 	default:
-		s.add("stderr", Pass, fmt.Sprintf("at most %d bytes on standard error in one connection", s.stderr), "", "bytes", s.stderr)
+		s.addFinding("stderr", Pass, fmt.Sprintf("at most %d bytes on standard error in one connection", s.stderr), "", "bytes", s.stderr)
 	}
 }

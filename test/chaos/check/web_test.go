@@ -51,7 +51,7 @@ func TestAGoodServerPassesOverHTTP(t *testing.T) {
 	for _, id := range []string{"start", "list", "parallel", "big-message", "session", "session-end", "stream", "origin",
 		"content-type", "version-header", "tls"} {
 		if f := finding(t, s, id); f.Verdict != check.Pass {
-			t.Errorf("%s is %s; all:%s", id, f.Verdict, told(s))
+			t.Errorf("%s is %s; all:%s", id, f.Verdict, findingsText(s))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestEachHTTPCheckSeesTheServerThatFailsIt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := <-results[i]
 			if f := finding(t, s, c.id); f.Verdict != c.verdict {
-				t.Errorf("%s is %s: %s; all:%s", c.id, f.Verdict, f.Text, told(s))
+				t.Errorf("%s is %s: %s; all:%s", c.id, f.Verdict, f.Text, findingsText(s))
 			}
 		})
 	}
@@ -111,12 +111,12 @@ func TestASecretStandsInNoReport(t *testing.T) {
 	spec := fixture("exits-at-once", "text=cannot log in with "+secret)
 	spec.Env = map[string]string{"PASSWORD": secret}
 	s := one(t, spec, nil)
-	if text := told(s); strings.Contains(text, secret) {
+	if text := findingsText(s); strings.Contains(text, secret) {
 		t.Errorf("the report tells the secret:%s", text)
 	}
 	remote := one(t, messages.Spec{Type: messages.HTTP, URL: web.Serve(t, web.Status(418)) + "/mcp?key=" + secret,
 		Headers: map[string]string{"X-Key": secret}}, nil)
-	if text := told(remote); strings.Contains(text, secret) {
+	if text := findingsText(remote); strings.Contains(text, secret) {
 		t.Errorf("the report tells the secret:%s", text)
 	}
 }

@@ -22,7 +22,7 @@ func Write(dir string, r Report) error {
 	if err := os.WriteFile(filepath.Join(dir, "report.json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	text, err = xml.MarshalIndent(suites(r), "", "  ")
+	text, err = xml.MarshalIndent(junitReport(r), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,11 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-func suites(r Report) junitSuites {
+func junitReport(r Report) junitSuites {
 	all := junitSuites{Name: "mcpvisor chaos check"}
 	for _, s := range r.Servers {
 		suite := junitSuite{Name: s.Name, Tests: len(s.Findings), Failures: s.Count(Fail), Skipped: s.Count(NotTried),
-			Time: seconds(s.Took)}
+			Time: secondsText(s.Took)}
 		for _, f := range s.Findings {
 			c := junitCase{Class: s.Name, Name: f.Title}
 			switch f.Verdict {
@@ -81,4 +81,4 @@ func suites(r Report) junitSuites {
 	return all
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func secondsText(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

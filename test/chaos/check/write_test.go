@@ -27,8 +27,8 @@ func TestTheReportIsWrittenForProgramsAndForCI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again check.Report
-	if err := json.Unmarshal(text, &again); err != nil || again.Verdict() != check.Fail || len(again.Servers[0].Findings) != 3 {
+	var second check.Report
+	if err := json.Unmarshal(text, &second); err != nil || second.Verdict() != check.Fail || len(second.Servers[0].Findings) != 3 {
 		t.Errorf("report.json: %v\n%s", err, text)
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "junit.xml")); err != nil {

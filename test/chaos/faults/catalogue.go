@@ -8,9 +8,9 @@ import (
 )
 
 // catalogue is every fault, sorted by name.
-var catalogue = sorted(processes, output, calls, lists, protocol, sessions, network, trust, machine)
+var catalogue = sortByName(processFaults, outputFaults, callFaults, listFaults, protocolFaults, httpFaults, networkFaults, trustFaults, machineFaults)
 
-func sorted(groups ...[]Kind) []Kind {
+func sortByName(groups ...[]Kind) []Kind {
 	all := slices.Concat(groups...)
 	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -18,29 +18,29 @@ func sorted(groups ...[]Kind) []Kind {
 
 // The servers that faults belong to. A server inside the program (sdk) has no process, no stream and no network.
 var (
-	everywhere = []messages.TransportKind{
+	allKinds = []messages.TransportKind{
 		messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK,
 	}
-	// outside is all that is not in the program itself.
-	outside = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket}
-	// dual have both eras: the modern one has no HTTP+SSE.
-	dual   = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.WebSocket, messages.SDK}
-	remote = []messages.TransportKind{messages.HTTP, messages.SSE, messages.WebSocket}
-	// posting are those where each message is a POST.
-	posting = []messages.TransportKind{messages.HTTP, messages.SSE}
-	process = []messages.TransportKind{messages.Stdio}
-	http    = []messages.TransportKind{messages.HTTP}
-	// dialled are those where something is opened before the first message.
-	dialled = []messages.TransportKind{messages.Stdio, messages.SSE, messages.WebSocket}
+	// outOfProcess is all that is not in the program itself.
+	outOfProcess = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket}
+	// bothEraKinds have both eras: the modern one has no HTTP+SSE.
+	bothEraKinds = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.WebSocket, messages.SDK}
+	networkKinds = []messages.TransportKind{messages.HTTP, messages.SSE, messages.WebSocket}
+	// postKinds are those where each message is a POST.
+	postKinds    = []messages.TransportKind{messages.HTTP, messages.SSE}
+	processKinds = []messages.TransportKind{messages.Stdio}
+	httpKinds    = []messages.TransportKind{messages.HTTP}
+	// dialedKinds are those where something is opened before the first message.
+	dialedKinds = []messages.TransportKind{messages.Stdio, messages.SSE, messages.WebSocket}
 
-	both   = []messages.Era{messages.EraLegacy, messages.EraModern}
-	legacy = []messages.Era{messages.EraLegacy}
-	modern = []messages.Era{messages.EraModern}
+	bothEras   = []messages.Era{messages.EraLegacy, messages.EraModern}
+	legacyEras = []messages.Era{messages.EraLegacy}
+	modernEras = []messages.Era{messages.EraModern}
 
 	tiers    = []string{Sim, Real}
-	onlyReal = []string{Real}
-	onlySim  = []string{Sim}
+	realOnly = []string{Real}
+	simOnly  = []string{Sim}
 )
 
-// chance is the parameter of faults that befall calls one by one.
-var chance = Param{"chance", "1", Chance, "of each call", nil}
+// chanceParam is the parameter of faults that befall calls one by one.
+var chanceParam = Param{"chance", "1", Chance, "of each call", nil}

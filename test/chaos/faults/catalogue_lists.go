@@ -1,71 +1,71 @@
 package faults
 
-// lists are the faults of the tool list.
-var lists = []Kind{
+// listFaults are the faults of the tool list.
+var listFaults = []Kind{
 	{
-		Name: "cursor-loop", ID: "R4", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "the pages of the tool list never end",
+		Name: "cursor-loop", ID: "R4", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "the pages of the tool list never end",
 		Params: []Param{
-			{"what", "same", Word, "a cursor comes again, or each page has a new one", []string{"same", "endless"}},
+			{"what", "same", Choice, "a cursor comes again, or each page has a new one", []string{"same", "endless"}},
 		},
 	},
 	{
-		Name: "empty-cursor", ID: "R4", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "a page of the tool list has the empty text as its next cursor, mostly the last one",
+		Name: "empty-cursor", ID: "R4", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "a page of the tool list has the empty text as its next cursor, mostly the last one",
 		Params: []Param{
-			{"what", "page", Word, "it leads to a page without tools, as it may, or to the first page again; or the first page has it, " +
+			{"what", "page", Choice, "it leads to a page without tools, as it may, or to the first page again; or the first page has it, " +
 				"and it leads to the second", []string{"page", "first", "second"}},
 		},
 	},
 	{
-		Name: "list-changed", ID: "R6", Kinds: everywhere, Eras: both, Tiers: tiers, Instant: true,
-		Does: "the tool list changes, and the server says so",
+		Name: "list-changed", ID: "R6", Kinds: allKinds, Eras: bothEras, Tiers: tiers, Instant: true,
+		Description: "the tool list changes, and the server says so",
 		Params: []Param{
-			{"what", "swap", Word, "a tool takes the place of the last one that came so, or one comes, the last one goes, or is described anew",
+			{"what", "swap", Choice, "a tool takes the place of the last one that came so, or one comes, the last one goes, or is described anew",
 				[]string{"swap", "add", "remove", "describe"}},
 			{"times", "1", Count, "how many changes at once, each announced", nil},
 		},
 	},
 	{
-		Name: "list-storm", ID: "R6", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "the server says again and again that its tool list has changed",
+		Name: "list-storm", ID: "R6", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "the server says again and again that its tool list has changed",
 		Params: []Param{
 			{"rate", "100", Rate, "times per second", nil},
-			{"change", "false", Truth, "it really changes each time", nil},
+			{"change", "false", Bool, "it really changes each time", nil},
 		},
 	},
 	{
-		Name: "change-during-list", ID: "R7", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does:   "the tool list changes, and the server says so, while it is being listed",
-		Params: []Param{{"times", "3", Count, "how often on one connection, 0 for each list", nil}},
+		Name: "change-during-list", ID: "R7", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "the tool list changes, and the server says so, while it is being listed",
+		Params:      []Param{{"times", "3", Count, "how often on one connection, 0 for each list", nil}},
 	},
 	{
-		Name: "quiet-change", ID: "R7", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "the tool list changes and the server says nothing of it until the end of the fault",
+		Name: "quiet-change", ID: "R7", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "the tool list changes and the server says nothing of it until the end of the fault",
 	},
 	{
-		Name: "duplicate-names", ID: "R8", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "tools stand in the list a second time, defined otherwise",
+		Name: "duplicate-names", ID: "R8", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "tools stand in the list a second time, defined otherwise",
 		Params: []Param{
 			{"count", "1", Count, "how many", nil},
-			{"what", "same", Word, "with the very same name, or with two that are equal when no sign is left in them that a model's " +
+			{"what", "same", Choice, "with the very same name, or with two that are equal when no sign is left in them that a model's " +
 				"provider refuses", []string{"same", "alike"}},
 		},
 	},
 	{
-		Name: "long-names", ID: "R9", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "there are tools with names that are too long for a model's provider",
+		Name: "long-names", ID: "R9", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "there are tools with names that are too long for a model's provider",
 		Params: []Param{
 			{"count", "2", Count, "how many", nil},
 			{"length", "100", Count, "length of the names, 20 to 1,000; beyond 128 the tool cannot be used", nil},
 		},
 	},
 	{
-		Name: "bad-schema", ID: "R10", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "there are tools whose definition is broken",
+		Name: "bad-schema", ID: "R10", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "there are tools whose definition is broken",
 		Params: []Param{
 			{"count", "1", Count, "how many", nil},
-			{"what", "type", Word, "what is wrong with it",
+			{"what", "type", Choice, "what is wrong with it",
 				[]string{"type", "array", "properties", "required", "text", "name", "huge"}},
 		},
 	},

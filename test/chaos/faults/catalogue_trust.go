@@ -1,29 +1,29 @@
 package faults
 
-// trust are the faults of what a server says, when it is not to be trusted.
-var trust = []Kind{
+// trustFaults are the faults of what a server says, when it is not to be trusted.
+var trustFaults = []Kind{
 	{
-		Name: "rug-pull", ID: "X1", Kinds: everywhere, Eras: both, Tiers: tiers, Instant: true,
-		Does:   "a tool's definition changes under its name, and the server says that its list has changed",
-		Params: []Param{{"tool", "write", Text, "which tool", nil}},
+		Name: "rug-pull", ID: "X1", Kinds: allKinds, Eras: bothEras, Tiers: tiers, Instant: true,
+		Description: "a tool's definition changes under its name, and the server says that its list has changed",
+		Params:      []Param{{"tool", "write", Text, "which tool", nil}},
 	},
 	{
-		Name: "control-characters", ID: "X2", Kinds: everywhere, Eras: both, Tiers: tiers,
-		Does: "names, descriptions, results and error texts hold characters that act on a terminal or deceive a reader",
+		Name: "control-characters", ID: "X2", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
+		Description: "names, descriptions, results and error texts hold characters that act on a terminal or deceive a reader",
 		Params: []Param{
 			{"errors", "0.1", Chance, "of each call, to be refused with such an error", nil},
 		},
 	},
 	{
-		Name: "leak-canary", ID: "X4", Also: []string{"X3"}, Kinds: outside, Eras: both, Tiers: tiers,
-		Does: "the server writes the secrets that it was given into descriptions, results, error texts, log messages and its " +
+		Name: "leak-canary", ID: "X4", Also: []string{"X3"}, Kinds: outOfProcess, Eras: bothEras, Tiers: tiers,
+		Description: "the server writes the secrets that it was given into descriptions, results, error texts, log messages and its " +
 			"standard error",
 		Params: []Param{
 			{"errors", "0.2", Chance, "of each call, to be refused with a secret in the error's text", nil},
-			{"stderr", "true", Truth, "into standard error, when it starts", nil},
-			{"logs", "true", Truth, "into a log message with each call, if the client takes any", nil},
-			{"descriptions", "false", Truth, "into the description of a tool, which belongs to whoever asks for the tools", nil},
-			{"results", "false", Truth, "into results, which belong to whoever calls", nil},
+			{"stderr", "true", Bool, "into standard error, when it starts", nil},
+			{"logs", "true", Bool, "into a log message with each call, if the client takes any", nil},
+			{"descriptions", "false", Bool, "into the description of a tool, which belongs to whoever asks for the tools", nil},
+			{"results", "false", Bool, "into results, which belong to whoever calls", nil},
 		},
 	},
 }

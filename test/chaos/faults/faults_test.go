@@ -17,17 +17,17 @@ func TestTheCatalogueIsSortedAndComplete(t *testing.T) {
 		if i > 0 && all[i-1].Name >= k.Name {
 			t.Errorf("%s stands behind %s", k.Name, all[i-1].Name)
 		}
-		if got, ok := faults.Named(k.Name); !ok || got.Name != k.Name {
+		if got, ok := faults.Find(k.Name); !ok || got.Name != k.Name {
 			t.Errorf("%s is not found by its name", k.Name)
 		}
-		if k.ID == "" || k.Does == "" || len(k.Kinds) == 0 || len(k.Eras) == 0 || len(k.Tiers) == 0 {
+		if k.ID == "" || k.Description == "" || len(k.Kinds) == 0 || len(k.Eras) == 0 || len(k.Tiers) == 0 {
 			t.Errorf("%s lacks something: %+v", k.Name, k)
 		}
-		if strings.HasSuffix(k.Does, ".") || strings.ToLower(k.Does[:1]) != k.Does[:1] {
-			t.Errorf("%s: %q is not half a sentence as the others are", k.Name, k.Does)
+		if strings.HasSuffix(k.Description, ".") || strings.ToLower(k.Description[:1]) != k.Description[:1] {
+			t.Errorf("%s: %q is not half a sentence as the others are", k.Name, k.Description)
 		}
 	}
-	if _, ok := faults.Named("crash-"); ok {
+	if _, ok := faults.Find("crash-"); ok {
 		t.Error("a name that is none was found")
 	}
 }
@@ -88,7 +88,7 @@ func TestDefaultsAreValid(t *testing.T) {
 		with := map[string]string{}
 		for _, p := range k.Params {
 			with[p.Name] = p.Default
-			if p.What == "" || (p.Type == faults.Word) != (len(p.Words) > 0) {
+			if p.Description == "" || (p.Type == faults.Choice) != (len(p.Choices) > 0) {
 				t.Errorf("%s: the parameter %s lacks something: %+v", k.Name, p.Name, p)
 			}
 		}
@@ -122,7 +122,7 @@ func TestErrorsNameTheParameterAndWhatWasMeant(t *testing.T) {
 		{"throttle", "when", "call", messages.WebSocket, "", `parameter "when" of the fault "throttle": a websocket has no statuses after it was opened: say handshake`},
 		{"lose-session", "", "", messages.HTTP, messages.EraModern, `the fault "lose-session" cannot befall a server of kind http and era modern: it belongs to kind http, era legacy`},
 	} {
-		k, ok := faults.Named(c.fault)
+		k, ok := faults.Find(c.fault)
 		if !ok {
 			t.Fatalf("no fault %q", c.fault)
 		}
@@ -143,32 +143,32 @@ func TestErrorsNameTheParameterAndWhatWasMeant(t *testing.T) {
 }
 
 func TestAppliesKnowsTheDefaultsOfAScenario(t *testing.T) {
-	k, _ := faults.Named("noise")
+	k, _ := faults.Find("noise")
 	if !k.Applies("", "") || k.Applies(messages.SDK, "") || !k.In(faults.Sim) {
 		t.Error("noise is of stdio, of both eras, and of the simulation")
 	}
-	k, _ = faults.Named("grandchild")
+	k, _ = faults.Find("grandchild")
 	if k.In(faults.Sim) || !k.In(faults.Real) {
 		t.Error("only a process has children")
 	}
 }
 
 func TestValuesAreTheDefaultsWhereNothingIsSaid(t *testing.T) {
-	k, _ := faults.Named("stderr-flood")
+	k, _ := faults.Find("stderr-flood")
 	v := k.With(map[string]string{"bytes": "2MiB", "every": "nonsense"})
 	if v.Int("bytes") != 2<<20 || v.Duration("every") != time.Second || v.Int("no-such") != 0 {
 		t.Errorf("bytes %d, every %s", v.Int("bytes"), v.Duration("every"))
 	}
-	k, _ = faults.Named("tool-error")
+	k, _ = faults.Find("tool-error")
 	v = k.With(map[string]string{"rpc": "true", "chance": "0.25"})
-	if !v.Truth("rpc") || v.Float("chance") != 0.25 || v.Text("code") != "32603" || v.Float("rpc") != 0 {
-		t.Errorf("rpc %t, chance %g, code %s", v.Truth("rpc"), v.Float("chance"), v.Text("code"))
+	if !v.Bool("rpc") || v.Float("chance") != 0.25 || v.Text("code") != "32603" || v.Float("rpc") != 0 {
+		t.Errorf("rpc %t, chance %g, code %s", v.Bool("rpc"), v.Float("chance"), v.Text("code"))
 	}
 }
 
 func Example() {
-	k, _ := faults.Named("throttle")
-	fmt.Println(k.ID, k.Does)
+	k, _ := faults.Find("throttle")
+	fmt.Println(k.ID, k.Description)
 	fmt.Println(k.Check(map[string]string{"after": "30s"}, messages.HTTP, messages.EraLegacy))
 	fmt.Println(k.Check(map[string]string{"afer": "30s"}, messages.HTTP, messages.EraLegacy))
 	fmt.Println(k.With(map[string]string{"after": "30s"}).Duration("after"), k.With(nil).Duration("after"))

@@ -1,7 +1,7 @@
 // Package faults is the catalogue of what can break: every fault by its name, with what it does, its parameters, and the
 // servers that it can befall. It says nothing of how a fault is done: package peer does it.
 //
-//	k, ok := faults.Named("throttle")
+//	k, ok := faults.Find("throttle")
 //	err := k.Check(map[string]string{"after": "30s"}, messages.HTTP, messages.EraLegacy)
 //	after := k.With(values).Duration("after")
 //
@@ -31,25 +31,25 @@ type Kind struct {
 	Name string
 	ID   string
 	Also []string
-	// Does is one sentence: what the server does, or what is done to it.
-	Does   string
-	Params []Param
+	// Description is one sentence: what the server does, or what is done to it.
+	Description string
+	Params      []Param
 	// Kinds are the transports of the servers that it can befall, Eras their eras, Tiers where it can be done.
 	Kinds []messages.TransportKind
 	Eras  []messages.Era
 	Tiers []string
 	// Instant: it happens at its begin. Machine: it befalls the machine, not one server of it.
-	Instant bool
-	Machine bool
-	// Ends: it ends connections that stand, or makes them useless, so that the manager must connect again.
-	Ends bool
+	Instant      bool
+	WholeMachine bool
+	// EndsConnections: it ends connections that stand, or makes them useless, so that the manager must connect again.
+	EndsConnections bool
 }
 
 // All are all faults, sorted by name. The slice is the caller's.
 func All() []Kind { return slices.Clone(catalogue) }
 
-// Named finds a fault.
-func Named(name string) (Kind, bool) {
+// Find finds a fault.
+func Find(name string) (Kind, bool) {
 	i, ok := slices.BinarySearchFunc(catalogue, name, func(k Kind, name string) int { return strings.Compare(k.Name, name) })
 	if !ok {
 		return Kind{}, false
@@ -83,40 +83,40 @@ func (k Kind) In(tier string) bool { return slices.Contains(k.Tiers, tier) }
 
 // Check says what is wrong with parameters, or that the fault cannot befall such a server. The error names the fault, the
 // parameter, what was expected, and the nearest word if one is near.
-func (k Kind) Check(with map[string]string, kind messages.TransportKind, era messages.Era) error {
+func (k Kind) Check(params map[string]string, kind messages.TransportKind, era messages.Era) error {
 	if !k.Applies(kind, era) {
 		return fmt.Errorf("the fault %q cannot befall a server of kind %s and era %s: it belongs to kind %s, era %s", k.Name,
-			or(string(kind), string(messages.Stdio)), or(string(era), string(messages.EraLegacy)), join(k.Kinds), join(k.Eras))
+			orDefault(string(kind), string(messages.Stdio)), orDefault(string(era), string(messages.EraLegacy)), joinWords(k.Kinds), joinWords(k.Eras))
 	}
-	if err := k.CheckParams(with); err != nil {
+	if err := k.CheckParams(params); err != nil {
 		return err
 	}
-	if kind == messages.WebSocket && k.With(with).Text("when") == "call" {
+	if kind == messages.WebSocket && k.With(params).Text("when") == "call" {
 		return fmt.Errorf("parameter %q of the fault %q: a websocket has no statuses after it was opened: say handshake", "when", k.Name)
 	}
 	return nil
 }
 
 // CheckParams is the part of Check that needs no server.
-func (k Kind) CheckParams(with map[string]string) error {
-	names := make([]string, 0, len(with))
-	for name := range with {
+func (k Kind) CheckParams(params map[string]string) error {
+	names := make([]string, 0, len(params))
+	for name := range params {
 		names = append(names, name)
 	}
 	slices.Sort(names) // the same error each time
 	for _, name := range names {
-		p, ok := k.param(name)
+		p, ok := k.findParam(name)
 		if !ok {
-			return k.unknown(name)
+			return k.unknownParamError(name)
 		}
-		if wrong := p.wrong(with[name]); wrong != "" {
-			return fmt.Errorf("parameter %q of the fault %q: %s", name, k.Name, wrong)
+		if problem := p.valueProblem(params[name]); problem != "" {
+			return fmt.Errorf("parameter %q of the fault %q: %s", name, k.Name, problem)
 		}
 	}
 	return nil
 }
 
-func (k Kind) param(name string) (Param, bool) {
+func (k Kind) findParam(name string) (Param, bool) {
 	i := slices.IndexFunc(k.Params, func(p Param) bool { return p.Name == name })
 	if i < 0 {
 		return Param{}, false
@@ -124,7 +124,7 @@ func (k Kind) param(name string) (Param, bool) {
 	return k.Params[i], true
 }
 
-func (k Kind) unknown(name string) error {
+func (k Kind) unknownParamError(name string) error {
 	if len(k.Params) == 0 {
 		return fmt.Errorf("the fault %q has no parameter %q: it has none", k.Name, name)
 	}
@@ -138,14 +138,14 @@ func (k Kind) unknown(name string) error {
 	return fmt.Errorf("the fault %q has no parameter %q: it has %s", k.Name, name, strings.Join(names, ", "))
 }
 
-func or(text, otherwise string) string {
+func orDefault(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }
 
-func join[T ~string](words []T) string {
+func joinWords[T ~string](words []T) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
 		texts[i] = string(w)

@@ -25,10 +25,10 @@ const (
 	Rate Type = "rate"
 	// Chance is a probability, 0 to 1.
 	Chance Type = "chance"
-	// Truth is true or false.
-	Truth Type = "truth"
-	// Word is one of Param.Words.
-	Word Type = "word"
+	// Bool is true or false.
+	Bool Type = "truth"
+	// Choice is one of Param.Words.
+	Choice Type = "word"
 	// Text is any text.
 	Text Type = "text"
 )
@@ -39,63 +39,63 @@ type Param struct {
 	// Default is used where a scenario says nothing.
 	Default string
 	Type    Type
-	// What is half a sentence that says what it means.
-	What string
-	// Words are what a Word can be.
-	Words []string
+	// Description is half a sentence that says what it means.
+	Description string
+	// Choices are what a Word can be.
+	Choices []string
 }
 
 // most bound what a parameter can ask for: a day, a thousand times ten thousand, a GiB. A fault is to break the server and
 // not the machine that plays it.
 const (
-	mostDuration = 24 * time.Hour * 366
-	mostCount    = 10_000_000
-	mostSize     = 1 << 30
-	mostRate     = 100_000
+	maxDuration = 24 * time.Hour * 366
+	maxCount    = 10_000_000
+	maxSize     = 1 << 30
+	maxRate     = 100_000
 )
 
-// wrong says what is wrong with a value, empty if nothing is.
-func (p Param) wrong(value string) string {
+// valueProblem says what is wrong with a value, empty if nothing is.
+func (p Param) valueProblem(value string) string {
 	switch p.Type {
 	case Duration:
-		if d, err := time.ParseDuration(value); err != nil || d < 0 || d > mostDuration {
+		if d, err := time.ParseDuration(value); err != nil || d < 0 || d > maxDuration {
 			return fmt.Sprintf("%q is no time: write it like 250ms, 5s or 2m", value)
 		}
 	case Count:
-		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > mostCount {
-			return fmt.Sprintf("%q is no whole number from 0 to %d", value, mostCount)
+		if n, err := strconv.Atoi(value); err != nil || n < 0 || n > maxCount {
+			return fmt.Sprintf("%q is no whole number from 0 to %d", value, maxCount)
 		}
 	case Size:
-		if _, ok := size(value); !ok {
+		if _, ok := parseSize(value); !ok {
 			return fmt.Sprintf("%q is no size: write it like 4096, 64KiB or 32MiB, at most 1GiB", value)
 		}
 	case Rate:
-		if r, err := strconv.ParseFloat(value, 64); err != nil || !(r > 0) || r > mostRate {
-			return fmt.Sprintf("%q is no rate: a number per second, more than 0 and at most %d", value, mostRate)
+		if r, err := strconv.ParseFloat(value, 64); err != nil || !(r > 0) || r > maxRate {
+			return fmt.Sprintf("%q is no rate: a number per second, more than 0 and at most %d", value, maxRate)
 		}
 	case Chance:
 		if c, err := strconv.ParseFloat(value, 64); err != nil || !(c >= 0 && c <= 1) {
 			return fmt.Sprintf("%q is no probability from 0 to 1", value)
 		}
-	case Truth:
+	case Bool:
 		if value != "true" && value != "false" {
 			return fmt.Sprintf("%q is neither true nor false", value)
 		}
-	case Word:
-		if slices.Contains(p.Words, value) {
+	case Choice:
+		if slices.Contains(p.Choices, value) {
 			return ""
 		}
-		if near := messages.Nearest(value, p.Words); near != "" {
+		if near := messages.Nearest(value, p.Choices); near != "" {
 			return fmt.Sprintf("%q is not known: did you mean %q?", value, near)
 		}
-		return fmt.Sprintf("%q is not one of %s", value, strings.Join(p.Words, ", "))
+		return fmt.Sprintf("%q is not one of %s", value, strings.Join(p.Choices, ", "))
 	case Text:
 	}
 	return ""
 }
 
-// size reads a number of bytes.
-func size(text string) (int, bool) {
+// parseSize reads a number of bytes.
+func parseSize(text string) (int, bool) {
 	unit := 1
 	for suffix, u := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
 		if t, ok := strings.CutSuffix(text, suffix); ok {
@@ -104,7 +104,7 @@ func size(text string) (int, bool) {
 		}
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > mostSize/unit {
+	if err != nil || n < 0 || n > maxSize/unit {
 		return 0, false
 	}
 	return n * unit, true
@@ -113,20 +113,20 @@ func size(text string) (int, bool) {
 // Values are the parameters of one planned fault with the defaults filled in. A value that cannot be read counts as the
 // default: Check tells of it before.
 type Values struct {
-	kind Kind
-	with map[string]string
+	kind   Kind
+	params map[string]string
 }
 
 // With gives the fault's parameters their values.
-func (k Kind) With(with map[string]string) Values { return Values{k, with} }
+func (k Kind) With(params map[string]string) Values { return Values{k, params} }
 
 // Text is the value as it stands. It is empty for a parameter that the fault does not have.
 func (v Values) Text(name string) string {
-	p, ok := v.kind.param(name)
+	p, ok := v.kind.findParam(name)
 	if !ok {
 		return ""
 	}
-	if text, ok := v.with[name]; ok && p.wrong(text) == "" {
+	if text, ok := v.params[name]; ok && p.valueProblem(text) == "" {
 		return text
 	}
 	return p.Default
@@ -140,7 +140,7 @@ func (v Values) Duration(name string) time.Duration {
 
 // Int reads a Count or a Size.
 func (v Values) Int(name string) int {
-	n, _ := size(v.Text(name))
+	n, _ := parseSize(v.Text(name))
 	return n
 }
 
@@ -153,5 +153,5 @@ func (v Values) Float(name string) float64 {
 	return f
 }
 
-// Truth reads a Truth.
-func (v Values) Truth(name string) bool { return v.Text(name) == "true" }
+// Bool reads a Truth.
+func (v Values) Bool(name string) bool { return v.Text(name) == "true" }

@@ -13,26 +13,26 @@ const crossings = 0.35
 // crossing has a server that takes its time for a list: one is asked for, and before it has come the connection ends, or the owner disables the
 // server and enables it, and the list changes once more. What was under way must leave nothing behind: hence something follows when all is
 // quiet again, a change, a refresh or a reconnect. It has a source of chance of its own, as further has.
-func (d *day) crossing(seed uint64) {
+func (d *scenarioBuilder) crossing(seed uint64) {
 	if len(d.o.Only) > 0 {
 		return
 	}
 	before := d.Rand
 	defer func() { d.Rand = before }()
 	d.Rand = scenario.Rand(seed, "generate crossing")
-	if !d.likely(crossings) || d.length < 150*time.Second || d.total() >= d.o.Servers {
+	if !d.drawChance(crossings) || d.length < 150*time.Second || d.serverCount() >= d.o.Servers {
 		return
 	}
-	g := d.server(d.kind(), "")
+	g := d.drawServer(d.drawKind(), "")
 	g.Disabled, g.Connect, g.IdleTimeout, g.Tasks, g.Offers, g.ConnectTimeout = false, "", 0, "", false, 0
 	g.Tools, g.Pages = 0, 0
-	if d.likely(0.5) {
+	if d.drawChance(0.5) {
 		g.Tools, g.Pages = 6, 2
 	}
 	slow := pick(d, 100*time.Millisecond, 300*time.Millisecond, time.Second)
 	g.Latency = messages.Duration(slow)
 	d.s.Servers = append(d.s.Servers, g)
-	at := d.round(d.between(20*time.Second, d.length-100*time.Second))
+	at := d.roundTime(d.drawBetween(20*time.Second, d.length-100*time.Second))
 	for range 1 + d.IntN(2) {
 		at = d.cross(g.Name, at, slow)
 		if at > d.length-30*time.Second {
@@ -42,60 +42,60 @@ func (d *day) crossing(seed uint64) {
 }
 
 // cross is one crossing, and what shows that nothing is left of it. It returns when that is over.
-func (d *day) cross(name string, at, slow time.Duration) time.Duration {
+func (d *scenarioBuilder) cross(name string, at, slow time.Duration) time.Duration {
 	change := func(t time.Duration) {
-		d.add("list-changed", name, t, 0, map[string]string{"what": pick(d, "swap", "add", "describe")})
+		d.addFault("list-changed", name, t, 0, map[string]string{"what": pick(d, "swap", "add", "describe")})
 	}
-	if d.likely(0.12) { // the machine wakes up while it is waited for its next attempt
-		d.add("crash", name, at, 0, map[string]string{"down": "40s"})
-		d.order("wake", "", at+pick(d, 8*time.Second, 20*time.Second, 35*time.Second))
+	if d.drawChance(0.12) { // the machine wakes up while it is waited for its next attempt
+		d.addFault("crash", name, at, 0, map[string]string{"down": "40s"})
+		d.addCommand("wake", "", at+pick(d, 8*time.Second, 20*time.Second, 35*time.Second))
 		return at + time.Minute
 	}
 	asked := at
-	if d.likely(0.6) {
-		d.order("refresh", name, at)
+	if d.drawChance(0.6) {
+		d.addCommand("refresh", name, at)
 	} else { // it is listed when the server has been quiet for 50 ms
 		change(at)
 		asked += 51 * time.Millisecond
 	}
-	during := asked + d.between(time.Millisecond, slow)
-	if d.likely(0.5) {
+	during := asked + d.drawBetween(time.Millisecond, slow)
+	if d.drawChance(0.5) {
 		change(during)
 	}
 	within := during + pick(d, 0, time.Millisecond, slow/4)
 	back := within + pick(d, 0, 0, time.Millisecond, slow/4, slow)
 	switch pick(d, "crash", "crash", "crash", "disable", "disable", "disconnect", "reconnect", "respec") {
 	case "crash":
-		d.add("crash", name, within, 0, nil)
-		if d.likely(0.3) {
-			d.order(pick(d, "disable", "reconnect", "refresh"), name, back)
-			d.order("enable", name, back+pick(d, 0, slow))
+		d.addFault("crash", name, within, 0, nil)
+		if d.drawChance(0.3) {
+			d.addCommand(pick(d, "disable", "reconnect", "refresh"), name, back)
+			d.addCommand("enable", name, back+pick(d, 0, slow))
 		}
 	case "disable":
-		d.order("disable", name, within)
-		if d.likely(0.6) {
+		d.addCommand("disable", name, within)
+		if d.drawChance(0.6) {
 			change(within + pick(d, 0, (back-within)/2))
 		}
-		d.order("enable", name, back)
-		if d.likely(0.2) {
-			d.add("crash", name, back, 0, nil)
+		d.addCommand("enable", name, back)
+		if d.drawChance(0.2) {
+			d.addFault("crash", name, back, 0, nil)
 		}
 	case "disconnect":
-		d.order("disconnect", name, within)
-		d.order("enable", name, back)
+		d.addCommand("disconnect", name, within)
+		d.addCommand("enable", name, back)
 	case "reconnect":
-		d.order("reconnect", name, within)
+		d.addCommand("reconnect", name, within)
 	case "respec":
-		d.order("respec", name, within)
+		d.addCommand("respec", name, within)
 	}
 	quiet := back + pick(d, 3*time.Second, 15*time.Second)
 	switch d.IntN(6) { // mostly nothing: what waits for a list must not need another one
 	case 0:
 		change(quiet)
 	case 1:
-		d.order("refresh", name, quiet)
+		d.addCommand("refresh", name, quiet)
 	case 2:
-		d.order("reconnect", name, quiet)
+		d.addCommand("reconnect", name, quiet)
 	}
 	return quiet + 20*time.Second
 }

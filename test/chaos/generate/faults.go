@@ -11,17 +11,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// often are faults that are drawn more often than the others: they are what happens most, and what the others meet.
-var often = []string{"crash", "crash", "crash", "crash-loop", "reset", "hang-start", "slow-start", "list-changed", "refuse", "stop"}
+// frequentFaults are faults that are drawn more often than the others: they are what happens most, and what the others meet.
+var frequentFaults = []string{"crash", "crash", "crash", "crash-loop", "reset", "hang-start", "slow-start", "list-changed", "refuse", "stop"}
 
-// costly are faults that do something many times a second, or make much of it: they last for seconds only.
-var costly = map[string]time.Duration{
+// costlyLimits are faults that do something many times a second, or make much of it: they last for seconds only.
+var costlyLimits = map[string]time.Duration{
 	"noise": 10 * time.Second, "list-storm": 3 * time.Second, "huge-line": 5 * time.Second, "big-result": 20 * time.Second,
 	"slow-drip": 10 * time.Second, "endless-progress": 30 * time.Second, "modern-breach": 30 * time.Second,
 }
 
-// faults draws what breaks.
-func (d *day) faults() {
+// drawFaults draws what breaks.
+func (d *scenarioBuilder) drawFaults() {
 	var names []string
 	for _, k := range faults.All() {
 		if k.In(string(scenario.Sim)) && (len(d.o.Only) == 0 || slices.Contains(d.o.Only, k.Name)) {
@@ -32,50 +32,50 @@ func (d *day) faults() {
 		return
 	}
 	n := 1 + d.IntN(min(3, d.o.Faults))
-	if d.likely(0.7) {
+	if d.drawChance(0.7) {
 		n = 1 + d.IntN(d.o.Faults)
 	}
 	for range n {
 		name := pick(d, names...)
-		if len(d.o.Only) == 0 && d.likely(0.3) {
-			name = pick(d, often...)
+		if len(d.o.Only) == 0 && d.drawChance(0.3) {
+			name = pick(d, frequentFaults...)
 		}
-		k, _ := faults.Named(name)
-		d.fault(k)
+		k, _ := faults.Find(name)
+		d.drawFault(k)
 	}
 }
 
-// fault draws one entry.
-func (d *day) fault(k faults.Kind) {
-	f := scenario.Fault{Fault: k.Name, With: d.parameters(k)}
+// drawFault draws one entry.
+func (d *scenarioBuilder) drawFault(k faults.Kind) {
+	f := scenario.Fault{Fault: k.Name, With: d.drawParameters(k)}
 	server := ""
 	if k.Name != "sleep" {
-		if server = d.needed(k, nil); server == "" {
+		if server = d.serverForFault(k, nil); server == "" {
 			return // there are as many servers as there may be, and none is of that sort
 		}
-		f.On = d.others(k, server)
+		f.On = d.faultTargets(k, server)
 	}
-	at := d.when(server)
+	at := d.drawTime(server)
 	f.At = messages.Duration(at)
-	d.remember(at, server)
+	d.addMoment(at, server)
 	if len(f.On) != 1 || f.On[0] != server {
-		if d.likely(0.4) { // else all in one instant
+		if d.drawChance(0.4) { // else all in one instant
 			f.Spread = messages.Duration(pick(d, 10*time.Millisecond, time.Second, 10*time.Second))
 		}
 	}
 	if !k.Instant {
-		last := d.lasting(at)
-		if most, is := costly[k.Name]; is {
+		last := d.drawLength(at)
+		if most, limited := costlyLimits[k.Name]; limited {
 			last = min(last, most)
 		}
 		if k.Name == "sleep" {
 			last = min(last, time.Minute)
 		}
 		f.For = messages.Duration(last)
-		d.remember(at+last, server)
+		d.addMoment(at+last, server)
 	}
-	if d.likely(0.15) && (k.Instant || time.Duration(f.For) < 20*time.Second) {
-		f.Every = messages.Duration(max(d.round(d.between(time.Second, time.Minute)), 2*time.Duration(f.For)))
+	if d.drawChance(0.15) && (k.Instant || time.Duration(f.For) < 20*time.Second) {
+		f.Every = messages.Duration(max(d.roundTime(d.drawBetween(time.Second, time.Minute)), 2*time.Duration(f.For)))
 		f.Times = 2 + d.IntN(5)
 	}
 	d.s.Faults = append(d.s.Faults, f)
@@ -83,11 +83,11 @@ func (d *day) fault(k faults.Kind) {
 	if len(f.On) != 1 || f.On[0] != server && f.On[0] != "*" {
 		met = "" // nobody knows yet which servers it befalls
 	}
-	d.company(k, met, at, time.Duration(f.For))
+	d.addTrigger(k, met, at, time.Duration(f.For))
 }
 
-// others is the selector of a fault: one server, some or all.
-func (d *day) others(k faults.Kind, server string) scenario.Selector {
+// faultTargets is the selector of a fault: one server, some or all.
+func (d *scenarioBuilder) faultTargets(k faults.Kind, server string) scenario.Selector {
 	can := 0
 	for _, g := range d.s.Servers {
 		if k.Applies(g.Kind, g.Era) {
@@ -103,11 +103,11 @@ func (d *day) others(k faults.Kind, server string) scenario.Selector {
 	return scenario.Selector{"*"}
 }
 
-// parameters draws those that a fault has, each now and then: the default is what was thought of first.
-func (d *day) parameters(k faults.Kind) map[string]string {
+// drawParameters draws those that a fault has, each now and then: the default is what was thought of first.
+func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 	with := map[string]string{}
 	for _, p := range k.Params {
-		if d.likely(0.5) {
+		if d.drawChance(0.5) {
 			continue
 		}
 		value := ""
@@ -119,10 +119,10 @@ func (d *day) parameters(k faults.Kind) map[string]string {
 			}
 		case faults.Chance:
 			value = pick(d, "0.1", "0.5", "0.9")
-		case faults.Truth:
+		case faults.Bool:
 			value = pick(d, "true", "false")
-		case faults.Word:
-			value = p.Words[d.IntN(len(p.Words))]
+		case faults.Choice:
+			value = p.Choices[d.IntN(len(p.Choices))]
 		case faults.Rate:
 			value = pick(d, "1", "20", "100")
 		case faults.Size:
@@ -131,7 +131,7 @@ func (d *day) parameters(k faults.Kind) map[string]string {
 			}
 			value = pick(d, "1", "64", "4KiB", "100KiB")
 		case faults.Count:
-			value = d.number(k, p)
+			value = d.drawNumber(k, p)
 		case faults.Text:
 			continue
 		}
@@ -145,8 +145,8 @@ func (d *day) parameters(k faults.Kind) map[string]string {
 	return with
 }
 
-// number draws a count, whose meaning differs from fault to fault.
-func (d *day) number(k faults.Kind, p faults.Param) string {
+// drawNumber draws a count, whose meaning differs from fault to fault.
+func (d *scenarioBuilder) drawNumber(k faults.Kind, p faults.Param) string {
 	switch p.Name {
 	case "status":
 		switch k.Name {

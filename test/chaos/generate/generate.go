@@ -45,7 +45,7 @@ type Options struct {
 // Scenario is the bad day of a seed.
 func Scenario(seed uint64, o Options) scenario.Scenario {
 	o.Servers, o.Faults = cmp.Or(max(o.Servers, 0), 12), cmp.Or(max(o.Faults, 0), 12)
-	d := &day{Rand: scenario.Rand(seed, "generate"), o: o}
+	d := &scenarioBuilder{Rand: scenario.Rand(seed, "generate"), o: o}
 	d.length = o.Duration
 	if d.length <= 0 {
 		d.length = time.Duration(2+d.IntN(10)+d.IntN(10)) * time.Minute
@@ -53,27 +53,27 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.s = scenario.Scenario{
 		Name: fmt.Sprintf("seed-%d", seed), Seed: seed, Tiers: []scenario.Tier{scenario.Sim}, Duration: messages.Duration(d.length),
 	}
-	d.manager()
-	d.servers()
-	d.recipes()
-	d.faults()
-	d.commands()
-	d.load()
-	d.reads()
-	d.slow()
-	d.compare()
-	d.further(seed)
-	d.adjusted(seed)
+	d.drawManager()
+	d.drawServers()
+	d.drawRecipes()
+	d.drawFaults()
+	d.drawCommands()
+	d.drawLoad()
+	d.drawReads()
+	d.drawSlowServer()
+	d.makeComparison()
+	d.drawAdditions(seed)
+	d.drawAdjustments(seed)
 	d.crossing(seed)
-	d.fit()
+	d.fitTimeouts()
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)
-	d.s.About = d.about()
+	d.s.About = d.summaryText()
 	return d.s
 }
 
-// day is a scenario while it is made.
-type day struct {
+// scenarioBuilder is a scenario while it is made.
+type scenarioBuilder struct {
 	*rand.Rand
 	o      Options
 	s      scenario.Scenario
@@ -83,12 +83,12 @@ type day struct {
 }
 
 type moment struct {
-	at time.Duration
-	on string // a server's name, or empty
+	at     time.Duration
+	server string // a server's name, or empty
 }
 
-// about says in a line what the day is like.
-func (d *day) about() string {
+// summaryText says in a line what the day is like.
+func (d *scenarioBuilder) summaryText() string {
 	n := 0
 	for _, g := range d.s.Servers {
 		n += max(g.Count, 1)
@@ -106,49 +106,49 @@ func (d *day) about() string {
 	return text + "."
 }
 
-// likely is true with a probability.
-func (d *day) likely(p float64) bool { return d.Float64() < p }
+// drawChance is true with a probability.
+func (d *scenarioBuilder) drawChance(p float64) bool { return d.Float64() < p }
 
-// between is a duration from low to below high.
-func (d *day) between(low, high time.Duration) time.Duration {
+// drawBetween is a duration from low to below high.
+func (d *scenarioBuilder) drawBetween(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
 	}
 	return low + time.Duration(d.Int64N(int64(high-low)))
 }
 
-func pick[T any](d *day, list ...T) T { return list[d.IntN(len(list))] }
+func pick[T any](d *scenarioBuilder, list ...T) T { return list[d.IntN(len(list))] }
 
-// manager shortens the times of the manager, most days.
-func (d *day) manager() {
+// drawManager shortens the times of the manager, most days.
+func (d *scenarioBuilder) drawManager() {
 	m := &d.s.Manager
-	if d.likely(0.2) {
+	if d.drawChance(0.2) {
 		return // as it is used
 	}
 	ms := func(t time.Duration) messages.Duration { return messages.Duration(t) }
-	if d.likely(0.8) {
+	if d.drawChance(0.8) {
 		m.Stable = ms(pick(d, 2*time.Second, 5*time.Second, 5*time.Second, 15*time.Second))
 	}
-	if d.likely(0.8) {
+	if d.drawChance(0.8) {
 		m.Probe = ms(pick(d, 10*time.Second, 30*time.Second, 30*time.Second, time.Minute))
 	}
-	if d.likely(0.5) {
+	if d.drawChance(0.5) {
 		m.StdioPark, m.NetworkPark = 2+d.IntN(4), 2+d.IntN(5)
 	}
-	if d.likely(0.6) {
+	if d.drawChance(0.6) {
 		m.Gate = 1 + d.IntN(3)
 	}
-	if d.likely(0.3) {
+	if d.drawChance(0.3) {
 		m.Cap = ms(pick(d, 5*time.Second, 20*time.Second))
 	}
-	if d.likely(0.3) {
+	if d.drawChance(0.3) {
 		m.WithdrawAfter = ms(pick(d, 100*time.Millisecond, time.Second, 20*time.Second))
 	}
-	if d.likely(0.25) {
+	if d.drawChance(0.25) {
 		m.CallWait = ms(pick(d, 500*time.Millisecond, 5*time.Second))
 	}
-	m.Audit, m.Ask = d.likely(0.15), d.likely(0.12)
-	if d.likely(0.3) {
+	m.Audit, m.Ask = d.drawChance(0.15), d.drawChance(0.12)
+	if d.drawChance(0.3) {
 		m.ProbeEvery = ms(pick(d, 2*time.Second, 5*time.Second))
 	}
 }

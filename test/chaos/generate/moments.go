@@ -7,54 +7,54 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// near are distances at which two things may meet: at once, within a message, a handshake, a coalescing, a first delay, a
+// nearDistances are distances at which two things may meet: at once, within a message, a handshake, a coalescing, a first delay, a
 // grace period, a wait.
-var near = []time.Duration{
+var nearDistances = []time.Duration{
 	0, 0, time.Millisecond, 3 * time.Millisecond, 20 * time.Millisecond, 49 * time.Millisecond, 51 * time.Millisecond,
 	200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 }
 
-// when draws the time of something that happens to a server, or to none.
-func (d *day) when(server string) time.Duration {
+// drawTime draws the time of something that happens to a server, or to none.
+func (d *scenarioBuilder) drawTime(server string) time.Duration {
 	var at time.Duration
 	switch p := d.Float64(); {
 	case p < 0.25: // anywhere
-		at = d.round(d.between(0, d.length))
+		at = d.roundTime(d.drawBetween(0, d.length))
 	case p < 0.4: // while it starts: before, in and after the handshake and the list
 		start := 20 * time.Millisecond
-		if g := d.group(server); g != nil && g.Start > 0 {
+		if g := d.groupOf(server); g != nil && g.Start > 0 {
 			start = time.Duration(g.Start)
 		}
-		at = d.between(0, 2*start)
+		at = d.drawBetween(0, 2*start)
 	case p < 0.55: // about the end of the stable period, of the first connection or of a later one
-		at = d.stable() + d.between(-200*time.Millisecond, 200*time.Millisecond)
-		if m, ok := d.moment(server); ok && d.likely(0.7) {
+		at = d.stablePeriod() + d.drawBetween(-200*time.Millisecond, 200*time.Millisecond)
+		if m, ok := d.drawMoment(server); ok && d.drawChance(0.7) {
 			at += m
 		}
 	default: // near to something else
-		m, ok := d.moment(server)
+		m, ok := d.drawMoment(server)
 		if !ok {
-			m = d.round(d.between(0, d.length))
+			m = d.roundTime(d.drawBetween(0, d.length))
 		}
-		at = m + pick(d, near...)
-		if d.likely(0.2) {
-			at = m - pick(d, near...)
+		at = m + pick(d, nearDistances...)
+		if d.drawChance(0.2) {
+			at = m - pick(d, nearDistances...)
 		}
 	}
 	return min(max(at, 0), d.length-time.Millisecond)
 }
 
-// moment is a time at which something happens to the server, or to any.
-func (d *day) moment(server string) (time.Duration, bool) {
+// drawMoment is a time at which something happens to the server, or to any.
+func (d *scenarioBuilder) drawMoment(server string) (time.Duration, bool) {
 	var all, own []time.Duration
 	for _, m := range d.moments {
 		all = append(all, m.at)
-		if m.on == server {
+		if m.server == server {
 			own = append(own, m.at)
 		}
 	}
 	switch {
-	case len(own) > 0 && d.likely(0.7):
+	case len(own) > 0 && d.drawChance(0.7):
 		return pick(d, own...), true
 	case len(all) > 0:
 		return pick(d, all...), true
@@ -62,24 +62,26 @@ func (d *day) moment(server string) (time.Duration, bool) {
 	return 0, false
 }
 
-func (d *day) remember(at time.Duration, on string) { d.moments = append(d.moments, moment{at, on}) }
+func (d *scenarioBuilder) addMoment(at time.Duration, on string) {
+	d.moments = append(d.moments, moment{at, on})
+}
 
-// lasting draws how long something lasts that begins at a time.
-func (d *day) lasting(at time.Duration) time.Duration {
+// drawLength draws how long something lasts that begins at a time.
+func (d *scenarioBuilder) drawLength(at time.Duration) time.Duration {
 	var t time.Duration
 	switch p := d.Float64(); {
 	case p < 0.3:
-		t = d.between(10*time.Millisecond, 2*time.Second)
+		t = d.drawBetween(10*time.Millisecond, 2*time.Second)
 	case p < 0.8:
-		t = d.between(2*time.Second, time.Minute)
+		t = d.drawBetween(2*time.Second, time.Minute)
 	default:
-		t = d.between(time.Minute, 4*time.Minute)
+		t = d.drawBetween(time.Minute, 4*time.Minute)
 	}
-	return max(min(d.round(t), d.length-at), time.Millisecond)
+	return max(min(d.roundTime(t), d.length-at), time.Millisecond)
 }
 
-// round keeps three digits: what is read later is shorter, and nothing is lost.
-func (d *day) round(t time.Duration) time.Duration {
+// roundTime keeps three digits: what is read later is shorter, and nothing is lost.
+func (d *scenarioBuilder) roundTime(t time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if t/unit < 1000 {
 			return t.Truncate(unit)
@@ -87,22 +89,22 @@ func (d *day) round(t time.Duration) time.Duration {
 	}
 }
 
-func (d *day) stable() time.Duration {
+func (d *scenarioBuilder) stablePeriod() time.Duration {
 	if t := d.s.Manager.Stable; t > 0 {
 		return time.Duration(t)
 	}
 	return restart.DefaultPolicy().Stable
 }
 
-func (d *day) probe() time.Duration {
+func (d *scenarioBuilder) probeInterval() time.Duration {
 	if t := d.s.Manager.Probe; t > 0 {
 		return time.Duration(t)
 	}
 	return restart.DefaultPolicy().Probe
 }
 
-// parked is how long a server of the kind that fails at once takes to be parked, at most.
-func (d *day) parked(kind messages.TransportKind) (t time.Duration) {
+// timeToPark is how long a server of the kind that fails at once takes to be parked, at most.
+func (d *scenarioBuilder) timeToPark(kind messages.TransportKind) (t time.Duration) {
 	p := restart.DefaultPolicy()
 	n := p.NetworkPark
 	if d.s.Manager.NetworkPark > 0 {

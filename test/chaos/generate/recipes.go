@@ -12,161 +12,161 @@ import (
 type recipe struct {
 	occasion string // empty: one that no scenario can ask for
 	chance   float64
-	add      func(*day) bool
+	add      func(*scenarioBuilder) bool
 }
 
 var recipes = []recipe{
-	{"park", 0.12, (*day).park},
-	{"probe-success", 0.2, (*day).probeSuccess},
-	{"disabled-while-connecting", 0.2, (*day).disabledWhileConnecting},
-	{"retry-after", 0.12, (*day).retryAfter},
-	{"withdrawn", 0.12, (*day).withdrawn},
-	{"replayed", 0.15, (*day).replayed},
-	{"stable-reset", 0.12, (*day).stableReset},
-	{"", 0.1, (*day).wedged},
-	{"", 0.1, (*day).locked},
-	{"", 0.1, (*day).crowded},
-	{"", 0.08, (*day).prolonged},
-	{"", 0.1, (*day).idle},
-	{"", 0.08, (*day).tasked},
-	{"", 0.06, (*day).paged},
-	{"", 0.06, (*day).blamed},
+	{"park", 0.12, (*scenarioBuilder).parkServer},
+	{"probe-success", 0.2, (*scenarioBuilder).probeSuccess},
+	{"disabled-while-connecting", 0.2, (*scenarioBuilder).disabledWhileConnecting},
+	{"retry-after", 0.12, (*scenarioBuilder).retryAfter},
+	{"withdrawn", 0.12, (*scenarioBuilder).withdrawTools},
+	{"replayed", 0.15, (*scenarioBuilder).replayCalls},
+	{"stable-reset", 0.12, (*scenarioBuilder).stableReset},
+	{"", 0.1, (*scenarioBuilder).delayEnd},
+	{"", 0.1, (*scenarioBuilder).denyCredentials},
+	{"", 0.1, (*scenarioBuilder).crowdServer},
+	{"", 0.08, (*scenarioBuilder).prolongCalls},
+	{"", 0.1, (*scenarioBuilder).callLazily},
+	{"", 0.08, (*scenarioBuilder).runTasks},
+	{"", 0.06, (*scenarioBuilder).listInPages},
+	{"", 0.06, (*scenarioBuilder).refuseCalls},
 }
 
-func (d *day) recipes() {
+func (d *scenarioBuilder) drawRecipes() {
 	if len(d.o.Only) > 0 {
 		return
 	}
 	for _, r := range recipes {
-		if d.likely(r.chance) && r.add(d) && r.occasion != "" {
+		if d.drawChance(r.chance) && r.add(d) && r.occasion != "" {
 			d.s.Sometimes = append(d.s.Sometimes, r.occasion)
 		}
 	}
 }
 
-func kindOf(name string) faults.Kind {
-	k, _ := faults.Named(name)
+func faultKind(name string) faults.Kind {
+	k, _ := faults.Find(name)
 	return k
 }
 
-// connecting are servers that the manager connects by itself from the start on.
-func connecting(g scenario.Group) bool { return !g.Disabled && g.Connect != messages.Lazy }
+// connectsByItself are servers that the manager connects by itself from the start on.
+func connectsByItself(g scenario.Group) bool { return !g.Disabled && g.Connect != messages.Lazy }
 
 // break adds a fault of a recipe.
-func (d *day) add(name, server string, at, last time.Duration, with map[string]string) {
+func (d *scenarioBuilder) addFault(name, server string, at, last time.Duration, with map[string]string) {
 	d.s.Faults = append(d.s.Faults, scenario.Fault{
 		Fault: name, With: with, On: scenario.Selector{server}, At: messages.Duration(at), For: messages.Duration(last),
 	})
-	d.remember(at, server)
+	d.addMoment(at, server)
 	if last > 0 {
-		d.remember(at+last, server)
+		d.addMoment(at+last, server)
 	}
 }
 
-func (d *day) order(do, server string, at time.Duration) {
+func (d *scenarioBuilder) addCommand(do, server string, at time.Duration) {
 	c := scenario.Command{Do: do, At: messages.Duration(min(at, d.length))}
 	if server != "" {
 		c.On = scenario.Selector{server}
 	}
 	d.s.Commands = append(d.s.Commands, c)
-	d.remember(at, server)
+	d.addMoment(at, server)
 }
 
-// failing lets a server die at each start, for so long after it would be parked.
-func (d *day) failing(longer time.Duration) (server string, until time.Duration, ok bool) {
+// addFailing lets a server die at each start, for so long after it would be parked.
+func (d *scenarioBuilder) addFailing(longer time.Duration) (server string, until time.Duration, ok bool) {
 	name := pick(d, "crash-loop", "exit-after-list", "refuse", "wrong-content-type", "crash-loop", "server-error")
-	server = d.needed(kindOf(name), connecting)
+	server = d.serverForFault(faultKind(name), connectsByItself)
 	if server == "" {
 		return "", 0, false
 	}
-	k := d.group(server).Kind
-	at := d.round(d.between(500*time.Millisecond, 20*time.Second))
-	last := d.parked(k) + longer + 20*time.Second // each attempt takes some time as well
-	if at+last > d.length-d.stable() {
+	k := d.groupOf(server).Kind
+	at := d.roundTime(d.drawBetween(500*time.Millisecond, 20*time.Second))
+	last := d.timeToPark(k) + longer + 20*time.Second // each attempt takes some time as well
+	if at+last > d.length-d.stablePeriod() {
 		return "", 0, false
 	}
-	d.add(name, server, at, last, nil)
-	if !kindOf(name).Ends { // it meets only attempts: end what stands
-		d.add("crash", server, at+time.Millisecond, 0, nil)
+	d.addFault(name, server, at, last, nil)
+	if !faultKind(name).EndsConnections { // it meets only attempts: end what stands
+		d.addFault("crash", server, at+time.Millisecond, 0, nil)
 	}
 	return server, at + last, true
 }
 
-func (d *day) park() bool {
-	_, _, ok := d.failing(d.lasting(0))
+func (d *scenarioBuilder) parkServer() bool {
+	_, _, ok := d.addFailing(d.drawLength(0))
 	return ok
 }
 
 // probeSuccess heals a parked server early enough for a probe to find it well.
-func (d *day) probeSuccess() bool {
-	_, until, ok := d.failing(0)
-	return ok && until+2*d.probe() < d.length
+func (d *scenarioBuilder) probeSuccess() bool {
+	_, until, ok := d.addFailing(0)
+	return ok && until+2*d.probeInterval() < d.length
 }
 
 // disabledWhileConnecting disables, disconnects or removes a server while it is slow to start.
-func (d *day) disabledWhileConnecting() bool {
-	k := kindOf(pick(d, "slow-start", "hang-start"))
-	server := d.needed(k, connecting)
+func (d *scenarioBuilder) disabledWhileConnecting() bool {
+	k := faultKind(pick(d, "slow-start", "hang-start"))
+	server := d.serverForFault(k, connectsByItself)
 	if server == "" || d.length < 40*time.Second {
 		return false
 	}
-	at := d.between(10*time.Second, 20*time.Second)
+	at := d.drawBetween(10*time.Second, 20*time.Second)
 	with := map[string]string(nil)
 	if k.Name == "slow-start" {
 		with = map[string]string{"by": "20s"}
 	}
-	d.add(k.Name, server, at, 20*time.Second, with)
+	d.addFault(k.Name, server, at, 20*time.Second, with)
 	// An attempt that a person asks for begins at once, and lasts as long as the start does.
-	d.order("reconnect", server, at+time.Millisecond)
-	during := at + d.between(100*time.Millisecond, 2*time.Second)
+	d.addCommand("reconnect", server, at+time.Millisecond)
+	during := at + d.drawBetween(100*time.Millisecond, 2*time.Second)
 	undo := "enable"
 	switch do := pick(d, "disable", "disable", "disconnect", "remove"); do {
 	case "remove":
-		d.order(do, server, during)
+		d.addCommand(do, server, during)
 		undo = "add"
 	default:
-		d.order(do, server, during)
+		d.addCommand(do, server, during)
 	}
-	if d.likely(0.8) {
-		d.order(undo, server, during+pick(d, near...))
+	if d.drawChance(0.8) {
+		d.addCommand(undo, server, during+pick(d, nearDistances...))
 	}
 	return true
 }
 
 // retryAfter has a server ask to wait while it is connected anew.
-func (d *day) retryAfter() bool {
-	server := d.needed(kindOf("throttle"), connecting)
+func (d *scenarioBuilder) retryAfter() bool {
+	server := d.serverForFault(faultKind("throttle"), connectsByItself)
 	if server == "" || d.length < time.Minute {
 		return false
 	}
-	at := d.between(time.Second, d.length/2)
-	d.add("throttle", server, at, d.between(5*time.Second, 20*time.Second), map[string]string{
+	at := d.drawBetween(time.Second, d.length/2)
+	d.addFault("throttle", server, at, d.drawBetween(5*time.Second, 20*time.Second), map[string]string{
 		"after": pick(d, "1s", "4s", "10s", "30s"), "status": pick(d, "429", "503"),
 	})
-	d.add("reset", server, at+time.Millisecond, 0, nil)
+	d.addFault("reset", server, at+time.Millisecond, 0, nil)
 	return true
 }
 
-// withdrawn lets a server stay away for longer than its tools stay in the catalog.
-func (d *day) withdrawn() bool {
-	server := d.needed(kindOf("crash"), connecting)
+// withdrawTools lets a server stay away for longer than its tools stay in the catalog.
+func (d *scenarioBuilder) withdrawTools() bool {
+	server := d.serverForFault(faultKind("crash"), connectsByItself)
 	if server == "" || d.length < time.Minute {
 		return false
 	}
-	d.add("crash", server, d.between(5*time.Second, d.length/2), 0, map[string]string{"down": "40s"})
+	d.addFault("crash", server, d.drawBetween(5*time.Second, d.length/2), 0, map[string]string{"down": "40s"})
 	return true
 }
 
-// replayed lets a trusted server die with calls that may be sent again.
-func (d *day) replayed() bool {
-	server := d.needed(kindOf("die-mid-call"), connecting)
+// replayCalls lets a trusted server die with calls that may be sent again.
+func (d *scenarioBuilder) replayCalls() bool {
+	server := d.serverForFault(faultKind("die-mid-call"), connectsByItself)
 	if server == "" || d.length < time.Minute {
 		return false
 	}
-	g := d.group(server)
+	g := d.groupOf(server)
 	g.Trusted, g.CallTimeout = true, messages.Duration(30*time.Second)
-	at := d.between(5*time.Second, d.length/2)
-	d.add("die-mid-call", server, at, 5*time.Second, map[string]string{"chance": "0.5"})
+	at := d.drawBetween(5*time.Second, d.length/2)
+	d.addFault("die-mid-call", server, at, 5*time.Second, map[string]string{"chance": "0.5"})
 	d.s.Manager.CallWait = messages.Duration(5 * time.Second)
 	d.s.Load = append(d.s.Load, scenario.Load{
 		On: scenario.Selector{server}, Tool: pick(d, scenario.ReadTool, scenario.PutTool), Rate: 4, From: messages.Duration(at),
@@ -179,45 +179,45 @@ func (d *day) replayed() bool {
 }
 
 // stableReset lets a server fail and hold then.
-func (d *day) stableReset() bool {
-	server := d.needed(kindOf("crash"), connecting)
-	if server == "" || d.length < 2*d.stable()+time.Minute {
+func (d *scenarioBuilder) stableReset() bool {
+	server := d.serverForFault(faultKind("crash"), connectsByItself)
+	if server == "" || d.length < 2*d.stablePeriod()+time.Minute {
 		return false
 	}
 	for at := time.Second; at < 3*time.Second; at += time.Second {
-		d.add("crash", server, at, 0, nil)
+		d.addFault("crash", server, at, 0, nil)
 	}
 	return true
 }
 
-// wedged takes a server away that does not end when it is asked to, so that there is a time between the wish and the end.
-func (d *day) wedged() bool {
-	server := d.needed(kindOf("ignore-term"), connecting)
+// delayEnd takes a server away that does not end when it is asked to, so that there is a time between the wish and the end.
+func (d *scenarioBuilder) delayEnd() bool {
+	server := d.serverForFault(faultKind("ignore-term"), connectsByItself)
 	if server == "" || d.length < time.Minute {
 		return false
 	}
-	at := d.between(5*time.Second, d.length/2)
-	d.add("ignore-term", server, at, 20*time.Second, nil)
+	at := d.drawBetween(5*time.Second, d.length/2)
+	d.addFault("ignore-term", server, at, 20*time.Second, nil)
 	do, undo := "remove", "add"
-	if d.likely(0.4) {
+	if d.drawChance(0.4) {
 		do, undo = pick(d, "disable", "disconnect"), "enable"
 	}
-	during := at + d.between(100*time.Millisecond, 5*time.Second)
-	d.order(do, server, during)
-	d.order(undo, server, during+d.between(time.Millisecond, 10*time.Second))
+	during := at + d.drawBetween(100*time.Millisecond, 5*time.Second)
+	d.addCommand(do, server, during)
+	d.addCommand(undo, server, during+d.drawBetween(time.Millisecond, 10*time.Second))
 	return true
 }
 
-// locked has a server refuse the credentials for a while, until somebody asks for it again.
-func (d *day) locked() bool {
-	server := d.needed(kindOf("unauthorized"), connecting)
+// denyCredentials has a server refuse the credentials for a while, until somebody asks for it again.
+func (d *scenarioBuilder) denyCredentials() bool {
+	server := d.serverForFault(faultKind("unauthorized"), connectsByItself)
 	if server == "" || d.length < time.Minute {
 		return false
 	}
-	at := d.between(5*time.Second, d.length/2)
-	last := d.between(5*time.Second, 25*time.Second)
-	d.add("unauthorized", server, at, last, nil)
-	d.add("reset", server, at+time.Millisecond, 0, nil)
-	d.order("reconnect", server, at+last+d.between(time.Second, 5*time.Second))
+	at := d.drawBetween(5*time.Second, d.length/2)
+	last := d.drawBetween(5*time.Second, 25*time.Second)
+	d.addFault("unauthorized", server, at, last, nil)
+	d.addFault("reset", server, at+time.Millisecond, 0, nil)
+	d.addCommand("reconnect", server, at+last+d.drawBetween(time.Second, 5*time.Second))
 	return true
 }

@@ -9,120 +9,120 @@ import (
 
 // These recipes are about calls and lists of servers that are mostly well.
 
-// some is a server that is there all day, made anew if there is none and may be one, with the name of one of its group.
-func (d *day) some(may func(scenario.Group) bool) (*scenario.Group, string) {
-	name := d.needed(kindOf("hang-call"), func(g scenario.Group) bool { return !g.Disabled && (may == nil || may(g)) })
+// enabledServer is a server that is there all day, made anew if there is none and may be one, with the name of one of its group.
+func (d *scenarioBuilder) enabledServer(may func(scenario.Group) bool) (*scenario.Group, string) {
+	name := d.serverForFault(faultKind("hang-call"), func(g scenario.Group) bool { return !g.Disabled && (may == nil || may(g)) })
 	if name == "" || d.length < 90*time.Second {
 		return nil, ""
 	}
-	return d.group(name), name
+	return d.groupOf(name), name
 }
 
-// burst adds calls to one server for some time.
-func (d *day) burst(name, tool string, rate float64, from, last time.Duration) *scenario.Load {
+// addBurst adds calls to one server for some time.
+func (d *scenarioBuilder) addBurst(name, tool string, rate float64, from, last time.Duration) *scenario.Load {
 	d.s.Load = append(d.s.Load, scenario.Load{
 		On: scenario.Selector{name}, Tool: tool, Rate: rate, From: messages.Duration(from), For: messages.Duration(last),
 	})
-	d.remember(from, name)
+	d.addMoment(from, name)
 	return &d.s.Load[len(d.s.Load)-1]
 }
 
-// crowded has several callers ask more of a server than may be under way there.
-func (d *day) crowded() bool {
-	g, name := d.some(nil)
+// crowdServer has several callers ask more of a server than may be under way there.
+func (d *scenarioBuilder) crowdServer() bool {
+	g, name := d.enabledServer(nil)
 	if g == nil {
 		return false
 	}
-	d.bounded(g)
+	d.makeBounded(g)
 	g.Latency = messages.Duration(pick(d, 200*time.Millisecond, time.Second))
 	g.ConnectTimeout = 0 // as long as it is by default: with such a latency, a list of several pages takes more than 3 s
-	at := d.between(5*time.Second, d.length/2)
+	at := d.drawBetween(5*time.Second, d.length/2)
 	for range 1 + d.IntN(2) {
-		l := d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), float64(3+d.IntN(8)), at, d.round(d.between(3*time.Second, 10*time.Second)))
+		l := d.addBurst(name, pick(d, scenario.ReadTool, scenario.WriteTool), float64(3+d.IntN(8)), at, d.roundTime(d.drawBetween(3*time.Second, 10*time.Second)))
 		l.Callers = 2 + d.IntN(4)
-		if d.likely(0.3) {
+		if d.drawChance(0.3) {
 			l.Timeout = messages.Duration(pick(d, 500*time.Millisecond, 2*time.Second))
 		}
-		if d.likely(0.4) {
+		if d.drawChance(0.4) {
 			l.Cancel = pick(d, 0.2, 0.5)
 		}
 	}
-	if d.likely(0.4) { // they wait, and the server goes
-		d.order(pick(d, "reconnect", "disable", "respec", "disconnect"), name, at+d.between(time.Second, 4*time.Second))
-	} else if d.likely(0.5) && kindOf("crash").Applies(g.Kind, g.Era) {
-		d.add("crash", name, at+d.between(time.Second, 4*time.Second), 0, nil)
+	if d.drawChance(0.4) { // they wait, and the server goes
+		d.addCommand(pick(d, "reconnect", "disable", "respec", "disconnect"), name, at+d.drawBetween(time.Second, 4*time.Second))
+	} else if d.drawChance(0.5) && faultKind("crash").Applies(g.Kind, g.Era) {
+		d.addFault("crash", name, at+d.drawBetween(time.Second, 4*time.Second), 0, nil)
 	}
 	return true
 }
 
-// prolonged lets a server tell of progress for longer than a call may take whatever happens.
-func (d *day) prolonged() bool {
-	g, name := d.some(func(g scenario.Group) bool { return g.Tasks == "" })
+// prolongCalls lets a server tell of progress for longer than a call may take whatever happens.
+func (d *scenarioBuilder) prolongCalls() bool {
+	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Tasks == "" })
 	if g == nil {
 		return false
 	}
 	g.CallTimeout = messages.Duration(3 * time.Second)
 	g.MaxCallTimeout = messages.Duration(pick(d, 3*time.Second, 10*time.Second, 20*time.Second))
-	at := d.between(5*time.Second, d.length/3)
-	d.add("endless-progress", name, at, time.Duration(g.MaxCallTimeout)+15*time.Second, map[string]string{
+	at := d.drawBetween(5*time.Second, d.length/3)
+	d.addFault("endless-progress", name, at, time.Duration(g.MaxCallTimeout)+15*time.Second, map[string]string{
 		"every": pick(d, "500ms", "1s", "2s"),
 	})
-	d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 0.5, at, 8*time.Second)
+	d.addBurst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 0.5, at, 8*time.Second)
 	return true
 }
 
-// idle has calls come to a lazy server about when it would be let go.
-func (d *day) idle() bool {
-	g, name := d.some(nil)
+// callLazily has calls come to a lazy server about when it would be let go.
+func (d *scenarioBuilder) callLazily() bool {
+	g, name := d.enabledServer(nil)
 	if g == nil {
 		return false
 	}
-	d.lazy(g)
+	d.makeLazy(g)
 	rest := time.Duration(max(g.IdleTimeout, messages.Duration(500*time.Millisecond)))
-	d.burst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 1/rest.Seconds(), d.between(time.Second, d.length/3), min(12*rest, d.length/2))
+	d.addBurst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 1/rest.Seconds(), d.drawBetween(time.Second, d.length/3), min(12*rest, d.length/2))
 	return true
 }
 
-// tasked has callers ask for tasks.
-func (d *day) tasked() bool {
-	g, name := d.some(func(g scenario.Group) bool { return g.Kind != messages.SSE })
+// runTasks has callers ask for tasks.
+func (d *scenarioBuilder) runTasks() bool {
+	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Kind != messages.SSE })
 	if g == nil {
 		return false
 	}
 	g.Tasks = pick(d, scenario.TasksOptional, scenario.TasksRequired)
-	at := d.between(5*time.Second, d.length/2)
-	l := d.burst(name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), 1.5, at, d.round(d.between(5*time.Second, 15*time.Second)))
-	l.Task = d.likely(0.8)
-	if d.likely(0.4) {
+	at := d.drawBetween(5*time.Second, d.length/2)
+	l := d.addBurst(name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), 1.5, at, d.roundTime(d.drawBetween(5*time.Second, 15*time.Second)))
+	l.Task = d.drawChance(0.8)
+	if d.drawChance(0.4) {
 		l.Timeout = messages.Duration(pick(d, time.Second, 3*time.Second))
 	}
 	return true
 }
 
-// blamed has a server refuse calls with a status that puts the blame on them.
-func (d *day) blamed() bool {
-	k := kindOf("server-error")
-	name := d.needed(k, connecting)
+// refuseCalls has a server refuse calls with a status that puts the blame on them.
+func (d *scenarioBuilder) refuseCalls() bool {
+	k := faultKind("server-error")
+	name := d.serverForFault(k, connectsByItself)
 	if name == "" || d.length < 90*time.Second {
 		return false
 	}
-	at := d.between(5*time.Second, d.length/2)
-	d.add(k.Name, name, at, 10*time.Second, map[string]string{
+	at := d.drawBetween(5*time.Second, d.length/2)
+	d.addFault(k.Name, name, at, 10*time.Second, map[string]string{
 		"status": pick(d, "400", "405", "406", "409", "413", "415"), "when": "call", "chance": pick(d, "0.5", "0.9"),
 	})
-	d.burst(name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), 1, at, 10*time.Second)
+	d.addBurst(name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), 1, at, 10*time.Second)
 	return true
 }
 
-// paged has a server whose list goes on behind the empty cursor.
-func (d *day) paged() bool {
-	g, name := d.some(nil)
+// listInPages has a server whose list goes on behind the empty cursor.
+func (d *scenarioBuilder) listInPages() bool {
+	g, name := d.enabledServer(nil)
 	if g == nil {
 		return false
 	}
 	g.Tools, g.Pages = 4+d.IntN(20), 2+d.IntN(3)
-	at := d.between(0, d.length/2)
-	d.add("empty-cursor", name, at, 20*time.Second, map[string]string{"what": "second"})
-	d.order(pick(d, "refresh", "reconnect"), name, at+d.between(0, 2*time.Second))
+	at := d.drawBetween(0, d.length/2)
+	d.addFault("empty-cursor", name, at, 20*time.Second, map[string]string{"what": "second"})
+	d.addCommand(pick(d, "refresh", "reconnect"), name, at+d.drawBetween(0, 2*time.Second))
 	return true
 }

@@ -10,80 +10,80 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// servers draws who is there: one server, a few, or as many as there may be.
-func (d *day) servers() {
+// drawServers draws who is there: one server, a few, or as many as there may be.
+func (d *scenarioBuilder) drawServers() {
 	n := 1 + d.IntN(min(4, d.o.Servers))
-	if d.likely(0.4) {
+	if d.drawChance(0.4) {
 		n = 1 + d.IntN(d.o.Servers)
 	}
-	for left := n; left > 0; {
-		g := d.server(d.kind(), "")
-		if left > 2 && d.likely(0.2) { // some that are alike
-			g.Count = 2 + d.IntN(left-1)
+	for remaining := n; remaining > 0; {
+		g := d.drawServer(d.drawKind(), "")
+		if remaining > 2 && d.drawChance(0.2) { // some that are alike
+			g.Count = 2 + d.IntN(remaining-1)
 		}
 		d.s.Servers = append(d.s.Servers, g)
-		left -= max(g.Count, 1)
+		remaining -= max(g.Count, 1)
 	}
-	d.alike()
+	d.giveSimilarNames()
 }
 
-func (d *day) total() (n int) {
+func (d *scenarioBuilder) serverCount() (n int) {
 	for _, g := range d.s.Servers {
 		n += max(g.Count, 1)
 	}
 	return n
 }
 
-// kind is that of a server: most are processes.
-func (d *day) kind() messages.TransportKind {
+// drawKind is that of a server: most are processes.
+func (d *scenarioBuilder) drawKind() messages.TransportKind {
 	return pick(d,
 		messages.Stdio, messages.Stdio, messages.Stdio, messages.Stdio, messages.HTTP, messages.HTTP, messages.HTTP,
 		messages.SSE, messages.WebSocket, messages.SDK)
 }
 
-// server draws one server. An empty era is drawn as well.
-func (d *day) server(kind messages.TransportKind, era messages.Era) scenario.Group {
+// drawServer draws one server. An empty era is drawn as well.
+func (d *scenarioBuilder) drawServer(kind messages.TransportKind, era messages.Era) scenario.Group {
 	g := scenario.Group{Name: fmt.Sprintf("s%d", len(d.s.Servers)+1), Kind: kind, Era: era}
-	if era == "" && kind != messages.SSE && d.likely(0.3) {
+	if era == "" && kind != messages.SSE && d.drawChance(0.3) {
 		g.Era = messages.EraModern
 	}
 	ms := func(t time.Duration) messages.Duration { return messages.Duration(t) }
-	if d.likely(0.2) {
+	if d.drawChance(0.2) {
 		g.Tools = 4 + d.IntN(30)
 		g.Pages = 1 + d.IntN(4)
 	}
-	if d.likely(0.4) {
-		g.Start = ms(d.round(d.between(time.Millisecond, 2*time.Second)))
+	if d.drawChance(0.4) {
+		g.Start = ms(d.roundTime(d.drawBetween(time.Millisecond, 2*time.Second)))
 	}
-	if d.likely(0.3) {
-		g.Latency = ms(d.round(d.between(time.Millisecond, 500*time.Millisecond)))
+	if d.drawChance(0.3) {
+		g.Latency = ms(d.roundTime(d.drawBetween(time.Millisecond, 500*time.Millisecond)))
 	}
-	if d.likely(0.6) {
+	if d.drawChance(0.6) {
 		g.ConnectTimeout = ms(pick(d, 3*time.Second, 5*time.Second, 10*time.Second))
 	}
-	if d.likely(0.5) {
+	if d.drawChance(0.5) {
 		g.CallTimeout = ms(pick(d, time.Second, 3*time.Second, 10*time.Second))
 	}
-	g.Trusted = d.likely(0.4)
-	g.Disabled = d.likely(0.04)
-	if d.likely(0.12) {
-		d.lazy(&g)
+	g.Trusted = d.drawChance(0.4)
+	g.Disabled = d.drawChance(0.04)
+	if d.drawChance(0.12) {
+		d.makeLazy(&g)
 	}
-	if d.likely(0.12) {
-		d.bounded(&g)
+	if d.drawChance(0.12) {
+		d.makeBounded(&g)
 	}
-	if d.likely(0.12) && kind != messages.SSE {
+	if d.drawChance(0.12) && kind != messages.SSE {
 		g.Tasks = pick(d, scenario.TasksOptional, scenario.TasksRequired)
 	}
-	g.Offers = d.likely(0.15)
-	if g.CallTimeout > 0 && d.likely(0.3) {
+	g.Offers = d.drawChance(0.15)
+	if g.CallTimeout > 0 && d.drawChance(0.3) {
 		g.MaxCallTimeout = g.CallTimeout * messages.Duration(1+d.IntN(4))
 	}
 	return g
 }
 
-// fit mends what does not fit together, because one thing was drawn without regard to the other.
-func (d *day) fit() {
+// fitTimeouts mends what does not fit together, because one thing was drawn without regard to the other.
+func (d *scenarioBuilder) fitTimeouts() {
 	for i := range d.s.Servers {
 		if g := &d.s.Servers[i]; g.MaxCallTimeout > 0 {
 			g.MaxCallTimeout = max(g.MaxCallTimeout, cmp.Or(g.CallTimeout, messages.Duration(time.Minute)))
@@ -91,32 +91,32 @@ func (d *day) fit() {
 	}
 }
 
-// lazy makes a server that its first call wakes and that is let go again, mostly.
-func (d *day) lazy(g *scenario.Group) {
+// makeLazy makes a server that its first call wakes and that is let go again, mostly.
+func (d *scenarioBuilder) makeLazy(g *scenario.Group) {
 	g.Connect = messages.Lazy
-	if d.likely(0.8) {
+	if d.drawChance(0.8) {
 		g.IdleTimeout = messages.Duration(pick(d, 500*time.Millisecond, 5*time.Second, 30*time.Second))
 	}
 }
 
-// bounded makes a server at which only so many calls may be under way, and mostly few may wait.
-func (d *day) bounded(g *scenario.Group) {
+// makeBounded makes a server at which only so many calls may be under way, and mostly few may wait.
+func (d *scenarioBuilder) makeBounded(g *scenario.Group) {
 	g.MaxInFlight = 1 + d.IntN(3)
-	if d.likely(0.8) {
+	if d.drawChance(0.8) {
 		g.MaxQueued = 1 + d.IntN(6)
 	}
 }
 
-// alike gives two servers names that are equal when no sign is left in them that a model's provider refuses, or that look as if
+// giveSimilarNames gives two servers names that are equal when no sign is left in them that a model's provider refuses, or that look as if
 // the name of the one went on in a tool of the other.
-func (d *day) alike() {
+func (d *scenarioBuilder) giveSimilarNames() {
 	var single []*scenario.Group
 	for i := range d.s.Servers {
 		if g := &d.s.Servers[i]; g.Count < 2 {
 			single = append(single, g)
 		}
 	}
-	if len(single) < 2 || !d.likely(0.12) {
+	if len(single) < 2 || !d.drawChance(0.12) {
 		return
 	}
 	a, b := single[0], single[1]
@@ -124,8 +124,8 @@ func (d *day) alike() {
 	b.Name = pick(d, "s_x", "sx__read", "s__x")
 }
 
-// one is the name of a server, of any or of those that a condition holds for; empty if it holds for none.
-func (d *day) one(may func(scenario.Group) bool) string {
+// pickServer is the name of a server, of any or of those that a condition holds for; empty if it holds for none.
+func (d *scenarioBuilder) pickServer(may func(scenario.Group) bool) string {
 	var names []string
 	for _, g := range d.s.Servers {
 		if may != nil && !may(g) {
@@ -143,14 +143,14 @@ func (d *day) one(may func(scenario.Group) bool) string {
 	return names[d.IntN(len(names))]
 }
 
-// needed is the name of a server that a fault can befall. If there is none, one is added as long as there may be more.
-func (d *day) needed(k faults.Kind, also func(scenario.Group) bool) string {
+// serverForFault is the name of a server that a fault can befall. If there is none, one is added as long as there may be more.
+func (d *scenarioBuilder) serverForFault(k faults.Kind, also func(scenario.Group) bool) string {
 	may := func(g scenario.Group) bool { return k.Applies(g.Kind, g.Era) && (also == nil || also(g)) }
-	if name := d.one(may); name != "" || d.total() >= d.o.Servers {
+	if name := d.pickServer(may); name != "" || d.serverCount() >= d.o.Servers {
 		return name
 	}
 	for range 20 {
-		g := d.server(pick(d, k.Kinds...), pick(d, k.Eras...))
+		g := d.drawServer(pick(d, k.Kinds...), pick(d, k.Eras...))
 		if g.Kind != messages.SSE || g.Era != messages.EraModern {
 			if g.Era == messages.EraLegacy {
 				g.Era = ""
@@ -164,8 +164,8 @@ func (d *day) needed(k faults.Kind, also func(scenario.Group) bool) string {
 	return ""
 }
 
-// group is what is said of a server, by its name.
-func (d *day) group(server string) *scenario.Group {
+// groupOf is what is said of a server, by its name.
+func (d *scenarioBuilder) groupOf(server string) *scenario.Group {
 	for i := range d.s.Servers {
 		g := &d.s.Servers[i]
 		if g.Name == server {

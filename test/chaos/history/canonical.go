@@ -26,20 +26,20 @@ func (h *History) Canonical() []Event {
 	return out
 }
 
-// order is the canonical permutation of the events.
-func order(events []Event) []int {
+// canonicalOrder is the canonical permutation of the events.
+func canonicalOrder(events []Event) []int {
 	at := make([]int, len(events))
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortStableFunc(at, func(i, j int) int { return compare(&events[i], &events[j]) })
+	slices.SortStableFunc(at, func(i, j int) int { return compareEvents(&events[i], &events[j]) })
 	return at
 }
 
-// rank is where an event stands among those of one instant and one server: what was asked, what was done to the servers, the
+// eventRank is where an event stands among those of one instant and one server: what was asked, what was done to the servers, the
 // calls, what the servers saw of them, what the manager says now, how the calls ended, the answers. So causes stand before
 // effects as far as one order can have it.
-func rank(e *Event) int {
+func eventRank(e *Event) int {
 	switch e.Side {
 	case Owner:
 		if e.Kind == Done {
@@ -54,7 +54,7 @@ func rank(e *Event) int {
 	case World:
 		return 30
 	case Manager:
-		if e.Kind == Told { // of several callers in one instant, who is first is chance
+		if e.Kind == CallReported { // of several callers in one instant, who is first is chance
 			return 45
 		}
 		return 40
@@ -77,26 +77,26 @@ var worldRank = map[Kind]int{
 	Released: 11,
 }
 
-func compare(a, b *Event) int {
+func compareEvents(a, b *Event) int {
 	if a.T != b.T {
 		return cmp.Compare(a.T, b.T)
 	}
 	if a.Server != b.Server {
 		return strings.Compare(a.Server, b.Server)
 	}
-	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
+	if c := cmp.Compare(eventRank(a), eventRank(b)); c != 0 {
 		return c
 	}
 	switch a.Side {
 	case Manager:
-		if a.Kind != Told {
+		if a.Kind != CallReported {
 			return cmp.Compare(a.Order, b.Order)
 		}
 	case Owner:
 		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Order, b.Order))
 	case Harness:
 		switch a.Kind {
-		case House, Status, Heal, Closing, Closed:
+		case Resources, Status, Heal, Closing, Closed:
 			return cmp.Compare(a.Order, b.Order)
 		default:
 		}
@@ -106,14 +106,14 @@ func compare(a, b *Event) int {
 		}
 	case Caller:
 	}
-	return said(a, b)
+	return compareContent(a, b)
 }
 
-// said compares everything that an event of the world, of a caller or of a fault can say.
-func said(a, b *Event) int {
+// compareContent compares everything that an event of the world, of a caller or of a fault can say.
+func compareContent(a, b *Event) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
-		natural(a.Call, b.Call), natural(a.ID, b.ID), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Fault, b.Fault),
+		compareNatural(a.Call, b.Call), compareNatural(a.ID, b.ID), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Fault, b.Fault),
 		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Conn, b.Conn),
 		cmp.Compare(a.Value, b.Value), cmp.Compare(a.Rev, b.Rev), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Code, b.Code),
 		cmp.Compare(a.Class, b.Class), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.RetryAfter, b.RetryAfter),
@@ -122,8 +122,8 @@ func said(a, b *Event) int {
 	)
 }
 
-// natural compares words that end in numbers as people do: c2 stands before c10.
-func natural(a, b string) int {
+// compareNatural compares words that end in numbers as people do: c2 stands before c10.
+func compareNatural(a, b string) int {
 	if len(a) != len(b) && strings.TrimRight(a, "0123456789") == strings.TrimRight(b, "0123456789") {
 		return cmp.Compare(len(a), len(b))
 	}

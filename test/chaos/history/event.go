@@ -31,13 +31,13 @@ type Kind string
 
 const (
 	// Manager side.
-	Phase    Kind = "phase"    // Phase, Step, Retry, Next, Class, Attempts, Epoch, Warm, Restarts, Since, Tools, Text (the error, as published)
-	Snapshot Kind = "snapshot" // Generation, Hash, Entries; Server is ""
-	Removed  Kind = "removed"
-	Auth     Kind = "auth"    // a sign-in or a provided credential
-	Told     Kind = "told"    // Method (call-started or call-ended), Tool, Outcome, Took: a watcher was told of a call
-	Updated  Kind = "updated" // a watcher was told that a resource changed
-	Log      Kind = "log"     // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
+	Phase        Kind = "phase"    // Phase, Step, Retry, Next, Class, Attempts, Epoch, Warm, Restarts, Since, Tools, Text (the error, as published)
+	Snapshot     Kind = "snapshot" // Generation, Hash, Entries; Server is ""
+	Removed      Kind = "removed"
+	Auth         Kind = "auth"    // a sign-in or a provided credential
+	CallReported Kind = "told"    // Method (call-started or call-ended), Tool, Outcome, Took: a watcher was told of a call
+	Updated      Kind = "updated" // a watcher was told that a resource changed
+	Log          Kind = "log"     // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
 
 	// World side. Conn numbers the openings of one server, from 1.
 	Open     Kind = "open"     // Conn: a dial has arrived
@@ -54,9 +54,9 @@ const (
 	Released Kind = "released" // Conn: nothing is left of it, neither process nor socket
 
 	// Caller side.
-	Call Kind = "call" // Call, Tool, Size, Deadline, By
-	Left Kind = "left" // Call, Tool: its caller does not wait for it any more, for a reason of his own
-	End  Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
+	Call    Kind = "call" // Call, Tool, Size, Deadline, By
+	GivenUp Kind = "left" // Call, Tool: its caller does not wait for it any more, for a reason of his own
+	End     Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
 
 	Reading Kind = "read"     // Call, Method (what is read)
 	ReadEnd Kind = "read-end" // Call, Method, Class, Rev (the state that was read), Took
@@ -72,7 +72,7 @@ const (
 	Heal      Kind = "heal"      // every fault has ended
 	Closing   Kind = "closing"   // Manager.Close begins
 	Closed    Kind = "closed"    // Text: its error
-	House     Kind = "house"     // House: what the process holds; Text: "baseline", "before close", "after close"
+	Resources Kind = "house"     // House: what the process holds; Text: "baseline", "before close", "after close"
 	Violation Kind = "violation" // Name (an invariant), Text: what only the harness could see while it happened
 	Canary    Kind = "canary"    // Text: where a secret or a control character came out
 	Status    Kind = "status"    // as Phase, with the occasion as Text: what the status says, beside the Phase events: now and then, at heal, at the end
@@ -122,17 +122,17 @@ type Event struct {
 	By       string           `json:"by,omitempty"`       // on whose behalf a call is made; empty: nobody's in particular
 	Took     time.Duration    `json:"took,omitempty"`
 	// RetryAfter is what the server demanded.
-	RetryAfter time.Duration `json:"retryAfter,omitempty"`
-	Generation uint64        `json:"generation,omitempty"`
-	Rev        int           `json:"rev,omitempty"`
-	Hash       string        `json:"hash,omitempty"`
-	Names      []string      `json:"names,omitempty"`
-	Entries    []Entries     `json:"entries,omitempty"`
-	Command    int           `json:"command,omitempty"`
-	Fault      int           `json:"fault,omitempty"` // scenario.Planned.ID
-	Name       string        `json:"name,omitempty"`
-	House      *Housekeeping `json:"house,omitempty"`
-	Text       string        `json:"text,omitempty"`
+	RetryAfter time.Duration  `json:"retryAfter,omitempty"`
+	Generation uint64         `json:"generation,omitempty"`
+	Rev        int            `json:"rev,omitempty"`
+	Hash       string         `json:"hash,omitempty"`
+	Names      []string       `json:"names,omitempty"`
+	Entries    []Entries      `json:"entries,omitempty"`
+	Command    int            `json:"command,omitempty"`
+	Fault      int            `json:"fault,omitempty"` // scenario.Planned.ID
+	Name       string         `json:"name,omitempty"`
+	House      *ResourceUsage `json:"house,omitempty"`
+	Text       string         `json:"text,omitempty"`
 }
 
 // Entries are the tools of one server in a snapshot that are in the same state. Only servers whose entries differ from the
@@ -149,8 +149,8 @@ type Entries struct {
 	Tools string `json:"tools,omitempty"`
 }
 
-// Housekeeping is what a process holds.
-type Housekeeping struct {
+// ResourceUsage is what a process holds.
+type ResourceUsage struct {
 	Processes   int   `json:"processes"`   // children, and what they started
 	Descriptors int   `json:"descriptors"` // open files of this process; 0 where it cannot be counted
 	Goroutines  int   `json:"goroutines"`

@@ -14,8 +14,8 @@ import (
 // maxLine bounds one line that is read, in bytes: the plan of ten thousand servers has some megabytes.
 const maxLine = 256 << 20
 
-// head is the first line of a written history.
-type head struct {
+// fileHeader is the first line of a written history.
+type fileHeader struct {
 	Plan *scenario.Plan `json:"plan"`
 }
 
@@ -25,7 +25,7 @@ func (h *History) Write(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(head{&h.Plan}); err != nil {
+	if err := enc.Encode(fileHeader{&h.Plan}); err != nil {
 		return fmt.Errorf("the plan cannot be written: %w", err)
 	}
 	seq := map[string]int{}
@@ -44,7 +44,7 @@ func (h *History) Write(w io.Writer) error {
 func Read(r io.Reader) (*History, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	h := &History{}
-	same := interned{}
+	same := internTable{}
 	for number := 1; ; number++ {
 		line, err := readLine(in)
 		switch {
@@ -59,7 +59,7 @@ func Read(r io.Reader) (*History, error) {
 			}
 			return h, nil
 		case number == 1:
-			first := head{}
+			first := fileHeader{}
 			if err := json.Unmarshal(line, &first); err != nil {
 				return nil, fmt.Errorf("line 1 is not the plan of a history: %w", err)
 			}
@@ -76,7 +76,7 @@ func Read(r io.Reader) (*History, error) {
 				return nil, fmt.Errorf("line %d is not an event: it says neither who saw what happened, nor what", number)
 			}
 			e.Order = len(h.Events) + 1
-			same.event(&e)
+			same.internEvent(&e)
 			h.Events = append(h.Events, e)
 		}
 	}
@@ -100,10 +100,10 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// interned keeps one copy of each word that many events share.
-type interned map[string]string
+// internTable keeps one copy of each word that many events share.
+type internTable map[string]string
 
-func (t interned) word(s *string) {
+func (t internTable) internWord(s *string) {
 	if *s == "" {
 		return
 	}
@@ -114,11 +114,11 @@ func (t interned) word(s *string) {
 	t[*s] = *s
 }
 
-func (t interned) event(e *Event) {
+func (t internTable) internEvent(e *Event) {
 	for _, s := range []*string{
 		&e.Server, (*string)(&e.Side), (*string)(&e.Kind), (*string)(&e.Phase), (*string)(&e.Step), (*string)(&e.Retry),
 		(*string)(&e.Class), (*string)(&e.Outcome), &e.Method, &e.Tool, &e.Hash, &e.Name,
 	} {
-		t.word(s)
+		t.internWord(s)
 	}
 }

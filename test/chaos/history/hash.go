@@ -26,7 +26,7 @@ func HashTools(tools []messages.Tool) string {
 	sorted = slices.CompactFunc(sorted, func(a, b *messages.Tool) bool { return a.Name == b.Name })
 	sum := sha256.New()
 	for _, t := range sorted {
-		sum.Write(definition(t))
+		sum.Write(toolDefinition(t))
 		sum.Write([]byte{'\n'})
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
@@ -42,8 +42,8 @@ func NamesOf(tools []messages.Tool) string {
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// definition is one tool as one line.
-func definition(t *messages.Tool) []byte {
+// toolDefinition is one tool as one line.
+func toolDefinition(t *messages.Tool) []byte {
 	if len(t.Raw) > 0 {
 		var b bytes.Buffer
 		if json.Compact(&b, t.Raw) == nil {

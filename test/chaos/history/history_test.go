@@ -79,8 +79,8 @@ func TestAHistoryIsNotDisturbedByWhatIsRecordedLater(t *testing.T) {
 	}
 }
 
-// some is a random history of few words, so that many events share an instant.
-func some(seed uint64, n int) []history.Event {
+// randomHistory is a random history of few words, so that many events share an instant.
+func randomHistory(seed uint64, n int) []history.Event {
 	r := rand.New(rand.NewPCG(seed, 1))
 	kinds := []struct {
 		side history.Side
@@ -111,7 +111,7 @@ func some(seed uint64, n int) []history.Event {
 	return out
 }
 
-func text(t *testing.T, h *history.History) string {
+func writtenText(t *testing.T, h *history.History) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := h.Write(&b); err != nil {
@@ -122,13 +122,13 @@ func text(t *testing.T, h *history.History) string {
 
 func TestTheOrderOfRecordingIsNotSeen(t *testing.T) {
 	for seed := range uint64(50) {
-		events := some(seed, 200)
-		want := text(t, &history.History{Events: events})
+		events := randomHistory(seed, 200)
+		want := writtenText(t, &history.History{Events: events})
 		r := history.NewRecorder(scenario.Plan{}, nil)
 		for _, i := range rand.New(rand.NewPCG(seed, 2)).Perm(len(events)) {
 			r.Add(events[i])
 		}
-		if got := text(t, r.History()); got != want {
+		if got := writtenText(t, r.History()); got != want {
 			t.Fatalf("seed %d: the same events in another order give another file", seed)
 		}
 	}
@@ -179,19 +179,19 @@ func TestCausesStandBeforeEffects(t *testing.T) {
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	h := &history.History{
 		Plan: scenario.Plan{Seed: 42, Tier: scenario.Sim, Servers: []scenario.Server{{Name: "s0", Kind: messages.Stdio}}},
-		Events: append(some(3, 100), history.Event{
-			T: 9, Server: "s0", Side: history.Harness, Kind: history.House, House: &history.Housekeeping{Goroutines: 3, Left: []string{"a"}},
+		Events: append(randomHistory(3, 100), history.Event{
+			T: 9, Server: "s0", Side: history.Harness, Kind: history.Resources, House: &history.ResourceUsage{Goroutines: 3, Left: []string{"a"}},
 		}, history.Event{
 			T: 9, Side: history.Manager, Kind: history.Snapshot, Generation: 3,
 			Entries: []history.Entries{{Server: "s0", State: "live", Epoch: 4, Count: 3, Hash: "x<y"}},
 		}),
 	}
-	first := text(t, h)
+	first := writtenText(t, h)
 	back, err := history.Read(strings.NewReader(first))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second := text(t, back); second != first {
+	if second := writtenText(t, back); second != first {
 		t.Errorf("written, read and written again it differs")
 	}
 	if !reflect.DeepEqual(back.Plan, h.Plan) {
@@ -236,9 +236,9 @@ func TestReadSaysWhereItIsWrong(t *testing.T) {
 	}
 }
 
-type broken struct{ after int }
+type brokenWriter struct{ after int }
 
-func (b *broken) Write(p []byte) (int, error) {
+func (b *brokenWriter) Write(p []byte) (int, error) {
 	if b.after -= len(p); b.after < 0 {
 		return 0, fmt.Errorf("the disk is full")
 	}
@@ -247,7 +247,7 @@ func (b *broken) Write(p []byte) (int, error) {
 
 func TestWriteTellsOfADiskThatIsFull(t *testing.T) {
 	for _, after := range []int{0, 70_000} {
-		if err := (&history.History{Events: some(1, 3000)}).Write(&broken{after}); err == nil {
+		if err := (&history.History{Events: randomHistory(1, 3000)}).Write(&brokenWriter{after}); err == nil {
 			t.Errorf("after %d bytes: no error", after)
 		}
 	}
@@ -267,7 +267,7 @@ func TestIndex(t *testing.T) {
 		{T: 8, Side: history.Manager, Kind: history.Snapshot, Generation: 1},
 	}}
 	x := h.Index()
-	if got := fmt.Sprint(x.Servers(), x.Of("a"), x.Of(""), len(x.Order())); got != "[a b] [8] [9] 10" {
+	if got := fmt.Sprint(x.Servers(), x.ServerEvents("a"), x.ServerEvents(""), len(x.Order())); got != "[a b] [8] [9] 10" {
 		t.Error(got)
 	}
 	c := x.Call("c1")

@@ -8,21 +8,21 @@ import (
 // Index is a history by server, by call and by connection, in the canonical order. The checks share it, so that each of them
 // looks only at what it is about. Every slice holds indices into History.Events and is the index's own: read it only.
 type Index struct {
-	events  []Event
-	order   []int
-	servers []string
-	of      map[string][]int
-	calls   []*CallRecord
-	byCall  map[string]*CallRecord
-	conns   map[string][]*ConnRecord
+	events   []Event
+	order    []int
+	servers  []string
+	byServer map[string][]int
+	calls    []*CallRecord
+	byCall   map[string]*CallRecord
+	conns    map[string][]*ConnRecord
 }
 
 // CallRecord is what is known of one call: indices of its events, -1 for what did not happen.
 type CallRecord struct {
 	ID, Server string
 	// Begin and Ends are what its caller saw; Left is when he gave it up.
-	Begin, Left int
-	Ends        []int
+	Begin, GivenUp int
+	Ends           []int
 	// Received, Executed and Answered are what its server saw.
 	Received, Executed, Answered []int
 }
@@ -49,24 +49,24 @@ func (h *History) Index() *Index {
 
 func newIndex(events []Event) *Index {
 	x := &Index{
-		events: events, order: order(events), of: map[string][]int{}, byCall: map[string]*CallRecord{},
+		events: events, order: canonicalOrder(events), byServer: map[string][]int{}, byCall: map[string]*CallRecord{},
 		conns: map[string][]*ConnRecord{},
 	}
 	last := map[string]map[int]*ConnRecord{}
 	for _, i := range x.order {
 		e := &events[i]
-		x.of[e.Server] = append(x.of[e.Server], i)
+		x.byServer[e.Server] = append(x.byServer[e.Server], i)
 		if e.Call != "" {
-			x.call(e, i)
+			x.addCall(e, i)
 		}
 		if e.Side == World && e.Conn != 0 {
 			if last[e.Server] == nil {
 				last[e.Server] = map[int]*ConnRecord{}
 			}
-			x.conn(last[e.Server], e, i)
+			x.addConn(last[e.Server], e, i)
 		}
 	}
-	for server := range x.of {
+	for server := range x.byServer {
 		if server != "" {
 			x.servers = append(x.servers, server)
 		}
@@ -75,10 +75,10 @@ func newIndex(events []Event) *Index {
 	return x
 }
 
-func (x *Index) call(e *Event, i int) {
+func (x *Index) addCall(e *Event, i int) {
 	c := x.byCall[e.Call]
 	if c == nil {
-		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, Left: -1}
+		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, GivenUp: -1}
 		x.byCall[e.Call] = c
 		x.calls = append(x.calls, c)
 	}
@@ -87,9 +87,9 @@ func (x *Index) call(e *Event, i int) {
 		if c.Begin < 0 {
 			c.Begin = i
 		}
-	case Left:
-		if c.Left < 0 {
-			c.Left = i
+	case GivenUp:
+		if c.GivenUp < 0 {
+			c.GivenUp = i
 		}
 	case End:
 		c.Ends = append(c.Ends, i)
@@ -103,11 +103,11 @@ func (x *Index) call(e *Event, i int) {
 	}
 }
 
-func (x *Index) conn(of map[int]*ConnRecord, e *Event, i int) {
-	c := of[e.Conn]
+func (x *Index) addConn(records map[int]*ConnRecord, e *Event, i int) {
+	c := records[e.Conn]
 	if c == nil {
 		c = &ConnRecord{Server: e.Server, Conn: e.Conn, Open: -1, Opened: -1, Refused: -1, Down: -1, Released: -1}
-		of[e.Conn] = c
+		records[e.Conn] = c
 		x.conns[e.Server] = append(x.conns[e.Server], c)
 	}
 	c.Events = append(c.Events, i)
@@ -137,8 +137,8 @@ func (x *Index) Order() []int { return x.order }
 // Servers is the names that events are about, sorted; without "".
 func (x *Index) Servers() []string { return x.servers }
 
-// Of is the events of one server; of "" those of the manager, the machine and the harness.
-func (x *Index) Of(server string) []int { return x.of[server] }
+// ServerEvents is the events of one server; of "" those of the manager, the machine and the harness.
+func (x *Index) ServerEvents(server string) []int { return x.byServer[server] }
 
 // Calls is every call, in the order in which they began.
 func (x *Index) Calls() []*CallRecord { return x.calls }

@@ -7,18 +7,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// chunk is how many events are kept together: a record of millions is never copied because it grows.
-const chunk = 4096
+// chunkSize is how many events are kept together: a record of millions is never copied because it grows.
+const chunkSize = 4096
 
 // Recorder takes down what happens. It is safe for concurrent use, blocks on nothing and costs some 100 ns per event.
 type Recorder struct {
 	plan scenario.Plan
 	now  func() time.Duration
 
-	mu     sync.Mutex
-	given  []Event // what History has returned: it is only appended to
-	chunks [][]Event
-	count  int
+	mu       sync.Mutex
+	returned []Event // what History has returned: it is only appended to
+	chunks   [][]Event
+	count    int
 }
 
 // NewRecorder makes an empty record of a run of plan. now says how long the run has lasted; nil if every event brings its
@@ -37,8 +37,8 @@ func (r *Recorder) Add(e Event) {
 	}
 	r.count++
 	e.Order = r.count
-	if n := len(r.chunks); n == 0 || len(r.chunks[n-1]) == chunk {
-		r.chunks = append(r.chunks, make([]Event, 0, chunk))
+	if n := len(r.chunks); n == 0 || len(r.chunks[n-1]) == chunkSize {
+		r.chunks = append(r.chunks, make([]Event, 0, chunkSize))
 	}
 	last := &r.chunks[len(r.chunks)-1]
 	*last = append(*last, e)
@@ -57,12 +57,12 @@ func (r *Recorder) History() *History {
 	defer r.mu.Unlock()
 	if len(r.chunks) > 0 {
 		all := make([]Event, 0, r.count)
-		all = append(all, r.given...)
+		all = append(all, r.returned...)
 		for i, c := range r.chunks {
 			all = append(all, c...)
 			r.chunks[i] = nil
 		}
-		r.given, r.chunks = all, nil
+		r.returned, r.chunks = all, nil
 	}
-	return &History{Plan: r.plan, Events: r.given[:len(r.given):len(r.given)]}
+	return &History{Plan: r.plan, Events: r.returned[:len(r.returned):len(r.returned)]}
 }

@@ -13,40 +13,40 @@ type Sequence struct {
 	// Last is the number of the newest event, Missed how many were lost in gaps.
 	Last, Missed uint64
 
-	begun bool
-	times map[string]time.Time // of the newest event, by server
-	calls map[uint64]callTold
+	started bool
+	times   map[string]time.Time // of the newest event, by server
+	calls   map[uint64]reportedCall
 }
 
-type callTold struct{ server, tool string }
+type reportedCall struct{ server, tool string }
 
 // Next takes the next event. wrong is what is wrong with it, empty if nothing is.
-func (s *Sequence) Next(e messages.Event) (wrong string) {
+func (s *Sequence) Next(e messages.Event) (problem string) {
 	if s.times == nil {
-		s.times, s.calls = map[string]time.Time{}, map[uint64]callTold{}
+		s.times, s.calls = map[string]time.Time{}, map[uint64]reportedCall{}
 	}
-	last, begun := s.Last, s.begun
-	s.Last, s.begun = e.Seq, true
+	last, started := s.Last, s.started
+	s.Last, s.started = e.Seq, true
 	if e.Kind == messages.EventGap {
 		s.Missed += e.Missed
-		if begun && e.Seq != last+e.Missed {
+		if started && e.Seq != last+e.Missed {
 			return fmt.Sprintf("it was told that %d events are missing after the event %d, up to the event %d", e.Missed, last, e.Seq)
 		}
 		return ""
 	}
-	if begun && e.Seq != last+1 {
+	if started && e.Seq != last+1 {
 		return fmt.Sprintf("after the event %d it was told the event %d, and of no gap", last, e.Seq)
 	}
 	if was := s.times[e.Server]; e.Time.Before(was) && e.Kind != messages.EventCallEnded && e.Kind != messages.EventCallStarted {
 		return fmt.Sprintf("a %s of %s from %s was told after one from %s later", e.Kind, e.Server, e.Time.Format(time.TimeOnly), was.Sub(e.Time))
 	}
 	s.times[e.Server] = e.Time
-	return s.call(e)
+	return s.followCall(e)
 }
 
-// call follows the beginnings and ends of calls.
-func (s *Sequence) call(e messages.Event) (wrong string) {
-	own := callTold{e.Server, e.Tool}
+// followCall follows the beginnings and ends of calls.
+func (s *Sequence) followCall(e messages.Event) (problem string) {
+	own := reportedCall{e.Server, e.Tool}
 	known, open := s.calls[e.CallID]
 	switch e.Kind {
 	case messages.EventCallStarted:

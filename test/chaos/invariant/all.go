@@ -10,13 +10,13 @@ import (
 // All is every check: I1 to I22 in their order, then whether what can be asked to happen sometimes did.
 func All() []Check {
 	return append([]Check{
-		live, outcomes, once, late, generations, single, envelope, edges, bounded, canaries, healing, cleanHouse, probed, lists, fairness,
-		owner, letGo, prompt, watchers, kept, turns, statusSays,
-	}, occasions...)
+		liveCheck, outcomeCheck, onceCheck, lateSendCheck, generationCheck, singleConnCheck, retryDelayCheck, edgeCheck, boundedWorkCheck, canaryCheck, healCheck, cleanupCheck, probeCheck, listCheck, fairnessCheck,
+		ownerCheck, releaseCheck, promptnessCheck, watcherCheck, readCheck, callQueueCheck, statusSays,
+	}, occasionChecks...)
 }
 
-// Named finds a check by its ID.
-func Named(id string) (Check, bool) {
+// Find finds a check by its ID.
+func Find(id string) (Check, bool) {
 	all := All()
 	if i := slices.IndexFunc(all, func(c Check) bool { return c.ID == id }); i >= 0 {
 		return all[i], true
@@ -29,18 +29,18 @@ func Named(id string) (Check, bool) {
 //
 // Of a run that hangs there is one verdict, Hung: what the others ask about had no time to happen.
 func Judge(h *history.History) []Verdict {
-	if v, hangs := hung(h); hangs {
+	if v, hangs := hangVerdict(h); hangs {
 		return []Verdict{v}
 	}
 	var out []Verdict
-	of := &h.Plan.Scenario
+	sc := &h.Plan.Scenario
 	for _, c := range All() {
 		occasion, sometimes := strings.CutPrefix(c.ID, "sometimes ")
-		if sometimes && slices.Contains(of.Sometimes, occasion) || !sometimes && (len(of.Invariants) == 0 || slices.Contains(of.Invariants, c.ID)) {
+		if sometimes && slices.Contains(sc.Sometimes, occasion) || !sometimes && (len(sc.Invariants) == 0 || slices.Contains(sc.Invariants, c.ID)) {
 			out = append(out, c.Judge(h))
 		}
 	}
-	for _, c := range fired(h) {
+	for _, c := range faultChecks(h) {
 		out = append(out, c.Judge(h))
 	}
 	return out

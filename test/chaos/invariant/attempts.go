@@ -16,7 +16,7 @@ type attempt struct {
 	conns []*history.ConnRecord
 	// open, greeted, listed and end are event indices: of the first dial, of the answer to the handshake, of the end of the
 	// first tool list, of the end of everything. -1 for what did not happen.
-	open, greeted, listed, end int
+	open, initialized, listed, end int
 	// down is the server's own end, -1 if the manager ended the connection.
 	down int
 	// class and retryAfter are what the server said when it refused or ended, or in its last answer before the handshake.
@@ -25,47 +25,47 @@ type attempt struct {
 	refusedBy  int // the event that demanded retryAfter
 }
 
-func (a *attempt) last() *history.ConnRecord { return a.conns[len(a.conns)-1] }
+func (a *attempt) lastConn() *history.ConnRecord { return a.conns[len(a.conns)-1] }
 
-// attempts is every try to reach a server, in order.
-func (c *court) attempts(server string) []*attempt {
-	if known, ok := c.tries[server]; ok {
+// attemptsOf is every try to reach a server, in order.
+func (c *checker) attemptsOf(server string) []*attempt {
+	if known, ok := c.attemptCache[server]; ok {
 		return known
 	}
 	var out []*attempt
-	starts := c.starts(server)
+	starts := c.attemptStarts(server)
 	for _, conn := range c.x.Conns(server) {
-		if n := len(out); n > 0 && c.secondOpening(out[n-1], conn) && !c.startedIn(starts, out, conn) {
+		if n := len(out); n > 0 && c.isSecondOpening(out[n-1], conn) && !c.startedIn(starts, out, conn) {
 			a := out[n-1]
 			a.conns = append(a.conns, conn)
-			a.greeted, a.end, a.down, a.class, a.retryAfter = -1, -1, -1, "", 0
-			c.look(a, conn)
+			a.initialized, a.end, a.down, a.class, a.retryAfter = -1, -1, -1, "", 0
+			c.addConnEvents(a, conn)
 			continue
 		}
-		a := &attempt{open: conn.Open, greeted: -1, listed: -1, end: -1, down: -1, refusedBy: -1}
+		a := &attempt{open: conn.Open, initialized: -1, listed: -1, end: -1, down: -1, refusedBy: -1}
 		if a.open < 0 {
 			a.open = conn.Events[0]
 		}
 		a.conns = append(a.conns, conn)
-		c.look(a, conn)
+		c.addConnEvents(a, conn)
 		out = append(out, a)
 	}
-	if c.tries == nil {
-		c.tries = map[string][]*attempt{}
+	if c.attemptCache == nil {
+		c.attemptCache = map[string][]*attempt{}
 	}
-	c.tries[server] = out
+	c.attemptCache[server] = out
 	return out
 }
 
-// look takes over what one connection shows of its attempt.
-func (c *court) look(a *attempt, conn *history.ConnRecord) {
+// addConnEvents takes over what one connection shows of its attempt.
+func (c *checker) addConnEvents(a *attempt, conn *history.ConnRecord) {
 	a.down = conn.Down
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		switch e.Kind {
 		case history.Answered:
-			if e.Code == 0 && a.greeted < 0 && (e.Method == "initialize" || e.Method == "server/discover") {
-				a.greeted = i
+			if e.Code == 0 && a.initialized < 0 && (e.Method == "initialize" || e.Method == "server/discover") {
+				a.initialized = i
 			}
 			switch {
 			case e.Code == 0:
@@ -77,7 +77,7 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 				// It does not know the question, whenever it says so. What counts is what it says to the other one.
 			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0): // what is refused before the first list is in ends the attempt
 				a.retryAfter, a.refusedBy, a.class = e.RetryAfter, i, ""
-				if e.Code == http.StatusUnauthorized && !c.askedAgain(conn, e) {
+				if e.Code == http.StatusUnauthorized && !c.wasRepeated(conn, e) {
 					a.class = messages.ClassUnauthorized
 				}
 			}
@@ -101,24 +101,24 @@ func (c *court) look(a *attempt, conn *history.ConnRecord) {
 	case conn.Refused >= 0:
 		a.end = conn.Refused
 	}
-	if a.refusedBy >= 0 && a.end >= 0 && c.x.Event(a.end).T-c.x.Event(a.refusedBy).T > stopLadder+c.late {
-		a.class, a.retryAfter = c.ownClass(conn), 0 // it went on after the refusal, and ended of something else
+	if a.refusedBy >= 0 && a.end >= 0 && c.x.Event(a.end).T-c.x.Event(a.refusedBy).T > stopLadder+c.slack {
+		a.class, a.retryAfter = c.serverClass(conn), 0 // it went on after the refusal, and ended of something else
 	}
 }
 
-// askedAgain reports whether a question that was refused was put again at once: the client had other credentials.
-func (c *court) askedAgain(conn *history.ConnRecord, refused *history.Event) bool {
+// wasRepeated reports whether a question that was refused was put again at once: the client had other credentials.
+func (c *checker) wasRepeated(conn *history.ConnRecord, refused *history.Event) bool {
 	for _, i := range conn.Events {
 		if e := c.x.Event(i); e.Kind == history.Received && e.Method == refused.Method && e.ID != refused.ID && e.T >= refused.T &&
-			e.T <= refused.T+c.moment {
+			e.T <= refused.T+c.skew {
 			return true
 		}
 	}
 	return false
 }
 
-// ownClass is how a server ended a connection by its own word.
-func (c *court) ownClass(conn *history.ConnRecord) messages.Class {
+// serverClass is how a server ended a connection by its own word.
+func (c *checker) serverClass(conn *history.ConnRecord) messages.Class {
 	for _, i := range []int{conn.Refused, conn.Down} {
 		if i >= 0 {
 			return c.x.Event(i).Class
@@ -127,11 +127,11 @@ func (c *court) ownClass(conn *history.ConnRecord) messages.Class {
 	return ""
 }
 
-// starts is when the manager began an attempt, by the epochs that it published.
-func (c *court) starts(server string) []time.Duration {
+// attemptStarts is when the manager began an attempt, by the epochs that it published.
+func (c *checker) attemptStarts(server string) []time.Duration {
 	var out []time.Duration
 	var epoch uint64
-	for _, i := range c.x.Of(server) {
+	for _, i := range c.x.ServerEvents(server) {
 		if e := c.x.Event(i); e.Kind == history.Phase && e.Step == messages.Dialing && e.Epoch != epoch {
 			epoch = e.Epoch
 			out = append(out, e.T)
@@ -142,37 +142,37 @@ func (c *court) starts(server string) []time.Duration {
 
 // startedIn reports whether another attempt was begun between the dial of the last one and a connection: then that is its own.
 // Several can begin in one instant; each has a dial.
-func (c *court) startedIn(starts []time.Duration, out []*attempt, conn *history.ConnRecord) bool {
+func (c *checker) startedIn(starts []time.Duration, out []*attempt, conn *history.ConnRecord) bool {
 	from, to := c.x.Event(out[len(out)-1].open).T, c.x.Event(conn.Open).T
-	begun, dialled := 0, 0
+	started, dialled := 0, 0
 	for n, _ := slices.BinarySearch(starts, from); n < len(starts) && starts[n] <= to; n++ {
-		if begun++; starts[n] > from {
+		if started++; starts[n] > from {
 			return true
 		}
 	}
 	for n := len(out) - 1; n >= 0 && c.x.Event(out[n].open).T == from; n-- {
 		dialled++
 	}
-	return begun > dialled
+	return started > dialled
 }
 
-// secondOpening reports whether conn goes on with an attempt whose server ended on server/discover. Both are within one
+// isSecondOpening reports whether conn goes on with an attempt whose server ended on server/discover. Both are within one
 // moment, and it happens once: what is opened again is asked to initialize. A server that ended before it heard anything may have
 // ended on the question too: its client cannot know.
-func (c *court) secondOpening(a *attempt, conn *history.ConnRecord) bool {
+func (c *checker) isSecondOpening(a *attempt, conn *history.ConnRecord) bool {
 	if len(a.conns) != 1 || a.end < 0 || conn.Open < 0 {
 		return false
 	}
-	if gap := c.x.Event(conn.Open).T - c.x.Event(a.end).T; gap > c.moment {
+	if gap := c.x.Event(conn.Open).T - c.x.Event(a.end).T; gap > c.skew {
 		return false
 	}
-	heard, asked, done := false, false, false
+	heard, discovered, done := false, false, false
 	for _, i := range a.conns[0].Events {
 		if e := c.x.Event(i); e.Kind == history.Received {
 			heard = true
-			asked = asked || e.Method == "server/discover"
+			discovered = discovered || e.Method == "server/discover"
 			done = done || e.Method == "tools/list" // the handshake was complete
 		}
 	}
-	return !done && (asked || !heard)
+	return !done && (discovered || !heard)
 }

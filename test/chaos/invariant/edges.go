@@ -6,52 +6,52 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// node is where a server can be seen to be: a phase, with the step if it is pending. "" is before its first word and after
+// phaseNode is where a server can be seen to be: a phase, with the step if it is pending. "" is before its first word and after
 // its removal.
-type node string
+type phaseNode string
 
 const (
-	absent      node = ""
-	disabled    node = "disabled"
-	warm        node = "disabled (warm)"
-	resting     node = "pending (idle)"
-	queued      node = "pending (queued)"
-	dialing     node = "pending (dialing)"
-	handshaking node = "pending (handshaking)"
-	installing  node = "pending (installing)"
-	listing     node = "pending (listing)"
-	restarting  node = "pending (restarting)"
-	closing     node = "pending (closing)"
-	isConnected node = "connected"
-	failed      node = "failed"
-	needsAuth   node = "needs-auth"
+	absent        phaseNode = ""
+	disabled      phaseNode = "disabled"
+	warm          phaseNode = "disabled (warm)"
+	resting       phaseNode = "pending (idle)"
+	queued        phaseNode = "pending (queued)"
+	dialing       phaseNode = "pending (dialing)"
+	handshaking   phaseNode = "pending (handshaking)"
+	installing    phaseNode = "pending (installing)"
+	listing       phaseNode = "pending (listing)"
+	restarting    phaseNode = "pending (restarting)"
+	closing       phaseNode = "pending (closing)"
+	connectedNode phaseNode = "connected"
+	failed        phaseNode = "failed"
+	needsAuth     phaseNode = "needs-auth"
 )
 
-// byItself is the documented relation (package lifecycle, "all other edges"), as far as nobody asks for anything: what can
+// automaticEdges is the documented relation (package lifecycle, "all other edges"), as far as nobody asks for anything: what can
 // follow what because of what happens to the server. A phase that is said again with another schedule or class is no edge.
 //
 // Within one instant a server can go through more than is published: what is connected and lost before its tools are in
 // the catalog is never seen as connected.
-var byItself = map[node][]node{
-	absent:      {disabled, resting, queued, failed, needsAuth},
-	disabled:    {},
-	warm:        {disabled},
-	resting:     {queued, closing}, // by use
-	queued:      {dialing},
-	dialing:     {handshaking, failed, needsAuth},
-	handshaking: {installing, listing, failed, needsAuth},
-	installing:  {listing, failed, needsAuth},
-	listing:     {isConnected, restarting, failed, needsAuth},
-	restarting:  {dialing, failed},
-	closing:     {queued},
-	isConnected: {restarting, needsAuth, resting},
-	failed:      {dialing},
-	needsAuth:   {},
+var automaticEdges = map[phaseNode][]phaseNode{
+	absent:        {disabled, resting, queued, failed, needsAuth},
+	disabled:      {},
+	warm:          {disabled},
+	resting:       {queued, closing}, // by use
+	queued:        {dialing},
+	dialing:       {handshaking, failed, needsAuth},
+	handshaking:   {installing, listing, failed, needsAuth},
+	installing:    {listing, failed, needsAuth},
+	listing:       {connectedNode, restarting, failed, needsAuth},
+	restarting:    {dialing, failed},
+	closing:       {queued},
+	connectedNode: {restarting, needsAuth, resting},
+	failed:        {dialing},
+	needsAuth:     {},
 }
 
-// byWish is what can follow because somebody asks: from every phase "Disable leads to disabled, Remove to the end, Respec to what
+// commandEdges is what can follow because somebody asks: from every phase "Disable leads to disabled, Remove to the end, Respec to what
 // the new spec says". Enable leads out of disabled, Reconnect to a new start.
-var byWish = map[string][]node{
+var commandEdges = map[string][]phaseNode{
 	"disable":    {disabled, warm},
 	"disconnect": {disabled},
 	"remove":     {disabled},
@@ -62,46 +62,48 @@ var byWish = map[string][]node{
 	"respec":     {disabled, resting, queued, closing, failed, needsAuth},
 }
 
-// outOf is where a wish can begin. What is not named can begin everywhere.
-var outOf = map[string][]node{
+// commandOrigins is where a wish can begin. What is not named can begin everywhere.
+var commandOrigins = map[string][]phaseNode{
 	"enable": {disabled, warm},
 	"reconnect": {
-		resting, queued, dialing, handshaking, installing, listing, restarting, closing, isConnected, failed, needsAuth,
+		resting, queued, dialing, handshaking, installing, listing, restarting, closing, connectedNode, failed, needsAuth,
 	},
 }
 
-// byKeeping is what can follow because a wish goes on with the connection that there is. A warm one is connected again, once it
+// keptConnEdges is what can follow because a wish goes on with the connection that there is. A warm one is connected again, once it
 // has been listed if its list had changed; if it is lost before its tools are in the catalog, it is never seen as connected. Add is
 // in sim and live a Connect with the spec that the server has, so that it enables and disables as that spec says.
-var byKeeping = map[string]map[node][]node{
-	"enable": {warm: {isConnected, listing, restarting}},
-	"add":    {warm: {isConnected, listing, restarting}, isConnected: {warm}, listing: {warm}},
-	"adjust": {warm: {isConnected, listing, restarting}, isConnected: {warm}, listing: {warm}},
+var keptConnEdges = map[string]map[phaseNode][]phaseNode{
+	"enable": {warm: {connectedNode, listing, restarting}},
+	"add":    {warm: {connectedNode, listing, restarting}, connectedNode: {warm}, listing: {warm}},
+	"adjust": {warm: {connectedNode, listing, restarting}, connectedNode: {warm}, listing: {warm}},
 }
 
-func nodeOf(s *stay) node {
+func nodeOf(s *phaseSpan) phaseNode {
 	switch s.Phase {
 	case messages.Pending:
-		return node("pending (" + string(s.Step) + ")")
+		return phaseNode("pending (" + string(s.Step) + ")")
 	case messages.Disabled:
 		if s.Warm {
 			return warm
 		}
 	case messages.Connected, messages.Failed, messages.NeedsAuth:
 	}
-	return node(s.Phase)
+	return phaseNode(s.Phase)
 }
 
-// follows reports whether to can follow from by what happens to a server.
-func follows(from, to node) bool { return from == to || slices.Contains(byItself[from], to) }
+// canFollow reports whether to can follow from by what happens to a server.
+func canFollow(from, to phaseNode) bool {
+	return from == to || slices.Contains(automaticEdges[from], to)
+}
 
-// wishedFor reports whether to can follow from because of one command.
-func wishedFor(do string, from, to node) bool {
-	if slices.Contains(byKeeping[do][from], to) {
+// commandAllows reports whether to can follow from because of one command.
+func commandAllows(do string, from, to phaseNode) bool {
+	if slices.Contains(keptConnEdges[do][from], to) {
 		return true
 	}
-	if begins, limited := outOf[do]; limited && !slices.Contains(begins, from) {
+	if begins, limited := commandOrigins[do]; limited && !slices.Contains(begins, from) {
 		return false
 	}
-	return slices.Contains(byWish[do], to)
+	return slices.Contains(commandEdges[do], to)
 }

@@ -9,59 +9,59 @@ import (
 // had neither answered nor ended.
 type fullness struct{ from, to []time.Duration }
 
-// full computes when the pool was full.
-func (c *court) full(pool string) *fullness {
-	if known := c.fulls[pool]; known != nil {
+// poolFullness computes when the pool was full.
+func (c *checker) poolFullness(pool string) *fullness {
+	if known := c.fullnessCache[pool]; known != nil {
 		return known
 	}
 	limits := c.plan.Limits
 	slots := map[string]int{processes: limits.Processes, network: min(limits.Network, limits.PerOrigin), inProcess: limits.InProcess}[pool]
-	waiting := 0
+	maxUnanswered := 0
 	if pool == processes {
-		waiting = limits.Processes * limits.UnansweredFactor
+		maxUnanswered = limits.Processes * limits.UnansweredFactor
 	}
 	var changes []change
 	for _, server := range c.x.Servers() {
-		if poolOf(c.server(server).Kind) != pool {
+		if poolOf(c.serverSpec(server).Kind) != pool {
 			continue
 		}
-		for _, a := range c.attempts(server) {
-			from, to := c.x.Event(a.open).T, c.answeredBy(a)
+		for _, a := range c.attemptsOf(server) {
+			from, to := c.x.Event(a.open).T, c.handshakeEnd(a)
 			changes = append(changes, change{from, +1, 0}, change{min(to, from+limits.Hold), -1, 0}, change{from, +1, 1}, change{to, -1, 1})
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return int(a.t - b.t) })
 	f := &fullness{}
-	var held, unanswered int
+	var heldSlots, unanswered int
 	open := false
 	for i, ch := range changes {
-		if ch.at == 0 {
-			held += ch.by
+		if ch.event == 0 {
+			heldSlots += ch.delta
 		} else {
-			unanswered += ch.by
+			unanswered += ch.delta
 		}
 		if i+1 < len(changes) && changes[i+1].t == ch.t {
 			continue
 		}
-		is := slots > 0 && held >= slots || waiting > 0 && unanswered >= waiting
+		isFull := slots > 0 && heldSlots >= slots || maxUnanswered > 0 && unanswered >= maxUnanswered
 		switch {
-		case is && !open:
-			f.from, f.to = append(f.from, ch.t), append(f.to, c.end()+1)
-		case !is && open:
+		case isFull && !open:
+			f.from, f.to = append(f.from, ch.t), append(f.to, c.endTime()+1)
+		case !isFull && open:
 			f.to[len(f.to)-1] = ch.t
 		}
-		open = is
+		open = isFull
 	}
-	if c.fulls == nil {
-		c.fulls = map[string]*fullness{}
+	if c.fullnessCache == nil {
+		c.fullnessCache = map[string]*fullness{}
 	}
-	c.fulls[pool] = f
+	c.fullnessCache[pool] = f
 	return f
 }
 
-// free is the first moment between two times at which the pool was not full for longer than slack; ok is false if there is
+// firstFree is the first moment between two times at which the pool was not full for longer than slack; ok is false if there is
 // none. Who waits is let through in that moment.
-func (f *fullness) free(from, to, slack time.Duration) (at time.Duration, ok bool) {
+func (f *fullness) firstFree(from, to, slack time.Duration) (at time.Duration, ok bool) {
 	i, _ := slices.BinarySearch(f.to, from) // the first that has not ended before
 	for ; i < len(f.from) && f.from[i] < to; i++ {
 		if f.from[i]-from > slack {

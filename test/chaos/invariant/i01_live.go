@@ -16,16 +16,16 @@ import (
 //
 // A quiet point is one that lasts for longer than the registry waits before it publishes. What is wrong for less than that
 // cannot be told from what is being put right.
-var live = check("I1", "live, lost and cached tools",
+var liveCheck = newCheck("I1", "live, lost and cached tools",
 	"A live tool in the snapshot belongs to a connected, enabled server and to the same epoch; cached and lost entries are "+
 		"marked, and lost ones gone in time.",
 	"The catalog showed no tools.",
-	func(c *court) {
-		closing := c.closing()
-		shows := c.shows()
+	func(c *checker) {
+		closing := c.closeTime()
+		shows := c.catalogSpans()
 		for _, server := range c.x.Servers() {
-			stays := c.stays(server)
-			wishes, commands := c.wishes(server), c.commands(server)
+			stays := c.phaseSpans(server)
+			wishes, commands := c.wantedStates(server), c.ownerCommands(server)
 			k := 0
 			var lostSince time.Duration
 			for i, s := range shows[server] {
@@ -34,14 +34,14 @@ var live = check("I1", "live, lost and cached tools",
 					continue
 				}
 				if s.state != "" {
-					c.looked++
+					c.judged++
 				}
 				if s.mixed {
-					c.violated(server, s.at, nil, "The catalog shows entries of one server in two states or of two epochs at %s.", clock(s.from))
+					c.reportViolation(server, s.event, nil, "The catalog shows entries of one server in two states or of two epochs at %s.", timeText(s.from))
 				}
 				if len(stays) > 0 {
-					for _, p := range split(stays, &k, s.from, s.to) {
-						c.agree(server, s, p, wishes)
+					for _, p := range splitByPhase(stays, &k, s.from, s.to) {
+						c.checkCatalogPiece(server, s, p, wishes)
 					}
 				}
 				if s.state == "lost" {
@@ -49,104 +49,104 @@ var live = check("I1", "live, lost and cached tools",
 					if i == 0 || shows[server][i-1].state != "lost" || shows[server][i-1].epoch != s.epoch {
 						lostSince = s.from
 					}
-					if s.to-lostSince > c.plan.WithdrawAfter+c.late {
-						c.violatedAt(lostSince+c.plan.WithdrawAfter, server, s.at, []int{s.next}, "The tools of the server were lost at %s and had "+
-							"to go from the catalog after %s, at %s. They were still shown at %s.", clock(lostSince), clock(c.plan.WithdrawAfter),
-							clock(lostSince+c.plan.WithdrawAfter), clock(s.to))
+					if s.to-lostSince > c.plan.WithdrawAfter+c.slack {
+						c.reportViolationAt(lostSince+c.plan.WithdrawAfter, server, s.event, []int{s.endEvent}, "The tools of the server were lost at %s and had "+
+							"to go from the catalog after %s, at %s. They were still shown at %s.", timeText(lostSince), timeText(c.plan.WithdrawAfter),
+							timeText(lostSince+c.plan.WithdrawAfter), timeText(s.to))
 					}
 				}
-				if i+1 < len(shows[server]) && s.next >= 0 && s.to < closing {
-					c.vanished(server, s, shows[server][i+1], lostSince, stays, commands)
+				if i+1 < len(shows[server]) && s.endEvent >= 0 && s.to < closing {
+					c.checkWithdrawal(server, s, shows[server][i+1], lostSince, stays, commands)
 				}
 			}
 		}
 	})
 
-// agree judges one piece of time in which both the entries and the phase stay as they are.
-func (c *court) agree(server string, s shown, p piece, wishes []since) {
-	if s.state == "" || p.to-p.from <= c.moment {
+// checkCatalogPiece judges one piece of time in which both the entries and the phase stay as they are.
+func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, wishes []wantedSince) {
+	if s.state == "" || p.to-p.from <= c.skew {
 		return
 	}
-	said, at := "not known to the manager (removed, or not yet there)", s.at
+	phaseText, at := "not known to the manager (removed, or not yet there)", s.event
 	connected := false
 	var epoch uint64
 	if p.phase != nil {
-		said, epoch = describe(p.phase.Event), p.phase.Epoch
+		phaseText, epoch = describePhase(p.phase.Event), p.phase.Epoch
 		connected = p.phase.Phase == messages.Connected
 		if p.phase.T > s.from {
-			at = p.phase.at
+			at = p.phase.event
 		}
 	}
-	evidence := []int{s.at}
+	evidence := []int{s.event}
 	if p.phase != nil {
-		evidence = append(evidence, p.phase.at)
+		evidence = append(evidence, p.phase.event)
 	}
-	if from, to, by := unwished(wishes, p.from, p.to); to-from > c.moment {
-		c.violatedAt(from, server, at, append(evidence, by), "The catalog shows %d %s tools of the server from %s to %s although it was "+
-			"disabled or removed by its owner.", s.count, s.state, clock(from), clock(to))
+	if from, to, wantedEvent := firstUnwanted(wishes, p.from, p.to); to-from > c.skew {
+		c.reportViolationAt(from, server, at, append(evidence, wantedEvent), "The catalog shows %d %s tools of the server from %s to %s although it was "+
+			"disabled or removed by its owner.", s.count, s.state, timeText(from), timeText(to))
 		return
 	}
 	switch s.state {
 	case "live":
 		switch {
 		case !connected:
-			c.violatedAt(p.from, server, at, evidence, "The catalog shows %d live tools from %s to %s while the server is %s.", s.count, clock(p.from),
-				clock(p.to), said)
+			c.reportViolationAt(p.from, server, at, evidence, "The catalog shows %d live tools from %s to %s while the server is %s.", s.count, timeText(p.from),
+				timeText(p.to), phaseText)
 		case epoch != s.epoch:
-			c.violatedAt(p.from, server, at, evidence, "The catalog shows live tools of epoch %d from %s to %s while the server is connected in epoch "+
-				"%d.", s.epoch, clock(p.from), clock(p.to), epoch)
+			c.reportViolationAt(p.from, server, at, evidence, "The catalog shows live tools of epoch %d from %s to %s while the server is connected in epoch "+
+				"%d.", s.epoch, timeText(p.from), timeText(p.to), epoch)
 		}
 	case "lost":
 		if connected {
-			c.violatedAt(p.from, server, at, evidence, "The tools are marked lost from %s to %s while the server is connected.", clock(p.from), clock(p.to))
+			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked lost from %s to %s while the server is connected.", timeText(p.from), timeText(p.to))
 		} else if p.phase == nil || p.phase.Phase == messages.Disabled || p.phase.Phase == messages.NeedsAuth {
-			c.violatedAt(p.from, server, at, evidence, "The tools are marked lost from %s to %s while the server is %s: nobody expects it back.",
-				clock(p.from), clock(p.to), said)
+			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked lost from %s to %s while the server is %s: nobody expects it back.",
+				timeText(p.from), timeText(p.to), phaseText)
 		}
 	case "cached":
 		switch {
 		case !c.isLazy(server, s.from, p.to): // one that is eager from now on keeps them until it is connected
-			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached at %s, and the server is not lazy.", clock(p.from))
+			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked cached at %s, and the server is not lazy.", timeText(p.from))
 		case connected:
-			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is connected.", clock(p.from),
-				clock(p.to))
+			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is connected.", timeText(p.from),
+				timeText(p.to))
 		case p.phase == nil || p.phase.Phase == messages.Disabled || p.phase.Phase == messages.NeedsAuth:
-			c.violatedAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is %s: no call can wake it.",
-				clock(p.from), clock(p.to), said)
+			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is %s: no call can wake it.",
+				timeText(p.from), timeText(p.to), phaseText)
 		}
 	default:
-		c.violatedAt(p.from, server, at, evidence, "An entry has the state %q, which is none.", s.state)
+		c.reportViolationAt(p.from, server, at, evidence, "An entry has the state %q, which is none.", s.state)
 	}
 }
 
-// vanished judges tools that went: after a drop they stay in sight, marked lost, for as long as was said.
-func (c *court) vanished(server string, s, next shown, lostSince time.Duration, stays []stay, commands []asked) {
+// checkWithdrawal judges tools that went: after a drop they stay in sight, marked lost, for as long as was said.
+func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince time.Duration, stays []phaseSpan, commands []ownerCommand) {
 	if next.state != "" || s.state != "live" && s.state != "lost" || len(stays) == 0 {
 		return
 	}
 	if s.state == "live" {
 		lostSince = s.to
 	}
-	if s.to-lostSince >= c.plan.WithdrawAfter-c.late {
+	if s.to-lostSince >= c.plan.WithdrawAfter-c.slack {
 		return
 	}
-	if _, found := c.askedIn(commands, lostSince-c.late, s.to); found {
+	if _, found := c.commandIn(commands, lostSince-c.slack, s.to); found {
 		return
 	}
 	for _, p := range stays {
-		if p.T > s.to+c.moment {
+		if p.T > s.to+c.skew {
 			break
 		}
-		if p.to < lostSince-c.late && p.next >= 0 {
+		if p.to < lostSince-c.slack && p.endEvent >= 0 {
 			continue
 		}
 		if p.Phase == messages.NeedsAuth || p.Phase == messages.Disabled || p.Class == messages.ClassUnauthorized {
 			return
 		}
-		if p.Phase == messages.Connected && p.to > s.to+c.moment && s.state == "live" && c.plan.Denies(server) {
+		if p.Phase == messages.Connected && p.to > s.to+c.skew && s.state == "live" && c.plan.Denies(server) {
 			return // nothing was lost: all that it lists now is denied
 		}
 	}
-	c.violated(server, next.at, []int{s.at}, "The connection was lost and its tools were taken away at %s, after %s instead of %s: a blip "+
-		"makes the tools flap.", clock(s.to), clock(s.to-lostSince), clock(c.plan.WithdrawAfter))
+	c.reportViolation(server, next.event, []int{s.event}, "The connection was lost and its tools were taken away at %s, after %s instead of %s: a blip "+
+		"makes the tools flap.", timeText(s.to), timeText(s.to-lostSince), timeText(c.plan.WithdrawAfter))
 }

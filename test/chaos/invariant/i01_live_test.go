@@ -15,7 +15,7 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 		10s    s1 phase phase=pending step=restarting epoch=2 class=exited
 		10s    - snapshot generation=2 entries=s1:lost:2:3:a
 	`
-	try(t, "I1", []trial{
+	runCases(t, "I1", []storyCase{
 		{name: "up and down and up", want: invariant.Holds, story: down + `
 			11s    s1 phase phase=pending step=dialing epoch=3
 			12s    - snapshot generation=3 entries=s1:live:3:3:a

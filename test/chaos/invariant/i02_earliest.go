@@ -9,84 +9,84 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// atOnce is how long what happens at once may take: in virtual time nothing but the few nanoseconds that the simulation keeps two
+// instantBound is how long what happens at once may take: in virtual time nothing but the few nanoseconds that the simulation keeps two
 // events apart, in a run of real processes as long as two sides may see one thing apart.
-func (c *court) atOnce() time.Duration {
+func (c *checker) instantBound() time.Duration {
 	if c.real {
-		return c.moment + onTime
+		return c.skew + deadlineTolerance
 	}
 	return time.Millisecond
 }
 
-// earliest is I2 for the moment of an outcome: a caller is told when the truth is known, and not when a clock rings later.
+// checkEarliest is I2 for the moment of an outcome: a caller is told when the truth is known, and not when a clock rings later.
 //
 //   - The answer has arrived: the call ends with it.
 //   - The connection that carries it has died: the call ends with that, unless it may be sent again.
 //   - It can be sent to nobody, and may not wait for that: it ends where it began.
 //   - Its own time has passed: it ends then.
-func (c *court) earliest(call *history.CallRecord) {
+func (c *checker) checkEarliest(call *history.CallRecord) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
-	if c.real && c.under("", begin.T, end.T) { // what breaks the machine breaks whoever keeps the record
+	if c.real && c.underFault("", begin.T, end.T) { // what breaks the machine breaks whoever keeps the record
 		return
 	}
-	_ = c.answeredAtOnce(call, begin, end) && c.refusedAtOnce(call, begin, end) && c.overAtOnce(call, begin, end)
+	_ = c.checkAnswerTime(call, begin, end) && c.checkRefusalTime(call, begin, end) && c.checkCallBound(call, begin, end)
 }
 
-// answeredAtOnce judges a call whose answer was given to the connection. An answer in parts, or one that lies in a buffer of a
+// checkAnswerTime judges a call whose answer was given to the connection. An answer in parts, or one that lies in a buffer of a
 // connection that is not read, arrives later than the server gives it.
-func (c *court) answeredAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
+func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.Event) bool {
 	if len(call.Answered) == 0 || len(call.Received) == 0 {
 		return true
 	}
 	answer := c.x.Event(call.Answered[len(call.Answered)-1])
 	last := c.x.Event(call.Received[len(call.Received)-1])
 	status := answer.Code >= http.StatusContinue && answer.Code < 600 // of HTTP: it may be tried again, with other credentials or a new session
-	if answer.T < last.T || answer.Conn != last.Conn || status || end.T <= answer.T+c.atOnce() {
+	if answer.T < last.T || answer.Conn != last.Conn || status || end.T <= answer.T+c.instantBound() {
 		return true
 	}
-	if c.under(call.Server, begin.T, answer.T, withheld...) {
+	if c.underFault(call.Server, begin.T, answer.T, answerDelayFaults...) {
 		return true
 	}
-	c.violated(call.Server, call.Ends[0], []int{call.Begin, call.Answered[len(call.Answered)-1]}, "The answer to call %s of tool %s came on "+
-		"connection %d at %s, and its caller was told only at %s, with %s.", call.ID, begin.Tool, answer.Conn, clock(answer.T), clock(end.T),
+	c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Answered[len(call.Answered)-1]}, "The answer to call %s of tool %s came on "+
+		"connection %d at %s, and its caller was told only at %s, with %s.", call.ID, begin.Tool, answer.Conn, timeText(answer.T), timeText(end.T),
 		end.Outcome)
 	return false
 }
 
-// withheld are the faults under which what a server says arrives later than it says it, or never.
-var withheld = append(slices.Clone(unseen), "slow-drip", "cut-stream", "truncate", "wrong-content-type", "half-line", "deaf", "late-response",
+// answerDelayFaults are the faults under which what a server says arrives later than it says it, or never.
+var answerDelayFaults = append(slices.Clone(hiddenEndFaults), "slow-drip", "cut-stream", "truncate", "wrong-content-type", "half-line", "deaf", "late-response",
 	"huge-line", "endless-line", "big-result", "era-flip")
 
-// refusedAtOnce judges a call that nobody received: where nothing is waited for, neither the server nor a place among the calls in
+// checkRefusalTime judges a call that nobody received: where nothing is waited for, neither the server nor a place among the calls in
 // flight, that is known when it begins.
-func (c *court) refusedAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
-	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.atOnce() {
+func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history.Event) bool {
+	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.instantBound() {
 		return true
 	}
-	if c.plan.CallWait > 0 || slices.ContainsFunc(c.describedIn(call.Server, begin.T, end.T), func(d described) bool {
+	if c.plan.CallWait > 0 || slices.ContainsFunc(c.specVersionsIn(call.Server, begin.T, end.T), func(d specVersion) bool {
 		return d.Connect == messages.Lazy || d.MaxInFlight > 0 // it may wait for its turn
 	}) {
 		return true
 	}
-	if lost, yes := c.forgotten(call.Server, begin.T, end.T); yes && end.T <= lost+c.plan.WithdrawAfter+c.late {
+	if lost, yes := c.sessionLostAt(call.Server, begin.T, end.T); yes && end.T <= lost+c.plan.WithdrawAfter+c.slack {
 		return true
 	}
-	if c.under(call.Server, begin.T, end.T, slowEars...) { // it may wait for room in a pipe
+	if c.underFault(call.Server, begin.T, end.T, slowReadFaults...) { // it may wait for room in a pipe
 		return true
 	}
-	c.violated(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s and reached no server, and its caller was told "+
-		"that it was not sent only at %s.", call.ID, begin.Tool, clock(begin.T), clock(end.T))
+	c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s and reached no server, and its caller was told "+
+		"that it was not sent only at %s.", call.ID, begin.Tool, timeText(begin.T), timeText(end.T))
 	return false
 }
 
-// overAtOnce judges a call whose caller said how long it waits.
-func (c *court) overAtOnce(call *history.CallRecord, begin, end *history.Event) bool {
-	bound, by := c.callBound(begin)
-	if bound == 0 || by == longest || by != "its deadline" && c.plan.CallWait > 0 || end.T <= bound+c.atOnce() {
+// checkCallBound judges a call whose caller said how long it waits.
+func (c *checker) checkCallBound(call *history.CallRecord, begin, end *history.Event) bool {
+	bound, source := c.callBound(begin)
+	if bound == 0 || source == longestSource || source != "its deadline" && c.plan.CallWait > 0 || end.T <= bound+c.instantBound() {
 		return true
 	}
-	c.violated(call.Server, call.Ends[0], append([]int{call.Begin}, call.Received...), "Call %s of tool %s began at %s and had to end at %s, "+
-		"for %s. It ended at %s, %s later, with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T),
-		clock(end.T-bound), end.Outcome)
+	c.reportViolation(call.Server, call.Ends[0], append([]int{call.Begin}, call.Received...), "Call %s of tool %s began at %s and had to end at %s, "+
+		"for %s. It ended at %s, %s later, with %s.", call.ID, begin.Tool, timeText(begin.T), timeText(bound), source, timeText(end.T),
+		timeText(end.T-bound), end.Outcome)
 	return false
 }

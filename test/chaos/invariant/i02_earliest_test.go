@@ -18,7 +18,7 @@ func TestEarliest(t *testing.T) {
 			1s     s1 received conn=1 method=tools/call id=5 call=c1
 		`
 	real := func(p *scenario.Plan) { p.Tier = scenario.Real }
-	try(t, "I2", []trial{
+	runCases(t, "I2", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No tool", story: connected},
 		{name: "told with the answer", want: invariant.Holds, story: sent + `
 			1.01s  s1 executed conn=1 tool=write call=c1 value=1
@@ -97,7 +97,7 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call id=5 call=c1
 		`
-	try(t, "I3", []trial{
+	runCases(t, "I3", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No call", story: `1s s1 open conn=1`},
 		{name: "refused by the server", want: invariant.Holds, story: sent + `
 			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=-32602

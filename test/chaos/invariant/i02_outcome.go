@@ -11,79 +11,79 @@ import (
 )
 
 const (
-	// onTime is how far from its deadline a call may end: R1, "timeout error at deadline ±100 ms".
-	onTime = 100 * time.Millisecond
+	// deadlineTolerance is how far from its deadline a call may end: R1, "timeout error at deadline ±100 ms".
+	deadlineTolerance = 100 * time.Millisecond
 	// longestCall bounds a call whatever progress it makes: messages.Spec.MaxCallTimeout, 10 min.
-	longestCall = 10 * time.Minute
-	longest     = "the longest time of a call"
-	// deathBound is how long a call may go on after its server's end could be seen. On a child's exit its standard output is
+	longestCall   = 10 * time.Minute
+	longestSource = "the longest time of a call"
+	// connDeathBound is how long a call may go on after its server's end could be seen. On a child's exit its standard output is
 	// drained to its end or for 20 ms, and given up after 1 s if a grandchild holds it; then every waiting call ends.
-	deathBound = 1500 * time.Millisecond
-	outputTime = 20 * time.Millisecond
+	connDeathBound  = 1500 * time.Millisecond
+	outputDrainTime = 20 * time.Millisecond
 )
 
-// words are the outcomes that there are.
-var words = []messages.Outcome{
+// knownOutcomes are the outcomes that there are.
+var knownOutcomes = []messages.Outcome{
 	messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent, messages.OutcomeUnknown,
 }
 
 // I2: every call that was accepted ends once: not never, not twice, not later than its deadline, not before it by a clock,
 // and soon after the connection that carries it has died; at the earliest moment at which the truth is known, see earliest. The
 // result that it is given is its own.
-var outcomes = check("I2", "one outcome per call",
+var outcomeCheck = newCheck("I2", "one outcome per call",
 	"Every accepted call has exactly one outcome, at the earliest moment at which it is known: when it is answered, when its connection "+
 		"has died, when its caller gives it up, at the latest at its deadline.",
 	"No tool was called.",
-	func(c *court) {
-		ran := c.executions()
+	func(c *checker) {
+		ran := c.executionEvents()
 		for _, call := range c.x.Calls() {
 			if call.Begin < 0 {
 				if len(call.Ends) > 0 {
-					c.looked++
-					c.violated(call.Server, call.Ends[0], nil, "Call %s ended at %s, and nobody had made it.", call.ID,
-						clock(c.x.Event(call.Ends[0]).T))
+					c.judged++
+					c.reportViolation(call.Server, call.Ends[0], nil, "Call %s ended at %s, and nobody had made it.", call.ID,
+						timeText(c.x.Event(call.Ends[0]).T))
 				}
 				continue
 			}
-			c.left(call)
+			c.checkGivenUp(call)
 			if len(call.Ends) == 0 {
-				c.endless(call)
+				c.checkUnended(call)
 				continue
 			}
-			c.looked++
+			c.judged++
 			if len(call.Ends) > 1 {
 				first, second := c.x.Event(call.Ends[0]), c.x.Event(call.Ends[1])
-				c.violated(call.Server, call.Ends[1], []int{call.Begin, call.Ends[0]}, "Call %s of tool %s ended twice: with %s at %s and "+
-					"with %s at %s.", call.ID, first.Tool, first.Outcome, clock(first.T), second.Outcome, clock(second.T))
+				c.reportViolation(call.Server, call.Ends[1], []int{call.Begin, call.Ends[0]}, "Call %s of tool %s ended twice: with %s at %s and "+
+					"with %s at %s.", call.ID, first.Tool, first.Outcome, timeText(first.T), second.Outcome, timeText(second.T))
 			}
-			c.ended(call)
-			c.diedWith(call)
-			c.earliest(call)
-			c.ownResult(call, ran)
+			c.checkEndTime(call)
+			c.checkConnDeath(call)
+			c.checkEarliest(call)
+			c.checkOwnResult(call, ran)
 		}
-		c.waited()
+		c.checkCallWait()
 		c.released()
 	})
 
-// endless judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.
-func (c *court) endless(call *history.CallRecord) {
+// checkUnended judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.
+func (c *checker) checkUnended(call *history.CallRecord) {
 	begin := c.x.Event(call.Begin)
-	bound, by := c.callBound(begin)
+	bound, source := c.callBound(begin)
 	switch {
 	case c.hasClosed():
-		c.looked++
-		c.violated(call.Server, call.Begin, call.Received, "Call %s of tool %s began at %s and has no outcome, and the manager has "+
-			"closed.", call.ID, begin.Tool, clock(begin.T))
-	case bound > 0 && c.end() > bound+onTime+c.late:
-		c.looked++
-		c.violated(call.Server, call.Begin, call.Received, "Call %s of tool %s began at %s and has no outcome at %s: %s had passed "+
-			"at %s.", call.ID, begin.Tool, clock(begin.T), clock(c.end()), by, clock(bound))
+		c.judged++
+		c.reportViolation(call.Server, call.Begin, call.Received, "Call %s of tool %s began at %s and has no outcome, and the manager has "+
+			"closed.", call.ID, begin.Tool, timeText(begin.T))
+	case bound > 0 && c.endTime() > bound+deadlineTolerance+c.slack:
+		c.judged++
+		c.reportViolation(call.Server, call.Begin, call.Received, "Call %s of tool %s began at %s and has no outcome at %s: %s had passed "+
+			"at %s.", call.ID, begin.Tool, timeText(begin.T), timeText(c.endTime()), source, timeText(bound))
 	}
 }
 
 // hasClosed reports whether Close has returned.
-func (c *court) hasClosed() bool {
-	return slices.ContainsFunc(c.x.Of(""), func(i int) bool { return c.x.Event(i).Kind == history.Closed })
+func (c *checker) hasClosed() bool {
+	return slices.ContainsFunc(c.x.ServerEvents(""), func(i int) bool { return c.x.Event(i).Kind == history.Closed })
 }
 
 // callBound is when a call must have ended and what says so; 0 if nothing does.
@@ -92,40 +92,40 @@ func (c *court) hasClosed() bool {
 // lazy server as long as its start takes, so that for a lazy one only the caller's own deadline is judged.
 //
 // Who adjusts the server while a call is on its way changes that for the call or does not: the later bound counts.
-func (c *court) callBound(begin *history.Event) (bound time.Duration, by string) {
-	all := c.describedAs(begin)
+func (c *checker) callBound(begin *history.Event) (bound time.Duration, source string) {
+	all := c.specVersionsOfCall(begin)
 	for i, d := range all {
-		if b, why := c.boundBy(begin, &d.Server, all); i == 0 || b == 0 || bound > 0 && b > bound {
-			bound, by = b, why
+		if b, why := c.boundFor(begin, &d.Server, all); i == 0 || b == 0 || bound > 0 && b > bound {
+			bound, source = b, why
 		}
 	}
-	return bound, by
+	return bound, source
 }
 
-// describedAs is every description of its server by which a call may have been bound: each that was in force until it was sent, which is at
+// specVersionsOfCall is every description of its server by which a call may have been bound: each that was in force until it was sent, which is at
 // the latest when the connection has come back that it may wait for.
-func (c *court) describedAs(begin *history.Event) []described {
-	return c.describedIn(begin.Server, begin.T, begin.T+c.plan.CallWait+c.plan.WithdrawAfter+c.late)
+func (c *checker) specVersionsOfCall(begin *history.Event) []specVersion {
+	return c.specVersionsIn(begin.Server, begin.T, begin.T+c.plan.CallWait+c.plan.WithdrawAfter+c.slack)
 }
 
-// boundBy is the bound of a call by one description of its server, of all that may count.
-func (c *court) boundBy(begin *history.Event, s *scenario.Server, all []described) (bound time.Duration, by string) {
+// boundFor is the bound of a call by one description of its server, of all that may count.
+func (c *checker) boundFor(begin *history.Event, s *scenario.Server, all []specVersion) (bound time.Duration, source string) {
 	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
-		bound, by = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
+		bound, source = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
 		// Progress begins the timeout anew, as does each word of a task, and it stands still while the caller is asked something.
-		if s.Tasks != "" || s.Offers || c.under(begin.Server, begin.T, bound, "endless-progress") {
-			bound, by = begin.T+c.plan.CallWait+longestOf(s), longest
+		if s.Tasks != "" || s.Offers || c.underFault(begin.Server, begin.T, bound, "endless-progress") {
+			bound, source = begin.T+c.plan.CallWait+longestOf(s), longestSource
 		}
 	}
 	// A caller who only repeats the server's timeout has none of its own. The simulation takes off a little of each, so that
 	// no two end in one instant.
-	own := !slices.ContainsFunc(all, func(d described) bool {
+	own := !slices.ContainsFunc(all, func(d specVersion) bool {
 		return d.CallTimeout > 0 && begin.Deadline >= begin.T+d.CallTimeout-time.Millisecond
 	})
 	if begin.Deadline > 0 && own && (bound == 0 || begin.Deadline < bound) {
-		bound, by = begin.Deadline, "its deadline"
+		bound, source = begin.Deadline, "its deadline"
 	}
-	return bound, by
+	return bound, source
 }
 
 // longestOf is how long a call may take whatever happens.
@@ -133,51 +133,51 @@ func longestOf(s *scenario.Server) time.Duration {
 	return cmp.Or(s.MaxCallTimeout, max(longestCall, s.CallTimeout))
 }
 
-// ended judges the time and the word of a call's first end.
-func (c *court) ended(call *history.CallRecord) {
+// checkEndTime judges the time and the word of a call's first end.
+func (c *checker) checkEndTime(call *history.CallRecord) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	evidence := append([]int{call.Begin}, call.Received...)
-	if !slices.Contains(words, end.Outcome) {
-		c.violated(call.Server, call.Ends[0], evidence, "Call %s ended at %s with the outcome %q, which is none.", call.ID, clock(end.T),
+	if !slices.Contains(knownOutcomes, end.Outcome) {
+		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s ended at %s with the outcome %q, which is none.", call.ID, timeText(end.T),
 			end.Outcome)
 	}
 	if end.T < begin.T {
-		c.violated(call.Server, call.Ends[0], evidence, "Call %s began at %s and ended before that, at %s.", call.ID, clock(begin.T),
-			clock(end.T))
+		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s began at %s and ended before that, at %s.", call.ID, timeText(begin.T),
+			timeText(end.T))
 	}
-	bound, by := c.callBound(begin)
+	bound, source := c.callBound(begin)
 	if bound == 0 {
 		return
 	}
-	if end.T > bound+onTime+c.late {
-		c.violated(call.Server, call.Ends[0], evidence, "Call %s of tool %s began at %s and had to end at %s, for %s. It ended at %s "+
-			"with %s.", call.ID, begin.Tool, clock(begin.T), clock(bound), by, clock(end.T), end.Outcome)
+	if end.T > bound+deadlineTolerance+c.slack {
+		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s of tool %s began at %s and had to end at %s, for %s. It ended at %s "+
+			"with %s.", call.ID, begin.Tool, timeText(begin.T), timeText(bound), source, timeText(end.T), end.Outcome)
 	}
 	waited := end.Outcome == messages.OutcomeUnknown && end.Class == messages.ClassTimeout
-	if by == longest { // progress that comes more seldom than the timeout does not prolong it
-		bound, by = begin.T+c.plan.CallWait+c.server(begin.Server).CallTimeout, "the server's call timeout"
+	if source == longestSource { // progress that comes more seldom than the timeout does not prolong it
+		bound, source = begin.T+c.plan.CallWait+c.serverSpec(begin.Server).CallTimeout, "the server's call timeout"
 	}
-	if all := c.describedAs(begin); len(all) > 1 || all[0].at >= 0 {
+	if all := c.specVersionsOfCall(begin); len(all) > 1 || all[0].event >= 0 {
 		for _, d := range all { // the earliest that any of them allows
 			bound = min(bound, begin.T+c.plan.CallWait+d.CallTimeout)
 		}
 	}
-	if waited && end.T < bound-c.plan.CallWait-onTime-c.late && !c.under(call.Server, begin.T, end.T, slowEars...) {
-		c.violated(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+
-			"passes at %s.", call.ID, begin.Tool, clock(end.T), by, clock(bound))
+	if waited && end.T < bound-c.plan.CallWait-deadlineTolerance-c.slack && !c.underFault(call.Server, begin.T, end.T, slowReadFaults...) {
+		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+
+			"passes at %s.", call.ID, begin.Tool, timeText(end.T), source, timeText(bound))
 	}
 }
 
-// diedWith judges a call whose connection ended under it. One that may be sent again waits for the next connection.
-func (c *court) diedWith(call *history.CallRecord) {
+// checkConnDeath judges a call whose connection ended under it. One that may be sent again waits for the next connection.
+func (c *checker) checkConnDeath(call *history.CallRecord) {
 	end := c.x.Event(call.Ends[0])
 	if len(call.Received) != 1 {
 		return
 	}
-	s, sent := c.server(call.Server), c.x.Event(call.Received[0])
-	conn := c.connection(call.Server, sent.Conn)
+	s, sent := c.serverSpec(call.Server), c.x.Event(call.Received[0])
+	conn := c.connByNumber(call.Server, sent.Conn)
 	// Who follows a task over HTTP asks again and again, and learns of the end by that.
-	if conn == nil || conn.Down < 0 || s.Tasks != "" && poolOf(s.Kind) == network || c.repeats(call.Server, sent.Tool, end.Tool) {
+	if conn == nil || conn.Down < 0 || s.Tasks != "" && poolOf(s.Kind) == network || c.mayRepeat(call.Server, sent.Tool, end.Tool) {
 		return
 	}
 	for _, i := range call.Answered {
@@ -186,33 +186,33 @@ func (c *court) diedWith(call *history.CallRecord) {
 		}
 	}
 	down := c.x.Event(conn.Down)
-	if down.T == sent.T && c.server(call.Server).Kind == messages.HTTP {
+	if down.T == sent.T && c.serverSpec(call.Server).Kind == messages.HTTP {
 		return // it may have been sent after the crash, and whoever is there then answers where the server was
 	}
-	if down.T < sent.T || down.Class == messages.ClassSession || c.under(call.Server, down.T, down.T, unseen...) {
+	if down.T < sent.T || down.Class == messages.ClassSession || c.underFault(call.Server, down.T, down.T, hiddenEndFaults...) {
 		return
 	}
-	bound := deathBound + c.late
+	bound := connDeathBound + c.slack
 	if !c.real {
-		bound = outputTime + c.atOnce() // nobody else holds the output of a process that is simulated
+		bound = outputDrainTime + c.instantBound() // nobody else holds the output of a process that is simulated
 	}
 	if end.T > down.T+bound {
-		c.violated(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
+		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
 			"which died at %s. It ended only at %s, with %s: what is known to be dead is not waited for.",
-			call.ID, end.Tool, conn.Conn, clock(down.T), clock(end.T), end.Outcome)
+			call.ID, end.Tool, conn.Conn, timeText(down.T), timeText(end.T), end.Outcome)
 	}
 }
 
-// unseen are the faults under which the end of a server is not seen by the other side.
-var unseen = []string{"half-open", "black-hole", "partition", "sleep", "stop"}
+// hiddenEndFaults are the faults under which the end of a server is not seen by the other side.
+var hiddenEndFaults = []string{"half-open", "black-hole", "partition", "sleep", "stop"}
 
-// repeats reports whether a tool of a server may be run twice: the server is trusted and says so of the tool.
-func (c *court) repeats(server string, tools ...string) bool {
-	return c.server(server).Trusted && (slices.Contains(tools, "read") || slices.Contains(tools, "put"))
+// mayRepeat reports whether a tool of a server may be run twice: the server is trusted and says so of the tool.
+func (c *checker) mayRepeat(server string, tools ...string) bool {
+	return c.serverSpec(server).Trusted && (slices.Contains(tools, "read") || slices.Contains(tools, "put"))
 }
 
-// connection is one opening of a server, nil if nothing is known of it.
-func (c *court) connection(server string, number int) *history.ConnRecord {
+// connByNumber is one opening of a server, nil if nothing is known of it.
+func (c *checker) connByNumber(server string, number int) *history.ConnRecord {
 	conns := c.x.Conns(server)
 	if number >= 1 && number <= len(conns) && conns[number-1].Conn == number { // mostly they are all there
 		return conns[number-1]
@@ -225,33 +225,33 @@ func (c *court) connection(server string, number int) *history.ConnRecord {
 	return nil
 }
 
-// run names one execution: the tool of a server that ran for the value-th time.
-type run struct {
+// execution names one execution: the tool of a server that ran for the value-th time.
+type execution struct {
 	server, tool string
 	value        int
 }
 
-// executions finds every execution by what its result says.
-func (c *court) executions() map[run]int {
-	out := map[run]int{}
+// executionEvents finds every execution by what its result says.
+func (c *checker) executionEvents() map[execution]int {
+	out := map[execution]int{}
 	for _, call := range c.x.Calls() {
 		for _, i := range call.Executed {
 			e := c.x.Event(i)
-			out[run{e.Server, e.Tool, e.Value}] = i
+			out[execution{e.Server, e.Tool, e.Value}] = i
 		}
 	}
 	return out
 }
 
-// ownResult judges whether the result that a call was given belongs to it.
-func (c *court) ownResult(call *history.CallRecord, ran map[run]int) {
+// checkOwnResult judges whether the result that a call was given belongs to it.
+func (c *checker) checkOwnResult(call *history.CallRecord, ran map[execution]int) {
 	end := c.x.Event(call.Ends[0])
 	if end.Outcome != messages.OutcomeResult || end.Value == 0 {
 		return
 	}
-	i, ok := ran[run{end.Server, end.Tool, end.Value}]
+	i, ok := ran[execution{end.Server, end.Tool, end.Value}]
 	if e := c.x.Event(max(i, 0)); ok && e.Call != call.ID {
-		c.violated(call.Server, call.Ends[0], []int{call.Begin, i}, "Call %s of tool %s was given, at %s, the result of call %s, which "+
-			"was execution %d of the tool and ran at %s.", call.ID, end.Tool, clock(end.T), e.Call, e.Value, clock(e.T))
+		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, i}, "Call %s of tool %s was given, at %s, the result of call %s, which "+
+			"was execution %d of the tool and ran at %s.", call.ID, end.Tool, timeText(end.T), e.Call, e.Value, timeText(e.T))
 	}
 }

@@ -12,7 +12,7 @@ func TestOneOutcomePerCall(t *testing.T) {
 		0s     s1 open conn=1
 		10ms   s1 opened conn=1
 	`
-	try(t, "I2", []trial{
+	runCases(t, "I2", []storyCase{
 		{name: "a result", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call call=c1 tool=write

@@ -21,7 +21,7 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 		0s     s1 open conn=1
 		1s     s1 phase phase=failed class=exited text=gone retry=parked next=300s
 	`
-	try(t, "I2", []trial{
+	runCases(t, "I2", []storyCase{
 		{name: "it waits as long as it may", plan: waits, want: invariant.Holds, story: gone + `
 			20s    s1 call call=c1 tool=write
 			28s    s1 end call=c1 tool=write outcome=not-sent class=network
@@ -60,7 +60,7 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 
 // A question of a server is a sign of life: it is in the record by its answer.
 func TestAQuestionIsHeard(t *testing.T) {
-	try(t, "I8", []trial{
+	runCases(t, "I8", []storyCase{
 		{name: "it asked", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
 			0s     s1 open conn=1
 			10ms   s1 answered conn=1 method=initialize

@@ -15,7 +15,7 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		0s     s1 open conn=1
 		10ms   s1 opened conn=1
 	`
-	const again = connected + `
+	const second = connected + `
 		1s     s1 call call=c1 tool=TOOL
 		1s     s1 received conn=1 method=tools/call call=c1 id=4
 		1.01s  s1 executed conn=1 call=c1 tool=TOOL value=1
@@ -27,7 +27,7 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		1.61s  s1 executed conn=2 call=c1 tool=TOOL value=2
 		1.61s  s1 end call=c1 tool=TOOL outcome=result conn=2 value=2
 	`
-	tool := func(name string) string { return strings.ReplaceAll(again, "TOOL", name) }
+	tool := func(name string) string { return strings.ReplaceAll(second, "TOOL", name) }
 	const lateTask = connected + `
 			1s     s1 call call=c1 tool=put
 			1s     s1 received conn=1 method=tools/call call=c1 id=3
@@ -43,7 +43,7 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 			2.1s   s1 executed conn=2 call=c2 tool=put value=3
 			2.1s   s1 end call=c2 tool=put outcome=result conn=2 value=3
 		`
-	try(t, "I3", []trial{
+	runCases(t, "I3", []storyCase{
 		{name: "once, and told so", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call call=c1
@@ -247,13 +247,13 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 
 // A long history is searched in parts, and each part is judged.
 func TestTheOrderOfManyCalls(t *testing.T) {
-	story := func(wrong int) string {
+	story := func(invalid int) string {
 		b := new(strings.Builder)
 		fmt.Fprintln(b, "0s s1 open conn=1\n1ms s1 opened conn=1")
 		for i := 1; i <= 1500; i++ {
 			value := i
-			if i == wrong || i == wrong+1 {
-				value = 2*wrong + 1 - i // two results that are exchanged, long after each other
+			if i == invalid || i == invalid+1 {
+				value = 2*invalid + 1 - i // two results that are exchanged, long after each other
 			}
 			fmt.Fprintf(b, "%ds s1 call call=c%d tool=write\n%ds s1 received conn=1 call=c%d\n%ds s1 executed conn=1 call=c%d tool=write value=%d\n",
 				i, i, i, i, i, i, value)
@@ -261,14 +261,14 @@ func TestTheOrderOfManyCalls(t *testing.T) {
 		}
 		return b.String()
 	}
-	check, _ := invariant.Named("I3")
-	if v := check.Judge(&history.History{Plan: plan(t, "s1"), Events: events(t, story(-9))}); v.Answer != invariant.Holds {
+	check, _ := invariant.Find("I3")
+	if v := check.Judge(&history.History{Plan: simPlan(t, "s1"), Events: parseEvents(t, story(-9))}); v.Answer != invariant.Holds {
 		t.Errorf("%s: %s", v.Answer, v.Why)
 	}
-	for _, wrong := range []int{3, 700, 1499} {
-		v := check.Judge(&history.History{Plan: plan(t, "s1"), Events: events(t, story(wrong))})
-		if v.Answer != invariant.Violated || !strings.Contains(v.Why, fmt.Sprintf("call c%d,", wrong)) {
-			t.Errorf("exchanged at %d: %s: %s", wrong, v.Answer, v.Why)
+	for _, invalid := range []int{3, 700, 1499} {
+		v := check.Judge(&history.History{Plan: simPlan(t, "s1"), Events: parseEvents(t, story(invalid))})
+		if v.Answer != invariant.Violated || !strings.Contains(v.Why, fmt.Sprintf("call c%d,", invalid)) {
+			t.Errorf("exchanged at %d: %s: %s", invalid, v.Answer, v.Why)
 		}
 	}
 }

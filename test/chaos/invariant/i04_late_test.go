@@ -14,7 +14,7 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 		1s     s1 received conn=1 method=tools/call call=c1 id=3
 		61s    s1 end call=c1 tool=write outcome=unknown class=timeout
 	`
-	try(t, "I4", []trial{
+	runCases(t, "I4", []storyCase{
 		{name: "given up and cancelled", want: invariant.Holds, story: given + `
 			61s    s1 received conn=1 method=notifications/cancelled
 			99s    - closing

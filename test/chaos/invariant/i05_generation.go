@@ -8,26 +8,26 @@ import (
 // higher generation, and no snapshot has a lower one than an earlier one.
 //
 // A generation may rise although no entry is another one: the catalog also says which tools it refused.
-var generations = check("I5", "generations of the snapshot",
+var generationCheck = newCheck("I5", "generations of the snapshot",
 	"Snapshot generations rise strictly; equal generation, equal content.",
 	"No snapshot was published.",
-	func(c *court) {
+	func(c *checker) {
 		last := -1
-		for _, i := range c.x.Of("") {
+		for _, i := range c.x.ServerEvents("") {
 			e := c.x.Event(i)
 			if e.Kind != history.Snapshot {
 				continue
 			}
-			c.looked++
+			c.judged++
 			if last >= 0 {
 				before := c.x.Event(last)
 				switch {
 				case e.Generation < before.Generation:
-					c.violated(firstServer(e), i, []int{last}, "Generation %d was published at %s after generation %d: a reader who "+
-						"waits for a newer one never sees it.", e.Generation, clock(e.T), before.Generation)
+					c.reportViolation(firstServer(e), i, []int{last}, "Generation %d was published at %s after generation %d: a reader who "+
+						"waits for a newer one never sees it.", e.Generation, timeText(e.T), before.Generation)
 				case e.Generation == before.Generation && len(e.Entries) > 0:
-					c.violated(firstServer(e), i, []int{last}, "The content changed at %s (%s) and the generation stayed %d: a reader who "+
-						"compares generations keeps the old tools.", clock(e.T), firstServer(e), e.Generation)
+					c.reportViolation(firstServer(e), i, []int{last}, "The content changed at %s (%s) and the generation stayed %d: a reader who "+
+						"compares generations keeps the old tools.", timeText(e.T), firstServer(e), e.Generation)
 				}
 			}
 			last = i

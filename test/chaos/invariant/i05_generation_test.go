@@ -7,7 +7,7 @@ import (
 )
 
 func TestGenerations(t *testing.T) {
-	try(t, "I5", []trial{
+	runCases(t, "I5", []storyCase{
 		{name: "they rise", want: invariant.Holds, story: `
 			1s  -  snapshot generation=1 entries=s1:live:1:3:a
 			2s  -  snapshot generation=2 entries=s1:lost:1:3:a

@@ -13,20 +13,20 @@ import (
 //
 // A slot is held from the dial until the handshake is answered, until everything is released, or for Limits.Hold (2 s).
 // Within one instant what ends is counted before what begins.
-var single = check("I6", "one connection per server, and the gate",
+var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
 	"At most one live process or session per server; at most gate slots held, and 8×gate processes without a handshake.",
 	"No server was dialled.",
-	func(c *court) {
-		held, unanswered := map[string][]change{}, []change{}
+	func(c *checker) {
+		heldSlots, unanswered := map[string][]change{}, []change{}
 		for _, server := range c.x.Servers() {
-			c.alone(server)
-			c.perEpoch(server)
-			pool := poolOf(c.server(server).Kind)
-			for _, a := range c.attempts(server) {
-				c.looked++
+			c.checkOneConn(server)
+			c.checkDialsPerEpoch(server)
+			pool := poolOf(c.serverSpec(server).Kind)
+			for _, a := range c.attemptsOf(server) {
+				c.judged++
 				from := c.x.Event(a.open).T
-				to := c.answeredBy(a)
-				held[pool] = append(held[pool], change{from, +1, a.open}, change{min(to, from+c.plan.Limits.Hold), -1, a.open})
+				to := c.handshakeEnd(a)
+				heldSlots[pool] = append(heldSlots[pool], change{from, +1, a.open}, change{min(to, from+c.plan.Limits.Hold), -1, a.open})
 				if pool == processes {
 					unanswered = append(unanswered, change{from, +1, a.open}, change{to, -1, a.open})
 				}
@@ -36,10 +36,10 @@ var single = check("I6", "one connection per server, and the gate",
 			pool  string
 			limit int
 		}{{processes, c.plan.Limits.Processes}, {network, c.plan.Limits.Network}, {inProcess, c.plan.Limits.InProcess}} {
-			c.atMost(held[p.pool], p.limit, "%d starts of the %s held a slot of the gate at %s, and it has %d.", p.pool)
+			c.checkLimit(heldSlots[p.pool], p.limit, "%d starts of the %s held a slot of the gate at %s, and it has %d.", p.pool)
 		}
 		limits := c.plan.Limits
-		c.atMost(unanswered, limits.Processes*limits.UnansweredFactor, "%d %s had neither answered the handshake nor ended at %s, and %d "+
+		c.checkLimit(unanswered, limits.Processes*limits.UnansweredFactor, "%d %s had neither answered the handshake nor ended at %s, and %d "+
 			"may.", processes)
 	})
 
@@ -63,13 +63,13 @@ func poolOf(kind messages.TransportKind) string {
 
 // change is one more or one less of something at a time.
 type change struct {
-	t  time.Duration
-	by int
-	at int
+	t     time.Duration
+	delta int
+	event int
 }
 
-// atMost counts what there is at once. The format takes the count, the pool, the time and the limit.
-func (c *court) atMost(changes []change, limit int, format, pool string) {
+// checkLimit counts what there is at once. The format takes the count, the pool, the time and the limit.
+func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
 	if limit <= 0 {
 		return
 	}
@@ -77,7 +77,7 @@ func (c *court) atMost(changes []change, limit int, format, pool string) {
 		if a.t != b.t {
 			return int(a.t - b.t)
 		}
-		return a.by - b.by // what ends is counted before what begins
+		return a.delta - b.delta // what ends is counted before what begins
 	})
 	count := 0
 	slack := 0
@@ -85,18 +85,18 @@ func (c *court) atMost(changes []change, limit int, format, pool string) {
 		slack = limit / 2 // a slot is given on before its server has told that it is free
 	}
 	for _, ch := range changes {
-		if count += ch.by; ch.by > 0 && count > limit+slack {
-			e := c.x.Event(ch.at)
-			c.violated(e.Server, ch.at, nil, format, count, pool, clock(e.T), limit)
+		if count += ch.delta; ch.delta > 0 && count > limit+slack {
+			e := c.x.Event(ch.event)
+			c.reportViolation(e.Server, ch.event, nil, format, count, pool, timeText(e.T), limit)
 			return
 		}
 	}
 }
 
-// answeredBy is when an attempt had answered its handshake or had ended; the end of the history if neither happened.
-func (c *court) answeredBy(a *attempt) time.Duration {
-	to := c.end() + 1
-	for _, i := range []int{a.greeted, a.end} {
+// handshakeEnd is when an attempt had answered its handshake or had ended; the end of the history if neither happened.
+func (c *checker) handshakeEnd(a *attempt) time.Duration {
+	to := c.endTime() + 1
+	for _, i := range []int{a.initialized, a.end} {
 		if t, ok := c.x.Time(i); ok {
 			to = min(to, t)
 		}
@@ -104,8 +104,8 @@ func (c *court) answeredBy(a *attempt) time.Duration {
 	return to
 }
 
-// alone judges that a connection is opened only when nothing is left of the one before.
-func (c *court) alone(server string) {
+// checkOneConn judges that a connection is opened only when nothing is left of the one before.
+func (c *checker) checkOneConn(server string) {
 	var last *history.ConnRecord
 	for _, conn := range c.x.Conns(server) {
 		if conn.Open < 0 {
@@ -113,47 +113,47 @@ func (c *court) alone(server string) {
 		}
 		if last != nil {
 			open := c.x.Event(conn.Open).T
-			gone := last.Released
-			if gone < 0 {
-				gone = last.Refused
+			releaseEvent := last.Released
+			if releaseEvent < 0 {
+				releaseEvent = last.Refused
 			}
-			if t, ok := c.x.Time(gone); !ok || t > open+c.slower() {
-				left := "was never released"
+			if t, ok := c.x.Time(releaseEvent); !ok || t > open+c.serverDelay() {
+				releaseText := "was never released"
 				if ok {
-					left = "was released at " + clock(t)
+					releaseText = "was released at " + timeText(t)
 				}
-				c.violated(server, conn.Open, []int{last.Open, gone}, "Connection %d was opened at %s while connection %d was still there: "+
-					"it %s.", conn.Conn, clock(open), last.Conn, left)
+				c.reportViolation(server, conn.Open, []int{last.Open, releaseEvent}, "Connection %d was opened at %s while connection %d was still there: "+
+					"it %s.", conn.Conn, timeText(open), last.Conn, releaseText)
 			}
 		}
 		last = conn
 	}
 }
 
-// slower is how much later than the manager a server may tell of its own end: nothing in virtual time.
-func (c *court) slower() time.Duration {
+// serverDelay is how much later than the manager a server may tell of its own end: nothing in virtual time.
+func (c *checker) serverDelay() time.Duration {
 	if c.real {
-		return c.moment
+		return c.skew
 	}
 	return 0
 }
 
-// perEpoch judges that one start is one dial: a second attempt without another start in between is nobody's decision.
-func (c *court) perEpoch(server string) {
-	starts := c.starts(server)
+// checkDialsPerEpoch judges that one start is one dial: a second attempt without another start in between is nobody's decision.
+func (c *checker) checkDialsPerEpoch(server string) {
+	starts := c.attemptStarts(server)
 	if len(starts) == 0 {
 		return // what the manager publishes is not in the history
 	}
-	dials, begun := 0, 0
-	for _, a := range c.attempts(server) {
+	dials, started := 0, 0
+	for _, a := range c.attemptsOf(server) {
 		open := c.x.Event(a.open).T
 		dials++
-		for begun < len(starts) && starts[begun] <= open+c.moment {
-			begun++
+		for started < len(starts) && starts[started] <= open+c.skew {
+			started++
 		}
-		if dials > begun {
-			c.violated(server, a.open, nil, "The server was dialled at %s for the %d. time, and the manager had begun %d attempts: one "+
-				"epoch is one dial, and a second opening only after an end on the question about the era.", clock(open), dials, begun)
+		if dials > started {
+			c.reportViolation(server, a.open, nil, "The server was dialled at %s for the %d. time, and the manager had begun %d attempts: one "+
+				"epoch is one dial, and a second opening only after an end on the question about the era.", timeText(open), dials, started)
 			return
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// stampede is n servers that are dialled one after the other and answer after a time (0: never).
-func stampede(n int, gap, answer time.Duration) (servers []string, story string) {
+// manyDials is n servers that are dialled one after the other and answer after a time (0: never).
+func manyDials(n int, gap, answer time.Duration) (servers []string, story string) {
 	var b strings.Builder
 	for i := range n {
 		name := fmt.Sprintf("s%03d", i)
@@ -26,11 +26,11 @@ func stampede(n int, gap, answer time.Duration) (servers []string, story string)
 }
 
 func TestOneConnectionAndTheGate(t *testing.T) {
-	eight, eightStory := stampede(8, 0, time.Second)
-	nine, nineStory := stampede(9, 0, time.Second)
+	eight, eightStory := manyDials(8, 0, time.Second)
+	nine, nineStory := manyDials(9, 0, time.Second)
 	silent := func(p *scenario.Plan) { p.Limits.UnansweredFactor = 2 }
-	crowd, crowdStory := stampede(17, 2*time.Second, 0)
-	try(t, "I6", []trial{
+	crowd, crowdStory := manyDials(17, 2*time.Second, 0)
+	runCases(t, "I6", []storyCase{
 		{name: "one after the other", want: invariant.Holds, story: `
 			0s     s1 phase phase=pending step=dialing epoch=1
 			0s     s1 open conn=1

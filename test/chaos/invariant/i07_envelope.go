@@ -17,215 +17,215 @@ import (
 //   - Classes that only a person can do something about are not tried again.
 //   - The jitter is jitter: the delays of many fill their envelopes evenly, and those who died together do not come back
 //     together.
-var envelope = check("I7", "the gaps between attempts",
+var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 	"The gaps between attempts lie inside the policy's envelope; Retry-After is respected.",
 	"No attempt or connection ended.",
-	func(c *court) {
-		var drawn []sample
+	func(c *checker) {
+		var drawn []delaySample
 		for _, server := range c.x.Servers() {
-			wishes := c.wishes(server)
-			ends := c.endings(server)
+			wishes := c.wantedStates(server)
+			ends := c.attemptEnds(server)
 			for i := range ends {
 				e := &ends[i]
-				if e.asked != "" {
+				if e.command != "" {
 					continue
 				}
-				if w, _ := wished(wishes, e.t, e.t+c.moment); w == off || w == gone {
+				if w, _ := wantedThroughout(wishes, e.t, e.t+c.skew); w == wantDisabled || w == wantRemoved {
 					continue // I8
 				}
-				c.looked++
-				if e.never {
-					c.tired(e)
+				c.judged++
+				if e.neverRetried {
+					c.checkNeverRetried(e)
 					continue
 				}
-				c.tooEarly(e)
-				c.tooLate(e, wishes)
-				c.published(e, &drawn)
+				c.checkTooEarly(e)
+				c.checkTooLate(e, wishes)
+				c.checkPublished(e, &drawn)
 			}
 		}
-		c.even(drawn)
+		c.checkJitter(drawn)
 	})
 
-// tired judges that what only a person can mend is left alone.
-func (c *court) tired(e *ending) {
-	if e.next == nil || e.wakes {
+// checkNeverRetried judges that what only a person can mend is left alone.
+func (c *checker) checkNeverRetried(e *attemptEnd) {
+	if e.next == nil || e.machineWoke {
 		return
 	}
-	c.violated(e.server, e.next.open, []int{e.open, e.end}, "The server ended at %s with %s, which is never tried again by itself, and was "+
-		"dialled at %s.", clock(e.t), e.class, clock(c.x.Event(e.next.open).T))
+	c.reportViolation(e.server, e.next.open, []int{e.open, e.end}, "The server ended at %s with %s, which is never tried again by itself, and was "+
+		"dialled at %s.", timeText(e.t), e.class, timeText(c.x.Event(e.next.open).T))
 }
 
-// exact is how far from the policy's bounds a time may lie.
-func (c *court) exact() time.Duration {
+// timePrecision is how far from the policy's bounds a time may lie.
+func (c *checker) timePrecision() time.Duration {
 	if c.real {
-		return c.moment
+		return c.skew
 	}
 	return time.Millisecond
 }
 
-func (c *court) tooEarly(e *ending) {
+func (c *checker) checkTooEarly(e *attemptEnd) {
 	if e.next == nil {
 		return
 	}
 	open := c.x.Event(e.next.open).T
-	if open-e.t >= e.earliest-c.exact() || e.wakes && open >= e.woken-c.exact() {
+	if open-e.t >= e.earliest-c.timePrecision() || e.machineWoke && open >= e.wokeAt-c.timePrecision() {
 		return
 	}
 	evidence := []int{e.open, e.end}
 	switch {
 	case e.retryAfter > 0 && e.earliest >= e.retryAfter:
-		c.violated(e.server, e.next.open, append(evidence, e.refusedBy), "The server asked to be left alone for %s at %s (Retry-After). The "+
-			"manager dialled it at %s, after %s.", e.retryAfter, clock(c.x.Event(e.refusedBy).T), clock(open), clock(open-e.t))
+		c.reportViolation(e.server, e.next.open, append(evidence, e.refusedBy), "The server asked to be left alone for %s at %s (Retry-After). The "+
+			"manager dialled it at %s, after %s.", e.retryAfter, timeText(c.x.Event(e.refusedBy).T), timeText(open), timeText(open-e.t))
 	case e.parked:
-		c.violated(e.server, e.next.open, evidence, "The server failed at %s, failure %d in a row at least. It is parked then and probed "+
-			"after %s at the earliest. The manager dialled it at %s, after %s.", clock(e.t), e.low, clock(e.earliest), clock(open), clock(open-e.t))
+		c.reportViolation(e.server, e.next.open, evidence, "The server failed at %s, failure %d in a row at least. It is parked then and probed "+
+			"after %s at the earliest. The manager dialled it at %s, after %s.", timeText(e.t), e.minFailures, timeText(e.earliest), timeText(open), timeText(open-e.t))
 	default:
-		c.violated(e.server, e.next.open, evidence, "The server ended at %s (%s, failure %d in a row). The manager dialled it again at %s, "+
-			"after %s; the restart policy lets it do so after %s at the earliest.", clock(e.t), e.class, e.high, clock(open), clock(open-e.t),
-			clock(e.earliest))
+		c.reportViolation(e.server, e.next.open, evidence, "The server ended at %s (%s, failure %d in a row). The manager dialled it again at %s, "+
+			"after %s; the restart policy lets it do so after %s at the earliest.", timeText(e.t), e.class, e.maxFailures, timeText(open), timeText(open-e.t),
+			timeText(e.earliest))
 	}
 }
 
-// tooLate judges that what is due begins as soon as the gate lets it.
-func (c *court) tooLate(e *ending, wishes []since) {
+// checkTooLate judges that what is due begins as soon as the gate lets it.
+func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 	due := e.t + e.latest
-	if e.verdict != nil && e.verdict.Next > 0 && !e.wakes {
-		due = min(due, e.verdict.Next)
+	if e.retryPhase != nil && e.retryPhase.Next > 0 && !e.machineWoke {
+		due = min(due, e.retryPhase.Next)
 	}
-	if e.wakes {
-		due = max(due, e.woken+c.plan.Policy.WakeSpread)
+	if e.machineWoke {
+		due = max(due, e.wokeAt+c.plan.Policy.WakeSpread)
 	}
-	slack := c.late + time.Second
+	slack := c.slack + time.Second
 	if c.real {
 		slack += 5 * time.Second
 	}
-	until := c.closing()
+	until := c.closeTime()
 	if e.next != nil {
 		until = c.x.Event(e.next.open).T
 	}
 	if until <= due+slack {
 		return
 	}
-	for _, w := range append(slices.Clone(c.faults(e.server)), c.machine...) {
+	for _, w := range append(slices.Clone(c.faultWindows(e.server)), c.machineWindows...) {
 		if c.real && w.fault == "exhausted" && w.from <= due && due <= w.to {
 			return // a real start without descriptors fails before there is a process that could see it
 		}
 	}
-	if w, _ := wished(wishes, e.t, until); w != on {
+	if w, _ := wantedThroughout(wishes, e.t, until); w != wantConnected {
 		return
 	}
 	if e.next == nil && e.mayPark {
 		return // I13
 	}
-	at, free := c.full(poolOf(c.server(e.server).Kind)).free(due, until, slack)
+	at, free := c.poolFullness(poolOf(c.serverSpec(e.server).Kind)).firstFree(due, until, slack)
 	if !free {
 		return
 	}
 	evidence := []int{e.open, e.end}
-	if e.verdict != nil {
-		evidence = append(evidence, e.verdict.at)
+	if e.retryPhase != nil {
+		evidence = append(evidence, e.retryPhase.event)
 	}
 	if e.next == nil {
-		c.violated(e.server, e.end, evidence, "The server ended at %s and was due at %s at the latest. It was never dialled again, though the "+
-			"gate had a slot at %s.", clock(e.t), clock(due), clock(at))
+		c.reportViolation(e.server, e.end, evidence, "The server ended at %s and was due at %s at the latest. It was never dialled again, though the "+
+			"gate had a slot at %s.", timeText(e.t), timeText(due), timeText(at))
 		return
 	}
-	c.violated(e.server, e.next.open, evidence, "The server ended at %s and was due at %s at the latest. It was dialled at %s, though the gate "+
-		"had a slot at %s.", clock(e.t), clock(due), clock(until), clock(at))
+	c.reportViolation(e.server, e.next.open, evidence, "The server ended at %s and was due at %s at the latest. It was dialled at %s, though the gate "+
+		"had a slot at %s.", timeText(e.t), timeText(due), timeText(until), timeText(at))
 }
 
-// sample is one delay, as a part of its envelope.
-type sample struct {
-	part float64
-	at   int
+// delaySample is one delay, as a part of its envelope.
+type delaySample struct {
+	fraction float64
+	event    int
 }
 
-// published compares what the manager said with what follows from what the server saw.
-func (c *court) published(e *ending, drawn *[]sample) {
-	v := e.verdict
+// checkPublished compares what the manager said with what follows from what the server saw.
+func (c *checker) checkPublished(e *attemptEnd, drawn *[]delaySample) {
+	v := e.retryPhase
 	if v == nil {
 		return
 	}
 	evidence := []int{e.open, e.end}
 	if v.Retry == messages.RetryNever {
-		c.violated(e.server, v.at, evidence, "The server ended at %s with %s, which is tried again, and the manager said that nothing follows.",
-			clock(e.t), e.class)
+		c.reportViolation(e.server, v.event, evidence, "The server ended at %s with %s, which is tried again, and the manager said that nothing follows.",
+			timeText(e.t), e.class)
 		return
 	}
 	switch {
 	case e.parked && v.Retry != messages.RetryParked:
-		c.violated(e.server, v.at, evidence, "The server had failed %d times in a row at %s and was not parked.", e.low, clock(e.t))
+		c.reportViolation(e.server, v.event, evidence, "The server had failed %d times in a row at %s and was not parked.", e.minFailures, timeText(e.t))
 		return
 	case !e.mayPark && v.Retry == messages.RetryParked:
-		c.violated(e.server, v.at, evidence, "The server was parked at %s after %d failures in a row.", clock(v.T), e.high)
+		c.reportViolation(e.server, v.event, evidence, "The server was parked at %s after %d failures in a row.", timeText(v.T), e.maxFailures)
 		return
 	}
-	certain := e.low == e.high && e.parked == e.mayPark && (e.stable || !e.perhaps) && !e.wakes
-	if certain && classes[e.class] == counted && v.Attempts != e.low {
-		c.violated(e.server, v.at, evidence, "The manager counts %d failures in a row at %s, and the server saw %d.", v.Attempts, clock(v.T), e.low)
+	certain := e.minFailures == e.maxFailures && e.parked == e.mayPark && (e.stable || !e.maybeStable) && !e.machineWoke
+	if certain && retryRules[e.class] == counted && v.Attempts != e.minFailures {
+		c.reportViolation(e.server, v.event, evidence, "The manager counts %d failures in a row at %s, and the server saw %d.", v.Attempts, timeText(v.T), e.minFailures)
 	}
 	if v.Next == 0 {
 		return
 	}
 	delay := v.Next - v.T
-	if delay < e.earliest-c.exact() && v.Next < e.t+e.earliest-c.exact() || delay > e.latest+c.exact()+c.slower() {
-		c.violated(e.server, v.at, evidence, "The server ended at %s (%s, failure %d in a row). The manager planned the next attempt after %s; the restart "+
+	if delay < e.earliest-c.timePrecision() && v.Next < e.t+e.earliest-c.timePrecision() || delay > e.latest+c.timePrecision()+c.serverDelay() {
+		c.reportViolation(e.server, v.event, evidence, "The server ended at %s (%s, failure %d in a row). The manager planned the next attempt after %s; the restart "+
 			"policy asks for %s "+
-			"to %s.", clock(e.t), e.class, e.high, clock(delay), clock(e.earliest), clock(e.latest))
+			"to %s.", timeText(e.t), e.class, e.maxFailures, timeText(delay), timeText(e.earliest), timeText(e.latest))
 		return
 	}
-	if e.next != nil && !e.wakes {
-		if open := c.x.Event(e.next.open).T; open < v.Next-c.exact() {
-			c.violated(e.server, e.next.open, []int{v.at}, "The manager said at %s that the next attempt is due at %s, and dialled at %s.",
-				clock(v.T), clock(v.Next), clock(open))
+	if e.next != nil && !e.machineWoke {
+		if open := c.x.Event(e.next.open).T; open < v.Next-c.timePrecision() {
+			c.reportViolation(e.server, e.next.open, []int{v.event}, "The manager said at %s that the next attempt is due at %s, and dialled at %s.",
+				timeText(v.T), timeText(v.Next), timeText(open))
 		}
 	}
 	if width := e.latest - e.earliest; certain && width >= 100*time.Millisecond {
-		*drawn = append(*drawn, sample{float64(delay-e.earliest) / float64(width), v.at})
+		*drawn = append(*drawn, delaySample{float64(delay-e.earliest) / float64(width), v.event})
 	}
 }
 
 const (
-	// fewest is how many delays must be there before their distribution is judged.
-	fewest = 12
-	// blunder is the probability of calling an even distribution uneven, per history.
-	blunder = 1e-10
+	// minSamples is how many delays must be there before their distribution is judged.
+	minSamples = 12
+	// falseAlarmRate is the probability of calling an even distribution uneven, per history.
+	falseAlarmRate = 1e-10
 )
 
-// even judges the jitter. The parts of their envelopes that delays take are even between 0 and 1 (Kolmogorov and Smirnov), and no
+// checkJitter judges the jitter. The parts of their envelopes that delays take are even between 0 and 1 (Kolmogorov and Smirnov), and no
 // two of them are equal.
-func (c *court) even(drawn []sample) {
-	if len(drawn) < fewest {
+func (c *checker) checkJitter(drawn []delaySample) {
+	if len(drawn) < minSamples {
 		return
 	}
-	slices.SortStableFunc(drawn, func(a, b sample) int {
+	slices.SortStableFunc(drawn, func(a, b delaySample) int {
 		switch {
-		case a.part < b.part:
+		case a.fraction < b.fraction:
 			return -1
-		case a.part > b.part:
+		case a.fraction > b.fraction:
 			return 1
 		}
 		return 0
 	})
 	n := float64(len(drawn))
-	same, worst, at := 1, 0.0, drawn[0].at
+	same, worst, at := 1, 0.0, drawn[0].event
 	for i, s := range drawn {
-		if d := math.Max(math.Abs(s.part-float64(i)/n), math.Abs(s.part-float64(i+1)/n)); d > worst {
-			worst, at = d, s.at
+		if d := math.Max(math.Abs(s.fraction-float64(i)/n), math.Abs(s.fraction-float64(i+1)/n)); d > worst {
+			worst, at = d, s.event
 		}
-		if i > 0 && s.part-drawn[i-1].part < 1e-9 {
+		if i > 0 && s.fraction-drawn[i-1].fraction < 1e-9 {
 			same++
 		}
 	}
 	e := c.x.Event(at)
 	if same*4 >= len(drawn) {
-		c.violated(e.Server, at, nil, "%d of %d delays before an attempt, the first at %s, are the same part of what the restart policy allows: they have no "+
-			"jitter, and servers that die together come back together.", same, len(drawn), clock(e.T))
+		c.reportViolation(e.Server, at, nil, "%d of %d delays before an attempt, the first at %s, are the same part of what the restart policy allows: they have no "+
+			"jitter, and servers that die together come back together.", same, len(drawn), timeText(e.T))
 		return
 	}
-	if limit := math.Sqrt(math.Log(2/blunder) / (2 * n)); worst > limit {
-		c.violated(e.Server, at, nil, "The %d delays before an attempt, the first at %s, are not spread evenly over what the restart policy allows (they differ from an even distribution by %.2f, "+
-			"and %.2f is what chance explains): the first of them is at %.2f, the middle one at %.2f, the last at %.2f.", len(drawn), clock(e.T), worst,
-			limit, drawn[0].part, drawn[len(drawn)/2].part, drawn[len(drawn)-1].part)
+	if limit := math.Sqrt(math.Log(2/falseAlarmRate) / (2 * n)); worst > limit {
+		c.reportViolation(e.Server, at, nil, "The %d delays before an attempt, the first at %s, are not spread evenly over what the restart policy allows (they differ from an even distribution by %.2f, "+
+			"and %.2f is what chance explains): the first of them is at %.2f, the middle one at %.2f, the last at %.2f.", len(drawn), timeText(e.T), worst,
+			limit, drawn[0].fraction, drawn[len(drawn)/2].fraction, drawn[len(drawn)-1].fraction)
 	}
 }

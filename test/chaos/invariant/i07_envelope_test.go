@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// loop is a server that is dialled and dies at once, after each of the gaps. It is connected for so long in between.
-func loop(lives time.Duration, gaps ...time.Duration) string {
+// crashLoop is a server that is dialled and dies at once, after each of the gaps. It is connected for so long in between.
+func crashLoop(lives time.Duration, gaps ...time.Duration) string {
 	var b strings.Builder
 	t := time.Duration(0)
 	for i := 0; i <= len(gaps); i++ {
@@ -30,8 +30,8 @@ func loop(lives time.Duration, gaps ...time.Duration) string {
 	return b.String()
 }
 
-// many is n servers that die once, at one moment, and are to come back after a delay each.
-func many(n int, delay func(i int) time.Duration) (servers []string, story string) {
+// manyRestarts is n servers that die once, at one moment, and are to come back after a delay each.
+func manyRestarts(n int, delay func(i int) time.Duration) (servers []string, story string) {
 	var b strings.Builder
 	for i := range n {
 		s := fmt.Sprintf("s%02d", i)
@@ -45,9 +45,9 @@ func many(n int, delay func(i int) time.Duration) (servers []string, story strin
 func TestTheGapsBetweenAttempts(t *testing.T) {
 	const ms = time.Millisecond
 	const s = time.Second
-	spread, spreadStory := many(40, func(i int) time.Duration { return 200*ms + time.Duration(i)*800*ms/40 })
-	alike, alikeStory := many(40, func(int) time.Duration { return 600 * ms })
-	latest, latestStory := many(40, func(i int) time.Duration { return s - time.Duration(i)*ms })
+	spread, spreadStory := manyRestarts(40, func(i int) time.Duration { return 200*ms + time.Duration(i)*800*ms/40 })
+	alike, alikeStory := manyRestarts(40, func(int) time.Duration { return 600 * ms })
+	latest, latestStory := manyRestarts(40, func(i int) time.Duration { return s - time.Duration(i)*ms })
 	lazy := func(p *scenario.Plan) { p.Servers[0].Connect = "lazy" }
 	one := func(next string) string {
 		return `
@@ -58,7 +58,7 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			1s     s1 phase phase=failed retry=retry class=exited attempts=1 epoch=1 next=1.5s
 		` + next
 	}
-	try(t, "I7", []trial{
+	runCases(t, "I7", []storyCase{
 		{name: "of two refusals in one instant the demand counts", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
 			0s     s1 phase phase=pending step=dialing epoch=1
 			0s     s1 open conn=1
@@ -85,18 +85,18 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			5.4s   s1 phase phase=pending step=dialing epoch=2
 			5.4s   s1 open conn=2
 		`},
-		{name: "five failures and a park", want: invariant.Holds, story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 300*s, 280*s)},
-		{name: "stable lives", want: invariant.Holds, story: loop(61*s, 100*ms, 400*ms, 500*ms, 20*ms, 0, 300*ms, 200*ms)},
+		{name: "five failures and a park", want: invariant.Holds, story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 300*s, 280*s)},
+		{name: "stable lives", want: invariant.Holds, story: crashLoop(61*s, 100*ms, 400*ms, 500*ms, 20*ms, 0, 300*ms, 200*ms)},
 		{name: "nothing ended", want: invariant.Inconclusive, why: "No attempt or connection ended", story: `0s s1 open conn=1`},
-		{name: "a spin", want: invariant.Violated, why: "after 200ms at the earliest", story: loop(0, 50*ms)},
+		{name: "a spin", want: invariant.Violated, why: "after 200ms at the earliest", story: crashLoop(0, 50*ms)},
 		{name: "the interval does not end at a cap", want: invariant.Violated, why: "dialled at 2m11.58s", servers: []string{"s1 kind=http"},
-			plan: func(p *scenario.Plan) { p.Policy.NetworkPark = 99 }, story: loop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 10*s, 90*s)},
-		{name: "the count starts anew with each connection", want: invariant.Violated, why: "failure 6 in a row at least", story: loop(20*s, 500*ms, 500*ms,
+			plan: func(p *scenario.Plan) { p.Policy.NetworkPark = 99 }, story: crashLoop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 10*s, 90*s)},
+		{name: "the count starts anew with each connection", want: invariant.Violated, why: "failure 6 in a row at least", story: crashLoop(20*s, 500*ms, 500*ms,
 			500*ms, 500*ms, 500*ms, 500*ms, 500*ms)},
-		{name: "a stable life does not clear the count", want: invariant.Violated, why: "due at 1m1.51s", story: loop(61*s, 14*s)},
-		{name: "parked for too long", want: invariant.Violated, why: "due at", story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 400*s)},
-		{name: "never parked", want: invariant.Violated, why: "is parked then", story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 30*s)},
-		{name: "given up after some failures", want: invariant.Violated, why: "never dialled again", story: loop(0, 500*ms, 900*ms) + `
+		{name: "a stable life does not clear the count", want: invariant.Violated, why: "due at 1m1.51s", story: crashLoop(61*s, 14*s)},
+		{name: "parked for too long", want: invariant.Violated, why: "due at", story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 400*s)},
+		{name: "never parked", want: invariant.Violated, why: "is parked then", story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s, 30*s)},
+		{name: "given up after some failures", want: invariant.Violated, why: "never dialled again", story: crashLoop(0, 500*ms, 900*ms) + `
 			600s - closing
 		`},
 		{name: "Retry-After is respected", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
@@ -148,7 +148,7 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			500ms  s1 open conn=2
 		`},
 		{name: "a missing binary of what was connected before may be an upgrade", want: invariant.Holds,
-			story: loop(20*s) + `
+			story: crashLoop(20*s) + `
 			21s    s1 open conn=2
 			21s    s1 refused conn=2 class=missing
 			22s    s1 open conn=3
@@ -159,17 +159,17 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			0s     s1 released conn=1
 			400ms  s1 open conn=2
 		`},
-		{name: "a person asks", want: invariant.Inconclusive, story: loop(0) + `
+		{name: "a person asks", want: invariant.Inconclusive, story: crashLoop(0) + `
 			11ms   s1 command command=1 method=reconnect
 			12ms   s1 open conn=2
 			13ms   s1 done command=1 method=reconnect
 		`},
-		{name: "the machine wakes up", want: invariant.Holds, story: loop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s) + `
+		{name: "the machine wakes up", want: invariant.Holds, story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s) + `
 			60s    - command command=1 method=wake
 			60s    - done command=1 method=wake
 			64s    s1 open conn=7
 		`},
-		{name: "a machine that is exhausted parks nobody", want: invariant.Holds, story: strings.ReplaceAll(loop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 20*s),
+		{name: "a machine that is exhausted parks nobody", want: invariant.Holds, story: strings.ReplaceAll(crashLoop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 20*s),
 			"class=exited", "class=exhausted")},
 		{name: "a server that rested in the instant of its dial", plan: lazy, want: invariant.Holds, story: `
 			1s     s1 phase phase=pending step=idle
@@ -207,7 +207,7 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			2.5s   s1 released conn=3
 			2.5s   s1 phase phase=failed retry=retry class=exited attempts=4 epoch=3 next=4.5s
 		`},
-		{name: "a lazy server is used again", plan: lazy, want: invariant.Inconclusive, story: loop(20*s) + `
+		{name: "a lazy server is used again", plan: lazy, want: invariant.Inconclusive, story: crashLoop(20*s) + `
 			20.01s s1 phase phase=pending step=idle epoch=1
 			20.02s s1 open conn=2
 		`},
@@ -230,7 +230,7 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			4s     s2 answered conn=1 method=initialize
 			4s     s1 open conn=2
 		`)},
-		{name: "the manager counts less than there were", want: invariant.Violated, why: "counts 1 failures in a row", story: loop(0, 500*ms) + `
+		{name: "the manager counts less than there were", want: invariant.Violated, why: "counts 1 failures in a row", story: crashLoop(0, 500*ms) + `
 			520ms  s1 phase phase=failed retry=retry class=exited attempts=1 epoch=2 next=1.5s
 		`},
 		{name: "the manager parks at once", want: invariant.Violated, why: "was parked at 1s after 1 failures", story: `

@@ -16,90 +16,90 @@ import (
 //   - Connected means that the handshake was answered and the first list was sent; and a server that has ended is not
 //     connected for longer than the rule of liveness needs to notice it (L5), nor is a remote one that says nothing.
 //   - Epochs rise.
-var edges = check("I8", "the state machine",
+var edgeCheck = newCheck("I8", "the state machine",
 	"Only edges of the documented state machine; none out of disabled or needs-auth by itself.",
 	"The manager published no phase.",
-	func(c *court) {
+	func(c *checker) {
 		for _, server := range c.x.Servers() {
-			stays := c.stays(server)
-			commands, wishes := c.commands(server), c.wishes(server)
-			auth := c.signIns(server)
-			c.looked += len(stays)
-			c.steps(server, stays, commands, auth)
+			stays := c.phaseSpans(server)
+			commands, wishes := c.ownerCommands(server), c.wantedStates(server)
+			auth := c.signInTimes(server)
+			c.judged += len(stays)
+			c.checkEdges(server, stays, commands, auth)
 			if len(stays) > 0 {
-				c.ruled(server, wishes, stays)
+				c.checkUnwanted(server, wishes, stays)
 			}
-			c.shut(server, stays, commands, auth)
-			c.rested(server, stays, commands)
-			for _, u := range connected(stays) {
-				c.alive(server, u)
-				c.heard(server, u)
+			c.checkNotDialed(server, stays, commands, auth)
+			c.checkRestInUse(server, stays, commands)
+			for _, u := range connectedSpans(stays) {
+				c.checkLiveness(server, u)
+				c.checkSilence(server, u)
 			}
 		}
 	})
 
-// steps judges each published phase by the one before.
-func (c *court) steps(server string, stays []stay, commands []asked, auth []time.Duration) {
-	closing := c.closing()
+// checkEdges judges each published phase by the one before.
+func (c *checker) checkEdges(server string, stays []phaseSpan, commands []ownerCommand, auth []time.Duration) {
+	closing := c.closeTime()
 	for i := range stays {
 		to := &stays[i]
 		from, before := absent, -1
-		if i > 0 && stays[i-1].next == to.at {
-			from, before = nodeOf(&stays[i-1]), stays[i-1].at
+		if i > 0 && stays[i-1].endEvent == to.event {
+			from, before = nodeOf(&stays[i-1]), stays[i-1].event
 		}
 		if i == 0 {
 			continue // where the history of phases begins need not be where the server begins
 		}
 		at := nodeOf(to)
 		if to.Class == messages.ClassUnauthorized && (at == failed || at == restarting) {
-			c.violated(server, to.at, []int{before}, "The server wants credentials at %s and is published as %s instead of needs-auth: nobody "+
-				"learns that a person must act.", clock(to.T), describe(to.Event))
+			c.reportViolation(server, to.event, []int{before}, "The server wants credentials at %s and is published as %s instead of needs-auth: nobody "+
+				"learns that a person must act.", timeText(to.T), describePhase(to.Event))
 		}
 		if stays[i-1].Epoch > to.Epoch && from != absent {
-			c.violated(server, to.at, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, clock(to.T))
+			c.reportViolation(server, to.event, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, timeText(to.T))
 		}
 		if from == absent {
-			if !c.anyOf(server, commands, to.T, func(a asked) bool { return a.do == "add" || a.do == "respec" || a.do == "adjust" }) {
-				c.violated(server, to.at, []int{stays[i-1].next}, "The server was removed at %s and is %s at %s, and nobody added it.",
-					clock(stays[i-1].to), describe(to.Event), clock(to.T))
+			if !c.commandActive(server, commands, to.T, func(a ownerCommand) bool { return a.action == "add" || a.action == "respec" || a.action == "adjust" }) {
+				c.reportViolation(server, to.event, []int{stays[i-1].endEvent}, "The server was removed at %s and is %s at %s, and nobody added it.",
+					timeText(stays[i-1].to), describePhase(to.Event), timeText(to.T))
 			}
 			continue
 		}
-		if follows(from, at) || to.T >= closing && (at == disabled || at == warm) {
+		if canFollow(from, at) || to.T >= closing && (at == disabled || at == warm) {
 			continue
 		}
-		if c.anyOf(server, commands, to.T, func(a asked) bool { return wishedFor(a.do, from, at) }) {
+		if c.commandActive(server, commands, to.T, func(a ownerCommand) bool { return commandAllows(a.action, from, at) }) {
 			continue
 		}
-		if from == needsAuth && (at == queued || at == dialing || at == resting || at == handshaking || at == installing) && signedIn(auth, stays[i-1].T-c.late, to.T+c.late) {
+		if from == needsAuth && (at == queued || at == dialing || at == resting || at == handshaking || at == installing) && signedInDuring(auth, stays[i-1].T-c.slack, to.T+c.slack) {
 			continue
 		}
 		why := "that is no edge of its state machine"
 		if from == disabled || from == warm || from == needsAuth {
 			why = "nobody asked for it"
 		}
-		c.violated(server, to.at, []int{before}, "The server went from %s to %s at %s (%s): %s.", from, at, clock(to.T),
-			describe(to.Event), why)
+		c.reportViolation(server, to.event, []int{before}, "The server went from %s to %s at %s (%s): %s.", from, at, timeText(to.T),
+			describePhase(to.Event), why)
 	}
 }
 
-// anyOf reports whether a command was being carried out at a time: also one that was answered and waits for a removal before it.
-func (c *court) anyOf(server string, commands []asked, t time.Duration, ok func(asked) bool) bool {
+// commandActive reports whether a command was being carried out at a time: also one that was answered and waits for a removal before it.
+func (c *checker) commandActive(server string, commands []ownerCommand, t time.Duration, ok func(ownerCommand) bool) bool {
 	for _, a := range commands {
-		if a.begin > t+c.moment {
+		if a.begin > t+c.skew {
 			return false
 		}
-		if (!a.answered || max(a.end+c.late+stopLadder+drain, c.held(server, commands, a)) >= t) && ok(a) {
+		if (!a.answered || max(a.end+c.slack+stopLadder+drainTime, c.waitsUntil(server, commands, a)) >= t) && ok(a) {
 			return true
 		}
 	}
 	return false
 }
 
-// drain is how long calls may go on that were admitted before a removal: what is added again waits for them.
-const drain = 5 * time.Second
+// drainTime is how long calls may go on that were admitted before a removal: what is added again waits for them.
+const drainTime = 5 * time.Second
 
-func signedIn(auth []time.Duration, from, to time.Duration) bool {
+func signedInDuring(auth []time.Duration, from, to time.Duration) bool {
 	for _, t := range auth {
 		if t >= from && t <= to {
 			return true
@@ -108,49 +108,49 @@ func signedIn(auth []time.Duration, from, to time.Duration) bool {
 	return false
 }
 
-// ruled judges that wishes win: while a server is disabled or removed by its owner's word it is not dialled, and the
+// checkUnwanted judges that wishes win: while a server is disabled or removed by its owner's word it is not dialled, and the
 // manager says so.
-func (c *court) ruled(server string, wishes []since, stays []stay) {
-	end := c.closing()
+func (c *checker) checkUnwanted(server string, wishes []wantedSince, stays []phaseSpan) {
+	end := c.closeTime()
 	for i, w := range wishes {
-		if w.wish != off && w.wish != gone {
+		if w.wanted != wantDisabled && w.wanted != wantRemoved {
 			continue
 		}
 		from, to := w.from, end
 		if i+1 < len(wishes) {
 			to = min(to, wishes[i+1].from)
 		}
-		if to <= from+c.moment {
+		if to <= from+c.skew {
 			continue
 		}
-		c.looked++
+		c.judged++
 		what := "disabled"
-		if w.wish == gone {
+		if w.wanted == wantRemoved {
 			what = "removed"
 		}
 		for _, conn := range c.x.Conns(server) {
-			if t, ok := c.x.Time(conn.Open); ok && t > from+c.moment && t < to {
-				c.violated(server, conn.Open, []int{w.at}, "The server was %s by its owner at %s and was dialled at %s.", what, clock(from), clock(t))
+			if t, ok := c.x.Time(conn.Open); ok && t > from+c.skew && t < to {
+				c.reportViolation(server, conn.Open, []int{w.event}, "The server was %s by its owner at %s and was dialled at %s.", what, timeText(from), timeText(t))
 				break
 			}
 		}
 		for k := range stays {
 			s := &stays[k]
-			if s.Phase == messages.Disabled || s.T >= to-c.moment || s.next >= 0 && s.to <= from+c.moment {
+			if s.Phase == messages.Disabled || s.T >= to-c.skew || s.endEvent >= 0 && s.to <= from+c.skew {
 				continue
 			}
-			if min(s.to, to)-max(s.T, from) > c.moment {
-				then := max(from+c.moment, s.T)
-				c.violatedAt(then, server, s.at, []int{w.at}, "The server was %s by its owner at %s. The manager still said %s at %s.", what,
-					clock(from), describe(s.Event), clock(then))
+			if min(s.to, to)-max(s.T, from) > c.skew {
+				then := max(from+c.skew, s.T)
+				c.reportViolationAt(then, server, s.event, []int{w.event}, "The server was %s by its owner at %s. The manager still said %s at %s.", what,
+					timeText(from), describePhase(s.Event), timeText(then))
 				break
 			}
 		}
 	}
 }
 
-// shut judges that nobody is dialled who needs credentials, or of whom it was said that nothing is tried again.
-func (c *court) shut(server string, stays []stay, commands []asked, auth []time.Duration) {
+// checkNotDialed judges that nobody is dialled who needs credentials, or of whom it was said that nothing is tried again.
+func (c *checker) checkNotDialed(server string, stays []phaseSpan, commands []ownerCommand, auth []time.Duration) {
 	conns := c.x.Conns(server)
 	k := 0
 	for i := range stays {
@@ -158,7 +158,7 @@ func (c *court) shut(server string, stays []stay, commands []asked, auth []time.
 		if s.Phase != messages.NeedsAuth && s.Retry != messages.RetryNever {
 			continue
 		}
-		for k < len(conns) && (conns[k].Open < 0 || c.x.Event(conns[k].Open).T <= s.T+c.moment) {
+		for k < len(conns) && (conns[k].Open < 0 || c.x.Event(conns[k].Open).T <= s.T+c.skew) {
 			k++
 		}
 		for n := k; n < len(conns); n++ {
@@ -166,73 +166,73 @@ func (c *court) shut(server string, stays []stay, commands []asked, auth []time.
 			if !ok {
 				continue
 			}
-			if t >= s.to-c.slower() || t > c.closing() {
+			if t >= s.to-c.serverDelay() || t > c.closeTime() {
 				break
 			}
-			if _, found := c.askedIn(commands, s.T, t); found || signedIn(auth, s.T-c.late, t+c.late) {
+			if _, found := c.commandIn(commands, s.T, t); found || signedInDuring(auth, s.T-c.slack, t+c.slack) {
 				break
 			}
-			c.violated(server, conns[n].Open, []int{s.at}, "The server is %s since %s and was dialled at %s, and nobody asked for it.",
-				describe(s.Event), clock(s.T), clock(t))
+			c.reportViolation(server, conns[n].Open, []int{s.event}, "The server is %s since %s and was dialled at %s, and nobody asked for it.",
+				describePhase(s.Event), timeText(s.T), timeText(t))
 			break
 		}
 	}
 }
 
-// alive compares one time of being connected with what its server saw.
-func (c *court) alive(server string, u up) {
+// checkLiveness compares one time of being connected with what its server saw.
+func (c *checker) checkLiveness(server string, u connectedSpan) {
 	conn := c.connOf(server, u)
 	if conn == nil {
 		if len(c.x.Conns(server)) > 0 {
-			c.violated(server, u.at, nil, "The server is published as connected at %s and no connection of it is open.", clock(u.from))
+			c.reportViolation(server, u.event, nil, "The server is published as connected at %s and no connection of it is open.", timeText(u.from))
 		}
 		return
 	}
-	greeted, sent := false, c.server(server).Offers // which is enough to be connected, where the list takes too long
+	initialized, sent := false, c.serverSpec(server).Offers // which is enough to be connected, where the list takes too long
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
-		if e.T > u.from+c.slower() {
+		if e.T > u.from+c.serverDelay() {
 			break
 		}
 		if e.Kind == history.Answered && e.Code == 0 {
-			greeted = greeted || e.Method == "initialize" || e.Method == "server/discover"
+			initialized = initialized || e.Method == "initialize" || e.Method == "server/discover"
 			sent = sent || e.Method == "tools/list"
 		}
 	}
-	if !greeted || !sent {
+	if !initialized || !sent {
 		what := "its handshake was not answered"
-		if greeted {
+		if initialized {
 			what = "it has not sent a list of its tools"
 		}
-		c.violated(server, u.at, []int{conn.Open}, "The server is published as connected at %s, and on connection %d %s.", clock(u.from),
+		c.reportViolation(server, u.event, []int{conn.Open}, "The server is published as connected at %s, and on connection %d %s.", timeText(u.from),
 			conn.Conn, what)
 		return
 	}
-	end := min(u.to, c.closing())
-	dead, by, bound := c.deadSince(server, conn)
-	if by < 0 || end-dead <= bound+c.late {
+	end := min(u.to, c.closeTime())
+	dead, endEvent, bound := c.deadSince(server, conn)
+	if endEvent < 0 || end-dead <= bound+c.slack {
 		return
 	}
-	c.violatedAt(dead+bound, server, by, []int{u.at, u.next}, "Connection %d ended at %s. The manager had to notice it within %s, by %s, and "+
-		"said that the server is connected until %s.", conn.Conn, clock(dead), clock(bound), clock(dead+bound), clock(end))
+	c.reportViolationAt(dead+bound, server, endEvent, []int{u.event, u.endEvent}, "Connection %d ended at %s. The manager had to notice it within %s, by %s, and "+
+		"said that the server is connected until %s.", conn.Conn, timeText(dead), timeText(bound), timeText(dead+bound), timeText(end))
 }
 
-// heard judges that a remote server's silence is noticed: it is asked after ProbeEvery without a message, and given up after
+// checkSilence judges that a remote server's silence is noticed: it is asked after ProbeEvery without a message, and given up after
 // ProbeStrikes questions without an answer.
-func (c *court) heard(server string, u up) {
+func (c *checker) checkSilence(server string, u connectedSpan) {
 	conn := c.connOf(server, u)
-	if conn == nil || poolOf(c.server(server).Kind) != network || c.plan.ProbeEvery <= 0 {
+	if conn == nil || poolOf(c.serverSpec(server).Kind) != network || c.plan.ProbeEvery <= 0 {
 		return
 	}
-	last, at := u.from, u.at
-	end := min(u.to, c.closing())
-	silence := func(t time.Duration, shows int) bool {
-		if t-last <= c.liveness()+c.late || c.under(server, last, t, "sleep") {
+	last, at := u.from, u.event
+	end := min(u.to, c.closeTime())
+	checkGap := func(t time.Duration, shows int) bool {
+		if t-last <= c.livenessBound()+c.slack || c.underFault(server, last, t, "sleep") {
 			return false
 		}
-		c.violatedAt(last+c.liveness(), server, shows, []int{u.at, at}, "Connection %d was silent from %s to %s. The manager had to notice it "+
-			"within %s, by %s, and said that the server is connected all the time.", conn.Conn, clock(last), clock(t), clock(c.liveness()),
-			clock(last+c.liveness()))
+		c.reportViolationAt(last+c.livenessBound(), server, shows, []int{u.event, at}, "Connection %d was silent from %s to %s. The manager had to notice it "+
+			"within %s, by %s, and said that the server is connected all the time.", conn.Conn, timeText(last), timeText(t), timeText(c.livenessBound()),
+			timeText(last+c.livenessBound()))
 		return true
 	}
 	for _, i := range conn.Events {
@@ -244,24 +244,24 @@ func (c *court) heard(server string, u up) {
 		if e.Kind != history.Answered && e.Kind != history.Notified && e.Kind != history.Listed && !question || e.T < last {
 			continue
 		}
-		if silence(e.T, i) {
+		if checkGap(e.T, i) {
 			return
 		}
 		last, at = e.T, i
 	}
-	silence(end, at)
+	checkGap(end, at)
 }
 
 // connOf is the connection that stood when a server was published as connected: the last one that was opened before. Within one
 // instant a server can be connected and dialled anew (enabled and reconnected, say): then it is the one from before that instant.
-func (c *court) connOf(server string, u up) *history.ConnRecord {
+func (c *checker) connOf(server string, u connectedSpan) *history.ConnRecord {
 	var found *history.ConnRecord
 	for _, conn := range c.x.Conns(server) {
 		open, ok := c.x.Time(conn.Open)
 		if !ok || open > u.from {
 			continue
 		}
-		if t, ok := c.x.Time(conn.Released); ok && t < u.from-c.moment {
+		if t, ok := c.x.Time(conn.Released); ok && t < u.from-c.skew {
 			continue
 		}
 		if found != nil && open == u.from && u.to == u.from {
@@ -274,19 +274,19 @@ func (c *court) connOf(server string, u up) *history.ConnRecord {
 
 // deadSince is when a connection ended for good, the event, and how long that may go unnoticed: a child's exit and the end of a stream are
 // seen, a remote server's silence is asked about: ProbeEvery + ProbeStrikes × ProbeTimeout. by is -1 if it did not end.
-func (c *court) deadSince(server string, conn *history.ConnRecord) (t time.Duration, by int, bound time.Duration) {
-	by, bound = -1, deathBound
-	kind := c.server(server).Kind
+func (c *checker) deadSince(server string, conn *history.ConnRecord) (t time.Duration, endEvent int, bound time.Duration) {
+	endEvent, bound = -1, connDeathBound
+	kind := c.serverSpec(server).Kind
 	if poolOf(kind) == network {
-		bound = c.liveness()
+		bound = c.livenessBound()
 	}
 	if d, ok := c.x.Time(conn.Down); ok {
-		t, by = d, conn.Down
+		t, endEvent = d, conn.Down
 	}
-	if d, ok := c.x.Time(conn.Released); ok && by < 0 {
-		return d, conn.Released, deathBound
+	if d, ok := c.x.Time(conn.Released); ok && endEvent < 0 {
+		return d, conn.Released, connDeathBound
 	}
-	if by >= 0 && kind == messages.HTTP {
+	if endEvent >= 0 && kind == messages.HTTP {
 		// A server of HTTP that was started again answers where it was, if only with a refusal, and tells what was subscribed to: then
 		// nothing has ended.
 		for _, i := range conn.Events {
@@ -295,23 +295,23 @@ func (c *court) deadSince(server string, conn *history.ConnRecord) (t time.Durat
 			}
 		}
 	}
-	if c.under(server, t, t+bound, unseen...) {
+	if c.underFault(server, t, t+bound, hiddenEndFaults...) {
 		bound += c.faultsEnd(server, t) - t
 	}
-	return t, by, bound
+	return t, endEvent, bound
 }
 
-// liveness is how long a peer that vanished may go unnoticed. Its last message may have come while a question was under way,
+// livenessBound is how long a peer that vanished may go unnoticed. Its last message may have come while a question was under way,
 // which is waited for first.
-func (c *court) liveness() time.Duration {
+func (c *checker) livenessBound() time.Duration {
 	return max(c.plan.ProbeEvery, c.plan.ProbeTimeout) + time.Duration(max(c.plan.ProbeStrikes, 1))*c.plan.ProbeTimeout
 }
 
 // faultsEnd is when the last fault that hides an end from the manager ended, of those that had power over a server at a time, or
 // came on top of one that had.
-func (c *court) faultsEnd(server string, t time.Duration) time.Duration {
-	for _, w := range c.faults(server) {
-		if slices.Contains(unseen, w.fault) && w.from <= t+c.moment {
+func (c *checker) faultsEnd(server string, t time.Duration) time.Duration {
+	for _, w := range c.faultWindows(server) {
+		if slices.Contains(hiddenEndFaults, w.fault) && w.from <= t+c.skew {
 			t = max(t, w.to)
 		}
 	}

@@ -42,7 +42,7 @@ func TestTheStateMachine(t *testing.T) {
 			2s     s1 command command=2 method=add
 			2s     s1 done command=2 method=add
 		`
-	try(t, "I8", []trial{
+	runCases(t, "I8", []storyCase{
 		{name: "a lazy server rests after its calls", plan: lazy, want: invariant.Holds, story: used + `
 			2s     s1 end call=c1 tool=read outcome=result
 			5s     s1 phase phase=pending step=idle epoch=2

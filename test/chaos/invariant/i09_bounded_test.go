@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// paged is a connection that is asked for so many pages of its list, each as soon as the one before has come.
-func paged(pages int) string {
+// pagedList is a connection that is asked for so many pages of its list, each as soon as the one before has come.
+func pagedList(pages int) string {
 	b := new(strings.Builder)
 	fmt.Fprintln(b, "0s s1 open conn=1")
 	for i := range pages {
@@ -32,7 +32,7 @@ func TestWorkPerEvent(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(pings, "%dms s1 received conn=1 method=ping id=%d\n", 10*i, i+5)
 	}
-	try(t, "I9", []trial{
+	runCases(t, "I9", []storyCase{
 		{name: "a page asked for again with another token is no list of its own", want: invariant.Holds,
 			story: `
 			0s     s1 open conn=1
@@ -88,7 +88,7 @@ func TestWorkPerEvent(t *testing.T) {
 			1.1s   s1 answered conn=1 method=tools/list id=2
 			1.1s   s1 listed conn=1
 		`},
-		{name: "a storm is listed once a second", want: invariant.Holds, story: first + storm(time.Second, 2500*time.Millisecond) + `
+		{name: "a storm is listed once a second", want: invariant.Holds, story: first + listStorm(time.Second, 2500*time.Millisecond) + `
 			2s     s1 received conn=1 method=tools/list id=2
 			2.01s  s1 answered conn=1 method=tools/list id=2
 			2.01s  s1 listed conn=1
@@ -96,7 +96,7 @@ func TestWorkPerEvent(t *testing.T) {
 			3.02s  s1 answered conn=1 method=tools/list id=3
 			3.02s  s1 listed conn=1
 		`},
-		{name: "a list of many pages", want: invariant.Holds, story: paged(900)},
+		{name: "a list of many pages", want: invariant.Holds, story: pagedList(900)},
 		{name: "a list that failed is asked for later each time", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.05s  s1 received conn=1 method=tools/list id=2
@@ -132,7 +132,7 @@ func TestWorkPerEvent(t *testing.T) {
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1s     s1 received conn=1 method=tools/list id=2
 		`},
-		{name: "a storm is not coalesced", want: invariant.Violated, why: "20ms after its last", story: first + storm(time.Second, 2*time.Second) + `
+		{name: "a storm is not coalesced", want: invariant.Violated, why: "20ms after its last", story: first + listStorm(time.Second, 2*time.Second) + `
 			1.2s   s1 received conn=1 method=tools/list id=2
 		`},
 		{name: "lists without a reason", want: invariant.Violated, why: "had announced no change", story: first + `
@@ -164,10 +164,10 @@ func TestWorkPerEvent(t *testing.T) {
 			6.4s   s1 listed conn=1
 			7.5s   s1 received conn=1 method=tools/list id=4
 		`},
-		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1300 of one list", story: paged(1300)},
-		{name: "who reads which tasks there are asks after one", plan: tasks, want: invariant.Holds, story: first + asked(9, "tasks/list", "tasks/get")},
-		{name: "nobody reads which tasks there are, and one is asked after", plan: tasks, want: invariant.Violated, why: "asked 9 times until 18s",
-			story: first + asked(9, "tasks/get")},
+		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1300 of one list", story: pagedList(1300)},
+		{name: "who reads which tasks there are asks after one", plan: useTasks, want: invariant.Holds, story: first + requestStory(9, "tasks/list", "tasks/get")},
+		{name: "nobody reads which tasks there are, and one is asked after", plan: useTasks, want: invariant.Violated, why: "asked 9 times until 18s",
+			story: first + requestStory(9, "tasks/get")},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
 			story: first + pings.String()},
 		{name: "a livelock that the harness saw", want: invariant.Violated, why: "talks without an end", story: first + `
@@ -176,8 +176,8 @@ func TestWorkPerEvent(t *testing.T) {
 	})
 }
 
-// storm is announcements every 20 ms.
-func storm(from, to time.Duration) string {
+// listStorm is announcements every 20 ms.
+func listStorm(from, to time.Duration) string {
 	b := new(strings.Builder)
 	for t := from; t <= to; t += 20 * time.Millisecond {
 		fmt.Fprintf(b, "%v s1 notified conn=1 method=notifications/tools/list_changed\n", t)
@@ -185,11 +185,11 @@ func storm(from, to time.Duration) string {
 	return b.String()
 }
 
-// tasks has the first server run calls as tasks.
-func tasks(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksOptional }
+// useTasks has the first server run calls as tasks.
+func useTasks(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksOptional }
 
-// asked is requests of these methods, n times, one time a second.
-func asked(n int, methods ...string) string {
+// requestStory is requests of these methods, n times, one time a second.
+func requestStory(n int, methods ...string) string {
 	b := new(strings.Builder)
 	for i := range n {
 		for _, m := range methods {

@@ -8,13 +8,13 @@ import (
 
 // I10: the harness gives every manager secrets that nothing else holds, lets servers say them and characters that act on a
 // terminal, and looks for both in all that comes out. A Log event is recorded only if it holds one.
-var canaries = check("I10", "secrets and control characters",
+var canaryCheck = newCheck("I10", "secrets and control characters",
 	"No canary secret and no control character in any output.",
 	"No server was made to say a secret or a control character (leak-canary, control-characters).",
-	func(c *court) {
+	func(c *checker) {
 		for _, f := range c.plan.Faults {
 			if f.Fault == "leak-canary" || f.Fault == "control-characters" {
-				c.looked++
+				c.judged++
 			}
 		}
 		for _, i := range c.x.Order() {
@@ -22,7 +22,7 @@ var canaries = check("I10", "secrets and control characters",
 			if e.Kind != history.Canary && e.Kind != history.Log {
 				continue
 			}
-			c.looked++
+			c.judged++
 			// The text itself may hold what must not come out: it is named by its place only.
 			where := "an output"
 			if e.Kind == history.Log {
@@ -30,6 +30,6 @@ var canaries = check("I10", "secrets and control characters",
 			} else if place, _, ok := strings.Cut(e.Text, ":"); ok && len(place) < 80 {
 				where = place
 			}
-			c.violated(e.Server, i, nil, "A secret or a control character came out in %s at %s.", where, clock(e.T))
+			c.reportViolation(e.Server, i, nil, "A secret or a control character came out in %s at %s.", where, timeText(e.T))
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// reserve is the part of the bound of I11 that covers everything that is not counted one by one.
-const reserve = 5 * time.Second
+// recoveryReserve is the part of the bound of I11 that covers everything that is not counted one by one.
+const recoveryReserve = 5 * time.Second
 
 // I11: once nothing is broken any more, every server is connected again, within what the policy and the gate allow:
 //
@@ -22,12 +22,12 @@ const reserve = 5 * time.Second
 //
 // Not asked of: what its owner disabled or removed, what needs credentials, what is never tried again by itself, and a
 // lazy server that rests.
-var healing = check("I11", "connected after the heal",
+var healCheck = newCheck("I11", "connected after the heal",
 	"Every healed server is connected within (60 s cap, or the probe interval and its jitter if parked) + connect timeout × "+
 		"⌈N/gate⌉ + 5 s.",
 	"The world was not healed in this run, or the run ended too soon after it.",
-	func(c *court) {
-		heal, ok := c.healed()
+	func(c *checker) {
+		heal, ok := c.healTime()
 		if !ok {
 			return
 		}
@@ -35,62 +35,62 @@ var healing = check("I11", "connected after the heal",
 			if c.spec[server] == nil {
 				continue
 			}
-			c.recovers(server, heal)
+			c.checkRecovery(server, heal)
 		}
 	})
 
-// recovers judges one server after the heal.
-func (c *court) recovers(server string, heal time.Duration) {
-	end := c.closing()
-	stays := c.stays(server)
+// checkRecovery judges one server after the heal.
+func (c *checker) checkRecovery(server string, heal time.Duration) {
+	end := c.closeTime()
+	stays := c.phaseSpans(server)
 	if len(stays) == 0 {
 		return
 	}
-	commands := c.commands(server)
-	if w, _ := wished(c.wishes(server), heal, end); w != on {
+	commands := c.ownerCommands(server)
+	if w, _ := wantedThroughout(c.wantedStates(server), heal, end); w != wantConnected {
 		return // disabled or removed, or its owner was still at it
 	}
 	from := heal
 	for _, a := range commands { // a command after the heal begins anew
-		if a.begin > heal && a.do != "refresh" && a.do != "configure" {
+		if a.begin > heal && a.action != "refresh" && a.action != "configure" {
 			from = a.begin
 		}
 	}
-	bound, why := c.recovery(server, stays, from)
+	bound, why := c.recoveryBound(server, stays, from)
 	deadline := from + bound
 	// Once connected after the heal, it stays so until the manager closes: nothing breaks any more.
 	at, since := -1, time.Duration(0)
 	for i := range stays {
 		s := &stays[i]
-		if s.to < heal && s.next >= 0 {
+		if s.to < heal && s.endEvent >= 0 {
 			continue
 		}
 		switch {
 		case s.Phase == messages.NeedsAuth, s.Retry == messages.RetryNever:
-			if s.to >= end || s.next < 0 {
+			if s.to >= end || s.endEvent < 0 {
 				return // only a person can help
 			}
 		case s.Step == messages.Idle && c.isLazy(server, max(s.T, heal), s.to):
 			return
 		}
-		if s.T > deadline+c.late && at < 0 {
+		if s.T > deadline+c.slack && at < 0 {
 			break
 		}
 		if s.Phase == messages.Connected {
 			if at < 0 {
-				at, since = s.at, s.T
+				at, since = s.event, s.T
 			}
 		}
 	}
 	if deadline > end {
 		if at < 0 {
-			c.undecided("The run ended at %s; %s has until %s to be connected.", clock(end), server, clock(deadline))
+			c.reportUndecided("The run ended at %s; %s has until %s to be connected.", timeText(end), server, timeText(deadline))
 		} else {
-			c.looked++
+			c.judged++
 		}
 		return
 	}
-	c.looked++
+	c.judged++
 	// What the manager says while it closes is no answer to the question.
 	last := -1
 	for i := range stays {
@@ -102,29 +102,29 @@ func (c *court) recovers(server string, heal time.Duration) {
 		return
 	}
 	switch {
-	case at < 0 || since > deadline+c.late:
+	case at < 0 || since > deadline+c.slack:
 		then := max(last, 0) // what it was when its time was over
 		for then > 0 && stays[then].T > deadline {
 			then--
 		}
-		after := fmt.Sprintf("It had not connected when the manager was closed at %s", clock(end))
+		after := fmt.Sprintf("It had not connected when the manager was closed at %s", timeText(end))
 		if at >= 0 {
-			after = fmt.Sprintf("It connected only at %s", clock(since))
+			after = fmt.Sprintf("It connected only at %s", timeText(since))
 		} else if last != then {
-			after += fmt.Sprintf("; it was %s then", describe(stays[last].Event))
+			after += fmt.Sprintf("; it was %s then", describePhase(stays[last].Event))
 		}
-		c.violatedAt(deadline, server, stays[then].at, []int{c.heal(), at}, "Every fault had ended at %s, and %s was to be connected by %s (%s). "+
-			"At %s it was %s. %s.", clock(heal), server, clock(deadline), why, clock(deadline), c.since(&stays[then]), after)
+		c.reportViolationAt(deadline, server, stays[then].event, []int{c.healEvent(), at}, "Every fault had ended at %s, and %s was to be connected by %s (%s). "+
+			"At %s it was %s. %s.", timeText(heal), server, timeText(deadline), why, timeText(deadline), c.describeSpan(&stays[then]), after)
 	case stays[last].Phase != messages.Connected:
-		c.violated(server, stays[last].at, []int{c.heal(), at}, "Every fault had ended at %s, and %s was connected at %s. It did not stay so, "+
-			"though nothing broke any more: when the manager was closed at %s it was %s.", clock(heal), server, clock(max(since, heal)), clock(end),
-			c.since(&stays[last]))
+		c.reportViolation(server, stays[last].event, []int{c.healEvent(), at}, "Every fault had ended at %s, and %s was connected at %s. It did not stay so, "+
+			"though nothing broke any more: when the manager was closed at %s it was %s.", timeText(heal), server, timeText(max(since, heal)), timeText(end),
+			c.describeSpan(&stays[last]))
 	}
 }
 
-// heal is the event at which every fault had ended.
-func (c *court) heal() int {
-	for _, i := range c.x.Of("") {
+// healEvent is the event at which every fault had ended.
+func (c *checker) healEvent() int {
+	for _, i := range c.x.ServerEvents("") {
 		if c.x.Event(i).Kind == history.Heal {
 			return i
 		}
@@ -132,9 +132,9 @@ func (c *court) heal() int {
 	return -1
 }
 
-// since tells of a stay: what it was, since when, why, and what was to follow.
-func (c *court) since(s *stay) string {
-	text := fmt.Sprintf("%s since %s", describe(s.Event), clock(s.T))
+// describeSpan tells of a stay: what it was, since when, why, and what was to follow.
+func (c *checker) describeSpan(s *phaseSpan) string {
+	text := fmt.Sprintf("%s since %s", describePhase(s.Event), timeText(s.T))
 	if s.Attempts > 0 {
 		text += fmt.Sprintf(", after %d failed attempts", s.Attempts)
 	}
@@ -142,40 +142,40 @@ func (c *court) since(s *stay) string {
 		text += fmt.Sprintf(" (%s)", messages.Line(s.Text, 120))
 	}
 	if s.Next > 0 {
-		text += ", and its next attempt was due at " + clock(s.Next)
+		text += ", and its next attempt was due at " + timeText(s.Next)
 	}
 	return text
 }
 
-// recovery is how long a server may take after the heal, and why.
-func (c *court) recovery(server string, stays []stay, heal time.Duration) (bound time.Duration, why string) {
-	spec, policy := c.server(server), c.plan.Policy
-	bound, why = policy.Cap, "the cap of the interval, "+clock(policy.Cap)
-	parked := scaled(policy.Probe, 1+policy.ProbeJitter)
+// recoveryBound is how long a server may take after the heal, and why.
+func (c *checker) recoveryBound(server string, stays []phaseSpan, heal time.Duration) (bound time.Duration, why string) {
+	spec, policy := c.serverSpec(server), c.plan.Policy
+	bound, why = policy.Cap, "the cap of the interval, "+timeText(policy.Cap)
+	parked := scaleDuration(policy.Probe, 1+policy.ProbeJitter)
 	// An attempt that was under way may be the one that parks it.
-	soon := heal + spec.ConnectTimeout + stopLadder + c.late
+	soon := heal + spec.ConnectTimeout + stopLadder + c.slack
 	for i := range stays {
 		s := &stays[i]
-		if s.Retry == messages.RetryParked && s.T <= soon && (s.to >= heal || s.next < 0) {
-			bound, why = max(bound, parked), "it was parked: the interval of the probes, "+clock(parked)
+		if s.Retry == messages.RetryParked && s.T <= soon && (s.to >= heal || s.endEvent < 0) {
+			bound, why = max(bound, parked), "it was parked: the interval of the probes, "+timeText(parked)
 		}
 	}
-	for _, a := range c.attempts(server) {
+	for _, a := range c.attemptsOf(server) {
 		if t, ok := c.x.Time(a.refusedBy); ok && a.retryAfter > 0 && t <= soon {
-			if own := t + a.retryAfter + min(scaled(a.retryAfter, policy.RetryAfterJitter), policy.Cap) - heal; own > bound {
-				bound, why = own, "it had asked for "+clock(a.retryAfter)
+			if own := t + a.retryAfter + min(scaleDuration(a.retryAfter, policy.RetryAfterJitter), policy.Cap) - heal; own > bound {
+				bound, why = own, "it had asked for "+timeText(a.retryAfter)
 			}
 		}
 	}
 	slots := map[string]int{processes: c.plan.Limits.Processes, network: min(c.plan.Limits.Network, c.plan.Limits.PerOrigin),
 		inProcess: c.plan.Limits.InProcess}[poolOf(spec.Kind)]
 	rounds := (len(c.plan.Servers) + max(slots, 1) - 1) / max(slots, 1)
-	attempts := spec.ConnectTimeout*time.Duration(max(rounds, 1)) + reserve
+	attempts := spec.ConnectTimeout*time.Duration(max(rounds, 1)) + recoveryReserve
 	bound += attempts
-	why += ", and " + clock(attempts) + " for the attempts"
-	if poolOf(spec.Kind) == network && slices.ContainsFunc(c.plan.Faults, func(f scenario.Planned) bool { return f.End > f.Begin }) {
-		bound += c.liveness()
-		why += ", and " + clock(c.liveness()) + " in which its silence may go unnoticed"
+	why += ", and " + timeText(attempts) + " for the attempts"
+	if poolOf(spec.Kind) == network && slices.ContainsFunc(c.plan.Faults, func(f scenario.PlannedFault) bool { return f.End > f.Begin }) {
+		bound += c.livenessBound()
+		why += ", and " + timeText(c.livenessBound()) + " in which its silence may go unnoticed"
 	}
 	return bound, why
 }

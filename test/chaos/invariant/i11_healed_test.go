@@ -11,7 +11,7 @@ func TestConnectedAfterTheHeal(t *testing.T) {
 		0s     s1 phase phase=pending step=restarting epoch=2 retry=retry class=exited next=90s
 		80s    - heal
 	`
-	try(t, "I11", []trial{
+	runCases(t, "I11", []storyCase{
 		{name: "connected by the next attempt", want: invariant.Holds, story: broken + `
 			90s    s1 phase phase=connected epoch=3
 			300s   - closing

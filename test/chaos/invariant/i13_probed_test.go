@@ -10,9 +10,9 @@ import (
 func TestParkedServersAreProbed(t *testing.T) {
 	const ms = time.Millisecond
 	fails := []time.Duration{500 * ms, 900 * ms, 3000 * ms, 300 * ms, 15000 * ms}
-	parked := loop(0, fails...)
-	probed := loop(0, append(fails, 300*time.Second, 290*time.Second)...)
-	try(t, "I13", []trial{
+	parked := crashLoop(0, fails...)
+	probed := crashLoop(0, append(fails, 300*time.Second, 290*time.Second)...)
+	runCases(t, "I13", []storyCase{
 		{name: "probed for ever", want: invariant.Holds, story: probed + `
 			700s   - closing
 		`},

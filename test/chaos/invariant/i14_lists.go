@@ -21,121 +21,121 @@ const relistBackoff = 64 * time.Second
 //     way, and its own. The last change of a storm is not lost.
 //   - What a server changed without a word may be shown or not.
 //   - What its owner denies is not shown and reaches no server, from the moment at which he is answered.
-var lists = check("I14", "the servers' true lists",
+var listCheck = newCheck("I14", "the servers' true lists",
 	"The final snapshot equals the union of the servers' true lists.",
 	"No server that announced its list was connected for long enough.",
-	func(c *court) {
-		shows := c.shows()
+	func(c *checker) {
+		shows := c.catalogSpans()
 		for _, server := range c.x.Servers() {
-			l := c.ledger(server)
-			if len(l.revs) == 0 {
+			l := c.listChangesOf(server)
+			if len(l.changes) == 0 {
 				continue
 			}
-			c.offersAnew(server, l, shows[server])
-			c.deniedRuns(server)
-			stays := c.stays(server)
-			for _, u := range connected(stays) {
-				c.reflects(server, u, l, shows[server])
+			c.checkFilterShown(server, l, shows[server])
+			c.checkDeniedCalls(server)
+			stays := c.phaseSpans(server)
+			for _, u := range connectedSpans(stays) {
+				c.checkCatalog(server, u, l, shows[server])
 				c.enabledAnew(server, u, stays, l, shows[server])
-				c.retried(server, u)
+				c.checkRelisted(server, u)
 			}
 		}
 	})
 
-// ledger is what a server listed truly over time, and when it said so.
-type ledger struct {
-	revs []int // Changed events, in order
-	told []int // announcements, in order
+// listChanges is what a server listed truly over time, and when it said so.
+type listChanges struct {
+	changes       []int // Changed events, in order
+	announcements []int // announcements, in order
 }
 
-func (c *court) ledger(server string) ledger {
-	var l ledger
-	for _, i := range c.x.Of(server) {
+func (c *checker) listChangesOf(server string) listChanges {
+	var l listChanges
+	for _, i := range c.x.ServerEvents(server) {
 		switch e := c.x.Event(i); {
 		case e.Kind == history.Changed:
-			l.revs = append(l.revs, i)
+			l.changes = append(l.changes, i)
 		case e.Kind == history.Notified && e.Method == "notifications/tools/list_changed":
-			l.told = append(l.told, i)
+			l.announcements = append(l.announcements, i)
 		}
 	}
 	return l
 }
 
-// before is the place in revs of the last change at or before a time, -1 if there was none.
-func (c *court) before(l ledger, t time.Duration) int {
-	n, _ := slices.BinarySearchFunc(l.revs, t+1, func(i int, t time.Duration) int { return int(c.x.Event(i).T - t) })
+// changeBefore is the place in revs of the last change at or before a time, -1 if there was none.
+func (c *checker) changeBefore(l listChanges, t time.Duration) int {
+	n, _ := slices.BinarySearchFunc(l.changes, t+1, func(i int, t time.Duration) int { return int(c.x.Event(i).T - t) })
 	return n - 1
 }
 
-// reflects judges one time of being connected.
-func (c *court) reflects(server string, u up, l ledger, all []shown) {
+// checkCatalog judges one time of being connected.
+func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, all []catalogSpan) {
 	conn := c.connOf(server, u)
 	if conn == nil {
 		return
 	}
-	spec := c.server(server)
-	within := 2*(time.Duration(max(spec.Pages, 1))*2*spec.Latency+c.late) + c.plan.MaxWait + c.plan.Quiet + c.late
+	spec := c.serverSpec(server)
+	within := 2*(time.Duration(max(spec.Pages, 1))*2*spec.Latency+c.slack) + c.plan.MaxWait + c.plan.Quiet + c.slack
 	if c.real {
-		within += 2 * c.late
+		within += 2 * c.slack
 	}
-	end := min(u.to, c.closing())
+	end := min(u.to, c.closeTime())
 	// The list that made it connected began after the dial. A process that this dial starts says what it offers first a moment
 	// later: nothing older can have been listed.
 	// A server that offers more than tools is connected without its list, if that takes too long or cannot be read.
-	without := spec.Offers && (c.under(server, c.x.Event(conn.Events[0]).T, u.from, unreadable...) ||
+	without := spec.Offers && (c.underFault(server, c.x.Event(conn.Events[0]).T, u.from, unreadable...) ||
 		!slices.ContainsFunc(conn.Events, func(i int) bool {
 			e := c.x.Event(i)
 			return e.Kind == history.Listed && e.T <= u.from
 		}))
-	if first := max(c.before(l, c.x.Event(conn.Events[0]).T), 0); !without && c.x.Event(l.revs[first]).T <= u.from && end > u.from+c.moment {
-		c.looked++
-		c.mustShow(server, all, l, first, u.from+c.moment, u.at, -1, "before it was dialled")
+	if first := max(c.changeBefore(l, c.x.Event(conn.Events[0]).T), 0); !without && c.x.Event(l.changes[first]).T <= u.from && end > u.from+c.skew {
+		c.judged++
+		c.checkListShown(server, all, l, first, u.from+c.skew, u.event, -1, "before it was dialled")
 	}
-	for _, i := range l.told {
+	for _, i := range l.announcements {
 		e := c.x.Event(i)
 		if e.Conn != conn.Conn || e.T > end {
 			continue
 		}
 		due := max(e.T, u.from) + within
-		if c.hindered(server, e.T-listTimeout-relistBackoff, due) {
+		if c.isHindered(server, e.T-listTimeout-relistBackoff, due) {
 			// A list whose answer was lost is waited for, and one that failed is tried again, at the latest so long after the
 			// last fault.
-			heal := c.calm(server, e.T)
+			heal := c.hindranceEnd(server, e.T)
 			due = max(due, heal+relistBackoff+listTimeout+within)
-			if c.hindered(server, heal+c.moment+1, due) {
+			if c.isHindered(server, heal+c.skew+1, due) {
 				continue
 			}
 		}
-		known := c.before(l, e.T)
+		known := c.changeBefore(l, e.T)
 		if due >= end || known < 0 {
 			continue
 		}
-		c.looked++
-		c.mustShow(server, all, l, known, due, u.at, i, "and it was announced at "+clock(e.T))
+		c.judged++
+		c.checkListShown(server, all, l, known, due, u.event, i, "and it was announced at "+timeText(e.T))
 	}
 }
 
 // enabledAnew judges a server that was disabled and kept its connection: "it is re-listed before its tools return" if its list has changed.
-func (c *court) enabledAnew(server string, u up, stays []stay, l ledger, all []shown) {
-	k := slices.IndexFunc(stays, func(s stay) bool { return s.at == u.at })
-	for k > 0 && stays[k-1].next == stays[k].at && stays[k-1].Epoch == u.epoch && stays[k-1].Phase == messages.Pending {
+func (c *checker) enabledAnew(server string, u connectedSpan, stays []phaseSpan, l listChanges, all []catalogSpan) {
+	k := slices.IndexFunc(stays, func(s phaseSpan) bool { return s.event == u.event })
+	for k > 0 && stays[k-1].endEvent == stays[k].event && stays[k-1].Epoch == u.epoch && stays[k-1].Phase == messages.Pending {
 		k--
 	}
-	if k < 1 || stays[k-1].next != stays[k].at || nodeOf(&stays[k-1]) != warm || stays[k-1].Epoch != u.epoch {
+	if k < 1 || stays[k-1].endEvent != stays[k].event || nodeOf(&stays[k-1]) != warm || stays[k-1].Epoch != u.epoch {
 		return
 	}
 	conn, enabled := c.connOf(server, u), stays[k-1].to
-	if conn == nil || min(u.to, c.closing()) <= u.from+c.moment+c.late {
+	if conn == nil || min(u.to, c.closeTime()) <= u.from+c.skew+c.slack {
 		return
 	}
-	for _, i := range slices.Backward(l.told) {
+	for _, i := range slices.Backward(l.announcements) {
 		e := c.x.Event(i)
-		if e.Conn != conn.Conn || e.T >= enabled-c.atOnce() {
+		if e.Conn != conn.Conn || e.T >= enabled-c.instantBound() {
 			continue
 		}
-		if known := c.before(l, e.T); known >= 0 && !c.hindered(server, e.T-listTimeout-relistBackoff, u.from+c.moment) {
-			c.looked++
-			c.mustShow(server, all, l, known, u.from+c.moment, u.at, i, "and it was announced at "+clock(e.T)+", before it was enabled at "+clock(enabled))
+		if known := c.changeBefore(l, e.T); known >= 0 && !c.isHindered(server, e.T-listTimeout-relistBackoff, u.from+c.skew) {
+			c.judged++
+			c.checkListShown(server, all, l, known, u.from+c.skew, u.event, i, "and it was announced at "+timeText(e.T)+", before it was enabled at "+timeText(enabled))
 		}
 		return // the last one says all
 	}
@@ -150,37 +150,37 @@ var listFaults = []string{"list-changed", "list-storm", "quiet-change", "rug-pul
 var unreadable = []string{"wrong-content-type", "truncate", "cut-stream", "server-error", "redirect", "half-line", "huge-line",
 	"endless-line"}
 
-// hindered reports whether a fault had power over a server that may keep it from telling its list.
-func (c *court) hindered(server string, from, to time.Duration) bool {
-	for _, w := range c.faults(server) {
-		if w.from <= to && w.to+c.moment >= from && !slices.Contains(listFaults, w.fault) {
+// isHindered reports whether a fault had power over a server that may keep it from telling its list.
+func (c *checker) isHindered(server string, from, to time.Duration) bool {
+	for _, w := range c.faultWindows(server) {
+		if w.from <= to && w.to+c.skew >= from && !slices.Contains(listFaults, w.fault) {
 			return true
 		}
 	}
 	return false
 }
 
-// calm is when the faults that hinder a server at a time, or follow on such ones, have ended.
-func (c *court) calm(server string, t time.Duration) time.Duration {
-	for _, w := range c.faults(server) {
-		if !slices.Contains(listFaults, w.fault) && w.from <= t+c.moment+listTimeout+relistBackoff {
+// hindranceEnd is when the faults that hinder a server at a time, or follow on such ones, have ended.
+func (c *checker) hindranceEnd(server string, t time.Duration) time.Duration {
+	for _, w := range c.faultWindows(server) {
+		if !slices.Contains(listFaults, w.fault) && w.from <= t+c.skew+listTimeout+relistBackoff {
 			t = max(t, w.to)
 		}
 	}
 	return t
 }
 
-// mustShow judges that the catalog shows, at a time, the list as it was after the known change, or after a later one.
-func (c *court) mustShow(server string, all []shown, l ledger, known int, t time.Duration, at, told int, when string) {
-	n, _ := slices.BinarySearchFunc(all, t+1, func(s shown, t time.Duration) int { return int(s.from - t) })
-	e := c.x.Event(l.revs[known])
-	var now shown
+// checkListShown judges that the catalog shows, at a time, the list as it was after the known change, or after a later one.
+func (c *checker) checkListShown(server string, all []catalogSpan, l listChanges, known int, t time.Duration, at, announcement int, when string) {
+	n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
+	e := c.x.Event(l.changes[known])
+	var now catalogSpan
 	if n > 0 {
 		now = all[n-1]
 	} else {
-		now = shown{at: at}
+		now = catalogSpan{event: at}
 	}
-	for _, i := range l.revs[known:] {
+	for _, i := range l.changes[known:] {
 		if change := c.x.Event(i); change.T <= t && c.showsList(server, change, now, t) {
 			return
 		}
@@ -188,11 +188,11 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 	if now.state == "lost" || now.state == "cached" {
 		return // I1
 	}
-	evidence := []int{l.revs[known], told, at}
+	evidence := []int{l.changes[known], announcement, at}
 	for i := known - 1; i >= 0; i-- {
-		if old := c.x.Event(l.revs[i]); c.showsList(server, old, now, t) {
-			c.violatedAt(t, server, now.at, evidence, "The list of tools of %s changed at %s to its state %d, %s. The catalog still showed state "+
-				"%d at %s.", server, clock(e.T), e.Rev, when, old.Rev, clock(t))
+		if old := c.x.Event(l.changes[i]); c.showsList(server, old, now, t) {
+			c.reportViolationAt(t, server, now.event, evidence, "The list of tools of %s changed at %s to its state %d, %s. The catalog still showed state "+
+				"%d at %s.", server, timeText(e.T), e.Rev, when, old.Rev, timeText(t))
 			return
 		}
 	}
@@ -200,6 +200,6 @@ func (c *court) mustShow(server string, all []shown, l ledger, known int, t time
 	if now.count == 0 {
 		what = "no tools of it"
 	}
-	c.violatedAt(t, server, now.at, evidence, "The list of %s has %d tools since %s, %s. The catalog showed %s at %s.", server, len(e.Names),
-		clock(e.T), when, what, clock(t))
+	c.reportViolationAt(t, server, now.event, evidence, "The list of %s has %d tools since %s, %s. The catalog showed %s at %s.", server, len(e.Names),
+		timeText(e.T), when, what, timeText(t))
 }

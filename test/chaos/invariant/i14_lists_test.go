@@ -36,7 +36,7 @@ func TestTheServersTrueLists(t *testing.T) {
 			20ms   s1 listed conn=1
 			20ms   s1 phase phase=connected epoch=2
 		`
-	try(t, "I14", []trial{
+	runCases(t, "I14", []storyCase{
 		{name: "a change is shown", want: invariant.Holds, story: change + `
 			10.06s - snapshot generation=2 entries=s1:live:2:1:b
 			60s    - closing

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// served is n calls before the fault of the other server, at 1000 s, and n after it, that take so long.
-func served(n int, before, during time.Duration) string {
+// callStory is n calls before the fault of the other server, at 1000 s, and n after it, that take so long.
+func callStory(n int, before, during time.Duration) string {
 	b := new(strings.Builder)
 	fmt.Fprintln(b, "0s s1 phase phase=connected epoch=1")
 	for i := range 2 * n {
@@ -24,8 +24,8 @@ func served(n int, before, during time.Duration) string {
 	return b.String()
 }
 
-// slowly is n calls to a third server, which takes its time for each.
-func slowly(n int) string {
+// slowCallStory is n calls to a third server, which takes its time for each.
+func slowCallStory(n int) string {
 	b := new(strings.Builder)
 	fmt.Fprintln(b, "0s s3 phase phase=connected epoch=1")
 	for i := range n {
@@ -37,25 +37,25 @@ func slowly(n int) string {
 func TestHealthyServersAreServedAsBefore(t *testing.T) {
 	two := []string{"s1", "s2"}
 	faulty := func(p *scenario.Plan) {
-		p.Faults = []scenario.Planned{{ID: 1, Fault: "crash-loop", Server: "s2", Begin: 1000 * time.Second, End: 2000 * time.Second}}
+		p.Faults = []scenario.PlannedFault{{ID: 1, Fault: "crash-loop", Server: "s2", Begin: 1000 * time.Second, End: 2000 * time.Second}}
 	}
 	live := func(p *scenario.Plan) {
 		faulty(p)
 		p.Tier = scenario.Real
 	}
 	const ms = time.Millisecond
-	try(t, "I15", []trial{
-		{name: "as before", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 10*ms)},
-		{name: "nothing is faulty", servers: two, want: invariant.Inconclusive, why: "No server was faulty", story: served(300, 4*ms, 4*ms)},
-		{name: "too few calls", servers: two, plan: faulty, want: invariant.Inconclusive, why: "needs 200", story: served(100, 4*ms, 90*ms)},
+	runCases(t, "I15", []storyCase{
+		{name: "as before", servers: two, plan: faulty, want: invariant.Holds, story: callStory(300, 4*ms, 10*ms)},
+		{name: "nothing is faulty", servers: two, want: invariant.Inconclusive, why: "No server was faulty", story: callStory(300, 4*ms, 4*ms)},
+		{name: "too few calls", servers: two, plan: faulty, want: invariant.Inconclusive, why: "needs 200", story: callStory(100, 4*ms, 90*ms)},
 		{name: "slower by more than is fair", servers: two, plan: faulty, want: invariant.Violated, why: "at most 11ms is fair",
-			story: served(300, 4*ms, 12*ms)},
+			story: callStory(300, 4*ms, 12*ms)},
 		{name: "the machine was late itself", servers: two, plan: live, want: invariant.Inconclusive, why: "late by 5ms",
-			story: served(300, 4*ms, 20*ms) + "3000s - house house=0,0,0,5\n"},
+			story: callStory(300, 4*ms, 20*ms) + "3000s - house house=0,0,0,5\n"},
 		{name: "later than the machine", servers: two, plan: live, want: invariant.Violated, why: "at most 11ms is fair",
-			story: served(300, 4*ms, 22*ms) + "3000s - house house=0,0,0,5\n"},
+			story: callStory(300, 4*ms, 22*ms) + "3000s - house house=0,0,0,5\n"},
 		{name: "a call to a healthy server fails", servers: two, plan: faulty, want: invariant.Violated, why: "which was well, ended with unknown",
-			story: served(300, 4*ms, 4*ms) + `
+			story: callStory(300, 4*ms, 4*ms) + `
 			1100s  s1 call call=x tool=read
 			1100s  s1 end call=x tool=read outcome=unknown class=timeout
 		`},
@@ -63,12 +63,12 @@ func TestHealthyServersAreServedAsBefore(t *testing.T) {
 			plan: func(p *scenario.Plan) {
 				faulty(p)
 				p.Servers[2].Latency = 500 * ms
-			}, story: served(300, 4*ms, 4*ms) + slowly(40)},
-		{name: "a call to the faulty server may fail", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 4*ms) + `
+			}, story: callStory(300, 4*ms, 4*ms) + slowCallStory(40)},
+		{name: "a call to the faulty server may fail", servers: two, plan: faulty, want: invariant.Holds, story: callStory(300, 4*ms, 4*ms) + `
 			1100s  s2 call call=x tool=read
 			1100s  s2 end call=x tool=read outcome=unknown class=timeout
 		`},
-		{name: "who gives no time gets no answer", servers: two, plan: faulty, want: invariant.Holds, story: served(300, 4*ms, 4*ms) + `
+		{name: "who gives no time gets no answer", servers: two, plan: faulty, want: invariant.Holds, story: callStory(300, 4*ms, 4*ms) + `
 			1100s  s1 call call=x tool=read deadline=1100.05s
 			1100.05s s1 end call=x tool=read outcome=unknown class=timeout
 		`},

@@ -18,122 +18,122 @@ import (
 //     reconnected.
 //   - An answer is true: nil when the server is connected, rests or is not wanted, and an error when it failed.
 //   - A server that is wanted is there, and is not published as disabled.
-var owner = check("I16", "the owner's commands",
+var ownerCheck = newCheck("I16", "the owner's commands",
 	"Each command is answered within its bound and refused only for a documented reason; what is wanted follows from their order.",
 	"The owner asked for nothing.",
-	func(c *court) {
-		c.set()
-		for _, a := range c.commands("") {
-			if a.do == "configure" || a.do == "wake" {
-				c.prompt("", a, a.begin)
-				c.accepted(a)
+	func(c *checker) {
+		c.checkFirstSet()
+		for _, a := range c.ownerCommands("") {
+			if a.action == "configure" || a.action == "wake" {
+				c.checkPromptAnswer("", a, a.begin)
+				c.checkAccepted(a)
 			}
 		}
 		for _, server := range c.x.Servers() {
 			if c.spec[server] == nil {
 				continue
 			}
-			var own []asked
-			for _, a := range c.commands(server) {
+			var own []ownerCommand
+			for _, a := range c.ownerCommands(server) {
 				if !a.everyServer {
 					own = append(own, a)
 				}
 			}
-			stays, stood := c.stays(server), c.standings(server, own)
+			stays, intents := c.phaseSpans(server), c.intentsBefore(server, own)
 			for i, a := range own {
-				if a.begin >= c.closing() {
+				if a.begin >= c.closeTime() {
 					break
 				}
-				c.answeredInTime(server, stays, own, a)
-				if a.answered && a.end < c.closing() && !a.part && !c.crowded(own, i) && !c.impatient(a) {
-					c.refusal(server, own, i, stood[i])
-					c.truthful(server, stays, own, i)
+				c.checkCommandTime(server, stays, own, a)
+				if a.answered && a.end < c.closeTime() && !a.impliedBySet && !c.isOrderUnknown(own, i) && !c.ownerGaveUp(a) {
+					c.checkCommandRefusal(server, own, i, intents[i])
+					c.checkCommandAnswer(server, stays, own, i)
 				}
 			}
-			c.wanted(server, stays, own)
+			c.checkWantedPresent(server, stays, own)
 		}
 	})
 
-// set judges that the first set of servers, which no command stands for, was accepted.
-func (c *court) set() {
-	for _, i := range c.x.Of("") {
+// checkFirstSet judges that the first set of servers, which no command stands for, was accepted.
+func (c *checker) checkFirstSet() {
+	for _, i := range c.x.ServerEvents("") {
 		if e := c.x.Event(i); e.Kind == history.Done && e.Command == 0 && e.Text != "" {
-			c.looked++
-			c.violated("", i, nil, "The first set of servers was refused at %s: %s.", clock(e.T), e.Text)
+			c.judged++
+			c.reportViolation("", i, nil, "The first set of servers was refused at %s: %s.", timeText(e.T), e.Text)
 		}
 	}
 }
 
-// accepted judges that what is asked of the whole manager is not refused.
-func (c *court) accepted(a asked) {
-	if a.answered && a.failed && a.end < c.closing() {
-		c.violated("", a.done, []int{a.at}, "%s was asked for at %s and refused at %s, and nothing stood against it: %s.", a.do, clock(a.begin),
-			clock(a.end), c.x.Event(a.done).Text)
+// checkAccepted judges that what is asked of the whole manager is not refused.
+func (c *checker) checkAccepted(a ownerCommand) {
+	if a.answered && a.failed && a.end < c.closeTime() {
+		c.reportViolation("", a.doneEvent, []int{a.event}, "%s was asked for at %s and refused at %s, and nothing stood against it: %s.", a.action, timeText(a.begin),
+			timeText(a.end), c.x.Event(a.doneEvent).Text)
 	}
 }
 
-// waitsFor is how long the owner of a real run waits for an answer.
-const waitsFor = 2 * time.Minute
+// ownerTimeout is how long the owner of a real run waits for an answer.
+const ownerTimeout = 2 * time.Minute
 
-// impatient reports whether the answer is that its owner did not wait any longer.
-func (c *court) impatient(a asked) bool {
-	return c.real && a.failed && a.end-a.begin >= waitsFor-c.late
+// ownerGaveUp reports whether the answer is that its owner did not wait any longer.
+func (c *checker) ownerGaveUp(a ownerCommand) bool {
+	return c.real && a.failed && a.end-a.begin >= ownerTimeout-c.slack
 }
 
-// crowded reports whether it is not known in which order a command and another one of the same server were taken. In virtual time
+// isOrderUnknown reports whether it is not known in which order a command and another one of the same server were taken. In virtual time
 // one is given after the other.
-func (c *court) crowded(all []asked, of int) bool {
-	return c.real && slices.ContainsFunc(all, func(b asked) bool {
-		return b.at != all[of].at && b.begin > all[of].begin-c.moment && b.begin < all[of].begin+c.moment
+func (c *checker) isOrderUnknown(all []ownerCommand, index int) bool {
+	return c.real && slices.ContainsFunc(all, func(b ownerCommand) bool {
+		return b.event != all[index].event && b.begin > all[index].begin-c.skew && b.begin < all[index].begin+c.skew
 	})
 }
 
-// atOnce are the commands that wait for no attempt.
-func atOnce(a asked) bool {
-	return a.part || slices.Contains([]string{"disable", "disconnect", "remove", "configure", "wake"}, a.do)
+// isImmediate are the commands that wait for no attempt.
+func isImmediate(a ownerCommand) bool {
+	return a.impliedBySet || slices.Contains([]string{"disable", "disconnect", "remove", "configure", "wake"}, a.action)
 }
 
-// prompt judges that a command was answered at once after a time.
-func (c *court) prompt(server string, a asked, from time.Duration) {
-	c.looked++
-	bound := from + c.moment + c.late
-	if a.answered && a.end <= bound || bound >= c.closing() {
+// checkPromptAnswer judges that a command was answered at once after a time.
+func (c *checker) checkPromptAnswer(server string, a ownerCommand, from time.Duration) {
+	c.judged++
+	bound := from + c.skew + c.slack
+	if a.answered && a.end <= bound || bound >= c.closeTime() {
 		return
 	}
 	until := "has no answer"
 	if a.answered {
-		until = "was answered at " + clock(a.end)
+		until = "was answered at " + timeText(a.end)
 	}
-	c.violatedAt(bound, server, a.at, nil, "%s was asked for at %s and %s: it waits for no server, and was to be answered by %s.",
-		a.do, clock(a.begin), until, clock(bound))
+	c.reportViolationAt(bound, server, a.event, nil, "%s was asked for at %s and %s: it waits for no server, and was to be answered by %s.",
+		a.action, timeText(a.begin), until, timeText(bound))
 }
 
-// answeredInTime judges when a command was answered.
-func (c *court) answeredInTime(server string, stays []stay, all []asked, a asked) {
-	from := c.held(server, all, a)
-	if atOnce(a) {
-		if a.part {
+// checkCommandTime judges when a command was answered.
+func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []ownerCommand, a ownerCommand) {
+	from := c.waitsUntil(server, all, a)
+	if isImmediate(a) {
+		if a.impliedBySet {
 			from = a.begin
 		}
-		c.prompt(server, a, from)
+		c.checkPromptAnswer(server, a, from)
 		return
 	}
-	c.looked++
-	end := c.closing()
+	c.judged++
+	end := c.closeTime()
 	if a.answered {
 		end = min(end, a.end)
 	}
-	slack := c.moment + c.late
-	if slices.ContainsFunc(all, func(b asked) bool { return b.do == "refresh" && b.begin <= end }) {
-		slack += 2 * listTime // who waits for a server waits for the list that another one waits for
+	slack := c.skew + c.slack
+	if slices.ContainsFunc(all, func(b ownerCommand) bool { return b.action == "refresh" && b.begin <= end }) {
+		slack += 2 * attemptListTime // who waits for a server waits for the list that another one waits for
 	}
 	if end <= from {
 		return
 	}
 	k := 0
-	var since *piece // what the server has stayed in until now, nil if it is on its way
-	for _, p := range split(stays, &k, from, end) {
-		if p.phase != nil && !settled(p.phase) {
+	var since *phasePiece // what the server has stayed in until now, nil if it is on its way
+	for _, p := range splitByPhase(stays, &k, from, end) {
+		if p.phase != nil && !isSettled(p.phase) {
 			since = nil
 			continue
 		}
@@ -143,147 +143,147 @@ func (c *court) answeredInTime(server string, stays []stay, all []asked, a asked
 		if p.to-since.from <= slack {
 			continue
 		}
-		is, shows := "the manager says nothing of the server", -1
+		stateText, shows := "the manager says nothing of the server", -1
 		if since.phase != nil {
-			is, shows = "the server is "+describe(since.phase.Event), since.phase.at
+			stateText, shows = "the server is "+describePhase(since.phase.Event), since.phase.event
 		}
-		c.violatedAt(since.from+slack, server, a.at, []int{shows}, "%s was asked for at %s and %s, and %s from %s on: it had to be answered by %s.",
-			a.do, clock(a.begin), unanswered(a), is, clock(since.from), clock(since.from+slack))
+		c.reportViolationAt(since.from+slack, server, a.event, []int{shows}, "%s was asked for at %s and %s, and %s from %s on: it had to be answered by %s.",
+			a.action, timeText(a.begin), answerText(a), stateText, timeText(since.from), timeText(since.from+slack))
 		return
 	}
 	bound := from + c.attemptTime(server)
-	if later := c.stuck(server, bound); later > bound {
+	if later := c.stuckDialEnd(server, bound); later > bound {
 		bound = later + c.attemptTime(server)
 	}
 	if end > bound {
-		c.violatedAt(bound, server, a.at, nil, "%s was asked for at %s and %s: whatever becomes of an attempt, it ends by %s.", a.do,
-			clock(a.begin), unanswered(a), clock(bound))
+		c.reportViolationAt(bound, server, a.event, nil, "%s was asked for at %s and %s: whatever becomes of an attempt, it ends by %s.", a.action,
+			timeText(a.begin), answerText(a), timeText(bound))
 	}
 }
 
-func unanswered(a asked) string {
+func answerText(a ownerCommand) string {
 	if a.answered {
-		return "was answered only at " + clock(a.end)
+		return "was answered only at " + timeText(a.end)
 	}
 	return "has no answer"
 }
 
-// settled reports whether a phase is one in which a server stays until something happens.
-func settled(s *stay) bool { return s.Phase != messages.Pending || s.Step == messages.Idle }
+// isSettled reports whether a phase is one in which a server stays until something happens.
+func isSettled(s *phaseSpan) bool { return s.Phase != messages.Pending || s.Step == messages.Idle }
 
-// listTime bounds a list of a server that is connected: actors.Timing.ListTimeout, 30 s.
-const listTime = 30 * time.Second
+// attemptListTime bounds a list of a server that is connected: actors.Timing.ListTimeout, 30 s.
+const attemptListTime = 30 * time.Second
 
 // attemptTime is how long an attempt may take that somebody asked for, from the old connection's end on. One that is enabled warm,
 // and lost before it is listed, waits for its next attempt once.
-func (c *court) attemptTime(server string) time.Duration {
-	bound, _ := c.recovery(server, c.stays(server), 0)
-	for _, a := range c.attempts(server) {
+func (c *checker) attemptTime(server string) time.Duration {
+	bound, _ := c.recoveryBound(server, c.phaseSpans(server), 0)
+	for _, a := range c.attemptsOf(server) {
 		bound = max(bound, 2*a.retryAfter)
 	}
 	for _, s := range c.plan.Servers {
 		bound += s.ConnectTimeout
 	}
-	return bound + drain + stopLadder + 2*listTime
+	return bound + drainTime + stopLadder + 2*attemptListTime
 }
 
-// refusal judges what was refused, and what was not, by what the commands before have made of the server.
-func (c *court) refusal(server string, all []asked, i int, was standing) {
+// checkCommandRefusal judges what was refused, and what was not, by what the commands before have made of the server.
+func (c *checker) checkCommandRefusal(server string, all []ownerCommand, i int, intent ownerIntent) {
 	a := all[i]
-	c.looked++
+	c.judged++
 	why := ""
 	switch {
-	case a.do == "add" || a.do == "respec" || a.do == "adjust":
-	case !was.there:
+	case a.action == "add" || a.action == "respec" || a.action == "adjust":
+	case !intent.exists:
 		why = "there is no such server"
-	case a.do == "reconnect" && !was.wanted:
+	case a.action == "reconnect" && !intent.wanted:
 		why = "it is disabled"
 	}
-	overtaken := slices.ContainsFunc(all[i+1:], func(b asked) bool { return b.do == "remove" && b.begin <= a.end+c.moment })
+	overtaken := slices.ContainsFunc(all[i+1:], func(b ownerCommand) bool { return b.action == "remove" && b.begin <= a.end+c.skew })
 	switch {
 	case a.refused && why == "" && !overtaken:
-		c.violated(server, a.done, []int{a.at}, "%s was asked for at %s and refused at %s, and by the commands before it nothing stands against "+
-			"it: %s.", a.do, clock(a.begin), clock(a.end), c.x.Event(a.done).Text)
+		c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and refused at %s, and by the commands before it nothing stands against "+
+			"it: %s.", a.action, timeText(a.begin), timeText(a.end), c.x.Event(a.doneEvent).Text)
 	case !a.refused && why != "":
-		c.violated(server, a.done, []int{a.at}, "%s was asked for at %s and was to be refused, because by the commands before it %s. It was "+
-			"answered at %s as if it could be done.", a.do, clock(a.begin), why, clock(a.end))
+		c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was to be refused, because by the commands before it %s. It was "+
+			"answered at %s as if it could be done.", a.action, timeText(a.begin), why, timeText(a.end))
 	}
 }
 
-// truthful compares an answer that is no refusal with what was published while the command was carried out.
-func (c *court) truthful(server string, stays []stay, all []asked, i int) {
+// checkCommandAnswer compares an answer that is no refusal with what was published while the command was carried out.
+func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []ownerCommand, i int) {
 	a := all[i]
 	if a.refused {
 		return
 	}
-	seen := func(from time.Duration, ok func(s *stay) bool) bool {
+	wasPublished := func(from time.Duration, ok func(s *phaseSpan) bool) bool {
 		for k := range stays {
-			if s := &stays[k]; s.T <= a.end+c.moment && (s.to >= from || s.next < 0) && ok(s) {
+			if s := &stays[k]; s.T <= a.end+c.skew && (s.to >= from || s.endEvent < 0) && ok(s) {
 				return true
 			}
 		}
 		return false
 	}
-	overtaken := slices.ContainsFunc(all[i+1:], func(b asked) bool { return b.begin <= a.end+c.moment })
-	failed := func(s *stay) bool {
+	overtaken := slices.ContainsFunc(all[i+1:], func(b ownerCommand) bool { return b.begin <= a.end+c.skew })
+	failed := func(s *phaseSpan) bool {
 		return s.Phase == messages.Failed || s.Phase == messages.NeedsAuth || s.Step == messages.Restarting
 	}
 	switch {
-	case a.do == "refresh" && !a.failed:
-	case a.failed && atOnce(a):
+	case a.action == "refresh" && !a.failed:
+	case a.failed && isImmediate(a):
 		if !overtaken {
-			c.violated(server, a.done, []int{a.at}, "%s was asked for at %s and failed at %s: it can always be done. %s.", a.do, clock(a.begin),
-				clock(a.end), c.x.Event(a.done).Text)
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and failed at %s: it can always be done. %s.", a.action, timeText(a.begin),
+				timeText(a.end), c.x.Event(a.doneEvent).Text)
 		}
 	case a.failed:
-		if !seen(a.begin-c.moment, failed) {
-			c.violated(server, a.done, []int{a.at}, "%s was asked for at %s and was answered at %s that it failed, and the server is published as "+
-				"failed at no time in between: %s.", a.do, clock(a.begin), clock(a.end), c.x.Event(a.done).Text)
+		if !wasPublished(a.begin-c.skew, failed) {
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was answered at %s that it failed, and the server is published as "+
+				"failed at no time in between: %s.", a.action, timeText(a.begin), timeText(a.end), c.x.Event(a.doneEvent).Text)
 		}
-	case !atOnce(a) && !overtaken:
-		rests := func(s *stay) bool {
+	case !isImmediate(a) && !overtaken:
+		isAtRest := func(s *phaseSpan) bool {
 			return s.Phase == messages.Connected || s.Phase == messages.Disabled || s.Step == messages.Idle
 		}
-		if !seen(max(a.begin, a.end-c.moment-c.late), rests) {
-			c.violated(server, a.done, []int{a.at}, "%s was asked for at %s and was answered at %s as done, and the server is neither connected nor "+
-				"at rest then.", a.do, clock(a.begin), clock(a.end))
+		if !wasPublished(max(a.begin, a.end-c.skew-c.slack), isAtRest) {
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was answered at %s as done, and the server is neither connected nor "+
+				"at rest then.", a.action, timeText(a.begin), timeText(a.end))
 		}
 	}
 }
 
-// wanted judges that a server which its owner wants is there, and is not published as disabled; and that one which he has disabled is
+// checkWantedPresent judges that a server which its owner wants is there, and is not published as disabled; and that one which he has disabled is
 // there.
-func (c *court) wanted(server string, stays []stay, own []asked) {
-	wishes := c.wishes(server)
-	end := c.closing()
+func (c *checker) checkWantedPresent(server string, stays []phaseSpan, own []ownerCommand) {
+	wishes := c.wantedStates(server)
+	end := c.closeTime()
 	for i, w := range wishes {
-		if w.wish != on && w.wish != off {
+		if w.wanted != wantConnected && w.wanted != wantDisabled {
 			continue
 		}
 		from, to := w.from, end
 		for _, a := range own {
-			if a.at == w.at || a.done >= 0 && a.done == w.at {
-				from = max(from, c.held(server, own, a))
+			if a.event == w.event || a.doneEvent >= 0 && a.doneEvent == w.event {
+				from = max(from, c.waitsUntil(server, own, a))
 			}
 		}
-		from += c.moment
+		from += c.skew
 		if i+1 < len(wishes) {
 			to = min(to, wishes[i+1].from)
 		}
-		if to-from <= c.moment {
+		if to-from <= c.skew {
 			continue
 		}
-		c.looked++
+		c.judged++
 		k := 0
-		for _, p := range split(stays, &k, from, to) {
+		for _, p := range splitByPhase(stays, &k, from, to) {
 			switch {
-			case p.phase == nil && p.to-p.from > c.moment+c.late:
-				c.violatedAt(p.from, server, w.at, nil, "The owner has this server since %s, and from %s to %s the manager says nothing of it.",
-					clock(w.from), clock(p.from), clock(p.to))
+			case p.phase == nil && p.to-p.from > c.skew+c.slack:
+				c.reportViolationAt(p.from, server, w.event, nil, "The owner has this server since %s, and from %s to %s the manager says nothing of it.",
+					timeText(w.from), timeText(p.from), timeText(p.to))
 				return
-			case p.phase != nil && p.phase.Phase == messages.Disabled && w.wish == on && p.to-p.from > c.moment:
-				c.violatedAt(p.from, server, p.phase.at, []int{w.at}, "The server was wanted by its owner at %s and the manager says %s at %s.",
-					clock(w.from), describe(p.phase.Event), clock(p.from))
+			case p.phase != nil && p.phase.Phase == messages.Disabled && w.wanted == wantConnected && p.to-p.from > c.skew:
+				c.reportViolationAt(p.from, server, p.phase.event, []int{w.event}, "The server was wanted by its owner at %s and the manager says %s at %s.",
+					timeText(w.from), describePhase(p.phase.Event), timeText(p.from))
 				return
 			}
 		}

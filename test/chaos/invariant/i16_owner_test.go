@@ -28,9 +28,9 @@ func TestTheOwner(t *testing.T) {
 		999s   - closing
 	`
 	set := func(p *scenario.Plan) {
-		p.Commands = []scenario.Order{{ID: 1, Do: "configure"}, {ID: 2, Do: "configure"}}
+		p.Commands = []scenario.PlannedCommand{{ID: 1, Do: "configure"}, {ID: 2, Do: "configure"}}
 	}
-	try(t, "I16", []trial{
+	runCases(t, "I16", []storyCase{
 		{name: "nothing was asked and nothing said", want: invariant.Inconclusive, why: "asked for nothing", story: `0s s2 open conn=1`},
 		{name: "a day", want: invariant.Holds, story: off + `
 			2s     s1 command command=2 method=enable

@@ -19,20 +19,20 @@ import (
 //   - Who asks is told what those who watch were told last. A connected server has the tools that the catalog shows of it.
 //
 // It is judged where times are exact.
-var statusSays = check("I22", "the status is true",
+var statusSays = newCheck("I22", "the status is true",
 	"Restarts, since, the error, the next attempt and the tools in a status are what happened; who asks hears what who watches was told.",
 	"The manager published no phase, or the times of this run are not exact.",
-	func(c *court) {
+	func(c *checker) {
 		if c.real {
 			return
 		}
-		shows := c.shows()
+		shows := c.catalogSpans()
 		for _, server := range c.x.Servers() {
 			if c.spec[server] == nil {
 				continue
 			}
-			stays := c.stays(server)
-			c.looked += len(stays)
+			stays := c.phaseSpans(server)
+			c.judged += len(stays)
 			c.dated(server, stays)
 			c.restarted(server, stays)
 			c.explained(server, stays)
@@ -42,34 +42,34 @@ var statusSays = check("I22", "the status is true",
 	})
 
 // dated judges since. Within one instant a server may go through a phase that nobody sees.
-func (c *court) dated(server string, stays []stay) {
+func (c *checker) dated(server string, stays []phaseSpan) {
 	for i := range stays {
 		s := &stays[i]
 		switch {
 		case s.Since > s.T:
-			c.violated(server, s.at, nil, "The server is %s at %s, and its status says that it will be so since %s.", describe(s.Event), clock(s.T), clock(s.Since))
+			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says that it will be so since %s.", describePhase(s.Event), timeText(s.T), timeText(s.Since))
 			return
-		case i == 0 || stays[i-1].next != s.at:
+		case i == 0 || stays[i-1].endEvent != s.event:
 		case stays[i-1].Phase != s.Phase && s.Since < stays[i-1].T:
-			c.violated(server, s.at, []int{stays[i-1].at}, "The server is %s at %s, and its status says that it is so since %s, when it was %s.",
-				describe(s.Event), clock(s.T), clock(s.Since), describe(stays[i-1].Event))
+			c.reportViolation(server, s.event, []int{stays[i-1].event}, "The server is %s at %s, and its status says that it is so since %s, when it was %s.",
+				describePhase(s.Event), timeText(s.T), timeText(s.Since), describePhase(stays[i-1].Event))
 			return
 		case stays[i-1].Phase == s.Phase && s.Since != stays[i-1].Since && s.Since < stays[i-1].T:
-			c.violated(server, s.at, []int{stays[i-1].at}, "The server is %s since %s by its status at %s, and was so since %s by the one before.",
-				s.Phase, clock(s.Since), clock(s.T), clock(stays[i-1].Since))
+			c.reportViolation(server, s.event, []int{stays[i-1].event}, "The server is %s since %s by its status at %s, and was so since %s by the one before.",
+				s.Phase, timeText(s.Since), timeText(s.T), timeText(stays[i-1].Since))
 			return
 		}
 	}
 }
 
 // restarted judges the count of restarts between what was published as connected and what was dialled. A server that is added again begins anew.
-func (c *court) restarted(server string, stays []stay) {
+func (c *checker) restarted(server string, stays []phaseSpan) {
 	conns := c.x.Conns(server)
 	var seen []uint64
 	first := 0 // the first connection of this life
 	for i := range stays {
 		s := &stays[i]
-		if i > 0 && stays[i-1].next != s.at {
+		if i > 0 && stays[i-1].endEvent != s.event {
 			seen = seen[:0]
 			for first < len(conns) && conns[first].Open >= 0 && c.x.Event(conns[first].Open).T < stays[i-1].to {
 				first++
@@ -85,35 +85,35 @@ func (c *court) restarted(server string, stays []stay) {
 			}
 		}
 		if least, most := max(len(seen)-1, 0), max(opened-1, 0); s.Restarts < least || s.Restarts > most {
-			c.violated(server, s.at, nil, "The status says at %s that the server was restarted %d times. It was dialled %d times by then, and connected in %d "+
-				"epochs.", clock(s.T), s.Restarts, opened, len(seen))
+			c.reportViolation(server, s.event, nil, "The status says at %s that the server was restarted %d times. It was dialled %d times by then, and connected in %d "+
+				"epochs.", timeText(s.T), s.Restarts, opened, len(seen))
 			return
 		}
 	}
 }
 
 // explained judges the error and its class.
-func (c *court) explained(server string, stays []stay) {
+func (c *checker) explained(server string, stays []phaseSpan) {
 	for i := range stays {
 		s := &stays[i]
 		switch at := nodeOf(s); {
-		case at == isConnected && (s.Text != "" || s.Class != ""):
-			c.violated(server, s.at, nil, "The server is connected at %s, and its status says an error (%s): %s.", clock(s.T), s.Class, s.Text)
+		case at == connectedNode && (s.Text != "" || s.Class != ""):
+			c.reportViolation(server, s.event, nil, "The server is connected at %s, and its status says an error (%s): %s.", timeText(s.T), s.Class, s.Text)
 			return
 		case (at == failed || at == needsAuth || at == restarting) && (s.Text == "" || s.Class == ""):
-			c.violated(server, s.at, nil, "The server is %s at %s, and its status says no error.", describe(s.Event), clock(s.T))
+			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says no error.", describePhase(s.Event), timeText(s.T))
 			return
 		case at == restarting && s.Retry != "" && s.Retry != messages.RetryAt:
-			c.violated(server, s.at, nil, "The server is %s at %s, and its status says that it is not tried again soon (%s): that is failed.",
-				describe(s.Event), clock(s.T), s.Retry)
+			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says that it is not tried again soon (%s): that is failed.",
+				describePhase(s.Event), timeText(s.T), s.Retry)
 			return
 		}
 	}
 }
 
 // scheduled judges the time of the next attempt.
-func (c *court) scheduled(server string, stays []stay) {
-	commands, auth := c.commands(server), c.signIns(server)
+func (c *checker) scheduled(server string, stays []phaseSpan) {
+	commands, auth := c.ownerCommands(server), c.signInTimes(server)
 	for i := range stays {
 		s := &stays[i]
 		if s.Next == 0 {
@@ -121,63 +121,63 @@ func (c *court) scheduled(server string, stays []stay) {
 		}
 		at := nodeOf(s)
 		if at != failed && at != restarting {
-			c.violated(server, s.at, nil, "The server is %s at %s, and its status says that the next attempt is at %s.", describe(s.Event), clock(s.T), clock(s.Next))
+			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says that the next attempt is at %s.", describePhase(s.Event), timeText(s.T), timeText(s.Next))
 			return
 		}
 		if s.Next < s.T {
-			c.violated(server, s.at, nil, "The server is %s at %s, and its status says that the next attempt was at %s.", describe(s.Event), clock(s.T),
-				clock(s.Next))
+			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says that the next attempt was at %s.", describePhase(s.Event), timeText(s.T),
+				timeText(s.Next))
 			return
 		}
-		until := min(s.to, c.closing())
-		if _, found := c.askedIn(commands, s.T, until); found || signedIn(auth, s.T-c.late, until+c.late) || c.under("", s.T, until) {
+		until := min(s.to, c.closeTime())
+		if _, found := c.commandIn(commands, s.T, until); found || signedInDuring(auth, s.T-c.slack, until+c.slack) || c.underFault("", s.T, until) {
 			continue
 		}
-		if i+1 < len(stays) && stays[i].next == stays[i+1].at && nodeOf(&stays[i+1]) == dialing && stays[i+1].T < s.Next-c.atOnce() && stays[i+1].T < c.closing() {
-			c.violated(server, stays[i+1].at, []int{s.at}, "The status said at %s that the next attempt is at %s, and it was made at %s, and nobody had asked "+
-				"for it.", clock(s.T), clock(s.Next), clock(stays[i+1].T))
+		if i+1 < len(stays) && stays[i].endEvent == stays[i+1].event && nodeOf(&stays[i+1]) == dialing && stays[i+1].T < s.Next-c.instantBound() && stays[i+1].T < c.closeTime() {
+			c.reportViolation(server, stays[i+1].event, []int{s.event}, "The status said at %s that the next attempt is at %s, and it was made at %s, and nobody had asked "+
+				"for it.", timeText(s.T), timeText(s.Next), timeText(stays[i+1].T))
 			return
 		}
-		slack := c.late + time.Second
+		slack := c.slack + time.Second
 		if until <= s.Next+slack {
 			continue
 		}
-		if at, free := c.full(poolOf(c.server(server).Kind)).free(s.Next, until, slack); free {
-			c.violatedAt(at+slack, server, s.at, nil, "The status said at %s that the next attempt is at %s, and said so still at %s: the gate had a slot.",
-				clock(s.T), clock(s.Next), clock(at+slack))
+		if at, free := c.poolFullness(poolOf(c.serverSpec(server).Kind)).firstFree(s.Next, until, slack); free {
+			c.reportViolationAt(at+slack, server, s.event, nil, "The status said at %s that the next attempt is at %s, and said so still at %s: the gate had a slot.",
+				timeText(s.T), timeText(s.Next), timeText(at+slack))
 			return
 		}
 	}
 }
 
 // looksAgree compares each look at the status with the last word to those who watch.
-func (c *court) looksAgree(server string, stays []stay, all []shown) {
+func (c *checker) looksAgree(server string, stays []phaseSpan, all []catalogSpan) {
 	k := 0
-	for _, i := range c.x.Of(server) {
+	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.Kind != history.Status {
 			continue
 		}
-		for k < len(stays) && stays[k].to <= e.T && stays[k].next >= 0 {
+		for k < len(stays) && stays[k].to <= e.T && stays[k].endEvent >= 0 {
 			k++
 		}
-		if k == len(stays) || stays[k].T >= e.T || stays[k].next >= 0 && stays[k].to <= e.T {
+		if k == len(stays) || stays[k].T >= e.T || stays[k].endEvent >= 0 && stays[k].to <= e.T {
 			continue // of one instant nobody knows which was first
 		}
 		s := &stays[k]
-		c.looked++
-		if nodeOf(s) != nodeOf(&stay{Event: e}) || s.Since != e.Since || s.Next != e.Next || s.Retry != e.Retry || s.Restarts != e.Restarts ||
+		c.judged++
+		if nodeOf(s) != nodeOf(&phaseSpan{Event: e}) || s.Since != e.Since || s.Next != e.Next || s.Retry != e.Retry || s.Restarts != e.Restarts ||
 			s.Phase != messages.Disabled && (s.Epoch != e.Epoch || s.Class != e.Class) {
-			c.violated(server, i, []int{s.at}, "The status said at %s: %s, and those who watch were told last, at %s: %s.", clock(e.T), saysOf(e), clock(s.T),
+			c.reportViolation(server, i, []int{s.event}, "The status said at %s: %s, and those who watch were told last, at %s: %s.", timeText(e.T), saysOf(e), timeText(s.T),
 				saysOf(s.Event))
 			return
 		}
-		n, _ := slices.BinarySearchFunc(all, e.T, func(s shown, t time.Duration) int { return int(s.from - t) })
-		if e.Phase != messages.Connected || n == 0 || all[n-1].to <= e.T+c.moment && all[n-1].next >= 0 || all[n-1].from > e.T-c.moment {
+		n, _ := slices.BinarySearchFunc(all, e.T, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
+		if e.Phase != messages.Connected || n == 0 || all[n-1].to <= e.T+c.skew && all[n-1].endEvent >= 0 || all[n-1].from > e.T-c.skew {
 			continue // the catalog is published a moment later
 		}
 		if now := all[n-1]; now.count != e.Tools {
-			c.violated(server, i, []int{now.at}, "The status says at %s that the server has %d tools, and the catalog shows %d of it.", clock(e.T), e.Tools, now.count)
+			c.reportViolation(server, i, []int{now.event}, "The status says at %s that the server has %d tools, and the catalog shows %d of it.", timeText(e.T), e.Tools, now.count)
 			return
 		}
 	}
@@ -185,12 +185,12 @@ func (c *court) looksAgree(server string, stays []stay, all []shown) {
 
 // saysOf is what a status says, in a line.
 func saysOf(e *history.Event) string {
-	text := describe(e) + " since " + clock(e.Since)
+	text := describePhase(e) + " since " + timeText(e.Since)
 	if e.Class != "" {
 		text += ", " + string(e.Class)
 	}
 	if e.Next > 0 {
-		text += ", next attempt at " + clock(e.Next)
+		text += ", next attempt at " + timeText(e.Next)
 	}
 	return text
 }

@@ -21,7 +21,7 @@ func TestStatuses(t *testing.T) {
 		11s    s1 open conn=2
 		11s    s1 phase phase=pending step=dialing epoch=3 since=10s class=exited text=gone
 	`
-	try(t, "I22", []trial{
+	runCases(t, "I22", []storyCase{
 		{name: "it is as it was", want: invariant.Holds, story: back + `
 			12s    s1 phase phase=connected epoch=3 since=12s restarts=1
 			12s    -  snapshot generation=2 entries=s1:live:3:3:aa

@@ -11,7 +11,7 @@ import (
 // machine.
 func lagOf(h *history.History) (most time.Duration) {
 	for i := range h.Events {
-		if e := &h.Events[i]; e.Kind == history.House && e.House != nil {
+		if e := &h.Events[i]; e.Kind == history.Resources && e.House != nil {
 			most = max(most, e.House.Lag)
 		}
 	}

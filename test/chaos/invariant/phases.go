@@ -7,61 +7,61 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// stay is how long the manager published one phase of a server: from one Phase event to the next, or to Removed.
-type stay struct {
+// phaseSpan is how long the manager published one phase of a server: from one Phase event to the next, or to Removed.
+type phaseSpan struct {
 	*history.Event
-	at   int
-	to   time.Duration
-	next int // the event that ended it, -1 if the history ended first
+	event    int
+	to       time.Duration
+	endEvent int // the event that ended it, -1 if the history ended first
 }
 
-// stays is what the manager published of a server, in order. A server that was removed has an end and no stay after it.
-func (c *court) stays(server string) []stay {
-	var out []stay
+// phaseSpans is what the manager published of a server, in order. A server that was removed has an end and no stay after it.
+func (c *checker) phaseSpans(server string) []phaseSpan {
+	var out []phaseSpan
 	open := false
-	for _, i := range c.x.Of(server) {
+	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.Side != history.Manager || e.Kind != history.Phase && e.Kind != history.Removed {
 			continue
 		}
 		if open {
-			out[len(out)-1].to, out[len(out)-1].next = e.T, i
+			out[len(out)-1].to, out[len(out)-1].endEvent = e.T, i
 		}
 		if open = e.Kind == history.Phase; open {
-			out = append(out, stay{Event: e, at: i, next: -1})
+			out = append(out, phaseSpan{Event: e, event: i, endEvent: -1})
 		}
 	}
 	if open {
-		out[len(out)-1].to = c.end()
+		out[len(out)-1].to = c.endTime()
 	}
 	return out
 }
 
-// up is one uninterrupted time of being connected in one epoch.
-type up struct {
-	from, to time.Duration
-	epoch    uint64
-	at, next int // next is -1 if the history ended first
+// connectedSpan is one uninterrupted time of being connected in one epoch.
+type connectedSpan struct {
+	from, to        time.Duration
+	epoch           uint64
+	event, endEvent int // next is -1 if the history ended first
 }
 
-// connected joins the stays that say connected.
-func connected(all []stay) []up {
-	var out []up
+// connectedSpans joins the stays that say connected.
+func connectedSpans(all []phaseSpan) []connectedSpan {
+	var out []connectedSpan
 	for _, s := range all {
 		if s.Phase != messages.Connected {
 			continue
 		}
-		if n := len(out); n > 0 && out[n-1].next == s.at && out[n-1].epoch == s.Epoch {
-			out[n-1].to, out[n-1].next = s.to, s.next
+		if n := len(out); n > 0 && out[n-1].endEvent == s.event && out[n-1].epoch == s.Epoch {
+			out[n-1].to, out[n-1].endEvent = s.to, s.endEvent
 			continue
 		}
-		out = append(out, up{s.T, s.to, s.Epoch, s.at, s.next})
+		out = append(out, connectedSpan{s.T, s.to, s.Epoch, s.event, s.endEvent})
 	}
 	return out
 }
 
-// describe is a phase as a person says it.
-func describe(e *history.Event) string {
+// describePhase is a phase as a person says it.
+func describePhase(e *history.Event) string {
 	switch {
 	case e.Kind == history.Removed:
 		return "removed"

@@ -34,7 +34,7 @@ func TestOccasions(t *testing.T) {
 			1s s1 received conn=1 call=c1
 			2s s1 received conn=2 call=c1
 		`,
-		"stable-reset": loop(0, 500*time.Millisecond) + `
+		"stable-reset": crashLoop(0, 500*time.Millisecond) + `
 			60s  s1 phase phase=connected epoch=3
 			200s - closing
 		`,
@@ -54,16 +54,16 @@ func TestOccasions(t *testing.T) {
 			1s - snapshot generation=1 entries=s1:lost:1:3:a
 			6s - snapshot generation=2 entries=s1:live:2:3:a
 		`,
-		"stable-reset": loop(61*time.Second, 500*time.Millisecond),
+		"stable-reset": crashLoop(61*time.Second, 500*time.Millisecond),
 	}
 	for word := range scenario.Occasions {
-		check, ok := invariant.Named("sometimes " + word)
+		check, ok := invariant.Find("sometimes " + word)
 		if !ok || stories[word] == "" {
 			t.Errorf("%s: no check, or no story", word)
 			continue
 		}
 		judge := func(story string) invariant.Verdict {
-			return check.Judge(&history.History{Plan: plan(t, "s1"), Events: events(t, story)})
+			return check.Judge(&history.History{Plan: simPlan(t, "s1"), Events: parseEvents(t, story)})
 		}
 		if v := judge(stories[word]); v.Answer != invariant.Holds || v.Looked == 0 {
 			t.Errorf("%s happened, and the check says %s", word, v.Answer)
@@ -77,10 +77,10 @@ func TestOccasions(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	p := plan(t, "s1")
+	p := simPlan(t, "s1")
 	p.Scenario.Invariants, p.Scenario.Sometimes = []string{"I5", "I2"}, []string{"park"}
-	p.Faults = []scenario.Planned{{ID: 1, Fault: "crash", Server: "s1"}, {ID: 2, Fault: "stop", Server: "s1"}, {ID: 3, Fault: "crash", Server: "s1"}}
-	h := &history.History{Plan: p, Events: events(t, `
+	p.Faults = []scenario.PlannedFault{{ID: 1, Fault: "crash", Server: "s1"}, {ID: 2, Fault: "stop", Server: "s1"}, {ID: 3, Fault: "crash", Server: "s1"}}
+	h := &history.History{Plan: p, Events: parseEvents(t, `
 		1s s1 fired fault=3 name=crash
 		2s - snapshot generation=1
 	`)}

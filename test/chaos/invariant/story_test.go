@@ -27,14 +27,14 @@ import (
 var sides = map[history.Kind]history.Side{
 	history.Phase: history.Manager, history.Snapshot: history.Manager, history.Removed: history.Manager, history.Auth: history.Manager,
 	history.Log: history.Manager, history.Updated: history.Manager, history.Reading: history.Caller, history.ReadEnd: history.Caller,
-	history.Call: history.Caller, history.End: history.Caller, history.Left: history.Caller, history.Command: history.Owner,
+	history.Call: history.Caller, history.End: history.Caller, history.GivenUp: history.Caller, history.Command: history.Owner,
 	history.Done: history.Owner, history.FaultOn: history.Harness, history.FaultOff: history.Harness, history.Fired: history.Harness,
-	history.Heal: history.Harness, history.Closing: history.Harness, history.Closed: history.Harness, history.House: history.Harness,
+	history.Heal: history.Harness, history.Closing: history.Harness, history.Closed: history.Harness, history.Resources: history.Harness,
 	history.Violation: history.Harness, history.Canary: history.Harness, history.Status: history.Harness,
 }
 
-// events reads a story.
-func events(t testing.TB, story string) []history.Event {
+// parseEvents reads a story.
+func parseEvents(t testing.TB, story string) []history.Event {
 	t.Helper()
 	var out []history.Event
 	for n, line := range strings.Split(story, "\n") {
@@ -59,7 +59,7 @@ func events(t testing.TB, story string) []history.Event {
 		}
 		for _, pair := range words[3:] {
 			key, value, _ := strings.Cut(pair, "=")
-			if err := set(&e, key, value); err != nil {
+			if err := setField(&e, key, value); err != nil {
 				t.Fatalf("line %d of the story: %v", n+1, err)
 			}
 		}
@@ -68,7 +68,7 @@ func events(t testing.TB, story string) []history.Event {
 	return out
 }
 
-func set(e *history.Event, key, value string) error {
+func setField(e *history.Event, key, value string) error {
 	switch key {
 	case "entries":
 		for _, one := range strings.Split(value, ",") {
@@ -84,7 +84,7 @@ func set(e *history.Event, key, value string) error {
 		return nil
 	case "house":
 		p := strings.Split(value+",0,0,0,0", ",")
-		e.House = &history.Housekeeping{}
+		e.House = &history.ResourceUsage{}
 		lag, _ := strconv.Atoi(p[3])
 		e.House.Lag = time.Duration(lag) * time.Millisecond
 		e.House.Processes, _ = strconv.Atoi(p[0])
@@ -120,8 +120,8 @@ func set(e *history.Event, key, value string) error {
 	return nil
 }
 
-// plan is that of a simulation with default policy and these servers: "s1" or "s1 kind=http trusted=true".
-func plan(t testing.TB, servers ...string) scenario.Plan {
+// simPlan is that of a simulation with default policy and these servers: "s1" or "s1 kind=http trusted=true".
+func simPlan(t testing.TB, servers ...string) scenario.Plan {
 	t.Helper()
 	p := scenario.Plan{
 		Tier: scenario.Sim, Policy: restart.DefaultPolicy(), Limits: restart.DefaultLimits(2), WithdrawAfter: 5 * time.Second,
@@ -160,8 +160,8 @@ func plan(t testing.TB, servers ...string) scenario.Plan {
 	return p
 }
 
-// trial is one story and what a check must say of it.
-type trial struct {
+// storyCase is one story and what a check must say of it.
+type storyCase struct {
 	name    string
 	servers []string // s1 if empty
 	plan    func(*scenario.Plan)
@@ -171,10 +171,10 @@ type trial struct {
 	why string
 }
 
-// try judges stories by one check.
-func try(t *testing.T, id string, trials []trial) {
+// runCases judges stories by one check.
+func runCases(t *testing.T, id string, trials []storyCase) {
 	t.Helper()
-	check, ok := invariant.Named(id)
+	check, ok := invariant.Find(id)
 	if !ok {
 		t.Fatalf("there is no check %s", id)
 	}
@@ -184,7 +184,7 @@ func try(t *testing.T, id string, trials []trial) {
 			if len(c.servers) == 0 {
 				c.servers = []string{"s1"}
 			}
-			h := &history.History{Plan: plan(t, c.servers...), Events: events(t, c.story)}
+			h := &history.History{Plan: simPlan(t, c.servers...), Events: parseEvents(t, c.story)}
 			if c.plan != nil {
 				c.plan(&h.Plan)
 			}
@@ -210,7 +210,7 @@ func try(t *testing.T, id string, trials []trial) {
 		})
 	}
 	if answers := []invariant.Answer{invariant.Holds, invariant.Violated, invariant.Inconclusive}; !slices.ContainsFunc(trials,
-		func(c trial) bool { return c.want == invariant.Violated }) || len(seen) < len(answers) {
+		func(c storyCase) bool { return c.want == invariant.Violated }) || len(seen) < len(answers) {
 		t.Errorf("%s: every check has a story that holds, one that is violated and one that says nothing; seen are %v", id, seen)
 	}
 }

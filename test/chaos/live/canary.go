@@ -17,21 +17,21 @@ import (
 // canaryMark is in every canary of every run: looking for it finds them all with one search.
 const canaryMark = "cAnArY-"
 
-// canaries are the secrets of a run, and what looks for them where they must not be.
-type canaries struct {
+// secretScanner are the secrets of a run, and what looks for them where they must not be.
+type secretScanner struct {
 	record func(history.Event)
 
-	mu     sync.Mutex
-	values []string
-	told   map[string]bool // each place is told of once: one leak says as much as a thousand
+	mu       sync.Mutex
+	values   []string
+	reported map[string]bool // each place is told of once: one leak says as much as a thousand
 }
 
-func newCanaries(record func(history.Event)) *canaries {
-	return &canaries{record: record, told: map[string]bool{}}
+func newSecretScanner(record func(history.Event)) *secretScanner {
+	return &secretScanner{record: record, reported: map[string]bool{}}
 }
 
-// secret makes another one.
-func (c *canaries) secret() string {
+// newSecret makes another one.
+func (c *secretScanner) newSecret() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	s := canaryMark + hex.EncodeToString(b[:])
@@ -41,47 +41,47 @@ func (c *canaries) secret() string {
 	return s
 }
 
-// text looks at something that is made for people, or kept: where says what, server whose it is.
-func (c *canaries) text(server, where, text string) {
+// checkText looks at something that is made for people, or kept: where says what, server whose it is.
+func (c *secretScanner) checkText(server, where, text string) {
 	switch {
 	case strings.Contains(text, canaryMark):
-		c.tell(server, where, "a secret stands in "+where)
+		c.reportLeak(server, where, "a secret stands in "+where)
 	case messages.Printable(text) != text:
-		c.tell(server, where, "a control character stands in "+where)
+		c.reportLeak(server, where, "a control character stands in "+where)
 	}
 }
 
-// secretIn looks only for secrets: in what is passed on as the server sent it.
-func (c *canaries) secretIn(server, where, text string) {
+// checkForSecret looks only for secrets: in what is passed on as the server sent it.
+func (c *secretScanner) checkForSecret(server, where, text string) {
 	if strings.Contains(text, canaryMark) {
-		c.tell(server, where, "a secret stands in "+where)
+		c.reportLeak(server, where, "a secret stands in "+where)
 	}
 }
 
-func (c *canaries) tell(server, where, text string) {
+func (c *secretScanner) reportLeak(server, where, text string) {
 	c.mu.Lock()
-	known := c.told[server+"\x00"+where]
-	c.told[server+"\x00"+where] = true
+	known := c.reported[server+"\x00"+where]
+	c.reported[server+"\x00"+where] = true
 	c.mu.Unlock()
 	if !known {
 		c.record(history.Event{Side: history.Harness, Kind: history.Canary, Server: server, Text: text})
 	}
 }
 
-// status looks at all of a status. Its texts are made for people, but for what the server says of itself.
-func (c *canaries) status(st *messages.Status) {
+// checkStatus looks at all of a status. Its texts are made for people, but for what the server says of itself.
+func (c *secretScanner) checkStatus(st *messages.Status) {
 	if st == nil {
 		return
 	}
-	c.text(st.Name, "the status (error)", st.Error)
-	c.text(st.Name, "the status (reason)", st.Reason)
-	c.text(st.Name, "the status (standard error)", st.StderrTail)
+	c.checkText(st.Name, "the status (error)", st.Error)
+	c.checkText(st.Name, "the status (reason)", st.Reason)
+	c.checkText(st.Name, "the status (standard error)", st.StderrTail)
 	if st.Config != nil {
 		b, _ := json.Marshal(st.Config) // a Spec always can be
-		c.secretIn(st.Name, "the status (config)", string(b))
+		c.checkForSecret(st.Name, "the status (config)", string(b))
 	}
 	if st.Challenge != nil {
-		c.text(st.Name, "the status (challenge)", st.Challenge.Text)
+		c.checkText(st.Name, "the status (challenge)", st.Challenge.Text)
 	}
 }
 
@@ -89,12 +89,12 @@ func (c *canaries) status(st *messages.Status) {
 type logObserver struct {
 	zapcore.LevelEnabler
 	encoder zapcore.Encoder
-	canary  *canaries
+	scanner *secretScanner
 	lines   *atomic.Int64
 	record  func(history.Event)
 }
 
-func newLogObserver(c *canaries, record func(history.Event)) *logObserver {
+func newLogObserver(c *secretScanner, record func(history.Event)) *logObserver {
 	return &logObserver{zapcore.DebugLevel, zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "msg"}), c, &atomic.Int64{}, record}
 }
 
@@ -127,21 +127,21 @@ func (o *logObserver) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if json.Unmarshal([]byte(text), &values) == nil {
 		for _, v := range values {
 			if s, ok := v.(string); ok && messages.Printable(s) != s {
-				o.suspicious(e, text)
+				o.reportLine(e, text)
 				return nil
 			}
 		}
 	}
 	if strings.Contains(text, canaryMark) {
-		o.suspicious(e, text)
+		o.reportLine(e, text)
 	}
 	return nil
 }
 
-func (o *logObserver) suspicious(e zapcore.Entry, line string) {
+func (o *logObserver) reportLine(e zapcore.Entry, line string) {
 	line = strings.TrimSpace(line)
 	o.record(history.Event{Side: history.Manager, Kind: history.Log, Text: e.Level.String() + " " + messages.Line(line, 300)})
-	o.canary.text("", "the manager's log", line+"\x00") // the NUL: it is told whatever it was
+	o.scanner.checkText("", "the manager's log", line+"\x00") // the NUL: it is told whatever it was
 }
 
 // Sync implements zapcore.Core.

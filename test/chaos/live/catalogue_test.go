@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// shorter are parameters with which a fault has its effect within the few seconds of a test.
-var shorter = map[string]map[string]string{
+// quickParams are parameters with which a fault has its effect within the few seconds of a test.
+var quickParams = map[string]map[string]string{
 	"huge-line":       {"size": "17000000"}, // more than the limit
 	"big-result":      {"size": "1000000"},
 	"stderr-flood":    {"bytes": "1000000"},
@@ -27,23 +27,23 @@ var shorter = map[string]map[string]string{
 	"exit-after-list": {"after": "100ms"},
 }
 
-// opening are the faults of the opening and the handshake: they need a connection that is made while they last. So is a
+// openingFaults are the faults of the opening and the handshake: they need a connection that is made while they last. So is a
 // list for those of the list. The server is reconnected then, as its owner would.
-var opening = []string{
+var openingFaults = []string{
 	"hang-start", "slow-start", "missing-binary", "exit-after-list", "refuse", "throttle",
 	"grandchild", "exhausted", "crash-loop", "era-flip", "wrong-version", "cursor-loop", "empty-cursor", "duplicate-names", "long-names", "bad-schema",
 	"change-during-list", "control-characters", "black-hole", "ignore-eof", "ignore-term", "silent-delete", "redirect",
 	"unauthorized", "forbidden", "server-error", "wrong-content-type", "slow-drip", "truncate", "modern-breach", "stale-session-400",
 }
 
-// first are the faults of the very first question to a server, which is not asked again.
-var first = []string{"silent-discover", "die-on-discover"}
+// firstFaults are the faults of the very first question to a server, which is not asked again.
+var firstFaults = []string{"silent-discover", "die-on-discover"}
 
-// final are the faults after which somebody must act: nothing is tried again by itself.
-var final = []string{"unauthorized", "wrong-version", "era-flip", "missing-binary"}
+// finalFaults are the faults after which somebody must act: nothing is tried again by itself.
+var finalFaults = []string{"unauthorized", "wrong-version", "era-flip", "missing-binary"}
 
-// heavy are the faults that cost so much that they are not called for often.
-var heavy = []string{"huge-line", "endless-line", "big-result"}
+// heavyFaults are the faults that cost so much that they are not called for often.
+var heavyFaults = []string{"huge-line", "endless-line", "big-result"}
 
 // The times of a day on which things break, in seconds: when they begin, which is when everything is connected, on a busy
 // machine too.
@@ -52,28 +52,28 @@ const (
 	fewServers  = 2
 )
 
-// alone are the faults that befall the whole process that runs the test, so that they need a run of their own.
-var alone = []string{"exhausted"}
+// soloFaults are the faults that befall the whole process that runs the test, so that they need a run of their own.
+var soloFaults = []string{"exhausted"}
 
-func second(n float64) messages.Duration { return messages.Duration(n * float64(time.Second)) }
+func seconds(n float64) messages.Duration { return messages.Duration(n * float64(time.Second)) }
 
-// kinds are what servers there are.
-func kinds() (all []scenario.Group) {
+// serverGroups are what servers there are.
+func serverGroups() (all []scenario.Group) {
 	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket} {
 		for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
 			if kind == messages.SSE && era == messages.EraModern {
 				continue // that transport is older than the era
 			}
-			all = append(all, scenario.Group{Name: fmt.Sprintf("%s-%s", kind, era), Kind: kind, Era: era, ConnectTimeout: second(6)})
+			all = append(all, scenario.Group{Name: fmt.Sprintf("%s-%s", kind, era), Kind: kind, Era: era, ConnectTimeout: seconds(6)})
 		}
 	}
 	return all
 }
 
-// two are two of the kinds of servers that a fault can befall, another pair for each fault: every fault is tried, and every
+// pairOfGroups are two of the kinds of servers that a fault can befall, another pair for each fault: every fault is tried, and every
 // kind of server with many of them, without more processes than a small machine can bear.
-func two(k faults.Kind, n int) []scenario.Group {
-	all := slices.DeleteFunc(kinds(), func(g scenario.Group) bool { return !k.Applies(g.Kind, g.Era) })
+func pairOfGroups(k faults.Kind, n int) []scenario.Group {
+	all := slices.DeleteFunc(serverGroups(), func(g scenario.Group) bool { return !k.Applies(g.Kind, g.Era) })
 	if len(all) < 2 {
 		return all
 	}
@@ -84,45 +84,45 @@ func two(k faults.Kind, n int) []scenario.Group {
 // everyFault is a scenario in which each of the faults befalls two servers that it can befall.
 func everyFault(begin float64, choose func(faults.Kind) bool) scenario.Scenario {
 	s := scenario.Scenario{
-		Name: "every-fault", Duration: second(begin + 7), Settle: second(25),
-		Manager: scenario.Manager{Gate: 16, Cap: second(2), Probe: second(3), ProbeEvery: second(1)},
+		Name: "every-fault", Duration: seconds(begin + 7), Settle: seconds(25),
+		Manager: scenario.Manager{Gate: 16, Cap: seconds(2), Probe: seconds(3), ProbeEvery: seconds(1)},
 	}
 	for n, k := range faults.All() {
 		if !k.In(faults.Real) || !choose(k) {
 			continue
 		}
 		rate := 2.0
-		if slices.Contains(heavy, k.Name) {
+		if slices.Contains(heavyFaults, k.Name) {
 			rate = 0.7
 		}
-		for _, g := range two(k, n) {
+		for _, g := range pairOfGroups(k, n) {
 			g.Name = k.Name + "-" + g.Name
-			timeout := second(3)
+			timeout := seconds(3)
 			if k.Name == "ignore-cancel" { // which takes calls that are given up
-				g.Latency, timeout = second(0.3), second(0.1)
+				g.Latency, timeout = seconds(0.3), seconds(0.1)
 			}
 			s.Servers = append(s.Servers, g)
 			s.Load = append(s.Load, scenario.Load{On: scenario.Selector{g.Name}, Rate: rate, Timeout: timeout})
-			if k.Machine {
+			if k.WholeMachine {
 				continue
 			}
-			fault := scenario.Fault{Fault: k.Name, With: shorter[k.Name], On: scenario.Selector{g.Name}, At: second(begin), For: second(5)}
-			if slices.Contains(first, k.Name) {
-				fault.At, fault.For = 0, second(begin)
+			fault := scenario.Fault{Fault: k.Name, With: quickParams[k.Name], On: scenario.Selector{g.Name}, At: seconds(begin), For: seconds(5)}
+			if slices.Contains(firstFaults, k.Name) {
+				fault.At, fault.For = 0, seconds(begin)
 			}
 			if k.Name == "forbidden" && g.Kind == messages.WebSocket { // where only the handshake is HTTP
 				fault.With = map[string]string{"when": "handshake"}
 			}
 			s.Faults = append(s.Faults, fault)
-			if slices.Contains(final, k.Name) {
-				s.Commands = append(s.Commands, scenario.Command{Do: "reconnect", On: scenario.Selector{g.Name}, At: second(begin + 6)})
+			if slices.Contains(finalFaults, k.Name) {
+				s.Commands = append(s.Commands, scenario.Command{Do: "reconnect", On: scenario.Selector{g.Name}, At: seconds(begin + 6)})
 			}
-			if slices.Contains(opening, k.Name) {
-				s.Commands = append(s.Commands, scenario.Command{Do: "reconnect", On: scenario.Selector{g.Name}, At: second(begin + 0.2), Spread: second(2)})
+			if slices.Contains(openingFaults, k.Name) {
+				s.Commands = append(s.Commands, scenario.Command{Do: "reconnect", On: scenario.Selector{g.Name}, At: seconds(begin + 0.2), Spread: seconds(2)})
 			}
 		}
-		if k.Machine {
-			s.Faults = append(s.Faults, scenario.Fault{Fault: k.Name, At: second(begin), For: second(4)})
+		if k.WholeMachine {
+			s.Faults = append(s.Faults, scenario.Fault{Fault: k.Name, At: seconds(begin), For: seconds(4)})
 		}
 	}
 	return s
@@ -132,25 +132,25 @@ func everyFault(begin float64, choose func(faults.Kind) bool) scenario.Scenario 
 func TestEveryFault(t *testing.T) {
 	seeds.Shows(t, "004.nfr2.proven")
 	t.Run("of one server", func(t *testing.T) {
-		judge(t, run(t, everyFault(manyServers, func(k faults.Kind) bool {
-			return !k.Machine && !slices.Contains(alone, k.Name) && !slices.Contains(heavy, k.Name)
+		checkRun(t, run(t, everyFault(manyServers, func(k faults.Kind) bool {
+			return !k.WholeMachine && !slices.Contains(soloFaults, k.Name) && !slices.Contains(heavyFaults, k.Name)
 		})))
 	})
 	t.Run("heavy", func(t *testing.T) { // they would take the processors from all others
-		judge(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return slices.Contains(heavy, k.Name) })))
+		checkRun(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return slices.Contains(heavyFaults, k.Name) })))
 	})
 	t.Run("of the machine", func(t *testing.T) {
-		judge(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return k.Machine })))
+		checkRun(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return k.WholeMachine })))
 	})
-	for _, name := range alone {
+	for _, name := range soloFaults {
 		t.Run(name, func(t *testing.T) {
-			judge(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return k.Name == name })))
+			checkRun(t, run(t, everyFault(fewServers, func(k faults.Kind) bool { return k.Name == name })))
 		})
 	}
 }
 
-// judge demands that every fault has fired, that all is well at the end, and that no invariant is violated.
-func judge(t *testing.T, h *history.History) {
+// checkRun demands that every fault has fired, that all is well at the end, and that no invariant is violated.
+func checkRun(t *testing.T, h *history.History) {
 	t.Helper()
 	fired, at := map[int]bool{}, map[string]history.Event{}
 	for _, e := range h.Events {

@@ -12,52 +12,52 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// commandTime bounds how long a command of the owner is waited for.
-const commandTime = 2 * time.Minute
+// commandTimeout bounds how long a command of the owner is waited for.
+const commandTimeout = 2 * time.Minute
 
-// command does what the owner does, in a goroutine of its own: no answer postpones what is planned next.
-func (r *run) command(c scenario.Order) {
-	meant := r.meant(c)
-	for _, m := range meant {
-		r.record(history.Event{Side: history.Owner, Kind: history.Command, Server: m.Server, Command: c.ID, Method: m.Do})
-		r.driver.wish(m)
+// runCommand does what the owner does, in a goroutine of its own: no answer postpones what is planned next.
+func (r *run) runCommand(c scenario.PlannedCommand) {
+	commands := r.perServerCommands(c)
+	for _, m := range commands {
+		r.recordEvent(history.Event{Side: history.Owner, Kind: history.Command, Server: m.Server, Command: c.ID, Method: m.Do})
+		r.driver.noteCommand(m)
 	}
-	r.driver.living.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), commandTime)
+	r.driver.goroutines.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 		defer cancel()
-		err := r.obey(ctx, c)
-		for _, m := range meant {
+		err := r.executeCommand(ctx, c)
+		for _, m := range commands {
 			e := history.Event{Side: history.Owner, Kind: history.Done, Server: m.Server, Command: c.ID, Method: m.Do}
 			if err != nil {
 				_, e.Class, e.Text = outcomeOf(err)
-				r.secrets.text(c.Server, "the error of a command", e.Text)
+				r.secrets.checkText(c.Server, "the error of a command", e.Text)
 			}
-			r.record(e)
+			r.recordEvent(e)
 		}
 	})
 }
 
-// meant is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
+// perServerCommands is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
 // others, each of which is one server's matter.
-func (r *run) meant(c scenario.Order) []scenario.Order {
+func (r *run) perServerCommands(c scenario.PlannedCommand) []scenario.PlannedCommand {
 	if c.Only == nil {
-		return []scenario.Order{c}
+		return []scenario.PlannedCommand{c}
 	}
-	var all []scenario.Order
+	var all []scenario.PlannedCommand
 	for _, s := range r.plan.Servers {
-		gone, kept := r.driver.wishOf(s.Name) == removed, slices.Contains(c.Only, s.Name)
+		isRemoved, isKept := r.driver.wantedStateOf(s.Name) == wantRemoved, slices.Contains(c.Only, s.Name)
 		switch {
-		case kept && gone:
-			all = append(all, scenario.Order{ID: c.ID, Do: "add", Server: s.Name, At: c.At})
-		case !kept && !gone:
-			all = append(all, scenario.Order{ID: c.ID, Do: "remove", Server: s.Name, At: c.At})
+		case isKept && isRemoved:
+			all = append(all, scenario.PlannedCommand{ID: c.ID, Do: "add", Server: s.Name, At: c.At})
+		case !isKept && !isRemoved:
+			all = append(all, scenario.PlannedCommand{ID: c.ID, Do: "remove", Server: s.Name, At: c.At})
 		}
 	}
 	return all
 }
 
-// obey gives a command to the manager.
-func (r *run) obey(ctx context.Context, c scenario.Order) error {
+// executeCommand gives a command to the manager.
+func (r *run) executeCommand(ctx context.Context, c scenario.PlannedCommand) error {
 	m := r.manager
 	switch c.Do {
 	case "disable":
@@ -73,17 +73,17 @@ func (r *run) obey(ctx context.Context, c scenario.Order) error {
 	case "remove":
 		return m.Remove(ctx, c.Server)
 	case "add":
-		return m.Connect(ctx, c.Server, r.spec(c.Server))
+		return m.Connect(ctx, c.Server, r.serverSpec(c.Server))
 	case "respec":
-		return m.Connect(ctx, c.Server, r.spec(c.Server))
+		return m.Connect(ctx, c.Server, r.serverSpec(c.Server))
 	case "adjust":
 		if c.BySet() {
-			_, err := m.SetServers(ctx, r.specs())
+			_, err := m.SetServers(ctx, r.wantedSpecs())
 			return err
 		}
-		return m.Connect(ctx, c.Server, r.spec(c.Server))
+		return m.Connect(ctx, c.Server, r.serverSpec(c.Server))
 	case "configure":
-		_, err := m.SetServers(ctx, r.specs())
+		_, err := m.SetServers(ctx, r.wantedSpecs())
 		return err
 	case "wake":
 		m.Woken()
@@ -92,40 +92,40 @@ func (r *run) obey(ctx context.Context, c scenario.Order) error {
 	return &Error{Text: "the plan has a command that nobody knows: " + messages.Line(c.Do, 40)}
 }
 
-// wish notes what a command wants of its server.
-func (d *driver) wish(c scenario.Order) {
+// noteCommand notes what a command wants of its server.
+func (d *driver) noteCommand(c scenario.PlannedCommand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch c.Do {
 	case "disable", "disconnect":
-		if d.wishes[c.Server] != removed {
-			d.wishes[c.Server] = unwanted
+		if d.wantedStates[c.Server] != wantRemoved {
+			d.wantedStates[c.Server] = wantDisabled
 		}
 	case "remove":
-		d.wishes[c.Server] = removed
+		d.wantedStates[c.Server] = wantRemoved
 	case "enable":
-		if d.wishes[c.Server] != removed {
-			d.wishes[c.Server] = wanted
+		if d.wantedStates[c.Server] != wantRemoved {
+			d.wantedStates[c.Server] = wantConnected
 		}
 	case "add", "respec", "adjust":
-		d.wishes[c.Server] = wanted
+		d.wantedStates[c.Server] = wantConnected
 		if c.Do == "respec" {
-			d.respecs[c.Server] = c.ID
+			d.respecCommands[c.Server] = c.ID
 		}
 		if c.Do == "adjust" {
-			d.adjusted[c.Server] = append(d.adjusted[c.Server], c.With)
+			d.adjustments[c.Server] = append(d.adjustments[c.Server], c.With)
 		}
 	}
 }
 
-func (d *driver) wishOf(server string) wish {
+func (d *driver) wantedStateOf(server string) wantedState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.wishes[server]
+	return d.wantedStates[server]
 }
 
-// asError is an error of the facade.
-func asError(err error) *messages.Error {
+// toFacadeError is an error of the facade.
+func toFacadeError(err error) *messages.Error {
 	var e *messages.Error
 	if errors.As(err, &e) {
 		return e
@@ -135,7 +135,7 @@ func asError(err error) *messages.Error {
 
 // resultOf is what a tool of ours says of its execution: over which connection, and how often it has run.
 func resultOf(text string) (conn, value int) {
-	var of struct{ Conn, Value int }
-	_ = json.Unmarshal([]byte(text), &of) // some tools answer otherwise on purpose
-	return of.Conn, of.Value
+	var result struct{ Conn, Value int }
+	_ = json.Unmarshal([]byte(text), &result) // some tools answer otherwise on purpose
+	return result.Conn, result.Value
 }

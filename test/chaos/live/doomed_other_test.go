@@ -2,6 +2,6 @@
 
 package live_test
 
-const doomed = "live-doomed"
+const doomedArgument = "live-doomed"
 
 func runDoomed() {}

@@ -16,64 +16,64 @@ import (
 
 // driver is what goes on while a run lasts: calls and commands, each in a goroutine of its own.
 type driver struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	living sync.WaitGroup
+	ctx        context.Context
+	cancel     context.CancelFunc
+	goroutines sync.WaitGroup
 
-	mu     sync.Mutex
-	wishes map[string]wish
-	// respecs says by which command the spec of a server was changed last.
-	respecs map[string]int
-	// adjusted is what was said of each spec since, in order.
-	adjusted map[string][]map[string]string
+	mu           sync.Mutex
+	wantedStates map[string]wantedState
+	// respecCommands says by which command the spec of a server was changed last.
+	respecCommands map[string]int
+	// adjustments is what was said of each spec since, in order.
+	adjustments map[string][]map[string]string
 }
 
-// wish is what was asked of a server last.
-type wish string
+// wantedState is what was asked of a server last.
+type wantedState string
 
 const (
-	wanted   wish = ""
-	unwanted wish = "disabled"
-	removed  wish = "removed"
+	wantConnected wantedState = ""
+	wantDisabled  wantedState = "disabled"
+	wantRemoved   wantedState = "removed"
 )
 
-// stop ends the load and lets no command begin any more. Calls that are under way end with the manager.
-func (d *driver) stop() { d.cancel() }
+// stopLoad ends the load and lets no command begin any more. Calls that are under way end with the manager.
+func (d *driver) stopLoad() { d.cancel() }
 
-// wait returns when every call and command has ended.
-func (d *driver) wait() { d.living.Wait() }
+// waitForCalls returns when every call and command has ended.
+func (d *driver) waitForCalls() { d.goroutines.Wait() }
 
-// moment is something that the plan wants at a time.
-type moment struct {
+// plannedStep is something that the plan wants at a time.
+type plannedStep struct {
 	at   time.Duration
 	rank int // of moments at one time: what ends, what begins, what is asked
 	do   func()
 }
 
-// beginFirst begins what is broken from the start: the manager must not be faster.
-func (r *run) beginFirst() {
+// beginInitialFaults begins what is broken from the start: the manager must not be faster.
+func (r *run) beginInitialFaults() {
 	for _, f := range r.plan.Faults {
 		if f.Begin <= 0 {
-			r.begin(f)
+			r.beginFault(f)
 		}
 	}
 }
 
-// timeline is the plan's faults and commands in order of time, without what is broken from the start.
-func (r *run) timeline() []moment {
-	var all []moment
+// planSteps is the plan's faults and commands in order of time, without what is broken from the start.
+func (r *run) planSteps() []plannedStep {
+	var all []plannedStep
 	for _, f := range r.plan.Faults {
 		if f.Begin > 0 { // else it began before the manager did
-			all = append(all, moment{f.Begin, 1, func() { r.begin(f) }})
+			all = append(all, plannedStep{f.Begin, 1, func() { r.beginFault(f) }})
 		}
 		if f.End > f.Begin {
-			all = append(all, moment{f.End, 0, func() { r.end(f) }})
+			all = append(all, plannedStep{f.End, 0, func() { r.endFault(f) }})
 		}
 	}
 	for _, c := range r.plan.Commands {
-		all = append(all, moment{c.At, 2, func() { r.command(c) }})
+		all = append(all, plannedStep{c.At, 2, func() { r.runCommand(c) }})
 	}
-	slices.SortStableFunc(all, func(a, b moment) int {
+	slices.SortStableFunc(all, func(a, b plannedStep) int {
 		if a.at != b.at {
 			return int(a.at - b.at)
 		}
@@ -82,22 +82,22 @@ func (r *run) timeline() []moment {
 	return all
 }
 
-// drive does what the plan says until Heal, and heals. It returns at once when ctx ends.
-func (r *run) drive(ctx context.Context) {
-	r.tally.enter("breaking")
-	r.driver.living.Go(r.load)
-	late := r.timeline()
-	for len(late) > 0 && late[0].at <= r.plan.Heal && r.sleepUntil(ctx, late[0].at) {
-		late[0].do()
-		late = late[1:]
+// runPlan does what the plan says until Heal, and heals. It returns at once when ctx ends.
+func (r *run) runPlan(ctx context.Context) {
+	r.progress.enterStage("breaking")
+	r.driver.goroutines.Go(r.runLoad)
+	steps := r.planSteps()
+	for len(steps) > 0 && steps[0].at <= r.plan.Heal && r.sleepUntil(ctx, steps[0].at) {
+		steps[0].do()
+		steps = steps[1:]
 	}
 	r.sleepUntil(ctx, r.plan.Heal)
 	r.healEverything()
-	if len(late) == 0 {
+	if len(steps) == 0 {
 		return
 	}
-	r.driver.living.Go(func() { // what is planned for the healed world
-		for _, m := range late {
+	r.driver.goroutines.Go(func() { // what is planned for the healed world
+		for _, m := range steps {
 			if !r.sleepUntil(r.driver.ctx, m.at) {
 				return
 			}
@@ -108,7 +108,7 @@ func (r *run) drive(ctx context.Context) {
 
 // sleepUntil waits for a time of the run; false if ctx ended first.
 func (r *run) sleepUntil(ctx context.Context, at time.Duration) bool {
-	t := time.NewTimer(at - r.now())
+	t := time.NewTimer(at - r.elapsedTime())
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -118,32 +118,32 @@ func (r *run) sleepUntil(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// begin and end switch a fault. One of the machine concerns every server.
-func (r *run) begin(f scenario.Planned) {
-	r.record(history.Event{Side: history.Harness, Kind: history.FaultOn, Server: f.Server, Fault: f.ID, Name: f.Fault})
+// beginFault and end switch a fault. One of the machine concerns every server.
+func (r *run) beginFault(f scenario.PlannedFault) {
+	r.recordEvent(history.Event{Side: history.Harness, Kind: history.FaultOn, Server: f.Server, Fault: f.ID, Name: f.Fault})
 	if f.End > f.Begin {
-		r.tally.faults.Add(1)
+		r.progress.faults.Add(1)
 	}
-	for _, s := range r.concerned(f) {
-		s.tell(func(now time.Duration) []peer.Action { return s.machine.Begin(now, f) })
-		s.obstruct(f, true)
+	for _, s := range r.concernedServers(f) {
+		s.askMachine(func(now time.Duration) []peer.Action { return s.machine.Begin(now, f) })
+		s.setObstacle(f, true)
 	}
 }
 
-func (r *run) end(f scenario.Planned) {
-	r.tally.faults.Add(-1)
-	for _, s := range r.concerned(f) {
-		s.obstruct(f, false)
-		s.tell(func(now time.Duration) []peer.Action { return s.machine.End(now, f) })
+func (r *run) endFault(f scenario.PlannedFault) {
+	r.progress.faults.Add(-1)
+	for _, s := range r.concernedServers(f) {
+		s.setObstacle(f, false)
+		s.askMachine(func(now time.Duration) []peer.Action { return s.machine.End(now, f) })
 	}
-	r.record(history.Event{Side: history.Harness, Kind: history.FaultOff, Server: f.Server, Fault: f.ID, Name: f.Fault})
+	r.recordEvent(history.Event{Side: history.Harness, Kind: history.FaultOff, Server: f.Server, Fault: f.ID, Name: f.Fault})
 }
 
-// concerned are the servers that a fault is about, in the order of the plan.
-func (r *run) concerned(f scenario.Planned) (all []*seat) {
+// concernedServers are the servers that a fault is about, in the order of the plan.
+func (r *run) concernedServers(f scenario.PlannedFault) (all []*chaosServer) {
 	for _, srv := range r.plan.Servers {
 		if f.Server == "" || f.Server == srv.Name {
-			all = append(all, r.seats[srv.Name])
+			all = append(all, r.servers[srv.Name])
 		}
 	}
 	return all
@@ -152,40 +152,40 @@ func (r *run) concerned(f scenario.Planned) (all []*seat) {
 // healEverything notes that every fault has ended. Processes that left the group of their server are sent home: they are
 // nobody's to end but the harness'.
 func (r *run) healEverything() {
-	r.lobby.dismiss()
-	r.harness(history.Heal, "")
-	r.tally.enter("healing")
-	r.statuses("at the healing")
+	r.children.endEscaped()
+	r.recordHarness(history.Heal, "")
+	r.progress.enterStage("healing")
+	r.recordStatuses("at the healing")
 }
 
-// load makes the calls of the plan, each at its time, whatever became of those before.
-func (r *run) load() {
+// runLoad makes the calls of the plan, each at its time, whatever became of those before.
+func (r *run) runLoad() {
 	s := load.NewSchedule(r.plan)
 	for c, ok := s.Next(); ok; c, ok = s.Next() {
 		if !r.sleepUntil(r.driver.ctx, c.At) {
 			return
 		}
-		r.driver.living.Go(func() { r.call(c) })
+		r.driver.goroutines.Go(func() { r.runCall(c) })
 	}
 }
 
-// call makes one call and records how it ended.
-func (r *run) call(c load.Call) {
+// runCall makes one call and records how it ended.
+func (r *run) runCall(c load.Call) {
 	if c.Stream.Read != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if _, err := load.Read(ctx, r.manager, c); err != nil {
-			r.secrets.text(c.Stream.Server, "the error of a read", err.Error())
+			r.secrets.checkText(c.Stream.Server, "the error of a read", err.Error())
 		}
 		return
 	}
 	deadline := time.Duration(0)
-	ctx, over := r.leaves(c)
-	defer over()
-	if by := c.Caller(); by != "" {
-		ctx = supervisor.WithCaller(ctx, by)
+	ctx, finish := r.callContext(c)
+	defer finish()
+	if caller := c.Caller(); caller != "" {
+		ctx = supervisor.WithCaller(ctx, caller)
 	}
-	began := r.now()
+	began := r.elapsedTime()
 	if c.Stream.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Stream.Timeout)
@@ -195,31 +195,31 @@ func (r *run) call(c load.Call) {
 	e := history.Event{Side: history.Caller, Server: c.Stream.Server, Call: c.ID, Tool: c.Stream.Tool}
 	start := e
 	start.Kind, start.Size, start.Deadline, start.By = history.Call, c.Stream.Size, deadline, c.Caller()
-	r.record(start)
-	r.tally.calls.Add(1)
-	wishes := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
+	r.recordEvent(start)
+	r.progress.calls.Add(1)
+	options := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
 	if c.Stream.Task {
-		wishes = append(wishes, supervisor.WithTask(0))
+		options = append(options, supervisor.WithTask(0))
 	}
-	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size}, wishes...)
-	over()
+	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size}, options...)
+	finish()
 	e.Kind = history.End
-	e.T = r.now()
+	e.T = r.elapsedTime()
 	e.Took = e.T - c.At // from the planned start: a call that began late has waited as well
 	if err != nil {
 		e.Outcome, e.Class, e.Text = outcomeOf(err)
-		r.secrets.text(e.Server, "the error of a call", e.Text)
-		r.tally.lost.Add(1)
+		r.secrets.checkText(e.Server, "the error of a call", e.Text)
+		r.progress.lost.Add(1)
 	} else {
 		e.Outcome = res.Outcome()
 		e.Conn, e.Value = resultOf(res.Text())
-		r.tally.answered.Add(1)
+		r.progress.answered.Add(1)
 	}
-	r.record(e)
+	r.recordEvent(e)
 }
 
 // outcomeOf is what an error of a call says.
 func outcomeOf(err error) (messages.Outcome, messages.Class, string) {
-	e := asError(err)
+	e := toFacadeError(err)
 	return e.Outcome, e.Class, err.Error()
 }

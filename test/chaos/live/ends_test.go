@@ -43,7 +43,7 @@ func TestAStoppedProcessEnds(t *testing.T) {
 func TestAnEndedContextEndsTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h, err := live.Run(ctx, plan(t, scenario.Scenario{
+	h, err := live.Run(ctx, planScenario(t, scenario.Scenario{
 		Name: "interrupted", Duration: messages.Duration(time.Hour),
 		Servers: []scenario.Group{{Name: "p", Count: 3}, {Name: "w", Count: 2, Kind: messages.HTTP}},
 	}), live.Options{Progress: func(p live.Progress) {
@@ -55,14 +55,14 @@ func TestAnEndedContextEndsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := h.Events[len(h.Events)-1]
-	if last.Kind != history.House || last.House == nil || last.House.Processes != 0 || len(last.House.Left) > 0 {
+	if last.Kind != history.Resources || last.House == nil || last.House.Processes != 0 || len(last.House.Left) > 0 {
 		t.Errorf("the last word is %+v, %+v", last, last.House)
 	}
 }
 
 // TestAServerOfThisProgramIsRefused: what has neither a process nor a socket cannot be run here, and the error says so.
 func TestAServerOfThisProgramIsRefused(t *testing.T) {
-	p := plan(t, scenario.Scenario{
+	p := planScenario(t, scenario.Scenario{
 		Name: "inside", Duration: messages.Duration(time.Second), Servers: []scenario.Group{{Name: "s"}},
 	})
 	p.Servers[0].Kind = messages.SDK

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// frame is what one message between a child and the harness is about. The letter is the first byte of it; the length of
+// frameKind is what one message between a child and the harness is about. The letter is the first byte of it; the length of
 // the rest follows in four bytes, and then the rest.
-type frame byte
+type frameKind byte
 
 const (
 	// From the child.
-	frameHello   frame = 'h' // greeting: who is calling
-	frameLine    frame = 'l' // a line that the manager has written
-	frameEOF     frame = 'e' // the manager has closed the child's input
-	frameAsked   frame = 's' // the child was sent SIGTERM
-	frameSpawned frame = 'p' // offspring: a child of the child runs
+	frameHello      frameKind = 'h' // greeting: who is calling
+	frameLine       frameKind = 'l' // a line that the manager has written
+	frameEOF        frameKind = 'e' // the manager has closed the child's input
+	frameTerminated frameKind = 's' // the child was sent SIGTERM
+	frameSpawned    frameKind = 'p' // offspring: a child of the child runs
 
 	// To the child.
-	framePut   frame = 'o' // bytes for standard output
-	frameFlood frame = 'f' // flood
-	frameExit  frame = 'x' // exit
-	frameDeaf  frame = 'd' // stop reading
-	frameHear  frame = 'u' // go on reading
-	frameSpawn frame = 'c' // offspring: start one
+	frameOutput      frameKind = 'o' // bytes for standard output
+	frameFlood       frameKind = 'f' // flood
+	frameExit        frameKind = 'x' // exit
+	framePauseInput  frameKind = 'd' // stop reading
+	frameResumeInput frameKind = 'u' // go on reading
+	frameSpawn       frameKind = 'c' // offspring: start one
 )
 
 // greeting is the first frame of a child. Key is what only the harness and its children know.
@@ -40,8 +40,8 @@ type greeting struct {
 	Spawned bool
 }
 
-// flood is bytes that are no message, or many of them. It is one frame, however much comes of it.
-type flood struct {
+// rawOutput is bytes that are no message, or many of them. It is one frame, however much comes of it.
+type rawOutput struct {
 	Bytes  []byte
 	Repeat int
 	Chunk  int
@@ -49,14 +49,14 @@ type flood struct {
 	Stderr bool
 }
 
-// exit ends a child: with a code, or by a signal that it sends itself.
-type exit struct {
+// exitOrder ends a child: with a code, or by a signal that it sends itself.
+type exitOrder struct {
 	Code   int
 	Signal string
 }
 
-// offspring is a child of a child.
-type offspring struct {
+// spawnedChild is a child of a child.
+type spawnedChild struct {
 	For        time.Duration
 	OwnSession bool
 	PID        int
@@ -65,16 +65,18 @@ type offspring struct {
 // maxFrame bounds one frame. A line of the manager's may be as long as a call's arguments are.
 const maxFrame = 256 << 20
 
-// wire is one end of a control connection. Writing is safe for concurrent use; one goroutine reads.
-type wire struct {
+// controlConn is one end of a control connection. Writing is safe for concurrent use; one goroutine reads.
+type controlConn struct {
 	in  *bufio.Reader
 	mu  sync.Mutex
 	out io.Writer
 }
 
-func newWire(c io.ReadWriter) *wire { return &wire{in: bufio.NewReader(c), out: c} }
+func newControlConn(c io.ReadWriter) *controlConn {
+	return &controlConn{in: bufio.NewReader(c), out: c}
+}
 
-func (w *wire) write(kind frame, body []byte) error {
+func (w *controlConn) writeFrame(kind frameKind, body []byte) error {
 	b := make([]byte, 5, 5+len(body))
 	b[0] = byte(kind)
 	binary.BigEndian.PutUint32(b[1:], uint32(len(body))) //nolint:gosec // nobody sends 4 GiB
@@ -84,15 +86,15 @@ func (w *wire) write(kind frame, body []byte) error {
 	return err
 }
 
-func (w *wire) writeJSON(kind frame, body any) error {
+func (w *controlConn) writeJSON(kind frameKind, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	return w.write(kind, b)
+	return w.writeFrame(kind, b)
 }
 
-func (w *wire) read() (frame, []byte, error) {
+func (w *controlConn) readFrame() (frameKind, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(w.in, head[:]); err != nil {
 		return 0, nil, err
@@ -103,5 +105,5 @@ func (w *wire) read() (frame, []byte, error) {
 	}
 	body := make([]byte, n)
 	_, err := io.ReadFull(w.in, body)
-	return frame(head[0]), body, err
+	return frameKind(head[0]), body, err
 }

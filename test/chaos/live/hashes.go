@@ -8,16 +8,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// hashes remembers the hash of each server's tools. A definition that is as it was is the same pointer in every snapshot,
+// toolHashes remembers the hash of each server's tools. A definition that is as it was is the same pointer in every snapshot,
 // so that looking at a thousand servers costs little when one of them has changed.
-type hashes map[string]hashed
+type toolHashes map[string]hashedTools
 
-type hashed struct {
+type hashedTools struct {
 	tools []*messages.Tool
 	hash  string
 }
 
-func (h hashes) of(server string, entries []*supervisor.Entry) string {
+func (h toolHashes) hashOf(server string, entries []*supervisor.Entry) string {
 	if len(entries) == 0 {
 		return ""
 	}
@@ -25,7 +25,7 @@ func (h hashes) of(server string, entries []*supervisor.Entry) string {
 	if slices.EqualFunc(known.tools, entries, func(t *messages.Tool, e *supervisor.Entry) bool { return t == e.Tool }) {
 		return known.hash
 	}
-	now := hashed{}
+	now := hashedTools{}
 	tools := make([]messages.Tool, 0, len(entries))
 	for _, e := range entries {
 		now.tools = append(now.tools, e.Tool)

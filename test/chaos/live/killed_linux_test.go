@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// doomed is the argument with which the test binary becomes a harness that will be killed.
-const doomed = "live-doomed"
+// doomedArgument is the argument with which the test binary becomes a harness that will be killed.
+const doomedArgument = "live-doomed"
 
 // markVariable is in the environment of the doomed harness, and of everything that it starts: peers are started with PATH
 // and a few more, so the mark is in PATH.
@@ -62,7 +62,7 @@ func TestNothingOutlivesAKilledHarness(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := filepath.Join(t.TempDir(), "mark")
-	cmd := exec.Command(self, doomed)
+	cmd := exec.Command(self, doomedArgument)
 	cmd.Env = append(os.Environ(), markVariable+"="+os.Getenv(markVariable)+":"+mark)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -77,28 +77,28 @@ func TestNothingOutlivesAKilledHarness(t *testing.T) {
 		t.Fatalf("it said %q, %v", line, err)
 	}
 	// The harness, 8 servers, 2 children of servers.
-	if n := len(marked(mark)); n < 11 {
-		t.Errorf("%d processes before the kill: %q", n, marked(mark))
+	if n := len(markedProcesses(mark)); n < 11 {
+		t.Errorf("%d processes before the kill: %q", n, markedProcesses(mark))
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed, and says so
-	for deadline := time.Now().Add(30 * time.Second); len(marked(mark)) > 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); len(markedProcesses(mark)) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still there: %q", marked(mark))
+			t.Fatalf("still there: %q", markedProcesses(mark))
 		}
 	}
 }
 
-// marked are the processes with the mark in their environment.
-func marked(mark string) (left []string) {
+// markedProcesses are the processes with the mark in their environment.
+func markedProcesses(mark string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, []byte(mark)) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			left = append(left, filepath.Base(filepath.Dir(file))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+			found = append(found, filepath.Base(filepath.Dir(file))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 		}
 	}
-	return left
+	return found
 }

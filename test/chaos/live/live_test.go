@@ -16,13 +16,13 @@ import (
 // TestMain makes the test binary a peer when it is started as one.
 func TestMain(m *testing.M) {
 	live.Main(os.Args[1:])
-	if len(os.Args) == 2 && os.Args[1] == doomed {
+	if len(os.Args) == 2 && os.Args[1] == doomedArgument {
 		runDoomed()
 	}
 	os.Exit(m.Run())
 }
 
-func plan(t testing.TB, s scenario.Scenario) scenario.Plan {
+func planScenario(t testing.TB, s scenario.Scenario) scenario.Plan {
 	t.Helper()
 	p, err := s.Plan(1, scenario.Real)
 	if err != nil {
@@ -33,7 +33,7 @@ func plan(t testing.TB, s scenario.Scenario) scenario.Plan {
 
 func run(t testing.TB, s scenario.Scenario) *history.History {
 	t.Helper()
-	h, err := live.Run(context.Background(), plan(t, s), live.Options{})
+	h, err := live.Run(context.Background(), planScenario(t, s), live.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestEveryKindWithoutFaults(t *testing.T) {
 			released[e.Server]++
 		case history.Canary, history.Violation:
 			t.Errorf("%s: %s", e.Server, e.Text)
-		case history.House:
+		case history.Resources:
 			if e.Text == "after close" && len(e.House.Left) > 0 {
 				t.Errorf("left: %q", e.House.Left)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// asked is a request that has not been answered yet.
-type asked struct{ method, call string }
+// openRequest is a request that has not been answered yet.
+type openRequest struct{ method, call string }
 
 // envelope is what the record needs to know of a message.
 type envelope struct {
@@ -23,8 +23,8 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// read takes from a message what is there; of one that is no message, nothing.
-func read(body []byte) (e envelope) {
+// parseEnvelope takes from a message what is there; of one that is no message, nothing.
+func parseEnvelope(body []byte) (e envelope) {
 	_ = json.Unmarshal(body, &e)
 	if string(e.ID) == "null" {
 		e.ID = nil
@@ -45,11 +45,11 @@ func errorCode(body []byte) int {
 			return 0
 		}
 		if key == "error" {
-			var of struct {
+			var rpcError struct {
 				Code int `json:"code"`
 			}
-			_ = d.Decode(&of)
-			return of.Code
+			_ = d.Decode(&rpcError)
+			return rpcError.Code
 		}
 		var skipped json.RawMessage
 		if d.Decode(&skipped) != nil {
@@ -59,27 +59,27 @@ func errorCode(body []byte) int {
 	return 0
 }
 
-// receive notes a message of the manager's and gives it to the machine. The lock is held.
-func (s *seat) receive(conn int, body []byte, header map[string]string) {
+// receiveMessage notes a message of the manager's and gives it to the machine. The lock is held.
+func (s *chaosServer) receiveMessage(conn int, body []byte, header map[string]string) {
 	if s.closed {
 		return
 	}
-	m := read(body)
-	s.noteLocked(history.Event{Kind: history.Received, Conn: conn, Method: m.Method, ID: string(m.ID), Call: m.Params.Arguments.Call})
+	m := parseEnvelope(body)
+	s.recordLocked(history.Event{Kind: history.Received, Conn: conn, Method: m.Method, ID: string(m.ID), Call: m.Params.Arguments.Call})
 	if m.Method != "" && len(m.ID) > 0 {
-		if s.asked[conn] == nil {
-			s.asked[conn] = map[string]asked{}
+		if s.openRequests[conn] == nil {
+			s.openRequests[conn] = map[string]openRequest{}
 		}
-		s.asked[conn][string(m.ID)] = asked{m.Method, m.Params.Arguments.Call}
+		s.openRequests[conn][string(m.ID)] = openRequest{m.Method, m.Params.Arguments.Call}
 	}
-	s.tellLocked(func(now time.Duration) []peer.Action { return s.machine.Receive(now, conn, body, header) })
+	s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Receive(now, conn, body, header) })
 }
 
-// answered notes the answer to a request, or that it was refused. The lock is held.
-func (s *seat) answered(conn int, id string, code int, retryAfter time.Duration) {
-	r := s.asked[conn][id]
-	delete(s.asked[conn], id)
-	s.noteLocked(history.Event{
+// recordAnswer notes the answer to a request, or that it was refused. The lock is held.
+func (s *chaosServer) recordAnswer(conn int, id string, code int, retryAfter time.Duration) {
+	r := s.openRequests[conn][id]
+	delete(s.openRequests[conn], id)
+	s.recordLocked(history.Event{
 		Kind: history.Answered, Conn: conn, ID: id, Method: r.method, Call: r.call, Code: code, RetryAfter: retryAfter,
 	})
 }

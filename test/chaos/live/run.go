@@ -9,8 +9,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
-	"github.com/mcpvisor/mcpvisor/test/chaos/house"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/resources"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
@@ -27,65 +27,65 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// closeTime bounds the manager's Close: half of it is for calls that are under way, the other half is more than a stop
+// closeTimeout bounds the manager's Close: half of it is for calls that are under way, the other half is more than a stop
 // ladder of two rungs takes when all servers are ended together on a busy machine.
-const closeTime = 20 * time.Second
+const closeTimeout = 20 * time.Second
 
 // Run runs plan and returns what happened. An error means that the run could not be made; the history is that of what was
 // until then, and may be nil. It is the only run of this process while it lasts, if descriptors and goroutines are to be
 // counted rightly.
 func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
 	known := map[int]bool{} // a guardian, and what else is not the run's
-	for _, p := range house.Left(house.Options{}) {
+	for _, p := range resources.Processes(resources.Options{}) {
 		known[p.PID] = true
 	}
-	before := house.Count(house.Options{Known: known})
+	before := resources.Count(resources.Options{Known: known})
 	r, err := newRun(plan, o)
 	if err != nil {
 		return nil, err
 	}
-	defer r.dissolve()
-	r.known = known
-	before.Heap = house.Heap()
-	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "baseline", House: &before})
-	r.beginFirst()
-	if err := r.start(ctx); err != nil {
+	defer r.releaseAll()
+	r.knownProcesses = known
+	before.Heap = resources.Heap()
+	r.recordEvent(history.Event{Side: history.Harness, Kind: history.Resources, Text: "baseline", House: &before})
+	r.beginInitialFaults()
+	if err := r.startManager(ctx); err != nil {
 		return nil, err
 	}
-	busy := startLag()
-	stop := r.report()
-	r.drive(ctx)
-	r.settle(ctx)
-	r.finish()
+	meter := startLagMeter()
+	stop := r.reportProgress()
+	r.runPlan(ctx)
+	r.awaitSettled(ctx)
+	r.closeManager()
 	stop()
-	r.clean(before, busy.end())
-	return r.history(), nil
+	r.checkLeftovers(before, meter.stopMeasuring())
+	return r.sortedHistory(), nil
 }
 
 // run is one run while it lasts.
 type run struct {
-	plan  scenario.Plan
-	o     Options
-	began time.Time
-	rec   *history.Recorder
-	// leaving are calls that their callers give up at a moment that is still to come: *leaver by the call's id.
-	leaving sync.Map
+	plan    scenario.Plan
+	options Options
+	began   time.Time
+	rec     *history.Recorder
+	// abandonable are calls that their callers give up at a moment that is still to come: *leaver by the call's id.
+	abandonable sync.Map
 
-	lobby   *lobby
-	limits  *limits
-	known   map[int]bool // processes that were there before
-	folder  string       // for the links of programs that shall vanish; empty if there are none
-	seats   map[string]*seat
-	secrets *canaries
-	sums    hashes // of the goroutine that settles
+	children       *childListener
+	descriptors    *descriptorLimit
+	knownProcesses map[int]bool // processes that were there before
+	folder         string       // for the links of programs that shall vanish; empty if there are none
+	servers        map[string]*chaosServer
+	secrets        *secretScanner
+	settledHashes  toolHashes // of the goroutine that settles
 
 	tokensMu sync.Mutex
-	tokens   map[string]*token
+	tokens   map[string]*bearerToken
 
-	manager *supervisor.Manager
-	watched chan struct{} // closed when the manager's events have been read to their end
-	tally   tally
-	driver  driver
+	manager   *supervisor.Manager
+	watchDone chan struct{} // closed when the manager's events have been read to their end
+	progress  progressCounts
+	driver    driver
 }
 
 // newRun opens everything that the servers need.
@@ -98,70 +98,70 @@ func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 	if o.Machine == nil {
 		o.Machine = peer.New
 	}
-	r := &run{plan: plan, o: o, began: time.Now(), seats: map[string]*seat{}, limits: &limits{}, sums: hashes{}, tokens: map[string]*token{}, watched: make(chan struct{})}
-	r.rec = history.NewRecorder(plan, r.now)
-	r.secrets = newCanaries(r.record)
-	if r.lobby, err = openLobby(); err != nil {
+	r := &run{plan: plan, options: o, began: time.Now(), servers: map[string]*chaosServer{}, descriptors: &descriptorLimit{}, settledHashes: toolHashes{}, tokens: map[string]*bearerToken{}, watchDone: make(chan struct{})}
+	r.rec = history.NewRecorder(plan, r.elapsedTime)
+	r.secrets = newSecretScanner(r.recordEvent)
+	if r.children, err = openChildListener(); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil { // what a later step could not do takes the earlier ones with it
-			r.dissolve()
+			r.releaseAll()
 		}
 	}()
-	if slices.ContainsFunc(plan.Faults, func(f scenario.Planned) bool { return f.Fault == missingBinary }) {
+	if slices.ContainsFunc(plan.Faults, func(f scenario.PlannedFault) bool { return f.Fault == faultMissingBinary }) {
 		if r.folder, err = os.MkdirTemp("", "mcpvisor-chaos-"); err != nil {
 			return nil, &Error{Text: "no folder can be made for the run: " + err.Error(), Err: err}
 		}
 	}
 	for _, srv := range plan.Servers {
-		s, err := r.newSeat(srv)
+		s, err := r.newChaosServer(srv)
 		if err != nil {
 			return nil, err
 		}
-		r.seats[srv.Name] = s
+		r.servers[srv.Name] = s
 	}
-	r.lobby.serve(r.seats)
+	r.children.acceptChildren(r.servers)
 	return r, nil
 }
 
-// now is how long the run has lasted. It is never 0, which would mean that the recorder shall take the time.
-func (r *run) now() time.Duration { return max(time.Since(r.began), 1) }
+// elapsedTime is how long the run has lasted. It is never 0, which would mean that the recorder shall take the time.
+func (r *run) elapsedTime() time.Duration { return max(time.Since(r.began), 1) }
 
-func (r *run) record(e history.Event) {
+func (r *run) recordEvent(e history.Event) {
 	r.rec.Add(e)
 	if e.Call != "" && e.Side == history.World {
-		r.happened(&e)
+		r.noteCallEvent(&e)
 	}
 }
 
-// harness records what the harness did.
-func (r *run) harness(kind history.Kind, text string) {
-	r.record(history.Event{Side: history.Harness, Kind: kind, Text: text})
+// recordHarness records what the harness did.
+func (r *run) recordHarness(kind history.Kind, text string) {
+	r.recordEvent(history.Event{Side: history.Harness, Kind: kind, Text: text})
 }
 
-// finish closes the manager.
-func (r *run) finish() {
-	r.statuses("at the end")
-	r.scan()
-	now := house.Count(house.Options{Heap: true, Known: r.known})
-	r.record(history.Event{Side: history.Harness, Kind: history.House, Text: "before close", House: &now})
-	r.driver.stop()
-	r.tally.enter("closing")
-	r.harness(history.Closing, "")
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+// closeManager closes the manager.
+func (r *run) closeManager() {
+	r.recordStatuses("at the end")
+	r.scanForSecrets()
+	now := resources.Count(resources.Options{Heap: true, Known: r.knownProcesses})
+	r.recordEvent(history.Event{Side: history.Harness, Kind: history.Resources, Text: "before close", House: &now})
+	r.driver.stopLoad()
+	r.progress.enterStage("closing")
+	r.recordHarness(history.Closing, "")
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	text := ""
 	if err := r.manager.Close(ctx); err != nil {
 		text = err.Error()
 	}
-	r.driver.wait()
-	<-r.watched
-	r.harness(history.Closed, text)
+	r.driver.waitForCalls()
+	<-r.watchDone
+	r.recordHarness(history.Closed, text)
 }
 
-// history is the record in the order of time: the sides write it down a moment after it happened, each in its own goroutine.
-func (r *run) history() *history.History {
+// sortedHistory is the record in the order of time: the sides write it down a moment after it happened, each in its own goroutine.
+func (r *run) sortedHistory() *history.History {
 	h := r.rec.History()
 	slices.SortStableFunc(h.Events, func(a, b history.Event) int { return int(a.T - b.T) })
 	for i := range h.Events {
@@ -170,13 +170,13 @@ func (r *run) history() *history.History {
 	return h
 }
 
-// dissolve ends what the run has opened.
-func (r *run) dissolve() {
-	for _, s := range r.seats {
+// releaseAll ends what the run has opened.
+func (r *run) releaseAll() {
+	for _, s := range r.servers {
 		s.close()
 	}
-	r.lobby.close()
-	r.limits.restoreAll()
+	r.children.close()
+	r.descriptors.resetLimit()
 	if r.folder != "" {
 		_ = os.RemoveAll(r.folder)
 	}

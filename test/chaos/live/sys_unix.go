@@ -15,8 +15,8 @@ import (
 // ownSession takes a child out of the process group of its parent.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// die ends this process by a signal: KILL, SEGV, ABRT … with or without SIG before it.
-func die(name string) {
+// dieBySignal ends this process by a signal: KILL, SEGV, ABRT … with or without SIG before it.
+func dieBySignal(name string) {
 	s := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if s == 0 {
 		s = unix.SIGKILL
@@ -29,16 +29,16 @@ func die(name string) {
 	select {}
 }
 
-// stop makes a process stand still, resume lets it go on, kill ends it.
-func stop(pid int)   { _ = unix.Kill(pid, unix.SIGSTOP) }
-func resume(pid int) { _ = unix.Kill(pid, unix.SIGCONT) }
-func kill(pid int)   { _ = unix.Kill(pid, unix.SIGKILL) }
+// stopProcess makes a process stand still, resume lets it go on, kill ends it.
+func stopProcess(pid int)   { _ = unix.Kill(pid, unix.SIGSTOP) }
+func resumeProcess(pid int) { _ = unix.Kill(pid, unix.SIGCONT) }
+func killProcess(pid int)   { _ = unix.Kill(pid, unix.SIGKILL) }
 
-// gone reports whether a process is no more, not even as a zombie.
-func gone(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
+// isProcessGone reports whether a process is no more, not even as a zombie.
+func isProcessGone(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
 
-// leader reports whether a process is the first of a session of its own.
-func leader(pid int) bool {
+// isSessionLeader reports whether a process is the first of a session of its own.
+func isSessionLeader(pid int) bool {
 	sid, err := unix.Getsid(pid)
 	return err == nil && sid == pid
 }

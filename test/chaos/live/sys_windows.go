@@ -13,22 +13,22 @@ func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// die ends this process with the code that the system gives to a killed one: there are no signals.
-func die(string) { os.Exit(1) }
+// dieBySignal ends this process with the code that the system gives to a killed one: there are no signals.
+func dieBySignal(string) { os.Exit(1) }
 
-// stop and resume do nothing: the system has no signal for them.
-func stop(int)   {}
-func resume(int) {}
+// stopProcess and resume do nothing: the system has no signal for them.
+func stopProcess(int)   {}
+func resumeProcess(int) {}
 
-func kill(pid int) {
+func killProcess(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill()
 		_ = p.Release()
 	}
 }
 
-// gone reports whether a process has ended.
-func gone(pid int) bool {
+// isProcessGone reports whether a process has ended.
+func isProcessGone(pid int) bool {
 	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid)) //nolint:gosec // process ids are positive
 	if err != nil {
 		return true
@@ -38,8 +38,8 @@ func gone(pid int) bool {
 	return err == nil && s == windows.WAIT_OBJECT_0
 }
 
-// leader reports whether a process has left its group. There is no way out of a job object.
-func leader(int) bool { return false }
+// isSessionLeader reports whether a process has left its group. There is no way out of a job object.
+func isSessionLeader(int) bool { return false }
 
 // exhaustDescriptors does nothing: the system has no such limit.
 func exhaustDescriptors() (restore func()) { return func() {} }

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// quiet swallows what net/http says of connections that we break on purpose.
-var quiet = log.New(io.Discard, "", 0)
+// discardLogger swallows what net/http says of connections that we break on purpose.
+var discardLogger = log.New(io.Discard, "", 0)
 
-// exchange is one request over HTTP and what becomes of it. Its goroutine is that of the request; everybody else tells it
+// httpExchange is one request over HTTP and what becomes of it. Its goroutine is that of the request; everybody else tells it
 // what to do.
-type exchange struct {
-	rw   http.ResponseWriter
-	req  *http.Request
-	asks envelope
+type httpExchange struct {
+	rw       http.ResponseWriter
+	req      *http.Request
+	envelope envelope
 
-	mu    sync.Mutex
-	sse   bool
-	queue []directive
-	wake  chan struct{} // holds one token while queue is not empty
-	begun bool          // only run uses it: the head of the response has been written
+	mu          sync.Mutex
+	sse         bool
+	queue       []directive
+	wake        chan struct{} // holds one token while queue is not empty
+	headWritten bool          // only run uses it: the head of the response has been written
 }
 
 // directive is one thing that an exchange shall do.
@@ -52,10 +52,10 @@ type directive struct {
 	reset bool // reset it
 }
 
-func status(code int) directive { return directive{code: code} }
+func statusDirective(code int) directive { return directive{code: code} }
 
-// refusal is a status with what belongs to it; 0 resets the connection.
-func refusal(code int, retryAfter time.Duration, header map[string]string, body []byte) directive {
+// refusalDirective is a status with what belongs to it; 0 resets the connection.
+func refusalDirective(code int, retryAfter time.Duration, header map[string]string, body []byte) directive {
 	if code == 0 {
 		return directive{reset: true}
 	}
@@ -69,12 +69,12 @@ func refusal(code int, retryAfter time.Duration, header map[string]string, body 
 	return d
 }
 
-func newExchange(rw http.ResponseWriter, req *http.Request, asks envelope) *exchange {
-	return &exchange{rw: rw, req: req, asks: asks, wake: make(chan struct{}, 1)}
+func newHTTPExchange(rw http.ResponseWriter, req *http.Request, message envelope) *httpExchange {
+	return &httpExchange{rw: rw, req: req, envelope: message, wake: make(chan struct{}, 1)}
 }
 
-// tell adds a directive. It does not block.
-func (x *exchange) tell(d directive) {
+// addDirective adds a directive. It does not block.
+func (x *httpExchange) addDirective(d directive) {
 	x.mu.Lock()
 	x.queue = append(x.queue, d)
 	x.mu.Unlock()
@@ -84,14 +84,14 @@ func (x *exchange) tell(d directive) {
 	}
 }
 
-// streams makes the response an event stream, unless its head has been written. It never becomes JSON again.
-func (x *exchange) streams(yes bool) {
+// useEventStream makes the response an event stream, unless its head has been written. It never becomes JSON again.
+func (x *httpExchange) useEventStream(enabled bool) {
 	x.mu.Lock()
-	x.sse = x.sse || yes
+	x.sse = x.sse || enabled
 	x.mu.Unlock()
 }
 
-func (x *exchange) next() (d directive, sse, ok bool) {
+func (x *httpExchange) nextDirective() (d directive, sse, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.queue) == 0 {
@@ -102,9 +102,9 @@ func (x *exchange) next() (d directive, sse, ok bool) {
 	return d, x.sse, true
 }
 
-// run does what is told until the response is over or the client has gone away; left is called then.
-func (x *exchange) run(left func()) {
-	defer left()
+// runDirectives does what is told until the response is over or the client has gone away; left is called then.
+func (x *httpExchange) runDirectives(onEnd func()) {
+	defer onEnd()
 	for {
 		select {
 		case <-x.wake:
@@ -112,29 +112,29 @@ func (x *exchange) run(left func()) {
 			return
 		}
 		for {
-			d, sse, ok := x.next()
+			d, sse, ok := x.nextDirective()
 			if !ok {
 				break
 			}
-			if !x.do(d, sse) {
+			if !x.performDirective(d, sse) {
 				return
 			}
 		}
 	}
 }
 
-// do does one thing. It reports false when nothing follows.
-func (x *exchange) do(d directive, sse bool) bool {
+// performDirective does one thing. It reports false when nothing follows.
+func (x *httpExchange) performDirective(d directive, sse bool) bool {
 	switch {
 	case d.reset:
-		x.hangUp()
+		x.resetAndAbort()
 		return false
 	case d.abort, d.cut && !sse:
 		panic(http.ErrAbortHandler) // net/http closes the connection; run's left has its turn
 	case d.end, d.cut:
 		return false
 	case d.begin:
-		x.head("text/event-stream", "")
+		x.writeHead("text/event-stream", "")
 		return true
 	case d.code != 0:
 		for name, value := range d.header {
@@ -145,16 +145,16 @@ func (x *exchange) do(d directive, sse bool) bool {
 		return false
 	case d.raw != nil:
 		for range max(d.repeat, 1) {
-			x.drip(d.raw, d.chunk, d.every)
+			x.writeSlowly(d.raw, d.chunk, d.every)
 		}
 		return true
 	}
-	x.message(d, sse)
+	x.writeMessage(d, sse)
 	return !d.last
 }
 
-// message writes one: the whole body of a response, or an event of a stream.
-func (x *exchange) message(d directive, sse bool) {
+// writeMessage writes one: the whole body of a response, or an event of a stream.
+func (x *httpExchange) writeMessage(d directive, sse bool) {
 	out := d.body
 	if !sse {
 		kind := d.kind
@@ -162,9 +162,9 @@ func (x *exchange) message(d directive, sse bool) {
 			kind = "application/json"
 		}
 		x.rw.Header().Set("Content-Length", fmt.Sprint(len(d.body)))
-		x.head(kind, d.session)
+		x.writeHead(kind, d.session)
 	} else {
-		x.head("text/event-stream", d.session)
+		x.writeHead("text/event-stream", d.session)
 		event := d.event
 		if event == "" {
 			event = "message"
@@ -173,52 +173,52 @@ func (x *exchange) message(d directive, sse bool) {
 	}
 	if d.cutAt > 0 {
 		_, _ = x.rw.Write(out[:min(d.cutAt, len(out))])
-		x.flush()
+		x.flushResponse()
 		panic(http.ErrAbortHandler)
 	}
-	x.drip(out, d.chunk, d.every)
+	x.writeSlowly(out, d.chunk, d.every)
 }
 
-// head writes the head of the response, once.
-func (x *exchange) head(kind, session string) {
-	if x.begun {
+// writeHead writes the head of the response, once.
+func (x *httpExchange) writeHead(kind, session string) {
+	if x.headWritten {
 		return
 	}
-	x.begun = true
+	x.headWritten = true
 	x.rw.Header().Set("Content-Type", kind)
 	if session != "" {
 		x.rw.Header().Set("Mcp-Session-Id", session)
 	}
 	x.rw.WriteHeader(http.StatusOK)
-	x.flush()
+	x.flushResponse()
 }
 
-func (x *exchange) flush() { _ = http.NewResponseController(x.rw).Flush() }
+func (x *httpExchange) flushResponse() { _ = http.NewResponseController(x.rw).Flush() }
 
-// drip writes so many bytes every so often, or everything at once.
-func (x *exchange) drip(p []byte, chunk int, every time.Duration) {
+// writeSlowly writes so many bytes every so often, or everything at once.
+func (x *httpExchange) writeSlowly(p []byte, chunk int, every time.Duration) {
 	for chunk > 0 && len(p) > chunk {
 		_, _ = x.rw.Write(p[:chunk])
-		x.flush()
+		x.flushResponse()
 		p = p[chunk:]
-		if !pause(x.req.Context(), every) {
+		if !sleepOrDone(x.req.Context(), every) {
 			return
 		}
 	}
 	_, _ = x.rw.Write(p)
-	x.flush()
+	x.flushResponse()
 }
 
-// hangUp resets the connection.
-func (x *exchange) hangUp() {
-	if c, ok := x.req.Context().Value(socket{}).(net.Conn); ok {
-		reset(c)
+// resetAndAbort resets the connection.
+func (x *httpExchange) resetAndAbort() {
+	if c, ok := x.req.Context().Value(socketKey{}).(net.Conn); ok {
+		resetSocket(c)
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// pause reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleepOrDone reports false if ctx ended first.
+func sleepOrDone(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

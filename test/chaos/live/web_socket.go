@@ -14,38 +14,38 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// wsLink is one connection over WebSocket: a JSON-RPC message per text frame, subprotocol "mcp". Its fields are guarded by
+// wsConn is one connection over WebSocket: a JSON-RPC message per text frame, subprotocol "mcp". Its fields are guarded by
 // the seat's lock, but for those that are never changed.
-type wsLink struct {
-	web    *web
-	conn   int
-	opener *exchange // the handshake; it is told to switch, or refused
-	raw    net.Conn
-	ctx    context.Context // ends with the connection
-	cancel context.CancelFunc
-	out    chan func(*websocket.Conn) error
+type wsConn struct {
+	web        *webEndpoint
+	conn       int
+	handshake  *httpExchange // the handshake; it is told to switch, or refused
+	raw        net.Conn
+	ctx        context.Context // ends with the connection
+	cancel     context.CancelFunc
+	writeQueue chan func(*websocket.Conn) error
 
-	opened  bool
-	closing bool // the client has closed
-	down    bool
-	hung    bool
-	ended   bool
+	opened       bool
+	clientClosed bool // the client has closed
+	downRecorded bool
+	halfOpen     bool
+	ended        bool
 }
 
-// upgrade is the handshake and the life of a WebSocket.
-func (w *web) upgrade(rw http.ResponseWriter, req *http.Request) {
-	x := newExchange(rw, req, envelope{})
-	l := &wsLink{web: w, opener: x, out: make(chan func(*websocket.Conn) error, outgoing)}
-	l.raw, _ = req.Context().Value(socket{}).(net.Conn)
+// serveWebSocket is the handshake and the life of a WebSocket.
+func (w *webEndpoint) serveWebSocket(rw http.ResponseWriter, req *http.Request) {
+	x := newHTTPExchange(rw, req, envelope{})
+	l := &wsConn{web: w, handshake: x, writeQueue: make(chan func(*websocket.Conn) error, maxQueuedSends)}
+	l.raw, _ = req.Context().Value(socketKey{}).(net.Conn)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	defer l.end()
-	s := w.seat
-	s.attach(func(conn int) link { l.conn = conn; return l })
-	x.run(func() {}) // until it is accepted or refused
+	defer l.recordEnd()
+	s := w.owner
+	s.addConn(func(conn int) serverConn { l.conn = conn; return l })
+	x.runDirectives(func() {}) // until it is accepted or refused
 	s.mu.Lock()
 	opened := l.opened
 	if !opened && !l.ended {
-		s.tellLocked(func(now time.Duration) []peer.Action { return s.machine.Abandoned(now, l.conn, "") })
+		s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Abandoned(now, l.conn, "") })
 	}
 	s.mu.Unlock()
 	if !opened {
@@ -60,33 +60,33 @@ func (w *web) upgrade(rw http.ResponseWriter, req *http.Request) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		l.send(c)
+		l.writeLoop(c)
 	}()
-	l.hear(c)
+	l.readLoop(c)
 	l.cancel()
 	<-sent
 }
 
-// hear reads until the connection ends.
-func (l *wsLink) hear(c *websocket.Conn) {
+// readLoop reads until the connection ends.
+func (l *wsConn) readLoop(c *websocket.Conn) {
 	for {
 		kind, body, err := c.Read(l.ctx)
 		if err != nil {
 			return
 		}
 		if kind == websocket.MessageText {
-			l.web.seat.mu.Lock()
-			l.web.seat.receive(l.conn, body, nil)
-			l.web.seat.mu.Unlock()
+			l.web.owner.mu.Lock()
+			l.web.owner.receiveMessage(l.conn, body, nil)
+			l.web.owner.mu.Unlock()
 		}
 	}
 }
 
-// send does what was queued until the connection ends.
-func (l *wsLink) send(c *websocket.Conn) {
+// writeLoop does what was queued until the connection ends.
+func (l *wsConn) writeLoop(c *websocket.Conn) {
 	for {
 		select {
-		case f := <-l.out:
+		case f := <-l.writeQueue:
 			if f(c) != nil {
 				l.cancel()
 				return
@@ -97,42 +97,42 @@ func (l *wsLink) send(c *websocket.Conn) {
 	}
 }
 
-// end notes the end of the connection, whoever made it.
-func (l *wsLink) end() {
-	s := l.web.seat
+// recordEnd notes the end of the connection, whoever made it.
+func (l *wsConn) recordEnd() {
+	s := l.web.owner
 	l.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.links[l.conn] != link(l) {
+	if s.conns[l.conn] != serverConn(l) {
 		return
 	}
 	if !l.ended && l.opened {
-		l.closing = true
-		s.tellLocked(func(now time.Duration) []peer.Action { return s.machine.Closed(now, l.conn, false) })
+		l.clientClosed = true
+		s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Closed(now, l.conn, false) })
 		s.machine.Killed(s.now(), l.conn)
 	}
 	l.ended = true
-	s.releaseLocked(l.conn, l)
+	s.releaseConnLocked(l.conn, l)
 }
 
-// perform implements link.
-func (l *wsLink) perform(a peer.Action) {
+// performAction implements link.
+func (l *wsConn) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Accept:
 		l.opened = true
-		l.opener.tell(directive{end: true})
+		l.handshake.addDirective(directive{end: true})
 	case peer.Reject:
 		l.ended = true
-		l.opener.tell(refusal(a.Code, a.RetryAfter, a.Header, []byte(a.Text)))
+		l.handshake.addDirective(refusalDirective(a.Code, a.RetryAfter, a.Header, []byte(a.Text)))
 	case peer.Send:
-		l.queue(func(c *websocket.Conn) error { return l.frame(c, a) })
+		l.queueWrite(func(c *websocket.Conn) error { return l.writeFrame(c, a) })
 	case peer.Raw:
-		l.queue(func(c *websocket.Conn) error {
+		l.queueWrite(func(c *websocket.Conn) error {
 			for range max(a.Repeat, 1) {
 				if err := c.Write(l.ctx, websocket.MessageText, a.Bytes); err != nil {
 					return err
 				}
-				if a.Repeat > 1 && a.Every > 0 && !pause(l.ctx, a.Every) {
+				if a.Repeat > 1 && a.Every > 0 && !sleepOrDone(l.ctx, a.Every) {
 					return l.ctx.Err()
 				}
 			}
@@ -140,40 +140,40 @@ func (l *wsLink) perform(a peer.Action) {
 		})
 	case peer.Cut: // there is but one stream, and it is the connection
 	case peer.Exit:
-		l.exit(a)
+		l.endServerSide(a)
 	}
 }
 
-// queue lets the sender do something; a half-open connection says nothing.
-func (l *wsLink) queue(f func(*websocket.Conn) error) {
-	if l.hung || l.ended {
+// queueWrite lets the sender do something; a half-open connection says nothing.
+func (l *wsConn) queueWrite(f func(*websocket.Conn) error) {
+	if l.halfOpen || l.ended {
 		return
 	}
 	select {
-	case l.out <- f:
+	case l.writeQueue <- f:
 	default: // the client takes nothing: what it does not take is lost with the connection
 		l.cancel()
 	}
 }
 
-func (l *wsLink) exit(a peer.Exit) {
+func (l *wsConn) endServerSide(a peer.Exit) {
 	if a.HalfOpen {
-		l.hung = true
+		l.halfOpen = true
 		return
 	}
-	if !l.down && !l.closing {
-		l.down = true
-		l.web.seat.noteLocked(history.Event{Kind: history.Down, Conn: l.conn, Class: messages.ClassNetwork, Text: a.Text})
+	if !l.downRecorded && !l.clientClosed {
+		l.downRecorded = true
+		l.web.owner.recordLocked(history.Event{Kind: history.Down, Conn: l.conn, Class: messages.ClassNetwork, Text: a.Text})
 	}
-	wasHung := l.hung
+	wasHung := l.halfOpen
 	l.ended = true
 	switch {
 	case a.Reset || wasHung:
-		reset(l.raw)
+		resetSocket(l.raw)
 		l.cancel()
 	default:
 		select {
-		case l.out <- func(c *websocket.Conn) error {
+		case l.writeQueue <- func(c *websocket.Conn) error {
 			_ = c.Close(websocket.StatusGoingAway, "") // an error means that it is closed
 			return net.ErrClosed
 		}:
@@ -183,8 +183,8 @@ func (l *wsLink) exit(a peer.Exit) {
 	}
 }
 
-// frame writes a message as one text frame: at once, in pieces, or only its beginning.
-func (l *wsLink) frame(c *websocket.Conn, a peer.Send) error {
+// writeFrame writes a message as one text frame: at once, in pieces, or only its beginning.
+func (l *wsConn) writeFrame(c *websocket.Conn, a peer.Send) error {
 	if a.Cut <= 0 && a.Chunk <= 0 {
 		return c.Write(l.ctx, websocket.MessageText, a.Body)
 	}
@@ -206,7 +206,7 @@ func (l *wsLink) frame(c *websocket.Conn, a peer.Send) error {
 		if _, err := l.raw.Write(rest[:n]); err != nil {
 			return err
 		}
-		if rest = rest[n:]; len(rest) > 0 && a.Every > 0 && !pause(l.ctx, a.Every) {
+		if rest = rest[n:]; len(rest) > 0 && a.Every > 0 && !sleepOrDone(l.ctx, a.Every) {
 			return l.ctx.Err()
 		}
 	}
@@ -217,8 +217,8 @@ func (l *wsLink) frame(c *websocket.Conn, a peer.Send) error {
 	return nil
 }
 
-// pids implements link.
-func (l *wsLink) pids() []int { return nil }
+// processIDs implements link.
+func (l *wsConn) processIDs() []int { return nil }
 
-// cut implements link.
-func (l *wsLink) cut() { l.cancel() }
+// cutConn implements link.
+func (l *wsConn) cutConn() { l.cancel() }

@@ -10,23 +10,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// stream is the opening of HTTP+SSE (2024-11-05): a GET, whose response carries everything that the server says. It is
+// serveSSE is the opening of HTTP+SSE (2024-11-05): a GET, whose response carries everything that the server says. It is
 // the connection.
-func (w *web) stream(rw http.ResponseWriter, req *http.Request) {
-	x := newExchange(rw, req, envelope{})
+func (w *webEndpoint) serveSSE(rw http.ResponseWriter, req *http.Request) {
+	x := newHTTPExchange(rw, req, envelope{})
 	x.sse = true
-	c := newSession(w)
+	c := newHTTPSession(w)
 	c.stream = x
-	w.seat.mu.Lock()
-	w.lastGasp()
-	w.seat.attachLocked(func(conn int) link { c.conn = conn; return c })
-	w.seat.mu.Unlock()
-	x.run(func() { c.hungUp(x) })
+	w.owner.mu.Lock()
+	w.awaitConnEnds()
+	w.owner.addConnLocked(func(conn int) serverConn { c.conn = conn; return c })
+	w.owner.mu.Unlock()
+	x.runDirectives(func() { c.handleStreamEnd(x) })
 }
 
-// hungUp is called when the stream of HTTP+SSE is over. If the client has ended it, the server is told.
-func (c *session) hungUp(x *exchange) {
-	s := c.web.seat
+// handleStreamEnd is called when the stream of HTTP+SSE is over. If the client has ended it, the server is told.
+func (c *httpSession) handleStreamEnd(x *httpExchange) {
+	s := c.web.owner
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.stream != x {
@@ -34,29 +34,29 @@ func (c *session) hungUp(x *exchange) {
 	}
 	c.stream = nil
 	if x.req.Context().Err() != nil && c.accepted {
-		c.closing = true
-		s.tellLocked(func(now time.Duration) []peer.Action { return s.machine.Closed(now, c.conn, false) })
+		c.clientClosed = true
+		s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Closed(now, c.conn, false) })
 	}
-	c.forgetLocked()
+	c.forgetConnLocked()
 }
 
-// endpoint is where the messages of this connection go.
-func (c *session) endpoint() string { return fmt.Sprintf("/mcp?connection=%d", c.conn) }
+// messagePath is where the messages of this connection go.
+func (c *httpSession) messagePath() string { return fmt.Sprintf("/mcp?connection=%d", c.conn) }
 
-// take is one message over HTTP+SSE. Its answer comes on the stream.
-func (w *web) take(rw http.ResponseWriter, req *http.Request) {
+// serveSSEMessage is one message over HTTP+SSE. Its answer comes on the stream.
+func (w *webEndpoint) serveSSEMessage(rw http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(rw, req.Body, maxBody))
 	if err != nil {
 		return
 	}
 	conn, _ := strconv.Atoi(req.URL.Query().Get("connection")) // 0 belongs to nobody
-	x := newExchange(rw, req, read(body))
-	w.seat.mu.Lock()
-	if c, ok := w.seat.links[conn].(*session); ok {
-		c.take(x, body, headers(req.Header))
+	x := newHTTPExchange(rw, req, parseEnvelope(body))
+	w.owner.mu.Lock()
+	if c, ok := w.owner.conns[conn].(*httpSession); ok {
+		c.takeMessage(x, body, flattenHeader(req.Header))
 	} else {
-		x.tell(status(http.StatusNotFound))
+		x.addDirective(statusDirective(http.StatusNotFound))
 	}
-	w.seat.mu.Unlock()
-	x.run(func() {})
+	w.owner.mu.Unlock()
+	x.runDirectives(func() {})
 }

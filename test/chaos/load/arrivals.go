@@ -15,17 +15,17 @@ import (
 // Arrivals are the planned starts of the calls of one stream, in rising order. The same seed, place and stream give the same
 // ones. It is not safe for concurrent use.
 type Arrivals struct {
-	stream scenario.Stream
+	stream scenario.PlannedLoad
 	rnd    *rand.Rand
 	at     float64 // ns since the start of the run
 }
 
 // NewArrivals draws from the seed of a run for the stream at this place of Plan.Load.
-func NewArrivals(seed uint64, place int, s scenario.Stream) *Arrivals {
+func NewArrivals(seed uint64, streamIndex int, s scenario.PlannedLoad) *Arrivals {
 	h := sha256.New()
 	var numbers [16]byte
 	binary.LittleEndian.PutUint64(numbers[:8], seed)
-	binary.LittleEndian.PutUint64(numbers[8:], uint64(place))
+	binary.LittleEndian.PutUint64(numbers[8:], uint64(streamIndex))
 	h.Write([]byte("load\x00" + s.Server + "\x00"))
 	h.Write(numbers[:])
 	return &Arrivals{stream: s, rnd: rand.New(rand.NewChaCha8([32]byte(h.Sum(nil)))), at: float64(s.Begin)}
@@ -50,9 +50,9 @@ type Call struct {
 	ID string
 	// At is its planned start, since the start of the run.
 	At time.Duration
-	// Place is that of its stream in Plan.Load.
-	Place  int
-	Stream scenario.Stream
+	// StreamIndex is that of its stream in Plan.Load.
+	StreamIndex int
+	Stream      scenario.PlannedLoad
 }
 
 // Caller is on whose behalf the call is made: one of the stream's callers, by turns. It is empty for a stream that says nothing of
@@ -62,13 +62,13 @@ func (c Call) Caller() string {
 		return ""
 	}
 	n, _ := strconv.Atoi(strings.TrimPrefix(c.ID, "c"))
-	return "caller-" + strconv.Itoa(c.Place+1) + "-" + strconv.Itoa(n%c.Stream.Callers+1)
+	return "caller-" + strconv.Itoa(c.StreamIndex+1) + "-" + strconv.Itoa(n%c.Stream.Callers+1)
 }
 
 // Schedule is every call of a plan in order of time; of calls at the same nanosecond the one of the earlier stream is
 // first. It holds one time for each stream, however long the run. It is not safe for concurrent use.
 type Schedule struct {
-	due   dues
+	due   startHeap
 	calls int
 }
 
@@ -78,7 +78,7 @@ func NewSchedule(p scenario.Plan) *Schedule {
 	for i, stream := range p.Load {
 		a := NewArrivals(p.Seed, i, stream)
 		if at, ok := a.Next(); ok {
-			s.due = append(s.due, due{at, i, a})
+			s.due = append(s.due, nextStart{at, i, a})
 		}
 	}
 	heap.Init(&s.due)
@@ -92,8 +92,8 @@ func (s *Schedule) Next() (Call, bool) {
 	}
 	first := s.due[0]
 	s.calls++
-	c := Call{ID: "c" + strconv.Itoa(s.calls), At: first.at, Place: first.place, Stream: first.of.stream}
-	if at, ok := first.of.Next(); ok {
+	c := Call{ID: "c" + strconv.Itoa(s.calls), At: first.at, StreamIndex: first.streamIndex, Stream: first.arrivals.stream}
+	if at, ok := first.arrivals.Next(); ok {
 		s.due[0].at = at
 		heap.Fix(&s.due, 0)
 	} else {
@@ -102,23 +102,23 @@ func (s *Schedule) Next() (Call, bool) {
 	return c, true
 }
 
-// due is the next planned start of one stream.
-type due struct {
-	at    time.Duration
-	place int
-	of    *Arrivals
+// nextStart is the next planned start of one stream.
+type nextStart struct {
+	at          time.Duration
+	streamIndex int
+	arrivals    *Arrivals
 }
 
-// dues implements heap.Interface.
-type dues []due
+// startHeap implements heap.Interface.
+type startHeap []nextStart
 
-func (d dues) Len() int { return len(d) }
-func (d dues) Less(i, j int) bool {
-	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].place < d[j].place
+func (d startHeap) Len() int { return len(d) }
+func (d startHeap) Less(i, j int) bool {
+	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].streamIndex < d[j].streamIndex
 }
-func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *dues) Push(x any)   { *d = append(*d, x.(due)) }
-func (d *dues) Pop() any {
+func (d startHeap) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *startHeap) Push(x any)   { *d = append(*d, x.(nextStart)) }
+func (d *startHeap) Pop() any {
 	last := (*d)[len(*d)-1]
 	*d = (*d)[:len(*d)-1]
 	return last

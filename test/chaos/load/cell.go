@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	shortest = time.Microsecond
-	longest  = 24 * time.Hour
+	minLatency = time.Microsecond
+	maxLatency = 24 * time.Hour
 
 	digitsOfServer = 2
 	digitsOfGroup  = 3
@@ -31,14 +31,14 @@ func NewCell() *Cell { return newCell(digitsOfGroup) }
 
 func newCell(digits int) *Cell {
 	return &Cell{
-		histogram: hdrhistogram.New(int64(shortest), int64(longest), digits),
+		histogram: hdrhistogram.New(int64(minLatency), int64(maxLatency), digits),
 		outcomes:  map[messages.Outcome]int{},
 	}
 }
 
 // Record counts a call that took so long, from its planned start to its end.
 func (c *Cell) Record(took time.Duration, outcome messages.Outcome) {
-	took = c.count(took, outcome)
+	took = c.countCall(took, outcome)
 	if outcome != messages.OutcomeNotSent {
 		_ = c.histogram.RecordValue(int64(took)) // it lies within the bounds
 	}
@@ -47,7 +47,7 @@ func (c *Cell) Record(took time.Duration, outcome messages.Outcome) {
 // RecordClosed counts a call of a closed loop, whose callers would have sent one every interval if they had not waited for
 // this one: those that are missing are added. An interval of 0 adds none.
 func (c *Cell) RecordClosed(took, interval time.Duration, outcome messages.Outcome) {
-	took = c.count(took, outcome)
+	took = c.countCall(took, outcome)
 	if outcome != messages.OutcomeNotSent {
 		_ = c.histogram.RecordCorrectedValue(int64(took), int64(interval)) // it lies within the bounds
 	}
@@ -59,10 +59,10 @@ func (c *Cell) Open() {
 	c.open++
 }
 
-func (c *Cell) count(took time.Duration, outcome messages.Outcome) time.Duration {
+func (c *Cell) countCall(took time.Duration, outcome messages.Outcome) time.Duration {
 	c.calls++
 	c.outcomes[outcome]++
-	took = min(max(took, 0), longest)
+	took = min(max(took, 0), maxLatency)
 	if outcome != messages.OutcomeNotSent {
 		c.max = max(c.max, took)
 	}

@@ -75,33 +75,33 @@ func Measure(h *history.History) *Latencies {
 				continue
 			}
 			delete(started, key)
-			for _, c := range l.cells(e.Server, when.Of(at)) {
+			for _, c := range l.cellsOf(e.Server, when.WindowAt(at)) {
 				c.Record(e.T-at, e.Outcome)
 			}
 		default:
 		}
 	}
 	for key, at := range started {
-		for _, c := range l.cells(key.server, when.Of(at)) {
+		for _, c := range l.cellsOf(key.server, when.WindowAt(at)) {
 			c.Open()
 		}
 	}
 	return l
 }
 
-// cells are those that a call of this server counts in.
-func (l *Latencies) cells(server string, w Window) [2]*Cell {
+// cellsOf are those that a call of this server counts in.
+func (l *Latencies) cellsOf(server string, w Window) [2]*Cell {
 	health := l.health[server]
 	if health == "" {
 		health = Healthy
 		l.health[server] = health
 	}
 	return [2]*Cell{
-		cell(l.servers, perServer{server, w}, digitsOfServer), cell(l.groups, perGroup{health, w}, digitsOfGroup),
+		cellFor(l.servers, perServer{server, w}, digitsOfServer), cellFor(l.groups, perGroup{health, w}, digitsOfGroup),
 	}
 }
 
-func cell[K comparable](m map[K]*Cell, key K, digits int) *Cell {
+func cellFor[K comparable](m map[K]*Cell, key K, digits int) *Cell {
 	c := m[key]
 	if c == nil {
 		c = newCell(digits)
@@ -113,10 +113,10 @@ func cell[K comparable](m map[K]*Cell, key K, digits int) *Cell {
 // Merge adds the calls of another run.
 func (l *Latencies) Merge(other *Latencies) {
 	for key, c := range other.servers {
-		cell(l.servers, key, digitsOfServer).Merge(c)
+		cellFor(l.servers, key, digitsOfServer).Merge(c)
 	}
 	for key, c := range other.groups {
-		cell(l.groups, key, digitsOfGroup).Merge(c)
+		cellFor(l.groups, key, digitsOfGroup).Merge(c)
 	}
 	for server, health := range other.health {
 		if l.health[server] != Faulty {
@@ -131,8 +131,8 @@ func (l *Latencies) Group(h Health, w Window) *Cell { return l.groups[perGroup{h
 // Server is what one server did in a window; nil if there was no call.
 func (l *Latencies) Server(name string, w Window) *Cell { return l.servers[perServer{name, w}] }
 
-// Whole is what one server did over all windows; nil if there was no call.
-func (l *Latencies) Whole(name string) *Cell {
+// ServerTotal is what one server did over all windows; nil if there was no call.
+func (l *Latencies) ServerTotal(name string) *Cell {
 	var whole *Cell
 	for _, w := range Windows {
 		if c := l.Server(name, w); c != nil {
@@ -157,15 +157,15 @@ func (l *Latencies) Servers() []string {
 // HealthOf says if a server counts as faulty.
 func (l *Latencies) HealthOf(server string) Health { return l.health[server] }
 
-// away are the commands after which a server may rightly not answer.
-var away = map[string]bool{
+// disturbingCommands are the commands after which a server may rightly not answer.
+var disturbingCommands = map[string]bool{
 	"disable": true, "disconnect": true, "remove": true, "reconnect": true, "respec": true, "add": true, "adjust": true,
 }
 
 // HealthIn says of every server of a plan if it counts as faulty.
 func HealthIn(p scenario.Plan) map[string]Health {
 	out := map[string]Health{}
-	all := slices.ContainsFunc(p.Faults, func(f scenario.Planned) bool { return f.Server == "" })
+	all := slices.ContainsFunc(p.Faults, func(f scenario.PlannedFault) bool { return f.Server == "" })
 	for _, s := range p.Servers {
 		out[s.Name] = Healthy
 		if all {
@@ -183,7 +183,7 @@ func HealthIn(p scenario.Plan) map[string]Health {
 				out[s.Name] = Faulty
 			}
 		}
-		if o.Server != "" && away[o.Do] {
+		if o.Server != "" && disturbingCommands[o.Do] {
 			out[o.Server] = Faulty
 		}
 	}
@@ -216,8 +216,8 @@ func WindowsOf(h *history.History) Bounds {
 	return b
 }
 
-// Of is the window of a time.
-func (b Bounds) Of(at time.Duration) Window {
+// WindowAt is the window of a time.
+func (b Bounds) WindowAt(at time.Duration) Window {
 	switch {
 	case at >= b.Healed:
 		return After

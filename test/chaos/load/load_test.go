@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleNewSchedule() {
-	s := load.NewSchedule(scenario.Plan{Seed: 7, Load: []scenario.Stream{
+	s := load.NewSchedule(scenario.Plan{Seed: 7, Load: []scenario.PlannedLoad{
 		{Server: "a", Tool: "read", Rate: 1, End: 3 * time.Second},
 		{Server: "b", Tool: "write", Rate: 2, End: 3 * time.Second},
 	}})
@@ -35,7 +35,7 @@ func ExampleMeasure() {
 	h := &history.History{
 		Plan: scenario.Plan{
 			Servers: []scenario.Server{{Name: "good"}, {Name: "bad"}},
-			Faults:  []scenario.Planned{{ID: 1, Fault: "hang-call", Server: "bad", Begin: time.Second, End: 2 * time.Second}},
+			Faults:  []scenario.PlannedFault{{ID: 1, Fault: "hang-call", Server: "bad", Begin: time.Second, End: 2 * time.Second}},
 			Heal:    2 * time.Second,
 		},
 	}
@@ -53,7 +53,7 @@ func ExampleMeasure() {
 	// faulty:  1 calls, 1 failed, p50 1s p90 1s p99 1s p99.9 1s max 1s
 }
 
-func arrivals(seed uint64, place int, s scenario.Stream) []time.Duration {
+func arrivalTimes(seed uint64, place int, s scenario.PlannedLoad) []time.Duration {
 	var out []time.Duration
 	a := load.NewArrivals(seed, place, s)
 	for at, ok := a.Next(); ok; at, ok = a.Next() {
@@ -63,8 +63,8 @@ func arrivals(seed uint64, place int, s scenario.Stream) []time.Duration {
 }
 
 func TestArrivalsArePoissonWithinTheirTime(t *testing.T) {
-	s := scenario.Stream{Server: "a", Rate: 20, Begin: time.Minute, End: 21 * time.Minute}
-	got := arrivals(1, 0, s)
+	s := scenario.PlannedLoad{Server: "a", Rate: 20, Begin: time.Minute, End: 21 * time.Minute}
+	got := arrivalTimes(1, 0, s)
 	want := 20.0 * 20 * 60
 	// Six standard deviations of a Poisson count.
 	if d := math.Abs(float64(len(got)) - want); d > 6*math.Sqrt(want) {
@@ -87,15 +87,15 @@ func TestArrivalsArePoissonWithinTheirTime(t *testing.T) {
 }
 
 func TestArrivalsDependOnSeedNameAndPlaceOnly(t *testing.T) {
-	s := scenario.Stream{Server: "a", Tool: "read", Rate: 5, End: time.Minute}
-	base := arrivals(1, 0, s)
-	if !slices.Equal(base, arrivals(1, 0, s)) {
+	s := scenario.PlannedLoad{Server: "a", Tool: "read", Rate: 5, End: time.Minute}
+	base := arrivalTimes(1, 0, s)
+	if !slices.Equal(base, arrivalTimes(1, 0, s)) {
 		t.Error("the same seed gives other arrivals")
 	}
 	other := s
 	other.Server = "b"
 	for name, got := range map[string][]time.Duration{
-		"seed": arrivals(2, 0, s), "place": arrivals(1, 1, s), "server": arrivals(1, 0, other),
+		"seed": arrivalTimes(2, 0, s), "place": arrivalTimes(1, 1, s), "server": arrivalTimes(1, 0, other),
 	} {
 		if slices.Equal(base, got) {
 			t.Errorf("another %s gives the same arrivals", name)
@@ -103,17 +103,17 @@ func TestArrivalsDependOnSeedNameAndPlaceOnly(t *testing.T) {
 	}
 	longer := s
 	longer.End = time.Hour
-	if got := arrivals(1, 0, longer); !slices.Equal(base, got[:len(base)]) {
+	if got := arrivalTimes(1, 0, longer); !slices.Equal(base, got[:len(base)]) {
 		t.Error("a longer stream begins with other arrivals")
 	}
 }
 
 func TestStreamsWithoutCalls(t *testing.T) {
-	for _, s := range []scenario.Stream{
+	for _, s := range []scenario.PlannedLoad{
 		{Rate: 0, End: time.Hour}, {Rate: -1, End: time.Hour}, {Rate: math.NaN(), End: time.Hour},
 		{Rate: 1e-12, End: time.Hour}, {Rate: 5, Begin: time.Hour, End: time.Minute},
 	} {
-		if got := arrivals(1, 0, s); len(got) > 0 {
+		if got := arrivalTimes(1, 0, s); len(got) > 0 {
 			t.Errorf("%+v has %d arrivals", s, len(got))
 		}
 	}
@@ -122,7 +122,7 @@ func TestStreamsWithoutCalls(t *testing.T) {
 func TestAScheduleIsAllStreamsInOrder(t *testing.T) {
 	p := scenario.Plan{Seed: 3}
 	for i, name := range []string{"a", "b", "c", "a"} {
-		p.Load = append(p.Load, scenario.Stream{Server: name, Rate: float64(i + 1), End: time.Minute})
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: name, Rate: float64(i + 1), End: time.Minute})
 	}
 	got := make([][]time.Duration, len(p.Load))
 	var before time.Duration
@@ -133,10 +133,10 @@ func TestAScheduleIsAllStreamsInOrder(t *testing.T) {
 			t.Fatalf("call %s at %v comes after %v", c.ID, c.At, before)
 		}
 		before, seen[c.ID] = c.At, true
-		got[c.Place] = append(got[c.Place], c.At)
+		got[c.StreamIndex] = append(got[c.StreamIndex], c.At)
 	}
 	for i, stream := range p.Load {
-		if want := arrivals(p.Seed, i, stream); !slices.Equal(got[i], want) {
+		if want := arrivalTimes(p.Seed, i, stream); !slices.Equal(got[i], want) {
 			t.Errorf("stream %d has %d calls in the schedule, %d of its own", i, len(got[i]), len(want))
 		}
 	}
@@ -145,19 +145,19 @@ func TestAScheduleIsAllStreamsInOrder(t *testing.T) {
 	}
 }
 
-// record adds one call to a history.
-func record(h *history.History, server, id string, at, took time.Duration, outcome messages.Outcome) {
+// addCall adds one call to a history.
+func addCall(h *history.History, server, id string, at, took time.Duration, outcome messages.Outcome) {
 	h.Events = append(h.Events, history.Event{T: at, Kind: history.Call, Server: server, Call: id})
 	if took >= 0 {
 		h.Events = append(h.Events, history.Event{T: at + took, Kind: history.End, Server: server, Call: id, Outcome: outcome})
 	}
 }
 
-func broken() *history.History {
+func brokenHistory() *history.History {
 	return &history.History{Plan: scenario.Plan{
 		Servers: []scenario.Server{{Name: "bad"}, {Name: "gone"}, {Name: "good"}},
-		Faults:  []scenario.Planned{{ID: 1, Fault: "crash", Server: "bad", Begin: 10 * time.Second}},
-		Commands: []scenario.Order{{ID: 1, Do: "disable", Server: "gone", At: 5 * time.Second},
+		Faults:  []scenario.PlannedFault{{ID: 1, Fault: "crash", Server: "bad", Begin: 10 * time.Second}},
+		Commands: []scenario.PlannedCommand{{ID: 1, Do: "disable", Server: "gone", At: 5 * time.Second},
 			{ID: 2, Do: "refresh", Server: "good", At: 5 * time.Second}},
 		Heal: 20 * time.Second,
 	}}
@@ -166,10 +166,10 @@ func broken() *history.History {
 func TestACallCountsFromItsPlannedStart(t *testing.T) {
 	// A hang of 10 s at a rate of ten calls per second. Whoever sends only after the answer has one bad call; here the
 	// hundred that were planned meanwhile count, the last of them with 100 ms.
-	h := broken()
+	h := brokenHistory()
 	for i := range 100 {
 		at := 10*time.Second + time.Duration(i)*100*time.Millisecond
-		record(h, "good", fmt.Sprint("c", i), at, 20*time.Second-at, messages.OutcomeResult)
+		addCall(h, "good", fmt.Sprint("c", i), at, 20*time.Second-at, messages.OutcomeResult)
 	}
 	got := load.Measure(h).Group(load.Healthy, load.While).Summary()
 	if got.Calls != 100 || got.Max != 10*time.Second || got.P50 < 4900*time.Millisecond || got.P50 > 5100*time.Millisecond {
@@ -192,10 +192,10 @@ func TestAClosedLoopIsCorrected(t *testing.T) {
 }
 
 func TestWindowsAndHealth(t *testing.T) {
-	h := broken()
+	h := brokenHistory()
 	for i, at := range []time.Duration{9 * time.Second, 10 * time.Second, 19 * time.Second, 20 * time.Second, time.Minute} {
 		for _, server := range []string{"bad", "gone", "good"} {
-			record(h, server, fmt.Sprint(server, i), at, time.Millisecond, messages.OutcomeResult)
+			addCall(h, server, fmt.Sprint(server, i), at, time.Millisecond, messages.OutcomeResult)
 		}
 	}
 	l := load.Measure(h)
@@ -214,7 +214,7 @@ func TestWindowsAndHealth(t *testing.T) {
 	if got := l.Server("good", load.While).Summary().Calls; got != 2 {
 		t.Errorf("good has %d calls while it breaks", got)
 	}
-	if got := l.Whole("good").Summary().Calls; got != 5 || l.Whole("nobody") != nil {
+	if got := l.ServerTotal("good").Summary().Calls; got != 5 || l.ServerTotal("nobody") != nil {
 		t.Errorf("good has %d calls in all", got)
 	}
 	if got := l.Servers(); !slices.Equal(got, []string{"bad", "gone", "good"}) {
@@ -229,19 +229,19 @@ func TestWindowsAndHealth(t *testing.T) {
 	if got := load.Measure(h).Group(load.Healthy, load.While).Summary().Calls; got != 2 {
 		t.Errorf("%d calls between 19 and 50 s, 2 were made", got)
 	}
-	h.Plan.Faults = append(h.Plan.Faults, scenario.Planned{Fault: "partition"})
+	h.Plan.Faults = append(h.Plan.Faults, scenario.PlannedFault{Fault: "partition"})
 	if load.Measure(h).Group(load.Healthy, load.While) != nil {
 		t.Error("a fault of the machine leaves a server healthy")
 	}
 }
 
 func TestOutcomes(t *testing.T) {
-	h := broken()
-	record(h, "good", "c1", 0, 5*time.Millisecond, messages.OutcomeResult)
-	record(h, "good", "c2", 0, 5*time.Millisecond, messages.OutcomeToolError)
-	record(h, "good", "c3", 0, 0, messages.OutcomeNotSent)
-	record(h, "good", "c4", 0, 7*time.Millisecond, messages.OutcomeUnknown)
-	record(h, "good", "c5", 0, -1, "")
+	h := brokenHistory()
+	addCall(h, "good", "c1", 0, 5*time.Millisecond, messages.OutcomeResult)
+	addCall(h, "good", "c2", 0, 5*time.Millisecond, messages.OutcomeToolError)
+	addCall(h, "good", "c3", 0, 0, messages.OutcomeNotSent)
+	addCall(h, "good", "c4", 0, 7*time.Millisecond, messages.OutcomeUnknown)
+	addCall(h, "good", "c5", 0, -1, "")
 	h.Events = append(h.Events, // neither a second end nor one of a call that nobody made is a latency
 		history.Event{T: time.Hour, Kind: history.End, Server: "good", Call: "c1", Outcome: messages.OutcomeResult},
 		history.Event{T: time.Hour, Kind: history.End, Server: "good", Call: "c9", Outcome: messages.OutcomeResult})
@@ -255,11 +255,11 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	one, two := broken(), broken()
-	record(one, "good", "c1", 0, time.Millisecond, messages.OutcomeResult)
-	record(two, "good", "c1", 0, 48*time.Hour, messages.OutcomeUnknown)
-	two.Plan.Faults = append(two.Plan.Faults, scenario.Planned{Fault: "crash", Server: "good", Begin: time.Second})
-	record(two, "new", "c2", 0, time.Second, messages.OutcomeResult)
+	one, two := brokenHistory(), brokenHistory()
+	addCall(one, "good", "c1", 0, time.Millisecond, messages.OutcomeResult)
+	addCall(two, "good", "c1", 0, 48*time.Hour, messages.OutcomeUnknown)
+	two.Plan.Faults = append(two.Plan.Faults, scenario.PlannedFault{Fault: "crash", Server: "good", Begin: time.Second})
+	addCall(two, "new", "c2", 0, time.Second, messages.OutcomeResult)
 	l := load.New()
 	l.Merge(load.Measure(one))
 	l.Merge(load.Measure(two))

@@ -18,44 +18,44 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 	case "resources":
 		all, err := m.Resources(ctx, server)
 		for _, r := range all {
-			rev = max(rev, Numbered(r.Name, "item-"))
+			rev = max(rev, ParseNumber(r.Name, "item-"))
 		}
 		return rev, err
 	case "templates":
 		_, err = m.ResourceTemplates(ctx, server)
 	case "resource":
 		var res *supervisor.ResourceResult
-		if c.odd() {
+		if c.isOdd() {
 			res, err = m.ReadResource(ctx, one)
 		} else {
 			res, err = m.ReadServerResource(ctx, server, one)
 		}
 		if err == nil {
-			rev = Stated(res.Text(), server)
+			rev = ParseState(res.Text(), server)
 		}
 	case "prompts":
 		all, err := m.Prompts(ctx, server)
 		for _, p := range all {
-			rev = max(rev, Numbered(p.Name, "greet-"))
+			rev = max(rev, ParseNumber(p.Name, "greet-"))
 		}
 		return rev, err
 	case "prompt":
 		var res *supervisor.PromptResult
 		who := map[string]string{"who": "all"}
-		if c.odd() {
+		if c.isOdd() {
 			res, err = m.GetPrompt(ctx, messages.Naming{}.Prompt(server, "greet"), who)
 		} else {
 			res, err = m.GetServerPrompt(ctx, server, "greet", who)
 		}
 		if err == nil {
 			for _, said := range res.Messages() {
-				rev = Stated(said.Content.Text, server)
+				rev = ParseState(said.Content.Text, server)
 			}
 		}
 	case "complete":
 		_, err = m.Complete(ctx, server, messages.CompleteRequest{Prompt: "greet", Argument: "who", Value: "a"})
 	case "subscribe":
-		if c.odd() {
+		if c.isOdd() {
 			err = m.SubscribeResource(ctx, server, one)
 		} else {
 			err = m.UnsubscribeResource(ctx, server, one)
@@ -71,26 +71,26 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 	return rev, err
 }
 
-// Stated is the state that the first line of a text of a server tells.
-func Stated(text, server string) int {
+// ParseState is the state that the first line of a text of a server tells.
+func ParseState(text, server string) int {
 	text, _, _ = strings.Cut(text, "\n")
-	if rest, is := strings.CutSuffix(text, " of "+server); is {
-		if n := Numbered(rest, "state "); n > 0 {
+	if rest, isState := strings.CutSuffix(text, " of "+server); isState {
+		if n := ParseNumber(rest, "state "); n > 0 {
 			return n
 		}
 	}
 	return history.Foreign
 }
 
-// Numbered is the number behind a prefix, 0 if there is none.
-func Numbered(text, prefix string) int {
+// ParseNumber is the number behind a prefix, 0 if there is none.
+func ParseNumber(text, prefix string) int {
 	rest, _ := strings.CutPrefix(text, prefix)
 	n, _ := strconv.Atoi(rest)
 	return n
 }
 
-// Ends says that a call of a stream that subscribes ends a subscription.
-func (c Call) Ends() bool { return !c.odd() }
+// EndsSubscription says that a call of a stream that subscribes ends a subscription.
+func (c Call) EndsSubscription() bool { return !c.isOdd() }
 
-// odd says that the call has an odd number.
-func (c Call) odd() bool { return len(c.ID) > 0 && (c.ID[len(c.ID)-1]-'0')%2 == 1 }
+// isOdd says that the call has an odd number.
+func (c Call) isOdd() bool { return len(c.ID) > 0 && (c.ID[len(c.ID)-1]-'0')%2 == 1 }

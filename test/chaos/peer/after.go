@@ -19,13 +19,13 @@ func After(a Action) time.Duration {
 		return a.After
 	case Stop:
 		return a.After
-	case Deafen:
+	case PauseReading:
 		return a.After
 	case Spawn:
 		return a.After
 	case Cut:
 		return a.After
-	case Hide:
+	case BlockStart:
 		return a.After
 	case Wait:
 		return a.After

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// mostPad bounds what a caller can ask for.
-const mostPad = 64 << 20
+// maxPadding bounds what a caller can ask for.
+const maxPadding = 64 << 20
 
 // call is one tool call that waits for its turn.
 type call struct {
@@ -24,14 +24,14 @@ type call struct {
 	value int
 	// heldBy is the fault that lets it wait for its cancellation.
 	heldBy *fault
-	// begun says that it has its turn: it waits no longer than an answer takes.
-	begun bool
-	// over says that it has run, or that the client does not want it any more.
-	over bool
+	// scheduled says that it has its turn: it waits no longer than an answer takes.
+	scheduled bool
+	// finished says that it has run, or that the client does not want it any more.
+	finished bool
 }
 
-// call begins tools/call.
-func (m *machine) call(c *conn, q *message) {
+// startCall begins tools/call.
+func (m *machine) startCall(c *conn, q *message) {
 	var p struct {
 		Name      string `json:"name"`
 		Arguments struct {
@@ -40,92 +40,92 @@ func (m *machine) call(c *conn, q *message) {
 		} `json:"arguments"`
 	}
 	if err := json.Unmarshal(q.Params, &p); err != nil {
-		m.later(c, q, func() { m.refuse(c, q, codeInvalidParams, "Invalid params", "") })
+		m.scheduleAnswer(c, q, func() { m.answerError(c, q, codeInvalidParams, "Invalid params", "") })
 		return
 	}
-	k := &call{q: q, id: p.Arguments.Call, size: min(max(p.Arguments.Size, 0), mostPad)}
+	k := &call{q: q, id: p.Arguments.Call, size: min(max(p.Arguments.Size, 0), maxPadding)}
 	var ok bool
-	if k.tool, ok = m.find(p.Name); !ok {
-		m.later(c, q, func() { m.refuse(c, q, codeInvalidParams, "Unknown tool: "+p.Name, "") })
+	if k.tool, ok = m.findTool(p.Name); !ok {
+		m.scheduleAnswer(c, q, func() { m.answerError(c, q, codeInvalidParams, "Unknown tool: "+p.Name, "") })
 		return
 	}
-	c.calls = append(c.calls, k)
-	if m.asTask(c, q) {
-		k.token = m.later(c, q, func() {
-			if !k.over {
+	c.waitingCalls = append(c.waitingCalls, k)
+	if m.becomesTask(c, q) {
+		k.token = m.scheduleAnswer(c, q, func() {
+			if !k.finished {
 				m.beginTask(c, k)
 			}
 		})
 		return
 	}
-	m.callOn(c, k)
+	m.dispatchCall(c, k)
 }
 
-// callOn lets the faults see a call that has come, and begins it.
-func (m *machine) callOn(c *conn, k *call) {
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.called != nil && f.hooks.called(m, f, c, k) {
+// dispatchCall lets the faults see a call that has come, and begins it.
+func (m *machine) dispatchCall(c *conn, k *call) {
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.onCall != nil && f.hooks.onCall(m, f, c, k) {
 			return
 		}
 	}
-	if !m.question(c, k) {
-		m.begin(c, k)
+	if !m.askBeforeCall(c, k) {
+		m.scheduleCall(c, k)
 	}
 }
 
-// begin lets a call run when it has taken its time.
-func (m *machine) begin(c *conn, k *call) {
-	if k.over || k.begun {
+// scheduleCall lets a call run when it has taken its time.
+func (m *machine) scheduleCall(c *conn, k *call) {
+	if k.finished || k.scheduled {
 		return
 	}
-	k.begun = true
+	k.scheduled = true
 	if k.q.task != nil {
-		k.token = m.after(c, m.about(taskTime), func() { m.run(c, k) })
+		k.token = m.scheduleAfter(c, m.drawAround(taskTime), func() { m.runCall(c, k) })
 		return
 	}
-	k.token = m.later(c, k.q, func() { m.run(c, k) })
+	k.token = m.scheduleAnswer(c, k.q, func() { m.runCall(c, k) })
 }
 
-// run lets a tool do what it does, and answers.
-func (m *machine) run(c *conn, k *call) {
-	if k.over {
+// runCall lets a tool do what it does, and answers.
+func (m *machine) runCall(c *conn, k *call) {
+	if k.finished {
 		return
 	}
-	c.done(k)
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.run != nil && f.hooks.run(m, f, c, k) {
+	c.finishCall(k)
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.beforeRun != nil && f.hooks.beforeRun(m, f, c, k) {
 			return
 		}
 	}
-	m.execute(c, k)
+	m.executeTool(c, k)
 	a := &answer{q: k.q, pad: k.size, structured: `{"value":` + strconv.Itoa(k.value) + `}`}
-	for _, f := range slices.Clone(m.faults) {
-		if m.over(c) || f.hooks.ran != nil && f.hooks.ran(m, f, c, k, a) {
+	for _, f := range slices.Clone(m.activeFaults) {
+		if m.isEnded(c) || f.hooks.afterRun != nil && f.hooks.afterRun(m, f, c, k, a) {
 			return
 		}
 	}
-	a.result = m.output(c, k, a)
-	m.answer(c, a)
+	a.result = m.encodeCallResult(c, k, a)
+	m.sendAnswer(c, a)
 }
 
-// execute is the tool's effect on the world.
-func (m *machine) execute(c *conn, k *call) {
-	m.values[k.tool.name]++
-	k.value = m.values[k.tool.name]
-	m.note(history.Event{Kind: history.Executed, Conn: c.id, Tool: k.tool.name, Call: k.id, Value: k.value})
+// executeTool is the tool's effect on the world.
+func (m *machine) executeTool(c *conn, k *call) {
+	m.runCounts[k.tool.name]++
+	k.value = m.runCounts[k.tool.name]
+	m.recordEvent(history.Event{Kind: history.Executed, Conn: c.id, Tool: k.tool.name, Call: k.id, Value: k.value})
 }
 
-// output is the result of a call that has run: where, and what came of it.
-func (m *machine) output(c *conn, k *call, a *answer) []byte {
-	text := quote(`{"call":` + quote(k.id) + `,"server":` + quote(m.cfg.Server.Name) + `,"conn":` + strconv.Itoa(c.id) +
-		`,"tool":` + quote(k.tool.name) + `,"value":` + strconv.Itoa(k.value) + `,"pad":"`)
+// encodeCallResult is the result of a call that has run: where, and what came of it.
+func (m *machine) encodeCallResult(c *conn, k *call, a *answer) []byte {
+	text := quoteJSON(`{"call":` + quoteJSON(k.id) + `,"server":` + quoteJSON(m.cfg.Server.Name) + `,"conn":` + strconv.Itoa(c.id) +
+		`,"tool":` + quoteJSON(k.tool.name) + `,"value":` + strconv.Itoa(k.value) + `,"pad":"`)
 	b := make([]byte, 0, len(text)+a.pad+256)
 	b = append(b, `{"content":[{"type":"text","text":`...)
 	b = append(b, text[:len(text)-1]...)
 	b = append(b, bytes.Repeat([]byte{'x'}, a.pad)...)
 	b = append(b, `\"}"}`...)
-	for _, more := range a.more {
-		b = append(b, `,{"type":"text","text":`+quote(more)+`}`...)
+	for _, more := range a.extraTexts {
+		b = append(b, `,{"type":"text","text":`+quoteJSON(more)+`}`...)
 	}
 	b = append(b, ']')
 	if !a.isError {
@@ -134,39 +134,39 @@ func (m *machine) output(c *conn, k *call, a *answer) []byte {
 	return append(b, `,"isError":`+strconv.FormatBool(a.isError)+`}`...)
 }
 
-// done takes a call from those that wait.
-func (c *conn) done(k *call) {
-	k.over = true
-	c.calls = slices.DeleteFunc(c.calls, func(o *call) bool { return o == k })
+// finishCall takes a call from those that wait.
+func (c *conn) finishCall(k *call) {
+	k.finished = true
+	c.waitingCalls = slices.DeleteFunc(c.waitingCalls, func(o *call) bool { return o == k })
 }
 
-// cancelled takes notifications/cancelled.
-func (m *machine) cancelled(c *conn, q *message) {
+// handleCancelled takes notifications/cancelled.
+func (m *machine) handleCancelled(c *conn, q *message) {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`
 	}
 	if json.Unmarshal(q.Params, &p) == nil {
-		m.cancel(c, string(p.RequestID))
+		m.cancelRequest(c, string(p.RequestID))
 	}
 }
 
-// cancel ends a call that waits, or a subscription. Whatever is not there has been answered already.
+// cancelRequest ends a call that waits, or a subscription. Whatever is not there has been answered already.
 //
 // 2025-11-25: receivers of a cancellation SHOULD stop processing the cancelled request and not send a response for it.
-func (m *machine) cancel(c *conn, id string) {
-	c.listens = slices.DeleteFunc(c.listens, func(l *listen) bool { return string(l.id) == id })
-	i := slices.IndexFunc(c.calls, func(k *call) bool { return string(k.q.ID) == id })
+func (m *machine) cancelRequest(c *conn, id string) {
+	c.streams = slices.DeleteFunc(c.streams, func(l *subscriptionStream) bool { return string(l.id) == id })
+	i := slices.IndexFunc(c.waitingCalls, func(k *call) bool { return string(k.q.ID) == id })
 	if i < 0 {
-		m.forget(c.asked[id])
-		delete(c.asked, id)
+		m.cancelScheduled(c.requestTokens[id])
+		delete(c.requestTokens, id)
 		return
 	}
-	k := c.calls[i]
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.cancelled != nil && f.hooks.cancelled(m, f, c, k) {
+	k := c.waitingCalls[i]
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.onCancel != nil && f.hooks.onCancel(m, f, c, k) {
 			return
 		}
 	}
-	m.forget(k.token)
-	c.done(k)
+	m.cancelScheduled(k.token)
+	c.finishCall(k)
 }

@@ -26,7 +26,7 @@ func TestTheGoSDKUnderstandsIt(t *testing.T) {
 		t.Run(string(era), func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			s, in, out := piped(t, era)
+			s, in, out := newPipedShell(t, era)
 			changed := make(chan struct{}, 8)
 			c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
@@ -77,8 +77,8 @@ func TestMcpGoUnderstandsIt(t *testing.T) {
 		t.Run(string(era), func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			s, in, out := piped(t, era)
-			c := client.NewClient(mcpgo.NewIO(in, out, io.NopCloser(nothing{})))
+			s, in, out := newPipedShell(t, era)
+			c := client.NewClient(mcpgo.NewIO(in, out, io.NopCloser(emptyReader{})))
 			changed := make(chan struct{}, 8)
 			c.OnNotification(func(n mcpgotypes.JSONRPCNotification) {
 				if n.Method == "notifications/tools/list_changed" {
@@ -132,9 +132,9 @@ func TestMcpGoUnderstandsIt(t *testing.T) {
 	}
 }
 
-type nothing struct{}
+type emptyReader struct{}
 
-func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
+func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
 
 // isResult checks the text of a call's result.
 func isResult(t *testing.T, text string) {

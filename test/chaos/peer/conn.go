@@ -13,128 +13,128 @@ type conn struct {
 	id      int
 	era     messages.Era
 	session string
-	// ready is when the server has started and answers.
-	ready time.Duration
+	// readyAt is when the server has started and answers.
+	readyAt time.Duration
 
 	// version is what was agreed on, empty before; initialized says that the client has said so (legacy era).
 	version     string
 	initialized bool
-	// greeted says that the handshake was answered.
-	greeted bool
-	listens []*listen
-	calls   []*call        // those that wait, in order
-	asked   map[string]int // the waits of other requests, by id
-	// running are the tasks, in order; tasks counts the calls that could have been one.
-	running []*task
-	tasks   int
-	// can are the capabilities that the client has said, asks counts the calls in which it could be asked something, questions are
+	// handshakeDone says that the handshake was answered.
+	handshakeDone bool
+	streams       []*subscriptionStream
+	waitingCalls  []*call        // those that wait, in order
+	requestTokens map[string]int // the waits of other requests, by id
+	// runningTasks are the tasks, in order; tasks counts the calls that could have been one.
+	runningTasks   []*task
+	taskCandidates int
+	// capabilities are the capabilities that the client has said, asks counts the calls in which it could be asked something, questions are
 	// the calls that wait for an answer. subscribed says that it wants to know when the resource changes.
-	can        []string
-	asks       int
-	questions  map[string]waiting
-	subscribed bool
-	// lists counts the listings that were begun, rev is the state of the list in which the last one was. second is the place of the
+	capabilities  []string
+	askCount      int
+	openQuestions map[string]pendingQuestion
+	subscribed    bool
+	// listingCount counts the listings that were begun, rev is the state of the list in which the last one was. second is the place of the
 	// tool to which the empty cursor leads in it, 0 if that leads behind the last one.
-	lists, rev, second int
-	// lost says that the server has forgotten the session, lostBy through which fault; nil if it was never known.
-	lost   bool
-	lostBy *fault
+	listingCount, listRev, secondPageAt int
+	// sessionLost says that the server has forgotten the session, lostFault through which fault; nil if it was never known.
+	sessionLost bool
+	lostFault   *fault
 
 	// These hold it up: it does nothing, it hears nothing, nothing gets through, it says nothing.
-	stoppedBy, deafBy, cutBy, mutedBy []*fault
-	// late is what it would have done while it was stopped, unheard what came while it did not hear, unsaid what it said
+	stoppedBy, notReadingBy, cutBy, mutedBy []*fault
+	// heldActions is what it would have done while it was stopped, unheard what came while it did not hear, unsaid what it said
 	// while nothing got out.
-	late, unheard []func()
-	unsaid        []Action
-	// owes says that the client has not been told of the last change.
-	owes bool
+	heldActions, heldInput []func()
+	heldOutput             []Action
+	// owesNotice says that the client has not been told of the last change.
+	owesNotice bool
 }
 
-// over reports whether a connection has ended.
-func (m *machine) over(c *conn) bool { return m.conns[c.id] != c }
+// isEnded reports whether a connection has ended.
+func (m *machine) isEnded(c *conn) bool { return m.conns[c.id] != c }
 
-// free reports whether nothing holds a connection up.
-func (c *conn) free() bool {
-	return len(c.stoppedBy)+len(c.deafBy)+len(c.cutBy)+len(c.mutedBy) == 0
+// isUnblocked reports whether nothing holds a connection up.
+func (c *conn) isUnblocked() bool {
+	return len(c.stoppedBy)+len(c.notReadingBy)+len(c.cutBy)+len(c.mutedBy) == 0
 }
 
-// acts lets the server do something on a connection, now or when it is not stopped any more.
-func (m *machine) acts(c *conn, do func()) {
+// runOrHold lets the server do something on a connection, now or when it is not stopped any more.
+func (m *machine) runOrHold(c *conn, do func()) {
 	if len(c.stoppedBy) > 0 {
-		c.late = append(c.late, do)
+		c.heldActions = append(c.heldActions, do)
 		return
 	}
 	do()
 }
 
-// hears lets something that the client did arrive, now or when it can.
-func (m *machine) hears(c *conn, do func()) {
+// receiveOrHold lets something that the client did arrive, now or when it can.
+func (m *machine) receiveOrHold(c *conn, do func()) {
 	switch {
 	case len(c.stoppedBy) > 0:
-	case len(c.deafBy) > 0:
-		c.deafBy[0].fired(m, c.id)
+	case len(c.notReadingBy) > 0:
+		c.notReadingBy[0].recordFired(m, c.id)
 	case len(c.cutBy) > 0:
-		c.cutBy[0].fired(m, c.id)
+		c.cutBy[0].recordFired(m, c.id)
 	default:
 		do()
 		return
 	}
-	c.unheard = append(c.unheard, do)
+	c.heldInput = append(c.heldInput, do)
 }
 
-// say is what leaves the server on a connection, now or when something can get out.
-func (m *machine) say(c *conn, a Action) {
-	if m.over(c) {
+// sendOrHold is what leaves the server on a connection, now or when something can get out.
+func (m *machine) sendOrHold(c *conn, a Action) {
+	if m.isEnded(c) {
 		return
 	}
 	if len(c.cutBy)+len(c.mutedBy) == 0 {
-		m.do(a)
+		m.addActions(a)
 		return
 	}
 	if _, note := a.(Note); !note && len(c.cutBy) > 0 {
-		c.cutBy[0].fired(m, c.id)
+		c.cutBy[0].recordFired(m, c.id)
 	}
-	c.unsaid = append(c.unsaid, a)
+	c.heldOutput = append(c.heldOutput, a)
 }
 
-// goOn does what was held up, as far as nothing else holds it up.
-func (m *machine) goOn(c *conn) {
-	if !m.over(c) && len(c.cutBy)+len(c.mutedBy) == 0 {
-		m.do(c.unsaid...)
-		c.unsaid = nil
+// flushHeld does what was held up, as far as nothing else holds it up.
+func (m *machine) flushHeld(c *conn) {
+	if !m.isEnded(c) && len(c.cutBy)+len(c.mutedBy) == 0 {
+		m.addActions(c.heldOutput...)
+		c.heldOutput = nil
 	}
-	for !m.over(c) && len(c.stoppedBy) == 0 && len(c.late) > 0 {
-		next := c.late[0]
-		c.late = c.late[1:]
+	for !m.isEnded(c) && len(c.stoppedBy) == 0 && len(c.heldActions) > 0 {
+		next := c.heldActions[0]
+		c.heldActions = c.heldActions[1:]
 		next()
 	}
-	for !m.over(c) && len(c.stoppedBy)+len(c.deafBy)+len(c.cutBy) == 0 && len(c.unheard) > 0 {
-		next := c.unheard[0]
-		c.unheard = c.unheard[1:]
+	for !m.isEnded(c) && len(c.stoppedBy)+len(c.notReadingBy)+len(c.cutBy) == 0 && len(c.heldInput) > 0 {
+		next := c.heldInput[0]
+		c.heldInput = c.heldInput[1:]
 		next()
 	}
-	if !m.over(c) && c.owes && c.free() {
-		c.owes = false
-		m.tellChangedOn(c)
+	if !m.isEnded(c) && c.owesNotice && c.isUnblocked() {
+		c.owesNotice = false
+		m.notifyConnChanged(c)
 	}
 }
 
-// release takes a fault that holds connections up from them.
-func (m *machine) release(f *fault) {
+// releaseFault takes a fault that holds connections up from them.
+func (m *machine) releaseFault(f *fault) {
 	mine := func(o *fault) bool { return o == f }
-	for _, c := range m.connections() {
+	for _, c := range m.sortedConns() {
 		c.stoppedBy = slices.DeleteFunc(c.stoppedBy, mine)
-		c.deafBy = slices.DeleteFunc(c.deafBy, mine)
+		c.notReadingBy = slices.DeleteFunc(c.notReadingBy, mine)
 		c.cutBy = slices.DeleteFunc(c.cutBy, mine)
 		c.mutedBy = slices.DeleteFunc(c.mutedBy, mine)
-		m.goOn(c)
+		m.flushHeld(c)
 	}
 }
 
-// era is what the server speaks now.
-func (m *machine) era() messages.Era {
+// currentEra is what the server speaks now.
+func (m *machine) currentEra() messages.Era {
 	era := m.cfg.Server.Era
-	for range m.flips {
+	for range m.eraFlips {
 		if era == messages.EraModern {
 			era = messages.EraLegacy
 		} else {
@@ -146,37 +146,37 @@ func (m *machine) era() messages.Era {
 
 // Open implements Machine.
 func (m *machine) Open(now time.Duration, id int) []Action {
-	m.turn(now)
-	m.announce()
-	m.open(id)
+	m.beginTurn(now)
+	m.announceTools()
+	m.openConn(id)
 	return m.out
 }
 
-func (m *machine) open(id int) {
-	for _, f := range m.faults {
-		if f.hooks.open != nil && f.hooks.open(m, f, id) {
+func (m *machine) openConn(id int) {
+	for _, f := range m.activeFaults {
+		if f.hooks.onDial != nil && f.hooks.onDial(m, f, id) {
 			return
 		}
 	}
-	if m.now < m.down {
-		m.downBy.fired(m, id)
-		m.refuseOpening(id)
+	if m.now < m.downUntil {
+		m.downFault.recordFired(m, id)
+		m.refuseDial(id)
 		return
 	}
-	m.accept(id)
+	m.acceptConn(id)
 }
 
-// refuseOpening is what a dial finds while the server is down: nobody listens, or the process ends as soon as it is started.
-func (m *machine) refuseOpening(id int) {
-	if m.remote() {
-		m.do(Reject{Conn: id, Class: messages.ClassNetwork, Text: "connection refused"})
+// refuseDial is what a dial finds while the server is down: nobody listens, or the process ends as soon as it is started.
+func (m *machine) refuseDial(id int) {
+	if m.isRemote() {
+		m.addActions(Reject{Conn: id, Class: messages.ClassNetwork, Text: "connection refused"})
 		return
 	}
-	m.do(Accept{Conn: id}, Exit{Conn: id, Code: 1})
+	m.addActions(Accept{Conn: id}, Exit{Conn: id, Code: 1})
 }
 
-// remote reports whether there is a network between the client and the server.
-func (m *machine) remote() bool {
+// isRemote reports whether there is a network between the client and the server.
+func (m *machine) isRemote() bool {
 	switch m.cfg.Server.Kind {
 	case messages.Stdio, messages.SDK:
 		return false
@@ -185,28 +185,28 @@ func (m *machine) remote() bool {
 	}
 }
 
-// accept makes a connection.
-func (m *machine) accept(id int) *conn {
+// acceptConn makes a connection.
+func (m *machine) acceptConn(id int) *conn {
 	c := &conn{
-		id: id, era: m.era(), ready: m.now + m.about(m.cfg.Server.Start), rev: m.list.rev, asked: make(map[string]int),
+		id: id, era: m.currentEra(), readyAt: m.now + m.drawAround(m.cfg.Server.Start), listRev: m.list.rev, requestTokens: make(map[string]int),
 	}
-	for _, f := range m.faults {
-		if f.hooks.start != nil {
-			f.hooks.start(m, f, c)
+	for _, f := range m.activeFaults {
+		if f.hooks.onConnCreated != nil {
+			f.hooks.onConnCreated(m, f, c)
 		}
 	}
 	if m.cfg.Server.Kind == messages.HTTP && c.era == messages.EraLegacy {
-		m.sessions++
-		c.session = fmt.Sprintf("%s-%d-%016x", m.cfg.Server.Name, m.sessions, m.rand.Uint64())
+		m.sessionCount++
+		c.session = fmt.Sprintf("%s-%d-%016x", m.cfg.Server.Name, m.sessionCount, m.rand.Uint64())
 	}
 	if old := m.conns[id]; old != nil {
-		m.drop(old)
+		m.forgetConn(old)
 	}
 	m.conns[id] = c
-	m.do(Accept{Conn: id, Session: c.session})
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.opened != nil && !m.over(c) {
-			f.hooks.opened(m, f, c)
+	m.addActions(Accept{Conn: id, Session: c.session})
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.onConnOpened != nil && !m.isEnded(c) {
+			f.hooks.onConnOpened(m, f, c)
 		}
 	}
 	return c
@@ -214,26 +214,26 @@ func (m *machine) accept(id int) *conn {
 
 // Abandoned implements Machine.
 func (m *machine) Abandoned(now time.Duration, id int, reply string) []Action {
-	m.turn(now)
+	m.beginTurn(now)
 	c := m.conns[id]
 	switch {
 	case reply == "":
-		m.dials = slices.DeleteFunc(m.dials, func(d int) bool { return d == id })
+		m.pendingDials = slices.DeleteFunc(m.pendingDials, func(d int) bool { return d == id })
 	case c != nil && c.era == messages.EraModern:
 		// 2026-07-28: "on Streamable HTTP, closing the SSE response stream is itself the cancellation signal".
-		m.hears(c, func() { m.cancel(c, reply) })
+		m.receiveOrHold(c, func() { m.cancelRequest(c, reply) })
 	}
 	return m.out
 }
 
-// hang lets a dial wait.
-func (m *machine) hang(id int) { m.dials = append(m.dials, id) }
+// holdDial lets a dial wait.
+func (m *machine) holdDial(id int) { m.pendingDials = append(m.pendingDials, id) }
 
-// dialAgain lets the dials that hang arrive, unless something else holds them up.
-func (m *machine) dialAgain() {
-	dials := m.dials
-	m.dials = nil
+// retryDials lets the dials that hang arrive, unless something else holds them up.
+func (m *machine) retryDials() {
+	dials := m.pendingDials
+	m.pendingDials = nil
 	for _, id := range dials {
-		m.open(id)
+		m.openConn(id)
 	}
 }

@@ -42,7 +42,7 @@ type due struct {
 	action peer.Action
 }
 
-func drive(t *testing.T, c peer.Config) *driver {
+func newDriver(t *testing.T, c peer.Config) *driver {
 	t.Helper()
 	if c.Server.Kind == "" {
 		c.Server.Kind = messages.Stdio
@@ -56,21 +56,21 @@ func drive(t *testing.T, c peer.Config) *driver {
 	}
 }
 
-// plan takes actions, and does those that are due.
-func (d *driver) plan(actions []peer.Action) {
-	d.enter(actions)
-	d.settle(d.now)
+// performActions takes actions, and does those that are due.
+func (d *driver) performActions(actions []peer.Action) {
+	d.enqueue(actions)
+	d.runUntil(d.now)
 }
 
-func (d *driver) enter(actions []peer.Action) {
+func (d *driver) enqueue(actions []peer.Action) {
 	for _, a := range actions {
 		d.order++
 		d.agenda = append(d.agenda, due{d.now + peer.After(a), d.order, a})
 	}
 }
 
-// settle does everything that is due until a time.
-func (d *driver) settle(until time.Duration) {
+// runUntil does everything that is due until a time.
+func (d *driver) runUntil(until time.Duration) {
 	for len(d.agenda) > 0 {
 		slices.SortFunc(d.agenda, func(a, b due) int {
 			if a.at != b.at {
@@ -86,7 +86,7 @@ func (d *driver) settle(until time.Duration) {
 		d.now = max(d.now, next.at)
 		switch a := next.action.(type) {
 		case peer.Wait:
-			d.enter(d.m.Wake(d.now, a.Token))
+			d.enqueue(d.m.Wake(d.now, a.Token))
 			continue
 		case peer.Accept:
 			d.accepted[a.Conn], d.sessions[a.Conn] = true, a.Session
@@ -97,19 +97,19 @@ func (d *driver) settle(until time.Duration) {
 	}
 }
 
-// run lets time pass.
-func (d *driver) run(span time.Duration) {
+// advanceTime lets time pass.
+func (d *driver) advanceTime(span time.Duration) {
 	until := d.now + span
-	d.settle(until)
+	d.runUntil(until)
 	d.now = until
 }
 
-func (d *driver) open(conn int) { d.plan(d.m.Open(d.now, conn)) }
+func (d *driver) open(conn int) { d.performActions(d.m.Open(d.now, conn)) }
 
 func (d *driver) send(conn int, body string) {
 	header := d.header
 	if d.server.Kind == messages.HTTP {
-		header = beside(body)
+		header = repeatedHeaders(body)
 		for k, v := range d.header {
 			header[k] = v
 		}
@@ -117,11 +117,11 @@ func (d *driver) send(conn int, body string) {
 			header["Mcp-Session-Id"] = s
 		}
 	}
-	d.plan(d.m.Receive(d.now, conn, []byte(body), header))
+	d.performActions(d.m.Receive(d.now, conn, []byte(body), header))
 }
 
-// beside are the headers that repeat what a message says.
-func beside(body string) map[string]string {
+// repeatedHeaders are the headers that repeat what a message says.
+func repeatedHeaders(body string) map[string]string {
 	var q struct {
 		Method string
 		Params struct {
@@ -141,8 +141,8 @@ func beside(body string) map[string]string {
 	return header
 }
 
-func (d *driver) begin(f scenario.Planned) { d.plan(d.m.Begin(d.now, f)) }
-func (d *driver) end(f scenario.Planned)   { d.plan(d.m.End(d.now, f)) }
+func (d *driver) begin(f scenario.PlannedFault) { d.performActions(d.m.Begin(d.now, f)) }
+func (d *driver) end(f scenario.PlannedFault)   { d.performActions(d.m.End(d.now, f)) }
 
 // request sends a request in the era of the server, or in the one that is asked for, and returns its id.
 func (d *driver) request(conn int, era messages.Era, method, params string) string {
@@ -160,22 +160,22 @@ func (d *driver) request(conn int, era messages.Era, method, params string) stri
 	return id
 }
 
-// greet shakes hands on a connection, and listens if that is a matter of its own.
-func (d *driver) greet(conn int) {
+// shakeHands shakes hands on a connection, and listens if that is a matter of its own.
+func (d *driver) shakeHands(conn int) {
 	d.t.Helper()
 	if d.server.Era == messages.EraModern {
 		d.request(conn, messages.EraModern, "server/discover", "")
-		d.run(30 * time.Second)
+		d.advanceTime(30 * time.Second)
 		d.request(conn, messages.EraModern, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
-		d.run(time.Second)
+		d.advanceTime(time.Second)
 		return
 	}
 	if d.server.Kind != messages.SSE {
 		d.request(conn, messages.EraModern, "server/discover", "")
-		d.run(time.Second)
+		d.advanceTime(time.Second)
 	}
 	d.request(conn, messages.EraLegacy, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`)
-	d.run(30 * time.Second)
+	d.advanceTime(30 * time.Second)
 	d.send(conn, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
@@ -184,7 +184,7 @@ func (d *driver) list(conn int) (tools []messages.Tool) {
 	params := ""
 	for range 8 {
 		id := d.request(conn, d.server.Era, "tools/list", params)
-		d.run(5 * time.Second)
+		d.advanceTime(5 * time.Second)
 		var r struct {
 			Tools []json.RawMessage
 			Next  *string `json:"nextCursor"`
@@ -202,7 +202,7 @@ func (d *driver) list(conn int) (tools []messages.Tool) {
 		if r.Next == nil {
 			return tools
 		}
-		params = `"cursor":` + quoted(*r.Next)
+		params = `"cursor":` + quoteJSON(*r.Next)
 	}
 	return tools
 }
@@ -257,7 +257,7 @@ func (d *driver) notes(kind history.Kind) (found []history.Event) {
 	return found
 }
 
-func quoted(text string) string {
+func quoteJSON(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
 		panic(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// variants are parameters with which a fault is tried beside its defaults: each word of those that choose what it does, and
+// faultVariants are parameters with which a fault is tried beside its defaults: each word of those that choose what it does, and
 // values with which it comes to its effect within the test's conversation.
-var variants = map[string][]map[string]string{
+var faultVariants = map[string][]map[string]string{
 	"crash":              {{"midcall": "true"}, {"signal": "KILL"}, {"down": "5s"}},
 	"crash-loop":         {{"after": "100ms"}},
 	"exit-after-list":    {{"after": "10ms"}},
@@ -26,9 +26,9 @@ var variants = map[string][]map[string]string{
 	"list-changed":       {{"what": "add"}, {"what": "remove"}, {"what": "describe"}, {"times": "3"}},
 	"list-storm":         {{"change": "true", "rate": "5"}},
 	"long-names":         {{"length": "200"}},
-	"bad-schema":         words("bad-schema", "what"),
+	"bad-schema":         wordVariants("bad-schema", "what"),
 	"tool-error":         {{"rpc": "true"}},
-	"modern-breach":      words("modern-breach", "what"),
+	"modern-breach":      wordVariants("modern-breach", "what"),
 	"throttle":           {{"when": "call"}, {"when": "all", "status": "503"}},
 	"forbidden":          {{"when": "handshake"}},
 	"missing-binary":     {{"what": "config"}},
@@ -40,11 +40,11 @@ var variants = map[string][]map[string]string{
 	"rug-pull":           {{"tool": "read"}},
 }
 
-// words are a variant for each word of a parameter.
-func words(fault, param string) (all []map[string]string) {
-	k, _ := faults.Named(fault)
+// wordVariants are a variant for each word of a parameter.
+func wordVariants(fault, param string) (all []map[string]string) {
+	k, _ := faults.Find(fault)
 	for _, p := range k.Params {
-		for _, w := range p.Words {
+		for _, w := range p.Choices {
 			if p.Name == param {
 				all = append(all, map[string]string{param: w})
 			}
@@ -62,12 +62,12 @@ func TestEveryFault(t *testing.T) {
 				if kind == messages.SSE && era == messages.EraModern {
 					continue // there is no such server
 				}
-				for _, with := range append([]map[string]string{nil}, variants[k.Name]...) {
+				for _, with := range append([]map[string]string{nil}, faultVariants[k.Name]...) {
 					t.Run(fmt.Sprint(k.Name, " ", kind, " ", era, " ", with), func(t *testing.T) {
-						if _, misses := noOccasion(kind, with); (k.Check(with, kind, era) != nil) != misses {
+						if _, misses := whyNoEffect(kind, with); (k.Check(with, kind, era) != nil) != misses {
 							t.Fatal(k.Check(with, kind, era))
 						}
-						befall(t, k, usual(kind, era), with)
+						tryFault(t, k, usualServer(kind, era), with)
 					})
 				}
 			}
@@ -75,99 +75,99 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-func befall(t *testing.T, k faults.Kind, server scenario.Server, with map[string]string) {
-	d := drive(t, peer.Config{Server: server, Seed: 1, Canaries: []string{"canary-1", "canary-2"}})
+func tryFault(t *testing.T, k faults.Kind, server scenario.Server, with map[string]string) {
+	d := newDriver(t, peer.Config{Server: server, Seed: 1, Canaries: []string{"canary-1", "canary-2"}})
 	if k.Name == "rotate-token" {
 		d.header = map[string]string{"Authorization": "Bearer old"}
 	}
 	if size, ok := map[string]string{"huge-line": "100KiB", "big-result": "10KiB"}[k.Name]; ok {
 		with = map[string]string{"size": size}
 	}
-	f := scenario.Planned{ID: 7, Fault: k.Name, With: with}
+	f := scenario.PlannedFault{ID: 7, Fault: k.Name, With: with}
 	d.open(1)
-	d.greet(1)
+	d.shakeHands(1)
 	d.list(1)
 	d.call(1, "write", "before") // under way when it begins
 	d.begin(f)
-	d.run(time.Millisecond)
-	d.converse(1)
+	d.advanceTime(time.Millisecond)
+	d.holdConversation(1)
 	d.open(2)
-	d.run(time.Second)
-	d.greet(2)
-	d.converse(2)
-	d.leave(2)
-	d.run(12 * time.Second)
+	d.advanceTime(time.Second)
+	d.shakeHands(2)
+	d.holdConversation(2)
+	d.closeConn(2)
+	d.advanceTime(12 * time.Second)
 	if k.Name == "cut-stream" {
-		d.run(time.Minute)
+		d.advanceTime(time.Minute)
 	}
 	fired := d.notes(history.Fired)
 	d.end(f)
 	if k.Instant && k.Name == "rotate-token" {
 		d.header = map[string]string{"Authorization": "Bearer new"}
 	}
-	d.run(time.Second)
+	d.advanceTime(time.Second)
 
 	for _, e := range d.notes(history.Fired) {
 		if e.Fault != f.ID || e.Name != k.Name || e.Side != history.Harness {
 			t.Fatalf("it is noted wrongly: %+v", e)
 		}
 	}
-	reason, misses := noOccasion(server.Kind, with)
+	reason, misses := whyNoEffect(server.Kind, with)
 	if len(fired) == 0 && !misses {
 		t.Error("it never had an effect")
 	}
 	if len(fired) > 0 && misses {
 		t.Errorf("it had an effect although %s", reason)
 	}
-	d.isGood(t, k)
+	d.checkHealthy(t, k)
 }
 
-// noOccasion says why a fault with these parameters has no effect over a transport.
-func noOccasion(kind messages.TransportKind, with map[string]string) (reason string, none bool) {
+// whyNoEffect says why a fault with these parameters has no effect over a transport.
+func whyNoEffect(kind messages.TransportKind, with map[string]string) (reason string, none bool) {
 	if kind == messages.WebSocket && with["when"] == "call" {
 		return "after the upgrade there are no statuses", true
 	}
 	return "", false
 }
 
-// converse lists, calls everything, cancels what is not answered, and lists again.
-func (d *driver) converse(conn int) {
+// holdConversation lists, calls everything, cancels what is not answered, and lists again.
+func (d *driver) holdConversation(conn int) {
 	d.list(conn)
 	for i, tool := range []string{"read", "put", "write", "write"} {
 		id := d.call(conn, tool, fmt.Sprintf("c%d-%d", conn, i))
-		d.run(1500 * time.Millisecond)
+		d.advanceTime(1500 * time.Millisecond)
 		if len(d.answers(conn, id)) > 0 || i == 2 {
 			continue
 		}
 		if d.server.Kind == messages.HTTP && d.server.Era == messages.EraModern {
-			d.plan(d.m.Abandoned(d.now, conn, id))
+			d.performActions(d.m.Abandoned(d.now, conn, id))
 		} else {
 			d.send(conn, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`)
 		}
-		d.run(time.Second)
+		d.advanceTime(time.Second)
 	}
 	// One that is cancelled before it can have been answered.
 	id := d.call(conn, "write", "unwanted")
 	if d.server.Kind == messages.HTTP && d.server.Era == messages.EraModern {
-		d.plan(d.m.Abandoned(d.now, conn, id))
+		d.performActions(d.m.Abandoned(d.now, conn, id))
 	} else {
 		d.send(conn, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`)
 	}
-	d.run(time.Second)
+	d.advanceTime(time.Second)
 	d.list(conn)
 }
 
-// leave closes a connection, first politely.
-func (d *driver) leave(conn int) {
+// closeConn closes a connection, first politely.
+func (d *driver) closeConn(conn int) {
 	if !d.accepted[conn] {
-		d.plan(d.m.Abandoned(d.now, conn, ""))
+		d.performActions(d.m.Abandoned(d.now, conn, ""))
 		return
 	}
-	d.plan(d.m.Closed(d.now, conn, false))
-	d.run(2 * time.Second)
+	d.performActions(d.m.Closed(d.now, conn, false))
+	d.advanceTime(2 * time.Second)
 	if d.server.Kind == messages.Stdio && !d.ended[conn] {
-		d.plan(d.m.Closed(d.now, conn, true))
-		d.run(2 * time.Second)
+		d.performActions(d.m.Closed(d.now, conn, true))
+		d.advanceTime(2 * time.Second)
 	}
 	if !d.ended[conn] {
 		d.m.Killed(d.now, conn)
@@ -175,30 +175,30 @@ func (d *driver) leave(conn int) {
 	}
 }
 
-// isGood holds a healthy conversation on what is left of the first connection, and on a new one.
-func (d *driver) isGood(t *testing.T, k faults.Kind) {
+// checkHealthy holds a healthy conversation on what is left of the first connection, and on a new one.
+func (d *driver) checkHealthy(t *testing.T, k faults.Kind) {
 	t.Helper()
 	before := len(d.notes(history.Fired))
 	if !d.ended[1] && d.accepted[1] && !slices.Contains([]string{"lose-session", "stale-session-400", "wrong-version"}, k.Name) {
-		d.answersWell(t, 1)
+		d.checkAnswers(t, 1)
 	}
 	d.open(3)
-	d.greet(3)
-	d.answersWell(t, 3)
-	d.begin(scenario.Planned{ID: 8, Fault: "list-changed"})
-	d.run(time.Second)
+	d.shakeHands(3)
+	d.checkAnswers(t, 3)
+	d.begin(scenario.PlannedFault{ID: 8, Fault: "list-changed"})
+	d.advanceTime(time.Second)
 	fired := d.notes(history.Fired)
 	if len(fired) != before+1 {
 		t.Errorf("it has an effect after its end: %+v", fired[before:])
 	}
-	d.plan(d.m.Closed(d.now, 3, false))
-	d.run(time.Second)
+	d.performActions(d.m.Closed(d.now, 3, false))
+	d.advanceTime(time.Second)
 	if !d.ended[3] {
 		t.Error("a closed connection has not ended")
 	}
 }
 
-func (d *driver) answersWell(t *testing.T, conn int) {
+func (d *driver) checkAnswers(t *testing.T, conn int) {
 	t.Helper()
 	changes := d.notes(history.Changed)
 	want := changes[len(changes)-1]
@@ -211,7 +211,7 @@ func (d *driver) answersWell(t *testing.T, conn int) {
 	}
 	ran := len(d.notes(history.Executed))
 	id := d.call(conn, "read", "well")
-	d.run(time.Second)
+	d.advanceTime(time.Second)
 	if a := d.answers(conn, id); len(a) != 1 || a[0].Error != nil {
 		t.Errorf("a call on connection %d was answered with %+v", conn, a)
 	}

@@ -33,7 +33,7 @@ func Example() {
 		now += w.After
 		perform(m.Wake(now, w.Token))
 	}
-	perform(m.Begin(now, scenario.Planned{ID: 1, Fault: "crash", With: map[string]string{"code": "3"}}))
+	perform(m.Begin(now, scenario.PlannedFault{ID: 1, Fault: "crash", With: map[string]string{"code": "3"}}))
 	// Output:
 	// noted: changed in world
 	// connection 1 is open

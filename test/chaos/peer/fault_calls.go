@@ -8,109 +8,109 @@ import (
 // callFaults are the faults of tool calls.
 var callFaults = map[string]hooks{
 	"hang-call": {
-		called: func(m *machine, f *fault, c *conn, k *call) bool {
-			if tool := f.with.Text("tool"); tool != "" && tool != k.tool.name || !f.strikes(m) {
+		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
+			if tool := f.params.Text("tool"); tool != "" && tool != k.tool.name || !f.drawChance(m) {
 				return false
 			}
-			f.fired(m, c.id)
-			f.hold(c, func() { m.begin(c, k) })
+			f.recordFired(m, c.id)
+			f.holdUntilEnd(c, func() { m.scheduleCall(c, k) })
 			return true
 		},
-		end: letGo,
+		onEnd: releaseHeld,
 	},
 	"ignore-cancel": {
-		called: func(m *machine, f *fault, c *conn, k *call) bool {
-			f.hold(c, func() { m.begin(c, k) })
-			m.after(c, f.with.Duration("by"), func() { m.begin(c, k) })
+		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
+			f.holdUntilEnd(c, func() { m.scheduleCall(c, k) })
+			m.scheduleAfter(c, f.params.Duration("by"), func() { m.scheduleCall(c, k) })
 			return true
 		},
-		cancelled: func(m *machine, f *fault, c *conn, _ *call) bool {
-			f.fired(m, c.id)
+		onCancel: func(m *machine, f *fault, c *conn, _ *call) bool {
+			f.recordFired(m, c.id)
 			return true
 		},
-		end: letGo,
+		onEnd: releaseHeld,
 	},
 	"endless-progress": {
-		called: func(m *machine, f *fault, c *conn, k *call) bool {
-			if !f.strikes(m) {
+		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
+			if !f.drawChance(m) {
 				return false
 			}
-			f.hold(c, func() { m.begin(c, k) })
-			m.progress(f, c, k, 1)
+			f.holdUntilEnd(c, func() { m.scheduleCall(c, k) })
+			m.repeatProgress(f, c, k, 1)
 			return true
 		},
-		end: letGo,
+		onEnd: releaseHeld,
 	},
-	"bad-output": {ran: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
-		if f.strikes(m) {
-			f.fired(m, c.id)
+	"bad-output": {afterRun: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
+		if f.drawChance(m) {
+			f.recordFired(m, c.id)
 			a.structured = `{"value":"not a number"}`
 		}
 		return false
 	}},
 	"tool-error": {
-		run: func(m *machine, f *fault, c *conn, k *call) bool {
-			if !f.with.Truth("rpc") || !f.strikes(m) {
+		beforeRun: func(m *machine, f *fault, c *conn, k *call) bool {
+			if !f.params.Bool("rpc") || !f.drawChance(m) {
 				return false
 			}
-			f.fired(m, c.id)
-			m.refuse(c, k.q, -f.with.Int("code"), "the tool is out of order", "")
+			f.recordFired(m, c.id)
+			m.answerError(c, k.q, -f.params.Int("code"), "the tool is out of order", "")
 			return true
 		},
-		ran: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
-			if !f.with.Truth("rpc") && f.strikes(m) {
-				f.fired(m, c.id)
+		afterRun: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
+			if !f.params.Bool("rpc") && f.drawChance(m) {
+				f.recordFired(m, c.id)
 				a.isError = true
 			}
 			return false
 		},
 	},
-	"die-mid-call": {ran: func(m *machine, f *fault, c *conn, _ *call, _ *answer) bool {
-		if !f.strikes(m) {
+	"die-mid-call": {afterRun: func(m *machine, f *fault, c *conn, _ *call, _ *answer) bool {
+		if !f.drawChance(m) {
 			return false
 		}
-		f.fired(m, c.id)
-		m.crash(c, f.with.Int("code"))
+		f.recordFired(m, c.id)
+		m.crashConn(c, f.params.Int("code"))
 		return true
 	}},
-	"answer-and-die": {answered: func(m *machine, f *fault, c *conn, a *answer) {
-		if partOf(a.q.Method) == calling && f.strikes(m) {
-			f.fired(m, c.id)
-			m.exit(c, Exit{Code: f.with.Int("code")})
+	"answer-and-die": {afterAnswer: func(m *machine, f *fault, c *conn, a *answer) {
+		if partOf(a.q.Method) == partCalling && f.drawChance(m) {
+			f.recordFired(m, c.id)
+			m.endConn(c, Exit{Code: f.params.Int("code")})
 		}
 	}},
-	"latency": {delay: func(m *machine, f *fault, c *conn, q *message) time.Duration {
-		if partOf(q.Method) == handshake {
+	"latency": {extraDelay: func(m *machine, f *fault, c *conn, q *message) time.Duration {
+		if partOf(q.Method) == partHandshake {
 			return 0
 		}
-		f.fired(m, c.id)
-		by := f.with.Duration("by")
-		spread := time.Duration(float64(by) * f.with.Float("jitter"))
-		return by - spread + time.Duration(m.rand.Int64N(2*int64(spread)+1))
+		f.recordFired(m, c.id)
+		delay := f.params.Duration("by")
+		spread := time.Duration(float64(delay) * f.params.Float("jitter"))
+		return delay - spread + time.Duration(m.rand.Int64N(2*int64(spread)+1))
 	}},
-	"big-result": {ran: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
-		if f.strikes(m) {
-			f.fired(m, c.id)
-			a.pad = max(a.pad, f.with.Int("size"))
+	"big-result": {afterRun: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
+		if f.drawChance(m) {
+			f.recordFired(m, c.id)
+			a.pad = max(a.pad, f.params.Int("size"))
 		}
 		return false
 	}},
 }
 
-// progress tells of progress until the end of the fault, or of the call. Whoever did not ask for it is told under the id of
+// repeatProgress tells of progress until the end of the fault, or of the call. Whoever did not ask for it is told under the id of
 // the request, as some servers do.
-func (m *machine) progress(f *fault, c *conn, k *call, step int) {
-	m.after(c, max(f.with.Duration("every"), time.Millisecond), func() {
-		if f.over || k.over {
+func (m *machine) repeatProgress(f *fault, c *conn, k *call, step int) {
+	m.scheduleAfter(c, max(f.params.Duration("every"), time.Millisecond), func() {
+		if f.ended || k.finished {
 			return
 		}
-		f.fired(m, c.id)
-		token := k.q.meta.progress
+		f.recordFired(m, c.id)
+		token := k.q.meta.progressToken
 		if token == nil {
 			token = k.q.ID
 		}
-		m.notify(c, "notifications/progress",
+		m.sendNotification(c, "notifications/progress",
 			`{"progressToken":`+string(token)+`,"progress":`+strconv.Itoa(step)+`}`, string(k.q.ID))
-		m.progress(f, c, k, step+1)
+		m.repeatProgress(f, c, k, step+1)
 	})
 }

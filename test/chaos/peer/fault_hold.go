@@ -2,137 +2,137 @@ package peer
 
 import "slices"
 
-// holdingFaults hold up whole connections.
-var holdingFaults = map[string]hooks{
+// holdFaults hold up whole connections.
+var holdFaults = map[string]hooks{
 	"stop": {
-		begin: stopAll,
-		open: func(m *machine, f *fault, id int) bool {
+		onBegin: stopAll,
+		onDial: func(m *machine, f *fault, id int) bool {
 			// Another start of the program is another process; whoever dials a stopped one waits.
-			return m.remote() && hangs(m, f, id)
+			return m.isRemote() && hangDial(m, f, id)
 		},
-		stranger: func(m *machine, f *fault, id int, _ []byte) bool {
-			f.fired(m, id)
+		onUnknownConn: func(m *machine, f *fault, id int, _ []byte) bool {
+			f.recordFired(m, id)
 			return true
 		},
-		end: resumeAll,
+		onEnd: resumeAll,
 	},
 	"deaf": {
-		begin: func(m *machine, f *fault) {
-			for _, c := range m.connections() {
-				if c.deafBy = append(c.deafBy, f); len(c.deafBy) == 1 {
-					m.do(Deafen{Conn: c.id})
+		onBegin: func(m *machine, f *fault) {
+			for _, c := range m.sortedConns() {
+				if c.notReadingBy = append(c.notReadingBy, f); len(c.notReadingBy) == 1 {
+					m.addActions(PauseReading{Conn: c.id})
 				}
 			}
 		},
-		end: func(m *machine, f *fault) {
-			for _, c := range m.connections() {
-				if slices.Contains(c.deafBy, f) && len(c.deafBy) == 1 {
-					m.do(Deafen{Conn: c.id, Hear: true})
+		onEnd: func(m *machine, f *fault) {
+			for _, c := range m.sortedConns() {
+				if slices.Contains(c.notReadingBy, f) && len(c.notReadingBy) == 1 {
+					m.addActions(PauseReading{Conn: c.id, Resume: true})
 				}
 			}
-			m.release(f)
+			m.releaseFault(f)
 		},
 	},
 	"partition": {
-		begin:    cutAll,
-		open:     hangs,
-		stranger: vanishes,
-		end: func(m *machine, f *fault) {
-			m.release(f)
-			m.unghost(f)
-			m.dialAgain()
+		onBegin:       cutAll,
+		onDial:        hangDial,
+		onUnknownConn: swallowMessage,
+		onEnd: func(m *machine, f *fault) {
+			m.releaseFault(f)
+			m.resetDeadConns(f)
+			m.retryDials()
 		},
 	},
 	"sleep": {
-		begin: func(m *machine, f *fault) {
-			if m.remote() {
+		onBegin: func(m *machine, f *fault) {
+			if m.isRemote() {
 				cutAll(m, f)
 				return
 			}
 			stopAll(m, f)
 		},
-		open: hangs, // nobody dials while the machine sleeps; what was under way waits
-		end: func(m *machine, f *fault) {
-			if m.remote() && f.with.Truth("cut") {
-				for _, c := range m.connections() {
+		onDial: hangDial, // nobody dials while the machine sleeps; what was under way waits
+		onEnd: func(m *machine, f *fault) {
+			if m.isRemote() && f.params.Bool("cut") {
+				for _, c := range m.sortedConns() {
 					if slices.Contains(c.cutBy, f) {
-						f.fired(m, c.id)
+						f.recordFired(m, c.id)
 						c.cutBy = slices.DeleteFunc(c.cutBy, func(o *fault) bool { return o == f })
-						m.exit(c, Exit{Reset: true})
+						m.endConn(c, Exit{Reset: true})
 					}
 				}
 			}
 			resumeAll(m, f)
-			m.unghost(f)
+			m.resetDeadConns(f)
 		},
 	},
 	"stuck-dial": {
-		open: func(m *machine, f *fault, id int) bool {
-			m.do(Hold{Conn: id})
-			return hangs(m, f, id)
+		onDial: func(m *machine, f *fault, id int) bool {
+			m.addActions(Hold{Conn: id})
+			return hangDial(m, f, id)
 		},
-		end: func(m *machine, _ *fault) { m.dialAgain() },
+		onEnd: func(m *machine, _ *fault) { m.retryDials() },
 	},
 	"black-hole": {
-		open:     hangs,
-		stranger: vanishes,
-		receive: func(m *machine, f *fault, c *conn, _ *message) bool {
-			f.fired(m, c.id)
+		onDial:        hangDial,
+		onUnknownConn: swallowMessage,
+		onMessage: func(m *machine, f *fault, c *conn, _ *message) bool {
+			f.recordFired(m, c.id)
 			return true
 		},
-		closed: func(m *machine, f *fault, c *conn, _ bool) bool { return stays(m, f, c) },
-		end: func(m *machine, f *fault) {
-			letGo(m, f)
-			m.dialAgain()
+		onClosed: func(m *machine, f *fault, c *conn, _ bool) bool { return keepConn(m, f, c) },
+		onEnd: func(m *machine, f *fault) {
+			releaseHeld(m, f)
+			m.retryDials()
 		},
 	},
 	"half-open": {
-		begin: func(m *machine, f *fault) {
-			for _, c := range m.connections() {
-				f.fired(m, c.id)
-				m.drop(c)
-				m.ghosts[c.id] = f
-				m.do(Exit{Conn: c.id, HalfOpen: true})
+		onBegin: func(m *machine, f *fault) {
+			for _, c := range m.sortedConns() {
+				f.recordFired(m, c.id)
+				m.forgetConn(c)
+				m.deadConns[c.id] = f
+				m.addActions(Exit{Conn: c.id, HalfOpen: true})
 			}
 		},
-		end: func(m *machine, f *fault) { m.unghost(f) },
+		onEnd: func(m *machine, f *fault) { m.resetDeadConns(f) },
 	},
 }
 
 func stopAll(m *machine, f *fault) {
-	for _, c := range m.connections() {
-		f.fired(m, c.id)
+	for _, c := range m.sortedConns() {
+		f.recordFired(m, c.id)
 		if c.stoppedBy = append(c.stoppedBy, f); len(c.stoppedBy) == 1 {
-			m.do(Stop{Conn: c.id})
+			m.addActions(Stop{Conn: c.id})
 		}
 	}
 }
 
 func resumeAll(m *machine, f *fault) {
-	for _, c := range m.connections() {
+	for _, c := range m.sortedConns() {
 		if slices.Contains(c.stoppedBy, f) && len(c.stoppedBy) == 1 {
-			m.do(Stop{Conn: c.id, Resume: true})
+			m.addActions(Stop{Conn: c.id, Resume: true})
 		}
 	}
-	m.release(f)
-	m.dialAgain()
+	m.releaseFault(f)
+	m.retryDials()
 }
 
 func cutAll(m *machine, f *fault) {
-	for _, c := range m.connections() {
+	for _, c := range m.sortedConns() {
 		c.cutBy = append(c.cutBy, f)
 	}
 }
 
-// hangs lets a dial wait until the end of the fault.
-func hangs(m *machine, f *fault, id int) bool {
-	f.fired(m, id)
-	m.hang(id)
+// hangDial lets a dial wait until the end of the fault.
+func hangDial(m *machine, f *fault, id int) bool {
+	f.recordFired(m, id)
+	m.holdDial(id)
 	return true
 }
 
-// vanishes lets a message go unanswered.
-func vanishes(m *machine, f *fault, id int, _ []byte) bool {
-	f.fired(m, id)
+// swallowMessage lets a message go unanswered.
+func swallowMessage(m *machine, f *fault, id int, _ []byte) bool {
+	f.recordFired(m, id)
 	return true
 }

@@ -8,112 +8,112 @@ import (
 
 // networkFaults are those of single dials and connections.
 var networkFaults = map[string]hooks{
-	"reset": {begin: func(m *machine, f *fault) {
-		for _, c := range m.connections() {
-			f.fired(m, c.id)
-			m.exit(c, Exit{Reset: true})
+	"reset": {onBegin: func(m *machine, f *fault) {
+		for _, c := range m.sortedConns() {
+			f.recordFired(m, c.id)
+			m.endConn(c, Exit{Reset: true})
 		}
 	}},
 	"refuse": {
-		begin: func(m *machine, f *fault) {
-			if !f.with.Truth("standing") {
+		onBegin: func(m *machine, f *fault) {
+			if !f.params.Bool("standing") {
 				return
 			}
-			for _, c := range m.connections() {
-				f.fired(m, c.id)
-				m.exit(c, Exit{Reset: true})
+			for _, c := range m.sortedConns() {
+				f.recordFired(m, c.id)
+				m.endConn(c, Exit{Reset: true})
 			}
 		},
-		open: func(m *machine, f *fault, id int) bool {
-			f.fired(m, id)
-			m.do(Reject{Conn: id, Class: messages.ClassNetwork, Text: "connection refused"})
+		onDial: func(m *machine, f *fault, id int) bool {
+			f.recordFired(m, id)
+			m.addActions(Reject{Conn: id, Class: messages.ClassNetwork, Text: "connection refused"})
 			return true
 		},
-		stranger: func(m *machine, f *fault, id int, body []byte) bool {
-			f.fired(m, id)
-			m.do(Status{Conn: id, Reply: idOf(body)})
+		onUnknownConn: func(m *machine, f *fault, id int, body []byte) bool {
+			f.recordFired(m, id)
+			m.addActions(Status{Conn: id, Reply: idOf(body)})
 			return true
 		},
 	},
 	"cut-stream": {
-		begin: func(m *machine, f *fault) {
-			for _, c := range m.connections() {
-				ages(m, f, c)
+		onBegin: func(m *machine, f *fault) {
+			for _, c := range m.sortedConns() {
+				scheduleCuts(m, f, c)
 			}
 		},
-		opened: func(m *machine, f *fault, c *conn) {
+		onConnOpened: func(m *machine, f *fault, c *conn) {
 			if m.cfg.Server.Kind != messages.HTTP {
-				ages(m, f, c)
+				scheduleCuts(m, f, c)
 			}
 		},
-		receive: func(m *machine, f *fault, c *conn, q *message) bool {
+		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
 			if q.Method == "notifications/initialized" && m.cfg.Server.Kind == messages.HTTP && c.era == messages.EraLegacy {
-				ages(m, f, c) // the client opens its stream now
+				scheduleCuts(m, f, c) // the client opens its stream now
 			}
 			return false
 		},
-		listens: func(m *machine, f *fault, c *conn, l *listen) {
+		afterListen: func(m *machine, f *fault, c *conn, l *subscriptionStream) {
 			if m.cfg.Server.Kind == messages.HTTP {
-				agesListen(m, f, c, l)
+				scheduleStreamCut(m, f, c, l)
 			}
 		},
 	},
-	"slow-drip": {answer: func(m *machine, f *fault, c *conn, a *answer) bool {
+	"slow-drip": {beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
 		if a.status == 0 {
-			f.fired(m, c.id)
-			a.send.Chunk, a.send.Every = max(f.with.Int("chunk"), 1), f.with.Duration("every")
+			f.recordFired(m, c.id)
+			a.send.Chunk, a.send.Every = max(f.params.Int("chunk"), 1), f.params.Duration("every")
 		}
 		return false
 	}},
-	"truncate": {answer: func(m *machine, f *fault, c *conn, a *answer) bool {
-		if partOf(a.q.Method) != calling || a.status != 0 || !f.strikes(m) {
+	"truncate": {beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
+		if partOf(a.q.Method) != partCalling || a.status != 0 || !f.drawChance(m) {
 			return false
 		}
-		f.fired(m, c.id)
-		a.send.Cut = max(len(m.body(a, c.era))/2, 1)
-		m.send(c, a)
+		f.recordFired(m, c.id)
+		a.send.Cut = max(len(m.encodeAnswer(a, c.era))/2, 1)
+		m.deliverAnswer(c, a)
 		if m.cfg.Server.Kind == messages.SSE {
-			m.exit(c, Exit{}) // the stream that broke off was the connection
+			m.endConn(c, Exit{}) // the stream that broke off was the connection
 		}
 		return true
 	}},
 }
 
-// ages cuts the streams of a connection when they are old enough: over HTTP those for what the server says unasked, elsewhere
+// scheduleCuts cuts the streams of a connection when they are old enough: over HTTP those for what the server says unasked, elsewhere
 // the connection is the stream.
-func ages(m *machine, f *fault, c *conn) {
-	old := f.with.Duration("every")
+func scheduleCuts(m *machine, f *fault, c *conn) {
+	age := f.params.Duration("every")
 	switch {
 	case m.cfg.Server.Kind != messages.HTTP:
-		m.after(c, max(old, time.Millisecond), func() {
-			if !f.over {
-				f.fired(m, c.id)
-				m.exit(c, Exit{})
+		m.scheduleAfter(c, max(age, time.Millisecond), func() {
+			if !f.ended {
+				f.recordFired(m, c.id)
+				m.endConn(c, Exit{})
 			}
 		})
 	case c.era == messages.EraModern:
-		for _, l := range c.listens {
-			agesListen(m, f, c, l)
+		for _, l := range c.streams {
+			scheduleStreamCut(m, f, c, l)
 		}
 	default:
-		m.after(c, max(old, time.Millisecond), func() {
-			if f.over {
+		m.scheduleAfter(c, max(age, time.Millisecond), func() {
+			if f.ended {
 				return
 			}
-			if c.initialized && !c.lost {
-				f.fired(m, c.id)
-				m.say(c, Cut{Conn: c.id})
+			if c.initialized && !c.sessionLost {
+				f.recordFired(m, c.id)
+				m.sendOrHold(c, Cut{Conn: c.id})
 			}
-			ages(m, f, c)
+			scheduleCuts(m, f, c)
 		})
 	}
 }
 
-func agesListen(m *machine, f *fault, c *conn, l *listen) {
-	m.after(c, max(f.with.Duration("every"), time.Millisecond), func() {
-		if !f.over && c.unlisten(l) {
-			f.fired(m, c.id)
-			m.say(c, Cut{Conn: c.id, Reply: string(l.id)})
+func scheduleStreamCut(m *machine, f *fault, c *conn, l *subscriptionStream) {
+	m.scheduleAfter(c, max(f.params.Duration("every"), time.Millisecond), func() {
+		if !f.ended && c.removeStream(l) {
+			f.recordFired(m, c.id)
+			m.sendOrHold(c, Cut{Conn: c.id, Reply: string(l.id)})
 		}
 	})
 }

@@ -7,64 +7,64 @@ import (
 
 // outputFaults are the faults of what is written beside, before and instead of answers.
 var outputFaults = map[string]hooks{
-	"noise": {begin: func(m *machine, f *fault) {
-		every, count := pace(f.with.Float("rate"))
-		when := f.with.Text("when")
-		m.tick(f, every, func() {
-			for _, c := range m.connections() {
-				if !c.free() || when == "before" && c.greeted || when == "during" && !c.greeted {
+	"noise": {onBegin: func(m *machine, f *fault) {
+		every, count := splitRate(f.params.Float("rate"))
+		when := f.params.Text("when")
+		m.repeatWhileActive(f, every, func() {
+			for _, c := range m.sortedConns() {
+				if !c.isUnblocked() || when == "before" && c.handshakeDone || when == "during" && !c.handshakeDone {
 					continue
 				}
-				f.fired(m, c.id)
-				line := noises[m.rand.IntN(len(noises))]
-				m.do(Raw{Conn: c.id, Bytes: []byte(line + "\n"), Repeat: count})
+				f.recordFired(m, c.id)
+				line := noiseLines[m.rand.IntN(len(noiseLines))]
+				m.addActions(Raw{Conn: c.id, Bytes: []byte(line + "\n"), Repeat: count})
 			}
 		})
 	}},
-	"stderr-flood": flood(true),
-	"endless-line": flood(false),
-	"huge-line": {ran: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
-		if f.strikes(m) {
-			f.fired(m, c.id)
-			a.pad = max(a.pad, f.with.Int("size"))
+	"stderr-flood": floodHooks(true),
+	"endless-line": floodHooks(false),
+	"huge-line": {afterRun: func(m *machine, f *fault, c *conn, _ *call, a *answer) bool {
+		if f.drawChance(m) {
+			f.recordFired(m, c.id)
+			a.pad = max(a.pad, f.params.Int("size"))
 		}
 		return false
 	}},
 	"half-line": {
-		answer: func(m *machine, f *fault, c *conn, a *answer) bool {
-			if partOf(a.q.Method) != calling || len(c.mutedBy) > 0 || !f.strikes(m) {
+		beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
+			if partOf(a.q.Method) != partCalling || len(c.mutedBy) > 0 || !f.drawChance(m) {
 				return false
 			}
-			f.fired(m, c.id)
-			body := append(m.body(a, c.era), '\n')
+			f.recordFired(m, c.id)
+			body := append(m.encodeAnswer(a, c.era), '\n')
 			half := len(body) / 2
-			m.say(c, Raw{Conn: c.id, Bytes: body[:half]})
-			switch f.with.Text("then") {
+			m.sendOrHold(c, Raw{Conn: c.id, Bytes: body[:half]})
+			switch f.params.Text("then") {
 			case "exit":
-				m.crash(c, 1)
+				m.crashConn(c, 1)
 			case "next": // the answer comes whole, in the line that has begun
-				m.say(c, Send{Conn: c.id, Reply: string(a.q.ID), Body: body[:len(body)-1]})
+				m.sendOrHold(c, Send{Conn: c.id, Reply: string(a.q.ID), Body: body[:len(body)-1]})
 			default:
 				c.mutedBy = append(c.mutedBy, f)
-				c.unsaid = append(c.unsaid, Raw{Conn: c.id, Bytes: body[half:]})
+				c.heldOutput = append(c.heldOutput, Raw{Conn: c.id, Bytes: body[half:]})
 			}
 			return true
 		},
-		end: func(m *machine, f *fault) { m.release(f) },
+		onEnd: func(m *machine, f *fault) { m.releaseFault(f) },
 	},
-	"duplicate-response": {answer: func(m *machine, f *fault, c *conn, a *answer) bool {
-		if partOf(a.q.Method) == calling && a.status == 0 && f.strikes(m) {
-			f.fired(m, c.id)
-			a.again = true
+	"duplicate-response": {beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
+		if partOf(a.q.Method) == partCalling && a.status == 0 && f.drawChance(m) {
+			f.recordFired(m, c.id)
+			a.duplicate = true
 		}
 		return false
 	}},
-	"unknown-response": {answer: func(m *machine, f *fault, c *conn, a *answer) bool {
-		if partOf(a.q.Method) == calling && a.status == 0 && f.strikes(m) {
-			f.fired(m, c.id)
-			f.times++
-			id := strconv.Itoa(1_000_000_000 + f.times)
-			m.say(c, Send{
+	"unknown-response": {beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
+		if partOf(a.q.Method) == partCalling && a.status == 0 && f.drawChance(m) {
+			f.recordFired(m, c.id)
+			f.effectCount++
+			id := strconv.Itoa(1_000_000_000 + f.effectCount)
+			m.sendOrHold(c, Send{
 				Conn: c.id, Reply: string(a.q.ID), More: true,
 				Body: []byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{"resultType":"complete","content":[]}}`),
 			})
@@ -72,33 +72,33 @@ var outputFaults = map[string]hooks{
 		return false
 	}},
 	"late-response": {
-		called: func(m *machine, f *fault, c *conn, k *call) bool {
-			if !f.strikes(m) {
+		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
+			if !f.drawChance(m) {
 				return false
 			}
-			f.hold(c, func() { m.begin(c, k) })
+			f.holdUntilEnd(c, func() { m.scheduleCall(c, k) })
 			k.heldBy = f
 			return true
 		},
-		cancelled: func(m *machine, f *fault, c *conn, k *call) bool {
+		onCancel: func(m *machine, f *fault, c *conn, k *call) bool {
 			if k.heldBy != f {
 				return false
 			}
 			k.heldBy = nil
-			m.after(c, f.with.Duration("by"), func() {
-				if !k.over {
-					f.fired(m, c.id)
-					m.run(c, k)
+			m.scheduleAfter(c, f.params.Duration("by"), func() {
+				if !k.finished {
+					f.recordFired(m, c.id)
+					m.runCall(c, k)
 				}
 			})
 			return true
 		},
-		end: letGo,
+		onEnd: releaseHeld,
 	},
 }
 
-// noises are what programs write to their standard output that should have gone elsewhere.
-var noises = []string{
+// noiseLines are what programs write to their standard output that should have gone elsewhere.
+var noiseLines = []string{
 	"Debugger listening on ws://127.0.0.1:9229/0f2c936f-b1cd-4ac9-aab3-f63b0f33d55e",
 	"npm warn deprecated inflight@1.0.6: This module is not supported",
 	"[2026-07-28T12:00:00.000Z] INFO server started on stdio",
@@ -109,8 +109,8 @@ var noises = []string{
 	"████████████████████ 100%",
 }
 
-// flood writes without end, to standard error in lines or to standard output in one line.
-func flood(stderr bool) hooks {
+// floodHooks writes without end, to standard error in lines or to standard output in one line.
+func floodHooks(stderr bool) hooks {
 	const block = 64 << 10
 	line := bytes.Repeat([]byte{'x'}, 1024)
 	if stderr {
@@ -118,23 +118,23 @@ func flood(stderr bool) hooks {
 	}
 	lines := bytes.Repeat(line, block/len(line))
 	return hooks{
-		begin: func(m *machine, f *fault) {
-			f.every(m, func() {
-				for _, c := range m.connections() {
-					if !c.free() {
+		onBegin: func(m *machine, f *fault) {
+			f.repeatByParam(m, func() {
+				for _, c := range m.sortedConns() {
+					if !c.isUnblocked() {
 						continue
 					}
-					f.fired(m, c.id)
-					f.perConn[c.id]++
-					times := max(f.with.Int("bytes")/block, 1)
-					m.do(Raw{Conn: c.id, Bytes: lines, Repeat: times, Stderr: stderr})
+					f.recordFired(m, c.id)
+					f.countPerConn[c.id]++
+					times := max(f.params.Int("bytes")/block, 1)
+					m.addActions(Raw{Conn: c.id, Bytes: lines, Repeat: times, Stderr: stderr})
 				}
 			})
 		},
-		end: func(m *machine, f *fault) {
-			for _, c := range m.connections() {
-				if !stderr && f.perConn[c.id] > 0 {
-					m.say(c, Raw{Conn: c.id, Bytes: []byte("\n")})
+		onEnd: func(m *machine, f *fault) {
+			for _, c := range m.sortedConns() {
+				if !stderr && f.countPerConn[c.id] > 0 {
+					m.sendOrHold(c, Raw{Conn: c.id, Bytes: []byte("\n")})
 				}
 			}
 		},

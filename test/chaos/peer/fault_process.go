@@ -8,128 +8,130 @@ import (
 
 // processFaults are the faults of starts and ends.
 var processFaults = map[string]hooks{
-	"crash": {begin: func(m *machine, f *fault) {
-		for _, c := range m.connections() {
-			if f.with.Truth("midcall") && len(c.calls) == 0 {
+	"crash": {onBegin: func(m *machine, f *fault) {
+		for _, c := range m.sortedConns() {
+			if f.params.Bool("midcall") && len(c.waitingCalls) == 0 {
 				continue
 			}
-			f.fired(m, c.id)
-			if signal := f.with.Text("signal"); signal != "" && m.cfg.Server.Kind == messages.Stdio {
-				m.exit(c, Exit{Text: signal})
+			f.recordFired(m, c.id)
+			if signal := f.params.Text("signal"); signal != "" && m.cfg.Server.Kind == messages.Stdio {
+				m.endConn(c, Exit{Text: signal})
 				continue
 			}
-			m.crash(c, f.with.Int("code"))
+			m.crashConn(c, f.params.Int("code"))
 		}
-		if down := m.now + f.with.Duration("down"); down > m.down {
-			m.down, m.downBy = down, f
+		if down := m.now + f.params.Duration("down"); down > m.downUntil {
+			m.downUntil, m.downFault = down, f
 		}
 	}},
 	"crash-loop": {
-		begin: func(m *machine, f *fault) { m.crashAll(f, f.with.Int("code")) },
-		opened: func(m *machine, f *fault, c *conn) {
-			m.after(c, f.with.Duration("after"), func() {
-				if !f.over {
-					f.fired(m, c.id)
-					m.crash(c, f.with.Int("code"))
+		onBegin: func(m *machine, f *fault) { m.crashAll(f, f.params.Int("code")) },
+		onConnOpened: func(m *machine, f *fault, c *conn) {
+			m.scheduleAfter(c, f.params.Duration("after"), func() {
+				if !f.ended {
+					f.recordFired(m, c.id)
+					m.crashConn(c, f.params.Int("code"))
 				}
 			})
 		},
 	},
-	"exit-after-list": {answered: func(m *machine, f *fault, c *conn, a *answer) {
+	"exit-after-list": {afterAnswer: func(m *machine, f *fault, c *conn, a *answer) {
 		if a.page == nil || !a.page.last {
 			return
 		}
-		m.after(c, f.with.Duration("after"), func() {
-			if !f.over {
-				f.fired(m, c.id)
-				m.crash(c, f.with.Int("code"))
+		m.scheduleAfter(c, f.params.Duration("after"), func() {
+			if !f.ended {
+				f.recordFired(m, c.id)
+				m.crashConn(c, f.params.Int("code"))
 			}
 		})
 	}},
 	"hang-start": {
-		receive: func(m *machine, f *fault, c *conn, q *message) bool {
-			if c.greeted && partOf(q.Method) != handshake {
+		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+			if c.handshakeDone && partOf(q.Method) != partHandshake {
 				return false
 			}
 			if q.ID != nil {
-				f.fired(m, c.id)
+				f.recordFired(m, c.id)
 			}
-			f.hold(c, func() { m.serve(c, q) })
+			f.holdUntilEnd(c, func() { m.serveMessage(c, q) })
 			return true
 		},
-		end: letGo,
+		onEnd: releaseHeld,
 	},
-	"slow-start": {start: func(m *machine, f *fault, c *conn) {
-		f.fired(m, c.id)
-		c.ready += m.about(f.with.Duration("by"))
+	"slow-start": {onConnCreated: func(m *machine, f *fault, c *conn) {
+		f.recordFired(m, c.id)
+		c.readyAt += m.drawAround(f.params.Duration("by"))
 	}},
-	"silent-discover": {receive: func(m *machine, f *fault, c *conn, q *message) bool {
+	"silent-discover": {onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
 		if q.Method != "server/discover" || c.era == messages.EraModern {
 			return false
 		}
-		f.fired(m, c.id)
+		f.recordFired(m, c.id)
 		return true
 	}},
-	"die-on-discover": {receive: func(m *machine, f *fault, c *conn, q *message) bool {
+	"die-on-discover": {onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
 		if q.Method != "server/discover" || c.era == messages.EraModern {
 			return false
 		}
-		m.later(c, q, func() {
-			f.fired(m, c.id)
-			m.crash(c, f.with.Int("code"))
+		m.scheduleAnswer(c, q, func() {
+			f.recordFired(m, c.id)
+			m.crashConn(c, f.params.Int("code"))
 		})
 		return true
 	}},
 	"ignore-eof": {
-		closed: func(m *machine, f *fault, c *conn, signal bool) bool { return !signal && stays(m, f, c) },
-		end:    letGo,
+		onClosed: func(m *machine, f *fault, c *conn, signal bool) bool { return !signal && keepConn(m, f, c) },
+		onEnd:    releaseHeld,
 	},
 	"ignore-term": {
-		closed: func(m *machine, f *fault, c *conn, _ bool) bool { return stays(m, f, c) },
-		end:    letGo,
+		onClosed: func(m *machine, f *fault, c *conn, _ bool) bool { return keepConn(m, f, c) },
+		onEnd:    releaseHeld,
 	},
-	"grandchild": {opened: func(m *machine, f *fault, c *conn) {
-		f.fired(m, c.id)
-		m.do(Spawn{Conn: c.id, For: f.with.Duration("for"), OwnSession: f.with.Truth("own-session")})
+	"grandchild": {onConnOpened: func(m *machine, f *fault, c *conn) {
+		f.recordFired(m, c.id)
+		m.addActions(Spawn{Conn: c.id, For: f.params.Duration("for"), OwnSession: f.params.Bool("own-session")})
 	}},
-	"missing-binary": hidden(func(f *fault) (messages.Class, string) {
-		if f.with.Text("what") == "config" {
+	"missing-binary": blockStartHooks(func(f *fault) (messages.Class, string) {
+		if f.params.Text("what") == "config" {
 			return messages.ClassConfig, "the program may not be run"
 		}
 		return messages.ClassMissing, "the program is not there"
 	}),
-	"exhausted": hidden(func(*fault) (messages.Class, string) {
+	"exhausted": blockStartHooks(func(*fault) (messages.Class, string) {
 		return messages.ClassExhausted, "no file descriptors are left"
 	}),
 }
 
-// stays keeps a connection that the client has closed.
-func stays(m *machine, f *fault, c *conn) bool {
-	f.fired(m, c.id)
-	f.left = append(f.left, c)
+// keepConn keeps a connection that the client has closed.
+func keepConn(m *machine, f *fault, c *conn) bool {
+	f.recordFired(m, c.id)
+	f.keptConns = append(f.keptConns, c)
 	return true
 }
 
-// hidden takes away what a connection is opened from.
-func hidden(why func(f *fault) (messages.Class, string)) hooks {
-	hide := func(m *machine, f *fault, back bool) {
-		class, _ := why(f)
-		m.do(Hide{Class: class, Back: back, Fault: f.plan.ID, Name: f.plan.Fault})
+// blockStartHooks takes away what a connection is opened from.
+func blockStartHooks(reason func(f *fault) (messages.Class, string)) hooks {
+	blockStart := func(m *machine, f *fault, undo bool) {
+		class, _ := reason(f)
+		m.addActions(BlockStart{Class: class, Undo: undo, Fault: f.plan.ID, Name: f.plan.Fault})
 	}
 	return hooks{
-		begin: func(m *machine, f *fault) { hide(m, f, false) },
-		open: func(m *machine, f *fault, id int) bool {
-			class, text := why(f)
-			f.fired(m, id)
-			m.do(Reject{Conn: id, Class: class, Text: text})
+		onBegin: func(m *machine, f *fault) { blockStart(m, f, false) },
+		onDial: func(m *machine, f *fault, id int) bool {
+			class, text := reason(f)
+			f.recordFired(m, id)
+			m.addActions(Reject{Conn: id, Class: class, Text: text})
 			return true
 		},
-		end: func(m *machine, f *fault) { hide(m, f, true) },
+		onEnd: func(m *machine, f *fault) { blockStart(m, f, true) },
 	}
 }
 
-// every lets something happen each time that a fault's parameter says, as long as it lasts.
-func (f *fault) every(m *machine, do func()) { m.tick(f, f.with.Duration("every"), do) }
+// repeatByParam lets something happen each time that a fault's parameter says, as long as it lasts.
+func (f *fault) repeatByParam(m *machine, do func()) {
+	m.repeatWhileActive(f, f.params.Duration("every"), do)
+}
 
-// whole is a time in whole seconds, upwards: Retry-After has no other.
-func whole(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+// ceilSeconds is a time in whole seconds, upwards: Retry-After has no other.
+func ceilSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

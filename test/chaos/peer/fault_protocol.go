@@ -10,68 +10,68 @@ import (
 // protocolFaults are the faults of versions and eras.
 var protocolFaults = map[string]hooks{
 	"modern-breach": {
-		begin: func(m *machine, f *fault) {
-			what := f.with.Text("what")
+		onBegin: func(m *machine, f *fault) {
+			what := f.params.Text("what")
 			if what != "subscription-id" && what != "listen-closed" {
 				return
 			}
-			f.every(m, func() {
-				for _, c := range m.connections() {
-					for _, l := range slices.Clone(c.listens) {
-						if c.free() {
-							breach(m, f, c, l)
+			f.repeatByParam(m, func() {
+				for _, c := range m.sortedConns() {
+					for _, l := range slices.Clone(c.streams) {
+						if c.isUnblocked() {
+							breachProtocol(m, f, c, l)
 						}
 					}
 				}
 			})
 		},
-		answer: func(m *machine, f *fault, c *conn, a *answer) bool {
-			if f.with.Text("what") == "result-type" && a.result != nil {
-				f.fired(m, c.id)
-				a.plain = true
+		beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
+			if f.params.Text("what") == "result-type" && a.result != nil {
+				f.recordFired(m, c.id)
+				a.omitResultType = true
 			}
 			return false
 		},
-		listening: func(m *machine, f *fault, c *conn, l *listen) {
-			if f.with.Text("what") == "early-notification" {
-				f.fired(m, c.id)
-				m.notify(c, listChangedMethod, "{"+subscription(l.id)+"}", string(l.id))
+		beforeListen: func(m *machine, f *fault, c *conn, l *subscriptionStream) {
+			if f.params.Text("what") == "early-notification" {
+				f.recordFired(m, c.id)
+				m.sendNotification(c, listChangedMethod, "{"+subscriptionMeta(l.id)+"}", string(l.id))
 			}
 		},
 	},
 	"era-flip": {
-		begin: func(m *machine, f *fault) {
-			m.flips++
+		onBegin: func(m *machine, f *fault) {
+			m.eraFlips++
 			m.crashAll(f, 0)
 		},
-		receive: func(m *machine, f *fault, c *conn, q *message) bool {
-			if partOf(q.Method) == handshake && q.ID != nil {
-				f.fired(m, c.id)
+		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+			if partOf(q.Method) == partHandshake && q.ID != nil {
+				f.recordFired(m, c.id)
 			}
 			return false
 		},
-		end: func(m *machine, _ *fault) {
-			m.flips--
-			for _, c := range m.connections() {
-				m.crash(c, 0)
+		onEnd: func(m *machine, _ *fault) {
+			m.eraFlips--
+			for _, c := range m.sortedConns() {
+				m.crashConn(c, 0)
 			}
 		},
 	},
-	"wrong-version": {receive: func(m *machine, f *fault, c *conn, q *message) bool {
-		version := f.with.Text("version")
+	"wrong-version": {onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+		version := f.params.Text("version")
 		switch {
 		case q.ID == nil:
 			return false
 		case c.era == messages.EraModern:
-			m.later(c, q, func() {
-				f.fired(m, c.id)
-				m.reject(c, q, badVersion(q, version))
+			m.scheduleAnswer(c, q, func() {
+				f.recordFired(m, c.id)
+				m.rejectRequest(c, q, versionProblem(q, version))
 			})
 		case q.Method == "initialize":
-			m.later(c, q, func() {
-				f.fired(m, c.id)
+			m.scheduleAnswer(c, q, func() {
+				f.recordFired(m, c.id)
 				c.version = version
-				m.result(c, q, `{"protocolVersion":`+quote(version)+`,"capabilities":{},"serverInfo":`+m.info()+`}`)
+				m.answerResult(c, q, `{"protocolVersion":`+quoteJSON(version)+`,"capabilities":{},"serverInfo":`+m.serverInfo()+`}`)
 			})
 		default:
 			return false
@@ -80,21 +80,21 @@ var protocolFaults = map[string]hooks{
 	}},
 }
 
-// breach does to one subscription what the era forbids.
+// breachProtocol does to one subscription what the era forbids.
 //
 // 2026-07-28, Subscriptions: notifications carry the id of the request that asked for them, and a server that ends a
 // subscription says so.
-func breach(m *machine, f *fault, c *conn, l *listen) {
-	f.fired(m, c.id)
-	if f.with.Text("what") == "subscription-id" {
-		m.notify(c, listChangedMethod, "{"+subscription(json.RawMessage(`"nobody's"`))+"}", string(l.id))
+func breachProtocol(m *machine, f *fault, c *conn, l *subscriptionStream) {
+	f.recordFired(m, c.id)
+	if f.params.Text("what") == "subscription-id" {
+		m.sendNotification(c, listChangedMethod, "{"+subscriptionMeta(json.RawMessage(`"nobody's"`))+"}", string(l.id))
 		return
 	}
-	c.unlisten(l)
+	c.removeStream(l)
 	if m.cfg.Server.Kind == messages.HTTP {
-		m.say(c, Cut{Conn: c.id, Reply: string(l.id)})
+		m.sendOrHold(c, Cut{Conn: c.id, Reply: string(l.id)})
 		return
 	}
 	// Where all share one stream, nothing can be cut: the nearest to it is to be told without a response.
-	m.notify(c, "notifications/cancelled", `{"requestId":`+string(l.id)+`}`, "")
+	m.sendNotification(c, "notifications/cancelled", `{"requestId":`+string(l.id)+`}`, "")
 }

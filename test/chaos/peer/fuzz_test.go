@@ -40,15 +40,15 @@ func FuzzReceive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, before, within, after []byte) {
 		k := kinds[int(which)%len(kinds)]
-		d := drive(t, peer.Config{Server: usual(k.kind, k.era), Seed: uint64(which)})
+		d := newDriver(t, peer.Config{Server: usualServer(k.kind, k.era), Seed: uint64(which)})
 		d.open(1)
 		expected := map[string]int{}
 		count := func(body []byte, batches bool) {
 			for _, id := range requestsIn(body, batches) {
 				expected[id]++
 			}
-			d.plan(d.m.Receive(d.now, 1, body, nil))
-			d.run(time.Minute)
+			d.performActions(d.m.Receive(d.now, 1, body, nil))
+			d.advanceTime(time.Minute)
 		}
 		batches := false
 		count(before, false)
@@ -58,7 +58,7 @@ func FuzzReceive(f *testing.F) {
 		hello := []byte(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
 		count(hello, batches)
 		count(within, batches)
-		d.plan(d.m.Receive(d.now, 1, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil))
+		d.performActions(d.m.Receive(d.now, 1, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil))
 		count(after, batches)
 		for id, n := range expected {
 			if got := d.answersOf(id); got != n && !(d.subscribed[id] && got < n) {
@@ -130,8 +130,8 @@ func FuzzFaults(f *testing.F) {
 				able = append(able, fault)
 			}
 		}
-		d := drive(t, peer.Config{Server: usual(k.kind, k.era), Seed: uint64(which), Canaries: []string{"canary"}})
-		last := map[string]scenario.Planned{}
+		d := newDriver(t, peer.Config{Server: usualServer(k.kind, k.era), Seed: uint64(which), Canaries: []string{"canary"}})
+		last := map[string]scenario.PlannedFault{}
 		conn := 1
 		d.open(conn)
 		for i, step := range steps[:min(len(steps), 40)] {
@@ -139,18 +139,18 @@ func FuzzFaults(f *testing.F) {
 			case step%7 == 0:
 				conn++
 				d.open(conn)
-				d.greet(conn)
+				d.shakeHands(conn)
 			case step%11 == 0:
-				d.leave(conn)
+				d.closeConn(conn)
 			case step%5 == 0:
 				d.list(conn)
 				d.call(conn, "write", "c")
-				d.run(100 * time.Millisecond)
+				d.advanceTime(100 * time.Millisecond)
 			case last[fault.Name].ID != 0:
 				d.end(last[fault.Name])
 				delete(last, fault.Name)
 			default:
-				p := scenario.Planned{ID: i + 1, Fault: fault.Name}
+				p := scenario.PlannedFault{ID: i + 1, Fault: fault.Name}
 				if fault.Name == "list-storm" {
 					p.With = map[string]string{"rate": "1", "change": "true"} // the test's time is long
 				}
@@ -158,7 +158,7 @@ func FuzzFaults(f *testing.F) {
 					last[fault.Name] = p
 				}
 				d.begin(p)
-				d.run(50 * time.Millisecond)
+				d.advanceTime(50 * time.Millisecond)
 			}
 		}
 		for _, k := range faults.All() {
@@ -166,9 +166,9 @@ func FuzzFaults(f *testing.F) {
 				d.end(p)
 			}
 		}
-		d.run(time.Minute)
+		d.advanceTime(time.Minute)
 		d.open(conn + 1)
-		d.greet(conn + 1)
-		d.answersWell(t, conn+1)
+		d.shakeHands(conn + 1)
+		d.checkAnswers(t, conn+1)
 	})
 }

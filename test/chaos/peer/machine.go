@@ -20,34 +20,34 @@ type machine struct {
 	out  []Action
 
 	conns map[int]*conn
-	// dials are those that hang, in order.
-	dials    []int
-	sessions int
-	tasks    int // how many there were, in all connections
+	// pendingDials are those that hang, in order.
+	pendingDials []int
+	sessionCount int
+	taskCount    int // how many there were, in all connections
 
-	list  list
-	stock stock
-	// rounds are what requests were answered with that are to come back with input, by the state that they bring.
-	rounds map[string]asking
-	values map[string]int // how often each tool ran, over all connections
+	list   toolList
+	offers offerState
+	// inputRounds are what requests were answered with that are to come back with input, by the state that they bring.
+	inputRounds map[string]questionKind
+	runCounts   map[string]int // how often each tool ran, over all connections
 
-	faults []*fault // those that last, in the order of their begins
-	waits  map[int]wait
-	tokens int
-	// down is until when nothing can be opened, after the crash downBy.
-	down   time.Duration
-	downBy *fault
-	// flips counts the faults that make the server speak the other era.
-	flips int
-	// ghosts are connections that have no server any more while the client does not see that, and through which fault.
-	ghosts map[int]*fault
-	// shown are the credentials that clients have shown, revoked those that count no more, and through which fault.
-	shown   map[string]bool
-	revoked map[string]*fault
+	activeFaults []*fault // those that last, in the order of their begins
+	scheduled    map[int]scheduledAction
+	lastToken    int
+	// downUntil is until when nothing can be opened, after the crash downFault.
+	downUntil time.Duration
+	downFault *fault
+	// eraFlips counts the faults that make the server speak the other era.
+	eraFlips int
+	// deadConns are connections that have no server any more while the client does not see that, and through which fault.
+	deadConns map[int]*fault
+	// seenTokens are the credentials that clients have shown, revoked those that count no more, and through which fault.
+	seenTokens    map[string]bool
+	revokedTokens map[string]*fault
 }
 
-// wait is what will be done at a Wake. What belongs to a connection is forgotten with it.
-type wait struct {
+// scheduledAction is what will be done at a Wake. What belongs to a connection is forgotten with it.
+type scheduledAction struct {
 	conn *conn // nil: of the whole server
 	do   func()
 }
@@ -59,10 +59,10 @@ func New(c Config) Machine {
 	c.Server = withDefaults(c.Server)
 	m := &machine{
 		cfg: c, rand: rand.New(rand.NewPCG(c.Seed, 0x70656572)), // "peer"
-		conns: make(map[int]*conn), values: make(map[string]int), waits: make(map[int]wait),
-		ghosts: make(map[int]*fault), shown: make(map[string]bool), revoked: make(map[string]*fault),
+		conns: make(map[int]*conn), runCounts: make(map[string]int), scheduled: make(map[int]scheduledAction),
+		deadConns: make(map[int]*fault), seenTokens: make(map[string]bool), revokedTokens: make(map[string]*fault),
 	}
-	m.list.fill(c.Server.Tools, c.Server.Tasks)
+	m.list.fillTools(c.Server.Tools, c.Server.Tasks)
 	return m
 }
 
@@ -81,22 +81,22 @@ func withDefaults(s scenario.Server) scenario.Server {
 	return s
 }
 
-// turn begins a call from outside.
-func (m *machine) turn(now time.Duration) { m.now, m.out = now, nil }
+// beginTurn begins a call from outside.
+func (m *machine) beginTurn(now time.Duration) { m.now, m.out = now, nil }
 
-// do adds something to be done.
-func (m *machine) do(a ...Action) { m.out = append(m.out, a...) }
+// addActions adds something to be done.
+func (m *machine) addActions(a ...Action) { m.out = append(m.out, a...) }
 
-// note adds a fact for the record.
-func (m *machine) note(e history.Event) {
+// recordEvent adds a fact for the record.
+func (m *machine) recordEvent(e history.Event) {
 	if e.Side == "" {
 		e.Side = history.World
 	}
-	m.do(Note{e})
+	m.addActions(Note{e})
 }
 
-// connections are those that stand, by number: the order of a map must not decide what happens first.
-func (m *machine) connections() []*conn {
+// sortedConns are those that stand, by number: the order of a map must not decide what happens first.
+func (m *machine) sortedConns() []*conn {
 	all := make([]*conn, 0, len(m.conns))
 	for _, id := range slices.Sorted(maps.Keys(m.conns)) {
 		all = append(all, m.conns[id])
@@ -104,17 +104,17 @@ func (m *machine) connections() []*conn {
 	return all
 }
 
-// about draws from half of mean to one and a half of it.
-func (m *machine) about(mean time.Duration) time.Duration {
+// drawAround draws from half of mean to one and a half of it.
+func (m *machine) drawAround(mean time.Duration) time.Duration {
 	if mean <= 0 {
 		return 0
 	}
 	return mean/2 + time.Duration(m.rand.Int64N(int64(mean)+1))
 }
 
-// chance is true with a probability. It draws nothing where nothing is left to chance, so that a fault that always has
+// drawChance is true with a probability. It draws nothing where nothing is left to chance, so that a fault that always has
 // its effect does not change what the others draw.
-func (m *machine) chance(p float64) bool {
+func (m *machine) drawChance(p float64) bool {
 	switch {
 	case p >= 1:
 		return true
@@ -124,59 +124,59 @@ func (m *machine) chance(p float64) bool {
 	return m.rand.Float64() < p
 }
 
-// after does something later on a connection, nil for the whole server, or at once if there is nothing to wait for.
-func (m *machine) after(c *conn, d time.Duration, do func()) (token int) {
+// scheduleAfter does something later on a connection, nil for the whole server, or at once if there is nothing to wait for.
+func (m *machine) scheduleAfter(c *conn, d time.Duration, do func()) (token int) {
 	if d <= 0 {
 		do()
 		return 0
 	}
-	m.tokens++
-	m.waits[m.tokens] = wait{c, do}
-	m.do(Wait{After: d, Token: m.tokens})
-	return m.tokens
+	m.lastToken++
+	m.scheduled[m.lastToken] = scheduledAction{c, do}
+	m.addActions(Wait{After: d, Token: m.lastToken})
+	return m.lastToken
 }
 
-// tick does something again and again, as long as a fault lasts. It is never more often than a thousand times per second.
-func (m *machine) tick(f *fault, every time.Duration, do func()) {
+// repeatWhileActive does something again and again, as long as a fault lasts. It is never more often than a thousand times per second.
+func (m *machine) repeatWhileActive(f *fault, every time.Duration, do func()) {
 	every = max(every, time.Millisecond)
-	m.after(nil, every, func() {
-		if !f.over {
+	m.scheduleAfter(nil, every, func() {
+		if !f.ended {
 			do()
-			m.tick(f, every, do)
+			m.repeatWhileActive(f, every, do)
 		}
 	})
 }
 
-// pace is how a rate per second is kept: so often, and so much each time.
-func pace(rate float64) (every time.Duration, count int) {
+// splitRate is how a rate per second is kept: so often, and so much each time.
+func splitRate(rate float64) (every time.Duration, count int) {
 	if rate <= 100 {
 		return time.Duration(float64(time.Second) / max(rate, 1e-5)), 1
 	}
 	return 10 * time.Millisecond, int(rate/100 + 0.5)
 }
 
-// forget makes a wait come to nothing.
-func (m *machine) forget(token int) { delete(m.waits, token) }
+// cancelScheduled makes a wait come to nothing.
+func (m *machine) cancelScheduled(token int) { delete(m.scheduled, token) }
 
 // Wake implements Machine.
 func (m *machine) Wake(now time.Duration, token int) []Action {
-	m.turn(now)
-	w, ok := m.waits[token]
+	m.beginTurn(now)
+	w, ok := m.scheduled[token]
 	if !ok {
 		return nil
 	}
-	delete(m.waits, token)
+	delete(m.scheduled, token)
 	switch {
 	case w.conn == nil:
 		w.do()
 	case m.conns[w.conn.id] == w.conn:
-		m.acts(w.conn, w.do)
+		m.runOrHold(w.conn, w.do)
 	}
 	return m.out
 }
 
-// quote is a text as JSON.
-func quote(text string) string {
+// quoteJSON is a text as JSON.
+func quoteJSON(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
 		return `""` // no text makes this happen

@@ -11,13 +11,13 @@ import (
 
 // The codes of JSON-RPC and of 2026-07-28.
 const (
-	codeParse          = -32700
-	codeInvalidRequest = -32600
-	codeNoMethod       = -32601
-	codeInvalidParams  = -32602
-	codeInternal       = -32603
-	codeHeaderMismatch = -32020
-	codeBadVersion     = -32022
+	codeParse              = -32700
+	codeInvalidRequest     = -32600
+	codeMethodNotFound     = -32601
+	codeInvalidParams      = -32602
+	codeInternal           = -32603
+	codeHeaderMismatch     = -32020
+	codeUnsupportedVersion = -32022
 )
 
 // message is what a client sent. ID is empty for a notification.
@@ -35,45 +35,45 @@ type message struct {
 // meta is what is read of _meta.
 type meta struct {
 	version, logLevel string
-	capable           bool            // it says what the client can do
-	tasks             bool            // and that it can follow a task
-	progress          json.RawMessage // the progress token, nil if none is asked for
+	hasCapabilities   bool            // it says what the client can do
+	supportsTasks     bool            // and that it can follow a task
+	progressToken     json.RawMessage // the progress token, nil if none is asked for
 }
 
 // Receive implements Machine.
 func (m *machine) Receive(now time.Duration, id int, body []byte, header map[string]string) []Action {
-	m.turn(now)
-	m.announce()
-	if f := m.ghosts[id]; f != nil {
-		f.fired(m, id)
+	m.beginTurn(now)
+	m.announceTools()
+	if f := m.deadConns[id]; f != nil {
+		f.recordFired(m, id)
 		return m.out
 	}
 	c := m.conns[id]
 	if c == nil && m.cfg.Server.Kind == messages.HTTP {
-		c = m.stranger(id, body)
+		c = m.connForUnknown(id, body)
 	}
 	if c != nil {
 		body = bytes.Clone(body)
-		m.hears(c, func() { m.receive(c, body, header) })
+		m.receiveOrHold(c, func() { m.receiveBody(c, body, header) })
 	}
 	return m.out
 }
 
-// stranger makes a connection for a message over HTTP that belongs to none: it is of a session before the server was started
+// connForUnknown makes a connection for a message over HTTP that belongs to none: it is of a session before the server was started
 // again, or of a client of the modern era, which has none. nil if the message does not get so far.
-func (m *machine) stranger(id int, body []byte) *conn {
-	for _, f := range m.faults {
-		if f.hooks.stranger != nil && f.hooks.stranger(m, f, id, body) {
+func (m *machine) connForUnknown(id int, body []byte) *conn {
+	for _, f := range m.activeFaults {
+		if f.hooks.onUnknownConn != nil && f.hooks.onUnknownConn(m, f, id, body) {
 			return nil
 		}
 	}
-	if m.now < m.down {
-		m.downBy.fired(m, id)
-		m.do(Status{Conn: id, Reply: idOf(body)})
+	if m.now < m.downUntil {
+		m.downFault.recordFired(m, id)
+		m.addActions(Status{Conn: id, Reply: idOf(body)})
 		return nil
 	}
-	c := &conn{id: id, era: m.era(), rev: m.list.rev, asked: make(map[string]int)}
-	c.lost = c.era == messages.EraLegacy
+	c := &conn{id: id, era: m.currentEra(), listRev: m.list.rev, requestTokens: make(map[string]int)}
+	c.sessionLost = c.era == messages.EraLegacy
 	m.conns[id] = c
 	return c
 }
@@ -85,102 +85,102 @@ func idOf(body []byte) string {
 	return string(q.ID)
 }
 
-// receive takes one body apart.
-func (m *machine) receive(c *conn, body []byte, header map[string]string) {
+// receiveBody takes one body apart.
+func (m *machine) receiveBody(c *conn, body []byte, header map[string]string) {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' && c.version == "2025-03-26" {
 		// 2025-03-26: "MCP implementations … MUST support receiving JSON-RPC batches."
 		var batch []json.RawMessage
 		if json.Unmarshal(body, &batch) == nil {
-			for _, one := range batch {
-				if !m.over(c) {
-					m.one(c, one, header)
+			for _, item := range batch {
+				if !m.isEnded(c) {
+					m.handleMessage(c, item, header)
 				}
 			}
 			return
 		}
 	}
-	m.one(c, body, header)
+	m.handleMessage(c, body, header)
 }
 
-// one takes one message.
-func (m *machine) one(c *conn, body []byte, header map[string]string) {
+// handleMessage takes one message.
+func (m *machine) handleMessage(c *conn, body []byte, header map[string]string) {
 	q := &message{header: header}
 	if !json.Valid(body) {
-		m.refuse(c, q, codeParse, "Parse error", "")
+		m.answerError(c, q, codeParse, "Parse error", "")
 		return
 	}
 	if err := json.Unmarshal(body, q); err != nil || q.ID != nil && !isID(q.ID) {
 		q.ID = nil
-		m.refuse(c, q, codeInvalidRequest, "Invalid Request", "")
+		m.answerError(c, q, codeInvalidRequest, "Invalid Request", "")
 		return
 	}
 	if q.Method == "" {
-		m.answered(c, body)
+		m.handleAnswer(c, body)
 		return
 	}
 	q.meta = metaOf(q.Params)
-	for _, f := range m.faults {
-		if f.hooks.receive != nil && f.hooks.receive(m, f, c, q) {
+	for _, f := range m.activeFaults {
+		if f.hooks.onMessage != nil && f.hooks.onMessage(m, f, c, q) {
 			return
 		}
 	}
-	if f := m.revokedBy(q); f != nil {
-		m.refused(f, c, q, Status{Code: 401, Header: challenge("invalid_token", "")})
+	if f := m.revokingFault(q); f != nil {
+		m.refuseMessage(f, c, q, Status{Code: 401, Header: challengeHeader("invalid_token", "")})
 		return
 	}
-	if !m.knows(c, q) {
-		m.noSession(c, q)
+	if !m.knowsSession(c, q) {
+		m.refuseSession(c, q)
 		return
 	}
-	if c.lost { // and wants a new session: the answer is that of an opening
-		c = m.accept(c.id)
+	if c.sessionLost { // and wants a new session: the answer is that of an opening
+		c = m.acceptConn(c.id)
 	}
-	if !m.over(c) {
-		m.serve(c, q)
+	if !m.isEnded(c) {
+		m.serveMessage(c, q)
 	}
 }
 
-// knows reports whether the server knows the session that a message is of.
+// knowsSession reports whether the server knows the session that a message is of.
 //
 // 2025-11-25: "The server MAY terminate the session at any time, after which it MUST respond to requests containing that
 // session ID with HTTP 404 Not Found."
-func (m *machine) knows(c *conn, q *message) bool {
+func (m *machine) knowsSession(c *conn, q *message) bool {
 	session := q.header["Mcp-Session-Id"]
-	if c.lost {
+	if c.sessionLost {
 		return q.Method == "initialize" && session == ""
 	}
 	return c.session == "" || session == "" || session == c.session
 }
 
-// noSession refuses a message of a session that the server does not know any more.
-func (m *machine) noSession(c *conn, q *message) {
-	for _, f := range m.faults {
-		if f.hooks.noSession != nil && f.hooks.noSession(m, f, c, q) {
+// refuseSession refuses a message of a session that the server does not know any more.
+func (m *machine) refuseSession(c *conn, q *message) {
+	for _, f := range m.activeFaults {
+		if f.hooks.onLostSession != nil && f.hooks.onLostSession(m, f, c, q) {
 			return
 		}
 	}
-	if c.lostBy != nil {
-		c.lostBy.fired(m, c.id)
+	if c.lostFault != nil {
+		c.lostFault.recordFired(m, c.id)
 	}
-	m.say(c, Status{
-		Conn: c.id, Reply: string(q.ID), Code: 404, Header: ofJSON(), Body: failure(nil, -32001, "Session not found", ""),
+	m.sendOrHold(c, Status{
+		Conn: c.id, Reply: string(q.ID), Code: 404, Header: jsonHeader(), Body: errorBody(nil, -32001, "Session not found", ""),
 	})
 }
 
-// ofJSON is the header of a body that is JSON.
-func ofJSON() map[string]string { return map[string]string{"Content-Type": "application/json"} }
+// jsonHeader is the header of a body that is JSON.
+func jsonHeader() map[string]string { return map[string]string{"Content-Type": "application/json"} }
 
-// serve lets the server itself answer a message, in its era.
-func (m *machine) serve(c *conn, q *message) {
-	if show := q.header["Authorization"]; show != "" {
-		m.shown[show] = true
+// serveMessage lets the server itself answer a message, in its era.
+func (m *machine) serveMessage(c *conn, q *message) {
+	if token := q.header["Authorization"]; token != "" {
+		m.seenTokens[token] = true
 	}
 	if c.era == messages.EraModern {
-		m.modern(c, q)
+		m.serveModern(c, q)
 		return
 	}
-	m.legacy(c, q)
+	m.serveLegacy(c, q)
 }
 
 // metaOf reads _meta of the params. What has the wrong form is not there.
@@ -193,14 +193,14 @@ func metaOf(params json.RawMessage) (found meta) {
 	}
 	_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &found.version)
 	_ = json.Unmarshal(p.Meta[metaPrefix+"logLevel"], &found.logLevel)
-	found.capable = len(p.Meta[metaPrefix+"clientCapabilities"]) > 0
-	var can struct {
+	found.hasCapabilities = len(p.Meta[metaPrefix+"clientCapabilities"]) > 0
+	var capabilities struct {
 		Extensions map[string]json.RawMessage `json:"extensions"`
 	}
-	_ = json.Unmarshal(p.Meta[metaPrefix+"clientCapabilities"], &can)
-	found.tasks = can.Extensions[taskExtension] != nil
+	_ = json.Unmarshal(p.Meta[metaPrefix+"clientCapabilities"], &capabilities)
+	found.supportsTasks = capabilities.Extensions[taskExtension] != nil
 	if t := p.Meta["progressToken"]; isID(t) {
-		found.progress = t
+		found.progressToken = t
 	}
 	return found
 }
@@ -210,8 +210,8 @@ func isID(value json.RawMessage) bool {
 	return len(value) > 0 && (value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// failure is a JSON-RPC error. data may be empty.
-func failure(id json.RawMessage, code int, text, data string) []byte {
+// errorBody is a JSON-RPC error. data may be empty.
+func errorBody(id json.RawMessage, code int, text, data string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
@@ -219,7 +219,7 @@ func failure(id json.RawMessage, code int, text, data string) []byte {
 	b = append(b, `,"error":{"code":`...)
 	b = strconv.AppendInt(b, int64(code), 10)
 	b = append(b, `,"message":`...)
-	b = append(b, quote(text)...)
+	b = append(b, quoteJSON(text)...)
 	if data != "" {
 		b = append(b, `,"data":`...)
 		b = append(b, data...)

@@ -14,80 +14,80 @@ const (
 	metaPrefix    = "io.modelcontextprotocol/"
 )
 
-// listen is one subscription.
-type listen struct {
+// subscriptionStream is one subscription.
+type subscriptionStream struct {
 	id json.RawMessage
 	// tools, resources and prompts say that the client wants to know of changes of those lists, uris which resources it watches.
 	tools, resources, prompts bool
 	uris                      []string
 }
 
-// modern takes a message in the era without sessions.
-func (m *machine) modern(c *conn, q *message) {
+// serveModern takes a message in the era without sessions.
+func (m *machine) serveModern(c *conn, q *message) {
 	if q.Method == "notifications/cancelled" {
-		m.cancelled(c, q)
+		m.handleCancelled(c, q)
 		return
 	}
 	if q.ID == nil {
 		return
 	}
-	if wrong := m.invalid(q); wrong != nil {
-		m.later(c, q, func() { m.reject(c, q, wrong) })
+	if problem := m.validateRequest(q); problem != nil {
+		m.scheduleAnswer(c, q, func() { m.rejectRequest(c, q, problem) })
 		return
 	}
 	c.version = modernVersion
 	switch q.Method {
 	case "server/discover":
-		m.later(c, q, func() { m.result(c, q, m.discovery(modernVersion)) })
+		m.scheduleAnswer(c, q, func() { m.answerResult(c, q, m.discoverResult(modernVersion)) })
 	case "subscriptions/listen":
-		m.later(c, q, func() { m.listen(c, q) })
+		m.scheduleAnswer(c, q, func() { m.openStream(c, q) })
 	case "tools/list", "tools/call", "tasks/get", "tasks/cancel":
-		m.offered(c, q)
+		m.serveShared(c, q)
 	default:
-		if m.cfg.Server.Offers && offering(q.Method) {
-			m.later(c, q, func() { m.offer(c, q) })
+		if m.cfg.Server.Offers && isOfferMethod(q.Method) {
+			m.scheduleAnswer(c, q, func() { m.answerOffer(c, q) })
 			return
 		}
-		m.later(c, q, func() { m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "") })
+		m.scheduleAnswer(c, q, func() { m.answerError(c, q, codeMethodNotFound, "Method not found: "+q.Method, "") })
 	}
 }
 
-// flaw is what is wrong with a request.
-type flaw struct {
+// requestProblem is what is wrong with a request.
+type requestProblem struct {
 	code       int
 	text, data string
 }
 
-// invalid says what is wrong with a request before its method is looked at, nil if nothing is.
+// validateRequest says what is wrong with a request before its method is looked at, nil if nothing is.
 //
 // 2026-07-28, Versioning: "A server that supports only modern versions SHOULD name the protocol versions it supports in any
 // error it returns to an initialize request".
-func (m *machine) invalid(q *message) *flaw {
-	wrong := ""
+func (m *machine) validateRequest(q *message) *requestProblem {
+	problem := ""
 	if m.cfg.Server.Kind == messages.HTTP && q.header != nil {
-		wrong = mismatch(q)
+		problem = headerMismatch(q)
 	}
 	switch {
-	case wrong != "" && q.Method == "initialize":
-		return &flaw{codeHeaderMismatch, "Header mismatch: " + wrong + "; this server speaks " + modernVersion, versions(modernVersion, "")}
-	case wrong != "":
-		return &flaw{codeHeaderMismatch, "Header mismatch: " + wrong, ""}
+	case problem != "" && q.Method == "initialize":
+		return &requestProblem{codeHeaderMismatch, "Header mismatch: " + problem + "; this server speaks " + modernVersion, versionErrorData(modernVersion, "")}
+	case problem != "":
+		return &requestProblem{codeHeaderMismatch, "Header mismatch: " + problem, ""}
 	case q.Method == "initialize":
-		return badVersion(q, modernVersion)
-	case q.meta.version == "" || !q.meta.capable:
+		return versionProblem(q, modernVersion)
+	case q.meta.version == "" || !q.meta.hasCapabilities:
 		// "A request missing any required field is malformed; the server MUST reject it with JSON-RPC error code -32602".
-		return &flaw{codeInvalidParams, "Invalid params: _meta lacks protocolVersion or clientCapabilities", ""}
+		return &requestProblem{codeInvalidParams, "Invalid params: _meta lacks protocolVersion or clientCapabilities", ""}
 	case q.meta.version != modernVersion:
-		return badVersion(q, modernVersion)
+		return versionProblem(q, modernVersion)
 	}
 	return nil
 }
 
-// badVersion is for a request of another version, or of the era that names it elsewhere.
+// versionProblem is for a request of another version, or of the era that names it elsewhere.
 //
 // 2026-07-28: "If the server does not implement the requested version …, it MUST respond with an
 // UnsupportedProtocolVersionError listing the versions it does support".
-func badVersion(q *message, supported string) *flaw {
+func versionProblem(q *message, supported string) *requestProblem {
 	requested := q.meta.version
 	if requested == "" {
 		var p struct {
@@ -96,23 +96,23 @@ func badVersion(q *message, supported string) *flaw {
 		_ = json.Unmarshal(q.Params, &p) // what names none asked for none
 		requested = p.ProtocolVersion
 	}
-	return &flaw{codeBadVersion, "Unsupported protocol version: " + supported + " is spoken here", versions(supported, requested)}
+	return &requestProblem{codeUnsupportedVersion, "Unsupported protocol version: " + supported + " is spoken here", versionErrorData(supported, requested)}
 }
 
-// versions is the data of an error about versions.
-func versions(supported, requested string) string {
-	data := `{"supported":[` + quote(supported) + `]`
+// versionErrorData is the data of an error about versions.
+func versionErrorData(supported, requested string) string {
+	data := `{"supported":[` + quoteJSON(supported) + `]`
 	if requested != "" {
-		data += `,"requested":` + quote(requested)
+		data += `,"requested":` + quoteJSON(requested)
 	}
 	return data + "}"
 }
 
-// mismatch says which header is missing or contradicts the message, empty if none does.
+// headerMismatch says which header is missing or contradicts the message, empty if none does.
 //
 // 2026-07-28, Server Validation: "Servers that process the request body MUST reject requests where the values specified in
 // the headers do not match the corresponding values in the request body." Mcp-Name is required for tools/call.
-func mismatch(q *message) string {
+func headerMismatch(q *message) string {
 	var p struct {
 		Name string `json:"name"`
 	}
@@ -125,47 +125,47 @@ func mismatch(q *message) string {
 		{"Mcp-Method", q.Method, true},
 		{"Mcp-Name", p.Name, q.Method == "tools/call"},
 	} {
-		value, there := q.header[h.name]
+		value, present := q.header[h.name]
 		switch {
 		case !h.needed:
-		case !there:
+		case !present:
 			return h.name + " is missing"
-		case plain(value) != h.want:
-			return h.name + " header value " + quote(value) + " does not match body value " + quote(h.want)
+		case decodeHeader(value) != h.want:
+			return h.name + " header value " + quoteJSON(value) + " does not match body value " + quoteJSON(h.want)
 		}
 	}
 	return ""
 }
 
-// plain undoes the encoding of a header's value.
-func plain(value string) string {
-	inside, begins := strings.CutPrefix(value, "=?base64?")
-	inside, ends := strings.CutSuffix(inside, "?=")
-	if b, err := base64.StdEncoding.DecodeString(inside); begins && ends && err == nil {
+// decodeHeader undoes the encoding of a header's value.
+func decodeHeader(value string) string {
+	inside, hasPrefix := strings.CutPrefix(value, "=?base64?")
+	inside, hasSuffix := strings.CutSuffix(inside, "?=")
+	if b, err := base64.StdEncoding.DecodeString(inside); hasPrefix && hasSuffix && err == nil {
 		return string(b)
 	}
 	return value
 }
 
-// discovery is the result of server/discover.
-func (m *machine) discovery(version string) string {
-	return `{"supportedVersions":[` + quote(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.offerCapability() + m.extensions() + `},` +
+// discoverResult is the result of server/discover.
+func (m *machine) discoverResult(version string) string {
+	return `{"supportedVersions":[` + quoteJSON(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.offerCapability() + m.extensionsMember() + `},` +
 		`"ttlMs":0,"cacheScope":"private"}`
 }
 
-// extensions is the member of that name of what a server of the modern era can do.
-func (m *machine) extensions() string {
+// extensionsMember is the member of that name of what a server of the modern era can do.
+func (m *machine) extensionsMember() string {
 	if m.cfg.Server.Tasks == "" {
 		return ""
 	}
 	return `,"extensions":{"` + taskExtension + `":{}}`
 }
 
-// listen opens a subscription. Of all that can be asked for there are only changes of the tool list.
+// openStream opens a subscription. Of all that can be asked for there are only changes of the tool list.
 //
 // 2026-07-28, Subscriptions: the first message of a subscription is the acknowledgment, "the notifications field in the
 // acknowledgment reflects the subset the server agreed to honor".
-func (m *machine) listen(c *conn, q *message) {
+func (m *machine) openStream(c *conn, q *message) {
 	var p struct {
 		Notifications struct {
 			Tools     bool     `json:"toolsListChanged"`
@@ -175,36 +175,36 @@ func (m *machine) listen(c *conn, q *message) {
 		} `json:"notifications"`
 	}
 	if json.Unmarshal(q.Params, &p) != nil {
-		m.refuse(c, q, codeInvalidParams, "Invalid params", "")
+		m.answerError(c, q, codeInvalidParams, "Invalid params", "")
 		return
 	}
-	l := &listen{id: q.ID, tools: p.Notifications.Tools}
+	l := &subscriptionStream{id: q.ID, tools: p.Notifications.Tools}
 	if m.cfg.Server.Offers {
 		l.resources, l.prompts, l.uris = p.Notifications.Resources, p.Notifications.Prompts, p.Notifications.URIs
 	}
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.listening != nil {
-			f.hooks.listening(m, f, c, l)
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.beforeListen != nil {
+			f.hooks.beforeListen(m, f, c, l)
 		}
 	}
-	c.listens = append(c.listens, l)
-	m.notify(c, "notifications/subscriptions/acknowledged",
-		`{`+subscription(l.id)+`,"notifications":`+l.agreed()+`}`, string(l.id))
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.listens != nil {
-			f.hooks.listens(m, f, c, l)
+	c.streams = append(c.streams, l)
+	m.sendNotification(c, "notifications/subscriptions/acknowledged",
+		`{`+subscriptionMeta(l.id)+`,"notifications":`+l.agreedFilter()+`}`, string(l.id))
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.afterListen != nil {
+			f.hooks.afterListen(m, f, c, l)
 		}
 	}
 }
 
-// agreed is what is told on a subscription.
-func (l *listen) agreed() string {
+// agreedFilter is what is told on a subscription.
+func (l *subscriptionStream) agreedFilter() string {
 	var all []string
 	for _, a := range []struct {
-		is   bool
-		text string
+		included bool
+		text     string
 	}{{l.tools, `"toolsListChanged":true`}, {l.resources, `"resourcesListChanged":true`}, {l.prompts, `"promptsListChanged":true`}} {
-		if a.is {
+		if a.included {
 			all = append(all, a.text)
 		}
 	}
@@ -215,45 +215,45 @@ func (l *listen) agreed() string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// unlisten forgets a subscription and reports whether it was there.
-func (c *conn) unlisten(l *listen) bool {
-	before := len(c.listens)
-	c.listens = slices.DeleteFunc(c.listens, func(o *listen) bool { return o == l })
-	return len(c.listens) < before
+// removeStream forgets a subscription and reports whether it was there.
+func (c *conn) removeStream(l *subscriptionStream) bool {
+	before := len(c.streams)
+	c.streams = slices.DeleteFunc(c.streams, func(o *subscriptionStream) bool { return o == l })
+	return len(c.streams) < before
 }
 
-// subscription is the member _meta of what is told on a subscription.
-func subscription(id json.RawMessage) string {
+// subscriptionMeta is the member _meta of what is told on a subscription.
+func subscriptionMeta(id json.RawMessage) string {
 	return `"_meta":{"` + metaPrefix + `subscriptionId":` + string(id) + `}`
 }
 
 const listChangedMethod = "notifications/tools/list_changed"
 
-// tellChanged tells whoever wants to know that the tool list has changed.
-func (m *machine) tellChanged() {
-	for _, c := range m.connections() {
-		m.tellChangedOn(c)
+// notifyListChanged tells whoever wants to know that the tool list has changed.
+func (m *machine) notifyListChanged() {
+	for _, c := range m.sortedConns() {
+		m.notifyConnChanged(c)
 	}
 }
 
 // wantsChanges reports whether the client of a connection is told when the tool list changes.
 func (c *conn) wantsChanges() bool {
-	if c.lost { // nobody knows whom to tell
+	if c.sessionLost { // nobody knows whom to tell
 		return false
 	}
-	return c.initialized || slices.ContainsFunc(c.listens, func(l *listen) bool { return l.tools })
+	return c.initialized || slices.ContainsFunc(c.streams, func(l *subscriptionStream) bool { return l.tools })
 }
 
-func (m *machine) tellChangedOn(c *conn) {
+func (m *machine) notifyConnChanged(c *conn) {
 	switch {
 	case !c.wantsChanges():
 	case c.era == messages.EraModern:
-		for _, l := range c.listens {
+		for _, l := range c.streams {
 			if l.tools {
-				m.acts(c, func() { m.notify(c, listChangedMethod, "{"+subscription(l.id)+"}", string(l.id)) })
+				m.runOrHold(c, func() { m.sendNotification(c, listChangedMethod, "{"+subscriptionMeta(l.id)+"}", string(l.id)) })
 			}
 		}
 	default:
-		m.acts(c, func() { m.notify(c, listChangedMethod, "", "") })
+		m.runOrHold(c, func() { m.sendNotification(c, listChangedMethod, "", "") })
 	}
 }

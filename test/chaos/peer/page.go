@@ -12,94 +12,94 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// page is one page of the tool list on its way.
-type page struct {
+// toolPage is one page of the tool list on its way.
+type toolPage struct {
 	// rev is the state of the list in which the listing began, from the place of the first tool.
 	rev, from int
 	tools     []tool
 	last      bool
 	// next is the next cursor as JSON, empty for none.
 	next string
-	// blank says that the page was asked for with the empty cursor.
-	blank bool
-	// late sends the page some time after it was made.
-	late bool
+	// emptyCursor says that the page was asked for with the empty cursor.
+	emptyCursor bool
+	// delayed sends the page some time after it was made.
+	delayed bool
 }
 
-// page answers tools/list.
-func (m *machine) page(c *conn, q *message) {
-	all := m.listed()
-	p, ok := m.turnTo(c, q.Params, len(all))
+// answerToolPage answers tools/list.
+func (m *machine) answerToolPage(c *conn, q *message) {
+	all := m.listedTools()
+	p, ok := m.findPage(c, q.Params, len(all))
 	if !ok {
-		m.refuse(c, q, codeInvalidParams, "Invalid cursor", "")
+		m.answerError(c, q, codeInvalidParams, "Invalid cursor", "")
 		return
 	}
 	to := min(p.from+pageSize(len(all), m.cfg.Server.Pages), len(all))
 	p.tools, p.last = all[p.from:to], to == len(all)
 	if !p.last {
-		p.next = cursor(p.rev, to)
+		p.next = encodeCursor(p.rev, to)
 	}
-	for _, f := range slices.Clone(m.faults) {
-		if f.hooks.page != nil {
-			f.hooks.page(m, f, c, p)
+	for _, f := range slices.Clone(m.activeFaults) {
+		if f.hooks.editPage != nil {
+			f.hooks.editPage(m, f, c, p)
 		}
 	}
 	// An empty cursor that leads to all tools and an empty cursor is how some servers say that there is no more.
-	whole := p.blank && p.next == `""` && len(p.tools) == len(all)
-	if (p.next == "" || whole) && p.rev == m.list.rev {
-		m.say(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
+	complete := p.emptyCursor && p.next == `""` && len(p.tools) == len(all)
+	if (p.next == "" || complete) && p.rev == m.list.rev {
+		m.sendOrHold(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
 	}
-	a := &answer{q: q, result: []byte(p.result(c.era)), page: p}
-	if p.late {
-		a.send.After = m.about(max(m.cfg.Server.Latency, time.Millisecond))
+	a := &answer{q: q, result: []byte(p.encodePage(c.era)), page: p}
+	if p.delayed {
+		a.send.After = m.drawAround(max(m.cfg.Server.Latency, time.Millisecond))
 	}
-	m.answer(c, a)
+	m.sendAnswer(c, a)
 }
 
 // pageSize is how many tools stand on a page.
 func pageSize(tools, pages int) int { return max((tools+pages-1)/pages, 1) }
 
-// turnTo finds the page that a cursor means: the first without one, an empty one behind the last with the empty one.
-func (m *machine) turnTo(c *conn, params json.RawMessage, tools int) (p *page, ok bool) {
-	var asked struct {
+// findPage finds the page that a cursor means: the first without one, an empty one behind the last with the empty one.
+func (m *machine) findPage(c *conn, params json.RawMessage, tools int) (p *toolPage, ok bool) {
+	var request struct {
 		Cursor *string `json:"cursor"`
 	}
-	if params != nil && json.Unmarshal(params, &asked) != nil {
+	if params != nil && json.Unmarshal(params, &request) != nil {
 		return nil, false
 	}
 	switch {
-	case asked.Cursor == nil:
-		c.lists++
-		c.rev, c.second = m.list.rev, 0
-		return &page{rev: c.rev}, true
-	case *asked.Cursor == "" && c.second > 0:
-		return &page{rev: c.rev, from: min(c.second, tools)}, true
-	case *asked.Cursor == "":
-		return &page{rev: c.rev, from: tools, blank: true}, true
+	case request.Cursor == nil:
+		c.listingCount++
+		c.listRev, c.secondPageAt = m.list.rev, 0
+		return &toolPage{rev: c.listRev}, true
+	case *request.Cursor == "" && c.secondPageAt > 0:
+		return &toolPage{rev: c.listRev, from: min(c.secondPageAt, tools)}, true
+	case *request.Cursor == "":
+		return &toolPage{rev: c.listRev, from: tools, emptyCursor: true}, true
 	}
-	rev, from, ok := readCursor(*asked.Cursor)
+	rev, from, ok := parseCursor(*request.Cursor)
 	if !ok || from > tools && rev == m.list.rev {
 		return nil, false
 	}
-	return &page{rev: rev, from: min(from, tools)}, true // the list may have become shorter meanwhile
+	return &toolPage{rev: rev, from: min(from, tools)}, true // the list may have become shorter meanwhile
 }
 
-// cursor names the state of the list in which the listing began, and the place of the page's first tool.
-func cursor(rev, from int) string { return quote(fmt.Sprintf("%d-%d", rev, from)) }
+// encodeCursor names the state of the list in which the listing began, and the place of the page's first tool.
+func encodeCursor(rev, from int) string { return quoteJSON(fmt.Sprintf("%d-%d", rev, from)) }
 
-// readCursor reads it. What stands behind a second dash makes cursors differ that mean the same.
-func readCursor(text string) (rev, from int, ok bool) {
+// parseCursor reads it. What stands behind a second dash makes cursors differ that mean the same.
+func parseCursor(text string) (rev, from int, ok bool) {
 	parts := strings.SplitN(text, "-", 3)
 	if len(parts) < 2 {
 		return 0, 0, false
 	}
-	rev, wrong := strconv.Atoi(parts[0])
-	from, wrongToo := strconv.Atoi(parts[1])
-	return rev, from, wrong == nil && wrongToo == nil && from >= 0
+	rev, revErr := strconv.Atoi(parts[0])
+	from, fromErr := strconv.Atoi(parts[1])
+	return rev, from, revErr == nil && fromErr == nil && from >= 0
 }
 
-// result is the page as JSON.
-func (p *page) result(era messages.Era) string {
+// encodePage is the page as JSON.
+func (p *toolPage) encodePage(era messages.Era) string {
 	b := new(strings.Builder)
 	b.WriteString(`{"tools":[`)
 	for i, t := range p.tools {

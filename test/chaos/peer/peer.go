@@ -45,8 +45,8 @@ import (
 type Machine interface {
 	// Begin and End switch a planned fault; an instant (crash) happens in Begin, and its End does nothing. A name that
 	// nobody knows, and a fault that does not belong to the server's kind, does nothing: package faults tells beforehand.
-	Begin(now time.Duration, f scenario.Planned) []Action
-	End(now time.Duration, f scenario.Planned) []Action
+	Begin(now time.Duration, f scenario.PlannedFault) []Action
+	End(now time.Duration, f scenario.PlannedFault) []Action
 	// Open is asked when a dial arrives: a process is to be started, a socket or a session to be opened. One of the actions
 	// is Accept or Reject, or there is none of the two: the dial hangs until one of them comes later (from End) or its
 	// context ends (then Abandoned is called).
@@ -79,7 +79,7 @@ type Config struct {
 
 // Action is something to do. After counts from the call that returned it; actions of one connection with equal times are
 // done in their order. An action for a connection that has ended meanwhile is dropped by whoever performs it.
-type Action interface{ action() }
+type Action interface{ isAction() }
 
 type (
 	// Send delivers one JSON-RPC message. Reply is the id (as JSON text) of the request in whose exchange it goes: the one
@@ -167,12 +167,12 @@ type (
 		After  time.Duration
 		Resume bool
 	}
-	// Deafen stops reading what the client writes, with Hear it goes on: pipes and socket buffers fill. The machine looks at
+	// PauseReading stops reading what the client writes, with Hear it goes on: pipes and socket buffers fill. The machine looks at
 	// nothing that it receives meanwhile until it hears again, so that a performer without buffers may ignore it.
-	Deafen struct {
-		Conn  int
-		After time.Duration
-		Hear  bool
+	PauseReading struct {
+		Conn   int
+		After  time.Duration
+		Resume bool
 	}
 	// Hold keeps a dial from returning before Accept or Reject, whatever its context says. Only simulated dials can be so.
 	Hold struct{ Conn int }
@@ -184,14 +184,14 @@ type (
 		// OwnSession takes it out of the process group.
 		OwnSession bool
 	}
-	// Hide takes away what a process of the server is started from, with Back it is there again: the file with the program
+	// BlockStart takes away what a process of the server is started from, with Back it is there again: the file with the program
 	// (Class is missing), the right to run it (config), or the machine's free descriptors (exhausted). Open rejects meanwhile
 	// all the same; a performer whose dials fail before it is asked needs this to make them fail, and notes Fired for them,
 	// with Fault and Name.
-	Hide struct {
+	BlockStart struct {
 		After time.Duration
 		Class messages.Class
-		Back  bool
+		Undo  bool
 		Fault int
 		Name  string
 	}
@@ -204,17 +204,17 @@ type (
 	Note struct{ Event history.Event }
 )
 
-func (Send) action()   {}
-func (Raw) action()    {}
-func (Status) action() {}
-func (Cut) action()    {}
-func (Accept) action() {}
-func (Reject) action() {}
-func (Exit) action()   {}
-func (Stop) action()   {}
-func (Deafen) action() {}
-func (Hold) action()   {}
-func (Spawn) action()  {}
-func (Hide) action()   {}
-func (Wait) action()   {}
-func (Note) action()   {}
+func (Send) isAction()         {}
+func (Raw) isAction()          {}
+func (Status) isAction()       {}
+func (Cut) isAction()          {}
+func (Accept) isAction()       {}
+func (Reject) isAction()       {}
+func (Exit) isAction()         {}
+func (Stop) isAction()         {}
+func (PauseReading) isAction() {}
+func (Hold) isAction()         {}
+func (Spawn) isAction()        {}
+func (BlockStart) isAction()   {}
+func (Wait) isAction()         {}
+func (Note) isAction()         {}

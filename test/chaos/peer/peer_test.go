@@ -12,22 +12,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// usual is a server with the times of a plan.
-func usual(kind messages.TransportKind, era messages.Era) scenario.Server {
+// usualServer is a server with the times of a plan.
+func usualServer(kind messages.TransportKind, era messages.Era) scenario.Server {
 	return scenario.Server{
 		Name: "s", Kind: kind, Era: era, Tools: 5, Pages: 2, Start: 20 * time.Millisecond, Latency: 2 * time.Millisecond,
 	}
 }
 
 func TestALegacyServerInItsOrder(t *testing.T) {
-	d := drive(t, peer.Config{Server: usual(messages.Stdio, messages.EraLegacy), Seed: 1})
+	d := newDriver(t, peer.Config{Server: usualServer(messages.Stdio, messages.EraLegacy), Seed: 1})
 	d.open(1)
-	d.greet(1)
+	d.shakeHands(1)
 	if tools := d.list(1); len(tools) != 5 || tools[4].Name != "tool-4" {
 		t.Errorf("listed %v", tools)
 	}
 	d.send(1, `{"jsonrpc":"2.0","id":"four","method":"tools/call","params":{"name":"write","arguments":{"call":"c1","size":3}}}`)
-	d.run(time.Second)
+	d.advanceTime(time.Second)
 	all := strings.Join(d.sent(), "\n")
 	for _, want := range []string{
 		`"protocolVersion":"2025-11-25"`, `"nextCursor":"1-3"`, `"id":"four"`, `\"value\":1,\"pad\":\"xxx\"`,
@@ -51,18 +51,18 @@ func TestALegacyServerInItsOrder(t *testing.T) {
 
 func TestAChangeIsToldAndACrashEndsTheConnection(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
-		d := drive(t, peer.Config{Server: usual(messages.Stdio, era), Seed: 1})
+		d := newDriver(t, peer.Config{Server: usualServer(messages.Stdio, era), Seed: 1})
 		d.open(1)
-		d.greet(1)
-		told := len(d.notes(history.Notified))
-		d.begin(scenario.Planned{ID: 1, Fault: "list-changed"})
+		d.shakeHands(1)
+		received := len(d.notes(history.Notified))
+		d.begin(scenario.PlannedFault{ID: 1, Fault: "list-changed"})
 		if c := d.notes(history.Changed); len(c) != 2 || c[1].Rev != 2 || c[0].Hash == c[1].Hash {
 			t.Errorf("changed: %+v", c)
 		}
-		if n := d.notes(history.Notified)[told:]; len(n) != 1 || n[0].Method != "notifications/tools/list_changed" {
+		if n := d.notes(history.Notified)[received:]; len(n) != 1 || n[0].Method != "notifications/tools/list_changed" {
 			t.Errorf("notified: %+v", n)
 		}
-		d.begin(scenario.Planned{ID: 2, Fault: "crash"})
+		d.begin(scenario.PlannedFault{ID: 2, Fault: "crash"})
 		if e, ok := d.done[len(d.done)-1].action.(peer.Exit); !ok || e.Conn != 1 || e.Code != 1 {
 			t.Errorf("the last action is %+v", d.done[len(d.done)-1])
 		}
@@ -74,10 +74,10 @@ func TestAChangeIsToldAndACrashEndsTheConnection(t *testing.T) {
 
 func TestSameSeedSameActions(t *testing.T) {
 	play := func(seed uint64) []due {
-		d := drive(t, peer.Config{Server: usual(messages.HTTP, messages.EraLegacy), Seed: seed})
-		d.begin(scenario.Planned{ID: 1, Fault: "latency"})
+		d := newDriver(t, peer.Config{Server: usualServer(messages.HTTP, messages.EraLegacy), Seed: seed})
+		d.begin(scenario.PlannedFault{ID: 1, Fault: "latency"})
 		d.open(1)
-		d.greet(1)
+		d.shakeHands(1)
 		d.list(1)
 		return d.done
 	}

@@ -16,16 +16,16 @@ import (
 // shell performs a machine's actions at once, on one connection. The machine has no times, so that there is nothing to wait
 // for.
 type shell struct {
-	mu    sync.Mutex
-	m     peer.Machine
-	write func(body []byte)
-	gone  func()
+	mu     sync.Mutex
+	m      peer.Machine
+	write  func(body []byte)
+	onExit func()
 }
 
-func newShell(era messages.Era, write func([]byte), gone func()) *shell {
+func newShell(era messages.Era, write func([]byte), onExit func()) *shell {
 	s := &shell{
 		m:     peer.New(peer.Config{Server: scenario.Server{Name: "s", Kind: messages.Stdio, Era: era, Tools: 7, Pages: 3}, Seed: 1}),
-		write: write, gone: gone,
+		write: write, onExit: onExit,
 	}
 	s.m.Open(0, 1)
 	return s
@@ -39,7 +39,7 @@ func (s *shell) perform(do func(m peer.Machine) []peer.Action) {
 		case peer.Send:
 			s.write(a.Body)
 		case peer.Exit:
-			s.gone()
+			s.onExit()
 		}
 	}
 }
@@ -49,11 +49,13 @@ func (s *shell) receive(body []byte) {
 }
 
 func (s *shell) change() {
-	s.perform(func(m peer.Machine) []peer.Action { return m.Begin(0, scenario.Planned{ID: 1, Fault: "list-changed"}) })
+	s.perform(func(m peer.Machine) []peer.Action {
+		return m.Begin(0, scenario.PlannedFault{ID: 1, Fault: "list-changed"})
+	})
 }
 
-// piped is a shell at the other end of a pipe, a message per line.
-func piped(t *testing.T, era messages.Era) (s *shell, in io.ReadCloser, out io.WriteCloser) {
+// newPipedShell is a shell at the other end of a pipe, a message per line.
+func newPipedShell(t *testing.T, era messages.Era) (s *shell, in io.ReadCloser, out io.WriteCloser) {
 	t.Helper()
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()

@@ -40,12 +40,12 @@ func (p *player) show(a peer.Action) string {
 		return fields("exit", "conn", a.Conn, "code", a.Code, "reset", a.Reset, "half-open", a.HalfOpen, "signal", a.Text)
 	case peer.Stop:
 		return fields("stop", "conn", a.Conn, "resume", a.Resume)
-	case peer.Deafen:
-		return fields("deafen", "conn", a.Conn, "hear", a.Hear)
+	case peer.PauseReading:
+		return fields("deafen", "conn", a.Conn, "hear", a.Resume)
 	case peer.Spawn:
 		return fields("spawn", "conn", a.Conn, "for", a.For, "own-session", a.OwnSession)
-	case peer.Hide:
-		return fields("hide", "class", a.Class, "back", a.Back, "fault", a.Name)
+	case peer.BlockStart:
+		return fields("hide", "class", a.Class, "back", a.Undo, "fault", a.Name)
 	}
 	return fmt.Sprintf("%T", a)
 }

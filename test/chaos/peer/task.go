@@ -22,16 +22,16 @@ type task struct {
 	id, state string
 	call      *call
 	began     time.Duration
-	// end is what the call came to, nil while it runs; waiting are those who wait for that (legacy era).
-	end     *answer
-	waiting []func()
+	// finalAnswer is what the call came to, nil while it runs; waiting are those who wait for that (legacy era).
+	finalAnswer *answer
+	waiters     []func()
 }
 
-// asTask decides whether a call becomes a task.
+// becomesTask decides whether a call becomes a task.
 //
 // 2025-11-25: a client asks for a task with the member task of the params. Tasks extension of 2026-07-28: "The server is the
 // sole decider; clients do not signal task preference on the request itself."
-func (m *machine) asTask(c *conn, q *message) bool {
+func (m *machine) becomesTask(c *conn, q *message) bool {
 	switch support := m.cfg.Server.Tasks; {
 	case support == "" || q.ID == nil:
 		return false
@@ -40,136 +40,136 @@ func (m *machine) asTask(c *conn, q *message) bool {
 			Task json.RawMessage `json:"task"`
 		}
 		return json.Unmarshal(q.Params, &p) == nil && p.Task != nil
-	case !q.meta.tasks:
+	case !q.meta.supportsTasks:
 		return false
 	default:
-		c.tasks++
-		return support == scenario.TasksRequired || c.tasks%2 == 0
+		c.taskCandidates++
+		return support == scenario.TasksRequired || c.taskCandidates%2 == 0
 	}
 }
 
 // beginTask answers a call with the task that it has become, and lets it run.
 func (m *machine) beginTask(c *conn, k *call) {
-	m.tasks++ // of all connections: a client that asks after a task of a process that died must not be told of another task
-	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.tasks), state: "working", call: k, began: m.now}
-	c.running = append(c.running, t)
-	result := `{"task":` + t.status(m.now, c.era, false) + `}`
+	m.taskCount++ // of all connections: a client that asks after a task of a process that died must not be told of another task
+	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.taskCount), state: "working", call: k, began: m.now}
+	c.runningTasks = append(c.runningTasks, t)
+	result := `{"task":` + t.encodeStatus(m.now, c.era, false) + `}`
 	if c.era == messages.EraModern {
-		result = t.status(m.now, c.era, false)
+		result = t.encodeStatus(m.now, c.era, false)
 	}
-	asked := k.q
+	request := k.q
 	// From here on the request is answered, and what belongs to its id is over: the call ends with its task.
-	k.q = &message{Method: asked.Method, Params: asked.Params, header: asked.header, meta: asked.meta, task: t}
-	m.answer(c, &answer{q: asked, result: []byte(result), kind: "task"})
-	if !m.over(c) {
-		m.callOn(c, k)
+	k.q = &message{Method: request.Method, Params: request.Params, header: request.header, meta: request.meta, task: t}
+	m.sendAnswer(c, &answer{q: request, result: []byte(result), resultType: "task"})
+	if !m.isEnded(c) {
+		m.dispatchCall(c, k)
 	}
 }
 
 // endTask takes the answer of a call that runs as a task.
 func (m *machine) endTask(c *conn, t *task, a *answer) {
-	if t.end != nil || t.state == "cancelled" {
+	if t.finalAnswer != nil || t.state == "cancelled" {
 		return
 	}
-	t.end, t.state = a, "completed"
+	t.finalAnswer, t.state = a, "completed"
 	if a.result == nil || a.isError && c.era != messages.EraModern {
 		t.state = "failed"
 	}
 	if c.era != messages.EraModern {
-		m.notify(c, "notifications/tasks/status", t.status(m.now, c.era, false), "")
+		m.sendNotification(c, "notifications/tasks/status", t.encodeStatus(m.now, c.era, false), "")
 	}
-	for _, wake := range t.waiting {
+	for _, wake := range t.waiters {
 		wake()
 	}
-	t.waiting = nil
+	t.waiters = nil
 }
 
-// tasked takes a request about a task.
-func (m *machine) tasked(c *conn, q *message) {
+// handleTaskRequest takes a request about a task.
+func (m *machine) handleTaskRequest(c *conn, q *message) {
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
 	_ = json.Unmarshal(q.Params, &p) // what names none is about none
-	at := slices.IndexFunc(c.running, func(t *task) bool { return t.id == p.TaskID })
+	at := slices.IndexFunc(c.runningTasks, func(t *task) bool { return t.id == p.TaskID })
 	switch {
 	case q.Method == "tasks/list" && c.era != messages.EraModern:
-		m.result(c, q, c.listTasks(m.now))
+		m.answerResult(c, q, c.listTasks(m.now))
 	case at < 0:
-		m.refuse(c, q, codeInvalidParams, "Failed to retrieve task: Task not found", "")
+		m.answerError(c, q, codeInvalidParams, "Failed to retrieve task: Task not found", "")
 	case q.Method == "tasks/get":
-		m.result(c, q, c.running[at].status(m.now, c.era, true))
+		m.answerResult(c, q, c.runningTasks[at].encodeStatus(m.now, c.era, true))
 	case q.Method == "tasks/cancel":
-		m.cancelTask(c, q, c.running[at])
+		m.cancelTask(c, q, c.runningTasks[at])
 	case q.Method == "tasks/result" && c.era != messages.EraModern:
-		t := c.running[at]
-		tell := func() { m.tellResult(c, q, t) }
-		if t.end == nil && t.state == "working" {
-			t.waiting = append(t.waiting, tell)
+		t := c.runningTasks[at]
+		respond := func() { m.answerTaskResult(c, q, t) }
+		if t.finalAnswer == nil && t.state == "working" {
+			t.waiters = append(t.waiters, respond)
 			return
 		}
-		tell()
+		respond()
 	default:
-		m.refuse(c, q, codeNoMethod, "Method not found: "+q.Method, "")
+		m.answerError(c, q, codeMethodNotFound, "Method not found: "+q.Method, "")
 	}
 }
 
 func (m *machine) cancelTask(c *conn, q *message, t *task) {
-	if t.end != nil {
-		m.refuse(c, q, codeInvalidParams, "Cannot cancel task: already in terminal status '"+t.state+"'", "")
+	if t.finalAnswer != nil {
+		m.answerError(c, q, codeInvalidParams, "Cannot cancel task: already in terminal status '"+t.state+"'", "")
 		return
 	}
 	if t.state == "working" {
 		t.state = "cancelled"
-		m.forget(t.call.token)
-		c.done(t.call)
-		for _, wake := range t.waiting {
+		m.cancelScheduled(t.call.token)
+		c.finishCall(t.call)
+		for _, wake := range t.waiters {
 			wake()
 		}
-		t.waiting = nil
+		t.waiters = nil
 	}
 	if c.era == messages.EraModern {
-		m.result(c, q, "{}")
+		m.answerResult(c, q, "{}")
 		return
 	}
-	m.result(c, q, t.status(m.now, c.era, false))
+	m.answerResult(c, q, t.encodeStatus(m.now, c.era, false))
 }
 
-// tellResult answers tasks/result with what the call would have been answered with.
-func (m *machine) tellResult(c *conn, q *message, t *task) {
-	if t.end == nil {
-		m.refuse(c, q, codeInvalidParams, "Task was cancelled", "")
+// answerTaskResult answers tasks/result with what the call would have been answered with.
+func (m *machine) answerTaskResult(c *conn, q *message, t *task) {
+	if t.finalAnswer == nil {
+		m.answerError(c, q, codeInvalidParams, "Task was cancelled", "")
 		return
 	}
-	m.answer(c, &answer{q: q, result: t.end.result, code: t.end.code, text: t.end.text, data: t.end.data})
+	m.sendAnswer(c, &answer{q: q, result: t.finalAnswer.result, code: t.finalAnswer.code, text: t.finalAnswer.text, data: t.finalAnswer.data})
 }
 
 func (c *conn) listTasks(now time.Duration) string {
 	text := `{"tasks":[`
-	for i, t := range c.running {
+	for i, t := range c.runningTasks {
 		if i > 0 {
 			text += ","
 		}
-		text += t.status(now, c.era, false)
+		text += t.encodeStatus(now, c.era, false)
 	}
 	return text + "]}"
 }
 
-// status is the task as JSON. whole has its result with it, or its error, as the modern era wants it of tasks/get.
-func (t *task) status(now time.Duration, era messages.Era, whole bool) string {
+// encodeStatus is the task as JSON. whole has its result with it, or its error, as the modern era wants it of tasks/get.
+func (t *task) encodeStatus(now time.Duration, era messages.Era, withResult bool) string {
 	at := func(d time.Duration) string {
-		return quote(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC).Add(d).Format(time.RFC3339Nano))
+		return quoteJSON(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC).Add(d).Format(time.RFC3339Nano))
 	}
 	ttl, poll := "ttl", "pollInterval"
 	if era == messages.EraModern {
 		ttl, poll = "ttlMs", "pollIntervalMs"
 	}
-	text := `{"taskId":` + quote(t.id) + `,"status":` + quote(t.state) + `,"createdAt":` + at(t.began) + `,"lastUpdatedAt":` + at(now) +
-		`,` + quote(ttl) + `:3600000,` + quote(poll) + `:` + strconv.Itoa(int(taskPoll.Milliseconds()))
-	if whole && era == messages.EraModern && t.end != nil {
-		if t.end.result != nil {
-			text += `,"result":` + string(t.end.result)
+	text := `{"taskId":` + quoteJSON(t.id) + `,"status":` + quoteJSON(t.state) + `,"createdAt":` + at(t.began) + `,"lastUpdatedAt":` + at(now) +
+		`,` + quoteJSON(ttl) + `:3600000,` + quoteJSON(poll) + `:` + strconv.Itoa(int(taskPoll.Milliseconds()))
+	if withResult && era == messages.EraModern && t.finalAnswer != nil {
+		if t.finalAnswer.result != nil {
+			text += `,"result":` + string(t.finalAnswer.result)
 		} else {
-			text += `,"error":{"code":` + strconv.Itoa(t.end.code) + `,"message":` + quote(t.end.text) + `}`
+			text += `,"error":{"code":` + strconv.Itoa(t.finalAnswer.code) + `,"message":` + quoteJSON(t.finalAnswer.text) + `}`
 		}
 	}
 	return text + "}"

@@ -13,10 +13,10 @@ import (
 // client can use it: it is no part of the true list. from is the fault that it comes from.
 type tool struct {
 	name, hint, definition string
-	// tasks is what it says of calls that run as tasks, empty if nothing.
-	tasks  string
-	broken bool
-	from   *fault
+	// taskSupport is what it says of calls that run as tasks, empty if nothing.
+	taskSupport string
+	broken      bool
+	from        *fault
 }
 
 const (
@@ -25,75 +25,77 @@ const (
 	toolOutput = `{"type":"object","properties":{"value":{"type":"integer"}},"required":["value"]}`
 )
 
-// define makes a tool.
-func define(name, description, hint string) tool {
-	d := `{"name":` + quote(name) + `,"description":` + quote(description) + `,"inputSchema":` + toolInput +
+// newTool makes a tool.
+func newTool(name, description, hint string) tool {
+	d := `{"name":` + quoteJSON(name) + `,"description":` + quoteJSON(description) + `,"inputSchema":` + toolInput +
 		`,"outputSchema":` + toolOutput
 	if hint != "" {
-		d += `,"annotations":{` + quote(hint) + `:true}`
+		d += `,"annotations":{` + quoteJSON(hint) + `:true}`
 	}
 	return tool{name: name, hint: hint, definition: d + "}"}
 }
 
-// described is the same tool with another description.
-func (t tool) described(as string) tool { return define(t.name, as, t.hint).asTask(t.tasks) }
+// withDescription is the same tool with another description.
+func (t tool) withDescription(as string) tool {
+	return newTool(t.name, as, t.hint).withTaskSupport(t.taskSupport)
+}
 
-// asTask is the same tool whose calls can, or must, run as tasks (2025-11-25, Tool-Level Negotiation).
-func (t tool) asTask(support string) tool {
-	if t.tasks = support; support != "" {
-		t.definition = t.definition[:len(t.definition)-1] + `,"execution":{"taskSupport":` + quote(support) + `}}`
+// withTaskSupport is the same tool whose calls can, or must, run as tasks (2025-11-25, Tool-Level Negotiation).
+func (t tool) withTaskSupport(support string) tool {
+	if t.taskSupport = support; support != "" {
+		t.definition = t.definition[:len(t.definition)-1] + `,"execution":{"taskSupport":` + quoteJSON(support) + `}}`
 	}
 	return t
 }
 
-// list is the server's true tool list.
-type list struct {
+// toolList is the server's true tool list.
+type toolList struct {
 	tools []tool
 	// rev counts its states, from 1; told says that the first one has been noted.
-	rev  int
-	told bool
+	rev       int
+	announced bool
 	// changes counts what the changes made, for their names.
 	changes int
 }
 
-func (l *list) fill(count int, tasks string) {
+func (l *toolList) fillTools(count int, tasks string) {
 	l.rev = 1
 	l.tools = []tool{
-		define("read", "Reads how often it was read.", "readOnlyHint"),
-		define("put", "Puts a value where it may be already.", "idempotentHint"),
-		define("write", "Writes one more value.", ""),
+		newTool("read", "Reads how often it was read.", "readOnlyHint"),
+		newTool("put", "Puts a value where it may be already.", "idempotentHint"),
+		newTool("write", "Writes one more value.", ""),
 	}
 	for i := 3; i < count; i++ {
-		l.tools = append(l.tools, define(fmt.Sprintf("tool-%d", i), "Does what write does.", ""))
+		l.tools = append(l.tools, newTool(fmt.Sprintf("tool-%d", i), "Does what write does.", ""))
 	}
 	l.tools = l.tools[:min(count, len(l.tools))]
 	for i, t := range l.tools {
-		l.tools[i] = t.asTask(tasks)
+		l.tools[i] = t.withTaskSupport(tasks)
 	}
 }
 
-// announce notes the first state of the list before anything else is noted.
-func (m *machine) announce() {
-	if !m.list.told {
-		m.list.told = true
-		m.noteList()
+// announceTools notes the first state of the list before anything else is noted.
+func (m *machine) announceTools() {
+	if !m.list.announced {
+		m.list.announced = true
+		m.recordList()
 	}
 }
 
-// changed notes that the list is another one now.
-func (m *machine) changed() {
-	m.announce()
+// recordListChange notes that the list is another one now.
+func (m *machine) recordListChange() {
+	m.announceTools()
 	m.list.rev++
-	m.noteList()
+	m.recordList()
 }
 
-// noteList notes the list as a client that makes no mistake sees it: of two tools with one name the first, and none that
+// recordList notes the list as a client that makes no mistake sees it: of two tools with one name the first, and none that
 // cannot be used.
-func (m *machine) noteList() {
+func (m *machine) recordList() {
 	var names []string
 	var tools []messages.Tool
 	seen := make(map[string]bool)
-	for _, t := range m.listed() {
+	for _, t := range m.listedTools() {
 		if !t.broken && !seen[t.name] {
 			seen[t.name] = true
 			names = append(names, t.name)
@@ -101,23 +103,23 @@ func (m *machine) noteList() {
 		}
 	}
 	slices.Sort(names)
-	m.note(history.Event{Kind: history.Changed, Rev: m.list.rev, Hash: history.HashTools(tools), Names: names})
+	m.recordEvent(history.Event{Kind: history.Changed, Rev: m.list.rev, Hash: history.HashTools(tools), Names: names})
 }
 
-// listed is the list as it is sent, with what the faults add to it.
-func (m *machine) listed() []tool {
+// listedTools is the list as it is sent, with what the faults add to it.
+func (m *machine) listedTools() []tool {
 	all := m.list.tools
-	for _, f := range m.faults {
-		if f.hooks.tools != nil {
-			all = f.hooks.tools(f, slices.Clip(all))
+	for _, f := range m.activeFaults {
+		if f.hooks.editTools != nil {
+			all = f.hooks.editTools(f, slices.Clip(all))
 		}
 	}
 	return all
 }
 
-// find is the tool that a name means.
-func (m *machine) find(name string) (tool, bool) {
-	all := m.listed()
+// findTool is the tool that a name means.
+func (m *machine) findTool(name string) (tool, bool) {
+	all := m.listedTools()
 	i := slices.IndexFunc(all, func(t tool) bool { return t.name == name })
 	if i < 0 {
 		return tool{}, false

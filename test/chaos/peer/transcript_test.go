@@ -57,15 +57,15 @@ func TestTranscripts(t *testing.T) {
 // player plays one transcript.
 type player struct {
 	*driver
-	shown map[string]bool
-	begun map[string]scenario.Planned
-	seen  int // of done
+	shown         map[string]bool
+	startedFaults map[string]scenario.PlannedFault
+	seen          int // of done
 }
 
 // play performs the inputs of a transcript and returns it with what the machine does now.
 func play(t *testing.T, transcript string, shown map[string]bool) string {
 	b := new(strings.Builder)
-	p := &player{shown: shown, begun: map[string]scenario.Planned{}}
+	p := &player{shown: shown, startedFaults: map[string]scenario.PlannedFault{}}
 	output := false
 	for line := range strings.Lines(transcript) {
 		input, isInput := strings.CutPrefix(line, "> ")
@@ -80,7 +80,7 @@ func play(t *testing.T, transcript string, shown map[string]bool) string {
 		b.WriteString(line)
 		words := strings.Fields(input)
 		if words[0] == "server" {
-			p.driver = drive(t, configOf(t, words[1:]))
+			p.driver = newDriver(t, configOf(t, words[1:]))
 			continue
 		}
 		p.do(t, words, strings.TrimSpace(input))
@@ -127,14 +127,14 @@ func configOf(t *testing.T, words []string) peer.Config {
 func (p *player) do(t *testing.T, words []string, input string) {
 	switch words[0] {
 	case "begin", "end":
-		p.switched(t, words)
+		p.switchFault(t, words)
 		return
 	case "wait":
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.run(d)
+		p.advanceTime(d)
 		return
 	case "header":
 		p.header = map[string]string{words[1]: strings.Join(words[2:], " ")}
@@ -151,13 +151,13 @@ func (p *player) do(t *testing.T, words []string, input string) {
 	case "greet": // without a question for the era
 		p.open(conn)
 		p.hello(conn)
-		p.run(time.Second)
+		p.advanceTime(time.Second)
 		if p.server.Era == messages.EraModern {
 			p.request(conn, p.server.Era, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 		} else {
 			p.send(conn, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		}
-		p.run(time.Second)
+		p.advanceTime(time.Second)
 	case "hello":
 		p.hello(conn)
 	case "discover":
@@ -177,9 +177,9 @@ func (p *player) do(t *testing.T, words []string, input string) {
 	case "raw":
 		p.send(conn, strings.TrimSpace(strings.SplitN(input, "raw", 2)[1]))
 	case "abandon":
-		p.plan(p.m.Abandoned(p.now, conn, rest[0]))
+		p.performActions(p.m.Abandoned(p.now, conn, rest[0]))
 	case "close", "term":
-		p.plan(p.m.Closed(p.now, conn, words[1] == "term"))
+		p.performActions(p.m.Closed(p.now, conn, words[1] == "term"))
 	case "kill":
 		p.m.Killed(p.now, conn)
 	default:
@@ -195,25 +195,25 @@ func (p *player) hello(conn int) {
 	p.request(conn, p.server.Era, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`)
 }
 
-func (p *player) switched(t *testing.T, words []string) {
+func (p *player) switchFault(t *testing.T, words []string) {
 	name := words[1]
 	if words[0] == "end" {
-		p.end(p.begun[name])
+		p.end(p.startedFaults[name])
 		return
 	}
-	f := scenario.Planned{ID: len(p.begun) + 1, Fault: name, With: map[string]string{}}
+	f := scenario.PlannedFault{ID: len(p.startedFaults) + 1, Fault: name, With: map[string]string{}}
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
 		f.With[key] = value
 	}
-	k, ok := faults.Named(name)
+	k, ok := faults.Find(name)
 	if !ok {
 		t.Fatalf("no fault %q", name)
 	}
 	if err := k.Check(f.With, p.server.Kind, p.server.Era); err != nil {
 		t.Fatal(err)
 	}
-	p.begun[name] = f
+	p.startedFaults[name] = f
 	p.begin(f)
 }
 

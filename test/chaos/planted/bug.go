@@ -35,8 +35,8 @@ type Bug struct {
 var Bugs = slices.Concat(lifecycleBugs, callBugs, serverBugs, catalogBugs, queueBugs, policyBugs, gateBugs, supervisorBugs, serversBugs,
 	sessionBugs, messageBugs, hangBugs, slipBugs, entryBugs, offerBugs)
 
-// in sets the package of bugs.
-func in(folder string, bugs ...Bug) []Bug {
+// inPackage sets the package of bugs.
+func inPackage(folder string, bugs ...Bug) []Bug {
 	for i := range bugs {
 		bugs[i].Package = folder
 	}

@@ -1,101 +1,101 @@
 package planted
 
 // callBugs are on the way of a call and of what else is asked of a server.
-var callBugs = in("actors",
+var callBugs = inPackage("actors",
 	Bug{
-		Name: "write-replayed", In: "repeatable",
+		Name: "write-replayed", In: "mayRepeatCall",
 		Old:   "link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)",
 		New:   "link.Spec.Trusted && (a == nil || a.Title == \"\")",
 		Finds: []string{"I3"}, Why: "a payment is made twice",
 	},
 	Bug{
-		Name: "untrusted-replayed", In: "repeatable", Old: "link.Spec.Trusted && a != nil", New: "a != nil",
+		Name: "untrusted-replayed", In: "mayRepeatCall", Old: "link.Spec.Trusted && a != nil", New: "a != nil",
 		Finds: []string{"I3"}, Why: "a server's own claim is enough to have its tools run twice",
 	},
 	Bug{
-		Name: "no-deadline", In: "Calls.attempts", Old: "patient(ctx, link.Spec)", New: "session.Patient(ctx, 0, 0)",
+		Name: "no-deadline", In: "Calls.sendCall", Old: "withCallTimeout(ctx, link.Spec)", New: "session.NewCallTimeout(ctx, 0, 0)",
 		Finds: []string{"I2"}, Why: "a call to a tool that hangs never ends",
 	},
 	Bug{
-		Name: "wait-ignored", In: "Calls.attempts", Old: "c.link(ctx, entry, 0, wait)", New: "c.link(ctx, entry, 0, 0)",
+		Name: "wait-ignored", In: "Calls.sendCall", Old: "c.linkForEntry(ctx, entry, 0, wait)", New: "c.linkForEntry(ctx, entry, 0, 0)",
 		Finds: []string{"I2"}, Why: "calls fail during a blip although they were allowed to wait",
 	},
 	Bug{
-		Name: "first-try-forgotten", In: "Calls.again", Old: "again = stillUnknown(again)", New: "_ = stillUnknown",
+		Name: "first-try-forgotten", In: "Calls.repeatCall", Old: "repeatErr = stillUnknown(repeatErr)", New: "_ = stillUnknown",
 		Finds: []string{"I3"}, Why: "a call that ran is told as not sent, and the caller sends it again",
 	},
 	Bug{
-		Name: "repeated-on-the-dead", In: "Calls.again", Old: "c.link(ctx, entry, link.Epoch, time.Until(until))",
-		New:   "c.link(ctx, entry, 0, time.Until(until))",
+		Name: "repeated-on-the-dead", In: "Calls.repeatCall", Old: "c.linkForEntry(ctx, entry, link.Epoch, time.Until(until))",
+		New:   "c.linkForEntry(ctx, entry, 0, time.Until(until))",
 		Finds: []string{"I3", "I2"}, Why: "the one repetition of a call goes to the connection that just failed",
 	},
 	Bug{
-		Name: "lost-call-waits", In: "Calls.link", Old: "if wait <= 0 { return nil, c.notConnected(server, tool, nil) }", New: "{}",
+		Name: "lost-call-waits", In: "Calls.linkForEntry", Old: "if wait <= 0 { return nil, c.notConnectedError(server, tool, nil) }", New: "{}",
 		Finds: []string{"I2", "I3"}, Why: "a call that is not allowed to wait for a server that is down waits for a second",
 	},
 	Bug{
-		Name: "waits-for-the-same", In: "back", Old: "v.State.Epoch > after", New: "v.State.Epoch >= after",
+		Name: "waits-for-the-same", In: "connectedSince", Old: "v.State.Epoch > after", New: "v.State.Epoch >= after",
 		Finds: []string{"I2"}, Why: "a call that waits for its server to come back is told that it is back while it is not",
 	},
 	Bug{
-		Name: "waits-for-the-parked", In: "hopeful", Old: "v.State.NextAt.Before(until)", New: "!v.State.NextAt.Before(until)",
+		Name: "waits-for-the-parked", In: "mayConnectBy", Old: "v.State.NextAt.Before(until)", New: "!v.State.NextAt.Before(until)",
 		Finds: []string{"I2"}, Why: "calls wait for a server that is not to be tried in time, and fail at once for one that is",
 	},
 	Bug{
-		Name: "waits-for-nobody", In: "Calls.await", Old: "context.WithDeadline(ctx, until)", New: "context.WithDeadline(context.WithoutCancel(ctx), until)",
+		Name: "waits-for-nobody", In: "Calls.awaitConnected", Old: "context.WithDeadline(ctx, until)", New: "context.WithDeadline(context.WithoutCancel(ctx), until)",
 		Finds: []string{"I2"}, Why: "a caller who gave up while a server restarts is not let go",
 	},
 	Bug{
-		Name: "sleeper-not-woken", In: "Calls.wake", Old: "c.Wake(server)",
+		Name: "sleeper-not-woken", In: "Calls.wakeServer", Old: "c.Wake(server)",
 		Finds: []string{"I2", "I11"}, Why: "a call to a lazy server waits until its deadline, and the server is never started",
 	},
 	Bug{
-		Name: "connected-by-anything", In: "Calls.wake", Old: "v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy",
+		Name: "connected-by-anything", In: "Calls.wakeServer", Old: "v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy",
 		New:   "v.State.Phase != messages.Pending",
 		Finds: []string{"I2"}, Why: "a call waits for as long as a server that is not lazy takes to start, whatever it was allowed to wait",
 	},
 	Bug{
-		Name: "question-asked-twice", In: "Calls.asked", Old: "q.Again && !answered.Load() && answers.Load() == before", New: "q.Again && answers.Load() >= before",
+		Name: "question-asked-twice", In: "Calls.sendOrRepeat", Old: "q.Repeatable && !answered.Load() && answers.Load() == before", New: "q.Repeatable && answers.Load() >= before",
 		Finds: []string{"I3"}, Why: "a person is asked the same thing twice after a connection was lost",
 	},
 	Bug{
-		Name: "lost-question-repeated", In: "again", Old: "return harmless", New: "return true",
+		Name: "lost-question-repeated", In: "mayRepeatRequest", Old: "return harmless", New: "return true",
 		Finds: []string{"I3"}, Why: "what may have been done is asked for again",
 	},
 	Bug{
-		Name: "secret-in-error", In: "Calls.named", Old: "hide(e.Text)", New: "e.Text",
+		Name: "secret-in-error", In: "Calls.completeError", Old: "hide(e.Text)", New: "e.Text",
 		Finds: []string{"I10"}, Why: "the error of a call shows the token with which its server could not log in",
 	},
 	Bug{
-		Name: "end-untold", In: "Calls.watched", Old: "outcome := messages.OutcomeOf(err)", New: "outcome := messages.OutcomeOf(err)\nif ctx.Err() != nil { return }",
+		Name: "end-untold", In: "Calls.runPublished", Old: "outcome := messages.OutcomeOf(err)", New: "outcome := messages.OutcomeOf(err)\nif ctx.Err() != nil { return }",
 		Finds: []string{"I2"}, Why: "a watcher counts a call that was given up as running for ever",
 	},
 	Bug{
-		Name: "calls-share-a-number", In: "Calls.watched", Old: "c.ids.Add(1)", New: "c.ids.Load() + 1",
+		Name: "calls-share-a-number", In: "Calls.runPublished", Old: "c.ids.Add(1)", New: "c.ids.Load() + 1",
 		Finds: []string{"I2"}, Why: "a watcher cannot tell which of several calls has ended",
 	},
 	Bug{
-		Name: "turn-left-at-once", In: "Link.callInTurn", Old: "defer l.turns.leave()", New: "l.turns.leave()",
+		Name: "turn-left-at-once", In: "Link.callQueued", Old: "defer l.callQueue.releaseSlot()", New: "l.callQueue.releaseSlot()",
 		Finds: []string{"I9"}, Why: "a server that stands one call at a time gets all of them at once",
 	},
 	Bug{
-		Name: "turn-never-left", In: "Link.callInTurn", Old: "if in { defer l.turns.leave() }", New: "_ = in",
+		Name: "turn-never-left", In: "Link.callQueued", Old: "if in { defer l.callQueue.releaseSlot() }", New: "_ = in",
 		Finds: []string{"I21", "I2"}, Why: "after a few calls a server with maxInFlight is never called again",
 	},
 	Bug{
-		Name: "turn-of-the-impatient", In: "turns.enter", Old: "if !waited && <-w.Value { t.leave() }", New: "_ = waited",
+		Name: "turn-of-the-impatient", In: "callQueue.acquireSlot", Old: "if !waited && <-w.Value { t.releaseSlot() }", New: "_ = waited",
 		Finds: []string{"I21", "I2"}, Why: "each caller who gives up in the moment in which it is its turn takes a place for ever",
 	},
 	Bug{
-		Name: "queue-keeps-who-left", In: "turns.enter", Old: "<-ctx.Done()", New: "<-make(chan struct{})",
+		Name: "queue-keeps-who-left", In: "callQueue.acquireSlot", Old: "<-ctx.Done()", New: "<-make(chan struct{})",
 		Finds: []string{"I2"}, Why: "a caller who gives up while it waits for its turn is not let go",
 	},
 	Bug{
-		Name: "place-of-who-left", In: "turns.enter", Old: "waited := t.q.Drop(w)", New: "waited := w != nil",
+		Name: "place-of-who-left", In: "callQueue.acquireSlot", Old: "waited := t.q.Drop(w)", New: "waited := w != nil",
 		Finds: []string{"I21"}, Why: "a caller who gave up is given a turn all the same, and keeps it for ever",
 	},
 	Bug{
-		Name: "start-keeps-who-left", In: "Calls.wake", Old: "cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })",
+		Name: "start-keeps-who-left", In: "Calls.wakeServer", Old: "cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })",
 		New:   "cell.Wait(context.WithoutCancel(ctx), func(v *View) bool { return v.State.Phase != messages.Pending })",
 		Finds: []string{"I2"}, Why: "a caller who gives up while a lazy server starts is not let go",
 	},
@@ -105,20 +105,20 @@ var callBugs = in("actors",
 		Finds: []string{"I9"}, Why: "the maxInFlight of a server is ignored where the program has one of its own",
 	},
 	Bug{
-		Name: "use-not-noted", In: "Link.begins", Old: "if l.lastUse != nil { l.lastUse.Store(int64(time.Since(begun))) }",
+		Name: "use-not-noted", In: "Link.noteUse", Old: "if l.lastUse != nil { l.lastUse.Store(int64(time.Since(processStart))) }",
 		Finds: []string{"I8"}, Why: "a lazy server is let go although it is used all the time",
 	},
 	Bug{
-		Name: "silence-counted-once-more", In: "Link.ended", Old: "l.silent.Add(1) >= maxSilent", New: "l.silent.Add(1) > maxSilent",
+		Name: "silence-counted-once-more", In: "Link.noteResult", Old: "l.silent.Add(1) >= maxSilent", New: "l.silent.Add(1) > maxSilent",
 		Finds: []string{"I8"}, Why: "a peer that is gone costs one more call its timeout before somebody looks",
 	},
 	Bug{
-		Name: "refused-unsaid", In: "Link.ended", Old: "case messages.ClassUnauthorized, messages.ClassNetwork: l.refused(err)",
-		New:   "case messages.ClassNetwork:\nl.refused(err)",
+		Name: "refused-unsaid", In: "Link.noteResult", Old: "case messages.ClassUnauthorized, messages.ClassNetwork: l.reportError(err)",
+		New:   "case messages.ClassNetwork:\nl.reportError(err)",
 		Finds: []string{"I8"}, Why: "every call fails with 401 and the status is green",
 	},
 	Bug{
-		Name: "silence-starts-anew", In: "Link.ended", Old: "l.heard().After(before)", New: "!l.heard().Before(before)",
+		Name: "silence-starts-anew", In: "Link.noteResult", Old: "l.lastHeard().After(before)", New: "!l.lastHeard().Before(before)",
 		Finds: []string{"I8"}, Why: "that calls time out in silence is never a reason to look whether the server lives",
 	},
 )

@@ -1,30 +1,30 @@
 package planted
 
-var catalogBugs = in("actors/catalog",
+var catalogBugs = inPackage("actors/catalog",
 	Bug{
-		Name: "stale-expiry", In: "edit.apply",
+		Name: "stale-expiry", In: "edit.applyChange",
 		Old: "old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at)", New: "old != nil && old.state == Lost",
 		Finds: []string{"I1"}, Why: "the timer of an earlier loss takes the tools of a later one away",
 	},
 	Bug{
-		Name: "expiry-takes-all", In: "edit.apply",
+		Name: "expiry-takes-all", In: "edit.applyChange",
 		Old: "old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at)", New: "old != nil && old.state != Cached",
 		Finds: []string{"I14", "I1"}, Why: "a server that came back loses its tools a few seconds later",
 	},
 	Bug{
-		Name: "cached-seems-live", In: "edit.successor", Old: "e.build(c, Cached)", New: "e.build(c, Live)",
+		Name: "cached-seems-live", In: "edit.successorOf", Old: "e.buildServer(c, Cached)", New: "e.buildServer(c, Live)",
 		Finds: []string{"I1"}, Why: "the tools of a server that rests are offered as live",
 	},
 	Bug{
-		Name: "lost-seems-live", In: "lose", Old: "State: Lost", New: "State: Live",
+		Name: "lost-seems-live", In: "loseServer", Old: "State: Lost", New: "State: Live",
 		Finds: []string{"I1"}, Why: "tools are offered as live without a connection",
 	},
 	Bug{
-		Name: "generation-stands", In: "edit.snapshot", Old: "next.generation++", New: "if len(changed) > 1 { next.generation++ }",
+		Name: "generation-stands", In: "edit.buildSnapshot", Old: "next.generation++", New: "if len(changed) > 1 { next.generation++ }",
 		Finds: []string{"I5"}, Why: "whoever compares generations misses a change",
 	},
 	Bug{
-		Name: "old-word-counts", In: "edit.apply", Old: "old == nil || at.after(old.mark)", New: "old == nil || at.epoch >= old.mark.epoch",
+		Name: "old-word-counts", In: "edit.applyChange", Old: "old == nil || at.after(old.mark)", New: "old == nil || at.epoch >= old.mark.epoch",
 		Finds: []string{"I1", "I14"}, Why: "after the registry was replaced, what was said before undoes what was said later",
 	},
 	Bug{
@@ -32,24 +32,24 @@ var catalogBugs = in("actors/catalog",
 		Finds: []string{"I14", "I1"}, Why: "a server whose actor was replaced has no tools until it has said more than its predecessor",
 	},
 	Bug{
-		Name: "old-route-kept", In: "edit.build", Old: "prev.State != state || prev.Epoch != c.Epoch || !sameRoute(prev.Route, c.Route)",
+		Name: "old-route-kept", In: "edit.buildServer", Old: "prev.State != state || prev.Epoch != c.Epoch || !sameRoute(prev.Route, c.Route)",
 		New:   "prev.State != state",
 		Finds: []string{"I1", "I3", "I2"}, Why: "the calls of a server that is back go to the connection that it lost",
 	},
 	Bug{
-		Name: "lost-again-lasts", In: "lose", Old: "out.lost, out.entries = old.lost, old.entries", New: "out.entries = old.entries",
+		Name: "lost-again-lasts", In: "loseServer", Old: "out.lost, out.entries = old.lost, old.entries", New: "out.entries = old.entries",
 		Finds: []string{"I1"}, Why: "a server that fails again and again keeps the tools in sight that it lost long ago",
 	},
 	Bug{
-		Name: "name-taken-over", In: "edit.build", Old: "h != nil && h.Tool.Server != c.Server", New: "h != nil && h.Tool.Server == c.Server",
+		Name: "name-taken-over", In: "edit.buildServer", Old: "h != nil && h.Tool.Server != c.Server", New: "h != nil && h.Tool.Server == c.Server",
 		Finds: []string{"I14", "I5"}, Why: "a server whose tool has the qualified name of another's takes it over, and the calls with it",
 	},
 	Bug{
-		Name: "dropped-tool-callable", In: "edit.put", Old: "e.names[entry.Name] = nil", New: "if now == nil { e.names[entry.Name] = nil }",
+		Name: "dropped-tool-callable", In: "edit.putServer", Old: "e.names[entry.Name] = nil", New: "if now == nil { e.names[entry.Name] = nil }",
 		Finds: []string{"I14", "I1"}, Why: "a tool that its server dropped is offered until the server is forgotten",
 	},
 	Bug{
-		Name: "second-of-a-name", In: "edit.build", Old: "mine[name] = true",
+		Name: "second-of-a-name", In: "edit.buildServer", Old: "mine[name] = true",
 		Finds: []string{"I14"}, Why: "two tools of one name are both listed, and which of them is called is chance",
 	},
 )

@@ -1,31 +1,31 @@
 package planted
 
 // entryBugs are in what other actors ask by message.
-var entryBugs = in("supervisor",
+var entryBugs = inPackage("supervisor",
 	Bug{
-		Name: "call-sent-twice-runs-twice", In: "entry.call", Old: "id != \"\" && known != nil", New: "id != \"\" && known != nil && to == nil",
+		Name: "call-sent-twice-runs-twice", In: "entryActor.runCall", Old: "id != \"\" && known != nil", New: "id != \"\" && known != nil && to == nil",
 		Finds: []string{"I3"}, Why: "a call whose message was sent again because its reply was lost runs twice",
 	},
 	Bug{
-		Name: "message-without-deadline", In: "entry.call", Old: "wait, cancel := remaining(m.GetTimeoutMs())", New: "wait, cancel := remaining(0 * m.GetTimeoutMs())",
+		Name: "message-without-deadline", In: "entryActor.runCall", Old: "wait, cancel := timeoutContext(m.GetTimeoutMs())", New: "wait, cancel := timeoutContext(0 * m.GetTimeoutMs())",
 		Finds: []string{"I2"}, Why: "a call by message goes on after the time that its caller gave it",
 	},
 	Bug{
-		Name: "removal-told-too-early", In: "entry.donePublished", Old: "err != nil || cell == nil", New: "err != nil || cell != nil",
+		Name: "removal-told-too-early", In: "entryActor.publishedReplier", Old: "err != nil || cell == nil", New: "err != nil || cell != nil",
 		Finds: []string{"I16", "I1"}, Why: "another actor that removed a server still finds its tools",
 	},
 	Bug{
-		Name: "cold-kept-warm", In: "entry.Receive", Old: "lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket}",
+		Name: "cold-kept-warm", In: "entryActor.Receive", Old: "lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket}",
 		New:   "lifecycle.Disable{Ticket: ticket}",
 		Finds: []string{"I8", "I16", "I17"}, Why: "a server that another actor disconnects goes on running",
 	},
 	Bug{
-		Name: "watch-by-message-ends", In: "entry.watch", Old: "root.Send(to, event.ToProto())",
+		Name: "watch-by-message-ends", In: "entryActor.addWatch", Old: "root.Send(to, event.ToProto())",
 		New:   "if event.Seq%50 != 0 { root.Send(to, event.ToProto()) }",
 		Finds: []string{"I19"}, Why: "an actor that watches misses events and is not told so",
 	},
 	Bug{
-		Name: "tools-of-the-last-list", In: "entry.tools", Old: "State: t.State.String()", New: "State: \"live\"",
+		Name: "tools-of-the-last-list", In: "entryActor.replyTools", Old: "State: t.State.String()", New: "State: \"live\"",
 		Finds: []string{"I20"}, Why: "an actor takes tools for callable whose server is away",
 	},
 )

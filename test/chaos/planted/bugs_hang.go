@@ -4,21 +4,21 @@ import "slices"
 
 // hangBugs make a run stand still: the harness must end it, and say who waits for what.
 var hangBugs = slices.Concat(
-	in("actors",
+	inPackage("actors",
 		Bug{
-			Name: "wait-forgets-unlock", In: "Cell.Wait", Old: "c.mu.Unlock()", New: "if !ok(c.told.Load()) { c.mu.Unlock() }",
+			Name: "wait-forgets-unlock", In: "Cell.Wait", Old: "c.mu.Unlock()", New: "if !ok(c.announced.Load()) { c.mu.Unlock() }",
 			Finds: []string{"hung"}, Why: "one caller who waits for a server at the wrong moment, and the server's actor never goes on",
 		},
 		Bug{
-			Name: "send-without-reader", In: "Server.perform", Old: "s.coalesce(e)", New: "s.coalesce(e); make(chan int) <- 1",
+			Name: "send-without-reader", In: "Server.performEffect", Old: "s.scheduleRelist(e)", New: "s.scheduleRelist(e); make(chan int) <- 1",
 			Finds: []string{"I9"}, Why: "the actor of a server blocks for ever when its tools change",
 		}),
-	in("transports/session", Bug{
-		Name: "take-forgets-unlock", In: "Session.take", Old: "s.mu.Unlock()", New: "if ok { s.mu.Unlock() }",
+	inPackage("transports/session", Bug{
+		Name: "take-forgets-unlock", In: "Session.takePending", Old: "s.mu.Unlock()", New: "if ok { s.mu.Unlock() }",
 		Finds: []string{"hung"}, Why: "one answer to a request that nobody waits for, and the session never goes on",
 	}),
-	in("supervisor", Bug{
-		Name: "chance-forgets-unlock", In: "Config.chance", Old: "defer mu.Unlock()", New: "",
+	inPackage("supervisor", Bug{
+		Name: "chance-forgets-unlock", In: "Config.sessionRand", Old: "defer mu.Unlock()", New: "",
 		Finds: []string{"hung"}, Why: "the second draw of a session's jitter never comes back",
 	}),
 )

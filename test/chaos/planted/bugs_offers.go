@@ -4,34 +4,34 @@ import "slices"
 
 // offerBugs are in what servers have beside tools, and in what they ask.
 var offerBugs = slices.Concat(
-	in("transports/session",
+	inPackage("transports/session",
 		Bug{
-			Name: "old-list-on-the-shelf", In: "shelf.change", Old: "h.forget()",
+			Name: "old-list-on-the-shelf", In: "listCache.markChanged", Old: "h.dropCached()",
 			Finds: []string{"I20"}, Why: "a resource that came while a list is kept is not seen until the connection ends",
 		},
 		Bug{
-			Name: "list-of-a-change-kept", In: "shelf.run", Old: "f.err == nil && f.changes == h.changes", New: "f.err == nil",
+			Name: "list-of-a-change-kept", In: "listCache.runFetch", Old: "f.err == nil && f.changes == h.changes", New: "f.err == nil",
 			Finds: []string{"I20"}, Why: "a list that was fetched while it changed is kept as if it were the new one",
 		},
 		Bug{
-			Name: "update-told-once", In: "Session.tellUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
+			Name: "update-told-once", In: "Session.publishUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
 			Finds: []string{"I20"}, Why: "of the updates of a resource only the first is told",
 		},
 		Bug{
-			Name: "state-of-a-round-lost", In: "Session.inputs", Old: "extra = append(extra, state...)", New: "extra = append(extra, `\"\"`...)",
+			Name: "state-of-a-round-lost", In: "Session.nextRoundParams", Old: "extra = append(extra, state...)", New: "extra = append(extra, `\"\"`...)",
 			Finds: []string{"I20"}, Why: "a server that asks for input does not know to what the answer belongs",
 		},
 		Bug{
-			Name: "round-without-input", In: "Session.answerAll", Old: "b = appendOneLine(b, result)", New: "b = appendOneLine(b, append([]byte(`{}`), result[:0]...))",
+			Name: "round-without-input", In: "Session.answerInputRequests", Old: "b = appendOneLine(b, result)", New: "b = appendOneLine(b, append([]byte(`{}`), result[:0]...))",
 			Finds: []string{"I20"}, Why: "what a person answered never reaches the server that asked",
 		},
 		Bug{
-			Name: "accept-is-decline", In: "elicited", Old: "case messages.ElicitAccept:",
+			Name: "accept-is-decline", In: "encodeElicitResult", Old: "case messages.ElicitAccept:",
 			New:   "case messages.ElicitAccept:\nreturn []byte(`{\"action\":\"decline\"}`), nil",
 			Finds: []string{"I20"}, Why: "a person says yes and the server is told no",
 		},
 	),
-	in("supervisor",
+	inPackage("supervisor",
 		Bug{
 			Name: "answer-without-text", In: "Result.Text", Old: "b.WriteString(p.Text)", New: "b.WriteString(p.Type)",
 			Finds: []string{"I20"}, Why: "of an answer with several parts the words are lost",
@@ -45,9 +45,9 @@ var offerBugs = slices.Concat(
 			Finds: []string{"I20"}, Why: "of a resource with several parts only the last is shown",
 		},
 	),
-	in("actors",
+	inPackage("actors",
 		Bug{
-			Name: "update-untold", In: "Server.listen", Old: "told.updated(uri, this)", New: "if !this { told.updated(uri, this) }",
+			Name: "update-untold", In: "Server.hookNotifications", Old: "notifier.noteUpdated(uri, this)", New: "if !this { notifier.noteUpdated(uri, this) }",
 			Finds: []string{"I20"}, Why: "who has subscribed to a resource is never told that it changed",
 		},
 	),

@@ -1,8 +1,8 @@
 package planted
 
-var queueBugs = in("actors/queue",
+var queueBugs = inPackage("actors/internal/queue",
 	Bug{
-		Name: "one-key-first", In: "Queue.admit", Old: "q.turn = l.next",
+		Name: "one-key-first", In: "Queue.admitNext", Old: "q.nextLine = l.next",
 		Finds: []string{"I21"}, Why: "who sends many calls at once keeps everybody else waiting until the last of them is done",
 	},
 	Bug{
@@ -14,19 +14,19 @@ var queueBugs = in("actors/queue",
 		Finds: []string{"I9"}, Why: "one more call waits than may: nobody is harmed where the bound is not 0, where calls hang that should be refused",
 	},
 	Bug{
-		Name: "nobody-goes-next", In: "Queue.Leave", Old: "return q.admit()", New: "if q.inFlight > 0 { return nil }\nreturn q.admit()",
+		Name: "nobody-goes-next", In: "Queue.Leave", Old: "return q.admitNext()", New: "if q.inFlight > 0 { return nil }\nreturn q.admitNext()",
 		Finds: []string{"I21", "I2"}, Why: "room that was given back is used only when all calls have ended",
 	},
 	Bug{
-		Name: "places-traded", In: "Queue.spare", Old: "longest.length >= own+2", New: "longest.length >= own",
+		Name: "places-traded", In: "Queue.displaceableFor", Old: "longest.length >= own+2", New: "longest.length >= own",
 		Finds: []string{"I21", "I2"}, Why: "calls that wait are thrown out for others of callers who have as many waiting",
 	},
 	Bug{
-		Name: "given-up-still-waits", In: "Queue.Drop", Old: "q.remove(w)", New: "w.line = nil",
+		Name: "given-up-still-waits", In: "Queue.Drop", Old: "q.removeWaiter(w)", New: "w.line = nil",
 		Finds: []string{"I21", "I2"}, Why: "the place of a caller who gave up is given to nobody: the server ends with no room at all",
 	},
 	Bug{
-		Name: "smaller-bound-unheeded", In: "Queue.Limit", Old: "q.limits = l.sane()", New: "if l.InFlight > q.limits.InFlight { q.limits = l.sane() }",
+		Name: "smaller-bound-unheeded", In: "Queue.SetLimits", Old: "q.limits = l.clamped()", New: "if l.InFlight > q.limits.InFlight { q.limits = l.clamped() }",
 		Finds: []string{"I9"}, Why: "a bound that is lowered has no effect until the next start of the program",
 	},
 )

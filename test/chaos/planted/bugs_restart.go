@@ -1,19 +1,19 @@
 package planted
 
 // policyBugs are in what decides when a server is tried again.
-var policyBugs = in("supervisor/restart",
+var policyBugs = inPackage("supervisor/restart",
 	Bug{
-		Name: "no-floor", In: "Policy.Down", Old: "draw(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
-		New:   "draw(rnd, 0, p.Interval(d.Kind, r.Attempts)/8)",
+		Name: "no-floor", In: "Policy.Down", Old: "drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
+		New:   "drawDuration(rnd, 0, p.Interval(d.Kind, r.Attempts)/8)",
 		Finds: []string{"I7"}, Why: "a server that dies at once is started again in the same millisecond",
 	},
 	Bug{
-		Name: "no-growth", In: "Policy.Down", Old: "draw(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
-		New:   "draw(rnd, p.Floor, p.Interval(d.Kind, 1))",
+		Name: "no-growth", In: "Policy.Down", Old: "drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
+		New:   "drawDuration(rnd, p.Floor, p.Interval(d.Kind, 1))",
 		Finds: []string{"I7"}, Why: "a dead server is tried at the pace of the first failure for ever",
 	},
 	Bug{
-		Name: "no-jitter", In: "draw", Old: "rnd()", New: "0.9+0*rnd()",
+		Name: "no-jitter", In: "drawDuration", Old: "rnd()", New: "0.9+0*rnd()",
 		Finds: []string{"I7"}, Why: "a thousand servers that die together come back together",
 	},
 	Bug{
@@ -35,8 +35,8 @@ var policyBugs = in("supervisor/restart",
 		Finds: []string{"I13", "I11", "I7"}, Why: "a server that was parked is given up for good",
 	},
 	Bug{
-		Name: "retry-after-ignored", In: "Policy.Down", Old: "max(p.after(d.RetryAfter, rnd), p.Floor)",
-		New:   "draw(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
+		Name: "retry-after-ignored", In: "Policy.Down", Old: "max(p.withJitter(d.RetryAfter, rnd), p.Floor)",
+		New:   "drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
 		Finds: []string{"I7"}, Why: "a server that asks for time is stormed",
 	},
 	Bug{
@@ -44,7 +44,7 @@ var policyBugs = in("supervisor/restart",
 		Finds: []string{"I7"}, Why: "a parked server that asks for an hour is probed after five minutes",
 	},
 	Bug{
-		Name: "retry-after-clipped", In: "Policy.after", Old: "min(wish, longest)", New: "min(wish, 2*time.Second)",
+		Name: "retry-after-clipped", In: "Policy.withJitter", Old: "min(wish, longest)", New: "min(wish, 2*time.Second)",
 		Finds: []string{"I7"}, Why: "a server that asks for a minute is tried after two seconds",
 	},
 	Bug{
@@ -60,7 +60,7 @@ var policyBugs = in("supervisor/restart",
 		Finds: []string{"I7", "I11"}, Why: "a server that comes back is not looked for",
 	},
 	Bug{
-		Name: "probes-in-step", In: "Policy.Down", Old: "scale(p.Probe, 1-p.ProbeJitter)", New: "scale(p.Probe, 1+p.ProbeJitter)",
+		Name: "probes-in-step", In: "Policy.Down", Old: "scaleDuration(p.Probe, 1-p.ProbeJitter)", New: "scaleDuration(p.Probe, 1+p.ProbeJitter)",
 		Finds: []string{"I7"}, Why: "all parked servers are probed at one moment",
 	},
 	Bug{
@@ -68,26 +68,26 @@ var policyBugs = in("supervisor/restart",
 		Finds: []string{"I7"}, Why: "remote servers are parked before a deployment is over, and processes are started too often",
 	},
 	Bug{
-		Name: "bases-swapped", In: "Policy.base", Old: "kind == messages.Stdio", New: "kind != messages.Stdio",
+		Name: "bases-swapped", In: "Policy.baseInterval", Old: "kind == messages.Stdio", New: "kind != messages.Stdio",
 		Finds: []string{"I7"}, Why: "processes are restarted at the pace that is meant for connections",
 	},
 	Bug{
-		Name: "machine-blamed-on-server", In: "verdictOf", Old: "case messages.ClassExhausted: return uncounted",
+		Name: "machine-blamed-on-server", In: "retryModeOf", Old: "case messages.ClassExhausted: return uncounted",
 		New:   "case messages.ClassExhausted:\nreturn counted",
 		Finds: []string{"I7", "I13"}, Why: "a machine that is short of descriptors for a minute has all its servers parked",
 	},
 	Bug{
-		Name: "session-loss-is-the-end", In: "verdictOf", Old: "case messages.ClassSession: return counted",
+		Name: "session-loss-is-the-end", In: "retryModeOf", Old: "case messages.ClassSession: return counted",
 		New:   "case messages.ClassSession:\nreturn never",
 		Finds: []string{"I11", "I7"}, Why: "a server that was redeployed is never connected again",
 	},
 	Bug{
-		Name: "missing-retried", In: "verdictOf", Old: "case messages.ClassMissing: return ifEverConnected",
+		Name: "missing-retried", In: "retryModeOf", Old: "case messages.ClassMissing: return ifEverConnected",
 		New:   "case messages.ClassMissing:\nreturn counted",
 		Finds: []string{"I7", "I8"}, Why: "a misspelt command is started again and again",
 	},
 	Bug{
-		Name: "herd-after-sleep", In: "Policy.Woken", Old: "draw(rnd, 0, p.WakeSpread)", New: "draw(rnd, 0, 0)",
+		Name: "herd-after-sleep", In: "Policy.Woken", Old: "drawDuration(rnd, 0, p.WakeSpread)", New: "drawDuration(rnd, 0, 0)",
 		Finds: []string{"I7", "I6"}, Why: "when a laptop is opened all servers are dialled in one instant",
 	},
 	Bug{
@@ -101,32 +101,32 @@ var policyBugs = in("supervisor/restart",
 )
 
 // gateBugs are in what decides which servers may start now.
-var gateBugs = in("supervisor/restart",
+var gateBugs = inPackage("supervisor/restart",
 	Bug{
-		Name: "gate-wide-open", In: "pool.best", Old: "p.held >= p.width.now || p.stuffed()", New: "p.stuffed()",
+		Name: "gate-wide-open", In: "pool.nextRequest", Old: "p.slotsHeld >= p.width.now || p.hasTooManySilent()", New: "p.hasTooManySilent()",
 		Finds: []string{"I6"}, Why: "sixty node processes start at once and all miss their timeouts",
 	},
 	Bug{
-		Name: "gate-one-wider", In: "pool.best", Old: "p.held >= p.width.now", New: "p.held > p.width.now",
+		Name: "gate-one-wider", In: "pool.nextRequest", Old: "p.slotsHeld >= p.width.now", New: "p.slotsHeld > p.width.now",
 		Finds: []string{"I6"}, Why: "one process more starts than the processors bear",
 	},
 	Bug{
-		Name: "gate-never-frees", In: "pool.expire", Old: "!p.holds.empty() && !p.holds.top().expires.After(now)",
-		New:   "false && !p.holds.empty()",
+		Name: "gate-never-frees", In: "pool.expireSlots", Old: "!p.holds.isEmpty() && !p.holds.top().expires.After(now)",
+		New:   "false && !p.holds.isEmpty()",
 		Finds: []string{"I11", "I7", "I9"}, Why: "a few silent servers keep all others from starting",
 	},
 	Bug{
-		Name: "unanswered-leaks", In: "pool.end",
-		Old:   "p.release(g)\nif g.apart { p.installing-- } else { p.unanswered-- }",
-		New:   "held := g.holding\np.release(g)\nif g.apart { p.installing-- } else if held { p.unanswered-- }",
+		Name: "unanswered-leaks", In: "pool.endGrant",
+		Old:   "p.releaseSlot(g)\nif g.apart { p.installing-- } else { p.unanswered-- }",
+		New:   "held := g.holding\np.releaseSlot(g)\nif g.apart { p.installing-- } else if held { p.unanswered-- }",
 		Finds: []string{"I11", "I7"}, Why: "after some failures no process is started any more",
 	},
 	Bug{
-		Name: "unanswered-unbounded", In: "pool.stuffed", Old: "p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered", New: "p.maxUnanswered < 0",
+		Name: "unanswered-unbounded", In: "pool.hasTooManySilent", Old: "p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered", New: "p.maxUnanswered < 0",
 		Finds: []string{"I6"}, Why: "processes that never answer pile up",
 	},
 	Bug{
-		Name: "old-wait-kept", In: "Gate.Ask",
+		Name: "old-wait-kept", In: "Gate.Enqueue",
 		Old: "if r.NotBefore.After(now) { w.since = r.NotBefore } else if old := g.waiting[r.Server]; old != nil && !old.since.After(now) {\n" +
 			"w.since, w.seq = old.since, old.seq }",
 		New: "if old := g.waiting[r.Server]; old != nil && old.since.After(now) {\nw.since = old.since\n" +
@@ -135,19 +135,19 @@ var gateBugs = in("supervisor/restart",
 		Finds: []string{"I7", "I8", "I11"}, Why: "reconnect and a new configuration wait for the timer of the old one",
 	},
 	Bug{
-		Name: "time-unheeded", In: "Gate.Ask", Old: "r.NotBefore.After(now)", New: "r.NotBefore.Before(g.now)",
+		Name: "time-unheeded", In: "Gate.Enqueue", Old: "r.NotBefore.After(now)", New: "r.NotBefore.Before(g.now)",
 		Finds: []string{"I7"}, Why: "no server waits before it is tried again",
 	},
 	Bug{
-		Name: "old-request-left", In: "Gate.Ask", Old: "g.Cancel(r.Server)",
+		Name: "old-request-left", In: "Gate.Enqueue", Old: "g.Cancel(r.Server)",
 		Finds: []string{"I7", "I6"}, Why: "a server that was asked for twice is started twice",
 	},
 	Bug{
-		Name: "request-behind-its-own", In: "Gate.end", Old: "if w := g.waiting[server]; w != nil { g.place(w) }",
+		Name: "request-behind-its-own", In: "Gate.endGrant", Old: "if w := g.waiting[server]; w != nil { g.placeRequest(w) }",
 		Finds: []string{"I11", "I16"}, Why: "a server that is asked for while its last attempt still closes never starts",
 	},
 	Bug{
-		Name: "two-of-one", In: "Gate.place", Old: "g.open[w.Server] != nil", New: "g.open[w.Server] != nil && !w.Displaces",
+		Name: "two-of-one", In: "Gate.placeRequest", Old: "g.open[w.Server] != nil", New: "g.open[w.Server] != nil && !w.Displaces",
 		Finds: []string{"I6", "I11"}, Why: "a server is granted a start while the one before has not ended, and one of the two places is never given back",
 	},
 	Bug{
@@ -155,23 +155,23 @@ var gateBugs = in("supervisor/restart",
 		Finds: []string{"I11", "I7"}, Why: "servers wait for the timer of another one although a slot is free",
 	},
 	Bug{
-		Name: "origin-one-more", In: "pool.full", Old: "l.held >= p.perOrigin", New: "l.held > p.perOrigin",
+		Name: "origin-one-more", In: "pool.isOriginFull", Old: "l.slotsHeld >= p.perOrigin", New: "l.slotsHeld > p.perOrigin",
 		Finds: []string{"I6"}, Why: "one host is dialled more often at once than is polite",
 	},
 	Bug{
-		Name: "origin-never-free", In: "pool.release", Old: "g.lane.held--",
+		Name: "origin-never-free", In: "pool.releaseSlot", Old: "g.origin.slotsHeld--",
 		Finds: []string{"I11", "I7"}, Why: "after sixteen dials to one host no server of that host is dialled again",
 	},
 	Bug{
-		Name: "lane-forgotten", In: "pool.tidy", Old: "l.held > 0", New: "l.held > 1",
+		Name: "lane-forgotten", In: "pool.dropIfEmpty", Old: "l.slotsHeld > 0", New: "l.slotsHeld > 1",
 		Finds: []string{"I6", "I11"}, Why: "the count of the dials to one host is lost, and more than may be are made",
 	},
 	Bug{
-		Name: "nobody-rises", In: "waiting.class", Old: "max(risen, 0)", New: "min(risen, 0)",
+		Name: "nobody-rises", In: "queuedRequest.agedClass", Old: "max(risen, 0)", New: "min(risen, 0)",
 		Finds: []string{"I11"}, Why: "a server that nobody has used yet waits for as long as others fail and retry",
 	},
 	Bug{
-		Name: "persons-always-first", In: "pool.best", Old: "best == nil || class < Asked || !p.asked", New: "true",
+		Name: "persons-always-first", In: "pool.nextRequest", Old: "best == nil || class < Urgent || !p.lastWasAsked", New: "true",
 		Finds: []string{"I11"}, Why: "while people ask for servers nothing else is started",
 	},
 	Bug{
@@ -179,11 +179,11 @@ var gateBugs = in("supervisor/restart",
 		Finds: []string{"I7", "I11"}, Why: "for one server that wants to start many that are still starting are ended",
 	},
 	Bug{
-		Name: "installer-holds-slot", In: "Gate.Installing", Old: "p.release(o)",
+		Name: "installer-holds-slot", In: "Gate.Installing", Old: "p.releaseSlot(o)",
 		Finds: []string{"I11"}, Why: "servers that are being installed keep others from starting",
 	},
 	Bug{
-		Name: "request-counted-on", In: "pool.drop", Old: "p.due--",
+		Name: "request-counted-on", In: "pool.dropRequest", Old: "p.dueRequests--",
 		Finds: []string{"I9"}, Why: "the gate wakes again and again for requests that are gone",
 	},
 )

@@ -7,141 +7,140 @@ import "slices"
 // bugs that nobody has thought of than the rest of the table, which the harness has learned from.
 var slipBugs = slices.Concat(slipsInCalls, slipsInServers, slipsInLifecycle, slipsInCatalog, slipsInGate, slipsInSupervisor, slipsInSession)
 
-var slipsInCalls = in("actors",
+var slipsInCalls = inPackage("actors",
 	Bug{
-		Name: "not-sent-is-final", In: "repeatable", Old: "case messages.OutcomeNotSent: return true", New: "case messages.OutcomeNotSent:\nreturn false",
+		Name: "not-sent-is-final", In: "mayRepeatCall", Old: "case messages.OutcomeNotSent: return true", New: "case messages.OutcomeNotSent:\nreturn false",
 		Finds: []string{"I2"}, Why: "a call that met a connection in the moment of its end fails although it may wait for the next one",
 	},
 	Bug{
-		Name: "full-queue-repeated", In: "repeatable", Old: "errors.Is(err, messages.ErrQueueFull)", New: "err == messages.ErrQueueFull",
+		Name: "full-queue-repeated", In: "mayRepeatCall", Old: "errors.Is(err, messages.ErrQueueFull)", New: "err == messages.ErrQueueFull",
 		Finds: []string{"I21", "I2"}, Why: "a call for which there was no room waits for another connection instead of failing at once",
 	},
 	Bug{
-		Name: "call-timeout-unheeded", In: "patient", Old: "orDefault(spec.CallTimeout, DefaultCallTimeout)", New: "orDefault(0, DefaultCallTimeout)",
+		Name: "call-timeout-unheeded", In: "withCallTimeout", Old: "orDefault(spec.CallTimeout, DefaultCallTimeout)", New: "orDefault(0, DefaultCallTimeout)",
 		Finds: []string{"I2"}, Why: "a call lasts for a minute whatever its server's callTimeout says",
 	},
 	Bug{
-		Name: "longest-call-unheeded", In: "patient", Old: "session.Patient(ctx, timeout, most)", New: "session.Patient(ctx, timeout, 0)",
+		Name: "longest-call-unheeded", In: "withCallTimeout", Old: "session.NewCallTimeout(ctx, timeout, most)", New: "session.NewCallTimeout(ctx, timeout, 0)",
 		Finds: []string{"I2"}, Why: "a call with progress goes on beyond maxCallTimeout",
 	},
 	Bug{
-		Name: "wait-begins-twice", In: "Calls.absent", Old: "left -= time.Since(began)", New: "left -= 0 * time.Since(began)",
+		Name: "wait-begins-twice", In: "Calls.awaitTool", Old: "remaining -= time.Since(began)", New: "remaining -= 0 * time.Since(began)",
 		Finds: []string{"I2"}, Why: "a call waits for its server twice as long as it is allowed to",
 	},
 	Bug{
-		Name: "absent-not-awaited", In: "Calls.absent", Old: "!back(seen, 0) && c.Wait > 0", New: "!back(seen, 0) && c.Wait < 0",
+		Name: "absent-not-awaited", In: "Calls.awaitTool", Old: "!connectedSince(seen, 0) && c.Wait > 0", New: "!connectedSince(seen, 0) && c.Wait < 0",
 		Finds: []string{"I2"}, Why: "calls to a server whose tools were withdrawn fail although they may wait for it",
 	},
 	Bug{
-		Name: "dead-stream-lives", In: "Link.lives", Old: "isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
+		Name: "dead-stream-lives", In: "Link.stillServes", Old: "isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
 		New:   "!isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
 		Finds: []string{"I3", "I2"}, Why: "a read that was lost is repeated where nobody answers, and not where somebody does",
 	},
 	Bug{
-		Name: "bystander-waits-too", In: "Link.do", Old: "l.turns != nil && !aside", New: "l.turns != nil",
+		Name: "bystander-waits-too", In: "Link.runAdmitted", Old: "l.callQueue != nil && !skipsQueue", New: "l.callQueue != nil",
 		Finds: []string{"I2"}, Why: "what is asked aside waits behind calls that wait for it",
 	},
 	Bug{
-		Name: "displaced-untold", In: "turns.enter", Old: "if displaced != nil { displaced.Value <- false }", New: "_ = displaced",
+		Name: "displaced-untold", In: "callQueue.acquireSlot", Old: "if displaced != nil { displaced.Value <- false }", New: "_ = displaced",
 		Finds: []string{"I2"}, Why: "a caller whose place was given to another one waits until its deadline",
 	},
 	Bug{
-		Name: "lifted-bound-holds", In: "Cell.limited", Old: "for _, w := range admitted { w.Value <- true }", New: "_ = admitted",
+		Name: "lifted-bound-holds", In: "Cell.setCallLimits", Old: "for _, w := range admitted { w.Value <- true }", New: "_ = admitted",
 		Finds: []string{"I2"}, Why: "calls that wait for a bound which was raised wait on",
 	},
 	Bug{
-		Name: "closed-while-waiting", In: "turns.enter", Old: "gate.Shut()", New: "(chan struct{})(nil)",
+		Name: "closed-while-waiting", In: "callQueue.acquireSlot", Old: "gate.Shut()", New: "(chan struct{})(nil)",
 		Finds: []string{"I2"}, Why: "a call that waits for its turn at a server that died waits until its deadline",
 	},
 	Bug{
-		Name: "answered-calls-count-as-silent", In: "Link.ended", Old: "if err == nil && l.silent.Load() != 0 { l.silent.Store(0) }", New: "{}",
+		Name: "answered-calls-count-as-silent", In: "Link.noteResult", Old: "if err == nil && l.silent.Load() != 0 { l.silent.Store(0) }", New: "{}",
 		Finds: []string{"I8"}, Why: "two timeouts with a thousand answers between them count as silence",
 	},
 )
 
-var slipsInServers = in("actors",
+var slipsInServers = inPackage("actors",
 	Bug{
-		Name: "talker-given-up", In: "Server.probed", Old: "s.sess.Heard().After(m.asked)", New: "s.sess.Heard().Before(m.asked)",
+		Name: "talker-given-up", In: "Server.handleProbeDone", Old: "s.sess.LastMessageAt().After(m.sentAt)", New: "s.sess.LastMessageAt().Before(m.sentAt)",
 		Finds: []string{"I8", "I13"}, Why: "a server that is slow to answer pings is given up although it talks",
 	},
 	Bug{
-		Name: "forgotten-session-lives", In: "Server.probed", Old: "case messages.ClassNetwork, messages.ClassSession:\n" +
-			"s.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})\nreturn",
-		New:   "case messages.ClassNetwork:\ns.step(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})\nreturn",
+		Name: "forgotten-session-lives", In: "Server.handleProbeDone", Old: "case messages.ClassNetwork, messages.ClassSession:\ns.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})\nreturn",
+		New:   "case messages.ClassNetwork:\ns.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})\nreturn",
 		Finds: []string{"I13", "I8"}, Why: "a server that has forgotten the session counts as alive",
 	},
 	Bug{
-		Name: "refusal-not-looked-into", In: "Server.refused", Old: "if s.remote() { s.probeNow(m.epoch) }", New: "{}",
+		Name: "refusal-not-looked-into", In: "Server.handleLinkFailed", Old: "if s.isRemote() { s.probeNow(m.epoch) }", New: "{}",
 		Finds: []string{"I8"}, Why: "calls fail for as long as it takes until the next look at the connection",
 	},
 	Bug{
-		Name: "streams-not-probed", In: "Server.remote", Old: "case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy: return true",
+		Name: "streams-not-probed", In: "Server.isRemote", Old: "case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy: return true",
 		New:   "case messages.HTTP, messages.ClaudeAIProxy:\nreturn true",
 		Finds: []string{"I8", "I13"}, Why: "a WebSocket or SSE server that vanished is never noticed",
 	},
 	Bug{
-		Name: "patience-never-grows", In: "Server.stepFailed", Old: "s.timeouts++",
+		Name: "patience-never-grows", In: "Server.handleStepFailed", Old: "s.timeouts++",
 		Finds: []string{"I11"}, Why: "a server that is a little too slow to start is never connected",
 	},
 	Bug{
-		Name: "patience-never-shrinks", In: "Server.perform", Old: "s.timeouts = 0",
+		Name: "patience-never-shrinks", In: "Server.performEffect", Old: "s.timeouts = 0",
 		Finds: []string{"I8"}, Why: "an attempt at a server that was slow once goes on for minutes ever after",
 	},
 	Bug{
-		Name: "timers-go-on", In: "Server.perform", Old: "s.stopTimers()",
+		Name: "timers-go-on", In: "Server.performEffect", Old: "s.stopTimers()",
 		Finds: []string{"I12"}, Why: "each connection leaves its timers behind",
 	},
 	Bug{
-		Name: "restarts-not-counted", In: "Server.perform", Old: "s.ups++",
+		Name: "restarts-not-counted", In: "Server.performEffect", Old: "s.connectCount++",
 		Finds: []string{"I22"}, Why: "a server that is restarted all the time looks as if it never was",
 	},
 	Bug{
-		Name: "phase-since-ever", In: "Server.step", Old: "s.since = time.Now()",
+		Name: "phase-since-ever", In: "Server.applyEvent", Old: "s.since = time.Now()",
 		Finds: []string{"I22"}, Why: "nobody can see since when a server is down",
 	},
 	Bug{
-		Name: "drain-of-the-default", In: "Server.Receive", Old: "s.drain = m.Drain",
+		Name: "drain-of-the-default", In: "Server.Receive", Old: "s.drainTime = m.Drain",
 		Finds: []string{"I2", "I12"}, Why: "Close with a short deadline waits five seconds for calls that hang",
 	},
 	Bug{
-		Name: "new-spec-keeps-list", In: "Server.respec", Old: "s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0",
+		Name: "new-spec-keeps-list", In: "Server.replaceSpec", Old: "s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0",
 		New:   "s.spec, s.attempts, s.timeouts = m.Spec, 0, 0",
 		Finds: []string{"I14"}, Why: "a server with another program shows the tools of the old one",
 	},
 	Bug{
-		Name: "new-spec-keeps-era", In: "Server.respec", Old: "s.cfg.Holder.era.Store(messages.EraAuto)", New: "{}",
+		Name: "new-spec-keeps-era", In: "Server.replaceSpec", Old: "s.cfg.Holder.era.Store(messages.EraAuto)", New: "{}",
 		Finds: []string{"I11"}, Why: "a server that was replaced by one of another protocol era is not understood at first",
 	},
 	Bug{
-		Name: "filter-not-changed", In: "Server.adjust", Old: "s.screen()",
+		Name: "filter-not-changed", In: "Server.adjustSpec", Old: "s.filterTools()",
 		Finds: []string{"I14", "I1"}, Why: "a tool that was denied by a changed configuration is offered on",
 	},
 	Bug{
-		Name: "bounds-of-the-first-link", In: "Server.adjust", Old: "s.lead(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, refused: s.link.refused, heard: s.link.heard})", New: "s.link.Spec = spec",
+		Name: "bounds-of-the-first-link", In: "Server.adjustSpec", Old: "s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard})", New: "s.link.Spec = spec",
 		Finds: []string{"I21", "I2"}, Why: "another maxInFlight or idleTimeout has no effect before the next connection",
 	},
 	Bug{
-		Name: "credentials-of-an-old-wait", In: "Server.credentialed", Old: "s.awaiting == nil || m.number != s.awaits", New: "s.awaiting == nil",
+		Name: "credentials-of-an-old-wait", In: "Server.retryCredentials", Old: "s.cancelAwait == nil || m.number != s.awaitCount", New: "s.cancelAwait == nil",
 		Finds: []string{"I8"}, Why: "a server that was refused again is tried once more for credentials that it had refused before",
 	},
 	Bug{
-		Name: "marks-not-kept", In: "Registry.publish", Old: "r.cfg.Catalog.snapshot.Store(next)", New: "if changed { r.cfg.Catalog.snapshot.Store(next) }",
+		Name: "marks-not-kept", In: "Registry.publishPending", Old: "r.cfg.Catalog.snapshot.Store(next)", New: "if changed { r.cfg.Catalog.snapshot.Store(next) }",
 		Finds: []string{"I1", "I5"}, Why: "a late word about a server counts, because the newer one changed nothing to be seen",
 	},
 	Bug{
-		Name: "seen-forgotten", In: "Registry.publish", Old: "for _, f := range seen { f() }", New: "if changed { for _, f := range seen { f() } }",
+		Name: "seen-forgotten", In: "Registry.publishPending", Old: "for _, f := range seen { f() }", New: "if changed { for _, f := range seen { f() } }",
 		Finds: []string{"I8", "I11"}, Why: "a server with the same tools as before never counts as connected",
 	},
 	Bug{
-		Name: "drain-of-the-dead", In: "attempt.drain", Old: "a.session().Dead()", New: "make(chan struct{})",
+		Name: "drain-of-the-dead", In: "attempt.drainGates", Old: "a.currentSession().Dead()", New: "make(chan struct{})",
 		Finds: []string{"I2", "I8"}, Why: "a server that dies while it is reconnected comes back five seconds late",
 	},
 	Bug{
-		Name: "looked-once", In: "attempt.look", Old: "a.alarm = time.AfterFunc(v.At.Sub(seen.At), a.look)",
+		Name: "looked-once", In: "attempt.checkProgress", Old: "a.checkTimer = time.AfterFunc(v.At.Sub(seen.At), a.checkProgress)",
 		Finds: []string{"I11", "I9"}, Why: "an attempt whose first look was too early to end it goes on for ever",
 	},
 	Bug{
-		Name: "new-time-untold", In: "Server.tell", Old: "now.NextAt.Equal(before.NextAt)", New: "!now.NextAt.IsZero() == !before.NextAt.IsZero()",
+		Name: "new-time-untold", In: "Server.publishChange", Old: "now.NextAt.Equal(before.NextAt)", New: "!now.NextAt.IsZero() == !before.NextAt.IsZero()",
 		Finds: []string{"I8", "I13"}, Why: "a watcher believes that a server is tried when it is not",
 	},
 	Bug{
@@ -149,102 +148,102 @@ var slipsInServers = in("actors",
 		Finds: []string{"I2"}, Why: "the first event after somebody began to watch is lost",
 	},
 	Bug{
-		Name: "sleeper-uncounted", In: "Watcher.take", Old: "h.asleep++",
+		Name: "sleeper-uncounted", In: "Watcher.takeBatch", Old: "h.asleep++",
 		Finds: []string{"I2", "I8"}, Why: "a watcher that waits is not woken",
 	},
 	Bug{
-		Name: "dirty-since-the-last-connection", In: "Server.dial",
-		Old:   "s.strikes, s.probing, s.dirtySince, s.vain, s.shown, s.signed = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}",
-		New:   "s.strikes, s.probing, s.vain, s.signed = 0, false, 0, time.Time{}",
+		Name: "dirty-since-the-last-connection", In: "Server.startAttempt",
+		Old:   "s.strikes, s.probing, s.dirtySince, s.futileLists, s.shownHash, s.lastProbeAnswer = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}",
+		New:   "s.strikes, s.probing, s.futileLists, s.lastProbeAnswer = 0, false, 0, time.Time{}",
 		Finds: []string{"I14", "I1"}, Why: "a server that comes back with the same tools after its list was changed is not told again",
 	},
 )
 
-var slipsInLifecycle = in("actors/lifecycle",
+var slipsInLifecycle = inPackage("actors/lifecycle",
 	Bug{
-		Name: "was-up-before", In: "machine.granted", Old: "m.Epoch, m.Conn, m.WasUp = epoch, Opening, false", New: "m.Epoch, m.Conn = epoch, Opening",
+		Name: "was-up-before", In: "machine.handleGranted", Old: "m.Epoch, m.Conn, m.WasUp = epoch, Opening, false", New: "m.Epoch, m.Conn = epoch, Opening",
 		Finds: []string{"I7"}, Why: "the failure of an attempt counts as the end of the connection before it",
 	},
 	Bug{
-		Name: "old-time-shown", In: "machine.granted", Old: "m.Retry, m.NextAt = \"\", time.Time{}",
+		Name: "old-time-shown", In: "machine.handleGranted", Old: "m.Retry, m.NextAt = \"\", time.Time{}",
 		Finds: []string{"I22", "I7"}, Why: "a server that is being connected says that it is tried at a time that has passed",
 	},
 	Bug{
-		Name: "refresh-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
-		New:   "m.Listing, m.Dirty, m.Again, m.ListFailures = false, false, false, 0",
+		Name: "refresh-of-the-dead", In: "machine.shutConnection", Old: "m.Listing, m.Dirty, m.RelistAfter, m.Refreshing, m.ListFailures = false, false, false, false, 0",
+		New:   "m.Listing, m.Dirty, m.RelistAfter, m.ListFailures = false, false, false, 0",
 		Finds: []string{"I16", "I2"}, Why: "who waits for a refresh of a server that died waits on",
 	},
 	Bug{
-		Name: "listing-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
-		New:   "m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, 0",
+		Name: "listing-of-the-dead", In: "machine.shutConnection", Old: "m.Listing, m.Dirty, m.RelistAfter, m.Refreshing, m.ListFailures = false, false, false, false, 0",
+		New:   "m.Dirty, m.RelistAfter, m.Refreshing, m.ListFailures = false, false, false, 0",
 		Finds: []string{"I14"}, Why: "a server that died while it was listed is not listed when it changes",
 	},
 	Bug{
-		Name: "list-failures-of-the-dead", In: "machine.shut", Old: "m.Listing, m.Dirty, m.Again, m.Refreshing, m.ListFailures = false, false, false, false, 0",
-		New:   "m.Listing, m.Dirty, m.Again, m.Refreshing = false, false, false, false",
+		Name: "list-failures-of-the-dead", In: "machine.shutConnection", Old: "m.Listing, m.Dirty, m.RelistAfter, m.Refreshing, m.ListFailures = false, false, false, false, 0",
+		New:   "m.Listing, m.Dirty, m.RelistAfter, m.Refreshing = false, false, false, false",
 		Finds: []string{"I14"}, Why: "on a new connection a change of the tools is not listed, because lists failed on the old one",
 	},
 	Bug{
-		Name: "change-while-enabling", In: "machine.enable", Old: "m.Again = m.Dirty",
+		Name: "change-while-enabling", In: "machine.enableServer", Old: "m.RelistAfter = m.Dirty",
 		Finds: []string{"I14"}, Why: "a server that is enabled while it is listed shows the list from before its change",
 	},
 	Bug{
-		Name: "warm-list-not-awaited", In: "machine.enable", Old: "m.Dirty || m.Listing", New: "m.Dirty",
+		Name: "warm-list-not-awaited", In: "machine.enableServer", Old: "m.Dirty || m.Listing", New: "m.Dirty",
 		Finds: []string{"I14"}, Why: "a server that is enabled while it is listed shows the old list",
 	},
 	Bug{
-		Name: "enabled-lazy-starts", In: "machine.enable", Old: "m.Blocked == nil && !(m.Lazy && m.Ever)", New: "m.Blocked == nil",
+		Name: "enabled-lazy-starts", In: "machine.enableServer", Old: "m.Blocked == nil && !(m.Lazy && m.EverConnected)", New: "m.Blocked == nil",
 		Finds: []string{"I8"}, Why: "a lazy server that rested starts because it was disabled and enabled",
 	},
 	Bug{
-		Name: "reconnect-while-opening", In: "machine.reconnect", Old: "case Opening: return", New: "case Opening:",
+		Name: "reconnect-while-opening", In: "machine.reconnectServer", Old: "case Opening: return", New: "case Opening:",
 		Finds: []string{"I11", "I8"}, Why: "a reconnect during an attempt leaves the server waiting for an end that does not come",
 	},
 	Bug{
-		Name: "due-forgotten", In: "machine.closed", Old: "m.ask(m.Due, true)", New: "m.ask(Normal, true)",
+		Name: "due-forgotten", In: "machine.handleClosed", Old: "m.requestStart(m.DueUrgency, true)", New: "m.requestStart(Normal, true)",
 		Finds: []string{"I18", "I8"}, Why: "what a person has asked for waits behind all others",
 	},
 	Bug{
-		Name: "parked-seems-restarting", In: "machine.scheduled", Old: "e.Retry != messages.RetryAt && m.Phase == messages.Pending", New: "e.Retry == messages.RetryNever && m.Phase == messages.Pending",
+		Name: "parked-seems-restarting", In: "machine.handleScheduled", Old: "e.Retry != messages.RetryAt && m.Phase == messages.Pending", New: "e.Retry == messages.RetryNever && m.Phase == messages.Pending",
 		Finds: []string{"I22"}, Why: "calls wait for a server that is parked as for one that comes back at once",
 	},
 	Bug{
-		Name: "talk-hastens-lists", In: "machine.toolsChanged", Old: "m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0", New: "m.Phase == messages.Connected && !m.Listing",
+		Name: "talk-hastens-lists", In: "machine.handleToolsChanged", Old: "m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0", New: "m.Phase == messages.Connected && !m.Listing",
 		Finds: []string{"I9"}, Why: "a server that talks and cannot be listed is listed without a pause",
 	},
 	Bug{
-		Name: "early-change-unheard", In: "machine.toolsChanged", Old: "m.Conn != Opening && m.Conn != Open", New: "m.Conn != Open",
+		Name: "early-change-unheard", In: "machine.handleToolsChanged", Old: "m.Conn != Opening && m.Conn != Open", New: "m.Conn != Open",
 		Finds: []string{"I14"}, Why: "a change of the tools during the first list is never seen",
 	},
 	Bug{
-		Name: "lazy-as-before", In: "machine.adjust", Old: "m.Lazy = e.Lazy",
+		Name: "lazy-as-before", In: "machine.adjustSpec", Old: "m.Lazy = e.Lazy",
 		Finds: []string{"I17"}, Why: "a server whose spec is not lazy any more is let go when idle",
 	},
 	Bug{
-		Name: "eager-rests-on", In: "machine.adjust", Old: "case m.Step == messages.Idle: m.ask(Normal, true)", New: "",
+		Name: "eager-rests-on", In: "machine.adjustSpec", Old: "case m.Step == messages.Idle: m.requestStart(Normal, true)", New: "",
 		Finds: []string{"I11", "I8"}, Why: "a server whose spec is not lazy any more is not connected",
 	},
 	Bug{
-		Name: "refused-cuts-calls", In: "machine.unauthorized", Old: "m.shut(true)", New: "m.shut(false)",
+		Name: "refused-cuts-calls", In: "machine.handleUnauthorized", Old: "m.shutConnection(true)", New: "m.shutConnection(false)",
 		Finds: []string{"I2"}, Why: "calls that run are cut off when one is refused for its credentials",
 	},
 	Bug{
-		Name: "refresh-of-the-disabled", In: "machine.disable", Old: "m.Refreshing, m.Again = false, false",
+		Name: "refresh-of-the-disabled", In: "machine.disableServer", Old: "m.Refreshing, m.RelistAfter = false, false",
 		Finds: []string{"I16", "I2"}, Why: "who waits for a refresh of a server that was disabled waits on",
 	},
 	Bug{
-		Name: "adjusted-not-told", In: "machine.adjust", Old: "m.do(Update{m.Epoch, m.Rev})", New: "{}",
+		Name: "adjusted-not-told", In: "machine.adjustSpec", Old: "m.emitEffect(Update{m.Epoch, m.Rev})", New: "{}",
 		Finds: []string{"I21", "I14", "I2"}, Why: "another configuration around a connection has no effect on what is offered, and on how calls find it",
 	},
 )
 
-var slipsInCatalog = in("actors/catalog",
+var slipsInCatalog = inPackage("actors/catalog",
 	Bug{
-		Name: "expiry-turns-back", In: "edit.apply", Old: "if old.mark.after(at) { at = old.mark }", New: "{}",
+		Name: "expiry-turns-back", In: "edit.applyChange", Old: "if old.mark.after(at) { at = old.mark }", New: "{}",
 		Finds: []string{"I1"}, Why: "after the tools of a lost server are gone, late words of it count",
 	},
 	Bug{
-		Name: "refusals-unseen", In: "edit.snapshot", Old: "len(changed) == 0 && !refusals", New: "len(changed) == 0",
+		Name: "refusals-unseen", In: "edit.buildSnapshot", Old: "len(changed) == 0 && !refusals", New: "len(changed) == 0",
 		Finds: []string{"I5"}, Why: "nobody hears that a tool is refused for its name",
 	},
 	Bug{
@@ -253,7 +252,7 @@ var slipsInCatalog = in("actors/catalog",
 	},
 )
 
-var slipsInGate = in("supervisor/restart",
+var slipsInGate = inPackage("supervisor/restart",
 	Bug{
 		Name: "narrowed-by-each", In: "width.narrow", Old: "generation != w.generation", New: "generation > w.generation",
 		Finds: []string{"I11"}, Why: "a dozen servers that starve together narrow the gate a dozen times, to its least",
@@ -271,11 +270,11 @@ var slipsInGate = in("supervisor/restart",
 		Finds: []string{"I9"}, Why: "one quick start opens the gate that a starved machine had narrowed",
 	},
 	Bug{
-		Name: "widened-twice", In: "grant.eased", Old: "g.told = true",
+		Name: "widened-twice", In: "grant.widenOnce", Old: "g.easedOnce = true",
 		Finds: []string{"I9"}, Why: "one start widens the gate with each word about it",
 	},
 	Bug{
-		Name: "late-answer-widens", In: "Gate.Answered", Old: "now.Sub(o.begun) <= g.limits.Hold", New: "now.Sub(o.begun) >= 0",
+		Name: "late-answer-widens", In: "Gate.Answered", Old: "now.Sub(o.startedAt) <= g.limits.Hold", New: "now.Sub(o.startedAt) >= 0",
 		Finds: []string{"I9"}, Why: "starts that take for ever widen the gate",
 	},
 	Bug{
@@ -287,11 +286,11 @@ var slipsInGate = in("supervisor/restart",
 		Finds: []string{"I11"}, Why: "a starved start that never answers keeps its slot for ever",
 	},
 	Bug{
-		Name: "displaced-twice", In: "Gate.Displace", Old: "min(p.eager, p.width.now-p.held) - p.displaced", New: "min(p.eager, p.width.now-p.held)",
+		Name: "displaced-twice", In: "Gate.Displace", Old: "min(p.eager, p.width.now-p.slotsHeld) - p.displaced", New: "min(p.eager, p.width.now-p.slotsHeld)",
 		Finds: []string{"I9", "I11"}, Why: "each word of a server displaces one more silent one for the same request",
 	},
 	Bug{
-		Name: "displaced-for-ever", In: "pool.end", Old: "if g.displaced { p.displaced-- }", New: "{}",
+		Name: "displaced-for-ever", In: "pool.endGrant", Old: "if g.displaced { p.displaced-- }", New: "{}",
 		Finds: []string{"I11"}, Why: "after some displacements nobody is displaced any more, and new servers wait for minutes",
 	},
 	Bug{
@@ -299,7 +298,7 @@ var slipsInGate = in("supervisor/restart",
 		Finds: []string{"I9"}, Why: "a hundred servers are installed at once",
 	},
 	Bug{
-		Name: "displaced-once-and-for-all", In: "Policy.Down", Old: "if verdict != uncounted { r.Displaced = false }", New: "{}",
+		Name: "displaced-once-and-for-all", In: "Policy.Down", Old: "if mode != uncounted { r.Displaced = false }", New: "{}",
 		Finds: []string{"I11"}, Why: "a server that gave its place once waits behind all others whatever it does",
 	},
 	Bug{
@@ -313,174 +312,174 @@ var slipsInGate = in("supervisor/restart",
 	},
 )
 
-var slipsInSupervisor = in("supervisor",
+var slipsInSupervisor = inPackage("supervisor",
 	Bug{
-		Name: "added-again-stays-disabled", In: "supervisor.add", Old: "r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled", New: "r.runtime != nil && r.runtime.Equal(spec)",
+		Name: "added-again-stays-disabled", In: "supervisor.handleAdd", Old: "r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled", New: "r.runtime != nil && r.runtime.Equal(spec)",
 		Finds: []string{"I16"}, Why: "who adds a server again that somebody disabled is told that all is well, and it stays disabled",
 	},
 	Bug{
-		Name: "removal-of-the-returning", In: "supervisor.remove", Old: "r != nil && r.returns()", New: "r != nil && r.returns() && r.live == 0",
+		Name: "removal-of-the-returning", In: "supervisor.handleRemove", Old: "r != nil && r.comesBack()", New: "r != nil && r.comesBack() && r.liveEpoch == 0",
 		Finds: []string{"I16"}, Why: "a server that is removed, added and removed again comes back",
 	},
 	Bug{
-		Name: "wish-for-the-returning", In: "supervisor.wish", Old: "r != nil && r.returns()", New: "r != nil && r.returns() && r.live == 0",
+		Name: "wish-for-the-returning", In: "supervisor.handleCommand", Old: "r != nil && r.comesBack()", New: "r != nil && r.comesBack() && r.liveEpoch == 0",
 		Finds: []string{"I16"}, Why: "who disables a server that is being added anew is told that there is none",
 	},
 	Bug{
-		Name: "adjustment-kept", In: "supervisor.setServers", Old: "r.runtime.Equal(spec)", New: "r.runtime.SameConnection(spec)",
+		Name: "adjustment-kept", In: "supervisor.handleSetServers", Old: "r.runtime.Equal(spec)", New: "r.runtime.SameConnection(spec)",
 		Finds: []string{"I21", "I14", "I2"}, Why: "another callTimeout in a set of servers has no effect",
 	},
 	Bug{
-		Name: "grant-beside-connection", In: "supervisor.pump", Old: "r == nil || r.pid == nil || r.live != 0", New: "r == nil || r.pid == nil",
+		Name: "grant-beside-connection", In: "supervisor.grantStarts", Old: "r == nil || r.pid == nil || r.liveEpoch != 0", New: "r == nil || r.pid == nil",
 		Finds: []string{"I6"}, Why: "a server is started a second time while its old process still runs",
 	},
 	Bug{
-		Name: "starts-while-closing", In: "supervisor.pump", Old: "if s.closing != nil { return }", New: "{}",
+		Name: "starts-while-closing", In: "supervisor.grantStarts", Old: "if s.closing != nil { return }", New: "{}",
 		Finds: []string{"I12"}, Why: "servers are started while the program ends",
 	},
 	Bug{
-		Name: "last-words-count", In: "supervisor.fromServer", Old: "r == nil || r.pid == nil || r.life != m.Life", New: "r == nil || r.pid == nil",
+		Name: "last-words-count", In: "supervisor.handleFromServer", Old: "r == nil || r.pid == nil || r.actorEpoch != m.ActorEpoch", New: "r == nil || r.pid == nil",
 		Finds: []string{"I6", "I8"}, Why: "what an actor said before it died counts as its successor's word",
 	},
 	Bug{
-		Name: "blocked-as-before", In: "supervisor.respec", Old: "r.blocked = s.blocked(r)",
+		Name: "blocked-as-before", In: "supervisor.applySpec", Old: "r.blocked = s.blockingCause(r)",
 		Finds: []string{"I16", "I8"}, Why: "a server whose spec became valid is not started",
 	},
 	Bug{
-		Name: "refresh-not-published", In: "Manager.attempt", Old: "m.published(ctx, op)", New: "nil",
+		Name: "refresh-not-published", In: "Manager.awaitAttempt", Old: "m.awaitCatalog(ctx, op)", New: "nil",
 		Finds: []string{"I16", "I14"}, Why: "who refreshed a server sees the old list",
 	},
 	Bug{
-		Name: "removal-not-awaited", In: "Manager.Remove", Old: "gone(v) || m.shared.cell(name) != cell", New: "true",
+		Name: "removal-not-awaited", In: "Manager.Remove", Old: "isUnreachable(v) || m.shared.cellOf(name) != cell", New: "true",
 		Finds: []string{"I16", "I1"}, Why: "a server that was removed can be called",
 	},
 	Bug{
-		Name: "same-call-runs-twice", In: "entry.call", Old: "e.calls[id] = &actorCall{}", New: "{}",
+		Name: "same-call-runs-twice", In: "entryActor.runCall", Old: "e.calls[id] = &actorCall{}", New: "{}",
 		Finds: []string{"I3"}, Why: "a message that is sent twice runs its tool twice",
 	},
 	Bug{
-		Name: "ended-call-runs-again", In: "entry.callEnded", Old: "e.ended.add(m.reply, time.Now())", New: "{}",
+		Name: "ended-call-runs-again", In: "entryActor.handleCallEnded", Old: "e.endedCalls.addReply(m.reply, time.Now())", New: "{}",
 		Finds: []string{"I3"}, Why: "a message that comes again after its answer runs its tool again",
 	},
 	Bug{
-		Name: "second-sender-unanswered", In: "entry.callEnded", Old: "for _, to := range c.waiting { e.answer(to, m.reply) }", New: "_ = c",
+		Name: "second-sender-unanswered", In: "entryActor.handleCallEnded", Old: "for _, to := range c.waiters { e.sendReply(to, m.reply) }", New: "_ = c",
 		Finds: []string{"I2"}, Why: "who sends a call again while it runs is never answered",
 	},
 	Bug{
-		Name: "calls-by-message-add-up", In: "entry.callEnded", Old: "e.inFlight--",
+		Name: "calls-by-message-add-up", In: "entryActor.handleCallEnded", Old: "e.inFlight--",
 		Finds: []string{"I2", "I9"}, Why: "after four thousand calls by message every other one is refused",
 	},
 	Bug{
-		Name: "watched-twice", In: "entry.watch", Old: "e.unwatch(to)",
+		Name: "watched-twice", In: "entryActor.addWatch", Old: "e.removeWatch(to)",
 		Finds: []string{"I12"}, Why: "an actor that watches again gets every event twice",
 	},
 	Bug{
-		Name: "dead-actor-watched", In: "entry.watch", Old: "ctx.Watch(to)",
+		Name: "dead-actor-watched", In: "entryActor.addWatch", Old: "ctx.Watch(to)",
 		Finds: []string{"I12"}, Why: "an actor that ended is told of events for ever",
 	},
 	Bug{
-		Name: "sleep-woken-as-before", In: "supervisor.clock", Old: "s.woken(ctx)", New: "{}",
+		Name: "sleep-woken-as-before", In: "supervisor.checkClocks", Old: "s.handleWoken(ctx)", New: "{}",
 		Finds: []string{"I11", "I13"}, Why: "after a night's sleep each server comes back when its old timer ends",
 	},
 )
 
-var slipsInSession = in("transports/session",
+var slipsInSession = inPackage("transports/session",
 	Bug{
-		Name: "removed-tools-unseen", In: "ToolList.successor",
-		Old:   "l.recall != nil && l.fresh == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
-		New:   "l.recall != nil && l.fresh == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0",
+		Name: "removed-tools-unseen", In: "ToolList.nextList",
+		Old:   "l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
+		New:   "l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0",
 		Finds: []string{"I14"}, Why: "a tool that the server took away is offered on",
 	},
 	Bug{
-		Name: "page-said-twice", In: "listing.page", Old: "if _, again := l.cursors[string(next)]; again { return nil, \"has pages that repeat: a cursor came twice\" }", New: "{}",
+		Name: "page-said-twice", In: "pageCollector.addPage", Old: "if _, seenBefore := l.cursors[string(next)]; seenBefore { return nil, \"has pages that repeat: a cursor came twice\" }", New: "{}",
 		Finds: []string{"I14", "I9"}, Why: "a list whose pages repeat is asked for a thousand times",
 	},
 	Bug{
-		Name: "task-tools-unknown", In: "Session.ListTools", Old: "s.learn(l.entries)",
+		Name: "task-tools-unknown", In: "Session.ListTools", Old: "s.storeTaskSupport(l.entries)",
 		Finds: []string{"I2"}, Why: "a tool that must run as a task is called without one",
 	},
 	Bug{
-		Name: "round-not-sent", In: "Session.provide", Old: "if e.Outcome == messages.OutcomeNotSent { e.Outcome = messages.OutcomeUnknown }", New: "{}",
+		Name: "round-not-sent", In: "Session.provideInput", Old: "if e.Outcome == messages.OutcomeNotSent { e.Outcome = messages.OutcomeUnknown }", New: "{}",
 		Finds: []string{"I3"}, Why: "a call whose first round has run is told as not sent, and sent again",
 	},
 	Bug{
-		Name: "asked-again-at-once", In: "Session.provide", Old: "min(roundPause<<min(round, 10), roundPauseMost)", New: "roundPause >> min(round+20, 40)",
+		Name: "asked-again-at-once", In: "Session.provideInput", Old: "min(roundPause<<min(round, 10), roundPauseMost)", New: "roundPause >> min(round+20, 40)",
 		Finds: []string{"I9"}, Why: "a server that wants time is asked without a pause, and its request is given up within a second",
 	},
 	Bug{
-		Name: "state-not-returned", In: "Session.inputs", Old: "if !rawjson.IsNull(state) { extra = append(comma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
+		Name: "state-not-returned", In: "Session.nextRoundParams", Old: "if !rawjson.IsNull(state) { extra = append(appendComma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
 		Finds: []string{"I2", "I3"}, Why: "a server does not know its own request again when it has its input",
 	},
 	Bug{
-		Name: "person-hurried", In: "Session.answerAll", Old: "patience.pause()\ndefer s.goesOn(patience)", New: "_ = patience",
+		Name: "person-hurried", In: "Session.answerInputRequests", Old: "timeout.pauseIdle()\ndefer s.resumeTimeout(timeout)", New: "_ = timeout",
 		Finds: []string{"I2"}, Why: "a call ends while a person answers its question",
 	},
 	Bug{
-		Name: "no-alarm-after-question", In: "Session.goesOn", Old: "s.wakeBy(p.moment())", New: "_ = p",
+		Name: "no-alarm-after-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.nextDue())", New: "_ = p",
 		Finds: []string{"I2"}, Why: "a call about which a person was asked never ends if its server does not answer",
 	},
 	Bug{
-		Name: "second-question-stops-twice", In: "Patience.pause", Old: "p.paused == 1 && p.soft > 0", New: "p.soft > 0",
+		Name: "second-question-stops-twice", In: "CallTimeout.pauseIdle", Old: "p.paused == 1 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
 		Finds: []string{"I2"}, Why: "two questions at once about one call end it at any time",
 	},
 	Bug{
-		Name: "first-answer-goes-on", In: "Patience.resume", Old: "p.paused == 0 && p.soft > 0", New: "p.soft > 0",
+		Name: "first-answer-goes-on", In: "CallTimeout.resumeIdle", Old: "p.paused == 0 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
 		Finds: []string{"I2"}, Why: "when one of two questions is answered the call may end at any time",
 	},
 	Bug{
-		Name: "sends-while-closing", In: "Session.depart", Old: "s.pending == nil || s.closing", New: "s.pending == nil",
+		Name: "sends-while-closing", In: "Session.registerRequest", Old: "s.pending == nil || s.closing", New: "s.pending == nil",
 		Finds: []string{"I3", "I2"}, Why: "a request is sent over a connection that is being closed",
 	},
 	Bug{
-		Name: "task-times-out", In: "pursuit.ask", Old: "patienceOf(ctx).begin()", New: "{}",
+		Name: "task-times-out", In: "taskPoller.pollStatus", Old: "callTimeoutOf(ctx).restartIdle()", New: "{}",
 		Finds: []string{"I2"}, Why: "a task ends at the timeout of a call although its server says that it is at work",
 	},
 	Bug{
-		Name: "task-goes-on-alone", In: "pursuit.run", Old: "p.s.abandon(p.last.ID)", New: "{}",
+		Name: "task-goes-on-alone", In: "taskPoller.run", Old: "p.s.abandonTask(p.lastStatus.ID)", New: "{}",
 		Finds: []string{"I4"}, Why: "the task of a caller who gave up goes on",
 	},
 	Bug{
-		Name: "task-of-the-dead", In: "pursuit.rest", Old: "p.s.dead", New: "(chan struct{})(nil)",
+		Name: "task-of-the-dead", In: "taskPoller.waitForPoll", Old: "p.s.dead", New: "(chan struct{})(nil)",
 		Finds: []string{"I2"}, Why: "a task whose connection died is waited for until the next question",
 	},
 	Bug{
-		Name: "hint-unheard", In: "Session.taskChanged", Old: "f.id != id", New: "f.id == id",
+		Name: "hint-unheard", In: "Session.handleTaskStatus", Old: "f.id != id", New: "f.id == id",
 		Finds: []string{"I2"}, Why: "that a task has ended is seen only with the next question",
 	},
 	Bug{
-		Name: "progress-after-the-end", In: "progress.say", Old: "!p.over", New: "p.tell != nil",
+		Name: "progress-after-the-end", In: "progressReporter.reportProgress", Old: "!p.finished", New: "p.callback != nil",
 		Finds: []string{"I2"}, Why: "a caller hears of progress after its call has ended",
 	},
 	Bug{
-		Name: "extended-each-time", In: "Patience.extend", Old: "p.extended = true",
+		Name: "extended-each-time", In: "CallTimeout.extendOnce", Old: "p.extended = true",
 		Finds: []string{"I2"}, Why: "a server that asks all the time holds its caller for ever",
 	},
 	Bug{
-		Name: "gate-of-the-closing", In: "Session.OpenGate", Old: "s.closing || s.reason != nil", New: "s.reason != nil",
+		Name: "gate-of-the-closing", In: "Session.OpenGate", Old: "s.closing || s.endReason != nil", New: "s.endReason != nil",
 		Finds: []string{"I3"}, Why: "calls are admitted to a connection that is being closed",
 	},
 	Bug{
-		Name: "gates-of-the-dead", In: "Session.die", Old: "for _, g := range gates { g.shut() }", New: "_ = gates",
+		Name: "gates-of-the-dead", In: "Session.endSession", Old: "for _, g := range gates { g.markClosed() }", New: "_ = gates",
 		Finds: []string{"I2"}, Why: "calls that wait for their turn at a server that died wait until their deadline",
 	},
 	Bug{
-		Name: "failed-not-closed", In: "Session.fail", Old: "if ready { s.spawn(s.closeConn) }", New: "_ = ready",
+		Name: "failed-not-closed", In: "Session.failSession", Old: "if ready { s.spawn(s.closeConn) }", New: "_ = ready",
 		Finds: []string{"I12", "I11"}, Why: "a connection that was given up stays open, and the server never comes back",
 	},
 	Bug{
-		Name: "lane-forgets-its-bytes", In: "lane.drain", Old: "l.bytes -= item.size",
+		Name: "lane-forgets-its-bytes", In: "serialQueue.drain", Old: "l.bytes -= item.size",
 		Finds: []string{"I9"}, Why: "after a megabyte of notifications no other one is heard",
 	},
 	Bug{
-		Name: "lost-while-closing", In: "sink.Down", Old: "s.die(translate(\"connect\", err))", New: "if !s.closing { s.die(translate(\"connect\", err)) }",
+		Name: "lost-while-closing", In: "sink.Down", Old: "s.endSession(translateError(\"connect\", err))", New: "if !s.closing { s.endSession(translateError(\"connect\", err)) }",
 		Finds: []string{"I2", "I12"}, Why: "calls that wait when a connection is closed never end",
 	},
 	Bug{
-		Name: "resources-told-once", In: "Session.tellUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
+		Name: "resources-told-once", In: "Session.publishUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
 		Finds: []string{"I14"}, Why: "a resource that is watched is told as changed once and never again",
 	},
 	Bug{
-		Name: "handshake-error-of-another", In: "Session.takeHandshake", Old: "s.info.Load() != nil", New: "s.info.Load() == nil",
+		Name: "handshake-error-of-another", In: "Session.takeHandshakeRequest", Old: "s.info.Load() != nil", New: "s.info.Load() == nil",
 		Finds: []string{"I2", "I3"}, Why: "an error without an id ends the one call that is under way",
 	},
 )

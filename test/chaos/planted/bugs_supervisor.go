@@ -1,73 +1,73 @@
 package planted
 
 // supervisorBugs are in what grants starts and follows their ends.
-var supervisorBugs = in("supervisor",
+var supervisorBugs = inPackage("supervisor",
 	Bug{
-		Name: "slot-leaks", In: "supervisor.released", Old: "r.live = 0\ns.gate.Closed(now, r.name)",
-		New:   "r.live = 0\nif r.up || r.pid == nil { s.gate.Closed(now, r.name) }",
+		Name: "slot-leaks", In: "supervisor.handleReleased", Old: "r.liveEpoch = 0\ns.gate.Closed(now, r.name)",
+		New:   "r.liveEpoch = 0\nif r.isUp || r.pid == nil { s.gate.Closed(now, r.name) }",
 		Finds: []string{"I11", "I7"}, Why: "a server that failed once is never started again",
 	},
 	Bug{
-		Name: "release-of-any-epoch", In: "supervisor.released", Old: "r == nil || r.live != m.Epoch", New: "r == nil || r.live == 0",
+		Name: "release-of-any-epoch", In: "supervisor.handleReleased", Old: "r == nil || r.liveEpoch != m.Epoch", New: "r == nil || r.liveEpoch == 0",
 		Finds: []string{"I6"}, Why: "the late end of an old connection frees the place of the new one",
 	},
 	Bug{
-		Name: "reconnect-keeps-the-count", In: "supervisor.fromServer", Old: "e.Fresh && !r.successor", New: "e.Fresh && r.successor",
+		Name: "reconnect-keeps-the-count", In: "supervisor.handleFromServer", Old: "e.Fresh && !r.successor", New: "e.Fresh && r.successor",
 		Finds: []string{"I7"}, Why: "a server that a person mended is parked at its first failure",
 	},
 	Bug{
-		Name: "wake-unheard", In: "supervisor.woken", Old: "at.Before(st.NextAt)", New: "at.Before(st.NextAt) && false",
+		Name: "wake-unheard", In: "supervisor.handleWoken", Old: "at.Before(st.NextAt)", New: "at.Before(st.NextAt) && false",
 		Finds: []string{"I7", "I13", "I11"}, Why: "after a sleep nothing comes back before its old timer",
 	},
 	Bug{
-		Name: "wake-ignores-retry-after", In: "supervisor.woken",
-		Old:   "!st.Asked || st.NextAt.IsZero() || st.Cause != nil && st.Cause.RetryAfter > 0",
-		New:   "!st.Asked || st.NextAt.IsZero()",
+		Name: "wake-ignores-retry-after", In: "supervisor.handleWoken",
+		Old:   "!st.StartRequested || st.NextAt.IsZero() || st.Cause != nil && st.Cause.RetryAfter > 0",
+		New:   "!st.StartRequested || st.NextAt.IsZero()",
 		Finds: []string{"I7"}, Why: "a server that asked for time is tried when a laptop is opened",
 	},
 	Bug{
-		Name: "wake-asks-nobody", In: "supervisor.woken", Old: "ctx.Send(r.pid, actors.ProbeNow{})",
+		Name: "wake-asks-nobody", In: "supervisor.handleWoken", Old: "ctx.Send(r.pid, actors.ProbeNow{})",
 		Finds: []string{"I8", "I11"}, Why: "a connection that died while a laptop slept is green until its next question",
 	},
 	Bug{
-		Name: "one-look-at-the-clock", In: "supervisor.clock", Old: "s.armClock()",
+		Name: "one-look-at-the-clock", In: "supervisor.checkClocks", Old: "s.armClock()",
 		Finds: []string{"I13", "I11"}, Why: "that the machine has slept is noticed in the first ten seconds only",
 	},
 	Bug{
-		Name: "short-sleep-unnoticed", In: "supervisor.clock", Old: "5 * time.Second", New: "5 * time.Minute",
+		Name: "short-sleep-unnoticed", In: "supervisor.checkClocks", Old: "5 * time.Second", New: "5 * time.Minute",
 		Finds: []string{"I11", "I13"}, Why: "after a nap of some minutes nothing comes back before its old timer",
 	},
 	Bug{
-		Name: "refused-grant-leaks", In: "supervisor.fromServer", Old: "s.released(ctx, actors.Released{Name: r.name, Epoch: e.Epoch})",
+		Name: "refused-grant-leaks", In: "supervisor.handleFromServer", Old: "s.handleReleased(ctx, actors.AttemptReleased{Name: r.name, Epoch: e.Epoch})",
 		Finds: []string{"I11", "I16"}, Why: "a server that was disabled in the moment in which it was to start never starts again",
 	},
 	Bug{
-		Name: "request-outlives-disable", In: "supervisor.fromServer", Old: "case lifecycle.Unask: s.gate.Cancel(r.name)",
+		Name: "request-outlives-disable", In: "supervisor.handleFromServer", Old: "case lifecycle.Unask: s.gate.Cancel(r.name)",
 		New:   "case lifecycle.Unask:",
 		Finds: []string{"I6", "I7"}, Why: "servers that are disabled take places at the gate from those that are to start",
 	},
 	Bug{
-		Name: "old-request-granted", In: "supervisor.fromServer", Old: "m.Attempt < r.live", New: "m.Attempt < r.live && r.up",
+		Name: "old-request-granted", In: "supervisor.handleFromServer", Old: "m.Attempt < r.liveEpoch", New: "m.Attempt < r.liveEpoch && r.isUp",
 		Finds: []string{"I7"}, Why: "a server whose attempt fails is tried again at once, whatever the policy says",
 	},
 	Bug{
-		Name: "up-since-ever", In: "supervisor.fromServer", Old: "r.up, r.upSince = true, now", New: "r.up = true",
+		Name: "up-since-ever", In: "supervisor.handleFromServer", Old: "r.isUp, r.upSince = true, now", New: "r.isUp = true",
 		Finds: []string{"I7"}, Why: "a server that drops each connection after a second is never backed off from, nor parked",
 	},
 	Bug{
-		Name: "answer-untold", In: "supervisor.fromServer", Old: "s.gate.Answered(now, r.name)",
+		Name: "answer-untold", In: "supervisor.handleFromServer", Old: "s.gate.Answered(now, r.name)",
 		Finds: []string{"I11", "I15"}, Why: "a server that is connected holds its place at the gate",
 	},
 	Bug{
-		Name: "failure-not-kept", In: "supervisor.report", Old: "r.policy, r.up = policy, false", New: "r.up = false",
+		Name: "failure-not-kept", In: "supervisor.scheduleRetry", Old: "r.policy, r.isUp = policy, false", New: "r.isUp = false",
 		Finds: []string{"I7"}, Why: "a dead server is tried at the pace of the first failure for ever",
 	},
 	Bug{
-		Name: "last-connection-counts", In: "supervisor.report", Old: "r.policy, r.up = policy, false", New: "r.policy = policy",
+		Name: "last-connection-counts", In: "supervisor.scheduleRetry", Old: "r.policy, r.isUp = policy, false", New: "r.policy = policy",
 		Finds: []string{"I7"}, Why: "an attempt that never connected counts as a connection that lasted since the last one",
 	},
 	Bug{
-		Name: "parked-not-asked", In: "supervisor.report", Old: "decision.Retry != messages.RetryNever", New: "decision.Retry == messages.RetryAt",
+		Name: "parked-not-asked", In: "supervisor.scheduleRetry", Old: "decision.Retry != messages.RetryNever", New: "decision.Retry == messages.RetryAt",
 		Finds: []string{"I13", "I11"}, Why: "a server that was parked is given up for good",
 	},
 	Bug{
@@ -79,122 +79,122 @@ var supervisorBugs = in("supervisor",
 		Finds: []string{"I11", "I7"}, Why: "after the first timer no server is started by time alone",
 	},
 	Bug{
-		Name: "grant-of-the-gone", In: "supervisor.pump", Old: "s.gate.Closed(now, name)\ncontinue", New: "continue",
+		Name: "grant-of-the-gone", In: "supervisor.grantStarts", Old: "s.gate.Closed(now, name)\ncontinue", New: "continue",
 		Finds: []string{"I11"}, Why: "each server that is gone when its turn comes takes a place at the gate for ever",
 	},
 	Bug{
-		Name: "nothing-displaced", In: "supervisor.pump", Old: "r != nil && r.pid != nil && r.live != 0", New: "r != nil && r.pid != nil && r.live == 0",
+		Name: "nothing-displaced", In: "supervisor.grantStarts", Old: "r != nil && r.pid != nil && r.liveEpoch != 0", New: "r != nil && r.pid != nil && r.liveEpoch == 0",
 		Finds: []string{"I11"}, Why: "a few dozen servers that never answer keep the good ones from starting",
 	},
 )
 
 // serversBugs are in which servers there are, and what was asked for.
-var serversBugs = in("supervisor",
+var serversBugs = inPackage("supervisor",
 	Bug{
-		Name: "wish-dropped", In: "supervisor.wish", Old: "s.tell(r, m.event)", New: "if r.live != 0 { s.tell(r, m.event) }",
+		Name: "wish-dropped", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.event)", New: "if r.liveEpoch != 0 { s.sendEvent(r, m.event) }",
 		Finds: []string{"I16", "I8", "I11"}, Why: "a server that waits for its next attempt cannot be disabled or reconnected",
 	},
 	Bug{
-		Name: "wish-answered-first", In: "supervisor.wish", Old: "s.tell(r, m.event)\nm.reply(nil)",
-		New:   "m.reply(nil)\nif _, off := m.event.(lifecycle.Disable); off && r.live == 0 { return }\ns.tell(r, m.event)",
+		Name: "wish-answered-first", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.event)\nm.reply(nil)",
+		New:   "m.reply(nil)\nif _, off := m.event.(lifecycle.Disable); off && r.liveEpoch == 0 { return }\ns.sendEvent(r, m.event)",
 		Finds: []string{"I16", "I8"}, Why: "a server that is down cannot be disabled, and nobody is told so",
 	},
 	Bug{
-		Name: "disable-not-kept", In: "supervisor.wish", Old: "case lifecycle.Disable: r.wanted = false", New: "case lifecycle.Disable:",
+		Name: "disable-not-kept", In: "supervisor.handleCommand", Old: "case lifecycle.Disable: r.wanted = false", New: "case lifecycle.Disable:",
 		Finds: []string{"I16", "I8"}, Why: "a server that was disabled is enabled again by the next change of its configuration file",
 	},
 	Bug{
-		Name: "enable-not-kept", In: "supervisor.wish", Old: "case lifecycle.Enable: r.wanted = true", New: "case lifecycle.Enable:",
+		Name: "enable-not-kept", In: "supervisor.handleCommand", Old: "case lifecycle.Enable: r.wanted = true", New: "case lifecycle.Enable:",
 		Finds: []string{"I16"}, Why: "a server that was enabled refuses to be reconnected because it is disabled",
 	},
 	Bug{
-		Name: "reconnect-of-the-disabled", In: "supervisor.wish", Old: "!r.wanted", New: "r.runtime == nil && !r.wanted",
+		Name: "reconnect-of-the-disabled", In: "supervisor.handleCommand", Old: "!r.wanted", New: "r.runtime == nil && !r.wanted",
 		Finds: []string{"I16"}, Why: "who reconnects a server that is disabled is told that it was done",
 	},
 	Bug{
-		Name: "waits-in-vain", In: "supervisor.wish",
-		Old:   "r.again = append(r.again, func(ctx actor.Context) { s.wish(ctx, m) })\nreturn",
+		Name: "waits-in-vain", In: "supervisor.handleCommand",
+		Old:   "r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleCommand(ctx, m) })\nreturn",
 		New:   "return",
 		Finds: []string{"I16", "I2"}, Why: "a command to a server that is being replaced hangs until its context ends",
 	},
 	Bug{
-		Name: "add-during-removal-lost", In: "supervisor.add",
-		Old:   "r.again = append(r.again, func(ctx actor.Context) { s.add(ctx, m) })\nreturn",
-		New:   "if len(r.again) == 0 { r.again = append(r.again, func(ctx actor.Context) { s.add(ctx, m) }) }\nreturn",
+		Name: "add-during-removal-lost", In: "supervisor.handleAdd",
+		Old:   "r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) })\nreturn",
+		New:   "if len(r.waitingCommands) == 0 { r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) }) }\nreturn",
 		Finds: []string{"I16", "I11"}, Why: "of two who add a server while it is being removed, one waits until its context ends",
 	},
 	Bug{
-		Name: "add-does-not-retry", In: "supervisor.add",
+		Name: "add-does-not-retry", In: "supervisor.handleAdd",
 		Old:   "v.State.Phase == messages.Failed || v.State.Phase == messages.NeedsAuth",
 		New:   "v.State.Phase == messages.NeedsAuth",
 		Finds: []string{"I16", "I7"}, Why: "who adds a server again that is parked waits for its next probe",
 	},
 	Bug{
-		Name: "new-spec-inherits-failures", In: "supervisor.respec", Old: "!keep", New: "keep",
+		Name: "new-spec-inherits-failures", In: "supervisor.applySpec", Old: "!keep", New: "keep",
 		Finds: []string{"I7"}, Why: "a server whose command was corrected is parked at its first failure",
 	},
 	Bug{
-		Name: "old-address-kept", In: "supervisor.respec", Old: "r.spec.SameConnection(*r.winner())",
-		New:   "r.spec.Kind() == r.winner().Kind() && r.spec.SameConnection(*r.spec)",
+		Name: "old-address-kept", In: "supervisor.applySpec", Old: "r.spec.SameConnection(*r.specInForce())",
+		New:   "r.spec.Kind() == r.specInForce().Kind() && r.spec.SameConnection(*r.spec)",
 		Finds: []string{"I14", "I16"}, Why: "a server whose address was changed goes on at the old one",
 	},
 	Bug{
-		Name: "wanted-of-the-last-spec", In: "supervisor.respec", Old: "r.spec, r.wanted = r.winner(), wanted", New: "r.spec = r.winner()\n_ = wanted",
+		Name: "wanted-of-the-last-spec", In: "supervisor.applySpec", Old: "r.spec, r.wanted = r.specInForce(), wanted", New: "r.spec = r.specInForce()\n_ = wanted",
 		Finds: []string{"I16", "I8"}, Why: "a server that was added again as disabled runs on",
 	},
 	Bug{
-		Name: "removed-still-listed", In: "supervisor.removed", Old: "s.shared.cells.Delete(r.name)",
+		Name: "removed-still-listed", In: "supervisor.finishRemoval", Old: "s.shared.cells.Delete(r.name)",
 		Finds: []string{"I16", "I12"}, Why: "a server that was removed is shown for ever",
 	},
 	Bug{
-		Name: "removed-still-known", In: "supervisor.removed", Old: "s.tellRegistry(catalog.Change{Kind: catalog.Forget, Server: r.name})",
+		Name: "removed-still-known", In: "supervisor.finishRemoval", Old: "s.sendToRegistry(catalog.Change{Kind: catalog.Forget, Server: r.name})",
 		Finds: []string{"I12", "I14"}, Why: "each server that ever was costs memory for ever",
 	},
 	Bug{
-		Name: "removal-untold", In: "supervisor.removed", Old: "s.shared.hub.Publish(messages.Event{Kind: messages.EventRemoved, Server: r.name})",
+		Name: "removal-untold", In: "supervisor.finishRemoval", Old: "s.shared.hub.Publish(messages.Event{Kind: messages.EventRemoved, Server: r.name})",
 		Finds: []string{"I8", "I16"}, Why: "a screen that follows events shows servers that are gone",
 	},
 	Bug{
-		Name: "memory-of-the-removed", In: "supervisor.removed", Old: "r.cell.Share.Close()",
+		Name: "memory-of-the-removed", In: "supervisor.finishRemoval", Old: "r.cell.Share.Close()",
 		Finds: []string{"I12", "I9"}, Why: "what removed servers held is never given back to the others",
 	},
 	Bug{
-		Name: "waiters-of-the-removed", In: "supervisor.removed", Old: "r.cell.Publish(&v, nil)",
+		Name: "waiters-of-the-removed", In: "supervisor.finishRemoval", Old: "r.cell.Publish(&v, nil)",
 		Finds: []string{"I16", "I2"}, Why: "who waits for a server that is removed waits for ever",
 	},
 	Bug{
-		Name: "again-forgotten", In: "supervisor.removed", Old: "add(ctx)", New: "_ = add",
+		Name: "again-forgotten", In: "supervisor.finishRemoval", Old: "add(ctx)", New: "_ = add",
 		Finds: []string{"I16", "I11"}, Why: "a server that is removed and added again at once never comes, and the command hangs",
 	},
 	Bug{
-		Name: "set-keeps-the-rest", In: "supervisor.setServers", Old: "res.Removed = append(res.Removed, name)\nr.runtime = nil\ns.drop(ctx, r)",
-		New:   "res.Removed = append(res.Removed, name)\nr.runtime = nil\nif r.live != 0 { s.drop(ctx, r) }",
+		Name: "set-keeps-the-rest", In: "supervisor.handleSetServers", Old: "res.Removed = append(res.Removed, name)\nr.runtime = nil\ns.dropSource(ctx, r)",
+		New:   "res.Removed = append(res.Removed, name)\nr.runtime = nil\nif r.liveEpoch != 0 { s.dropSource(ctx, r) }",
 		Finds: []string{"I16", "I8"}, Why: "a server that is not in the new set and is down just now stays, and comes back",
 	},
 	Bug{
-		Name: "set-drops-the-returning", In: "supervisor.setServers", Old: "!r.removing && r.runtime != nil", New: "!r.removing && r.configured == nil && r.live != 0",
+		Name: "set-drops-the-returning", In: "supervisor.handleSetServers", Old: "!r.removing && r.runtime != nil", New: "!r.removing && r.configured == nil && r.liveEpoch != 0",
 		Finds: []string{"I16"}, Why: "servers that are starting when the set is replaced stay although they are not in it",
 	},
 	Bug{
-		Name: "reply-forgotten", In: "supervisor.remove", Old: "s.drop(ctx, r)\nm.reply(nil)", New: "s.drop(ctx, r)\nif r.live != 0 { m.reply(nil) }",
+		Name: "reply-forgotten", In: "supervisor.handleRemove", Old: "s.dropSource(ctx, r)\nm.reply(nil)", New: "s.dropSource(ctx, r)\nif r.liveEpoch != 0 { m.reply(nil) }",
 		Finds: []string{"I16", "I2"}, Why: "who removes a server that is down waits until its context ends",
 	},
 	Bug{
-		Name: "removed-at-once", In: "supervisor.end", Old: "r.removing, r.wanted = true, false", New: "r.wanted = false",
+		Name: "removed-at-once", In: "supervisor.endServer", Old: "r.removing, r.wanted = true, false", New: "r.wanted = false",
 		Finds: []string{"I16", "I8"}, Why: "a server that is removed and added again runs twice, or not at all",
 	},
 	Bug{
-		Name: "attempt-not-awaited", In: "Manager.answered", Old: "v.State.Answered >= ticket || v.State.Removing",
+		Name: "attempt-not-awaited", In: "Manager.awaitTicket", Old: "v.State.Answered >= ticket || v.State.Removing",
 		New:   "v.State.Answered >= ticket-1 || v.State.Removing",
 		Finds: []string{"I16"}, Why: "who connects a server is told of the attempt before",
 	},
 	Bug{
-		Name: "failure-told-as-success", In: "Manager.attempt", Old: "case messages.Failed, messages.NeedsAuth: return failure(op, v)",
-		New:   "case messages.NeedsAuth:\nreturn failure(op, v)",
+		Name: "failure-told-as-success", In: "Manager.awaitAttempt", Old: "case messages.Failed, messages.NeedsAuth: return failureError(op, v)",
+		New:   "case messages.NeedsAuth:\nreturn failureError(op, v)",
 		Finds: []string{"I16"}, Why: "who connects a server that cannot be reached is told that it worked",
 	},
 	Bug{
-		Name: "published-not-awaited", In: "Manager.withdrawn", Old: "return m.published(ctx, op)", New: "return nil",
+		Name: "published-not-awaited", In: "Manager.disableServer", Old: "return m.awaitCatalog(ctx, op)", New: "return nil",
 		Finds: []string{"I16", "I1"}, Why: "who disables a server still finds its tools afterwards",
 	},
 )

@@ -20,48 +20,48 @@ import (
 // Compiles returns an error for each bug that cannot be planted, or with which its package does not compile. The packages that
 // they need are built once, and each bug's own is checked as the compiler checks it, which is hundreds of times faster.
 func (s *Source) Compiles(bugs []Bug) error {
-	var wrong []error
-	var there []Bug
+	var problems []error
+	var applicable []Bug
 	folders := []string{"os"} // which is read to choose a bug
 	for _, b := range bugs {
-		if _, err := s.place(b); err != nil {
-			wrong = append(wrong, err)
+		if _, err := s.placeBug(b); err != nil {
+			problems = append(problems, err)
 			continue
 		}
-		there = append(there, b)
+		applicable = append(applicable, b)
 		if !slices.Contains(folders, "./"+b.Package) {
 			folders = append(folders, "./"+b.Package)
 		}
 	}
-	exports, err := s.exports(folders)
+	exports, err := s.exportFiles(folders)
 	if err != nil {
-		return errors.Join(append(wrong, err)...)
+		return errors.Join(append(problems, err)...)
 	}
 	c := checker{source: s, fset: token.NewFileSet()}
-	c.known = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	c.importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, folder := range folders[1:] {
-		of := slices.DeleteFunc(slices.Clone(there), func(b Bug) bool { return "./"+b.Package != folder })
-		if c.check(folder, of) == nil {
+		packageBugs := slices.DeleteFunc(slices.Clone(applicable), func(b Bug) bool { return "./"+b.Package != folder })
+		if c.checkPackage(folder, packageBugs) == nil {
 			continue // all of them at once
 		}
-		for _, b := range of {
-			if err := c.check(folder, []Bug{b}); err != nil {
-				wrong = append(wrong, fmt.Errorf("bug %s does not compile: %w", b.Name, err))
+		for _, b := range packageBugs {
+			if err := c.checkPackage(folder, []Bug{b}); err != nil {
+				problems = append(problems, fmt.Errorf("bug %s does not compile: %w", b.Name, err))
 			}
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
-// exports are the files in which the go command keeps what packages offer, by import path.
-func (s *Source) exports(folders []string) (map[string]string, error) {
+// exportFiles are the files in which the go command keeps what packages offer, by import path.
+func (s *Source) exportFiles(folders []string) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export"}, folders...)...)
 	list.Dir = s.root
-	var complaint bytes.Buffer
-	list.Stderr = &complaint
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
 	out, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w: %s", err, complaint.Bytes())
+		return nil, fmt.Errorf("go list: %w: %s", err, stderr.Bytes())
 	}
 	exports := map[string]string{}
 	for in := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -77,13 +77,13 @@ func (s *Source) exports(folders []string) (map[string]string, error) {
 
 // checker checks packages with bugs.
 type checker struct {
-	source *Source
-	fset   *token.FileSet
-	known  types.Importer
+	source   *Source
+	fset     *token.FileSet
+	importer types.Importer
 }
 
-func (c *checker) check(folder string, bugs []Bug) error {
-	changed, err := c.source.changed(bugs)
+func (c *checker) checkPackage(folder string, bugs []Bug) error {
+	changed, err := c.source.changedFiles(bugs)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (c *checker) check(folder string, bugs []Bug) error {
 		}
 		files = append(files, file)
 	}
-	var wrong []error
-	config := types.Config{Importer: c.known, Error: func(err error) { wrong = append(wrong, err) }}
+	var problems []error
+	config := types.Config{Importer: c.importer, Error: func(err error) { problems = append(problems, err) }}
 	_, _ = config.Check(folder, c.fset, files, nil) // what is wrong is in wrong
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// variable is the environment variable that names the bug of which a program built with an overlay suffers.
-const variable = "MCPVISOR_PLANTED"
+// bugVariable is the environment variable that names the bug of which a program built with an overlay suffers.
+const bugVariable = "MCPVISOR_PLANTED"
 
-// chosen is what the packages call it, and where they read it.
+// chosenName is what the packages call it, and where they read it.
 const (
-	chosen = "thePlantedBug"
-	choice = `
+	chosenName   = "thePlantedBug"
+	choiceSource = `
 import plantedEnvironment "os"
 
-var ` + chosen + ` = plantedEnvironment.Getenv("` + variable + `")
+var ` + chosenName + ` = plantedEnvironment.Getenv("` + bugVariable + `")
 `
 )
 
@@ -29,7 +29,7 @@ var ` + chosen + ` = plantedEnvironment.Getenv("` + variable + `")
 // function with bugs is there once as it is and once with each of them, and looks which one was chosen when the program was
 // begun: so one build serves all, and what is measured is time in which bugs are looked for, not the compiler's.
 func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
-	changed, err := s.changed(bugs)
+	changed, err := s.changedFiles(bugs)
 	if err != nil {
 		return "", err
 	}
@@ -48,43 +48,43 @@ func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// changed are the files that differ, or are new, with the bugs.
-func (s *Source) changed(bugs []Bug) (map[string][]byte, error) {
-	byFile := map[string][]edit{}
+// changedFiles are the files that differ, or are new, with the bugs.
+func (s *Source) changedFiles(bugs []Bug) (map[string][]byte, error) {
+	byFile := map[string][]placedEdit{}
 	changed := map[string][]byte{}
 	for _, b := range bugs {
-		e, err := s.place(b)
+		e, err := s.placeBug(b)
 		if err != nil {
 			return nil, err
 		}
-		byFile[e.in.file] = append(byFile[e.in.file], e)
-		path := filepath.Join(filepath.Dir(e.in.file), "the_planted_bug.go")
-		changed[path] = []byte("package " + s.packages[b.Package].name + choice)
+		byFile[e.function.file] = append(byFile[e.function.file], e)
+		path := filepath.Join(filepath.Dir(e.function.file), "the_planted_bug.go")
+		changed[path] = []byte("package " + s.packages[b.Package].name + choiceSource)
 	}
 	for path, edits := range byFile {
-		changed[path] = s.apply(s.packages[edits[0].bug.Package].files[path], edits)
+		changed[path] = s.applyEdits(s.packages[edits[0].bug.Package].files[path], edits)
 	}
 	return changed, nil
 }
 
-// apply puts, in place of each function that is edited, one that chooses among it and its edited copies.
-func (s *Source) apply(text []byte, edits []edit) []byte {
-	byFunction := map[*ast.FuncDecl][]edit{}
+// applyEdits puts, in place of each function that is edited, one that chooses among it and its edited copies.
+func (s *Source) applyEdits(text []byte, edits []placedEdit) []byte {
+	byFunction := map[*ast.FuncDecl][]placedEdit{}
 	for _, e := range edits {
-		byFunction[e.in.node] = append(byFunction[e.in.node], e)
+		byFunction[e.function.node] = append(byFunction[e.function.node], e)
 	}
 	functions := slices.SortedFunc(maps.Keys(byFunction), func(a, b *ast.FuncDecl) int { return int(b.Pos() - a.Pos()) })
 	for _, f := range functions { // from the end, so that what stands before keeps its place
 		from, to := s.offset(f.Pos()), s.offset(f.End())
 		name, named := s.offset(f.Name.Pos()), s.offset(f.Name.End())
-		copied := func(n int, e edit) string {
+		copied := func(n int, e placedEdit) string {
 			own := string(text[:name]) + copyName(f, n)
-			if e.in.node == nil {
+			if e.function.node == nil {
 				return own[from:] + string(text[named:to])
 			}
-			return own[from:] + string(text[named:e.from]) + e.by + string(text[e.to:to])
+			return own[from:] + string(text[named:e.from]) + e.replacement + string(text[e.to:to])
 		}
-		all := []string{s.chooser(f, byFunction[f]), copied(0, edit{})}
+		all := []string{s.chooserSource(f, byFunction[f]), copied(0, placedEdit{})}
 		for i, e := range byFunction[f] {
 			all = append(all, copied(i+1, e))
 		}
@@ -95,13 +95,13 @@ func (s *Source) apply(text []byte, edits []edit) []byte {
 
 func copyName(f *ast.FuncDecl, n int) string { return f.Name.Name + "Planted" + strconv.Itoa(n) }
 
-// chooser is a function like f that calls the copy in which the chosen bug is.
-func (s *Source) chooser(f *ast.FuncDecl, edits []edit) string {
+// chooserSource is a function like f that calls the copy in which the chosen bug is.
+func (s *Source) chooserSource(f *ast.FuncDecl, edits []placedEdit) string {
 	head := *f
 	head.Body, head.Doc = nil, nil
 	signature := *f.Type
 	var arguments []string
-	signature.Params = named(f.Type.Params, "argument", &arguments)
+	signature.Params = nameParams(f.Type.Params, "argument", &arguments)
 	if n := len(signature.Params.List); n > 0 {
 		if _, ok := signature.Params.List[n-1].Type.(*ast.Ellipsis); ok {
 			arguments[len(arguments)-1] += "..."
@@ -111,21 +111,21 @@ func (s *Source) chooser(f *ast.FuncDecl, edits []edit) string {
 	before := ""
 	if f.Recv != nil {
 		var receiver []string
-		head.Recv = named(f.Recv, "receiver", &receiver)
+		head.Recv = nameParams(f.Recv, "receiver", &receiver)
 		before = receiver[0] + "."
 	}
-	give := ""
+	returns := ""
 	if f.Type.Results != nil {
-		give = "return "
+		returns = "return "
 	}
 	call := func(n int) string {
-		return give + before + copyName(f, n) + "(" + strings.Join(arguments, ", ") + ")\n"
+		return returns + before + copyName(f, n) + "(" + strings.Join(arguments, ", ") + ")\n"
 	}
 	var text strings.Builder
-	text.WriteString(printed(&head, s.fset) + " {\n\tswitch " + chosen + " {\n")
+	text.WriteString(sourceText(&head, s.fset) + " {\n\tswitch " + chosenName + " {\n")
 	for i, e := range edits {
 		fmt.Fprintf(&text, "\tcase %q:\n\t\t%s", e.bug.Name, call(i+1))
-		if give == "" {
+		if returns == "" {
 			text.WriteString("\t\treturn\n")
 		}
 	}
@@ -133,8 +133,8 @@ func (s *Source) chooser(f *ast.FuncDecl, edits []edit) string {
 	return text.String()
 }
 
-// named are parameters of which each has a name, which is added to names.
-func named(params *ast.FieldList, word string, names *[]string) *ast.FieldList {
+// nameParams are parameters of which each has a name, which is added to names.
+func nameParams(params *ast.FieldList, word string, names *[]string) *ast.FieldList {
 	out := &ast.FieldList{}
 	for _, p := range params.List {
 		field := &ast.Field{Type: p.Type}

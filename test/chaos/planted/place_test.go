@@ -46,8 +46,8 @@ func which(n int) string {
 var Said = join("", "a", "b") + which(twice()) + string(rune('0'+(&box[int]{}).put(1, 2)))
 `
 
-// module writes a module with one package, of these files.
-func module(t *testing.T, files ...string) (root string) {
+// writeModule writes a module with one package, of these files.
+func writeModule(t *testing.T, files ...string) (root string) {
 	t.Helper()
 	root = t.TempDir()
 	write := func(name, text string) {
@@ -67,17 +67,17 @@ func module(t *testing.T, files ...string) (root string) {
 	return root
 }
 
-func bug(in, old, by string) planted.Bug {
-	return planted.Bug{Name: "some-bug", Package: "p", In: in, Old: old, New: by, Finds: []string{"I1"}, Why: "it hurts"}
+func newBug(in, old, new string) planted.Bug {
+	return planted.Bug{Name: "some-bug", Package: "p", In: in, Old: old, New: new, Finds: []string{"I1"}, Why: "it hurts"}
 }
 
-var sound = []planted.Bug{
-	bug("box.put", "len(b.items) >= 3", "len(b.items) >= 0"),
-	bug("box.put", "len(b.items)>=3&&cap(b.items)>0", "true"),
-	bug("box.put", "b.items = append(b.items, item)", ""),
-	bug("join", "strings.Join(parts, \",\")", "strings.Join(parts, \";\")"),
-	bug("twice", "n := 1\nn++", "n := 5"),
-	bug("which", "case n > 2: return \"many\"", "case n > 3:\nreturn \"many\""),
+var validBugs = []planted.Bug{
+	newBug("box.put", "len(b.items) >= 3", "len(b.items) >= 0"),
+	newBug("box.put", "len(b.items)>=3&&cap(b.items)>0", "true"),
+	newBug("box.put", "b.items = append(b.items, item)", ""),
+	newBug("join", "strings.Join(parts, \",\")", "strings.Join(parts, \";\")"),
+	newBug("twice", "n := 1\nn++", "n := 5"),
+	newBug("which", "case n > 2: return \"many\"", "case n > 3:\nreturn \"many\""),
 }
 
 func TestPlacesAreFoundBySyntax(t *testing.T) {
@@ -87,8 +87,8 @@ func TestPlacesAreFoundBySyntax(t *testing.T) {
 	).Replace(elsewhere[1]), "strings.Join", "strings.Join")
 	moved = strings.Replace(moved, "package p\n", "package p\n\nimport \"strings\"\n", 1)
 	stays := strings.Replace(elsewhere[0], "import \"strings\"\n", "", 1)
-	for name, root := range map[string]string{"as it was": module(t, ours), "moved and formatted": module(t, stays, moved)} {
-		for _, b := range sound {
+	for name, root := range map[string]string{"as it was": writeModule(t, ours), "moved and formatted": writeModule(t, stays, moved)} {
+		for _, b := range validBugs {
 			if err := planted.NewSource(root).Compiles([]planted.Bug{b}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -97,17 +97,17 @@ func TestPlacesAreFoundBySyntax(t *testing.T) {
 }
 
 func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
-	root := module(t, ours)
+	root := writeModule(t, ours)
 	for _, c := range []struct {
 		bug  planted.Bug
 		says []string
 	}{
-		{bug("box.put", "len(b.items) >= 4", "true"), []string{`nearest to it is "len(b.items) >= 3`, "box.put", "a.go:8", "it hurts"}},
-		{bug("box.add", "len(b.items) >= 3", "true"), []string{"no box.add", "stands in box.put (a.go)"}},
-		{bug("twice", "n++", "n--"), []string{"2 times"}},
-		{bug("join", "n := 1", "n := 2"), []string{"stands in twice"}},
-		{bug("twice", "n := := 1", "n := 2"), []string{"no Go code"}},
-		{bug("twice", "return n", "return m"), []string{"does not compile", "undefined: m"}},
+		{newBug("box.put", "len(b.items) >= 4", "true"), []string{`nearest to it is "len(b.items) >= 3`, "box.put", "a.go:8", "it hurts"}},
+		{newBug("box.add", "len(b.items) >= 3", "true"), []string{"no box.add", "stands in box.put (a.go)"}},
+		{newBug("twice", "n++", "n--"), []string{"2 times"}},
+		{newBug("join", "n := 1", "n := 2"), []string{"stands in twice"}},
+		{newBug("twice", "n := := 1", "n := 2"), []string{"no Go code"}},
+		{newBug("twice", "return n", "return m"), []string{"does not compile", "undefined: m"}},
 		{planted.Bug{Name: "some-bug", Package: "q", In: "f", Old: "x", New: "y"}, []string{"package q cannot be read"}},
 	} {
 		err := planted.NewSource(root).Compiles([]planted.Bug{c.bug})
@@ -125,9 +125,9 @@ func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
 
 // One program has all bugs, and suffers of the one that is named when it begins.
 func TestOneProgramHasAllBugs(t *testing.T) {
-	root, dir := module(t, ours), t.TempDir()
-	bugs := make([]planted.Bug, len(sound))
-	for i, b := range sound {
+	root, dir := writeModule(t, ours), t.TempDir()
+	bugs := make([]planted.Bug, len(validBugs))
+	for i, b := range validBugs {
 		bugs[i] = b
 		bugs[i].Name = string(rune('a' + i))
 	}

@@ -15,29 +15,29 @@ import (
 type Source struct {
 	root     string
 	fset     *token.FileSet
-	packages map[string]*code
+	packages map[string]*packageCode
 }
 
-// code is one package.
-type code struct {
+// packageCode is one package.
+type packageCode struct {
 	name  string
 	files map[string][]byte // by path
-	decls []decl
+	decls []function
 }
 
-// decl is one function.
-type decl struct {
+// function is one function.
+type function struct {
 	symbol, file string
 	node         *ast.FuncDecl
 }
 
 // NewSource is that of the module whose folder root is.
 func NewSource(root string) *Source {
-	return &Source{root: root, fset: token.NewFileSet(), packages: map[string]*code{}}
+	return &Source{root: root, fset: token.NewFileSet(), packages: map[string]*packageCode{}}
 }
 
-// read parses a package as it is built here: without its tests and what is for other systems.
-func (s *Source) read(folder string) (*code, error) {
+// readPackage parses a package as it is built here: without its tests and what is for other systems.
+func (s *Source) readPackage(folder string) (*packageCode, error) {
 	if c := s.packages[folder]; c != nil {
 		return c, nil
 	}
@@ -46,7 +46,7 @@ func (s *Source) read(folder string) (*code, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &code{name: p.Name, files: map[string][]byte{}}
+	c := &packageCode{name: p.Name, files: map[string][]byte{}}
 	for _, name := range p.GoFiles {
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
@@ -60,7 +60,7 @@ func (s *Source) read(folder string) (*code, error) {
 		c.files[path] = text
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
-				c.decls = append(c.decls, decl{symbolOf(f), path, f})
+				c.decls = append(c.decls, function{symbolOf(f), path, f})
 			}
 		}
 	}
@@ -75,54 +75,54 @@ func symbolOf(d *ast.FuncDecl) string {
 	}
 	t := d.Recv.List[0].Type
 	for {
-		switch of := t.(type) {
+		switch typeExpr := t.(type) {
 		case *ast.StarExpr:
-			t = of.X
+			t = typeExpr.X
 		case *ast.IndexExpr:
-			t = of.X
+			t = typeExpr.X
 		case *ast.IndexListExpr:
-			t = of.X
+			t = typeExpr.X
 		case *ast.Ident:
-			return of.Name + "." + d.Name.Name
+			return typeExpr.Name + "." + d.Name.Name
 		default:
 			return d.Name.Name
 		}
 	}
 }
 
-// edit is one bug in its place: the function, and what of its file is replaced by what.
-type edit struct {
-	bug      Bug
-	in       decl
-	from, to int
-	by       string
+// placedEdit is one bug in its place: the function, and what of its file is replaced by what.
+type placedEdit struct {
+	bug         Bug
+	function    function
+	from, to    int
+	replacement string
 }
 
-// place finds where a bug belongs. It is an error, which names the bug and says what to look for, if its function is gone or if
+// placeBug finds where a bug belongs. It is an error, which names the bug and says what to look for, if its function is gone or if
 // what it replaces does not stand there exactly once: the source has moved on, and the bug must follow it.
-func (s *Source) place(b Bug) (edit, error) {
-	form, wanted, err := b.pattern()
+func (s *Source) placeBug(b Bug) (placedEdit, error) {
+	form, wanted, err := b.parseOld()
 	if err != nil {
-		return edit{}, err
+		return placedEdit{}, err
 	}
-	c, err := s.read(b.Package)
+	c, err := s.readPackage(b.Package)
 	if err != nil {
-		return edit{}, fmt.Errorf("bug %s: its package %s cannot be read: %w; %s", b.Name, b.Package, err, b.advice())
+		return placedEdit{}, fmt.Errorf("bug %s: its package %s cannot be read: %w; %s", b.Name, b.Package, err, b.fixAdvice())
 	}
-	within := slices.DeleteFunc(slices.Clone(c.decls), func(d decl) bool { return d.symbol != b.In })
-	e, found := edit{bug: b, by: b.New}, 0
+	within := slices.DeleteFunc(slices.Clone(c.decls), func(d function) bool { return d.symbol != b.In })
+	e, found := placedEdit{bug: b, replacement: b.New}, 0
 	for _, d := range within {
-		for _, at := range find(d.node, wanted) {
-			e.in, e.from, e.to = d, s.offset(at[0].Pos()), s.offset(at[len(at)-1].End())
+		for _, at := range findNodes(d.node, wanted) {
+			e.function, e.from, e.to = d, s.offset(at[0].Pos()), s.offset(at[len(at)-1].End())
 			found++
 		}
 	}
 	if found != 1 {
-		return edit{}, s.lost(b, c, within, wanted, found)
+		return placedEdit{}, s.misplacedError(b, c, within, wanted, found)
 	}
-	if by, _ := form.read(b.New); len(by) == 1 {
-		if _, ok := by[0].(*ast.BinaryExpr); ok {
-			e.by = "(" + e.by + ")" // whatever stands around it
+	if parsed, _ := form.parseCode(b.New); len(parsed) == 1 {
+		if _, ok := parsed[0].(*ast.BinaryExpr); ok {
+			e.replacement = "(" + e.replacement + ")" // whatever stands around it
 		}
 	}
 	return e, nil
@@ -130,37 +130,37 @@ func (s *Source) place(b Bug) (edit, error) {
 
 func (s *Source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-// find gives every place in root where the nodes stand, one after the other.
-func find(root ast.Node, wanted []ast.Node) (places [][]ast.Node) {
+// findNodes gives every place in root where the nodes stand, one after the other.
+func findNodes(root ast.Node, wanted []ast.Node) (matches [][]ast.Node) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		if len(wanted) == 1 {
-			if n != nil && same(n, wanted[0]) {
-				places = append(places, []ast.Node{n})
+			if n != nil && isSameCode(n, wanted[0]) {
+				matches = append(matches, []ast.Node{n})
 			}
 			return true
 		}
 		list := listOf(n)
 		for i := 0; i+len(wanted) <= len(list); i++ {
-			if slices.EqualFunc(list[i:i+len(wanted)], wanted, same) {
-				places = append(places, list[i:i+len(wanted)])
+			if slices.EqualFunc(list[i:i+len(wanted)], wanted, isSameCode) {
+				matches = append(matches, list[i:i+len(wanted)])
 			}
 		}
 		return true
 	})
-	return places
+	return matches
 }
 
 // listOf is what stands one after the other in n.
 func listOf(n ast.Node) []ast.Node {
 	switch n := n.(type) {
 	case *ast.BlockStmt:
-		return nodes(n.List)
+		return toNodes(n.List)
 	case *ast.CaseClause:
-		return nodes(n.Body)
+		return toNodes(n.Body)
 	case *ast.CommClause:
-		return nodes(n.Body)
+		return toNodes(n.Body)
 	case *ast.CompositeLit:
-		return nodes(n.Elts)
+		return toNodes(n.Elts)
 	}
 	return nil
 }

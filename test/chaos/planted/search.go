@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Found is what random days brought to light of a bug.
-type Found struct {
+// SearchResult is what random days brought to light of a bug.
+type SearchResult struct {
 	// Tried is how many seeds were run; Seed the one that violated something, 0 if none did.
 	Tried int    `json:"tried"`
 	Seed  uint64 `json:"seed,omitempty"`
@@ -32,11 +32,11 @@ type Found struct {
 	CPU time.Duration `json:"cpu"`
 }
 
-// Any reports whether somebody who runs random days would know of a bug.
-func (f Found) Any() bool { return f.Seed != 0 || f.Crash != "" }
+// Detected reports whether somebody who runs random days would know of a bug.
+func (f SearchResult) Detected() bool { return f.Seed != 0 || f.Crash != "" }
 
 // Explained reports whether it was found by an invariant that explains it.
-func (b Bug) Explained(f Found) bool {
+func (b Bug) Explained(f SearchResult) bool {
 	return slices.ContainsFunc(b.Finds, func(want string) bool { return slices.Contains(f.Violated, want) })
 }
 
@@ -51,9 +51,9 @@ type Bounds struct {
 
 // Search looks for a bug with random days, until the first that violates anything. A day that violates something without a bug is
 // left out.
-func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (Found, error) {
-	for p.sound < most.Seeds {
-		f, err := p.days(ctx, Bug{}, Bounds{Seeds: most.Seeds - p.sound, Limit: 10 * most.Limit, Seed: most.Seed}, p.sound+1)
+func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (SearchResult, error) {
+	for p.cleanDays < most.Seeds {
+		f, err := p.searchDays(ctx, Bug{}, Bounds{Seeds: most.Seeds - p.cleanDays, Limit: 10 * most.Limit, Seed: most.Seed}, p.cleanDays+1)
 		switch {
 		case err != nil:
 			return f, err
@@ -62,32 +62,32 @@ func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (Found, error
 		case f.Seed != 0:
 			p.alarms = append(p.alarms, strconv.FormatUint(f.Seed, 10))
 		}
-		p.sound += f.Tried
+		p.cleanDays += f.Tried
 	}
-	return p.days(ctx, b, most, 1)
+	return p.searchDays(ctx, b, most, 1)
 }
 
 // Alarms are the days that violate something without a bug.
 func (p *Programs) Alarms() []string { return p.alarms }
 
-func (p *Programs) days(ctx context.Context, b Bug, most Bounds, seed int) (Found, error) {
+func (p *Programs) searchDays(ctx context.Context, b Bug, most Bounds, seed int) (SearchResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, most.Limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, p.search(), "-seed", strconv.Itoa(seed), "-seeds", strconv.Itoa(most.Seeds),
+	run := exec.CommandContext(ctx, p.searchPath(), "-seed", strconv.Itoa(seed), "-seeds", strconv.Itoa(most.Seeds),
 		"-skip", strings.Join(p.alarms, ","), "-want", strings.Join(b.Finds, ","),
 		"-shrink", most.Shrink.String(), "-hang", most.Seed.String())
 	run.WaitDelay = 5 * time.Second
-	run.Env = append(os.Environ(), variable+"="+b.Name)
-	var complaint strings.Builder
-	run.Stderr = &complaint
+	run.Env = append(os.Environ(), bugVariable+"="+b.Name)
+	var stderr strings.Builder
+	run.Stderr = &stderr
 	out, err := run.Output()
-	var f Found
+	var f SearchResult
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		f.Hang = fmt.Sprintf("it had not ended after %v", most.Limit)
 	case errors.As(err, &exit):
-		f.Crash = first(complaint.String(), 600)
+		f.Crash = cutText(stderr.String(), 600)
 	case err != nil:
 		return f, err
 	default:
@@ -101,4 +101,4 @@ func (p *Programs) days(ctx context.Context, b Bug, most Bounds, seed int) (Foun
 	return f, nil
 }
 
-func first(text string, n int) string { return text[:min(len(text), n)] }
+func cutText(text string, n int) string { return text[:min(len(text), n)] }

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// quick are one bug each in the policy, in the catalog and on the path of a call. make planted looks for all of them.
-var quick = []string{"no-floor", "generation-stands", "untrusted-replayed"}
+// quickBugs are one bug each in the policy, in the catalog and on the path of a call. make planted looks for all of them.
+var quickBugs = []string{"no-floor", "generation-stands", "untrusted-replayed"}
 
 func TestRandomDaysFindBugs(t *testing.T) {
 	if testing.Short() {
@@ -26,7 +26,7 @@ func TestRandomDaysFindBugs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range planted.Bugs {
-		if !slices.Contains(quick, b.Name) {
+		if !slices.Contains(quickBugs, b.Name) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {

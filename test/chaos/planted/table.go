@@ -11,23 +11,25 @@ import (
 
 // Result is who found one bug. What is nil did not look.
 type Result struct {
-	Days  *Found  `json:"days,omitempty"`
-	Tests *Tested `json:"tests,omitempty"`
+	Days  *SearchResult `json:"days,omitempty"`
+	Tests *TestResult   `json:"tests,omitempty"`
 }
 
 // Results are those of several bugs, by name.
 type Results map[string]Result
 
-// Any reports whether anybody found it.
-func (r Result) Any() bool { return r.Days != nil && r.Days.Any() || r.Tests != nil && r.Tests.Any() }
+// Detected reports whether anybody found it.
+func (r Result) Detected() bool {
+	return r.Days != nil && r.Days.Detected() || r.Tests != nil && r.Tests.Detected()
+}
 
-// days are what random days say of a bug, in a few words.
-func (r Result) days(b Bug) string {
+// daysText are what random days say of a bug, in a few words.
+func (r Result) daysText(b Bug) string {
 	switch f := r.Days; {
 	case f == nil:
 		return ""
 	case f.Crash != "":
-		return "crash: " + first(strings.SplitN(f.Crash, "\n", 2)[0], 80)
+		return "crash: " + cutText(strings.SplitN(f.Crash, "\n", 2)[0], 80)
 	case f.Hang != "":
 		return "hang: " + f.Hang
 	case f.Seed == 0:
@@ -39,7 +41,7 @@ func (r Result) days(b Bug) string {
 	}
 }
 
-func (r Result) tests() string {
+func (r Result) testsText() string {
 	switch t := r.Tests; {
 	case t == nil:
 		return ""
@@ -56,12 +58,12 @@ func (r Result) tests() string {
 func (r Result) Line(b Bug) string {
 	line := b.Name + ": "
 	if r.Days != nil {
-		line += fmt.Sprintf("days: %s after %d, %s; ", r.days(b), r.Days.Tried, r.Days.CPU.Round(time.Second/10))
+		line += fmt.Sprintf("days: %s after %d, %s; ", r.daysText(b), r.Days.Tried, r.Days.CPU.Round(time.Second/10))
 	}
 	if r.Tests != nil {
-		line += fmt.Sprintf("tests: %s, %s; ", r.tests(), r.Tests.CPU.Round(time.Second/10))
+		line += fmt.Sprintf("tests: %s, %s; ", r.testsText(), r.Tests.CPU.Round(time.Second/10))
 	}
-	if !r.Any() {
+	if !r.Detected() {
 		line += "NOT FOUND: " + b.Why
 	}
 	if r.Days != nil && r.Days.Why != "" {
@@ -74,10 +76,10 @@ func (r Result) Line(b Bug) string {
 type Table struct {
 	results Results
 	// Of how many bugs it is, and how many of them random days found, unit tests found, and neither.
-	total, looked, days, explained, tested, tests, both, neither int
-	seeds, lines                                                 []int
-	cpu                                                          time.Duration
-	unforeseen                                                   []string
+	total, searched, days, explained, tested, tests, both, neither int
+	seeds, lines                                                   []int
+	cpu                                                            time.Duration
+	unexplained                                                    []string
 }
 
 // NewTable counts.
@@ -90,9 +92,9 @@ func NewTable(all Results) Table {
 		}
 		t.total++
 		if f := r.Days; f != nil {
-			t.looked++
+			t.searched++
 			t.cpu += f.CPU
-			if f.Any() {
+			if f.Detected() {
 				t.days++
 			}
 			if b.Explained(*f) {
@@ -107,16 +109,16 @@ func NewTable(all Results) Table {
 		}
 		if r.Tests != nil {
 			t.tested++
-			if r.Tests.Any() {
+			if r.Tests.Detected() {
 				t.tests++
 			}
 		}
 		if r.Days != nil && r.Tests != nil {
 			t.both++
-			if !r.Any() {
+			if !r.Detected() {
 				t.neither++
 				if _, argued := Unseen[b.Name]; !argued {
-					t.unforeseen = append(t.unforeseen, b.Name)
+					t.unexplained = append(t.unexplained, b.Name)
 				}
 			}
 		}
@@ -125,40 +127,40 @@ func NewTable(all Results) Table {
 }
 
 // Passed reports whether each bug that was looked for in both ways was found, or is in Unseen.
-func (t Table) Passed() bool { return len(t.unforeseen) == 0 }
+func (t Table) Passed() bool { return len(t.unexplained) == 0 }
 
-func (t Table) summary() (lines []string) {
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if t.looked > 0 {
-		say("found by random days: %d of %d (%d %%), %d of them by an invariant that explains the bug", t.days, t.looked,
-			percent(t.days, t.looked), t.explained)
-		say("median of the days that it took: %d; of the lines of the shrunk scenario: %d", median(t.seeds), median(t.lines))
-		say("found per minute of processor time: %.1f (%s in all, shrinking included)", float64(t.days)/max(t.cpu.Minutes(), 0.001),
+func (t Table) summaryLines() (lines []string) {
+	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if t.searched > 0 {
+		addLine("found by random days: %d of %d (%d %%), %d of them by an invariant that explains the bug", t.days, t.searched,
+			percentOf(t.days, t.searched), t.explained)
+		addLine("median of the days that it took: %d; of the lines of the shrunk scenario: %d", medianOf(t.seeds), medianOf(t.lines))
+		addLine("found per minute of processor time: %.1f (%s in all, shrinking included)", float64(t.days)/max(t.cpu.Minutes(), 0.001),
 			t.cpu.Round(time.Second))
 	}
 	if t.tested > 0 {
-		say("found by the unit tests of the package: %d of %d (%d %%)", t.tests, t.tested, percent(t.tests, t.tested))
+		addLine("found by the unit tests of the package: %d of %d (%d %%)", t.tests, t.tested, percentOf(t.tests, t.tested))
 	}
 	if t.both > 0 {
-		say("found by neither: %d of %d (%d %%)", t.neither, t.both, percent(t.neither, t.both))
+		addLine("found by neither: %d of %d (%d %%)", t.neither, t.both, percentOf(t.neither, t.both))
 	}
-	if len(t.unforeseen) > 0 {
-		say("found by neither, and not in planted.Unseen: %s", strings.Join(t.unforeseen, ", "))
+	if len(t.unexplained) > 0 {
+		addLine("found by neither, and not in planted.Unseen: %s", strings.Join(t.unexplained, ", "))
 	}
 	return lines
 }
 
-func percent(n, of int) int { return (100*n + of/2) / max(of, 1) }
+func percentOf(n, total int) int { return (100*n + total/2) / max(total, 1) }
 
-func median(of []int) int {
-	if len(of) == 0 {
+func medianOf(values []int) int {
+	if len(values) == 0 {
 		return 0
 	}
-	slices.Sort(of)
-	return of[len(of)/2]
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
-func (t Table) rows() table.Writer {
+func (t Table) tableRows() table.Writer {
 	w := table.NewWriter()
 	w.AppendHeader(table.Row{"bug", "in", "random days", "days", "lines", "unit tests"})
 	for _, b := range Bugs {
@@ -170,19 +172,21 @@ func (t Table) rows() table.Writer {
 		if r.Days != nil && r.Days.Seed != 0 {
 			days, lines = r.Days.Tried, r.Days.Lines
 		}
-		w.AppendRow(table.Row{b.Name, b.Package, r.days(b), days, lines, r.tests()})
+		w.AppendRow(table.Row{b.Name, b.Package, r.daysText(b), days, lines, r.testsText()})
 	}
 	return w
 }
 
 // Text is the table for a terminal, with what can be said of all.
-func (t Table) Text() string { return t.rows().Render() + "\n" + strings.Join(t.summary(), "\n") }
+func (t Table) Text() string {
+	return t.tableRows().Render() + "\n" + strings.Join(t.summaryLines(), "\n")
+}
 
 // Markdown is the same for a file.
 func (t Table) Markdown() string {
 	text := "# Who finds planted bugs\n\nWritten by `make planted`. A dash is a bug that was looked for and not found.\n\n"
-	for _, line := range t.summary() {
+	for _, line := range t.summaryLines() {
 		text += "- " + line + "\n"
 	}
-	return text + "\n" + t.rows().RenderMarkdown() + "\n"
+	return text + "\n" + t.tableRows().RenderMarkdown() + "\n"
 }

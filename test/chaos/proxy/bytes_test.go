@@ -12,13 +12,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/proxy"
 )
 
-// pieces gives a stream in pieces of odd sizes.
-type pieces struct {
+// pieceReader gives a stream in pieces of odd sizes.
+type pieceReader struct {
 	b   []byte
 	rng *rand.Rand
 }
 
-func (p *pieces) Read(into []byte) (int, error) {
+func (p *pieceReader) Read(into []byte) (int, error) {
 	if len(p.b) == 0 {
 		return 0, io.EOF
 	}
@@ -29,7 +29,7 @@ func (p *pieces) Read(into []byte) (int, error) {
 
 func sameBytes(t *testing.T, want []byte, seed uint64, rules ...string) {
 	t.Helper()
-	got, exit := through(t, under(t, "cat", rules...), &pieces{want, rand.New(rand.NewPCG(seed, 2))})
+	got, exit := runProxy(t, newStdioProxy(t, "cat", rules...), &pieceReader{want, rand.New(rand.NewPCG(seed, 2))})
 	if sha256.Sum256([]byte(got)) != sha256.Sum256(want) {
 		t.Errorf("%d bytes went in, %d other ones came back (rules %q)", len(want), len(got), rules)
 	}
@@ -41,8 +41,8 @@ func sameBytes(t *testing.T, want []byte, seed uint64, rules ...string) {
 // TestTheVeryBytes sends odd and random bytes through both directions, without rules and with one that hits nothing.
 func TestTheVeryBytes(t *testing.T) {
 	big := []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 5<<20) + "\"}\nand more\n")
-	for _, rules := range [][]string{nil, {nobody}} {
-		sameBytes(t, []byte(odd), 1, rules...)
+	for _, rules := range [][]string{nil, {unmatchedRule}} {
+		sameBytes(t, []byte(oddLines), 1, rules...)
 		sameBytes(t, nil, 1, rules...)
 		sameBytes(t, big, 1, rules...)
 		for seed := range uint64(10) {
@@ -61,11 +61,11 @@ func TestTheVeryBytes(t *testing.T) {
 
 // FuzzTheVeryBytes: whatever goes in comes back, in pieces of any size.
 func FuzzTheVeryBytes(f *testing.F) {
-	f.Add([]byte(odd), uint64(1))
+	f.Add([]byte(oddLines), uint64(1))
 	f.Add([]byte(askList+askEcho), uint64(2))
 	f.Add([]byte("\n\n\r"), uint64(3))
 	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
 		sameBytes(t, b, seed)
-		sameBytes(t, b, seed, nobody)
+		sameBytes(t, b, seed, unmatchedRule)
 	})
 }

@@ -115,10 +115,10 @@ func mcpgoClient(t *testing.T, tr mcpgotransport.Interface) client {
 	}
 }
 
-// piped runs a stdio proxy between pipes: what a client that starts a process has.
-func piped(t *testing.T, role string, rules ...string) (io.ReadCloser, io.WriteCloser) {
+// startPiped runs a stdio proxy between pipes: what a client that starts a process has.
+func startPiped(t *testing.T, role string, rules ...string) (io.ReadCloser, io.WriteCloser) {
 	t.Helper()
-	s := under(t, role, rules...)
+	s := newStdioProxy(t, role, rules...)
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -145,23 +145,23 @@ func TestClientsOfOthers(t *testing.T) {
 	mcpgoHTTP := mcpgoserver.NewStreamableHTTPServer(mcpgoServer(), mcpgoserver.WithStateful(true))
 	for name, open := range map[string]func(t *testing.T, rules ...string) client{
 		"the Go SDK over stdio": func(t *testing.T, rules ...string) client {
-			r, w := piped(t, "sdk", rules...)
+			r, w := startPiped(t, "sdk", rules...)
 			return sdkClient(t, &mcp.IOTransport{Reader: r, Writer: w})
 		},
 		"mcp-go over stdio": func(t *testing.T, rules ...string) client {
-			r, w := piped(t, "mcpgo", rules...)
+			r, w := startPiped(t, "mcpgo", rules...)
 			return mcpgoClient(t, mcpgotransport.NewIO(r, w, io.NopCloser(strings.NewReader(""))))
 		},
 		"the Go SDK over streamable HTTP": func(t *testing.T, rules ...string) client {
-			url, _, _ := before(t, sdkHTTP, rules...)
+			url, _, _ := startHTTPProxy(t, sdkHTTP, rules...)
 			return sdkClient(t, &mcp.StreamableClientTransport{Endpoint: url})
 		},
 		"the Go SDK over SSE": func(t *testing.T, rules ...string) client {
-			url, _, _ := before(t, sdkSSE, rules...)
+			url, _, _ := startHTTPProxy(t, sdkSSE, rules...)
 			return sdkClient(t, &mcp.SSEClientTransport{Endpoint: url})
 		},
 		"mcp-go over streamable HTTP": func(t *testing.T, rules ...string) client {
-			url, _, _ := before(t, mcpgoHTTP, rules...)
+			url, _, _ := startHTTPProxy(t, mcpgoHTTP, rules...)
 			tr, err := mcpgotransport.NewStreamableHTTP(url)
 			if err != nil {
 				t.Fatal(err)
@@ -170,14 +170,14 @@ func TestClientsOfOthers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, rules := range [][]string{nil, {nobody}, {"tool-error tool=echo rpc=yes text=broken"}} {
+			for _, rules := range [][]string{nil, {unmatchedRule}, {"tool-error tool=echo rpc=yes text=broken"}} {
 				c := open(t, rules...)
 				ctx, cancel := context.WithTimeout(t.Context(), bound)
 				if names, err := c.list(ctx); err != nil || strings.Join(names, " ") != "echo other" {
 					t.Errorf("rules %q: tools %q, %v", rules, names, err)
 				}
 				got, err := c.call(ctx, "echo", "hello 漢")
-				if broken := len(rules) > 0 && rules[0] != nobody; broken != (err != nil) || !broken && got != "hello 漢" {
+				if broken := len(rules) > 0 && rules[0] != unmatchedRule; broken != (err != nil) || !broken && got != "hello 漢" {
 					t.Errorf("rules %q: echo gave %q, %v", rules, got, err)
 				} else if broken && !strings.Contains(err.Error(), "broken") {
 					t.Errorf("echo: %v", err)
@@ -229,9 +229,9 @@ func BenchmarkCall(b *testing.B) {
 		w.Close()
 		_ = cmd.Wait()
 	})
-	for name, rules := range map[string][]string{"passive": nil, "nothing matches": {nobody}} {
+	for name, rules := range map[string][]string{"passive": nil, "nothing matches": {unmatchedRule}} {
 		b.Run(name, func(b *testing.B) {
-			s := under(b, "server", rules...)
+			s := newStdioProxy(b, "server", rules...)
 			inR, inW, err := os.Pipe()
 			if err != nil {
 				b.Fatal(err)

@@ -45,7 +45,7 @@ func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 		if password, address = splitPassword(address); password == "" {
 			password = rand.Text()
 		}
-		if err := loopback(address); err != nil {
+		if err := checkLoopback(address); err != nil {
 			return nil, err
 		}
 	}
@@ -60,9 +60,9 @@ func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 		}
 	}
 	e := &Endpoint{listener: l, address: l.Addr().String(), done: make(chan struct{})}
-	handler := rulesHandler(control)
+	handler := newRulesHandler(control)
 	if network == "tcp" {
-		handler = guarded(handler, e.address, password)
+		handler = requirePassword(handler, e.address, password)
 		e.address = password + "@" + e.address
 	}
 	e.server = &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
@@ -90,13 +90,13 @@ func splitPassword(address string) (password, host string) {
 	return address[:max(at, 0)], address[at+1:]
 }
 
-// guarded lets in who knows the password and names this host.
-func guarded(next http.Handler, address, password string) http.Handler {
+// requirePassword lets in who knows the password and names this host.
+func requirePassword(next http.Handler, address, password string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, asked, err := net.SplitHostPort(r.Host)
+		host, requestedPort, err := net.SplitHostPort(r.Host)
 		ip := net.ParseIP(host)
-		if err != nil || asked != port || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if err != nil || requestedPort != port || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			http.Error(w, "the Host header does not name this machine", http.StatusForbidden)
 			return
 		}
@@ -109,8 +109,8 @@ func guarded(next http.Handler, address, password string) http.Handler {
 	})
 }
 
-// loopback refuses an address that other machines can reach.
-func loopback(address string) error {
+// checkLoopback refuses an address that other machines can reach.
+func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("%q is no address; write 127.0.0.1:0, or the path of a socket", address)
@@ -121,7 +121,7 @@ func loopback(address string) error {
 	return nil
 }
 
-func rulesHandler(control *fault.Control) http.Handler {
+func newRulesHandler(control *fault.Control) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, status int, v any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -205,27 +205,27 @@ func newSocketClient(address string) *Client {
 
 // List is the rules in force.
 func (c *Client) List(ctx context.Context) (rules []fault.Status, err error) {
-	return rules, c.do(ctx, http.MethodGet, "/rules", "", &rules)
+	return rules, c.sendRequest(ctx, http.MethodGet, "/rules", "", &rules)
 }
 
 // Add puts the rule of a line in force and gives its name.
 func (c *Client) Add(ctx context.Context, line string) (name string, err error) {
 	var out struct{ Name string }
-	err = c.do(ctx, http.MethodPost, "/rules", line, &out)
+	err = c.sendRequest(ctx, http.MethodPost, "/rules", line, &out)
 	return out.Name, err
 }
 
 // Remove takes a rule out of force, Clear all of them.
 func (c *Client) Remove(ctx context.Context, name string) error {
-	return c.do(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
+	return c.sendRequest(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
 }
 
 // Clear removes every rule.
 func (c *Client) Clear(ctx context.Context) error {
-	return c.do(ctx, http.MethodDelete, "/rules", "", nil)
+	return c.sendRequest(ctx, http.MethodDelete, "/rules", "", nil)
 }
 
-func (c *Client) do(ctx context.Context, method, path, body string, into any) error {
+func (c *Client) sendRequest(ctx context.Context, method, path, body string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(body))
 	if err != nil {
 		return err

@@ -11,34 +11,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// group is the server's process where there are no process groups: what it starts itself ends with its pipes, or not.
-type group struct {
+// processGroup is the server's process where there are no process groups: what it starts itself ends with its pipes, or not.
+type processGroup struct {
 	p  *os.Process
 	mu sync.Mutex
 }
 
 func groupAttributes() *syscall.SysProcAttr { return nil }
 
-func newGroup(p *os.Process, _ transports.Guard) *group { return &group{p: p} }
+func newProcessGroup(p *os.Process, _ transports.Guard) *processGroup { return &processGroup{p: p} }
 
-func (g *group) terminate() {}
-func (g *group) stop()      {}
-func (g *group) resume()    {}
+func (g *processGroup) terminate() {}
+func (g *processGroup) stop()      {}
+func (g *processGroup) resume()    {}
 
-func (g *group) kill() {
+func (g *processGroup) kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_ = g.p.Kill() // what cannot be killed is gone
 }
 
-func (g *group) signal(s os.Signal) {
+func (g *processGroup) forwardSignal(s os.Signal) {
 	if s == os.Interrupt {
 		return // the console has told the server itself
 	}
 	g.kill()
 }
 
-func (g *group) end(time.Duration) {}
+func (g *processGroup) awaitGroupEnd(time.Duration) {}
 
 func isTerminate(s os.Signal) bool { return s == syscall.SIGTERM }
 

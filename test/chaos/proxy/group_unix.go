@@ -14,43 +14,43 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// group is the process group of a server. Its id cannot belong to anybody else until end has been called, because the
+// processGroup is the process group of a server. Its id cannot belong to anybody else until end has been called, because the
 // last thing that end does is to see that nobody is left.
-type group struct {
+type processGroup struct {
 	pid     int
-	over    atomic.Bool
+	ended   atomic.Bool
 	release func()
 }
 
 func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func newGroup(p *os.Process, guard transports.Guard) *group {
-	g := &group{pid: p.Pid, release: func() {}}
+func newProcessGroup(p *os.Process, guard transports.Guard) *processGroup {
+	g := &processGroup{pid: p.Pid, release: func() {}}
 	if guard != nil {
 		g.release = guard.Watch(p.Pid)
 	}
 	return g
 }
 
-func (g *group) send(s syscall.Signal) {
-	if !g.over.Load() {
+func (g *processGroup) signalGroup(s syscall.Signal) {
+	if !g.ended.Load() {
 		_ = unix.Kill(-g.pid, s) // what cannot be signalled is gone
 	}
 }
 
-func (g *group) terminate() { g.send(unix.SIGTERM); g.send(unix.SIGCONT) }
-func (g *group) kill()      { g.send(unix.SIGKILL) }
-func (g *group) stop()      { g.send(unix.SIGSTOP) }
-func (g *group) resume()    { g.send(unix.SIGCONT) }
+func (g *processGroup) terminate() { g.signalGroup(unix.SIGTERM); g.signalGroup(unix.SIGCONT) }
+func (g *processGroup) kill()      { g.signalGroup(unix.SIGKILL) }
+func (g *processGroup) stop()      { g.signalGroup(unix.SIGSTOP) }
+func (g *processGroup) resume()    { g.signalGroup(unix.SIGCONT) }
 
-func (g *group) signal(s os.Signal) {
+func (g *processGroup) forwardSignal(s os.Signal) {
 	if n, ok := s.(syscall.Signal); ok {
-		g.send(n)
+		g.signalGroup(n)
 	}
 }
 
-// end waits for the group to be empty, and kills it when that takes too long. The server itself has been waited for.
-func (g *group) end(grace time.Duration) {
+// awaitGroupEnd waits for the group to be empty, and kills it when that takes too long. The server itself has been waited for.
+func (g *processGroup) awaitGroupEnd(grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	for killed := false; unix.Kill(-g.pid, 0) == nil; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -61,7 +61,7 @@ func (g *group) end(grace time.Duration) {
 			killed, deadline = true, time.Now().Add(grace)
 		}
 	}
-	g.over.Store(true)
+	g.ended.Store(true)
 	g.release()
 }
 

@@ -26,11 +26,11 @@ type HTTP struct {
 	server    *http.Server
 	stop      chan struct{} // closed when Serve is over
 
-	scopes atomic.Int64
-	mu     sync.Mutex
-	conns  map[*peerConn]struct{}
-	open   map[*exchange]struct{}
-	known  forgetful // sessions and credentials
+	scopes       atomic.Int64
+	mu           sync.Mutex
+	conns        map[*peerConn]struct{}
+	exchanges    map[*exchange]struct{}
+	shownSecrets secretStore // sessions and credentials
 }
 
 // peerConn is a connection of the agent.
@@ -48,7 +48,7 @@ func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no URL of a server; write http://… or https://…", target)
 	}
-	if err := loopback(listen); err != nil { // whoever reaches it speaks to the server
+	if err := checkLoopback(listen); err != nil { // whoever reaches it speaks to the server
 		return nil, err
 	}
 	l, err := net.Listen("tcp", listen)
@@ -57,7 +57,7 @@ func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 	}
 	h := &HTTP{
 		Shared: shared, target: u, listener: l, flow: shared.Control.Flow(), stop: make(chan struct{}),
-		conns: map[*peerConn]struct{}{}, open: map[*exchange]struct{}{}, known: newForgetful(),
+		conns: map[*peerConn]struct{}{}, exchanges: map[*exchange]struct{}{}, shownSecrets: newSecretStore(),
 	}
 	h.transport = http.DefaultTransport.(*http.Transport).Clone()
 	h.transport.DisableCompression = true // what is compressed passes compressed
@@ -65,10 +65,10 @@ func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 	h.transport.MaxIdleConnsPerHost = 64
 	h.server = &http.Server{
 		Handler: h, ReadHeaderTimeout: 30 * time.Second,
-		ConnContext: h.connected,
+		ConnContext: h.addConn,
 		ConnState: func(c net.Conn, s http.ConnState) {
 			if s == http.StateClosed || s == http.StateHijacked {
-				h.disconnected(c)
+				h.removeConn(c)
 			}
 		},
 	}
@@ -85,16 +85,16 @@ func (h *HTTP) URL() string {
 func (h *HTTP) Serve(ctx context.Context) error {
 	var rest sync.WaitGroup
 	rest.Go(func() {
-		defer h.recovered()
-		h.clock()
+		defer h.logPanic()
+		h.runTimedFaults()
 	})
 	rest.Go(func() {
 		<-ctx.Done()
 		_ = h.server.Close() // what is cut is told by its own end
 	})
-	err := h.server.Serve(&refusing{h.listener, h})
+	err := h.server.Serve(&refusingListener{h.listener, h})
 	close(h.stop)
-	h.cut(func(*exchange) bool { return true })
+	h.cutExchanges(func(*exchange) bool { return true })
 	if ctx.Err() == nil {
 		return fmt.Errorf("the proxy cannot listen any more: %w", err)
 	}
@@ -103,29 +103,29 @@ func (h *HTTP) Serve(ctx context.Context) error {
 	return nil
 }
 
-func (h *HTTP) recovered() {
+func (h *HTTP) logPanic() {
 	if v := recover(); v != nil {
-		h.Log.event(fmt.Sprintf("panic: %v", v), 0)
+		h.Log.logEvent(fmt.Sprintf("panic: %v", v), 0)
 	}
 }
 
-// refusing resets new connections while a rule says so.
-type refusing struct {
+// refusingListener resets new connections while a rule says so.
+type refusingListener struct {
 	net.Listener
 	h *HTTP
 }
 
 // Accept implements net.Listener.
-func (r *refusing) Accept() (net.Conn, error) {
+func (r *refusingListener) Accept() (net.Conn, error) {
 	for {
 		c, err := r.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if r.h.flow.On("refuse") {
+		if r.h.flow.FaultActive("refuse") {
 			if f := r.h.flow.Exchange("dial"); f.Refuse != nil {
-				r.h.Log.event("dial", 0, f.Hits...)
-				reset(c)
+				r.h.Log.logEvent("dial", 0, f.Hits...)
+				resetConn(c)
 				continue
 			}
 		}
@@ -133,8 +133,8 @@ func (r *refusing) Accept() (net.Conn, error) {
 	}
 }
 
-// reset ends a connection with a reset.
-func reset(c net.Conn) {
+// resetConn ends a connection with a reset.
+func resetConn(c net.Conn) {
 	if p, ok := c.(*peerConn); ok {
 		c = p.Conn
 	}
@@ -144,7 +144,7 @@ func reset(c net.Conn) {
 	_ = c.Close()
 }
 
-func (h *HTTP) connected(ctx context.Context, c net.Conn) context.Context {
+func (h *HTTP) addConn(ctx context.Context, c net.Conn) context.Context {
 	p, ok := c.(*peerConn)
 	if !ok {
 		return ctx
@@ -155,7 +155,7 @@ func (h *HTTP) connected(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, p)
 }
 
-func (h *HTTP) disconnected(c net.Conn) {
+func (h *HTTP) removeConn(c net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p, ok := c.(*peerConn); ok {
@@ -163,15 +163,15 @@ func (h *HTTP) disconnected(c net.Conn) {
 	}
 }
 
-// clock does what happens by the time.
-func (h *HTTP) clock() {
+// runTimedFaults does what happens by the time.
+func (h *HTTP) runTimedFaults() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		changed := h.Control.Changed()
 		events, next := h.flow.Tick()
 		for _, e := range events {
-			h.happen(e)
+			h.applyEvent(e)
 		}
 		// A message can begin something that goes by the clock, and nobody says so: look again.
 		wait := time.Hour
@@ -179,7 +179,7 @@ func (h *HTTP) clock() {
 			wait = time.Until(next)
 		}
 		if !h.Control.Passive() {
-			wait = min(wait, look)
+			wait = min(wait, pollEvery)
 		}
 		timer.Reset(max(wait, 0))
 		select {
@@ -191,19 +191,19 @@ func (h *HTTP) clock() {
 	}
 }
 
-func (h *HTTP) happen(e fault.Event) {
-	h.Log.event("", 0, e.Hit)
+func (h *HTTP) applyEvent(e fault.Event) {
+	h.Log.logEvent("", 0, e.Hit)
 	switch e.Do {
 	case fault.Deliver:
-		h.tell(e)
+		h.routeMessage(e)
 	case fault.Ending:
-		h.end(e.End)
+		h.endServer(e.End)
 	case fault.Cut:
-		h.cut(func(x *exchange) bool { return x.streams() })
+		h.cutExchanges(func(x *exchange) bool { return x.isStreaming() })
 	case fault.ForgetSession:
-		h.known.forget(sessions)
+		h.shownSecrets.forgetSecrets(sessions)
 	case fault.ForgetToken:
-		h.known.forget(tokens)
+		h.shownSecrets.forgetSecrets(tokens)
 	case fault.HalfOpen:
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -214,33 +214,33 @@ func (h *HTTP) happen(e fault.Event) {
 	}
 }
 
-// end is the end of the server: every connection is reset. One that was no mere reset has forgotten its sessions when it
+// endServer is the end of the server: every connection is reset. One that was no mere reset has forgotten its sessions when it
 // is there again.
-func (h *HTTP) end(e *fault.End) {
+func (h *HTTP) endServer(e *fault.End) {
 	if e.Session {
-		h.known.forget(sessions)
+		h.shownSecrets.forgetSecrets(sessions)
 		return
 	}
 	if !e.Reset {
-		h.known.forget(sessions)
+		h.shownSecrets.forgetSecrets(sessions)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for c := range h.conns {
-		reset(c)
+		resetConn(c)
 	}
 }
 
-// cut ends the exchanges that are meant.
-func (h *HTTP) cut(meant func(*exchange) bool) {
+// cutExchanges ends the exchanges that are meant.
+func (h *HTTP) cutExchanges(match func(*exchange) bool) {
 	h.mu.Lock()
 	var cut []*exchange
-	for x := range h.open {
+	for x := range h.exchanges {
 		cut = append(cut, x)
 	}
 	h.mu.Unlock()
 	for _, x := range cut {
-		if meant(x) {
+		if match(x) {
 			x.cancel(errCut)
 		}
 	}
@@ -248,25 +248,25 @@ func (h *HTTP) cut(meant func(*exchange) bool) {
 
 var errCut = errors.New("the stream was cut")
 
-// tell sends a message of nobody's to the exchange that it belongs to, or to the streams that are there for what a server
+// routeMessage sends a message of nobody's to the exchange that it belongs to, or to the streams that are there for what a server
 // says unasked.
-func (h *HTTP) tell(e fault.Event) {
+func (h *HTTP) routeMessage(e fault.Event) {
 	h.mu.Lock()
-	var to []*exchange
-	for x := range h.open {
-		if e.Call != "" && x.asked(e.Call) || e.Call == "" && x.unasked() {
-			to = append(to, x)
+	var receivers []*exchange
+	for x := range h.exchanges {
+		if e.Call != "" && x.hasRequest(e.Call) || e.Call == "" && x.acceptsUnsolicited() {
+			receivers = append(receivers, x)
 		}
 	}
 	h.mu.Unlock()
-	for _, x := range to {
-		x.say(e.Body)
+	for _, x := range receivers {
+		x.insertMessage(e.Body)
 	}
 }
 
-// local reports whether a Host header names this machine: a web page must not reach a server through us that would refuse
+// isLocalHost reports whether a Host header names this machine: a web page must not reach a server through us that would refuse
 // it.
-func local(host string) bool {
+func isLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ofOneHop are the headers that belong to one connection.
-var ofOneHop = []string{
+// hopHeaders are the headers that belong to one connection.
+var hopHeaders = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
 	"Proxy-Authorization",
 }
 
 func passHeaders(to, from http.Header) {
 	named := map[string]bool{}
-	for _, k := range ofOneHop {
+	for _, k := range hopHeaders {
 		named[k] = true
 	}
 	for _, v := range from.Values("Connection") {
@@ -33,8 +33,8 @@ func passHeaders(to, from http.Header) {
 	}
 }
 
-// forward sends the request to the server and passes its answer.
-func (x *exchange) forward(body io.Reader, size int64) {
+// forwardRequest sends the request to the server and passes its answer.
+func (x *exchange) forwardRequest(body io.Reader, size int64) {
 	target := *x.h.target
 	target.Path, target.RawPath, target.RawQuery = x.r.URL.Path, x.r.URL.RawPath, x.r.URL.RawQuery
 	if target.Path == x.h.target.Path && target.RawQuery == "" {
@@ -61,19 +61,19 @@ func (x *exchange) forward(body io.Reader, size int64) {
 		if x.ctx.Err() != nil {
 			panic(http.ErrAbortHandler)
 		}
-		x.h.Log.event("the server cannot be reached", http.StatusBadGateway)
+		x.h.Log.logEvent("the server cannot be reached", http.StatusBadGateway)
 		http.Error(x.w, "chaos proxy: the server cannot be reached", http.StatusBadGateway)
 		return
 	}
 	defer resp.Body.Close()
-	x.h.known.show(sessions, resp.Header.Get("Mcp-Session-Id"))
-	x.answer(resp)
+	x.h.shownSecrets.noteSecret(sessions, resp.Header.Get("Mcp-Session-Id"))
+	x.passAnswer(resp)
 }
 
-// answer passes an answer, by what it claims to be.
-func (x *exchange) answer(resp *http.Response) {
-	if x.doomed != nil {
-		x.die(x.doomed)
+// passAnswer passes an answer, by what it claims to be.
+func (x *exchange) passAnswer(resp *http.Response) {
+	if x.pendingEnd != nil {
+		x.crashServer(x.pendingEnd)
 	}
 	passHeaders(x.w.Header(), resp.Header)
 	if _, ok := x.w.Header()["Content-Type"]; !ok {
@@ -81,33 +81,33 @@ func (x *exchange) answer(resp *http.Response) {
 	}
 	readable := resp.Header.Get("Content-Encoding") == "" || resp.Header.Get("Content-Encoding") == "identity"
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // of what cannot be read, nothing is known
-	if x.kind != "" {
-		x.w.Header().Set("Content-Type", x.kind)
+	if x.contentType != "" {
+		x.w.Header().Set("Content-Type", x.contentType)
 	}
 	switch {
 	case readable && kind == "text/event-stream":
-		x.events(resp)
+		x.passEvents(resp)
 	case readable && kind == "application/json" && !x.h.Control.Passive():
-		x.message(resp)
+		x.passMessage(resp)
 	default:
-		x.copied(resp, readable && kind == "application/json")
+		x.copyBody(resp, readable && kind == "application/json")
 	}
 	for k, v := range resp.Trailer {
 		x.w.Header()[http.TrailerPrefix+k] = v
 	}
 }
 
-// begin sends the status and the headers. The lock is held.
-func (x *exchange) begin(status int) {
-	if !x.began {
-		x.began = true
+// writeStatus sends the status and the headers. The lock is held.
+func (x *exchange) writeStatus(status int) {
+	if !x.statusSent {
+		x.statusSent = true
 		x.w.WriteHeader(status)
 	}
 }
 
-// out writes and flushes. The lock is held.
-func (x *exchange) out(b []byte) {
-	if x.silent() {
+// writeAndFlush writes and flushes. The lock is held.
+func (x *exchange) writeAndFlush(b []byte) {
+	if x.isSilent() {
 		return
 	}
 	if _, err := x.w.Write(b); err != nil {
@@ -117,18 +117,18 @@ func (x *exchange) out(b []byte) {
 	_ = http.NewResponseController(x.w).Flush() // an agent that has gone is noticed by the next write
 }
 
-// copied passes a body as it comes.
-func (x *exchange) copied(resp *http.Response, json bool) {
+// copyBody passes a body as it comes.
+func (x *exchange) copyBody(resp *http.Response, json bool) {
 	x.mu.Lock()
-	x.begin(resp.StatusCode)
+	x.writeStatus(resp.StatusCode)
 	x.mu.Unlock()
 	var seen []byte
-	watch := json && x.h.reads()
-	err := x.each(resp.Body, func(b []byte) {
+	watch := json && x.h.readsMessages()
+	err := x.eachChunk(resp.Body, func(b []byte) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if len(b) > 0 {
-			x.out(b)
+			x.writeAndFlush(b)
 		}
 		if watch {
 			if seen = append(seen, b...); len(seen) > trackLimit {
@@ -137,22 +137,22 @@ func (x *exchange) copied(resp *http.Response, json bool) {
 		}
 	})
 	if watch && len(seen) > 0 {
-		x.h.passed(x.h.flow, toClient, x.scope, seen)
+		x.h.notePassed(x.h.flow, toClient, x.scope, seen)
 	}
 	if err != nil { // what broke off there breaks off here
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// each reads to the end.
-func (x *exchange) each(from io.Reader, do func([]byte)) error {
+// eachChunk reads to the end.
+func (x *exchange) eachChunk(from io.Reader, do func([]byte)) error {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
 			do(buf[:n])
 		}
-		if x.silent() {
+		if x.isSilent() {
 			<-x.r.Context().Done()
 			panic(http.ErrAbortHandler)
 		}
@@ -165,48 +165,48 @@ func (x *exchange) each(from io.Reader, do func([]byte)) error {
 	}
 }
 
-// message asks the rules about an answer that is one message, or a batch.
-func (x *exchange) message(resp *http.Response) {
+// passMessage asks the rules about an answer that is one message, or a batch.
+func (x *exchange) passMessage(resp *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, holdLimit+1))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if len(body) > holdLimit {
 		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), resp.Body))
-		x.copied(resp, false)
+		x.copyBody(resp, false)
 		return
 	}
-	seen := x.h.flow.See(toClient, x.scope, body, false)
+	seen := x.h.flow.Inspect(toClient, x.scope, body, false)
 	fates := x.h.flow.ToClient(x.scope, body)
 	if fates == nil {
-		x.h.record(toClient, seen, body)
+		x.h.recordPassed(toClient, seen, body)
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.begin(resp.StatusCode)
-		x.out(body)
+		x.writeStatus(resp.StatusCode)
+		x.writeAndFlush(body)
 		return
 	}
 	// One body holds one message. What becomes more than one is sent as events, which the agent takes as well.
 	several := len(fates) > 1 || fates[0].Copies > 0 || len(fates[0].Before) > 0
 	for _, f := range fates {
-		x.h.broken(toClient, seen, body, f)
-		x.wanted(f)
+		x.h.recordHit(toClient, seen, body, f)
+		x.applyBeforeMessage(f)
 		if f.Drop {
 			if len(fates) == 1 {
-				x.hold()
+				x.holdOpen()
 			}
 			continue
 		}
-		if several && x.takesEvents() {
+		if several && x.acceptsEvents() {
 			for _, b := range f.Before {
-				x.say(b)
+				x.insertMessage(b)
 			}
 			for range f.Copies + 1 {
-				x.say(f.Body)
+				x.insertMessage(f.Body)
 			}
 		} else {
-			x.body1(resp.StatusCode, f)
+			x.writeMessage(resp.StatusCode, f)
 		}
-		x.ended(f)
+		x.applyAfterMessage(f)
 	}
 }

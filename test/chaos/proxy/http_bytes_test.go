@@ -39,9 +39,9 @@ func (a *rawAnswer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestTheVeryBytesOverHTTP(t *testing.T) {
 	const events = ": comment\r\n\r\nevent: message\ndata: {\"jsonrpc\":\"2.0\", \"id\" : 1.0,\ndata:  \"result\":{}}\nid: 7\nretry: 5\n\n" +
 		"data:{\"a\":1}\r\rdata: \xff\xfe\n\nevent: other\ndata: x\n\n\n\ndata: half"
-	for _, rule := range []string{"", nobody} {
+	for _, rule := range []string{"", unmatchedRule} {
 		for kind, body := range map[string]string{
-			"application/json": odd, "text/event-stream": events, "text/plain": "x", "": odd,
+			"application/json": oddLines, "text/event-stream": events, "text/plain": "x", "": oddLines,
 			"application/json; charset=utf-8": `[ {"id" : 1E0} , {"id":2}]` + "\r\n",
 		} {
 			var rules []string
@@ -49,8 +49,8 @@ func TestTheVeryBytesOverHTTP(t *testing.T) {
 				rules = []string{rule}
 			}
 			peer := &rawAnswer{kind: kind, body: body, seen: make(chan *http.Request, 1), got: make(chan []byte, 1)}
-			target, _, _ := before(t, peer, rules...)
-			req, err := http.NewRequest(http.MethodPost, target+"?q=%20x&y", strings.NewReader(odd))
+			target, _, _ := startHTTPProxy(t, peer, rules...)
+			req, err := http.NewRequest(http.MethodPost, target+"?q=%20x&y", strings.NewReader(oddLines))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestTheVeryBytesOverHTTP(t *testing.T) {
 			}
 			r, sent := <-peer.seen, <-peer.got
 			u, _ := url.Parse(target)
-			if string(sent) != odd || r.URL.RawQuery != "q=%20x&y" || r.URL.Path != "/mcp" || r.Header.Get("X-Hop") != "" ||
+			if string(sent) != oddLines || r.URL.RawQuery != "q=%20x&y" || r.URL.Path != "/mcp" || r.Header.Get("X-Hop") != "" ||
 				r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("Mcp-Protocol-Version") != "2025-11-25" || r.Host == u.Host {
 				t.Errorf("the server got %q, %s, %v", sent, r.URL, r.Header)
 			}
@@ -84,7 +84,7 @@ func TestTheVeryBytesOverHTTP(t *testing.T) {
 // TestTheEndpointIsOurs: a server of 2024-11-05 that announces an absolute URL is not gone to round the proxy.
 func TestTheEndpointIsOurs(t *testing.T) {
 	var upstream string
-	target, _, _ := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	target, _, _ := startHTTPProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		upstream = "http://" + r.Host
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "event: endpoint\ndata: %s/message?s=1\n\ndata: {}\n\n", upstream)
@@ -103,7 +103,7 @@ func TestTheEndpointIsOurs(t *testing.T) {
 
 // TestOnlyThisMachine: a page of another host that resolves to this one is refused.
 func TestOnlyThisMachine(t *testing.T) {
-	target, _, _ := before(t, http.HandlerFunc(everyone))
+	target, _, _ := startHTTPProxy(t, http.HandlerFunc(serveStreamable))
 	req, _ := http.NewRequest(http.MethodPost, target, strings.NewReader(askOne))
 	req.Host = "evil.example"
 	resp, err := http.DefaultClient.Do(req)

@@ -9,149 +9,149 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// events passes a stream of events as they come, and asks the rules about each while there are any.
-func (x *exchange) events(resp *http.Response) {
+// passEvents passes a stream of events as they come, and asks the rules about each while there are any.
+func (x *exchange) passEvents(resp *http.Response) {
 	x.mu.Lock()
 	x.w.Header().Del("Content-Length")
-	x.began, x.sse = true, true
+	x.statusSent, x.sse = true, true
 	x.w.WriteHeader(resp.StatusCode)
 	_ = http.NewResponseController(x.w).Flush() // the agent waits for the headers
 	x.mu.Unlock()
 	first := true // the endpoint of HTTP+SSE comes first, and must be looked at
-	e := newEventer()
-	e.hold = func() bool {
+	e := newEventSplitter()
+	e.shouldHold = func() bool {
 		endpoint := first && x.r.Method == http.MethodGet
 		first = false
 		return endpoint || !x.h.Control.Passive()
 	}
-	e.pass = func(b []byte) {
+	e.passBytes = func(b []byte) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.inEvent = true
-		x.out(b)
+		x.writeAndFlush(b)
 	}
-	e.seen = func(raw []byte) {
+	e.onPassed = func(raw []byte) {
 		if name, data := eventData(raw); data != nil && isMessage(name) {
-			x.h.passed(x.h.flow, toClient, x.scope, data)
+			x.h.notePassed(x.h.flow, toClient, x.scope, data)
 		}
-		x.between()
+		x.flushPending()
 	}
-	e.event = x.event
-	err := x.each(resp.Body, e.feed)
-	e.end()
+	e.onHeld = x.passEvent
+	err := x.eachChunk(resp.Body, e.feedBytes)
+	e.endStream()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// between is between two events: what waited to be said is said.
-func (x *exchange) between() {
+// flushPending is between two events: what waited to be said is said.
+func (x *exchange) flushPending() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.inEvent = false
-	if len(x.waiting) > 0 {
-		x.out(x.waiting)
-		x.waiting = nil
+	if len(x.pendingEvents) > 0 {
+		x.writeAndFlush(x.pendingEvents)
+		x.pendingEvents = nil
 	}
 }
 
 func isMessage(name string) bool { return name == "" || name == "message" }
 
-// event asks the rules about one event, and performs what they say.
-func (x *exchange) event(raw []byte) {
+// passEvent asks the rules about one event, and performs what they say.
+func (x *exchange) passEvent(raw []byte) {
 	name, data := eventData(raw)
 	if name == "endpoint" {
-		raw = x.h.endpoint(raw, data)
+		raw = x.h.rewriteEndpoint(raw, data)
 	}
 	if data == nil || !isMessage(name) || len(bytes.TrimSpace(data)) == 0 {
-		x.whole(raw, fault.Fate{})
+		x.writeEvent(raw, fault.Disposition{})
 		return
 	}
-	seen := x.h.flow.See(toClient, x.scope, data, false)
-	var fates []fault.Fate
+	seen := x.h.flow.Inspect(toClient, x.scope, data, false)
+	var fates []fault.Disposition
 	if !x.h.Control.Passive() {
 		fates = x.h.flow.ToClient(x.scope, data)
 	}
 	if fates == nil {
 		if x.h.Control.Passive() {
-			x.h.passed(x.h.flow, toClient, x.scope, data)
+			x.h.notePassed(x.h.flow, toClient, x.scope, data)
 		} else {
-			x.h.record(toClient, seen, data)
+			x.h.recordPassed(toClient, seen, data)
 		}
-		x.whole(raw, fault.Fate{})
+		x.writeEvent(raw, fault.Disposition{})
 		return
 	}
 	for _, f := range fates {
-		x.h.broken(toClient, seen, data, f)
+		x.h.recordHit(toClient, seen, data, f)
 		for _, b := range f.Before {
-			x.whole(newEvent(b), fault.Fate{})
+			x.writeEvent(newEvent(b), fault.Disposition{})
 		}
-		x.wanted(f)
+		x.applyBeforeMessage(f)
 		if f.Drop {
 			if len(seen) > 0 && seen[0].Answer && x.r.Method == http.MethodPost {
-				x.hold() // the stream would end behind it
+				x.holdOpen() // the stream would end behind it
 			}
 			continue
 		}
 		b := raw
 		switch {
 		case f.Big > 0:
-			b = eventWith(raw, grown(f.Body, f.Big))
+			b = eventWith(raw, growObject(f.Body, f.Big))
 		case f.Changed || len(fates) > 1:
 			b = eventWith(raw, f.Body)
 		}
 		for range f.Copies + 1 {
-			x.whole(b, f)
+			x.writeEvent(b, f)
 		}
-		x.ended(f)
+		x.applyAfterMessage(f)
 		if f.Cutting {
 			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
-// whole writes an event between others.
-func (x *exchange) whole(raw []byte, f fault.Fate) {
+// writeEvent writes an event between others.
+func (x *exchange) writeEvent(raw []byte, f fault.Disposition) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.put(raw, f)
+	x.writeBytes(raw, f)
 }
 
-// say sends a message that the server did not send, as an event, between those of the server.
-func (x *exchange) say(body []byte) {
+// insertMessage sends a message that the server did not send, as an event, between those of the server.
+func (x *exchange) insertMessage(body []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.began && !x.takesEvents() {
+	if !x.statusSent && !x.acceptsEvents() {
 		return
 	}
-	if !x.began {
+	if !x.statusSent {
 		x.w.Header().Set("Content-Type", "text/event-stream")
 		x.w.Header().Set("Cache-Control", "no-cache")
 		x.w.Header().Del("Content-Length")
 		x.sse = true
-		x.begin(http.StatusOK)
+		x.writeStatus(http.StatusOK)
 	}
 	if !x.sse {
 		return
 	}
-	event := newEvent(x.subscribed(body))
+	event := newEvent(x.withSubscription(body))
 	if x.inEvent {
-		x.waiting = append(x.waiting, event...)
+		x.pendingEvents = append(x.pendingEvents, event...)
 		return
 	}
-	x.out(event)
+	x.writeAndFlush(event)
 }
 
-// subscribed names the subscription in a notification that comes on its stream, as the modern era wants it.
-func (x *exchange) subscribed(body []byte) []byte {
-	if x.listen == "" {
+// withSubscription names the subscription in a notification that comes on its stream, as the modern era wants it.
+func (x *exchange) withSubscription(body []byte) []byte {
+	if x.listenID == "" {
 		return body
 	}
 	var m map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || m["params"] != nil {
 		return body
 	}
-	m["params"] = json.RawMessage(`{"_meta":{"io.modelcontextprotocol/subscriptionId":` + x.listen + `}}`)
+	m["params"] = json.RawMessage(`{"_meta":{"io.modelcontextprotocol/subscriptionId":` + x.listenID + `}}`)
 	b, err := json.Marshal(m)
 	if err != nil {
 		return body
@@ -159,8 +159,8 @@ func (x *exchange) subscribed(body []byte) []byte {
 	return b
 }
 
-// endpoint makes an absolute URL of the server's one of the proxy's.
-func (h *HTTP) endpoint(raw, data []byte) []byte {
+// rewriteEndpoint makes an absolute URL of the server's one of the proxy's.
+func (h *HTTP) rewriteEndpoint(raw, data []byte) []byte {
 	u, err := url.Parse(string(data))
 	if err != nil || u.Host != h.target.Host {
 		return raw

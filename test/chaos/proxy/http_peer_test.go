@@ -15,8 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// before stands a proxy in front of a handler, with rules.
-func before(t testing.TB, handler http.Handler, rules ...string) (url string, control *fault.Control, log *safeBuffer) {
+// startHTTPProxy stands a proxy in front of a handler, with rules.
+func startHTTPProxy(t testing.TB, handler http.Handler, rules ...string) (url string, control *fault.Control, log *safeBuffer) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	control, err := fault.New(1)
@@ -57,9 +57,9 @@ func addRule(t testing.TB, control *fault.Control, text string) {
 	}
 }
 
-// everyone is a small server of streamable HTTP: POST answers with JSON, or with events if the request is asked for so; GET
+// serveStreamable is a small server of streamable HTTP: POST answers with JSON, or with events if the request is asked for so; GET
 // is a stream.
-func everyone(w http.ResponseWriter, r *http.Request) {
+func serveStreamable(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
@@ -91,8 +91,8 @@ func everyone(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, result)
 }
 
-// post asks and gives what came, and how it ended.
-func post(t testing.TB, target, body string, header ...string) (*http.Response, string, error) {
+// postRequest asks and gives what came, and how it ended.
+func postRequest(t testing.TB, target, body string, header ...string) (*http.Response, string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)

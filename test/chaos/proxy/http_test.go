@@ -46,10 +46,10 @@ func TestFaultsOverHTTP(t *testing.T) {
 		{"slow-drip chunk=9 every=1ms", well, stream},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			target, control, log := before(t, http.HandlerFunc(everyone), c.rule)
+			target, control, log := startHTTPProxy(t, http.HandlerFunc(serveStreamable), c.rule)
 			http.DefaultClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 			for body, w := range map[string]want{askOne: c.one, askStream: c.stream} {
-				resp, got, err := post(t, target, body)
+				resp, got, err := postRequest(t, target, body)
 				status := 0
 				if resp != nil {
 					status = resp.StatusCode

@@ -51,31 +51,31 @@ type Record struct {
 	Failed bool   `json:"failed,omitempty"`
 	Bytes  int    `json:"bytes,omitempty"`
 	// Faults are what was done to it.
-	Faults []Deed `json:"faults,omitempty"`
+	Faults []AppliedFault `json:"faults,omitempty"`
 	// Status is that of an answer over HTTP that carries no message.
 	Status int    `json:"status,omitempty"`
 	Body   string `json:"body,omitempty"`
 }
 
-// Deed is one fault that was done.
-type Deed struct {
+// AppliedFault is one fault that was done.
+type AppliedFault struct {
 	Rule  string `json:"rule"`
 	Fault string `json:"fault"`
 	Text  string `json:"text"`
 }
 
-func deeds(hits []fault.Hit) (out []Deed) {
+func appliedFaults(hits []fault.Hit) (out []AppliedFault) {
 	for _, h := range hits {
-		out = append(out, Deed{h.Rule, h.Fault, h.Text})
+		out = append(out, AppliedFault{h.Rule, h.Fault, h.Text})
 	}
 	return out
 }
 
-func (l *Log) message(to bool, m fault.Seen, body []byte, hits []fault.Hit) {
+func (l *Log) logMessage(to bool, m fault.MessageInfo, body []byte, hits []fault.Hit) {
 	if l == nil {
 		return
 	}
-	r := Record{Method: m.Method, Tool: m.Tool, ID: m.ID, Failed: m.Failed, Bytes: len(body), Faults: deeds(hits)}
+	r := Record{Method: m.Method, Tool: m.Tool, ID: m.ID, Failed: m.Failed, Bytes: len(body), Faults: appliedFaults(hits)}
 	r.To = "client"
 	if to {
 		r.To = "server"
@@ -94,18 +94,18 @@ func (l *Log) message(to bool, m fault.Seen, body []byte, hits []fault.Hit) {
 			r.Body = string([]rune(r.Body)) // what is no text is replaced, not lost silently: Bytes says how long it was
 		}
 	}
-	l.write(r)
+	l.writeRecord(r)
 }
 
-// event logs what happened by the clock, or to something that is no message.
-func (l *Log) event(method string, status int, hits ...fault.Hit) {
+// logEvent logs what happened by the clock, or to something that is no message.
+func (l *Log) logEvent(method string, status int, hits ...fault.Hit) {
 	if l == nil {
 		return
 	}
-	l.write(Record{Method: method, Status: status, Faults: deeds(hits)})
+	l.writeRecord(Record{Method: method, Status: status, Faults: appliedFaults(hits)})
 }
 
-func (l *Log) write(r Record) {
+func (l *Log) writeRecord(r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {

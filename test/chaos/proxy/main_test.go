@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	case "cat":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "server":
-		serve(os.Stdin, os.Stdout)
+		serveStdio(os.Stdin, os.Stdout)
 	case "sdk":
 		_ = sdkServer().Run(context.Background(), &mcp.StdioTransport{})
 	case "mcpgo":
@@ -67,8 +67,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is a small MCP server: it answers every request, tools/call with its arguments.
-func serve(in io.Reader, out io.Writer) {
+// serveStdio is a small MCP server: it answers every request, tools/call with its arguments.
+func serveStdio(in io.Reader, out io.Writer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -93,8 +93,8 @@ func serve(in io.Reader, out io.Writer) {
 	}
 }
 
-// under makes a proxy in front of a role.
-func under(t testing.TB, role string, rules ...string) *proxy.Stdio {
+// newStdioProxy makes a proxy in front of a role.
+func newStdioProxy(t testing.TB, role string, rules ...string) *proxy.Stdio {
 	t.Helper()
 	control, err := fault.New(1)
 	if err != nil {
@@ -116,8 +116,8 @@ func under(t testing.TB, role string, rules ...string) *proxy.Stdio {
 	return s
 }
 
-// through runs a proxy with an input to its end.
-func through(t testing.TB, s *proxy.Stdio, input io.Reader) (string, proxy.Exit) {
+// runProxy runs a proxy with an input to its end.
+func runProxy(t testing.TB, s *proxy.Stdio, input io.Reader) (string, proxy.Exit) {
 	t.Helper()
 	var out safeBuffer
 	s.In, s.Out = input, &out

@@ -30,7 +30,7 @@ type File struct {
 }
 
 // ParseFile reads rules. Its errors name the file, the line and the column.
-func ParseFile(name string, text []byte, place fault.Place) (File, error) {
+func ParseFile(name string, text []byte, location fault.Location) (File, error) {
 	var raw struct {
 		Seed   uint64     `yaml:"seed"`
 		Faults []fileRule `yaml:"faults"`
@@ -40,9 +40,9 @@ func ParseFile(name string, text []byte, place fault.Place) (File, error) {
 	}
 	f := File{Seed: raw.Seed}
 	for i, r := range raw.Faults {
-		rule := r.rule()
-		if err := rule.Check(place); err != nil {
-			return File{}, &FileError{Name: name, Text: fmt.Sprintf("%s: %v", at(text, i), err)}
+		rule := r.toRule()
+		if err := rule.Check(location); err != nil {
+			return File{}, &FileError{Name: name, Text: fmt.Sprintf("%s: %v", rulePosition(text, i), err)}
 		}
 		f.Faults = append(f.Faults, rule)
 	}
@@ -66,7 +66,7 @@ type fileRule struct {
 	Every     fault.Duration  `yaml:"every"`
 }
 
-func (r fileRule) rule() fault.Rule {
+func (r fileRule) toRule() fault.Rule {
 	out := fault.Rule{Name: r.Name, Fault: r.Fault, Server: r.Server, On: r.On, Tool: r.Tool, Direction: r.Direction,
 		Chance: r.Chance, Nth: r.Nth, Times: r.Times, At: r.At, For: r.For, Every: r.Every}
 	for k, v := range r.With {
@@ -78,8 +78,8 @@ func (r fileRule) rule() fault.Rule {
 	return out
 }
 
-// at is the place of the n-th rule, as line and column.
-func at(text []byte, n int) string {
+// rulePosition is the place of the n-th rule, as line and column.
+func rulePosition(text []byte, n int) string {
 	path, err := yaml.PathString(fmt.Sprintf("$.faults[%d].fault", n))
 	if err == nil {
 		if node, err := path.ReadNode(bytes.NewReader(text)); err == nil && node.GetToken() != nil {
@@ -98,7 +98,7 @@ func (e *FileError) Error() string { return e.Name + ": " + e.Text }
 
 // Watch reads a file of rules again when it changes, until ctx ends. A file that cannot be used changes nothing and is
 // told to problem, once. The rules of the file are all rules: what was added by other ways is replaced.
-func Watch(ctx context.Context, name string, every time.Duration, control *fault.Control, place fault.Place, problem func(error)) {
+func Watch(ctx context.Context, name string, every time.Duration, control *fault.Control, location fault.Location, problem func(error)) {
 	read := func() (string, time.Time) {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -124,7 +124,7 @@ func Watch(ctx context.Context, name string, every time.Duration, control *fault
 		if err != nil {
 			continue
 		}
-		f, err := ParseFile(name, text, place)
+		f, err := ParseFile(name, text, location)
 		if err == nil {
 			err = control.Set(f.Faults)
 		}

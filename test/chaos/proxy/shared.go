@@ -27,50 +27,50 @@ const (
 
 	// holdLimit is the longest line or event that rules are asked about.
 	holdLimit = 64 << 20
-	// look is how often something is looked at that ends by a rule.
-	look = 20 * time.Millisecond
+	// pollEvery is how often something is looked at that ends by a rule.
+	pollEvery = 20 * time.Millisecond
 )
 
-func (s *Shared) reads() bool { return s.Track || s.Log != nil || s.Tally != nil }
+func (s *Shared) readsMessages() bool { return s.Track || s.Log != nil || s.Tally != nil }
 
-// passed reads a message that passed untouched while nobody was asked about it, and notes it for rules that come later.
-func (s *Shared) passed(flow *fault.Flow, to bool, scope string, body []byte) {
-	if s.reads() {
-		s.record(to, flow.See(to, scope, body, true), body)
+// notePassed reads a message that passed untouched while nobody was asked about it, and notes it for rules that come later.
+func (s *Shared) notePassed(flow *fault.Flow, to bool, scope string, body []byte) {
+	if s.readsMessages() {
+		s.recordPassed(to, flow.Inspect(to, scope, body, true), body)
 	}
 }
 
-// record counts and logs what passed untouched.
-func (s *Shared) record(to bool, seen []fault.Seen, body []byte) {
+// recordPassed counts and logs what passed untouched.
+func (s *Shared) recordPassed(to bool, seen []fault.MessageInfo, body []byte) {
 	if len(seen) == 0 {
 		if len(bytes.TrimSpace(body)) == 0 {
 			return // an empty line is nothing
 		}
-		seen = []fault.Seen{{}}
+		seen = []fault.MessageInfo{{}}
 	}
 	for _, m := range seen {
-		s.Tally.pass(to)
-		s.Log.message(to, m, body, nil)
+		s.Tally.countMessage(to)
+		s.Log.logMessage(to, m, body, nil)
 	}
 }
 
-// broken notes a message that was hit.
-func (s *Shared) broken(to bool, seen []fault.Seen, body []byte, f fault.Fate) {
-	s.Tally.pass(to)
-	m := fault.Seen{}
+// recordHit notes a message that was hit.
+func (s *Shared) recordHit(to bool, seen []fault.MessageInfo, body []byte, f fault.Disposition) {
+	s.Tally.countMessage(to)
+	m := fault.MessageInfo{}
 	if len(seen) > 0 {
 		m = seen[0]
 	}
-	s.Log.message(to, m, body, f.Hits)
+	s.Log.logMessage(to, m, body, f.Hits)
 }
 
 // Tally counts what passed, and what was done by which rule. The zero value is ready; it is safe for concurrent use.
 type Tally struct {
 	toServer, toClient, faults atomic.Int64
-	rules                      rulesDone
+	rules                      ruleCounts
 }
 
-func (t *Tally) pass(to bool) {
+func (t *Tally) countMessage(to bool) {
 	if t == nil {
 		return
 	}

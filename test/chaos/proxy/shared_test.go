@@ -26,9 +26,9 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// odd are lines that a proxy which decodes and encodes again would change.
-const odd = "{\"jsonrpc\":\"2.0\", \"id\" : 1.0,\t\"method\":\"tools/call\",\"params\":{\"n\":9007199254740993,\"n\":1E+2,\"x\":null}}\r\n" +
+// oddLines are lines that a proxy which decodes and encodes again would change.
+const oddLines = "{\"jsonrpc\":\"2.0\", \"id\" : 1.0,\t\"method\":\"tools/call\",\"params\":{\"n\":9007199254740993,\"n\":1E+2,\"x\":null}}\r\n" +
 	"\r\n   \n\xef\xbb\xbf{\"id\":\"\xff\xfe\"}\n[{\"id\":1},{\"id\":2}]\n[]\nnoise\n\x00\n{\"id\":1,\"result\":{}}{\"id\":2}\n{\"half\":"
 
-// nobody is a rule that hits nothing, so that every line is held and asked about.
-const nobody = "hang-call on=no/such/method"
+// unmatchedRule is a rule that hits nothing, so that every line is held and asked about.
+const unmatchedRule = "hang-call on=no/such/method"

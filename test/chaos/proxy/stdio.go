@@ -46,20 +46,20 @@ type Exit struct {
 	Signal syscall.Signal
 }
 
-// run is one run of a Stdio.
-type run struct {
+// stdioRun is one run of a Stdio.
+type stdioRun struct {
 	*Stdio
-	flow     *fault.Flow
-	cmd      *exec.Cmd
-	group    *group
-	server   *port // its standard input
-	agent    *port // our standard output
-	stdout   *os.File
-	later    *later // what goes to the agent late
-	outbound *later // what goes to the server late
-	over     chan struct{}
+	flow            *fault.Flow
+	cmd             *exec.Cmd
+	group           *processGroup
+	serverIn        *lineWriter // its standard input
+	agentOut        *lineWriter // our standard output
+	stdout          *os.File
+	delayedToAgent  *delayQueue // what goes to the agent late
+	delayedToServer *delayQueue // what goes to the server late
+	finished        chan struct{}
 
-	dead atomic.Pointer[fault.End] // the end that a fault made
+	faultEnd atomic.Pointer[fault.End] // the end that a fault made
 }
 
 // Run starts the server and passes everything until it has ended. The error says why it could not be started, or that
@@ -69,35 +69,35 @@ func (s *Stdio) Run(ctx context.Context) (Exit, error) {
 	if s.Grace <= 0 {
 		s.Grace = 2 * time.Second
 	}
-	r := &run{Stdio: s, flow: s.Control.Flow(), later: newLater(), outbound: newLater(), over: make(chan struct{})}
-	stdin, err := r.start()
+	r := &stdioRun{Stdio: s, flow: s.Control.Flow(), delayedToAgent: newDelayQueue(), delayedToServer: newDelayQueue(), finished: make(chan struct{})}
+	stdin, err := r.startServer()
 	if err != nil {
 		return Exit{}, err
 	}
-	r.server = newPort(stdin, func() { closeIt(s.In) })
-	r.agent = newPort(s.Out, func() { _ = r.stdout.Close() })
+	r.serverIn = newLineWriter(stdin, func() { closeIfCloser(s.In) })
+	r.agentOut = newLineWriter(s.Out, func() { _ = r.stdout.Close() })
 
 	var read, rest sync.WaitGroup
-	go r.guarded(r.fromAgent) // it ends with the input, which may be after us
-	read.Go(func() { r.guarded(r.fromServer) })
-	rest.Go(func() { r.guarded(r.clock) })
-	rest.Go(func() { r.guarded(func() { r.slow(r.outbound) }) })
-	rest.Go(func() { r.guarded(func() { r.signals(ctx) }) })
+	go r.runGuarded(r.pumpFromAgent) // it ends with the input, which may be after us
+	read.Go(func() { r.runGuarded(r.pumpFromServer) })
+	rest.Go(func() { r.runGuarded(r.runTimedFaults) })
+	rest.Go(func() { r.runGuarded(func() { r.runDelayed(r.delayedToServer) }) })
+	rest.Go(func() { r.runGuarded(func() { r.passSignals(ctx) }) })
 
 	_ = r.cmd.Wait() // its error repeats the state
 	drained := make(chan struct{})
 	go func() { read.Wait(); close(drained) }()
-	r.sweep(drained)
-	close(r.over)
+	r.endGroup(drained)
+	close(r.finished)
 	rest.Wait()
-	r.later.due(true)
-	r.server.close()
-	r.agent.close()
-	return r.exit(), nil
+	r.delayedToAgent.runDue(true)
+	r.serverIn.close()
+	r.agentOut.close()
+	return r.exitStatus(), nil
 }
 
-// start starts the server and gives its standard input.
-func (r *run) start() (*os.File, error) {
+// startServer starts the server and gives its standard input.
+func (r *stdioRun) startServer() (*os.File, error) {
 	childIn, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("no pipe for the server's input: %w", err)
@@ -123,42 +123,42 @@ func (r *run) start() (*os.File, error) {
 		return nil, fmt.Errorf("the server's command %q cannot be started: %w", r.Command, err)
 	}
 	r.stdout = stdout
-	r.group = newGroup(r.cmd.Process, r.Guard)
+	r.group = newProcessGroup(r.cmd.Process, r.Guard)
 	return stdin, nil
 }
 
-// fromAgent passes what the agent says. The end of its input is the end of the server's, after what is delayed.
-func (r *run) fromAgent() {
-	l := &liner{hold: func() bool { return !r.Control.Passive() }, pass: r.server.stream, line: r.toServer}
-	l.seen = func(line []byte) { r.passed(r.flow, toServer, "", line) }
-	if !r.reads() {
-		l.seen = nil
+// pumpFromAgent passes what the agent says. The end of its input is the end of the server's, after what is delayed.
+func (r *stdioRun) pumpFromAgent() {
+	l := &lineSplitter{shouldHold: func() bool { return !r.Control.Passive() }, passBytes: r.serverIn.writePart, onHeld: r.toServer}
+	l.onPassed = func(line []byte) { r.notePassed(r.flow, toServer, "", line) }
+	if !r.readsMessages() {
+		l.onPassed = nil
 	}
-	copyTo(r.In, l.feed)
-	l.end()
-	r.server.over()
-	r.outbound.due(true)
-	if r.flow.On("ignore-eof") {
-		r.flow.Note("ignore-eof", "the end of input is not passed on")
-		for r.flow.On("ignore-eof") && r.pause(look) {
+	copyTo(r.In, l.feedBytes)
+	l.endStream()
+	r.serverIn.endPartial()
+	r.delayedToServer.runDue(true)
+	if r.flow.FaultActive("ignore-eof") {
+		r.flow.RecordHit("ignore-eof", "the end of input is not passed on")
+		for r.flow.FaultActive("ignore-eof") && r.pauseFor(pollEvery) {
 			continue
 		}
 	}
-	r.server.close()
+	r.serverIn.close()
 }
 
-// fromServer passes what the server says.
-func (r *run) fromServer() {
-	l := &liner{hold: func() bool { return !r.Control.Passive() }, pass: r.agent.stream, line: r.toAgent}
-	l.seen = func(line []byte) { r.passed(r.flow, toClient, "", line) }
-	if !r.reads() {
-		l.seen = nil
+// pumpFromServer passes what the server says.
+func (r *stdioRun) pumpFromServer() {
+	l := &lineSplitter{shouldHold: func() bool { return !r.Control.Passive() }, passBytes: r.agentOut.writePart, onHeld: r.toAgent}
+	l.onPassed = func(line []byte) { r.notePassed(r.flow, toClient, "", line) }
+	if !r.readsMessages() {
+		l.onPassed = nil
 	}
-	copyTo(r.stdout, l.feed)
-	if r.dead.Load() == nil { // who is killed by a fault does not finish its line
-		l.end()
+	copyTo(r.stdout, l.feedBytes)
+	if r.faultEnd.Load() == nil { // who is killed by a fault does not finish its line
+		l.endStream()
 	}
-	r.agent.over()
+	r.agentOut.endPartial()
 }
 
 func copyTo(from io.Reader, feed func([]byte)) {
@@ -172,44 +172,44 @@ func copyTo(from io.Reader, feed func([]byte)) {
 	}
 }
 
-func closeIt(v any) {
+func closeIfCloser(v any) {
 	if c, ok := v.(io.Closer); ok {
 		_ = c.Close() // it is only to end a Read
 	}
 }
 
-// pause reports false if the run is over.
-func (r *run) pause(d time.Duration) bool {
+// pauseFor reports false if the run is over.
+func (r *stdioRun) pauseFor(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-r.over:
+	case <-r.finished:
 		return false
 	}
 }
 
-// guarded keeps a panic of ours from ending the program: the server is ended instead, which the agent sees.
-func (r *run) guarded(do func()) {
+// runGuarded keeps a panic of ours from ending the program: the server is ended instead, which the agent sees.
+func (r *stdioRun) runGuarded(do func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.Log.event(fmt.Sprintf("panic: %v", v), 0)
-			r.die(&fault.End{Code: 70})
+			r.Log.logEvent(fmt.Sprintf("panic: %v", v), 0)
+			r.crashServer(&fault.End{Code: 70})
 		}
 	}()
 	do()
 }
 
-// die is an end of the server that a fault makes: nothing of it is left, and it seems to have ended by itself.
-func (r *run) die(e *fault.End) {
-	if r.dead.CompareAndSwap(nil, e) {
+// crashServer is an end of the server that a fault makes: nothing of it is left, and it seems to have ended by itself.
+func (r *stdioRun) crashServer(e *fault.End) {
+	if r.faultEnd.CompareAndSwap(nil, e) {
 		r.group.kill()
 	}
 }
 
-func (r *run) exit() Exit {
-	if e := r.dead.Load(); e != nil {
+func (r *stdioRun) exitStatus() Exit {
+	if e := r.faultEnd.Load(); e != nil {
 		if e.Signal != "" {
 			return Exit{Signal: signalNamed(e.Signal)}
 		}
@@ -222,8 +222,8 @@ func (r *run) exit() Exit {
 	return Exit{Code: state.ExitCode()}
 }
 
-// sweep waits for the last words of the server, and ends what is left of its group.
-func (r *run) sweep(drained <-chan struct{}) {
+// endGroup waits for the last words of the server, and ends what is left of its group.
+func (r *stdioRun) endGroup(drained <-chan struct{}) {
 	wait := func() bool {
 		t := time.NewTimer(r.Grace)
 		defer t.Stop()
@@ -234,12 +234,12 @@ func (r *run) sweep(drained <-chan struct{}) {
 			return false
 		}
 	}
-	if r.dead.Load() == nil && !wait() {
+	if r.faultEnd.Load() == nil && !wait() {
 		r.group.terminate()
 		wait()
 	}
 	r.group.terminate()
-	r.group.end(r.Grace)
+	r.group.awaitGroupEnd(r.Grace)
 	if !wait() {
 		_ = r.stdout.Close() // somebody outside of the group holds it
 		<-drained

@@ -10,65 +10,65 @@ import (
 )
 
 // toServer asks the rules about a line of the agent, and performs what they say.
-func (r *run) toServer(raw []byte) {
-	seen := r.flow.See(toServer, "", raw, false)
+func (r *stdioRun) toServer(raw []byte) {
+	seen := r.flow.Inspect(toServer, "", raw, false)
 	fates := r.flow.ToServer("", raw)
-	r.later.poke() // a message can begin something that goes by the clock
+	r.delayedToAgent.wakeUp() // a message can begin something that goes by the clock
 	if fates == nil {
-		r.record(toServer, seen, raw)
-		r.server.line(raw)
+		r.recordPassed(toServer, seen, raw)
+		r.serverIn.writeLine(raw)
 		return
 	}
 	for _, f := range fates {
-		r.broken(toServer, seen, raw, f)
+		r.recordHit(toServer, seen, raw, f)
 		for _, b := range f.Late {
-			r.later.after(f.After, func() { r.agent.line(withEnd(b, raw)) })
+			r.delayedToAgent.addTask(f.After, func() { r.agentOut.writeLine(withLineEnd(b, raw)) })
 		}
-		for f.Block != "" && r.flow.Active(f.Block) && r.pause(look) {
+		for f.Block != "" && r.flow.Active(f.Block) && r.pauseFor(pollEvery) {
 			continue
 		}
 		if f.End != nil && !f.Last {
-			r.die(f.End)
+			r.crashServer(f.End)
 			return
 		}
 		if f.Drop {
 			continue
 		}
-		b := bytes.Clone(whole(f, raw))
+		b := bytes.Clone(fateLine(f, raw))
 		if f.After > 0 && len(f.Late) == 0 {
-			r.outbound.after(f.After, func() { r.server.line(b) })
+			r.delayedToServer.addTask(f.After, func() { r.serverIn.writeLine(b) })
 		} else {
-			r.server.line(b)
+			r.serverIn.writeLine(b)
 		}
 		if f.End != nil {
-			r.die(f.End)
+			r.crashServer(f.End)
 			return
 		}
 	}
 }
 
 // toAgent asks the rules about a line of the server.
-func (r *run) toAgent(raw []byte) {
-	if r.dead.Load() != nil {
+func (r *stdioRun) toAgent(raw []byte) {
+	if r.faultEnd.Load() != nil {
 		return
 	}
-	seen := r.flow.See(toClient, "", raw, false)
+	seen := r.flow.Inspect(toClient, "", raw, false)
 	fates := r.flow.ToClient("", raw)
 	if fates == nil {
-		r.record(toClient, seen, raw)
-		r.agent.line(raw)
+		r.recordPassed(toClient, seen, raw)
+		r.agentOut.writeLine(raw)
 		return
 	}
 	for _, f := range fates {
-		r.broken(toClient, seen, raw, f)
+		r.recordHit(toClient, seen, raw, f)
 		for _, b := range f.Before {
-			r.agent.line(withEnd(b, raw))
+			r.agentOut.writeLine(withLineEnd(b, raw))
 		}
-		for f.Block != "" && r.flow.Active(f.Block) && r.pause(look) {
+		for f.Block != "" && r.flow.Active(f.Block) && r.pauseFor(pollEvery) {
 			continue
 		}
 		if f.End != nil && !f.Last {
-			r.die(f.End)
+			r.crashServer(f.End)
 			return
 		}
 		if f.Drop {
@@ -77,54 +77,54 @@ func (r *run) toAgent(raw []byte) {
 		f.Body = bytes.Clone(f.Body) // raw is used again
 		raw := bytes.Clone(raw)
 		if f.After > 0 {
-			r.later.after(f.After, func() { r.arrive(f, raw) })
+			r.delayedToAgent.addTask(f.After, func() { r.writeToAgent(f, raw) })
 		} else {
-			r.arrive(f, raw)
+			r.writeToAgent(f, raw)
 		}
 	}
 }
 
-// arrive writes a line to the agent as its fate wants it.
-func (r *run) arrive(f fault.Fate, raw []byte) {
-	b := whole(f, raw)
+// writeToAgent writes a line to the agent as its fate wants it.
+func (r *stdioRun) writeToAgent(f fault.Disposition, raw []byte) {
+	b := fateLine(f, raw)
 	switch {
 	case f.Torn:
 		b = bytes.TrimSpace(b)
-		if r.agent.line(b[:min(f.Cut, len(b))]); f.Stall != "" {
-			r.agent.stall(func() bool { return r.flow.Active(f.Stall) }, r.over)
+		if r.agentOut.writeLine(b[:min(f.Cut, len(b))]); f.Stall != "" {
+			r.agentOut.blockWrites(func() bool { return r.flow.Active(f.Stall) }, r.finished)
 		}
 	case f.Big > 0:
-		r.agent.line(withEnd(grown(bytes.TrimSpace(b), f.Big), raw))
+		r.agentOut.writeLine(withLineEnd(growObject(bytes.TrimSpace(b), f.Big), raw))
 	case f.Chunk > 0:
-		r.agent.drip(b, f.Chunk, f.Every, r.over)
+		r.agentOut.writeSlowly(b, f.Chunk, f.Every, r.finished)
 	default:
 		for range f.Copies + 1 {
-			r.agent.line(b)
+			r.agentOut.writeLine(b)
 		}
 	}
 	if f.End != nil {
-		r.die(f.End)
+		r.crashServer(f.End)
 	}
 }
 
-// whole is the line of a fate: as it came, or the changed message with the end that the line had.
-func whole(f fault.Fate, raw []byte) []byte {
+// fateLine is the line of a fate: as it came, or the changed message with the end that the line had.
+func fateLine(f fault.Disposition, raw []byte) []byte {
 	if !f.Changed {
 		return raw
 	}
-	return withEnd(f.Body, raw)
+	return withLineEnd(f.Body, raw)
 }
 
-func withEnd(body, raw []byte) []byte {
-	end := ending(raw)
+func withLineEnd(body, raw []byte) []byte {
+	end := lineEnding(raw)
 	if len(end) == 0 {
 		end = []byte{'\n'}
 	}
 	return slices.Concat(body, end)
 }
 
-// grown adds a member to an object until it has the size.
-func grown(body []byte, size int64) []byte {
+// growObject adds a member to an object until it has the size.
+func growObject(body []byte, size int64) []byte {
 	const head, tail = `,"chaos":"`, `"}`
 	n := int(size) - len(body) - len(head) - len(tail) + 1
 	if n <= 0 || len(body) < 3 || body[len(body)-1] != '}' {
@@ -136,16 +136,16 @@ func grown(body []byte, size int64) []byte {
 	return append(out, tail...)
 }
 
-// clock does what happens by the time, until the run is over.
-func (r *run) clock() {
+// runTimedFaults does what happens by the time, until the run is over.
+func (r *stdioRun) runTimedFaults() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		changed := r.Control.Changed()
-		next := r.later.due(false)
+		next := r.delayedToAgent.runDue(false)
 		events, wake := r.flow.Tick()
 		for _, e := range events {
-			r.happen(e)
+			r.applyEvent(e)
 		}
 		if next.IsZero() || !wake.IsZero() && wake.Before(next) {
 			next = wake
@@ -157,47 +157,47 @@ func (r *run) clock() {
 		}
 		select {
 		case <-timer.C:
-		case <-r.later.kick:
+		case <-r.delayedToAgent.wakeup:
 		case <-changed:
-		case <-r.over:
+		case <-r.finished:
 			return
 		}
 	}
 }
 
-// slow sends what goes to the server late, in a goroutine of its own: a server that does not read must not hold up what
+// runDelayed sends what goes to the server late, in a goroutine of its own: a server that does not read must not hold up what
 // goes to the agent.
-func (r *run) slow(l *later) {
+func (r *stdioRun) runDelayed(l *delayQueue) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if next := l.due(false); next.IsZero() {
+		if next := l.runDue(false); next.IsZero() {
 			timer.Stop()
 		} else {
 			timer.Reset(max(time.Until(next), 0))
 		}
 		select {
 		case <-timer.C:
-		case <-l.kick:
-		case <-r.over:
+		case <-l.wakeup:
+		case <-r.finished:
 			return
 		}
 	}
 }
 
-func (r *run) happen(e fault.Event) {
-	r.Log.event("", 0, e.Hit)
+func (r *stdioRun) applyEvent(e fault.Event) {
+	r.Log.logEvent("", 0, e.Hit)
 	switch e.Do {
 	case fault.Deliver, fault.Noise:
-		r.agent.line(append(bytes.Clone(e.Body), '\n'))
+		r.agentOut.writeLine(append(bytes.Clone(e.Body), '\n'))
 	case fault.Raw:
-		r.agent.stream(e.Body, bytes.HasSuffix(e.Body, []byte{'\n'}))
+		r.agentOut.writePart(e.Body, bytes.HasSuffix(e.Body, []byte{'\n'}))
 	case fault.Stderr:
 		if r.Err != nil {
 			_, _ = r.Err.Write(e.Body) // whoever does not read it wants it so
 		}
 	case fault.Ending:
-		r.die(e.End)
+		r.crashServer(e.End)
 	case fault.Stop:
 		r.group.stop()
 	case fault.Continue:
@@ -206,8 +206,8 @@ func (r *run) happen(e fault.Event) {
 	}
 }
 
-// signals passes signals to the server until the run is over, and ends the server with ctx.
-func (r *run) signals(ctx context.Context) {
+// passSignals passes signals to the server until the run is over, and ends the server with ctx.
+func (r *stdioRun) passSignals(ctx context.Context) {
 	done := ctx.Done()
 	for {
 		select {
@@ -216,25 +216,25 @@ func (r *run) signals(ctx context.Context) {
 				r.Signals = nil
 				continue
 			}
-			if isTerminate(s) && r.flow.On("ignore-term") {
-				r.flow.Note("ignore-term", "SIGTERM is not passed on")
+			if isTerminate(s) && r.flow.FaultActive("ignore-term") {
+				r.flow.RecordHit("ignore-term", "SIGTERM is not passed on")
 				continue
 			}
-			r.group.signal(s)
+			r.group.forwardSignal(s)
 		case <-done:
 			done = nil
-			go r.ladder()
-		case <-r.over:
+			go r.stopServer()
+		case <-r.finished:
 			return
 		}
 	}
 }
 
-// ladder ends the server because the proxy's owner wants it.
-func (r *run) ladder() {
-	r.server.close()
+// stopServer ends the server because the proxy's owner wants it.
+func (r *stdioRun) stopServer() {
+	r.serverIn.close()
 	r.group.terminate()
-	if r.pause(r.Grace) {
+	if r.pauseFor(r.Grace) {
 		r.group.kill()
 	}
 }

@@ -18,14 +18,14 @@ import (
 )
 
 func TestTheServersEndIsOurs(t *testing.T) {
-	got, exit := through(t, under(t, "exit:7"), strings.NewReader(""))
+	got, exit := runProxy(t, newStdioProxy(t, "exit:7"), strings.NewReader(""))
 	if exit.Code != 7 || got != "last words, without\nan end" {
 		t.Errorf("%+v, %q", exit, got)
 	}
-	if _, exit = through(t, under(t, "signal"), strings.NewReader("")); exit.Signal != syscall.SIGKILL {
+	if _, exit = runProxy(t, newStdioProxy(t, "signal"), strings.NewReader("")); exit.Signal != syscall.SIGKILL {
 		t.Errorf("%+v", exit)
 	}
-	s := under(t, "cat")
+	s := newStdioProxy(t, "cat")
 	s.Command, s.In, s.Out = "no-such-command-of-mcpvisor", strings.NewReader(""), io.Discard
 	if _, err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be found") {
 		t.Errorf("a missing command: %v", err)
@@ -33,10 +33,10 @@ func TestTheServersEndIsOurs(t *testing.T) {
 }
 
 func TestSignalsArePassedOn(t *testing.T) {
-	s := under(t, "stubborn")
+	s := newStdioProxy(t, "stubborn")
 	signals := make(chan os.Signal, 1)
 	s.Signals = signals
-	in, out := pipe(t), &watched{want: "ready", seen: make(chan struct{})}
+	in, out := openPipe(t), &awaitingBuffer{want: "ready", seen: make(chan struct{})}
 	s.In, s.Out = in, out
 	done := make(chan proxy.Exit, 1)
 	go func() {
@@ -50,21 +50,21 @@ func TestSignalsArePassedOn(t *testing.T) {
 	}
 }
 
-// pipe is an input that stays open until the test ends.
-func pipe(t *testing.T) *io.PipeReader {
+// openPipe is an input that stays open until the test ends.
+func openPipe(t *testing.T) *io.PipeReader {
 	r, w := io.Pipe()
 	t.Cleanup(func() { w.Close() })
 	return r
 }
 
-type watched struct {
+type awaitingBuffer struct {
 	safeBuffer
 	want string
 	once sync.Once
 	seen chan struct{}
 }
 
-func (w *watched) Write(p []byte) (int, error) {
+func (w *awaitingBuffer) Write(p []byte) (int, error) {
 	n, err := w.safeBuffer.Write(p)
 	if strings.Contains(w.String(), w.want) {
 		w.once.Do(func() { close(w.seen) })
@@ -74,22 +74,22 @@ func (w *watched) Write(p []byte) (int, error) {
 
 // TestNothingIsLeftBehind: a child of the server that holds its output and hears no SIGTERM ends with it.
 func TestNothingIsLeftBehind(t *testing.T) {
-	s := under(t, "parent")
+	s := newStdioProxy(t, "parent")
 	s.Grace = 100 * time.Millisecond
-	got, exit := through(t, s, strings.NewReader(""))
+	got, exit := runProxy(t, s, strings.NewReader(""))
 	var pid int
 	if _, err := fmt.Sscan(got, &pid); err != nil || exit != (proxy.Exit{}) {
 		t.Fatalf("%q, %+v", got, exit)
 	}
-	for deadline := time.Now().Add(bound); syscall.Kill(pid, 0) == nil && !zombie(pid); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(bound); syscall.Kill(pid, 0) == nil && !isZombie(pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d is still there", pid)
 		}
 	}
 }
 
-// zombie reports whether a process only waits to be reaped by somebody else.
-func zombie(pid int) bool {
+// isZombie reports whether a process only waits to be reaped by somebody else.
+func isZombie(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && bytes.Contains(b, []byte(") Z "))
 }
@@ -125,8 +125,8 @@ func TestFaults(t *testing.T) {
 			strings.Repeat("x", 1000-len(hasEcho)+1-len(`,"chaos":""`))+"\"}\n", 1) + hasAdd, proxy.Exit{}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			s := under(t, "server", c.rule)
-			got, exit := through(t, s, strings.NewReader(askList+askEcho+askAdd))
+			s := newStdioProxy(t, "server", c.rule)
+			got, exit := runProxy(t, s, strings.NewReader(askList+askEcho+askAdd))
 			if got != c.want && c.want != "*" || exit != c.exit {
 				t.Errorf("exit %+v, want %+v\n got %q\nwant %q", exit, c.exit, got, c.want)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// rulesDone are the faults that were done, in the order of their first time.
-type rulesDone struct {
+// ruleCounts are the faults that were done, in the order of their first time.
+type ruleCounts struct {
 	mu    sync.Mutex
 	names []string // "r1 latency"
 	count map[string]int
@@ -38,7 +38,7 @@ func (t *Tally) Faults() int { return int(t.faults.Load()) }
 // Summary writes what passed and what was done, in a few lines. Rules that are in force and did nothing are named.
 func (t *Tally) Summary(w io.Writer, inForce []fault.Status) {
 	fmt.Fprintf(w, "chaos proxy: %s to the server, %d to the agent, %s done\n",
-		counted(t.toServer.Load(), "message"), t.toClient.Load(), counted(t.faults.Load(), "fault"))
+		countText(t.toServer.Load(), "message"), t.toClient.Load(), countText(t.faults.Load(), "fault"))
 	t.rules.mu.Lock()
 	defer t.rules.mu.Unlock()
 	var idle []string
@@ -54,16 +54,16 @@ func (t *Tally) Summary(w io.Writer, inForce []fault.Status) {
 			fmt.Fprintf(w, "  … and %d rules more\n", len(t.rules.names)-most)
 			break
 		}
-		fmt.Fprintf(w, "  %-28s %s\n", name, counted(int64(t.rules.count[name]), "time"))
+		fmt.Fprintf(w, "  %-28s %s\n", name, countText(int64(t.rules.count[name]), "time"))
 	}
 	if len(idle) > 0 {
 		fmt.Fprintf(w, "  never happened: %s\n", strings.Join(idle[:min(len(idle), most)], ", "))
 	}
 }
 
-func counted(n int64, of string) string {
+func countText(n int64, noun string) string {
 	if n == 1 {
-		return "1 " + of
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, of)
+	return fmt.Sprintf("%d %ss", n, noun)
 }

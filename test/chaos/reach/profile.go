@@ -44,13 +44,13 @@ func Read(r io.Reader) (Profile, error) {
 			continue
 		}
 		fields := strings.Fields(text)
-		file, place, ok := strings.Cut(fields[0], ":")
+		file, position, ok := strings.Cut(fields[0], ":")
 		if !ok || len(fields) != 3 {
 			return nil, fmt.Errorf("a line of the profile cannot be read: %q", text)
 		}
 		var b Block
 		var columns [2]int
-		if _, err := fmt.Sscanf(place, "%d.%d,%d.%d", &b.From, &columns[0], &b.To, &columns[1]); err != nil {
+		if _, err := fmt.Sscanf(position, "%d.%d,%d.%d", &b.From, &columns[0], &b.To, &columns[1]); err != nil {
 			return nil, fmt.Errorf("a place of the profile cannot be read: %q: %w", text, err)
 		}
 		b.Statements, _ = strconv.Atoi(fields[1])
@@ -58,12 +58,12 @@ func Read(r io.Reader) (Profile, error) {
 		if blocks[file] == nil {
 			blocks[file] = map[string]Block{}
 		}
-		b.Run = fields[2] != "0" || blocks[file][place].Run
-		blocks[file][place] = b
+		b.Run = fields[2] != "0" || blocks[file][position].Run
+		blocks[file][position] = b
 	}
 	p := Profile{}
-	for file, of := range blocks {
-		p[file] = slices.SortedFunc(maps.Values(of), func(a, b Block) int {
+	for file, blocksByPlace := range blocks {
+		p[file] = slices.SortedFunc(maps.Values(blocksByPlace), func(a, b Block) int {
 			if a.From != b.From {
 				return a.From - b.From
 			}
@@ -73,8 +73,8 @@ func Read(r io.Reader) (Profile, error) {
 	return p, lines.Err()
 }
 
-// Of is how much was run of one file.
-func (p Profile) Of(file string) Share {
+// FileShare is how much was run of one file.
+func (p Profile) FileShare(file string) Share {
 	s := Share{Name: file}
 	for _, b := range p[file] {
 		if s.Statements += b.Statements; b.Run {
@@ -89,29 +89,29 @@ func (p Profile) Files() []string { return slices.Sorted(maps.Keys(p)) }
 
 // Packages are how much was run of each package, sorted by name. Only files that within says yes to count; nil is all.
 func (p Profile) Packages(within func(file string) bool) []Share {
-	of := map[string]Share{}
+	shares := map[string]Share{}
 	for _, file := range p.Files() {
 		if within != nil && !within(file) {
 			continue
 		}
-		name, one := path.Dir(file), p.Of(file)
-		of[name] = Share{Name: name, Run: of[name].Run + one.Run, Statements: of[name].Statements + one.Statements}
+		name, one := path.Dir(file), p.FileShare(file)
+		shares[name] = Share{Name: name, Run: shares[name].Run + one.Run, Statements: shares[name].Statements + one.Statements}
 	}
-	all := slices.Collect(maps.Values(of))
+	all := slices.Collect(maps.Values(shares))
 	slices.SortFunc(all, func(a, b Share) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // Total is the sum of some shares.
-func Total(of []Share) (sum Share) {
-	for _, s := range of {
+func Total(shares []Share) (sum Share) {
+	for _, s := range shares {
 		sum.Run, sum.Statements = sum.Run+s.Run, sum.Statements+s.Statements
 	}
 	return sum
 }
 
-// Missed are the lines of a file that were not run, "12-14, 20", and how many statements stand there.
-func (p Profile) Missed(file string) (lines string, statements int) {
+// MissedLines are the lines of a file that were not run, "12-14, 20", and how many statements stand there.
+func (p Profile) MissedLines(file string) (lines string, statements int) {
 	from, to := 0, 0
 	var all []string
 	add := func() {

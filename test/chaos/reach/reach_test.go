@@ -12,14 +12,14 @@ import (
 func TestDaysSayEverything(t *testing.T) {
 	const seeds = 4000
 	for _, w := range reach.Count(1, seeds) {
-		if w.Days == 0 && !slices.Contains(never, w.Part+" "+w.Word) {
+		if w.Days == 0 && !slices.Contains(unusedWords, w.Part+" "+w.Word) {
 			t.Errorf("no day of %d says %s of %s: let package generate draw it", seeds, w.Word, w.Part)
 		}
 	}
 }
 
-// never are the words that no random day needs. A line that is longer than a huge one is no more work, and a shorter one is none.
-var never = []string{"faults huge-line, size"}
+// unusedWords are the words that no random day needs. A line that is longer than a huge one is no more work, and a shorter one is none.
+var unusedWords = []string{"faults huge-line, size"}
 
 func TestRead(t *testing.T) {
 	p, err := reach.Read(strings.NewReader(`mode: set
@@ -38,7 +38,7 @@ github.com/mcpvisor/mcpvisor/a/a.go:1.1,2.2 1 1
 	if want := []reach.Share{{Name: "a", Run: 1, Statements: 5}, {Name: "a/b", Run: 5, Statements: 7}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if lines, n := p.Missed("a/b/c.go"); lines != "7-9" || n != 2 {
+	if lines, n := p.MissedLines("a/b/c.go"); lines != "7-9" || n != 2 {
 		t.Errorf("missed %q, %d statements", lines, n)
 	}
 	if total := reach.Total(got); total.Run != 6 || total.Statements != 12 {

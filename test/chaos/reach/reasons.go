@@ -4,16 +4,16 @@ import "strings"
 
 // Packages are those that random days are to reach.
 var Packages = []string{
-	"actors", "actors/catalog", "actors/lifecycle", "actors/opening", "actors/queue", "transports/session", "supervisor",
+	"actors", "actors/catalog", "actors/lifecycle", "actors/opening", "actors/internal/queue", "transports/session", "supervisor",
 	"supervisor/restart",
 }
 
-// reason says why the days do not run what stands in some files.
-type reason struct{ begins, why string }
+// fileReason says why the days do not run what stands in some files.
+type fileReason struct{ prefix, why string }
 
-// outside are the files that no day can run, because what calls them is not there in virtual time: a person at a browser, another
+// unreachableFiles are the files that no day can run, because what calls them is not there in virtual time: a person at a browser, another
 // process, another machine. Their own packages and test/e2e test them.
-var outside = []reason{
+var unreachableFiles = []fileReason{
 	{"supervisor/login.go", "a person signs in with a browser"},
 	{"supervisor/signins.go", "as supervisor/login.go"},
 	{"supervisor/authstatus.go", "what is said of sign-ins, which there are none of"},
@@ -21,65 +21,65 @@ var outside = []reason{
 	{"supervisor/credentials.go", "as supervisor/authkinds.go"},
 	{"supervisor/identity.go", "as supervisor/authkinds.go"},
 	{"supervisor/account.go", "as supervisor/authkinds.go"},
-	{"supervisor/files.go", "configuration read from files: supervisor/config and supervisor/reload"},
+	{"supervisor/files.go", "configuration read from files: supervisor/config and supervisor/internal/reload"},
 	{"supervisor/open.go", "makes the real transports, in the place of which a day has those in memory"},
 	{"supervisor/clients.go", "as supervisor/open.go"},
 	{"supervisor/bridge", "serves the manager to other clients: supervisor/bridge_test.go"},
 	{"supervisor/cache.go", "the lists of lazy servers in files (CacheDir), of which a day has none: supervisor/cache_test.go"},
 	{"supervisor/follow.go", "follows configuration files and what the system tells of them: supervisor/follow_test.go"},
-	{"supervisor/lazily.go", "the sign-in of a server whose spec asks for none, by the real transports: as supervisor/login.go"},
+	{"supervisor/lazy_sign_in.go", "the sign-in of a server whose spec asks for none, by the real transports: as supervisor/login.go"},
 	{"supervisor/restart/stats.go", "reads the load of the machine, whose clock is not that of a day"},
 	{"supervisor/restart/installing.go", "processes that fetch what they run: nothing of a day is a process"},
-	{"actors/pace.go", "as supervisor/restart/installing.go"},
+	{"actors/coalesce.go", "as supervisor/restart/installing.go"},
 	{"actors/catalog/check.go", "checks the data structure, for tests"},
-	{"actors/queue/check.go", "checks the data structure, for tests"},
+	{"actors/internal/queue/check.go", "checks the data structure, for tests"},
 }
 
-// Outside is why no day can run a file, empty if one could.
-func Outside(file string) string {
-	for _, r := range outside {
-		if strings.HasPrefix(file, r.begins) {
+// UnreachableReason is why no day can run a file, empty if one could.
+func UnreachableReason(file string) string {
+	for _, r := range unreachableFiles {
+		if strings.HasPrefix(file, r.prefix) {
 			return r.why
 		}
 	}
 	return ""
 }
 
-// missed is why the days leave much of a file alone, which one could run.
-var missed = []reason{
-	{"supervisor/pinned.go", "a day has no store of approved definitions (Config.Pins)"},
+// missedFiles is why the days leave much of a file alone, which one could run.
+var missedFiles = []fileReason{
+	{"supervisor/pin_state.go", "a day has no store of approved definitions (Config.Pins)"},
 	{"supervisor/permissions.go", "the only rule of a day asks about every call, and it does not change (SetPermissions)"},
-	{"supervisor/asked.go", "who is asked allows every call"},
-	{"supervisor/desk.go", "as supervisor/asked.go"},
-	{"supervisor/allowance.go", "as supervisor/asked.go"},
+	{"supervisor/server_types.go", "who is asked allows every call"},
+	{"supervisor/request_handler.go", "as supervisor/server_types.go"},
+	{"supervisor/rate_limit.go", "as supervisor/server_types.go"},
 	{"supervisor/asker.go", "who is asked about calls allows every one, and is the same for all callers"},
 	{"supervisor/form.go", "the forms of a day ask for a yes and a name, and are answered well"},
-	{"supervisor/chance.go", "a day draws from a source of its own"},
+	{"supervisor/session_rand.go", "a day draws from a source of its own"},
 	{"transports/session/elicit.go", "who is asked accepts: no refusal, and no form that cannot be shown"},
-	{"transports/session/serve.go", "as transports/session/elicit.go"},
+	{"transports/session/server_requests.go", "as transports/session/elicit.go"},
 	{"transports/session/handlers.go", "as transports/session/elicit.go"},
-	{"transports/session/belonging.go", "as transports/session/elicit.go"},
+	{"transports/session/request_origin.go", "as transports/session/elicit.go"},
 	{"transports/session/rounds.go", "the servers ask for one input in one round, in a form that is right"},
-	{"transports/session/visit.go", "the servers send the person to one place, in a form that is right"},
-	{"transports/session/mirror.go", "no tool of a day asks for a parameter in a header (x-mcp-header)"},
-	{"transports/session/pursuit.go", "the tasks of a day ask for no input, live for an hour, and are known as long as their server lives"},
+	{"transports/session/url_elicitation.go", "the servers send the person to one place, in a form that is right"},
+	{"transports/session/param_headers.go", "no tool of a day asks for a parameter in a header (x-mcp-header)"},
+	{"transports/session/task_poller.go", "the tasks of a day ask for no input, live for an hour, and are known as long as their server lives"},
 	{"supervisor/resources.go", "one resource is read, which its own server lists"},
 	{"supervisor/prompts.go", "one prompt is read, whose name is plain"},
 	{"supervisor/parts.go", "the contents of a day are texts and a blob, in a form that is right"},
-	{"transports/session/offers.go", "the definitions of a day have the types that the specification gives them, but for one without an address"},
+	{"transports/session/listings.go", "the definitions of a day have the types that the specification gives them, but for one without an address"},
 	{"transports/session/subscribe.go", "one resource is subscribed to, which every server agrees to"},
-	{"supervisor/index.go", "nobody of a day searches the catalog"},
+	{"supervisor/list_index.go", "nobody of a day searches the catalog"},
 	{"supervisor/tasks.go", "a caller of a day waits for its task itself, and seldom asks for one by its id"},
 	{"transports/session/tasks.go", "as supervisor/tasks.go"},
 	{"supervisor/configure.go", "a day's servers are those of the runtime, none is configured"},
-	{"supervisor/meant.go", "nobody of a day misspells a name"},
+	{"supervisor/resolve_name.go", "nobody of a day misspells a name"},
 	{"supervisor/call.go", "what a program makes of an answer: its parts and texts"},
 }
 
-// Missed is why the days leave a file alone that one could run, empty if nobody has said.
-func Missed(file string) string {
-	for _, r := range missed {
-		if strings.HasPrefix(file, r.begins) {
+// MissedReason is why the days leave a file alone that one could run, empty if nobody has said.
+func MissedReason(file string) string {
+	for _, r := range missedFiles {
+		if strings.HasPrefix(file, r.prefix) {
 			return r.why
 		}
 	}

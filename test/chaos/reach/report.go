@@ -17,12 +17,12 @@ type Findings struct {
 	Profile Profile
 }
 
-// within says which files count for the bound.
-func within(file string) bool { return Outside(file) == "" }
+// isReachable says which files count for the bound.
+func isReachable(file string) bool { return UnreachableReason(file) == "" }
 
 // Reached is how much of what days can run was run, by package, and in all.
 func (f *Findings) Reached() ([]Share, Share) {
-	all := f.Profile.Packages(within)
+	all := f.Profile.Packages(isReachable)
 	return all, Total(all)
 }
 
@@ -31,7 +31,7 @@ func (f *Findings) Table(w io.Writer) {
 	fmt.Fprintf(w, "%d days, seeds %d to %d\n\n", f.Days, f.First, f.First+uint64(f.Days)-1)
 	for _, word := range f.Words {
 		fired := ""
-		if n, is := f.Fired[word.Word]; is && word.Part == "faults" {
+		if n, known := f.Fired[word.Word]; known && word.Part == "faults" {
 			fired = fmt.Sprintf("  had an effect in %d", n)
 		}
 		fmt.Fprintf(w, "%5d  %-10s %s%s\n", word.Days, word.Part, word.Word, fired)
@@ -58,20 +58,20 @@ func (f *Findings) Markdown(w io.Writer) {
 	fmt.Fprint(w, "\n## Files that no day can run\n\n| file | statements | why |\n|---|---:|---|\n")
 	files := f.Profile.Files()
 	for _, file := range files {
-		if why := Outside(file); why != "" {
-			fmt.Fprintf(w, "| %s | %d | %s |\n", file, f.Profile.Of(file).Statements, why)
+		if why := UnreachableReason(file); why != "" {
+			fmt.Fprintf(w, "| %s | %d | %s |\n", file, f.Profile.FileShare(file).Statements, why)
 		}
 	}
 	fmt.Fprint(w, "\n## What no day has run\n\nThe most first. Where no reason stands, nobody has looked yet.\n\n"+
 		"| file | statements | why | lines |\n|---|---:|---|---|\n")
 	slices.SortStableFunc(files, func(a, b string) int {
-		_, n := f.Profile.Missed(a)
-		_, m := f.Profile.Missed(b)
+		_, n := f.Profile.MissedLines(a)
+		_, m := f.Profile.MissedLines(b)
 		return m - n
 	})
 	for _, file := range files {
-		if lines, n := f.Profile.Missed(file); n > 0 && within(file) {
-			fmt.Fprintf(w, "| %s | %d | %s | %s |\n", file, n, Missed(file), lines)
+		if lines, n := f.Profile.MissedLines(file); n > 0 && isReachable(file) {
+			fmt.Fprintf(w, "| %s | %d | %s | %s |\n", file, n, MissedReason(file), lines)
 		}
 	}
 	fmt.Fprint(w, "\n## Words of the language\n\nIn how many of the days each is said, and for a fault in how many it had an effect.\n")
@@ -82,7 +82,7 @@ func (f *Findings) Markdown(w io.Writer) {
 			fmt.Fprintf(w, "\n### %s\n\n| word | days | effect |\n|---|---:|---:|\n", strings.ToUpper(part[:1])+part[1:])
 		}
 		fired := ""
-		if n, is := f.Fired[word.Word]; is && part == "faults" {
+		if n, known := f.Fired[word.Word]; known && part == "faults" {
 			fired = fmt.Sprint(n)
 		}
 		fmt.Fprintf(w, "| %s | %d | %s |\n", word.Word, word.Days, fired)

@@ -52,9 +52,9 @@ type band struct {
 
 // bandsOf are the states of one server from its events, in order of time, up to the closing of the manager: that every server
 // is disabled then tells nothing. The first begins at 0.
-func bandsOf(h *history.History, of []int, closing time.Duration) []band {
+func bandsOf(h *history.History, events []int, closing time.Duration) []band {
 	out := []band{{0, absent}}
-	for _, i := range of {
+	for _, i := range events {
 		e := &h.Events[i]
 		if e.T >= closing {
 			break
@@ -82,9 +82,9 @@ func bandsOf(h *history.History, of []int, closing time.Duration) []band {
 	return out
 }
 
-// coarser joins bands that are too short to be seen, until there are at most so many, and says what the shortest one that
+// joinShortBands joins bands that are too short to be seen, until there are at most so many, and says what the shortest one that
 // is left may be. A band that is left out takes the state of the one before it.
-func coarser(bands []band, most int, end time.Duration) ([]band, time.Duration) {
+func joinShortBands(bands []band, most int, end time.Duration) ([]band, time.Duration) {
 	grain := time.Duration(0)
 	for step := end / 1_000_000; len(bands) > most; step = max(2*step, 1) {
 		grain = step
@@ -108,8 +108,8 @@ func coarser(bands []band, most int, end time.Duration) ([]band, time.Duration) 
 	return bands, grain
 }
 
-// spent is how long a server was in each state.
-func spent(bands []band, end time.Duration) map[state]time.Duration {
+// timePerState is how long a server was in each state.
+func timePerState(bands []band, end time.Duration) map[state]time.Duration {
 	out := map[state]time.Duration{}
 	for i, b := range bands {
 		until := end

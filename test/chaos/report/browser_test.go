@@ -205,7 +205,7 @@ func byKeyboard(t *testing.T, b *chromium.Browser, r report.Run) {
 	b.Press(right)
 	moved := axis()
 	b.Press("0")
-	if again := axis(); near == whole || moved == near || again != whole {
+	if second := axis(); near == whole || moved == near || second != whole {
 		t.Error("the keys do not move in time")
 	}
 	b.Press("/")

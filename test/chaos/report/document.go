@@ -42,16 +42,16 @@ type Document struct {
 	Healed time.Duration `json:"healed"`
 	Events int           `json:"events"`
 
-	Verdicts  []Judged      `json:"verdicts"`
-	Latencies []Latency     `json:"latencies"`
-	Coverage  []Coverage    `json:"coverage"`
-	Restarts  Restarts      `json:"restarts"`
-	Gate      []Occupied    `json:"gate"`
-	Servers   []ServerFacts `json:"servers"`
+	Verdicts  []VerdictReport `json:"verdicts"`
+	Latencies []Latency       `json:"latencies"`
+	Coverage  []Coverage      `json:"coverage"`
+	Restarts  Restarts        `json:"restarts"`
+	Gate      []PoolUse       `json:"gate"`
+	Servers   []ServerFacts   `json:"servers"`
 }
 
-// Judged is a verdict with its evidence in words.
-type Judged struct {
+// VerdictReport is a verdict with its evidence in words.
+type VerdictReport struct {
 	ID       string           `json:"id"`
 	Title    string           `json:"title"`
 	Answer   invariant.Answer `json:"answer"`
@@ -102,8 +102,8 @@ type Attempts struct {
 	Servers  int    `json:"servers"`
 }
 
-// Occupied is how much of one pool of the start gate was held at most, from what the servers saw.
-type Occupied struct {
+// PoolUse is how much of one pool of the start gate was held at most, from what the servers saw.
+type PoolUse struct {
 	Pool   string        `json:"pool"`
 	Most   int           `json:"most"`
 	MostAt time.Duration `json:"mostAt"`
@@ -125,26 +125,26 @@ type ServerFacts struct {
 	Failed    int           `json:"failed"`
 }
 
-func (f *facts) document() Document {
+func (f *facts) newDocument() Document {
 	h, r := f.run.History, f.run
 	d := Document{
-		Version: Version, Tool: supervisor.Version(), Scenario: line(h.Plan.Scenario.Name),
-		About: line(h.Plan.Scenario.About), Seed: h.Plan.Seed, Tier: h.Plan.Tier, Replay: command(r),
-		Answer: Overall(r.Verdicts), Summary: sentence(r.Verdicts), Took: r.Took, Lasted: lasted(h),
+		Version: Version, Tool: supervisor.Version(), Scenario: oneLine(h.Plan.Scenario.Name),
+		About: oneLine(h.Plan.Scenario.About), Seed: h.Plan.Seed, Tier: h.Plan.Tier, Replay: replayCommand(r),
+		Answer: Overall(r.Verdicts), Summary: summaryText(r.Verdicts), Took: r.Took, Lasted: runLength(h),
 		Broken: f.bounds.Broken, Healed: f.bounds.Healed, Events: len(h.Events),
-		Verdicts: []Judged{}, Coverage: f.coverage(), Latencies: []Latency{}, Gate: []Occupied{}, Servers: []ServerFacts{},
+		Verdicts: []VerdictReport{}, Coverage: f.faultCoverage(), Latencies: []Latency{}, Gate: []PoolUse{}, Servers: []ServerFacts{},
 	}
 	if r.Found != nil {
-		d.Found = line(r.Found.Command)
+		d.Found = oneLine(r.Found.Command)
 	}
 	if !r.Started.IsZero() {
 		started := r.Started.UTC()
 		d.Started = &started
 	}
-	lines := f.lines()
+	lines := f.eventLines()
 	for _, v := range r.Verdicts {
-		j := Judged{
-			ID: line(v.ID), Title: line(v.Title), Answer: v.Answer, Why: messages.Line(v.Why, 2000), Before: messages.Line(v.Before, 2000), Server: line(v.Server),
+		j := VerdictReport{
+			ID: oneLine(v.ID), Title: oneLine(v.Title), Answer: v.Answer, Why: messages.Line(v.Why, 2000), Before: messages.Line(v.Before, 2000), Server: oneLine(v.Server),
 			At: v.At, Looked: v.Looked,
 		}
 		for _, i := range v.Evidence {
@@ -152,7 +152,7 @@ func (f *facts) document() Document {
 				continue
 			}
 			e := &h.Events[i]
-			j.Evidence = append(j.Evidence, Evidence{lines[i], e.T, line(e.Server), string(e.Side), tell(e).String()})
+			j.Evidence = append(j.Evidence, Evidence{lines[i], e.T, oneLine(e.Server), string(e.Side), describeEvent(e).String()})
 		}
 		d.Verdicts = append(d.Verdicts, j)
 	}
@@ -164,14 +164,14 @@ func (f *facts) document() Document {
 		}
 	}
 	d.Restarts.All = len(f.restarts)
-	d.Restarts.Most, d.Restarts.MostAt = perMinute(f.restarts)
-	for i, n := range f.attempts() {
+	d.Restarts.Most, d.Restarts.MostAt = busiestMinute(f.restarts)
+	for i, n := range f.attemptCounts() {
 		d.Restarts.Attempts = append(d.Restarts.Attempts, Attempts{attemptBins[i].Label, n})
 	}
 	for p := range pools {
 		if limit := limitOf(h.Plan, p); limit > 0 || len(f.gate[p]) > 0 {
-			top, at := most(f.gate[p])
-			d.Gate = append(d.Gate, Occupied{poolNames[p], top, at, limit})
+			top, at := highestCount(f.gate[p])
+			d.Gate = append(d.Gate, PoolUse{poolNames[p], top, at, limit})
 		}
 	}
 	for _, s := range f.servers {
@@ -181,16 +181,16 @@ func (f *facts) document() Document {
 }
 
 func (f *facts) serverFacts(s server) ServerFacts {
-	sum := f.load.Whole(s.Name).Summary()
+	sum := f.load.ServerTotal(s.Name).Summary()
 	return ServerFacts{
-		Name: line(s.Name), Group: line(s.Group), Kind: s.Kind, Era: s.Era, Health: f.load.HealthOf(s.Name),
-		Openings: len(s.openings), Faults: len(s.faults), Connected: spent(s.bands, f.end)[connected], Calls: sum.Calls,
+		Name: oneLine(s.Name), Group: oneLine(s.Group), Kind: s.Kind, Era: s.Era, Health: f.load.HealthOf(s.Name),
+		Openings: len(s.openings), Faults: len(s.faults), Connected: timePerState(s.bands, f.end)[connected], Calls: sum.Calls,
 		Failed: sum.Failed(),
 	}
 }
 
-// lines are where the events stand in history.jsonl, by their index.
-func (f *facts) lines() []int {
+// eventLines are where the events stand in history.jsonl, by their index.
+func (f *facts) eventLines() []int {
 	out := make([]int, len(f.run.History.Events))
 	for n, i := range f.run.History.Index().Order() {
 		out[i] = n + 2
@@ -198,8 +198,8 @@ func (f *facts) lines() []int {
 	return out
 }
 
-// coverage counts the faults by name, in the order in which the plan names them first.
-func (f *facts) coverage() []Coverage {
+// faultCoverage counts the faults by name, in the order in which the plan names them first.
+func (f *facts) faultCoverage() []Coverage {
 	out := []Coverage{}
 	at := map[string]int{}
 	for _, x := range f.faults {
@@ -207,7 +207,7 @@ func (f *facts) coverage() []Coverage {
 		if !ok {
 			i = len(out)
 			at[x.Fault] = i
-			out = append(out, Coverage{Fault: line(x.Fault)})
+			out = append(out, Coverage{Fault: oneLine(x.Fault)})
 		}
 		out[i].Planned++
 		if x.On >= 0 {
@@ -220,8 +220,8 @@ func (f *facts) coverage() []Coverage {
 	return out
 }
 
-// encode is indented and ends with a newline: for people who look into it, and for diff.
-func (d Document) encode() ([]byte, error) {
+// encodeJSON is indented and ends with a newline: for people who look into it, and for diff.
+func (d Document) encodeJSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

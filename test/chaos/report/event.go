@@ -10,9 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// told is an event in words. What is the same for many events stands apart from what is not, so that a page with a hundred
+// eventText is an event in words. What is the same for many events stands apart from what is not, so that a page with a hundred
 // thousand of them holds each sentence once.
-type told struct {
+type eventText struct {
 	// what says what happened: "failed: timeout, tried again".
 	what string
 	// ref is the call's id or the fault's name and number.
@@ -23,7 +23,7 @@ type told struct {
 	text string
 }
 
-func (t told) String() string {
+func (t eventText) String() string {
 	out := t.what
 	if t.ref != "" {
 		out += " " + t.ref
@@ -37,9 +37,9 @@ func (t told) String() string {
 	return out
 }
 
-// tell says what an event is. Kinds that are not known here are told by their own word.
-func tell(e *history.Event) told {
-	t := told{conn: e.Conn, text: line(e.Text), ref: line(e.Call)}
+// describeEvent says what an event is. Kinds that are not known here are told by their own word.
+func describeEvent(e *history.Event) eventText {
+	t := eventText{conn: e.Conn, text: oneLine(e.Text), ref: oneLine(e.Call)}
 	switch e.Kind {
 	case history.Phase, history.Status:
 		t.what = phaseWords(e)
@@ -62,71 +62,71 @@ func tell(e *history.Event) told {
 	case history.Opened:
 		t.what = "opened"
 	case history.Refused:
-		t.what = "refused" + class(e) + retryAfter(e)
+		t.what = "refused" + classText(e) + retryAfterText(e)
 	case history.Received:
-		t.what = "received " + line(e.Method)
+		t.what = "received " + oneLine(e.Method)
 	case history.Answered:
-		t.what = "answered " + line(e.Method)
+		t.what = "answered " + oneLine(e.Method)
 		if e.Code != 0 {
 			t.what += " with " + strconv.Itoa(e.Code)
 		}
-		t.what += retryAfter(e)
+		t.what += retryAfterText(e)
 	case history.Executed:
-		t.what = "executed " + line(e.Tool)
+		t.what = "executed " + oneLine(e.Tool)
 	case history.Listed:
 		t.what, t.ref = "sent its list, revision", strconv.Itoa(e.Rev)
 	case history.Changed:
 		t.what, t.ref = "has another list, revision", strconv.Itoa(e.Rev)
 	case history.Notified:
-		t.what = "notified " + line(e.Method)
+		t.what = "notified " + oneLine(e.Method)
 	case history.Down:
-		t.what = "ended" + class(e) + retryAfter(e)
+		t.what = "ended" + classText(e) + retryAfterText(e)
 	case history.Released:
 		t.what = "nothing is left"
 	case history.Call:
-		t.what = "call " + line(e.Tool)
-	case history.Left:
-		t.what = "call given up " + line(e.Tool)
+		t.what = "call " + oneLine(e.Tool)
+	case history.GivenUp:
+		t.what = "call given up " + oneLine(e.Tool)
 	case history.End:
-		t.what = "call ended: " + string(e.Outcome) + class(e)
+		t.what = "call ended: " + string(e.Outcome) + classText(e)
 		if e.Took != 0 {
-			t.ref += " after " + rounded(e.Took)
+			t.ref += " after " + roundDuration(e.Took)
 		}
 	case history.Command:
-		t.what = "asked: " + line(e.Method)
+		t.what = "asked: " + oneLine(e.Method)
 	case history.Done:
-		t.what = "done: " + line(e.Method) + class(e)
+		t.what = "done: " + oneLine(e.Method) + classText(e)
 	case history.FaultOn, history.FaultOff, history.Fired:
 		verb := map[history.Kind]string{
 			history.FaultOn: "fault begins: ", history.FaultOff: "fault ends: ", history.Fired: "fault takes effect: ",
 		}[e.Kind]
-		t.what, t.ref = verb+line(e.Name), "no. "+strconv.Itoa(e.Fault)
+		t.what, t.ref = verb+oneLine(e.Name), "no. "+strconv.Itoa(e.Fault)
 	case history.Heal:
 		t.what = "every fault has ended"
 	case history.Closing:
 		t.what = "the manager is closed"
 	case history.Closed:
 		t.what = "the manager has closed"
-	case history.House:
+	case history.Resources:
 		t.what = "house"
 		if n := e.House; n != nil && e.Text == history.Hung {
-			t.what, t.ref = "who waits for what", line(strings.Join(n.Left, " "))
+			t.what, t.ref = "who waits for what", oneLine(strings.Join(n.Left, " "))
 		} else if n != nil {
 			t.ref = fmt.Sprintf("%d processes, %d descriptors, %d goroutines, %d bytes", n.Processes, n.Descriptors,
 				n.Goroutines, n.Heap)
 			if len(n.Left) > 0 {
-				t.ref += ", left: " + line(strings.Join(n.Left, ", "))
+				t.ref += ", left: " + oneLine(strings.Join(n.Left, ", "))
 			}
 		}
 	case history.Violation:
-		t.what = "the harness saw a violation of " + line(e.Name)
+		t.what = "the harness saw a violation of " + oneLine(e.Name)
 		if e.Name == history.Hung {
 			t.what = "the run hangs"
 		}
 	case history.Canary:
 		t.what = "a secret or a control character came out"
 	default:
-		t.what = line(string(e.Kind))
+		t.what = oneLine(string(e.Kind))
 	}
 	return t
 }
@@ -140,7 +140,7 @@ func phaseWords(e *history.Event) string {
 			out += ", " + string(e.Step)
 		}
 	case messages.Failed:
-		out += class(e)
+		out += classText(e)
 		switch e.Retry {
 		case messages.RetryParked:
 			out += ", parked"
@@ -154,17 +154,17 @@ func phaseWords(e *history.Event) string {
 		}
 	case messages.Connected, messages.NeedsAuth:
 	}
-	return line(out)
+	return oneLine(out)
 }
 
-func class(e *history.Event) string {
+func classText(e *history.Event) string {
 	if e.Class == "" {
 		return ""
 	}
-	return " (" + line(string(e.Class)) + ")"
+	return " (" + oneLine(string(e.Class)) + ")"
 }
 
-func retryAfter(e *history.Event) string {
+func retryAfterText(e *history.Event) string {
 	if e.RetryAfter <= 0 {
 		return ""
 	}

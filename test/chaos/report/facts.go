@@ -34,14 +34,14 @@ type server struct {
 
 // fault is a planned one with what became of it. On and Off are -1 if they never came.
 type fault struct {
-	scenario.Planned
+	scenario.PlannedFault
 	On, Off time.Duration
 	Fired   int
 }
 
 func factsOf(r Run) *facts {
 	h := r.History
-	f := &facts{run: r, end: max(lasted(h), 1), bounds: load.WindowsOf(h), load: load.Measure(h)}
+	f := &facts{run: r, end: max(runLength(h), 1), bounds: load.WindowsOf(h), load: load.Measure(h)}
 	f.faults = faultsOf(h)
 	closing := closingOf(h, f.end)
 	known := map[string]scenario.Server{}
@@ -53,15 +53,15 @@ func factsOf(r Run) *facts {
 			known[name] = scenario.Server{Name: name}
 		}
 	}
-	on := map[string][]int{}
+	faultsByServer := map[string][]int{}
 	for i, x := range f.faults {
-		on[x.Server] = append(on[x.Server], i)
+		faultsByServer[x.Server] = append(faultsByServer[x.Server], i)
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		of := h.Index().Of(name)
-		s := server{Server: known[name], events: of, bands: bandsOf(h, of, closing), openings: openings(h, name, f.end), faults: on[name]}
+		events := h.Index().ServerEvents(name)
+		s := server{Server: known[name], events: events, bands: bandsOf(h, events, closing), openings: openingsOf(h, name, f.end), faults: faultsByServer[name]}
 		for i, o := range s.openings {
-			f.gate.add(h.Plan, s.Kind, o)
+			f.gate.addOpening(h.Plan, s.Kind, o)
 			if i > 0 {
 				f.restarts = append(f.restarts, o.at)
 			}
@@ -69,7 +69,7 @@ func factsOf(r Run) *facts {
 		f.servers = append(f.servers, s)
 	}
 	for i := range f.gate {
-		f.gate[i] = sorted(f.gate[i])
+		f.gate[i] = sortChanges(f.gate[i])
 	}
 	slices.Sort(f.restarts)
 	return f
@@ -77,7 +77,7 @@ func factsOf(r Run) *facts {
 
 // closingOf is when the manager was closed, or after the end if it never was.
 func closingOf(h *history.History, end time.Duration) time.Duration {
-	for _, i := range h.Index().Of("") {
+	for _, i := range h.Index().ServerEvents("") {
 		if e := &h.Events[i]; e.Kind == history.Closing {
 			return e.T
 		}
@@ -91,21 +91,21 @@ func faultsOf(h *history.History) []fault {
 	at := map[int]int{}
 	for _, p := range h.Plan.Faults {
 		at[p.ID] = len(out)
-		out = append(out, fault{Planned: p, On: -1, Off: -1})
+		out = append(out, fault{PlannedFault: p, On: -1, Off: -1})
 	}
 	for i := range h.Events {
 		e := &h.Events[i]
 		if e.Kind != history.FaultOn && e.Kind != history.FaultOff && e.Kind != history.Fired {
 			continue
 		}
-		place, ok := at[e.Fault]
+		index, ok := at[e.Fault]
 		if !ok {
-			place = len(out)
-			at[e.Fault] = place
-			out = append(out, fault{Planned: scenario.Planned{ID: e.Fault, Fault: e.Name, Server: e.Server, Begin: e.T,
+			index = len(out)
+			at[e.Fault] = index
+			out = append(out, fault{PlannedFault: scenario.PlannedFault{ID: e.Fault, Fault: e.Name, Server: e.Server, Begin: e.T,
 				End: e.T}, On: -1, Off: -1})
 		}
-		f := &out[place]
+		f := &out[index]
 		switch e.Kind {
 		case history.FaultOn:
 			f.On = e.T
@@ -119,8 +119,8 @@ func faultsOf(h *history.History) []fault {
 	return out
 }
 
-// perMinute counts times by the minute, and gives the minute with the most.
-func perMinute(times []time.Duration) (top int, at time.Duration) {
+// busiestMinute counts times by the minute, and gives the minute with the most.
+func busiestMinute(times []time.Duration) (top int, at time.Duration) {
 	counts := map[time.Duration]int{}
 	for _, t := range times {
 		m := t.Truncate(time.Minute)
@@ -138,7 +138,7 @@ var attemptBins = []struct {
 }{{"0", 0}, {"1", 1}, {"2", 2}, {"3–5", 5}, {"6–10", 10}, {"11–20", 20}, {"21–50", 50}, {"51–100", 100}, {"101–300", 300},
 	{"more", 1 << 62}}
 
-func (f *facts) attempts() []int {
+func (f *facts) attemptCounts() []int {
 	out := make([]int, len(attemptBins))
 	for _, s := range f.servers {
 		i := 0

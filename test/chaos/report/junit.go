@@ -47,10 +47,10 @@ type (
 	}
 )
 
-// junit makes each check a test case: violated is a failure, inconclusive is skipped, and both say why.
-func (d Document) junit() ([]byte, error) {
+// junitXML makes each check a test case: violated is a failure, inconclusive is skipped, and both say why.
+func (d Document) junitXML() ([]byte, error) {
 	s := junitSuite{
-		Name: "mcpvisor chaos: " + d.Scenario, Tests: len(d.Verdicts), Time: seconds(d.Took),
+		Name: "mcpvisor chaos: " + d.Scenario, Tests: len(d.Verdicts), Time: secondsText(d.Took),
 		Properties: []junitProperty{
 			{"seed", strconv.FormatUint(d.Seed, 10)}, {"tier", string(d.Tier)}, {"replay", d.Replay}, {"version", d.Tool},
 		},
@@ -68,7 +68,7 @@ func (d Document) junit() ([]byte, error) {
 			c.Out = fmt.Sprintf("looked at %d", v.Looked)
 		case invariant.Violated:
 			s.Failures++
-			c.Failure = &junitFailure{Message: v.Why, Type: "violated", Text: v.lines() + "replay: " + d.Replay + "\n"}
+			c.Failure = &junitFailure{Message: v.Why, Type: "violated", Text: v.violationText() + "replay: " + d.Replay + "\n"}
 		case invariant.Inconclusive:
 			s.Skipped++
 			c.Skipped = &junitSkipped{Message: "inconclusive: " + v.Why}
@@ -86,20 +86,20 @@ func (d Document) junit() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// lines are a violation as text: why, where, and each event that shows it.
-func (j Judged) lines() string {
+// violationText are a violation as text: why, where, and each event that shows it.
+func (j VerdictReport) violationText() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, j.Why)
 	if j.Before != "" {
 		fmt.Fprintln(&b, j.Before)
 	}
 	if j.Server != "" || j.At != 0 {
-		fmt.Fprintf(&b, "violated%s\n", where(invariant.Verdict{Server: j.Server, At: j.At}))
+		fmt.Fprintf(&b, "violated%s\n", locationText(invariant.Verdict{Server: j.Server, At: j.At}))
 	}
 	for _, e := range j.Evidence {
-		fmt.Fprintf(&b, "history.jsonl:%d  %s  %s  %s: %s\n", e.Line, clock(e.T), e.Server, e.Side, e.Text)
+		fmt.Fprintf(&b, "history.jsonl:%d  %s  %s  %s: %s\n", e.Line, clockText(e.T), e.Server, e.Side, e.Text)
 	}
 	return b.String()
 }
 
-func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
+func secondsText(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }

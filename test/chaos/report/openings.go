@@ -15,11 +15,11 @@ type opening struct {
 	conn   int
 	at     time.Duration
 	// answered is when the handshake was answered, gone when nothing was left of the attempt.
-	answered, gone time.Duration
+	answered, ended time.Duration
 }
 
-// openings are the attempts of one server, in order of time. Every one after the first is a restart.
-func openings(h *history.History, server string, end time.Duration) []opening {
+// openingsOf are the attempts of one server, in order of time. Every one after the first is a restart.
+func openingsOf(h *history.History, server string, end time.Duration) []opening {
 	x := h.Index()
 	var out []opening
 	for _, c := range x.Conns(server) {
@@ -27,14 +27,14 @@ func openings(h *history.History, server string, end time.Duration) []opening {
 		if !ok {
 			continue
 		}
-		o := opening{server: server, conn: c.Conn, at: at, answered: end + 1, gone: end + 1}
+		o := opening{server: server, conn: c.Conn, at: at, answered: end + 1, ended: end + 1}
 		for _, i := range []int{c.Refused, c.Released} {
 			if t, ok := x.Time(i); ok {
-				o.gone = min(o.gone, t)
+				o.ended = min(o.ended, t)
 			}
 		}
 		for _, i := range c.Events {
-			if e := x.Event(i); handshake(e) {
+			if e := x.Event(i); answersHandshake(e) {
 				o.answered = min(o.answered, e.T)
 			}
 		}
@@ -44,9 +44,9 @@ func openings(h *history.History, server string, end time.Duration) []opening {
 	return out
 }
 
-// handshake reports whether an event answers a handshake: initialize in any way, server/discover with a result. A legacy
+// answersHandshake reports whether an event answers a handshake: initialize in any way, server/discover with a result. A legacy
 // server answers server/discover with an error, and is asked again.
-func handshake(e *history.Event) bool {
+func answersHandshake(e *history.Event) bool {
 	return e.Kind == history.Answered && (e.Method == "initialize" || e.Method == "server/discover" && e.Code == 0)
 }
 
@@ -77,8 +77,8 @@ func poolOf(kind messages.TransportKind) pool {
 }
 
 // limitOf is what the plan allows, 0 if it does not say.
-func limitOf(p scenario.Plan, of pool) int {
-	switch of {
+func limitOf(p scenario.Plan, which pool) int {
+	switch which {
 	case processes:
 		return p.Limits.Processes
 	case network:
@@ -94,65 +94,65 @@ func limitOf(p scenario.Plan, of pool) int {
 
 // change is a step of a count over time.
 type change struct {
-	at time.Duration
-	by int
+	at    time.Duration
+	delta int
 }
 
 // occupancy is what the gate must have held, from what the servers saw: a slot from the arrival of the dial until the
 // handshake is answered, nothing is left of the attempt, or the plan's Hold has passed.
 type occupancy [pools][]change
 
-func (o *occupancy) add(p scenario.Plan, kind messages.TransportKind, a opening) {
-	span := func(of pool, until time.Duration) {
-		o[of] = append(o[of], change{a.at, 1}, change{max(until, a.at), -1})
+func (o *occupancy) addOpening(p scenario.Plan, kind messages.TransportKind, a opening) {
+	span := func(which pool, until time.Duration) {
+		o[which] = append(o[which], change{a.at, 1}, change{max(until, a.at), -1})
 	}
-	until := min(a.answered, a.gone)
+	until := min(a.answered, a.ended)
 	hold := until
 	if p.Limits.Hold > 0 {
 		hold = min(hold, a.at+p.Limits.Hold)
 	}
-	of := poolOf(kind)
-	span(of, hold)
-	if of == processes {
+	which := poolOf(kind)
+	span(which, hold)
+	if which == processes {
 		span(unanswered, until)
 	}
 }
 
-// sorted orders the changes by time. Within one instant what ends goes first: the gate frees before it grants.
-func sorted(changes []change) []change {
+// sortChanges orders the changes by time. Within one instant what ends goes first: the gate frees before it grants.
+func sortChanges(changes []change) []change {
 	slices.SortStableFunc(changes, func(a, b change) int {
 		if a.at != b.at {
 			return int(a.at - b.at)
 		}
-		return a.by - b.by
+		return a.delta - b.delta
 	})
 	return changes
 }
 
-// most is the largest count of sorted changes, and when it was reached.
-func most(changes []change) (int, time.Duration) {
-	held, top, at := 0, 0, time.Duration(0)
+// highestCount is the largest count of sorted changes, and when it was reached.
+func highestCount(changes []change) (int, time.Duration) {
+	total, top, at := 0, 0, time.Duration(0)
 	for _, c := range changes {
-		if held += c.by; held > top {
-			top, at = held, c.at
+		if total += c.delta; total > top {
+			top, at = total, c.at
 		}
 	}
 	return top, at
 }
 
-// levels is the highest count in each of n equal parts of the run.
-func levels(changes []change, n int, end time.Duration) []int {
+// highestPerPart is the highest count in each of n equal parts of the run.
+func highestPerPart(changes []change, n int, end time.Duration) []int {
 	out := make([]int, n)
 	held, part := 0, 0
 	for _, c := range changes {
 		if c.at > end {
 			break
 		}
-		for to := slot(c.at, n, end); part < to; {
+		for target := partIndex(c.at, n, end); part < target; {
 			part++
 			out[part] = held
 		}
-		held += c.by
+		held += c.delta
 		out[part] = max(out[part], held)
 	}
 	for part++; part < n; part++ {
@@ -161,8 +161,8 @@ func levels(changes []change, n int, end time.Duration) []int {
 	return out
 }
 
-// slot is the part of the run, of n, in which a time lies.
-func slot(at time.Duration, n int, end time.Duration) int {
+// partIndex is the part of the run, of n, in which a time lies.
+func partIndex(at time.Duration, n int, end time.Duration) int {
 	if end <= 0 {
 		return 0
 	}

@@ -48,7 +48,7 @@ type page struct {
 
 // pageRow is a verdict with its place, which the script knows it by.
 type pageRow struct {
-	Judged
+	VerdictReport
 	Place int
 	When  string
 }
@@ -63,14 +63,14 @@ type pageLatency struct {
 	Limit                             string // where 1.5 × baseline + 5 ms lies, if it is judged by it
 }
 
-func (f *facts) html(d Document) func(io.Writer) error {
+func (f *facts) renderHTML(d Document) func(io.Writer) error {
 	return func(w io.Writer) error {
-		p, err := f.pageOf(d)
+		p, err := f.newPage(d)
 		if err != nil {
 			return err
 		}
 		t, err := template.New("page.html").Funcs(template.FuncMap{
-			"clock": clock, "short": short, "thousands": thousands, "count": count,
+			"clock": clockText, "short": shortLatency, "thousands": withCommas, "count": countOf,
 			"percent": func(part, whole int) string {
 				if whole == 0 {
 					return "0"
@@ -85,8 +85,8 @@ func (f *facts) html(d Document) func(io.Writer) error {
 	}
 }
 
-func (f *facts) pageOf(d Document) (*page, error) {
-	data, err := json.Marshal(f.page())
+func (f *facts) newPage(d Document) (*page, error) {
+	data, err := json.Marshal(f.newPageData())
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +107,14 @@ func (f *facts) pageOf(d Document) (*page, error) {
 	p := &page{
 		Document: d, Style: template.CSS(style), Script: template.JS(script.String()),
 		Data: template.JS(data), // json.Marshal escapes <, > and &
-		Word: Word(f.run.Verdicts), Mark: marks[d.Answer], Facts: f.told(d),
+		Word: Word(f.run.Verdicts), Mark: answerMarks[d.Answer], Facts: f.headFacts(d),
 	}
 	p.Policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
-		hash(string(p.Style)), hash(string(p.Script)))
+		cspHash(string(p.Style)), cspHash(string(p.Script)))
 	for i, v := range d.Verdicts {
 		row := pageRow{v, i, ""}
 		if v.Server != "" || v.At != 0 {
-			row.When = clock(v.At)
+			row.When = clockText(v.At)
 		}
 		switch v.Answer {
 		case invariant.Violated:
@@ -125,13 +125,13 @@ func (f *facts) pageOf(d Document) (*page, error) {
 			p.Held = append(p.Held, row)
 		}
 	}
-	p.latencies()
-	p.attempts()
+	p.fillLatencies()
+	p.fillAttempts()
 	return p, nil
 }
 
-// attempts leaves out what no server of this run comes near.
-func (p *page) attempts() {
+// fillAttempts leaves out what no server of this run comes near.
+func (p *page) fillAttempts() {
 	from, to := len(p.Restarts.Attempts), 0
 	for i, a := range p.Restarts.Attempts {
 		if a.Servers > 0 {
@@ -144,23 +144,23 @@ func (p *page) attempts() {
 	}
 }
 
-// marks are shapes that tell the answers apart without colour.
-var marks = map[invariant.Answer]string{
+// answerMarks are shapes that tell the answers apart without colour.
+var answerMarks = map[invariant.Answer]string{
 	invariant.Holds: "✓", invariant.Violated: "✗", invariant.Inconclusive: "?",
 }
 
-func hash(s string) string {
+func cspHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// told is what the head says of the run.
-func (f *facts) told(d Document) []string {
+// headFacts is what the head says of the run.
+func (f *facts) headFacts(d Document) []string {
 	out := []string{
 		"seed " + strconv.FormatUint(d.Seed, 10), map[bool]string{true: "real processes and sockets", false: "simulation"}[d.Tier == scenario.Real],
-		count(len(f.run.History.Plan.Servers), "server"), count(len(f.faults), "fault"), count(d.Events, "event"), span(f.run),
+		countOf(len(f.run.History.Plan.Servers), "server"), countOf(len(f.faults), "fault"), countOf(d.Events, "event"), lengthText(f.run),
 	}
-	if text := found(f.run); text != "" {
+	if text := foundText(f.run); text != "" {
 		out = append(out, text)
 	}
 	if d.Started != nil {
@@ -169,8 +169,8 @@ func (f *facts) told(d Document) []string {
 	return append(out, "mcpvisor "+d.Tool)
 }
 
-// latencies places the percentiles on one logarithmic scale.
-func (p *page) latencies() {
+// fillLatencies places the percentiles on one logarithmic scale.
+func (p *page) fillLatencies() {
 	low, high := time.Duration(math.MaxInt64), time.Duration(0)
 	var before time.Duration
 	for _, l := range p.Latencies {
@@ -199,14 +199,14 @@ func (p *page) latencies() {
 	x := func(d time.Duration) string { return strconv.FormatFloat(min(max(place(d), 0), 100), 'f', 2, 64) + "%" }
 	for e := from; e <= to; e++ {
 		d := time.Duration(math.Pow(10, e))
-		p.Scale = append(p.Scale, pageTick{x(d), short(d)})
+		p.Scale = append(p.Scale, pageTick{x(d), shortLatency(d)})
 	}
 	for _, l := range p.Latencies {
 		row := pageLatency{Latency: l, X50: x(l.P50), X90: x(l.P90), X99: x(l.P99), X999: x(l.P999), XMax: x(l.Max)}
 		row.Length = strconv.FormatFloat(max(place(l.Max)-place(l.P50), 0), 'f', 2, 64) + "%"
 		if before > 0 && l.Health == load.Healthy && l.Window != load.Before {
 			row.Limit = x(bound)
-			p.Bound = short(bound)
+			p.Bound = shortLatency(bound)
 		}
 		p.Rows = append(p.Rows, row)
 	}

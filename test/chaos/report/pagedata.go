@@ -70,22 +70,22 @@ type pageColumns struct {
 	Counts []int `json:"counts"`
 }
 
-// maker interns while it makes a pageData.
-type maker struct {
-	f     *facts
-	out   pageData
-	whats map[[2]string]int64
-	words map[string]int64
-	place map[string]int // of a server
+// pageBuilder interns while it makes a pageData.
+type pageBuilder struct {
+	f           *facts
+	out         pageData
+	whats       map[[2]string]int64
+	words       map[string]int64
+	serverIndex map[string]int // of a server
 	// evidence says which verdicts an event is evidence of.
 	evidence map[int]bool
 	shown    map[int][2]int
 }
 
-func (f *facts) page() pageData {
-	m := &maker{f: f, whats: map[[2]string]int64{}, words: map[string]int64{}, place: map[string]int{},
+func (f *facts) newPageData() pageData {
+	m := &pageBuilder{f: f, whats: map[[2]string]int64{}, words: map[string]int64{}, serverIndex: map[string]int{},
 		evidence: map[int]bool{}, shown: map[int][2]int{}}
-	m.word("") // has the number 0
+	m.internWord("") // has the number 0
 	m.out.End, m.out.Broken, m.out.Healed = f.end.Microseconds(), f.bounds.Broken.Microseconds(), f.bounds.Healed.Microseconds()
 	for _, v := range f.run.Verdicts {
 		for _, i := range v.Evidence {
@@ -94,26 +94,26 @@ func (f *facts) page() pageData {
 	}
 	room := capOf(len(f.servers))
 	for _, s := range f.servers {
-		m.server(s, room)
+		m.addServer(s, room)
 	}
-	m.server(server{events: f.run.History.Index().Of("")}, Cap)
+	m.addServer(server{events: f.run.History.Index().ServerEvents("")}, Cap)
 	for _, x := range f.faults {
-		m.fault(x)
+		m.addFault(x)
 	}
-	m.verdicts()
+	m.addVerdicts()
 	for p := range pools {
 		if limit := limitOf(f.run.History.Plan, p); len(f.gate[p]) > 0 {
-			top, _ := most(f.gate[p])
+			top, _ := highestCount(f.gate[p])
 			m.out.Gate = append(m.out.Gate, pagePool{poolNames[p], limit, top, stepsOf(f.gate[p], f.end)})
 		}
 	}
-	width := grain(f.end)
-	m.out.Restarts = pageColumns{width.Microseconds(), counts(f.restarts, width, f.end)}
-	m.out.Latency = latencyOver(f.run.History, f.load, f.end)
+	width := columnWidth(f.end)
+	m.out.Restarts = pageColumns{width.Microseconds(), countPerColumn(f.restarts, width, f.end)}
+	m.out.Latency = latencyByHealth(f.run.History, f.load, f.end)
 	return m.out
 }
 
-func (m *maker) word(s string) int64 {
+func (m *pageBuilder) internWord(s string) int64 {
 	n, ok := m.words[s]
 	if !ok {
 		n = int64(len(m.out.Words))
@@ -123,28 +123,28 @@ func (m *maker) word(s string) int64 {
 	return n
 }
 
-func (m *maker) what(side history.Side, text string) int64 {
+func (m *pageBuilder) internSentence(side history.Side, text string) int64 {
 	key := [2]string{string(side), text}
 	n, ok := m.whats[key]
 	if !ok {
 		n = int64(len(m.out.Whats))
 		m.whats[key] = n
-		m.out.Whats = append(m.out.Whats, [2]any{line(string(side)), text})
+		m.out.Whats = append(m.out.Whats, [2]any{oneLine(string(side)), text})
 	}
 	return n
 }
 
-func (m *maker) server(s server, room int) {
+func (m *pageBuilder) addServer(s server, room int) {
 	h := m.f.run.History
 	at := len(m.out.Servers)
-	m.place[s.Name] = at
+	m.serverIndex[s.Name] = at
 	p := pageServer{
-		Name: line(s.Name), Group: line(s.Group), Kind: line(string(s.Kind)), Era: line(string(s.Era)), All: len(s.events),
+		Name: oneLine(s.Name), Group: oneLine(s.Group), Kind: oneLine(string(s.Kind)), Era: oneLine(string(s.Era)), All: len(s.events),
 	}
 	if m.f.load.HealthOf(s.Name) == load.Faulty {
 		p.Faulty = 1
 	}
-	bands, short := coarser(s.bands, maxBands, m.f.end)
+	bands, short := joinShortBands(s.bands, maxBands, m.f.end)
 	p.Grain = short.Milliseconds()
 	p.Bands = bandText(bands)
 	p.Opens = openingText(s.openings)
@@ -154,11 +154,11 @@ func (m *maker) server(s server, room int) {
 			sum.P90.Microseconds(), sum.P99.Microseconds(), sum.Max.Microseconds()})
 	}
 	last := int64(0)
-	for n, i := range keep(h, s.events, m.evidence, room) {
+	for n, i := range selectEvents(h, s.events, m.evidence, room) {
 		e := &h.Events[i]
-		t := tell(e)
+		t := describeEvent(e)
 		now := e.T.Microseconds()
-		p.Events = append(p.Events, now-last, m.what(e.Side, t.what), int64(t.conn), m.word(t.ref), m.word(t.text))
+		p.Events = append(p.Events, now-last, m.internSentence(e.Side, t.what), int64(t.conn), m.internWord(t.ref), m.internWord(t.text))
 		last = now
 		if m.evidence[i] {
 			m.shown[i] = [2]int{at, n}
@@ -198,10 +198,10 @@ func openingText(openings []opening) string {
 	return strings.Join(parts, " ")
 }
 
-func (m *maker) fault(x fault) {
+func (m *pageBuilder) addFault(x fault) {
 	at := -1
 	if x.Server != "" {
-		if place, ok := m.place[x.Server]; ok {
+		if place, ok := m.serverIndex[x.Server]; ok {
 			at = place
 		}
 	}
@@ -212,14 +212,14 @@ func (m *maker) fault(x fault) {
 	if x.Off >= 0 {
 		end = x.Off
 	}
-	m.out.Faults = append(m.out.Faults, pageFault{int64(x.ID), m.word(line(x.Fault)), int64(at), begin.Microseconds(),
+	m.out.Faults = append(m.out.Faults, pageFault{int64(x.ID), m.internWord(oneLine(x.Fault)), int64(at), begin.Microseconds(),
 		max(end, begin).Microseconds(), int64(x.Fired)})
 }
 
-func (m *maker) verdicts() {
+func (m *pageBuilder) addVerdicts() {
 	for _, v := range m.f.run.Verdicts {
-		p := pageVerdict{ID: line(v.ID), Server: -1, At: v.At.Microseconds(), Events: [][2]int{}}
-		if place, ok := m.place[v.Server]; ok && v.Server != "" {
+		p := pageVerdict{ID: oneLine(v.ID), Server: -1, At: v.At.Microseconds(), Events: [][2]int{}}
+		if place, ok := m.serverIndex[v.Server]; ok && v.Server != "" {
 			p.Server = place
 		}
 		for _, i := range v.Evidence {

@@ -200,16 +200,16 @@ func TestOverall(t *testing.T) {
 		return out
 	}
 	for _, c := range []struct {
-		of   []invariant.Verdict
-		want invariant.Answer
+		verdicts []invariant.Verdict
+		want     invariant.Answer
 	}{
 		{nil, invariant.Inconclusive}, {v(invariant.Holds), invariant.Holds},
 		{v(invariant.Holds, invariant.Inconclusive), invariant.Inconclusive},
 		{v(invariant.Inconclusive, invariant.Violated), invariant.Violated},
 		{v(invariant.Violated, invariant.Holds), invariant.Violated},
 	} {
-		if got := report.Overall(c.of); got != c.want {
-			t.Errorf("%v together are %s", c.of, got)
+		if got := report.Overall(c.verdicts); got != c.want {
+			t.Errorf("%v together are %s", c.verdicts, got)
 		}
 	}
 }
@@ -229,9 +229,9 @@ func TestAReportIsCompleteOrNotThere(t *testing.T) {
 	before := content(t, dir, "report.json")
 
 	t.Run("the same run again", func(t *testing.T) {
-		again := r
-		again.Took = time.Hour
-		if err := report.Write(dir, again); err != nil {
+		second := r
+		second.Took = time.Hour
+		if err := report.Write(dir, second); err != nil {
 			t.Fatal(err)
 		}
 		if bytes.Equal(before, content(t, dir, "report.json")) {

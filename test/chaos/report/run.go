@@ -38,8 +38,8 @@ type Found struct {
 	Command string
 }
 
-// found says in what day the violation was found that this run shows.
-func found(r Run) string {
+// foundText says in what day the violation was found that this run shows.
+func foundText(r Run) string {
 	if r.Found == nil {
 		return ""
 	}
@@ -47,31 +47,31 @@ func found(r Run) string {
 	for _, g := range r.Found.Scenario.Servers {
 		servers += max(g.Count, 1)
 	}
-	return fmt.Sprintf("made smaller from %s, seed %d, with %s and %s", line(r.Found.Scenario.Name), r.Found.Scenario.Seed,
-		count(servers, "server"), count(len(r.Found.Scenario.Faults), "fault"))
+	return fmt.Sprintf("made smaller from %s, seed %d, with %s and %s", oneLine(r.Found.Scenario.Name), r.Found.Scenario.Seed,
+		countOf(servers, "server"), countOf(len(r.Found.Scenario.Faults), "fault"))
 }
 
 // Overall is the answer of all verdicts together: violated if one is, else inconclusive if one is. No verdict at all is
 // inconclusive.
 func Overall(verdicts []invariant.Verdict) invariant.Answer {
-	if len(verdicts) == 0 || slices.ContainsFunc(verdicts, is(invariant.Inconclusive)) {
-		if slices.ContainsFunc(verdicts, is(invariant.Violated)) {
+	if len(verdicts) == 0 || slices.ContainsFunc(verdicts, answerIs(invariant.Inconclusive)) {
+		if slices.ContainsFunc(verdicts, answerIs(invariant.Violated)) {
 			return invariant.Violated
 		}
 		return invariant.Inconclusive
 	}
-	if slices.ContainsFunc(verdicts, is(invariant.Violated)) {
+	if slices.ContainsFunc(verdicts, answerIs(invariant.Violated)) {
 		return invariant.Violated
 	}
 	return invariant.Holds
 }
 
-func is(a invariant.Answer) func(invariant.Verdict) bool {
+func answerIs(a invariant.Answer) func(invariant.Verdict) bool {
 	return func(v invariant.Verdict) bool { return v.Answer == a }
 }
 
-// those are the verdicts with an answer.
-func those(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Verdict {
+// withAnswer are the verdicts with an answer.
+func withAnswer(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Verdict {
 	var out []invariant.Verdict
 	for _, v := range verdicts {
 		if v.Answer == a {
@@ -81,64 +81,64 @@ func those(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Verdict
 	return out
 }
 
-// sentence is the verdict of the run.
-func sentence(verdicts []invariant.Verdict) string {
-	bad, open := those(verdicts, invariant.Violated), those(verdicts, invariant.Inconclusive)
+// summaryText is the verdict of the run.
+func summaryText(verdicts []invariant.Verdict) string {
+	bad, open := withAnswer(verdicts, invariant.Violated), withAnswer(verdicts, invariant.Inconclusive)
 	switch {
 	case len(verdicts) == 0:
 		return "Nothing was judged."
 	case len(bad) == 1 && bad[0].ID == invariant.Hung:
-		return fmt.Sprintf("The run hangs%s: it does not come to its end.", where(bad[0]))
+		return fmt.Sprintf("The run hangs%s: it does not come to its end.", locationText(bad[0]))
 	case len(bad) == 1:
-		return fmt.Sprintf("%s is violated%s: %s.", line(bad[0].ID), where(bad[0]), lower(bad[0].Title))
+		return fmt.Sprintf("%s is violated%s: %s.", oneLine(bad[0].ID), locationText(bad[0]), lowerTitle(bad[0].Title))
 	case len(bad) > 1:
 		first := slices.MinFunc(bad, func(a, b invariant.Verdict) int { return int(a.At - b.At) })
-		return fmt.Sprintf("%d of %d checks are violated, first %s%s: %s.", len(bad), len(verdicts), line(first.ID),
-			where(first), lower(first.Title))
+		return fmt.Sprintf("%d of %d checks are violated, first %s%s: %s.", len(bad), len(verdicts), oneLine(first.ID),
+			locationText(first), lowerTitle(first.Title))
 	case len(open) > 0:
 		return fmt.Sprintf("Nothing is violated; %s of %d could not be judged, because what they are about did not happen.",
-			count(len(open), "check"), len(verdicts))
+			countOf(len(open), "check"), len(verdicts))
 	}
 	return fmt.Sprintf("All %d checks hold.", len(verdicts))
 }
 
-// where is " on web-003 at 4m12.345s", as far as it is known.
-func where(v invariant.Verdict) string {
+// locationText is " on web-003 at 4m12.345s", as far as it is known.
+func locationText(v invariant.Verdict) string {
 	var b strings.Builder
 	if v.Server != "" {
-		b.WriteString(" on " + line(v.Server))
+		b.WriteString(" on " + oneLine(v.Server))
 	}
 	if v.At != 0 {
-		b.WriteString(" at " + clock(v.At))
+		b.WriteString(" at " + clockText(v.At))
 	}
 	return b.String()
 }
 
-// lower begins a title in the middle of a sentence, and without a full stop.
-func lower(title string) string {
-	title = strings.TrimRight(line(title), ".")
+// lowerTitle begins a title in the middle of a sentence, and without a full stop.
+func lowerTitle(title string) string {
+	title = strings.TrimRight(oneLine(title), ".")
 	if len(title) > 1 && title[0] >= 'A' && title[0] <= 'Z' && (title[1] < 'A' || title[1] > 'Z') {
 		return strings.ToLower(title[:1]) + title[1:]
 	}
 	return title
 }
 
-// line is text of anybody, harmless and on one line.
-func line(s string) string { return messages.Line(s, 300) }
+// oneLine is text of anybody, harmless and on one line.
+func oneLine(s string) string { return messages.Line(s, 300) }
 
-// clock is a time since the start of the run, to the millisecond.
-func clock(d time.Duration) string { return d.Round(time.Millisecond).String() }
+// clockText is a time since the start of the run, to the millisecond.
+func clockText(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// count is a number with its word: 1 server, 3 servers, 1,000 servers.
-func count(n int, word string) string {
+// countOf is a number with its word: 1 server, 3 servers, 1,000 servers.
+func countOf(n int, word string) string {
 	if n != 1 {
 		word += "s"
 	}
-	return thousands(n) + " " + word
+	return withCommas(n) + " " + word
 }
 
-// thousands is a number with commas.
-func thousands(n int) string {
+// withCommas is a number with commas.
+func withCommas(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -146,8 +146,8 @@ func thousands(n int) string {
 	return s
 }
 
-// lasted is how long the run was by its own clock: the time of its last event.
-func lasted(h *history.History) time.Duration {
+// runLength is how long the run was by its own clock: the time of its last event.
+func runLength(h *history.History) time.Duration {
 	var last time.Duration
 	for i := range h.Events {
 		last = max(last, h.Events[i].T)
@@ -155,20 +155,20 @@ func lasted(h *history.History) time.Duration {
 	return last
 }
 
-// span is how long a run was, in words: in virtual time, which has little to do with how long it took.
-func span(r Run) string {
-	text := lasted(r.History).Round(time.Millisecond).String()
+// lengthText is how long a run was, in words: in virtual time, which has little to do with how long it took.
+func lengthText(r Run) string {
+	text := runLength(r.History).Round(time.Millisecond).String()
 	if r.History.Plan.Tier == scenario.Sim {
 		text += " of virtual time"
 	}
 	if r.Took > 0 {
-		text += " in " + rounded(r.Took)
+		text += " in " + roundDuration(r.Took)
 	}
 	return text
 }
 
-// rounded is a duration with three digits or so: nobody reads nanoseconds of seconds.
-func rounded(d time.Duration) string {
+// roundDuration is a duration with three digits or so: nobody reads nanoseconds of seconds.
+func roundDuration(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {
 		unit *= 10
@@ -176,10 +176,10 @@ func rounded(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// command replays the run.
-func command(r Run) string {
+// replayCommand replays the run.
+func replayCommand(r Run) string {
 	if r.Command != "" {
-		return line(r.Command)
+		return oneLine(r.Command)
 	}
 	verb := "sim"
 	if r.History.Plan.Tier == scenario.Real {

@@ -35,14 +35,14 @@ func stepsOf(changes []change, end time.Duration) steps {
 	put(0, 0)
 	if len(changes) > exactSteps {
 		const parts = exactSteps / 4
-		for i, level := range levels(changes, parts, end) {
+		for i, level := range highestPerPart(changes, parts, end) {
 			put(time.Duration(float64(end)*float64(i)/parts), level)
 		}
 		return out
 	}
 	held := 0
 	for i, c := range changes {
-		held += c.by
+		held += c.delta
 		// A slot that is freed and taken in one instant was never empty.
 		if i+1 < len(changes) && changes[i+1].at == c.at {
 			continue
@@ -52,8 +52,8 @@ func stepsOf(changes []change, end time.Duration) steps {
 	return out
 }
 
-// grain is the width of the columns in which restarts are counted: a minute, or less in a short run.
-func grain(end time.Duration) time.Duration {
+// columnWidth is the width of the columns in which restarts are counted: a minute, or less in a short run.
+func columnWidth(end time.Duration) time.Duration {
 	switch {
 	case end >= 20*time.Minute:
 		return time.Minute
@@ -63,8 +63,8 @@ func grain(end time.Duration) time.Duration {
 	return time.Second
 }
 
-// counts are how many times lie in each column.
-func counts(times []time.Duration, width, end time.Duration) []int {
+// countPerColumn are how many times lie in each column.
+func countPerColumn(times []time.Duration, width, end time.Duration) []int {
 	out := make([]int, int(end/width)+1)
 	for _, t := range times {
 		if i := int(t / width); i < len(out) {
@@ -86,8 +86,8 @@ type latencySeries struct {
 	Failed []int   `json:"failed"`
 }
 
-// latencyOver collects the exact latencies of each part: so few stand in one that a histogram would only be less exact.
-func latencyOver(h *history.History, l *load.Latencies, end time.Duration) map[load.Health]*latencySeries {
+// latencyByHealth collects the exact latencies of each part: so few stand in one that a histogram would only be less exact.
+func latencyByHealth(h *history.History, l *load.Latencies, end time.Duration) map[load.Health]*latencySeries {
 	out := map[load.Health]*latencySeries{}
 	took := map[load.Health][][]time.Duration{}
 	for _, health := range load.Healths {
@@ -105,7 +105,7 @@ func latencyOver(h *history.History, l *load.Latencies, end time.Duration) map[l
 		if out[health] == nil {
 			continue
 		}
-		at := slot(begin, latencyParts, end)
+		at := partIndex(begin, latencyParts, end)
 		out[health].Calls[at]++
 		if len(c.Ends) == 0 {
 			out[health].Failed[at]++

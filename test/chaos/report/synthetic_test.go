@@ -56,7 +56,7 @@ func newDay(servers int, lasts time.Duration) *day {
 			continue
 		}
 		begin := lasts/10 + time.Duration(d.rnd.Int64N(int64(lasts/3)))
-		p.Faults = append(p.Faults, scenario.Planned{ID: len(p.Faults) + 1, Fault: breaks[i/5%len(breaks)], Server: s.Name,
+		p.Faults = append(p.Faults, scenario.PlannedFault{ID: len(p.Faults) + 1, Fault: breaks[i/5%len(breaks)], Server: s.Name,
 			Begin: begin, End: min(begin+lasts/4, p.Heal)})
 	}
 	return d
@@ -122,7 +122,7 @@ func (d *day) run() report.Run {
 }
 
 // breaks is one fault of one server, until it has come back.
-func (d *day) breaks(s scenario.Server, f scenario.Planned) time.Duration {
+func (d *day) breaks(s scenario.Server, f scenario.PlannedFault) time.Duration {
 	harness := func(t time.Duration, kind history.Kind) {
 		d.add(history.Event{T: t, Server: s.Name, Side: history.Harness, Kind: kind, Fault: f.ID, Name: f.Fault})
 	}
@@ -163,9 +163,9 @@ func (d *day) calls() {
 	}
 	rate := calls / p.End.Seconds()
 	for i, s := range p.Servers {
-		p.Load = append(p.Load, scenario.Stream{Server: s.Name, Tool: []string{"read", "write"}[i%2], Rate: rate, End: p.End})
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: s.Name, Tool: []string{"read", "write"}[i%2], Rate: rate, End: p.End})
 	}
-	broken := map[string]scenario.Planned{}
+	broken := map[string]scenario.PlannedFault{}
 	for _, f := range p.Faults {
 		broken[f.Server] = f
 	}

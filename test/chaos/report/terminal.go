@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// columns is what is written for; only commands and paths, which nobody may break, are longer.
-	columns = 80
-	// rows is all there is.
-	rows = 25
-	// reasons is how many lines the reason of one violation gets at most.
-	reasons = 6
+	// lineWidth is what is written for; only commands and paths, which nobody may break, are longer.
+	lineWidth = 80
+	// maxLines is all there is.
+	maxLines = 25
+	// maxReasonLines is how many lines the reason of one violation gets at most.
+	maxReasonLines = 6
 )
 
-// colours of a terminal. Each is also a word.
-var colours = map[invariant.Answer]string{
+// answerColours of a terminal. Each is also a word.
+var answerColours = map[invariant.Answer]string{
 	invariant.Holds: "\x1b[1;32m", invariant.Violated: "\x1b[1;31m", invariant.Inconclusive: "\x1b[1;33m",
 }
 
-// words are what the verdict of a run is called.
-var words = map[invariant.Answer]string{
+// answerWords are what the verdict of a run is called.
+var answerWords = map[invariant.Answer]string{
 	invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
 }
 
@@ -37,92 +37,92 @@ func Word(verdicts []invariant.Verdict) string {
 	if slices.ContainsFunc(verdicts, func(v invariant.Verdict) bool { return v.ID == invariant.Hung }) {
 		return "HUNG"
 	}
-	return words[Overall(verdicts)]
+	return answerWords[Overall(verdicts)]
 }
 
 // Terminal writes at most 25 lines: the verdict first, the command that replays the run last.
 func Terminal(w io.Writer, r Run, color bool) {
 	h := r.History
 	answer := Overall(r.Verdicts)
-	bad, open := those(r.Verdicts, invariant.Violated), those(r.Verdicts, invariant.Inconclusive)
-	head := &lines{color: color}
-	head.add("%s  %s, seed %d", head.paint(Word(r.Verdicts), colours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
+	bad, open := withAnswer(r.Verdicts, invariant.Violated), withAnswer(r.Verdicts, invariant.Inconclusive)
+	head := &terminalLines{color: color}
+	head.addLine("%s  %s, seed %d", head.paintText(Word(r.Verdicts), answerColours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
 		h.Plan.Seed)
 	if len(bad) > 0 { // each is told below
-		head.add("%s", tally(r.Verdicts))
+		head.addLine("%s", answerCounts(r.Verdicts))
 	} else {
-		head.wrap("", sentence(r.Verdicts), 2)
+		head.addWrapped("", summaryText(r.Verdicts), 2)
 	}
-	head.wrap("", fmt.Sprintf("%s, %s, %s, %s.", count(len(h.Plan.Servers), "server"),
-		count(len(h.Plan.Faults), "fault"), count(len(h.Events), "event"), span(r)), 2)
+	head.addWrapped("", fmt.Sprintf("%s, %s, %s, %s.", countOf(len(h.Plan.Servers), "server"),
+		countOf(len(h.Plan.Faults), "fault"), countOf(len(h.Events), "event"), lengthText(r)), 2)
 
-	tail := &lines{color: color}
+	tail := &terminalLines{color: color}
 	if len(open) > 0 {
-		tail.add("")
-		tail.wrap("  ", "inconclusive: "+enumerated(open), 2)
+		tail.addLine("")
+		tail.addWrapped("  ", "inconclusive: "+joinIDs(open), 2)
 	}
-	tail.latencies(load.Measure(h))
-	tail.add("")
+	tail.addLatencies(load.Measure(h))
+	tail.addLine("")
 	if r.Dir != "" {
-		tail.add("report   %s", messages.Line(filepath.Join(r.Dir, htmlFile), 0))
+		tail.addLine("report   %s", messages.Line(filepath.Join(r.Dir, htmlFile), 0))
 	}
 	if r.Found != nil {
-		tail.wrap("found    ", found(r)+":", 1)
-		tail.add("         %s", line(r.Found.Command))
+		tail.addWrapped("found    ", foundText(r)+":", 1)
+		tail.addLine("         %s", oneLine(r.Found.Command))
 	}
-	tail.add("%s", map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
-	tail.add("%s", command(r))
+	tail.addLine("%s", map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
+	tail.addLine("%s", replayCommand(r))
 
-	head.violations(bad, rows-len(head.all)-len(tail.all))
+	head.addViolations(bad, maxLines-len(head.all)-len(tail.all))
 	_, _ = io.WriteString(w, strings.Join(append(head.all, tail.all...), "\n")+"\n")
 }
 
-// tally counts the verdicts by their answers.
-func tally(verdicts []invariant.Verdict) string {
+// answerCounts counts the verdicts by their answers.
+func answerCounts(verdicts []invariant.Verdict) string {
 	are := func(n int, rest string) string {
 		verb := " are "
 		if n == 1 {
 			verb = " is "
 		}
-		return thousands(n) + verb + rest
+		return withCommas(n) + verb + rest
 	}
-	bad, open := len(those(verdicts, invariant.Violated)), len(those(verdicts, invariant.Inconclusive))
-	text := fmt.Sprintf("Of %s, %s", count(len(verdicts), "check"), are(bad, "violated"))
+	bad, open := len(withAnswer(verdicts, invariant.Violated)), len(withAnswer(verdicts, invariant.Inconclusive))
+	text := fmt.Sprintf("Of %s, %s", countOf(len(verdicts), "check"), are(bad, "violated"))
 	if open > 0 {
 		text += ", " + are(open, "inconclusive")
 	}
 	return text + "."
 }
 
-// lines are what is written.
-type lines struct {
+// terminalLines are what is written.
+type terminalLines struct {
 	all   []string
 	color bool
 }
 
-func (t *lines) add(format string, args ...any) {
+func (t *terminalLines) addLine(format string, args ...any) {
 	t.all = append(t.all, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
-func (t *lines) paint(s, colour string) string {
+func (t *terminalLines) paintText(s, colour string) string {
 	if !t.color {
 		return s
 	}
 	return colour + s + "\x1b[0m"
 }
 
-// wrap writes text over at most so many lines.
-func (t *lines) wrap(indent, text string, most int) {
-	room := columns - len(indent)
+// addWrapped writes text over at most so many lines.
+func (t *terminalLines) addWrapped(indent, text string, most int) {
+	room := lineWidth - len(indent)
 	text = messages.Line(text, 0)
 	for n := 1; text != ""; n++ {
 		runes := []rune(text)
 		if len(runes) <= room {
-			t.add("%s%s", indent, text)
+			t.addLine("%s%s", indent, text)
 			return
 		}
 		if n == most {
-			t.add("%s%s…", indent, strings.TrimRight(string(runes[:room-1]), " "))
+			t.addLine("%s%s…", indent, strings.TrimRight(string(runes[:room-1]), " "))
 			return
 		}
 		cut := room
@@ -132,61 +132,61 @@ func (t *lines) wrap(indent, text string, most int) {
 				break
 			}
 		}
-		t.add("%s%s", indent, strings.TrimRight(string(runes[:cut]), " "))
+		t.addLine("%s%s", indent, strings.TrimRight(string(runes[:cut]), " "))
 		text = strings.TrimLeft(string(runes[cut:]), " ")
 	}
 }
 
-// violations are told in so many lines: with as much of their reasons as there is room for, and if there is none, as many
+// addViolations are told in so many lines: with as much of their reasons as there is room for, and if there is none, as many
 // of them as fit.
-func (t *lines) violations(bad []invariant.Verdict, room int) {
+func (t *terminalLines) addViolations(bad []invariant.Verdict, room int) {
 	if len(bad) == 0 {
 		return
 	}
-	for most := reasons; ; most-- {
-		told := &lines{color: t.color}
-		told.add("")
+	for most := maxReasonLines; ; most-- {
+		block := &terminalLines{color: t.color}
+		block.addLine("")
 		for i, v := range bad {
-			if most == 0 && len(told.all) == room-1 && i < len(bad)-1 {
-				told.wrap("  ", "and "+enumerated(bad[i:]), 1)
+			if most == 0 && len(block.all) == room-1 && i < len(bad)-1 {
+				block.addWrapped("  ", "and "+joinIDs(bad[i:]), 1)
 				break
 			}
-			told.violation(v, most)
+			block.addViolation(v, most)
 		}
-		if len(told.all) <= room || most == 0 {
-			t.all = append(t.all, told.all...)
+		if len(block.all) <= room || most == 0 {
+			t.all = append(t.all, block.all...)
 			return
 		}
 	}
 }
 
-func (t *lines) violation(v invariant.Verdict, most int) {
+func (t *terminalLines) addViolation(v invariant.Verdict, most int) {
 	id := messages.Line(v.ID, 30)
-	head := fmt.Sprintf("%-4s %s%s", id, messages.Line(lower(v.Title), 40), where(v))
-	if runes := []rune(head); len(runes) > columns-2 {
-		head = string(runes[:columns-3]) + "…"
+	head := fmt.Sprintf("%-4s %s%s", id, messages.Line(lowerTitle(v.Title), 40), locationText(v))
+	if runes := []rune(head); len(runes) > lineWidth-2 {
+		head = string(runes[:lineWidth-3]) + "…"
 	}
-	t.add("  %s%s", t.paint(head[:len(id)], colours[invariant.Violated]), head[len(id):])
+	t.addLine("  %s%s", t.paintText(head[:len(id)], answerColours[invariant.Violated]), head[len(id):])
 	if most > 0 {
-		t.wrap("       ", v.Why, most)
+		t.addWrapped("       ", v.Why, most)
 	}
-	if most == reasons && v.Before != "" {
-		t.wrap("       ", v.Before, most)
+	if most == maxReasonLines && v.Before != "" {
+		t.addWrapped("       ", v.Before, most)
 	}
 }
 
-// enumerated is the ids of some verdicts.
-func enumerated(of []invariant.Verdict) string {
-	ids := make([]string, len(of))
-	for i, v := range of {
+// joinIDs is the ids of some verdicts.
+func joinIDs(verdicts []invariant.Verdict) string {
+	ids := make([]string, len(verdicts))
+	for i, v := range verdicts {
 		ids[i] = messages.Line(v.ID, 40)
 	}
 	return strings.Join(ids, ", ")
 }
 
-// latencies are three lines, if there was load. That calls to servers which are broken fail is no violation, and is not to look like one.
-func (t *lines) latencies(l *load.Latencies) {
-	said := false
+// addLatencies are three lines, if there was load. That calls to servers which are broken fail is no violation, and is not to look like one.
+func (t *terminalLines) addLatencies(l *load.Latencies) {
+	headed := false
 	for _, health := range load.Healths {
 		var parts []string
 		calls, failed := 0, 0
@@ -198,29 +198,29 @@ func (t *lines) latencies(l *load.Latencies) {
 			s := c.Summary()
 			calls, failed = calls+s.Calls, failed+s.Failed()
 			if s.Recorded > 0 {
-				parts = append(parts, string(w)+" "+short(s.P99))
+				parts = append(parts, string(w)+" "+shortLatency(s.P99))
 			}
 		}
 		if calls == 0 {
 			continue
 		}
-		if !said {
-			t.add("")
-			t.add("Calls to the servers that the day does not break, and to those that it does:")
-			said = true
+		if !headed {
+			t.addLine("")
+			t.addLine("Calls to the servers that the day does not break, and to those that it does:")
+			headed = true
 		}
-		text := fmt.Sprintf("%s of %s failed", thousands(failed), count(calls, "call"))
+		text := fmt.Sprintf("%s of %s failed", withCommas(failed), countOf(calls, "call"))
 		if len(parts) > 0 {
 			text += "; p99 " + strings.Join(parts, ", ")
 		}
-		t.wrap(fmt.Sprintf("%-7s  ", health), text, 1)
+		t.addWrapped(fmt.Sprintf("%-7s  ", health), text, 1)
 	}
 }
 
-// short is a latency with three digits.
-func short(d time.Duration) string {
+// shortLatency is a latency with three digits.
+func shortLatency(d time.Duration) string {
 	if d >= time.Minute {
 		return d.Round(time.Second).String()
 	}
-	return rounded(d)
+	return roundDuration(d)
 }

@@ -40,8 +40,8 @@ func Write(dir string, r Run) error {
 		return fmt.Errorf("the report cannot be written: %w", err)
 	}
 	f := factsOf(r)
-	d := f.document()
-	if err := free(dir, d, r.Replace); err != nil {
+	d := f.newDocument()
+	if err := checkFree(dir, d, r.Replace); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
@@ -55,42 +55,42 @@ func Write(dir string, r Run) error {
 	if err := os.Chmod(next, 0o755); err != nil {
 		return fmt.Errorf("the folder of the report cannot be opened to readers: %w", err)
 	}
-	if err := f.files(next, d); err != nil {
+	if err := f.writeFiles(next, d); err != nil {
 		return err
 	}
-	return exchange(next, dir)
+	return swapFolders(next, dir)
 }
 
-// files writes every file of the report.
-func (f *facts) files(dir string, d Document) error {
+// writeFiles writes every file of the report.
+func (f *facts) writeFiles(dir string, d Document) error {
 	h := f.run.History
 	writes := []struct {
 		name string
 		do   func(io.Writer) error
 	}{
 		{historyFile, h.Write},
-		{scenarioFile, text(h.Plan.Scenario.YAML(), nil)},
-		{seedFile, text(seedText(h.Plan.Seed), nil)},
-		{jsonFile, text(d.encode())},
-		{junitFile, text(d.junit())},
-		{htmlFile, f.html(d)},
+		{scenarioFile, writeBytes(h.Plan.Scenario.YAML(), nil)},
+		{seedFile, writeBytes(seedText(h.Plan.Seed), nil)},
+		{jsonFile, writeBytes(d.encodeJSON())},
+		{junitFile, writeBytes(d.junitXML())},
+		{htmlFile, f.renderHTML(d)},
 	}
 	if f.run.Found != nil {
 		writes = append(writes, struct {
 			name string
 			do   func(io.Writer) error
-		}{foundFile, text(f.run.Found.Scenario.YAML(), nil)})
+		}{foundFile, writeBytes(f.run.Found.Scenario.YAML(), nil)})
 	}
 	for _, w := range writes {
-		if err := write(filepath.Join(dir, w.name), w.do); err != nil {
+		if err := writeFile(filepath.Join(dir, w.name), w.do); err != nil {
 			return fmt.Errorf("%s of the report cannot be written: %w", w.name, err)
 		}
 	}
 	return nil
 }
 
-// text writes what was made before, or tells why it was not.
-func text(b []byte, err error) func(io.Writer) error {
+// writeBytes writes what was made before, or tells why it was not.
+func writeBytes(b []byte, err error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func text(b []byte, err error) func(io.Writer) error {
 	}
 }
 
-func write(path string, do func(io.Writer) error) error {
+func writeFile(path string, do func(io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func write(path string, do func(io.Writer) error) error {
 	return errors.Join(err, file.Close())
 }
 
-// free says why a report may not be written to a place.
-func free(dir string, d Document, replace bool) error {
+// checkFree says why a report may not be written to a place.
+func checkFree(dir string, d Document, replace bool) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -130,22 +130,22 @@ func free(dir string, d Document, replace bool) error {
 		err = json.Unmarshal(raw, &old)
 	}
 	if err != nil || old.Version == 0 {
-		return fmt.Errorf("%w: %s holds something that is no report; name another folder", ErrOccupied, place(dir))
+		return fmt.Errorf("%w: %s holds something that is no report; name another folder", ErrOccupied, safePath(dir))
 	}
 	if !replace && (old.Scenario != d.Scenario || old.Seed != d.Seed || old.Tier != d.Tier) {
 		return fmt.Errorf("%w: %s holds the report of %s, seed %d; name another folder, or remove that one", ErrOccupied,
-			place(dir), messages.Line(old.Scenario, 60), old.Seed)
+			safePath(dir), messages.Line(old.Scenario, 60), old.Seed)
 	}
 	for _, e := range entries {
-		if !ours(e.Name()) {
+		if !isReportFile(e.Name()) {
 			return fmt.Errorf("%w: %s holds a report, and %q beside it, which nobody would find again; name another folder",
-				ErrOccupied, place(dir), messages.Line(e.Name(), 60))
+				ErrOccupied, safePath(dir), messages.Line(e.Name(), 60))
 		}
 	}
 	return nil
 }
 
-func ours(name string) bool {
+func isReportFile(name string) bool {
 	switch name {
 	case htmlFile, jsonFile, junitFile, historyFile, scenarioFile, seedFile, foundFile:
 		return true
@@ -153,10 +153,10 @@ func ours(name string) bool {
 	return strings.HasPrefix(name, ".") // what desktops and editors leave behind
 }
 
-func place(dir string) string { return messages.Line(dir, 0) }
+func safePath(dir string) string { return messages.Line(dir, 0) }
 
-// exchange puts a finished folder into its place, and takes away what was there.
-func exchange(next, dir string) error {
+// swapFolders puts a finished folder into its place, and takes away what was there.
+func swapFolders(next, dir string) error {
 	old := next + "-old"
 	err := os.Rename(dir, old)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -57,43 +57,43 @@ func (s Server) Adjusted(with map[string]string) Server {
 
 // Denies reports whether some of a server's tools are denied at any time.
 func (p *Plan) Denies(server string) bool {
-	return slices.ContainsFunc(p.Commands, func(o Order) bool { return o.Server == server && o.With["deny"] != "" })
+	return slices.ContainsFunc(p.Commands, func(o PlannedCommand) bool { return o.Server == server && o.With["deny"] != "" })
 }
 
 // adjustment checks what a command says of a spec.
 func (f *findings) adjustment(path string, c Command) {
 	if c.Do != "adjust" {
 		if len(c.With) > 0 {
-			f.add(path+".with", "leave it out", "the command %s changes nothing of a spec", quote(c.Do))
+			f.addProblem(path+".with", "leave it out", "the command %s changes nothing of a spec", quoteWord(c.Do))
 		}
 		return
 	}
 	known := sortedKeys(Adjustments)
 	if len(c.With) == 0 {
-		f.add(path+".with", "write what is changed, such as with: {callTimeout: 2s}", "it is not said what is adjusted")
+		f.addProblem(path+".with", "write what is changed, such as with: {callTimeout: 2s}", "it is not said what is adjusted")
 	}
 	for _, key := range sortedKeys(c.With) {
 		at, value := path+".with."+key, c.With[key]
 		switch key {
 		case "callTimeout", "maxCallTimeout":
 			if d, err := time.ParseDuration(value); err != nil || d <= 0 {
-				f.add(at, "write a duration such as 5s", "%s is no time that a call may take", quote(value))
+				f.addProblem(at, "write a duration such as 5s", "%s is no time that a call may take", quoteWord(value))
 			}
 		case "idleTimeout":
 			if d, err := time.ParseDuration(value); err != nil || d < 0 {
-				f.add(at, "write a duration such as 5s", "%s is no time", quote(value))
+				f.addProblem(at, "write a duration such as 5s", "%s is no time", quoteWord(value))
 			}
 		case "maxInFlight", "maxQueued":
 			if n, err := strconv.Atoi(value); err != nil || n < 0 {
-				f.add(at, "write a number", "%s is no number of calls", quote(value))
+				f.addProblem(at, "write a number", "%s is no number of calls", quoteWord(value))
 			}
 		case "connect":
-			if !slices.Contains(connects, messages.Connect(value)) {
-				f.add(at, instead(value, words(connects)), "there is no way %s to connect", quote(value))
+			if !slices.Contains(connectWords, messages.Connect(value)) {
+				f.addProblem(at, suggestWord(value, toStrings(connectWords)), "there is no way %s to connect", quoteWord(value))
 			}
 		case "deny":
 		default:
-			f.add(at, instead(key, known), "nothing named %s can be adjusted", quote(key))
+			f.addProblem(at, suggestWord(key, known), "nothing named %s can be adjusted", quoteWord(key))
 		}
 	}
 }

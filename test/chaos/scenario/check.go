@@ -19,8 +19,8 @@ const (
 	maxTools = 5000
 )
 
-// word is a name for files, reports and servers.
-var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
+// namePattern is a name for files, reports and servers.
+var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
 const wordRule = "use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
 
@@ -30,176 +30,176 @@ func (s Scenario) Check() error {
 	f := &findings{}
 	switch {
 	case s.Name == "":
-		f.add("name", "begin with name: and a word", "the scenario has no name")
-	case !word().MatchString(s.Name):
-		f.add("name", wordRule, "%s is no name for a scenario", quote(s.Name))
+		f.addProblem("name", "begin with name: and a word", "the scenario has no name")
+	case !namePattern().MatchString(s.Name):
+		f.addProblem("name", wordRule, "%s is no name for a scenario", quoteWord(s.Name))
 	}
-	oneOf(f, "tiers", s.Tiers, words(Tiers), "tier")
-	f.positive("duration", s.Duration)
-	f.positive("settle", s.Settle)
-	f.groups(s.Servers)
+	checkWords(f, "tiers", s.Tiers, toStrings(Tiers), "tier")
+	f.checkNotNegative("duration", s.Duration)
+	f.checkNotNegative("settle", s.Settle)
+	f.checkGroups(s.Servers)
 	for i, x := range s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
-		f.fault(path, x)
-		f.times(path, x.At, x.Every, x.Times, x.Spread, s.Duration)
-		f.positive(path+".for", x.For)
-		f.selector(path+".on", x.On)
+		f.checkFault(path, x)
+		f.checkTimes(path, x.At, x.Every, x.Times, x.Spread, s.Duration)
+		f.checkNotNegative(path+".for", x.For)
+		f.checkSelector(path+".on", x.On)
 	}
 	for i, c := range s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
-		f.command(path, c)
-		f.times(path, c.At, c.Every, c.Times, c.Spread, s.Duration)
-		f.selector(path+".on", c.On)
+		f.checkCommand(path, c)
+		f.checkTimes(path, c.At, c.Every, c.Times, c.Spread, s.Duration)
+		f.checkSelector(path+".on", c.On)
 	}
 	for i, l := range s.Load {
 		path := fmt.Sprintf("load[%d]", i)
-		f.load(path, l)
-		f.selector(path+".on", l.On)
+		f.checkLoad(path, l)
+		f.checkSelector(path+".on", l.On)
 	}
-	f.manager(s.Manager)
-	oneOf(f, "invariants", s.Invariants, Invariants, "invariant")
-	oneOf(f, "sometimes", s.Sometimes, sortedKeys(Occasions), "occasion")
-	return f.list.err()
+	f.checkManager(s.Manager)
+	checkWords(f, "invariants", s.Invariants, Invariants, "invariant")
+	checkWords(f, "sometimes", s.Sometimes, sortedKeys(Occasions), "occasion")
+	return f.list.asError()
 }
 
-func (f *findings) positive(path string, d messages.Duration) {
+func (f *findings) checkNotNegative(path string, d messages.Duration) {
 	if d < 0 {
-		f.add(path, "leave it out to have its default", "a duration must not be negative")
+		f.addProblem(path, "leave it out to have its default", "a duration must not be negative")
 	}
 }
 
-// oneOf checks the words of a list.
-func oneOf[T ~string](f *findings, path string, list []T, known []string, what string) {
+// checkWords checks the words of a list.
+func checkWords[T ~string](f *findings, path string, list []T, known []string, what string) {
 	for i, w := range list {
 		if !slices.Contains(known, string(w)) {
-			f.add(fmt.Sprintf("%s[%d]", path, i), instead(string(w), known), "there is no %s %s", what, quote(string(w)))
+			f.addProblem(fmt.Sprintf("%s[%d]", path, i), suggestWord(string(w), known), "there is no %s %s", what, quoteWord(string(w)))
 		}
 		if slices.Contains(list[:i], w) {
-			f.add(fmt.Sprintf("%s[%d]", path, i), "leave one out", "%s stands here twice", quote(string(w)))
+			f.addProblem(fmt.Sprintf("%s[%d]", path, i), "leave one out", "%s stands here twice", quoteWord(string(w)))
 		}
 	}
 }
 
-func (f *findings) groups(groups []Group) {
+func (f *findings) checkGroups(groups []Group) {
 	if len(groups) == 0 {
-		f.add("servers", "write at least one, such as: - name: web", "there are no servers")
+		f.addProblem("servers", "write at least one, such as: - name: web", "there are no servers")
 	}
 	owner := map[string]string{} // of every id and group name
 	total := 0
 	for i, g := range groups {
 		path := fmt.Sprintf("servers[%d]", i)
-		f.group(path, g)
+		f.checkGroup(path, g)
 		total += max(g.Count, 1)
 		if total > maxServers {
-			f.add(path, "", "there are more than %d servers", maxServers)
+			f.addProblem(path, "", "there are more than %d servers", maxServers)
 			return
 		}
 		if other, taken := owner[g.Name]; taken {
-			f.add(path+".name", "give each its own", "the group %s has the name of %s", quote(g.Name), other)
+			f.addProblem(path+".name", "give each its own", "the group %s has the name of %s", quoteWord(g.Name), other)
 		}
 		owner[g.Name] = "another group"
 		if g.Count < 2 {
 			continue
 		}
-		for _, id := range g.ids() {
+		for _, id := range g.serverIDs() {
 			if other, taken := owner[id]; taken {
-				f.add(path+".name", "rename one", "the server %s has the name of %s", quote(id), other)
+				f.addProblem(path+".name", "rename one", "the server %s has the name of %s", quoteWord(id), other)
 			}
-			owner[id] = "a server of the group " + quote(g.Name)
+			owner[id] = "a server of the group " + quoteWord(g.Name)
 		}
 	}
 }
 
-func (f *findings) group(path string, g Group) {
+func (f *findings) checkGroup(path string, g Group) {
 	switch {
 	case g.Name == "":
-		f.add(path+".name", "write name: and a word", "these servers have no name")
-	case !word().MatchString(g.Name):
-		f.add(path+".name", wordRule, "%s is no name for servers", quote(g.Name))
+		f.addProblem(path+".name", "write name: and a word", "these servers have no name")
+	case !namePattern().MatchString(g.Name):
+		f.addProblem(path+".name", wordRule, "%s is no name for servers", quoteWord(g.Name))
 	}
 	if g.Count < 0 {
-		f.add(path+".count", "write how many there are", "the count %d is negative", g.Count)
+		f.addProblem(path+".count", "write how many there are", "the count %d is negative", g.Count)
 	}
 	if g.Kind != "" && !slices.Contains(Kinds, g.Kind) {
-		f.add(path+".kind", instead(string(g.Kind), words(Kinds)), "there is no kind %s of server", quote(string(g.Kind)))
+		f.addProblem(path+".kind", suggestWord(string(g.Kind), toStrings(Kinds)), "there is no kind %s of server", quoteWord(string(g.Kind)))
 	}
 	if g.Era != "" && !slices.Contains(Eras, g.Era) {
-		f.add(path+".era", instead(string(g.Era), words(Eras)), "there is no era %s", quote(string(g.Era)))
+		f.addProblem(path+".era", suggestWord(string(g.Era), toStrings(Eras)), "there is no era %s", quoteWord(string(g.Era)))
 	}
 	if g.Kind == messages.SSE && g.Era == messages.EraModern {
-		f.add(path+".era", "use kind: http, or leave the era out", "sse is a transport of the legacy era")
+		f.addProblem(path+".era", "use kind: http, or leave the era out", "sse is a transport of the legacy era")
 	}
 	if g.Tools != 0 && (g.Tools < 3 || g.Tools > maxTools) {
-		f.add(path+".tools", fmt.Sprintf("write 3 to %d, or leave it out", maxTools),
+		f.addProblem(path+".tools", fmt.Sprintf("write 3 to %d, or leave it out", maxTools),
 			"a server cannot have %d tools: read, write and put are among them", g.Tools)
 	}
-	if tools := g.tools(); g.Pages < 0 || g.Pages > tools {
-		f.add(path+".pages", "", "%d tools cannot be listed over %d pages", tools, g.Pages)
+	if tools := g.toolCount(); g.Pages < 0 || g.Pages > tools {
+		f.addProblem(path+".pages", "", "%d tools cannot be listed over %d pages", tools, g.Pages)
 	}
-	if g.Connect != "" && !slices.Contains(connects, g.Connect) {
-		f.add(path+".connect", instead(string(g.Connect), words(connects)), "there is no way %s to connect", quote(string(g.Connect)))
+	if g.Connect != "" && !slices.Contains(connectWords, g.Connect) {
+		f.addProblem(path+".connect", suggestWord(string(g.Connect), toStrings(connectWords)), "there is no way %s to connect", quoteWord(string(g.Connect)))
 	}
 	if g.IdleTimeout != 0 && g.Connect != messages.Lazy {
-		f.add(path+".idleTimeout", "say connect: lazy as well", "only a lazy server is let go when it is idle")
+		f.addProblem(path+".idleTimeout", "say connect: lazy as well", "only a lazy server is let go when it is idle")
 	}
-	f.positive(path+".start", g.Start)
-	f.positive(path+".latency", g.Latency)
-	f.positive(path+".connectTimeout", g.ConnectTimeout)
-	f.positive(path+".callTimeout", g.CallTimeout)
-	f.positive(path+".maxCallTimeout", g.MaxCallTimeout)
-	f.positive(path+".idleTimeout", g.IdleTimeout)
-	if g.MaxCallTimeout > 0 && time.Duration(g.MaxCallTimeout) < or(g.CallTimeout, defaultCall) {
-		f.add(path+".maxCallTimeout", "say a shorter callTimeout as well", "it is shorter than the call timeout")
+	f.checkNotNegative(path+".start", g.Start)
+	f.checkNotNegative(path+".latency", g.Latency)
+	f.checkNotNegative(path+".connectTimeout", g.ConnectTimeout)
+	f.checkNotNegative(path+".callTimeout", g.CallTimeout)
+	f.checkNotNegative(path+".maxCallTimeout", g.MaxCallTimeout)
+	f.checkNotNegative(path+".idleTimeout", g.IdleTimeout)
+	if g.MaxCallTimeout > 0 && time.Duration(g.MaxCallTimeout) < durationOr(g.CallTimeout, defaultCall) {
+		f.addProblem(path+".maxCallTimeout", "say a shorter callTimeout as well", "it is shorter than the call timeout")
 	}
 	if g.MaxInFlight < 0 {
-		f.add(path+".maxInFlight", "leave it out for no bound", "%d calls cannot be under way", g.MaxInFlight)
+		f.addProblem(path+".maxInFlight", "leave it out for no bound", "%d calls cannot be under way", g.MaxInFlight)
 	}
 	if g.MaxQueued != 0 && g.MaxInFlight == 0 {
-		f.add(path+".maxQueued", "say maxInFlight: as well", "no call waits for its turn where there is no bound in flight")
+		f.addProblem(path+".maxQueued", "say maxInFlight: as well", "no call waits for its turn where there is no bound in flight")
 	}
 	if g.Tasks != "" && !slices.Contains(taskWords, g.Tasks) {
-		f.add(path+".tasks", instead(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quote(g.Tasks))
+		f.addProblem(path+".tasks", suggestWord(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quoteWord(g.Tasks))
 	}
 }
 
-func (f *findings) times(path string, at, every messages.Duration, times int, spread, duration messages.Duration) {
-	f.positive(path+".at", at)
-	f.positive(path+".every", every)
-	f.positive(path+".spread", spread)
+func (f *findings) checkTimes(path string, at, every messages.Duration, times int, spread, duration messages.Duration) {
+	f.checkNotNegative(path+".at", at)
+	f.checkNotNegative(path+".every", every)
+	f.checkNotNegative(path+".spread", spread)
 	if times < 0 {
-		f.add(path+".times", "leave it out for as many as there is time for", "%d times cannot be", times)
+		f.addProblem(path+".times", "leave it out for as many as there is time for", "%d times cannot be", times)
 	}
 	if times > 1 && every == 0 {
-		f.add(path+".times", "say every: as well", "it is not said how often it is repeated")
+		f.addProblem(path+".times", "say every: as well", "it is not said how often it is repeated")
 	}
 	if duration > 0 && at > duration {
-		f.add(path+".at", "let it begin before, or say a longer duration", "it begins at %s, after everything has ended at %s",
-			short(at), short(duration))
+		f.addProblem(path+".at", "let it begin before, or say a longer duration", "it begins at %s, after everything has ended at %s",
+			shortDuration(at), shortDuration(duration))
 	}
 }
 
-func (f *findings) selector(path string, s Selector) {
+func (f *findings) checkSelector(path string, s Selector) {
 	for i, w := range s {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if n, some := strings.CutPrefix(w, "any:"); some {
+		if n, isAny := strings.CutPrefix(w, "any:"); isAny {
 			if v, err := strconv.Atoi(n); err != nil || v < 1 {
-				f.add(at, "write any: and a number, such as any:3", "%s picks no servers", quote(w))
+				f.addProblem(at, "write any: and a number, such as any:3", "%s picks no servers", quoteWord(w))
 			}
 			continue
 		}
 		if !validPattern(w) {
-			f.add(at, "write a server's or a group's name, * or a pattern such as web-*", "%s is no pattern", quote(w))
+			f.addProblem(at, "write a server's or a group's name, * or a pattern such as web-*", "%s is no pattern", quoteWord(w))
 		}
 	}
 }
 
-func (f *findings) command(path string, c Command) {
+func (f *findings) checkCommand(path string, c Command) {
 	known := sortedKeys(Commands)
 	switch {
 	case !slices.Contains(known, c.Do):
-		f.add(path+".do", instead(c.Do, known), "there is no command %s", quote(c.Do))
+		f.addProblem(path+".do", suggestWord(c.Do, known), "there is no command %s", quoteWord(c.Do))
 	case c.Do == "wake" && len(c.On) > 0:
-		f.add(path+".on", "leave it out", "%s is about no single server", c.Do)
+		f.addProblem(path+".on", "leave it out", "%s is about no single server", c.Do)
 	default:
 		f.adjustment(path, c)
 	}
@@ -208,39 +208,39 @@ func (f *findings) command(path string, c Command) {
 // wholeManager says which commands have no server.
 func wholeManager(do string) bool { return do == "configure" || do == "wake" }
 
-func (f *findings) load(path string, l Load) {
+func (f *findings) checkLoad(path string, l Load) {
 	n, further := strings.CutPrefix(l.Tool, "tool-")
 	number, err := strconv.Atoi(n)
 	if !slices.Contains([]string{"", ReadTool, PutTool, WriteTool}, l.Tool) && (!further || err != nil || number < 4) {
-		f.add(path+".tool", instead(l.Tool, []string{ReadTool, PutTool, WriteTool}), "there is no tool %s", quote(l.Tool))
+		f.addProblem(path+".tool", suggestWord(l.Tool, []string{ReadTool, PutTool, WriteTool}), "there is no tool %s", quoteWord(l.Tool))
 	}
 	if l.Rate < 0 {
-		f.add(path+".rate", "write calls per second", "the rate %v is negative", l.Rate)
+		f.addProblem(path+".rate", "write calls per second", "the rate %v is negative", l.Rate)
 	}
 	if l.Size < 0 {
-		f.add(path+".size", "write bytes", "the size %d is negative", l.Size)
+		f.addProblem(path+".size", "write bytes", "the size %d is negative", l.Size)
 	}
 	if l.Read != "" && !slices.Contains(Reads, l.Read) {
-		f.add(path+".read", instead(l.Read, Reads), "there is no read %s", quote(l.Read))
+		f.addProblem(path+".read", suggestWord(l.Read, Reads), "there is no read %s", quoteWord(l.Read))
 	}
 	if l.Callers < 0 {
-		f.add(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
+		f.addProblem(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
 	}
 	if !(l.Cancel >= 0 && l.Cancel <= 1) {
-		f.add(path+".cancel", "write 0.5 for every other one", "a share of %v of the calls cannot be given up", l.Cancel)
+		f.addProblem(path+".cancel", "write 0.5 for every other one", "a share of %v of the calls cannot be given up", l.Cancel)
 	}
-	f.positive(path+".timeout", l.Timeout)
-	f.positive(path+".from", l.From)
-	f.positive(path+".for", l.For)
+	f.checkNotNegative(path+".timeout", l.Timeout)
+	f.checkNotNegative(path+".from", l.From)
+	f.checkNotNegative(path+".for", l.For)
 }
 
-func (f *findings) manager(m Manager) {
+func (f *findings) checkManager(m Manager) {
 	for _, n := range []struct {
 		key   string
 		value int
 	}{{"gate", m.Gate}, {"stdioPark", m.StdioPark}, {"networkPark", m.NetworkPark}} {
 		if n.value < 0 {
-			f.add("manager."+n.key, "leave it out to have its default", "%d is negative", n.value)
+			f.addProblem("manager."+n.key, "leave it out to have its default", "%d is negative", n.value)
 		}
 	}
 	for _, d := range []struct {
@@ -250,12 +250,12 @@ func (f *findings) manager(m Manager) {
 		{"stable", m.Stable}, {"probe", m.Probe}, {"cap", m.Cap}, {"withdrawAfter", m.WithdrawAfter}, {"callWait", m.CallWait},
 		{"probeEvery", m.ProbeEvery},
 	} {
-		f.positive("manager."+d.key, d.value)
+		f.checkNotNegative("manager."+d.key, d.value)
 	}
 	if len(f.list) > 0 {
 		return
 	}
-	if err := m.policy().Validate(); err != nil {
-		f.add("manager", "", "%s", strings.ReplaceAll(err.Error(), "\n", ", "))
+	if err := m.restartPolicy().Validate(); err != nil {
+		f.addProblem("manager", "", "%s", strings.ReplaceAll(err.Error(), "\n", ", "))
 	}
 }

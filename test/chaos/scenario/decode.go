@@ -19,15 +19,15 @@ import (
 type decoder struct {
 	file string
 	list Problems
-	// places are where each path of the scenario stands in the file.
-	places map[string]place
+	// positions are where each path of the scenario stands in the file.
+	positions map[string]position
 }
 
-type place struct{ line, column int }
+type position struct{ line, column int }
 
 var durationType = reflect.TypeFor[messages.Duration]()
 
-func (d *decoder) fail(t *token.Token, path, do, what string, args ...any) {
+func (d *decoder) addProblem(t *token.Token, path, do, what string, args ...any) {
 	p := Problem{File: d.file, Path: path, What: fmt.Sprintf(what, args...), Do: do}
 	if t != nil && t.Position != nil {
 		p.Line, p.Column = t.Position.Line, t.Position.Column
@@ -35,19 +35,19 @@ func (d *decoder) fail(t *token.Token, path, do, what string, args ...any) {
 	d.list = append(d.list, p)
 }
 
-// at remembers the place of a path.
-func (d *decoder) at(path string, t *token.Token) {
+// recordPosition remembers the place of a path.
+func (d *decoder) recordPosition(path string, t *token.Token) {
 	if t != nil && t.Position != nil {
-		d.places[path] = place{t.Position.Line, t.Position.Column}
+		d.positions[path] = position{t.Position.Line, t.Position.Column}
 	}
 }
 
-// locate gives problems of Check their places: that of their path, or of the nearest part around it that is written.
-func (d *decoder) locate(ps Problems) Problems {
+// locateProblems gives problems of Check their places: that of their path, or of the nearest part around it that is written.
+func (d *decoder) locateProblems(ps Problems) Problems {
 	for i := range ps {
 		ps[i].File = d.file
 		for path := ps[i].Path; ; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
-			if at, ok := d.places[path]; ok {
+			if at, ok := d.positions[path]; ok {
 				ps[i].Line, ps[i].Column = at.line, at.column
 				break
 			}
@@ -59,36 +59,36 @@ func (d *decoder) locate(ps Problems) Problems {
 	return ps
 }
 
-// value decodes a node into v.
-func (d *decoder) value(n ast.Node, path string, v reflect.Value) {
+// decodeValue decodes a node into v.
+func (d *decoder) decodeValue(n ast.Node, path string, v reflect.Value) {
 	if tag, ok := n.(*ast.TagNode); ok {
-		d.fail(first(n), path, "leave it out", "a tag (%s) is not read here", messages.Line(tag.Start.Value, 40))
+		d.addProblem(firstToken(n), path, "leave it out", "a tag (%s) is not read here", messages.Line(tag.Start.Value, 40))
 		return
 	}
 	switch n.(type) {
 	case *ast.NullNode:
-		d.fail(first(n), path, "leave the key out to have its default", "there is no value")
+		d.addProblem(firstToken(n), path, "leave the key out to have its default", "there is no value")
 		return
 	case *ast.AnchorNode, *ast.AliasNode:
-		d.fail(first(n), path, "write it out", "anchors and aliases are not read here")
+		d.addProblem(firstToken(n), path, "write it out", "anchors and aliases are not read here")
 		return
 	}
 	switch {
 	case v.Type() == durationType:
-		d.duration(n, path, v)
+		d.decodeDuration(n, path, v)
 	case v.Kind() == reflect.Struct:
-		d.structure(n, path, v)
+		d.decodeStruct(n, path, v)
 	case v.Kind() == reflect.Slice:
-		d.sequence(n, path, v)
+		d.decodeList(n, path, v)
 	case v.Kind() == reflect.Map:
-		d.mapping(n, path, v)
+		d.decodeMap(n, path, v)
 	default:
-		d.scalar(n, path, v)
+		d.decodeScalar(n, path, v)
 	}
 }
 
-func (d *decoder) structure(n ast.Node, path string, v reflect.Value) {
-	pairs, ok := d.pairs(n, path)
+func (d *decoder) decodeStruct(n ast.Node, path string, v reflect.Value) {
+	pairs, ok := d.pairsOf(n, path)
 	if !ok {
 		return
 	}
@@ -97,68 +97,68 @@ func (d *decoder) structure(n ast.Node, path string, v reflect.Value) {
 		key, t := keyOf(pair)
 		i, known := fields.index[key]
 		if !known {
-			d.fail(t, join(path, key), instead(key, fields.names), "the key %s is not known here", quote(key))
+			d.addProblem(t, joinPath(path, key), suggestWord(key, fields.names), "the key %s is not known here", quoteWord(key))
 			continue
 		}
-		d.at(join(path, key), first(pair.Value))
-		d.value(pair.Value, join(path, key), v.Field(i))
+		d.recordPosition(joinPath(path, key), firstToken(pair.Value))
+		d.decodeValue(pair.Value, joinPath(path, key), v.Field(i))
 	}
 }
 
-func (d *decoder) mapping(n ast.Node, path string, v reflect.Value) {
-	pairs, ok := d.pairs(n, path)
+func (d *decoder) decodeMap(n ast.Node, path string, v reflect.Value) {
+	pairs, ok := d.pairsOf(n, path)
 	if !ok {
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, pair := range pairs {
 		key, _ := keyOf(pair)
-		d.at(join(path, key), first(pair.Value))
+		d.recordPosition(joinPath(path, key), firstToken(pair.Value))
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(pair.Value, join(path, key), item)
+		d.decodeValue(pair.Value, joinPath(path, key), item)
 		v.SetMapIndex(reflect.ValueOf(key), item)
 	}
 }
 
-// sequence reads a list. A list of words may be one word without the brackets.
-func (d *decoder) sequence(n ast.Node, path string, v reflect.Value) {
+// decodeList reads a list. A list of words may be one word without the brackets.
+func (d *decoder) decodeList(n ast.Node, path string, v reflect.Value) {
 	nodes := []ast.Node{n}
 	if s, ok := n.(*ast.SequenceNode); ok {
 		nodes = s.Values
-	} else if _, ok := text(n); !ok || v.Type().Elem().Kind() != reflect.String {
-		d.fail(first(n), path, "write each entry on a line of its own that begins with a dash", "a list is needed here")
+	} else if _, ok := scalarText(n); !ok || v.Type().Elem().Kind() != reflect.String {
+		d.addProblem(firstToken(n), path, "write each entry on a line of its own that begins with a dash", "a list is needed here")
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(nodes), len(nodes)))
 	for i, node := range nodes {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		d.at(at, first(node))
+		d.recordPosition(at, firstToken(node))
 		if w, ok := colonWord(node); ok && v.Type().Elem().Kind() == reflect.String {
 			v.Index(i).SetString(w)
 			continue
 		}
-		d.value(node, at, v.Index(i))
+		d.decodeValue(node, at, v.Index(i))
 	}
 }
 
-func (d *decoder) duration(n ast.Node, path string, v reflect.Value) {
-	s, ok := text(n)
+func (d *decoder) decodeDuration(n ast.Node, path string, v reflect.Value) {
+	s, ok := scalarText(n)
 	if !ok {
-		d.fail(first(n), path, "write a number with its unit, such as 30s or 2m", "a duration is needed here")
+		d.addProblem(firstToken(n), path, "write a number with its unit, such as 30s or 2m", "a duration is needed here")
 		return
 	}
 	t, err := time.ParseDuration(s)
 	if err != nil {
-		d.fail(first(n), path, "write a number with its unit, such as 30s or 2m", "%s is no duration", quote(s))
+		d.addProblem(firstToken(n), path, "write a number with its unit, such as 30s or 2m", "%s is no duration", quoteWord(s))
 		return
 	}
 	v.SetInt(int64(t))
 }
 
-func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
-	s, ok := text(n)
+func (d *decoder) decodeScalar(n ast.Node, path string, v reflect.Value) {
+	s, ok := scalarText(n)
 	if !ok {
-		d.fail(first(n), path, "", "one value is needed here, not a list or a mapping")
+		d.addProblem(firstToken(n), path, "", "one value is needed here, not a list or a mapping")
 		return
 	}
 	var err error
@@ -195,12 +195,12 @@ func (d *decoder) scalar(n ast.Node, path string, v reflect.Value) {
 	}
 	if err != nil {
 		v.SetZero()
-		d.fail(first(n), path, "write "+want, "%s does not fit here", quote(s))
+		d.addProblem(firstToken(n), path, "write "+want, "%s does not fit here", quoteWord(s))
 	}
 }
 
-// pairs are the keys and values of a mapping. The parser gives one of a single pair another type.
-func (d *decoder) pairs(n ast.Node, path string) ([]*ast.MappingValueNode, bool) {
+// pairsOf are the keys and values of a mapping. The parser gives one of a single pair another type.
+func (d *decoder) pairsOf(n ast.Node, path string) ([]*ast.MappingValueNode, bool) {
 	var pairs []*ast.MappingValueNode
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -208,12 +208,12 @@ func (d *decoder) pairs(n ast.Node, path string) ([]*ast.MappingValueNode, bool)
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{m}
 	default:
-		d.fail(first(n), path, "write key: value", "keys with values are needed here")
+		d.addProblem(firstToken(n), path, "write key: value", "keys with values are needed here")
 		return nil, false
 	}
 	for _, pair := range pairs {
 		if pair.Key.IsMergeKey() {
-			d.fail(pair.Key.GetToken(), path, "write it out", "merge keys (<<) are not read here")
+			d.addProblem(pair.Key.GetToken(), path, "write it out", "merge keys (<<) are not read here")
 			return nil, false
 		}
 	}
@@ -225,8 +225,8 @@ func keyOf(pair *ast.MappingValueNode) (string, *token.Token) {
 	return t.Value, t
 }
 
-// text is the value of a scalar as it is written, without quotes.
-func text(n ast.Node) (string, bool) {
+// scalarText is the value of a scalar as it is written, without quotes.
+func scalarText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
 		return n.Value, true
@@ -242,13 +242,13 @@ func text(n ast.Node) (string, bool) {
 // after the colon of a key.
 func colonWord(n ast.Node) (string, bool) {
 	pair, ok := n.(*ast.MappingValueNode)
-	if m, is := n.(*ast.MappingNode); is && len(m.Values) == 1 && !m.IsFlowStyle {
+	if m, isMapping := n.(*ast.MappingNode); isMapping && len(m.Values) == 1 && !m.IsFlowStyle {
 		pair, ok = m.Values[0], true
 	}
 	if !ok {
 		return "", false
 	}
-	value, scalar := text(pair.Value)
+	value, scalar := scalarText(pair.Value)
 	colon, after := pair.Start, pair.Value.GetToken()
 	if !scalar || colon.Position.Line != after.Position.Line || after.Position.Column != colon.Position.Column+1 {
 		return "", false
@@ -256,21 +256,21 @@ func colonWord(n ast.Node) (string, bool) {
 	return pair.Key.GetToken().Value + ":" + value, true
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-// fields are the keys of a struct, by their yaml tags.
-type fields struct {
+// fieldIndex are the keys of a struct, by their yaml tags.
+type fieldIndex struct {
 	names []string
 	index map[string]int
 }
 
-func fieldsOf(t reflect.Type) fields {
-	f := fields{index: map[string]int{}}
+func fieldsOf(t reflect.Type) fieldIndex {
+	f := fieldIndex{index: map[string]int{}}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
 		f.names = append(f.names, name)

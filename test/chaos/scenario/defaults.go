@@ -30,15 +30,15 @@ const (
 	defaultMaxWait      = time.Second
 )
 
-// or is d, or standard if d is zero.
-func or(d messages.Duration, standard time.Duration) time.Duration {
+// durationOr is d, or standard if d is zero.
+func durationOr(d messages.Duration, standard time.Duration) time.Duration {
 	return cmp.Or(time.Duration(d), standard)
 }
 
-func (g Group) tools() int { return cmp.Or(g.Tools, defaultTools) }
+func (g Group) toolCount() int { return cmp.Or(g.Tools, defaultTools) }
 
-// ids are the names of the servers of a group. They have three digits, more if the group needs them.
-func (g Group) ids() []string {
+// serverIDs are the names of the servers of a group. They have three digits, more if the group needs them.
+func (g Group) serverIDs() []string {
 	if g.Count < 2 {
 		return []string{g.Name}
 	}
@@ -50,15 +50,15 @@ func (g Group) ids() []string {
 	return ids
 }
 
-// servers are the group's, defaults filled in.
-func (g Group) servers() []Server {
+// planServers are the group's, defaults filled in.
+func (g Group) planServers() []Server {
 	var out []Server
-	for _, id := range g.ids() {
+	for _, id := range g.serverIDs() {
 		out = append(out, Server{
 			Name: id, Group: g.Name, Kind: cmp.Or(g.Kind, messages.Stdio), Era: cmp.Or(g.Era, messages.EraLegacy),
-			Tools: g.tools(), Pages: cmp.Or(g.Pages, 1), Start: or(g.Start, defaultStart), Latency: or(g.Latency, defaultLatency),
+			Tools: g.toolCount(), Pages: cmp.Or(g.Pages, 1), Start: durationOr(g.Start, defaultStart), Latency: durationOr(g.Latency, defaultLatency),
 			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
-			ConnectTimeout: or(g.ConnectTimeout, defaultConnect), CallTimeout: or(g.CallTimeout, defaultCall),
+			ConnectTimeout: durationOr(g.ConnectTimeout, defaultConnect), CallTimeout: durationOr(g.CallTimeout, defaultCall),
 			MaxCallTimeout: time.Duration(g.MaxCallTimeout), IdleTimeout: time.Duration(g.IdleTimeout),
 			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers,
 		})
@@ -66,16 +66,16 @@ func (g Group) servers() []Server {
 	return out
 }
 
-// policy is the restart policy that the manager is given.
-func (m Manager) policy() restart.Policy {
+// restartPolicy is the restart policy that the manager is given.
+func (m Manager) restartPolicy() restart.Policy {
 	p := restart.DefaultPolicy()
-	p.Stable, p.Probe, p.Cap = or(m.Stable, p.Stable), or(m.Probe, p.Probe), or(m.Cap, p.Cap)
+	p.Stable, p.Probe, p.Cap = durationOr(m.Stable, p.Stable), durationOr(m.Probe, p.Probe), durationOr(m.Cap, p.Cap)
 	p.StdioPark, p.NetworkPark = cmp.Or(m.StdioPark, p.StdioPark), cmp.Or(m.NetworkPark, p.NetworkPark)
 	return p
 }
 
-// limits are those of the gate. They do not depend on the machine: a plan is the same everywhere.
-func (m Manager) limits() restart.Limits {
+// gateLimits are those of the gate. They do not depend on the machine: a plan is the same everywhere.
+func (m Manager) gateLimits() restart.Limits {
 	l := restart.DefaultLimits(1)
 	l.Processes = cmp.Or(m.Gate, defaultGate)
 	return l

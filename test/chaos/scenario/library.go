@@ -11,8 +11,8 @@ import (
 //go:embed library/*.yaml
 var files embed.FS
 
-// read parses the embedded scenarios once. A test reads every one of them, so that none of what is built can be wrong.
-var read = sync.OnceValues(func() ([]Scenario, map[string]string) {
+// readLibrary parses the embedded scenarios once. A test reads every one of them, so that none of what is built can be wrong.
+var readLibrary = sync.OnceValues(func() ([]Scenario, map[string]string) {
 	entries, err := files.ReadDir("library")
 	if err != nil {
 		panic(fmt.Sprintf("the library of scenarios is not in this program: %v", err))
@@ -36,7 +36,7 @@ var read = sync.OnceValues(func() ([]Scenario, map[string]string) {
 
 // Library are the scenarios that come with the harness, sorted by name. The caller may change what it is given.
 func Library() []Scenario {
-	list, _ := read()
+	list, _ := readLibrary()
 	out := make([]Scenario, len(list))
 	for i, s := range list {
 		out[i] = s.Clone()
@@ -56,7 +56,7 @@ func Named(name string) (Scenario, bool) {
 
 // Text is the file of a scenario of the library, with its comments: to be read, copied and changed.
 func Text(name string) (string, bool) {
-	_, texts := read()
+	_, texts := readLibrary()
 	text, ok := texts[name]
 	return text, ok
 }
@@ -67,5 +67,5 @@ func Nearest(word string) string {
 	for _, s := range Library() {
 		names = append(names, s.Name)
 	}
-	return nearest(strings.TrimSuffix(word, ".yaml"), names)
+	return nearestWord(strings.TrimSuffix(word, ".yaml"), names)
 }

@@ -53,9 +53,9 @@ func TestLibrary(t *testing.T) {
 func TestTheLibraryIsNobodys(t *testing.T) {
 	s, _ := scenario.Named("flapping")
 	s.Servers[0].Name, s.Faults[0].On[0], s.Faults[0].With["after"] = "x", "x", "x"
-	again, _ := scenario.Named("flapping")
-	if again.Servers[0].Name == "x" || again.Faults[0].On[0] == "x" || again.Faults[0].With["after"] == "x" {
-		t.Errorf("%+v", again)
+	second, _ := scenario.Named("flapping")
+	if second.Servers[0].Name == "x" || second.Faults[0].On[0] == "x" || second.Faults[0].With["after"] == "x" {
+		t.Errorf("%+v", second)
 	}
 }
 

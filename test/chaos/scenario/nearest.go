@@ -2,18 +2,18 @@ package scenario
 
 import "strings"
 
-// nearest is the candidate that a word was probably meant to be, or empty. Case and the separators _ and - do not count;
+// nearestWord is the candidate that a word was probably meant to be, or empty. Case and the separators _ and - do not count;
 // beyond that a third of the letters may differ, or one is the beginning of the other. Of several that differ equally the
 // longest wins.
-func nearest(word string, candidates []string) string {
-	w := plain(word)
+func nearestWord(word string, candidates []string) string {
+	w := foldWord(word)
 	if w == "" || len(w) > 64 {
 		return ""
 	}
 	best, at := len(w), ""
 	for _, c := range candidates {
-		p := plain(c)
-		d := distance(w, p)
+		p := foldWord(c)
+		d := editDistance(w, p)
 		if min(len(w), len(p)) > 2 && (strings.HasPrefix(w, p) || strings.HasPrefix(p, w)) {
 			d = min(d, 1)
 		}
@@ -24,10 +24,12 @@ func nearest(word string, candidates []string) string {
 	return at
 }
 
-func plain(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
+func foldWord(s string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
+}
 
-// distance counts the bytes to insert, delete, replace or swap with their neighbour to get from a to b.
-func distance(a, b string) int {
+// editDistance counts the bytes to insert, delete, replace or swap with their neighbour to get from a to b.
+func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

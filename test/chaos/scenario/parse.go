@@ -24,7 +24,7 @@ const MaxFile = 4 << 20
 // file:line:column, what is wrong and what to do, and all that can be told are told at once. A key that is not known is an
 // error. What Parse returns has passed Check.
 func Parse(file string, text []byte) (Scenario, error) {
-	s, _, err := parse(file, text)
+	s, _, err := parseFile(file, text)
 	return s, err
 }
 
@@ -32,7 +32,7 @@ func Parse(file string, text []byte) (Scenario, error) {
 // that names its tiers must be such that it can be planned in each of them; one that names none, in one of them. If tiers are
 // given, because it is about to be run, it must be such that it can be planned in these.
 func Vet(file string, text []byte, tiers ...Tier) (Scenario, error) {
-	s, d, err := parse(file, text)
+	s, d, err := parseFile(file, text)
 	if err != nil {
 		return s, err
 	}
@@ -55,35 +55,35 @@ func Vet(file string, text []byte, tiers ...Tier) (Scenario, error) {
 	}
 	var ps Problems
 	if errors.As(first, &ps) {
-		return Scenario{}, d.locate(ps).sorted()
+		return Scenario{}, d.locateProblems(ps).inFileOrder()
 	}
 	return s, first
 }
 
-func parse(file string, text []byte) (Scenario, *decoder, error) {
-	d := &decoder{file: file, places: map[string]place{}}
+func parseFile(file string, text []byte) (Scenario, *decoder, error) {
+	d := &decoder{file: file, positions: map[string]position{}}
 	var s Scenario
-	root, problem := d.tree(text)
+	root, problem := d.parseTree(text)
 	if problem != nil {
 		return Scenario{}, d, Problems{*problem}
 	}
-	d.at("", first(root))
-	d.value(root, "", reflect.ValueOf(&s).Elem())
+	d.recordPosition("", firstToken(root))
+	d.decodeValue(root, "", reflect.ValueOf(&s).Elem())
 	if len(d.list) > 0 { // what was not understood must not be judged
-		return Scenario{}, d, d.list.sorted()
+		return Scenario{}, d, d.list.inFileOrder()
 	}
 	if err := s.Check(); err != nil {
 		var ps Problems
 		if !errors.As(err, &ps) {
 			return Scenario{}, d, err
 		}
-		return Scenario{}, d, d.locate(ps).sorted()
+		return Scenario{}, d, d.locateProblems(ps).inFileOrder()
 	}
 	return s, d, nil
 }
 
-// tree makes the tree of the only document of the file.
-func (d *decoder) tree(text []byte) (root ast.Node, problem *Problem) {
+// parseTree makes the tree of the only document of the file.
+func (d *decoder) parseTree(text []byte) (root ast.Node, problem *Problem) {
 	whole := func(what, do string) *Problem { return &Problem{File: d.file, Line: 1, Column: 1, What: what, Do: do} }
 	if len(text) > MaxFile {
 		return nil, whole(fmt.Sprintf("a scenario of %d bytes is too long", len(text)), fmt.Sprintf("keep it below %d", MaxFile))
@@ -119,14 +119,14 @@ func (d *decoder) tree(text []byte) (root ast.Node, problem *Problem) {
 		return bodies[0], nil
 	}
 	p := whole("there is more than one document in it", "write each scenario into a file of its own")
-	if t := first(bodies[1]); t != nil && t.Position != nil {
+	if t := firstToken(bodies[1]); t != nil && t.Position != nil {
 		p.Line, p.Column = t.Position.Line, t.Position.Column
 	}
 	return nil, p
 }
 
-// first is where a tree begins. A mapping's own token is its first colon.
-func first(n ast.Node) *token.Token {
+// firstToken is where a tree begins. A mapping's own token is its first colon.
+func firstToken(n ast.Node) *token.Token {
 	switch m := n.(type) {
 	case *ast.MappingNode:
 		if !m.IsFlowStyle && len(m.Values) > 0 {
@@ -141,19 +141,19 @@ func first(n ast.Node) *token.Token {
 // YAML writes the scenario so that Parse reads it. What has its default is left out.
 func (s Scenario) YAML() []byte {
 	b, err := yaml.MarshalWithOptions(s, yaml.IndentSequence(true), yaml.AutoInt(),
-		yaml.CustomMarshaler(func(d messages.Duration) ([]byte, error) { return []byte(short(d)), nil }))
+		yaml.CustomMarshaler(func(d messages.Duration) ([]byte, error) { return []byte(shortDuration(d)), nil }))
 	if err != nil { // the types have nothing that cannot be written
 		return []byte("# this scenario cannot be written: " + messages.Line(err.Error(), 200) + "\n")
 	}
-	return quotedOn().ReplaceAll(b, []byte("${1}on:"))
+	return quotedOnPattern().ReplaceAll(b, []byte("${1}on:"))
 }
 
-// quotedOn is the key on as the YAML library writes it, for the sake of readers of YAML 1.1, where on is true. It makes a
+// quotedOnPattern is the key on as the YAML library writes it, for the sake of readers of YAML 1.1, where on is true. It makes a
 // scenario that a person is to read and change look stranger than it is.
-var quotedOn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^( *(?:- )?)"on":`) })
+var quotedOnPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^( *(?:- )?)"on":`) })
 
-// short is a duration as a person writes it: 5m, not 5m0s.
-func short(d messages.Duration) string {
+// shortDuration is a duration as a person writes it: 5m, not 5m0s.
+func shortDuration(d messages.Duration) string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

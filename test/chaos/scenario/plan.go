@@ -15,10 +15,10 @@ type Plan struct {
 	Tier     Tier     `json:"tier"`
 
 	// Servers are sorted by name.
-	Servers  []Server  `json:"servers"`
-	Faults   []Planned `json:"faults"`
-	Commands []Order   `json:"commands"`
-	Load     []Stream  `json:"load"`
+	Servers  []Server         `json:"servers"`
+	Faults   []PlannedFault   `json:"faults"`
+	Commands []PlannedCommand `json:"commands"`
+	Load     []PlannedLoad    `json:"load"`
 
 	// Heal is when every fault has ended; End is when everything must be well; then the manager is closed.
 	Heal time.Duration `json:"heal"`
@@ -63,8 +63,8 @@ type Server struct {
 	Denied []string `json:"denied,omitempty"`
 }
 
-// Planned is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
-type Planned struct {
+// PlannedFault is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
+type PlannedFault struct {
 	ID     int               `json:"id"`
 	Fault  string            `json:"fault"`
 	With   map[string]string `json:"with,omitempty"`
@@ -73,8 +73,8 @@ type Planned struct {
 	End    time.Duration     `json:"end"`
 }
 
-// Order is one command on one server ("" for configure and wake).
-type Order struct {
+// PlannedCommand is one command on one server ("" for configure and wake).
+type PlannedCommand struct {
 	ID     int           `json:"id"`
 	Do     string        `json:"do"`
 	Server string        `json:"server,omitempty"`
@@ -86,11 +86,11 @@ type Order struct {
 }
 
 // BySet reports whether a command is given as a set of servers instead of a word about one: every second adjust.
-func (o Order) BySet() bool { return o.Do == "adjust" && o.ID%2 == 0 }
+func (o PlannedCommand) BySet() bool { return o.Do == "adjust" && o.ID%2 == 0 }
 
-// Stream is the calls to one server. Arrivals are drawn by whoever runs it, from the seed, the server's name and the
+// PlannedLoad is the calls to one server. Arrivals are drawn by whoever runs it, from the seed, the server's name and the
 // stream's place.
-type Stream struct {
+type PlannedLoad struct {
 	Server  string        `json:"server"`
 	Tool    string        `json:"tool"`
 	Read    string        `json:"read,omitempty"`

@@ -35,7 +35,7 @@ func plan(t *testing.T, text string, seed uint64, tier scenario.Tier) scenario.P
 	return p
 }
 
-func told(p scenario.Plan) string {
+func planText(p scenario.Plan) string {
 	var out []string
 	for _, f := range p.Faults {
 		text := fmt.Sprintf("%v %s %s", f.Begin, f.Fault, f.Server)
@@ -70,7 +70,7 @@ func TestWhatFaultsAreUnrolledTo(t *testing.T) {
 		{"sorted by time", "faults: [{fault: crash, on: db, at: 2s}, {fault: crash, on: web-000, at: 1s}]",
 			"1s crash web-000 | 2s crash db"},
 	} {
-		if got := told(plan(t, c.text, 1, scenario.Sim)); got != c.want {
+		if got := planText(plan(t, c.text, 1, scenario.Sim)); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -115,16 +115,16 @@ func TestAnySpreadAndSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _ := s.Plan(7, scenario.Sim)
-	if !reflect.DeepEqual(one, again) {
+	second, _ := s.Plan(7, scenario.Sim)
+	if !reflect.DeepEqual(one, second) {
 		t.Error("one seed has two plans")
 	}
 	other, _ := s.Plan(8, scenario.Sim)
-	if told(one) == told(other) {
+	if planText(one) == planText(other) {
 		t.Error("two seeds have one plan")
 	}
 	if len(one.Faults) != 20 {
-		t.Fatalf("%d faults: %s", len(one.Faults), told(one))
+		t.Fatalf("%d faults: %s", len(one.Faults), planText(one))
 	}
 	pairs := map[string]bool{}
 	for i := range 10 { // the spread of 5 s keeps occurrences of 10 s apart
@@ -173,7 +173,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 		p.ProbeStrikes != 3 || p.Quiet != 50*time.Millisecond || p.MaxWait != time.Second {
 		t.Errorf("%+v", p)
 	}
-	if want := (scenario.Stream{Server: "a", Tool: "write", Rate: 1, End: p.End}); p.Load[0] != want {
+	if want := (scenario.PlannedLoad{Server: "a", Tool: "write", Rate: 1, End: p.End}); p.Load[0] != want {
 		t.Errorf("%+v", p.Load[0])
 	}
 	crashed := plan(t, "faults: [{fault: crash, with: {down: 40s}, at: 9m50s}]", 0, scenario.Sim)

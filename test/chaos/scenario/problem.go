@@ -54,29 +54,29 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err is nil if there are none: a nil Problems in an error would not be nil.
-func (ps Problems) err() error {
+// asError is nil if there are none: a nil Problems in an error would not be nil.
+func (ps Problems) asError() error {
 	if len(ps) == 0 {
 		return nil
 	}
 	return ps
 }
 
-// sorted puts them in the order of the file and leaves out what is said twice.
-func (ps Problems) sorted() Problems {
+// inFileOrder puts them in the order of the file and leaves out what is said twice.
+func (ps Problems) inFileOrder() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return slices.Compact(ps)
 }
 
-// quote makes a word of the file safe to print.
-func quote(s string) string { return strconv.Quote(messages.Line(s, 80)) }
+// quoteWord makes a word of the file safe to print.
+func quoteWord(s string) string { return strconv.Quote(messages.Line(s, 80)) }
 
-// instead is what to do about a word that is not known.
-func instead(word string, known []string) string {
-	if near := nearest(word, known); near != "" {
-		return "did you mean " + quote(near) + "?"
+// suggestWord is what to do about a word that is not known.
+func suggestWord(word string, known []string) string {
+	if near := nearestWord(word, known); near != "" {
+		return "did you mean " + quoteWord(near) + "?"
 	}
 	if len(known) > 12 {
 		return ""
@@ -89,6 +89,6 @@ type findings struct {
 	list Problems
 }
 
-func (f *findings) add(path, do, what string, args ...any) {
+func (f *findings) addProblem(path, do, what string, args ...any) {
 	f.list = append(f.list, Problem{Path: path, What: fmt.Sprintf(what, args...), Do: do})
 }

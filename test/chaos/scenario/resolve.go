@@ -32,17 +32,17 @@ func (s Scenario) Plan(seed uint64, tier Tier) (Plan, error) {
 		return Plan{}, err
 	}
 	r := &resolver{s: s, p: Plan{Scenario: s, Seed: cmp.Or(seed, s.Seed, 1), Tier: tier}}
-	r.tier()
-	if err := r.list.err(); err != nil { // what the faults cannot do in a tier that is not meant says nothing
+	r.resolveTier()
+	if err := r.list.asError(); err != nil { // what the faults cannot do in a tier that is not meant says nothing
 		return Plan{}, err
 	}
-	r.manager()
-	r.servers()
-	r.faults()
-	r.commands()
-	r.p.End = r.p.Heal + or(s.Settle, r.p.settle())
-	r.load()
-	if err := r.list.err(); err != nil {
+	r.resolveManager()
+	r.resolveServers()
+	r.resolveFaults()
+	r.resolveCommands()
+	r.p.End = r.p.Heal + durationOr(s.Settle, r.p.settleTime())
+	r.resolveLoad()
+	if err := r.list.asError(); err != nil {
 		return Plan{}, err
 	}
 	return r.p, nil
@@ -54,130 +54,130 @@ type resolver struct {
 	findings
 }
 
-func (r *resolver) tier() {
+func (r *resolver) resolveTier() {
 	standard := simDuration
 	switch r.p.Tier {
 	case Sim:
 	case Real:
 		standard = realDuration
 	default:
-		r.add("tiers", instead(string(r.p.Tier), words(Tiers)), "there is no tier %s", quote(string(r.p.Tier)))
+		r.addProblem("tiers", suggestWord(string(r.p.Tier), toStrings(Tiers)), "there is no tier %s", quoteWord(string(r.p.Tier)))
 	}
 	if len(r.s.Tiers) > 0 && !slices.Contains(r.s.Tiers, r.p.Tier) {
-		r.add("tiers", fmt.Sprintf("run it in %s", strings.Join(words(r.s.Tiers), " or ")),
-			"the scenario %s is not for the tier %s", quote(r.s.Name), quote(string(r.p.Tier)))
+		r.addProblem("tiers", fmt.Sprintf("run it in %s", strings.Join(toStrings(r.s.Tiers), " or ")),
+			"the scenario %s is not for the tier %s", quoteWord(r.s.Name), quoteWord(string(r.p.Tier)))
 	}
-	r.p.Heal = or(r.s.Duration, standard)
+	r.p.Heal = durationOr(r.s.Duration, standard)
 }
 
-func (r *resolver) manager() {
+func (r *resolver) resolveManager() {
 	m := r.s.Manager
-	r.p.Policy, r.p.Limits = m.policy(), m.limits()
-	r.p.WithdrawAfter, r.p.CallWait = or(m.WithdrawAfter, defaultWithdraw), time.Duration(m.CallWait)
-	r.p.ProbeEvery, r.p.ProbeTimeout, r.p.ProbeStrikes = or(m.ProbeEvery, defaultProbeEvery), defaultProbeTimeout, defaultStrikes
+	r.p.Policy, r.p.Limits = m.restartPolicy(), m.gateLimits()
+	r.p.WithdrawAfter, r.p.CallWait = durationOr(m.WithdrawAfter, defaultWithdraw), time.Duration(m.CallWait)
+	r.p.ProbeEvery, r.p.ProbeTimeout, r.p.ProbeStrikes = durationOr(m.ProbeEvery, defaultProbeEvery), defaultProbeTimeout, defaultStrikes
 	r.p.Quiet, r.p.MaxWait = defaultQuiet, defaultMaxWait
 }
 
-func (r *resolver) servers() {
+func (r *resolver) resolveServers() {
 	for _, g := range r.s.Servers {
-		r.p.Servers = append(r.p.Servers, g.servers()...)
+		r.p.Servers = append(r.p.Servers, g.planServers()...)
 	}
 	slices.SortFunc(r.p.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (r *resolver) faults() {
+func (r *resolver) resolveFaults() {
 	for i, f := range r.s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
-		kind, _ := faults.Named(f.Fault) // Check has looked
+		kind, _ := faults.Find(f.Fault) // Check has looked
 		if !kind.In(string(r.p.Tier)) {
-			r.add(path+".fault", "say tiers: ["+strings.Join(kind.Tiers, ", ")+"], or leave it out",
+			r.addProblem(path+".fault", "say tiers: ["+strings.Join(kind.Tiers, ", ")+"], or leave it out",
 				"the fault %q cannot be done in the tier %s", f.Fault, r.p.Tier)
 			continue
 		}
-		pick := picker(nobody)
+		pick := picker(noServer)
 		if !wholeMachine(kind) {
 			var ok bool
-			if pick, ok = r.picker(path, f.On, func(s Server) error { return refusal(kind, s) }); !ok {
+			if pick, ok = r.resolvePicker(path, f.On, func(s Server) error { return refusalError(kind, s) }); !ok {
 				continue
 			}
 		}
-		starts, ok := r.starts(path, f.At, f.Every, f.Times)
+		starts, ok := r.startTimes(path, f.At, f.Every, f.Times)
 		if !ok {
 			continue
 		}
 		for n, at := range starts {
 			for _, server := range pick(n) {
-				begin := at + spread(f.Spread, r.p.Seed, path, n, server)
+				begin := at + randomDelay(f.Spread, r.p.Seed, path, n, server)
 				end := begin
 				if !kind.Instant {
-					end = min(begin+or(f.For, r.p.Heal), r.p.Heal)
+					end = min(begin+durationOr(f.For, r.p.Heal), r.p.Heal)
 				}
 				if begin > r.p.Heal || begin == r.p.Heal && !kind.Instant {
 					continue // the spread has put it after the end
 				}
-				r.p.Faults = append(r.p.Faults, Planned{
-					Fault: f.Fault, With: endDown(parameters(kind, f.With), r.p.Heal-begin), Server: server, Begin: begin, End: end,
+				r.p.Faults = append(r.p.Faults, PlannedFault{
+					Fault: f.Fault, With: capDownTime(withDefaults(kind, f.With), r.p.Heal-begin), Server: server, Begin: begin, End: end,
 				})
 			}
-			if !r.few(path, len(r.p.Faults), "faults") {
+			if !r.withinLimit(path, len(r.p.Faults), "faults") {
 				return
 			}
 		}
 	}
-	slices.SortStableFunc(r.p.Faults, func(a, b Planned) int { return cmp.Compare(a.Begin, b.Begin) })
+	slices.SortStableFunc(r.p.Faults, func(a, b PlannedFault) int { return cmp.Compare(a.Begin, b.Begin) })
 	for i := range r.p.Faults {
 		r.p.Faults[i].ID = i + 1
 	}
 }
 
-// endDown shortens the time for which a crashed server cannot be opened to what is left until the world is healed: every fault has
+// capDownTime shortens the time for which a crashed server cannot be opened to what is left until the world is healed: every fault has
 // ended then.
-func endDown(with map[string]string, left time.Duration) map[string]string {
-	if down, err := time.ParseDuration(with["down"]); err == nil && down > left {
-		with["down"] = left.String()
+func capDownTime(with map[string]string, remaining time.Duration) map[string]string {
+	if down, err := time.ParseDuration(with["down"]); err == nil && down > remaining {
+		with["down"] = remaining.String()
 	}
 	return with
 }
 
-func (r *resolver) commands() {
+func (r *resolver) resolveCommands() {
 	for i, c := range r.s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
-		pick := picker(nobody)
+		pick := picker(noServer)
 		partial := c.Do == "configure" && len(c.On) > 0
 		if !wholeManager(c.Do) || partial {
 			var ok bool
-			if pick, ok = r.picker(path, c.On, func(Server) error { return nil }); !ok {
+			if pick, ok = r.resolvePicker(path, c.On, func(Server) error { return nil }); !ok {
 				continue
 			}
 		}
-		starts, ok := r.starts(path, c.At, c.Every, c.Times)
+		starts, ok := r.startTimes(path, c.At, c.Every, c.Times)
 		if !ok {
 			continue
 		}
 		for n, at := range starts {
 			if partial {
-				if at := at + spread(c.Spread, r.p.Seed, path, n, ""); at <= r.p.Heal {
-					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Only: pick(n), At: at})
+				if at := at + randomDelay(c.Spread, r.p.Seed, path, n, ""); at <= r.p.Heal {
+					r.p.Commands = append(r.p.Commands, PlannedCommand{Do: c.Do, Only: pick(n), At: at})
 				}
 				continue
 			}
 			for _, server := range pick(n) {
-				if at := at + spread(c.Spread, r.p.Seed, path, n, server); at <= r.p.Heal {
-					r.p.Commands = append(r.p.Commands, Order{Do: c.Do, Server: server, At: at, With: c.With})
+				if at := at + randomDelay(c.Spread, r.p.Seed, path, n, server); at <= r.p.Heal {
+					r.p.Commands = append(r.p.Commands, PlannedCommand{Do: c.Do, Server: server, At: at, With: c.With})
 				}
 			}
-			if !r.few(path, len(r.p.Commands), "commands") {
+			if !r.withinLimit(path, len(r.p.Commands), "commands") {
 				return
 			}
 		}
 	}
-	slices.SortStableFunc(r.p.Commands, func(a, b Order) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(r.p.Commands, func(a, b PlannedCommand) int { return cmp.Compare(a.At, b.At) })
 	for i := range r.p.Commands {
 		r.p.Commands[i].ID = i + 1
 	}
 }
 
-func (r *resolver) load() {
+func (r *resolver) resolveLoad() {
 	calls := 0.0
 	for i, l := range r.s.Load {
 		path := fmt.Sprintf("load[%d]", i)
@@ -186,32 +186,32 @@ func (r *resolver) load() {
 			end = min(end, begin+time.Duration(l.For))
 		}
 		if begin >= end {
-			r.add(path+".from", "let it begin before", "it begins at %s, and the run ends at %s", short(l.From), short(messages.Duration(end)))
+			r.addProblem(path+".from", "let it begin before", "it begins at %s, and the run ends at %s", shortDuration(l.From), shortDuration(messages.Duration(end)))
 			continue
 		}
 		tool := cmp.Or(l.Tool, WriteTool)
-		pick, ok := r.picker(path, l.On, func(s Server) error { return hasTool(s, tool) })
+		pick, ok := r.resolvePicker(path, l.On, func(s Server) error { return missingToolError(s, tool) })
 		if !ok {
 			continue
 		}
 		rate := cmp.Or(l.Rate, defaultRate)
 		for _, server := range pick(0) {
 			calls += rate * (end - begin).Seconds()
-			r.p.Load = append(r.p.Load, Stream{
+			r.p.Load = append(r.p.Load, PlannedLoad{
 				Server: server, Tool: tool, Read: l.Read, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Callers: l.Callers,
 				Task: l.Task, Cancel: l.Cancel, Begin: begin, End: end,
 			})
 		}
 	}
 	if calls > maxCalls {
-		r.add("load", "lower the rate, or name fewer servers, or say for: how long", "%.0f calls are more than %d", calls, maxCalls)
+		r.addProblem("load", "lower the rate, or name fewer servers, or say for: how long", "%.0f calls are more than %d", calls, maxCalls)
 	}
 }
 
-func hasTool(s Server, tool string) error {
+func missingToolError(s Server, tool string) error {
 	var n int
 	if _, err := fmt.Sscanf(tool, "tool-%d", &n); err == nil && n > s.Tools {
-		return fmt.Errorf("the server %s has %d tools and no %s", quote(s.Name), s.Tools, tool)
+		return fmt.Errorf("the server %s has %d tools and no %s", quoteWord(s.Name), s.Tools, tool)
 	}
 	return nil
 }
@@ -219,20 +219,20 @@ func hasTool(s Server, tool string) error {
 // picker gives the names of the servers that the n-th occurrence of an entry is about.
 type picker func(n int) []string
 
-// picker resolves a selector. What is wrong is added to the findings.
-func (r *resolver) picker(path string, s Selector, refuse func(Server) error) (picker, bool) {
-	c, wrong := s.choose(r.p.Servers)
-	if wrong >= 0 {
+// resolvePicker resolves a selector. What is wrong is added to the findings.
+func (r *resolver) resolvePicker(path string, s Selector, refuse func(Server) error) (picker, bool) {
+	c, unmatched := s.resolveChoice(r.p.Servers)
+	if unmatched >= 0 {
 		var known []string
 		for _, g := range r.s.Servers {
 			known = append(known, g.Name)
 		}
-		r.add(fmt.Sprintf("%s.on[%d]", path, wrong), instead(s[wrong], known), "there is no server %s", quote(s[wrong]))
+		r.addProblem(fmt.Sprintf("%s.on[%d]", path, unmatched), suggestWord(s[unmatched], known), "there is no server %s", quoteWord(s[unmatched]))
 		return nil, false
 	}
 	can, err := c.candidates(r.p.Servers, refuse)
 	if err != nil {
-		r.add(path+".on", "", "%v", err)
+		r.addProblem(path+".on", "", "%v", err)
 		return nil, false
 	}
 	names := func(places []int) []string {
@@ -242,23 +242,23 @@ func (r *resolver) picker(path string, s Selector, refuse func(Server) error) (p
 		}
 		return out
 	}
-	if c.some == 0 {
+	if c.count == 0 {
 		all := names(can)
 		return func(int) []string { return all }, true
 	}
 	return func(n int) []string {
-		return names(draw(can, c.some, Rand(r.p.Seed, fmt.Sprintf("%s any %d", path, n))))
+		return names(drawServers(can, c.count, Rand(r.p.Seed, fmt.Sprintf("%s any %d", path, n))))
 	}, true
 }
 
-// nobody is the picker of what is about no single server.
-func nobody(int) []string { return []string{""} }
+// noServer is the picker of what is about no single server.
+func noServer(int) []string { return []string{""} }
 
-// starts are the times at which something occurs.
-func (r *resolver) starts(path string, at, every messages.Duration, times int) ([]time.Duration, bool) {
+// startTimes are the times at which something occurs.
+func (r *resolver) startTimes(path string, at, every messages.Duration, times int) ([]time.Duration, bool) {
 	if time.Duration(at) > r.p.Heal {
-		r.add(path+".at", "let it begin before, or say a longer duration", "it begins at %s, after everything has ended at %s",
-			short(at), short(messages.Duration(r.p.Heal)))
+		r.addProblem(path+".at", "let it begin before, or say a longer duration", "it begins at %s, after everything has ended at %s",
+			shortDuration(at), shortDuration(messages.Duration(r.p.Heal)))
 		return nil, false
 	}
 	if every == 0 {
@@ -269,7 +269,7 @@ func (r *resolver) starts(path string, at, every messages.Duration, times int) (
 		n = min(n, times)
 	}
 	n = max(n, 1)
-	if !r.few(path, n, "occurrences") {
+	if !r.withinLimit(path, n, "occurrences") {
 		return nil, false
 	}
 	out := make([]time.Duration, n)
@@ -279,16 +279,16 @@ func (r *resolver) starts(path string, at, every messages.Duration, times int) (
 	return out, true
 }
 
-func (r *resolver) few(path string, n int, what string) bool {
+func (r *resolver) withinLimit(path string, n int, what string) bool {
 	if n <= maxPlanned {
 		return true
 	}
-	r.add(path, "say a longer every:, or times:, or fewer servers", "these are more than %d %s", maxPlanned, what)
+	r.addProblem(path, "say a longer every:, or times:, or fewer servers", "these are more than %d %s", maxPlanned, what)
 	return false
 }
 
-// spread is how much later something occurs on one server than on the first.
-func spread(most messages.Duration, seed uint64, path string, n int, server string) time.Duration {
+// randomDelay is how much later something occurs on one server than on the first.
+func randomDelay(most messages.Duration, seed uint64, path string, n int, server string) time.Duration {
 	if most <= 0 {
 		return 0
 	}

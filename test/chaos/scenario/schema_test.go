@@ -174,10 +174,10 @@ func parametersOfEach() (out []any) {
 		properties := map[string]any{}
 		for _, p := range k.Params {
 			one := scalar()
-			if p.Type == faults.Word {
-				one = map[string]any{"enum": written(p.Words)}
+			if p.Type == faults.Choice {
+				one = map[string]any{"enum": written(p.Choices)}
 			}
-			one["description"] = p.What
+			one["description"] = p.Description
 			if p.Default != "" {
 				one["default"] = p.Default
 			}
@@ -185,7 +185,7 @@ func parametersOfEach() (out []any) {
 		}
 		out = append(out, map[string]any{
 			"if": map[string]any{"properties": map[string]any{"fault": map[string]any{"const": k.Name}}},
-			"then": map[string]any{"description": k.Does, "properties": map[string]any{
+			"then": map[string]any{"description": k.Description, "properties": map[string]any{
 				"with": map[string]any{"properties": properties, "additionalProperties": false},
 			}},
 		})
@@ -247,7 +247,7 @@ func readDocs(t *testing.T) map[string]map[string]string {
 		if !ok {
 			return true
 		}
-		of, last := map[string]string{}, ""
+		byType, last := map[string]string{}, ""
 		for _, f := range fields.Fields.List {
 			text := strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
 			if f.Doc != nil {
@@ -256,13 +256,13 @@ func readDocs(t *testing.T) map[string]map[string]string {
 			for _, name := range f.Names {
 				switch {
 				case text != "":
-					of[name.Name] = text
+					byType[name.Name] = text
 				case strings.Contains(last, name.Name):
-					of[name.Name] = last
+					byType[name.Name] = last
 				}
 			}
 		}
-		docs[spec.Name.Name] = of
+		docs[spec.Name.Name] = byType
 		return true
 	})
 	return docs

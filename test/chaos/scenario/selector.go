@@ -26,14 +26,14 @@ func validPattern(w string) bool {
 // choice is what a selector means: servers that are named, servers that a pattern matches, and how many of all these.
 type choice struct {
 	named, matched []int // places in the list of servers, ascending
-	some           int   // 0: all
+	count          int   // 0: all
 }
 
-// choose finds the servers of a selector; wrong is the word that picks none, with its place.
-func (s Selector) choose(servers []Server) (c choice, wrong int) {
+// resolveChoice finds the servers of a selector; wrong is the word that picks none, with its place.
+func (s Selector) resolveChoice(servers []Server) (c choice, unmatched int) {
 	for i, w := range s {
 		if n, ok := strings.CutPrefix(w, "any:"); ok {
-			c.some, _ = strconv.Atoi(n) // Check has read it
+			c.count, _ = strconv.Atoi(n) // Check has read it
 			continue
 		}
 		found := false
@@ -53,12 +53,12 @@ func (s Selector) choose(servers []Server) (c choice, wrong int) {
 			c.matched = append(c.matched, at)
 		}
 	}
-	c.named, c.matched = set(c.named), set(c.matched)
+	c.named, c.matched = sortedSet(c.named), sortedSet(c.matched)
 	c.matched = slices.DeleteFunc(c.matched, func(at int) bool { return slices.Contains(c.named, at) })
 	return c, -1
 }
 
-func set(list []int) []int {
+func sortedSet(list []int) []int {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
@@ -67,11 +67,11 @@ func set(list []int) []int {
 // one. A server that was named and cannot is an error; of those that a pattern or any picks, only those that can are taken.
 func (c choice) candidates(servers []Server, refuse func(Server) error) ([]int, error) {
 	var can []int
-	var why error
+	var cause error
 	for _, at := range c.named {
 		if err := refuse(servers[at]); err == nil {
 			can = append(can, at)
-		} else if why = err; c.some == 0 {
+		} else if cause = err; c.count == 0 {
 			return nil, err
 		}
 	}
@@ -79,30 +79,30 @@ func (c choice) candidates(servers []Server, refuse func(Server) error) ([]int, 
 		if err := refuse(servers[at]); err == nil {
 			can = append(can, at)
 		} else {
-			why = err
+			cause = err
 		}
 	}
 	slices.Sort(can)
 	switch {
 	case len(can) == 0:
-		return nil, fmt.Errorf("it can happen to none of the servers that are picked: %w", why)
-	case c.some > len(can):
-		return nil, fmt.Errorf("%d servers are to be picked, and there are %d that it can happen to", c.some, len(can))
+		return nil, fmt.Errorf("it can happen to none of the servers that are picked: %w", cause)
+	case c.count > len(can):
+		return nil, fmt.Errorf("%d servers are to be picked, and there are %d that it can happen to", c.count, len(can))
 	}
 	return can, nil
 }
 
-// draw picks some of the candidates, ascending (Floyd's way, which draws only as many numbers as it picks).
-func draw(can []int, some int, r *rand.Rand) []int {
+// drawServers picks some of the candidates, ascending (Floyd's way, which draws only as many numbers as it picks).
+func drawServers(can []int, count int, r *rand.Rand) []int {
 	picked := map[int]bool{}
-	for last := len(can) - some; last < len(can); last++ {
+	for last := len(can) - count; last < len(can); last++ {
 		at := r.IntN(last + 1)
 		if picked[at] {
 			at = last
 		}
 		picked[at] = true
 	}
-	out := make([]int, 0, some)
+	out := make([]int, 0, count)
 	for at := range picked {
 		out = append(out, can[at])
 	}

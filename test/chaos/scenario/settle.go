@@ -6,19 +6,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// settle is how long the healed world may take to be well again, as invariant I11 bounds it:
+// settleTime is how long the healed world may take to be well again, as invariant I11 bounds it:
 //
 //	the longest wait before the next attempt + connect timeout × ⌈servers ÷ gate⌉ + 5 s
 //
 // The longest wait is the cap of the intervals, 60 s; the probe interval and its jitter, if a server may have been parked;
 // or what a server demanded by Retry-After, if that is more. A network connection that died without a word is noticed only
 // by the questions for a sign of life, so their time is added where there are network servers and faults that last.
-func (p *Plan) settle() time.Duration {
+func (p *Plan) settleTime() time.Duration {
 	wait := p.Policy.Cap
 	if p.mayPark() {
 		wait = max(wait, p.Policy.Probe+time.Duration(float64(p.Policy.Probe)*p.Policy.ProbeJitter))
 	}
-	if demanded := p.demanded(); demanded > wait {
+	if demanded := p.longestRetryAfter(); demanded > wait {
 		wait = demanded + min(time.Duration(float64(demanded)*p.Policy.RetryAfterJitter), p.Policy.Cap)
 	}
 	timeout := time.Duration(0)
@@ -29,7 +29,7 @@ func (p *Plan) settle() time.Duration {
 	}
 	turns := (len(p.Servers) + p.Limits.Processes - 1) / p.Limits.Processes
 	bound := wait + timeout*time.Duration(turns) + 5*time.Second
-	if network && p.lasting() {
+	if network && p.hasLastingFault() {
 		bound += p.ProbeEvery + time.Duration(p.ProbeStrikes)*p.ProbeTimeout
 	}
 	return bound
@@ -50,7 +50,7 @@ func (p *Plan) mayPark() bool {
 	return false
 }
 
-func (p *Plan) lasting() bool {
+func (p *Plan) hasLastingFault() bool {
 	for _, f := range p.Faults {
 		if f.End > f.Begin {
 			return true
@@ -59,8 +59,8 @@ func (p *Plan) lasting() bool {
 	return false
 }
 
-// demanded is the longest Retry-After that a fault of the plan says.
-func (p *Plan) demanded() (longest time.Duration) {
+// longestRetryAfter is the longest Retry-After that a fault of the plan says.
+func (p *Plan) longestRetryAfter() (longest time.Duration) {
 	for _, f := range p.Faults {
 		if d, err := time.ParseDuration(f.With["after"]); err == nil && f.Fault == "throttle" {
 			longest = max(longest, d)

@@ -30,8 +30,8 @@ var (
 	Eras  = []messages.Era{messages.EraLegacy, messages.EraModern}
 	Tiers = []Tier{Sim, Real}
 
-	connects  = []messages.Connect{messages.Eager, messages.Lazy}
-	taskWords = []string{TasksOptional, TasksRequired}
+	connectWords = []messages.Connect{messages.Eager, messages.Lazy}
+	taskWords    = []string{TasksOptional, TasksRequired}
 )
 
 // Reads are the words of Load.Read.
@@ -50,7 +50,7 @@ const (
 	WriteTool = "write" // neither
 )
 
-func words[T ~string](list []T) []string {
+func toStrings[T ~string](list []T) []string {
 	out := make([]string, len(list))
 	for i, w := range list {
 		out[i] = string(w)

@@ -12,9 +12,9 @@ type Case struct {
 	// Over is stdio or HTTP, and the era if that is what the case is about.
 	Over string `json:"over"`
 
-	// alone: it loads the machine, and nothing else is played meanwhile.
-	alone bool
-	play  func(a *arena)
+	// exclusive: it loads the machine, and nothing else is played meanwhile.
+	exclusive bool
+	play      func(a *caseRun)
 }
 
 // Cases are all of them, in the order of their numbers.

@@ -12,7 +12,7 @@ import (
 var callCases = []Case{
 	{Name: "a call without an answer", Over: "stdio", Faults: []string{"R1"}, play: hungCall,
 		Story: "A call is never answered. It must end at its deadline, be cancelled, and cost nothing but itself."},
-	{Name: "progress for ever", Over: "stdio", Faults: []string{"R3"}, play: progress,
+	{Name: "progress for ever", Over: "stdio", Faults: []string{"R3"}, play: endlessProgress,
 		Story: "A call reports progress and never ends."},
 	{Name: "a late answer", Over: "stdio", Faults: []string{"P11"}, play: lateAnswer,
 		Story: "The answer to a call comes after its deadline, while the next call waits for its own."},
@@ -36,64 +36,64 @@ var callCases = []Case{
 		Story: "A server of 2026-07-28 agrees to each subscription and ends it. It must not be asked without a pause."},
 }
 
-func hungCall(a *arena) {
-	p := a.server("hangs-on-call")
-	a.connect(p)
-	got := a.call(p, "echo", 2*time.Second, map[string]any{"text": "x"})
-	a.must(!got.OK && !got.hung && got.took < 7*time.Second, "the call ends at its deadline of 2s", "%s after %s", got.why(),
+func hungCall(a *caseRun) {
+	p := a.newServer("hangs-on-call")
+	a.connectServer(p)
+	got := a.callTool(p, "echo", 2*time.Second, map[string]any{"text": "x"})
+	a.scorePoint(!got.OK && !got.hung && got.took < 7*time.Second, "the call ends at its deadline of 2s", "%s after %s", got.errorText(),
 		got.took.Round(time.Second))
-	told := a.within(5*time.Second, func() bool { return a.count(p, "notifications/cancelled") > 0 })
-	a.must(told, "the server is told that the call was cancelled", "it is not")
-	list := a.list(p)
-	a.must(list.OK && len(list.Tools) > 0, "the server answers other requests afterwards", "%s", list.why())
-	a.must(len(a.starts(p)) == 1, "it is not restarted", "%d starts", len(a.starts(p)))
+	notified := a.waitFor(5*time.Second, func() bool { return a.countRequests(p, "notifications/cancelled") > 0 })
+	a.scorePoint(notified, "the server is told that the call was cancelled", "it is not")
+	list := a.listTools(p)
+	a.scorePoint(list.OK && len(list.Tools) > 0, "the server answers other requests afterwards", "%s", list.errorText())
+	a.scorePoint(len(a.startTimes(p)) == 1, "it is not restarted", "%d starts", len(a.startTimes(p)))
 }
 
-func progress(a *arena) {
-	p := a.server("progress-forever")
-	a.connect(p)
-	got := a.call(p, "echo", 3*time.Second, map[string]any{"text": "x"})
-	a.must(!got.OK && !got.hung, "the call ends", "%s", got.why())
-	a.must(!got.hung && got.took < 10*time.Second, "it ends at its deadline of 3s", "it took %s", got.took.Round(time.Second))
+func endlessProgress(a *caseRun) {
+	p := a.newServer("progress-forever")
+	a.connectServer(p)
+	got := a.callTool(p, "echo", 3*time.Second, map[string]any{"text": "x"})
+	a.scorePoint(!got.OK && !got.hung, "the call ends", "%s", got.errorText())
+	a.scorePoint(!got.hung && got.took < 10*time.Second, "it ends at its deadline of 3s", "it took %s", got.took.Round(time.Second))
 }
 
-func lateAnswer(a *arena) {
-	p := a.server("late-answers", "after=3s")
-	a.connect(p)
-	got := a.call(p, "echo", time.Second, map[string]any{"text": "first"})
-	a.must(!got.OK && !got.hung, "the first call ends at its deadline", "%s", got.why())
-	second, ok := a.echoes(p, "second")
-	a.must(ok, "the second call gets its own answer", "%q; %s", textOf(second), second.why())
-	a.must(len(a.starts(p)) == 1, "the server is not restarted", "it is")
+func lateAnswer(a *caseRun) {
+	p := a.newServer("late-answers", "after=3s")
+	a.connectServer(p)
+	got := a.callTool(p, "echo", time.Second, map[string]any{"text": "first"})
+	a.scorePoint(!got.OK && !got.hung, "the first call ends at its deadline", "%s", got.errorText())
+	second, ok := a.callEcho(p, "second")
+	a.scorePoint(ok, "the second call gets its own answer", "%q; %s", textOf(second), second.errorText())
+	a.scorePoint(len(a.startTimes(p)) == 1, "the server is not restarted", "it is")
 }
 
-func oddAnswers(a *arena) {
-	p := a.server("odd-answers")
-	a.connect(p)
+func oddAnswers(a *caseRun) {
+	p := a.newServer("odd-answers")
+	a.connectServer(p)
 	a.fiveCalls(p)
 }
 
 // fiveCalls are points for right answers and for one process.
-func (a *arena) fiveCalls(p *peer) {
+func (a *caseRun) fiveCalls(p *testServer) {
 	right := 0
 	for i := range 5 {
-		if _, ok := a.echoes(p, fmt.Sprintf("call %d", i)); ok {
+		if _, ok := a.callEcho(p, fmt.Sprintf("call %d", i)); ok {
 			right++
 		}
 	}
-	a.must(right == 5, "five calls get their own answers", "%d do", right)
-	a.must(len(a.starts(p)) == 1, "the server is not restarted", "it is")
+	a.scorePoint(right == 5, "five calls get their own answers", "%d do", right)
+	a.scorePoint(len(a.startTimes(p)) == 1, "the server is not restarted", "it is")
 }
 
-func oddLines(a *arena) {
-	p := a.server("odd-lines")
-	a.connects(p)
+func oddLines(a *caseRun) {
+	p := a.newServer("odd-lines")
+	a.scoreConnect(p)
 	a.fiveCalls(p)
 }
 
-// written counts the calls of a tool that reached a server, over all of its processes.
-func (a *arena) written(p *peer, text string) (n int) {
-	for _, e := range a.record(p) {
+// countCalls counts the calls of a tool that reached a server, over all of its processes.
+func (a *caseRun) countCalls(p *testServer, text string) (n int) {
+	for _, e := range a.readRecord(p) {
 		if e.Method == "tools/call" && strings.Contains(e.Params, text) {
 			n++
 		}
@@ -101,79 +101,79 @@ func (a *arena) written(p *peer, text string) (n int) {
 	return n
 }
 
-func dieMidCall(a *arena) {
-	p := a.server("dies-mid-call")
-	a.connect(p)
-	got := a.call(p, "append", 30*time.Second, map[string]any{"file": a.dir + "/never", "line": "only-once"})
-	a.must(!got.OK && !got.hung, "the call ends with an error", "%s", got.why())
-	a.must(got.took < 10*time.Second, "it ends when the process does", "it took %s", got.took.Round(time.Second))
-	a.pause(5 * time.Second)
-	n := a.written(p, "only-once")
-	a.must(n == 1, "the call was sent once", "%d times", n)
+func dieMidCall(a *caseRun) {
+	p := a.newServer("dies-mid-call")
+	a.connectServer(p)
+	got := a.callTool(p, "append", 30*time.Second, map[string]any{"file": a.dir + "/never", "line": "only-once"})
+	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
+	a.scorePoint(got.took < 10*time.Second, "it ends when the process does", "it took %s", got.took.Round(time.Second))
+	a.sleepContext(5 * time.Second)
+	n := a.countCalls(p, "only-once")
+	a.scorePoint(n == 1, "the call was sent once", "%d times", n)
 }
 
-func halfLine(a *arena) {
-	p := a.server("half-line")
-	a.connect(p)
-	got := a.call(p, "echo", 30*time.Second, map[string]any{"text": "x"})
-	a.must(!got.OK && !got.hung, "the call ends with an error", "%s", got.why())
-	a.must(got.took < 10*time.Second, "it ends when the process does", "it took %s", got.took.Round(time.Second))
+func halfLine(a *caseRun) {
+	p := a.newServer("half-line")
+	a.connectServer(p)
+	got := a.callTool(p, "echo", 30*time.Second, map[string]any{"text": "x"})
+	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
+	a.scorePoint(got.took < 10*time.Second, "it ends when the process does", "it took %s", got.took.Round(time.Second))
 }
 
-func stopsReading(a *arena) {
-	p, other := a.server("stops-reading"), a.server("good")
-	a.connect(other)
-	a.connect(p)
-	a.list(p)
-	waiting := a.calling(p, "echo", 3*time.Second, map[string]any{"text": strings.Repeat("x", 1<<20)})
-	_, ok := a.echoes(other, "x")
-	a.must(ok, "the other server is called meanwhile", "no answer")
+func stopsReading(a *caseRun) {
+	p, other := a.newServer("stops-reading"), a.newServer("good")
+	a.connectServer(other)
+	a.connectServer(p)
+	a.listTools(p)
+	waiting := a.beginCall(p, "echo", 3*time.Second, map[string]any{"text": strings.Repeat("x", 1<<20)})
+	_, ok := a.callEcho(other, "x")
+	a.scorePoint(ok, "the other server is called meanwhile", "no answer")
 	got := <-waiting
-	a.must(!got.OK && !got.hung && got.took < 10*time.Second, "the call ends at its deadline of 3s", "%s after %s", got.why(),
+	a.scorePoint(!got.OK && !got.hung && got.took < 10*time.Second, "the call ends at its deadline of 3s", "%s after %s", got.errorText(),
 		got.took.Round(time.Second))
-	closed := a.close(p)
-	a.must(!closed.hung, "close ends", "%s", closed.why())
-	a.endsSoon(p)
+	closed := a.closeServer(p)
+	a.scorePoint(!closed.hung, "close ends", "%s", closed.errorText())
+	a.scoreEnd(p)
 }
 
-func toolErrors(a *arena) {
-	p := a.server("good")
-	a.connect(p)
-	failed := a.call(p, "fail", enough, map[string]any{"text": "no such file"})
+func toolErrors(a *caseRun) {
+	p := a.newServer("good")
+	a.connectServer(p)
+	failed := a.callTool(p, "fail", ampleTime, map[string]any{"text": "no such file"})
 	var r struct {
 		IsError bool `json:"isError"`
 	}
-	a.must(failed.OK && json.Unmarshal(failed.Result, &r) == nil && r.IsError, "a tool's failure is a result", "%s", failed.why())
-	refused := a.call(p, "refuse", enough, map[string]any{"code": -32603})
-	a.must(!refused.OK && !refused.hung, "a refusal is an error", "%s", refused.why())
-	_, ok := a.echoes(p, "x")
-	a.must(ok, "the next call is answered", "no answer")
-	a.must(len(a.starts(p)) == 1 && a.count(p, "initialize") == 1, "nothing is reconnected", "%d starts, %d handshakes",
-		len(a.starts(p)), a.count(p, "initialize"))
-	a.must(a.written(p, `"refuse"`) == 1, "the refused call is not repeated", "%d times", a.written(p, `"refuse"`))
+	a.scorePoint(failed.OK && json.Unmarshal(failed.Result, &r) == nil && r.IsError, "a tool's failure is a result", "%s", failed.errorText())
+	refused := a.callTool(p, "refuse", ampleTime, map[string]any{"code": -32603})
+	a.scorePoint(!refused.OK && !refused.hung, "a refusal is an error", "%s", refused.errorText())
+	_, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "the next call is answered", "no answer")
+	a.scorePoint(len(a.startTimes(p)) == 1 && a.countRequests(p, "initialize") == 1, "nothing is reconnected", "%d starts, %d handshakes",
+		len(a.startTimes(p)), a.countRequests(p, "initialize"))
+	a.scorePoint(a.countCalls(p, `"refuse"`) == 1, "the refused call is not repeated", "%d times", a.countCalls(p, `"refuse"`))
 }
 
-func modernDay(a *arena) {
-	p := a.server("modern")
-	a.connects(p)
-	list := a.list(p)
-	a.must(len(list.Tools) >= len(servers.GoodTools()), "its tools are listed", "%d tools; %s", len(list.Tools), list.why())
-	_, ok := a.echoes(p, "x")
-	a.must(ok, "a call is answered", "no answer")
+func modernDay(a *caseRun) {
+	p := a.newServer("modern")
+	a.scoreConnect(p)
+	list := a.listTools(p)
+	a.scorePoint(len(list.Tools) >= len(servers.GoodTools()), "its tools are listed", "%d tools; %s", len(list.Tools), list.errorText())
+	_, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
-func modernOdd(a *arena) {
-	p := a.server("modern-odd-answers")
-	a.connect(p)
+func modernOdd(a *caseRun) {
+	p := a.newServer("modern-odd-answers")
+	a.connectServer(p)
 	a.fiveCalls(p)
 }
 
-func modernFlaps(a *arena) {
-	p := a.server("modern-listen-flaps")
-	a.connects(p)
-	a.pause(5 * time.Second)
-	n := a.count(p, "subscriptions/listen")
-	a.must(n <= 20, "it is asked for subscriptions at most 20 times in 5s", "%d times", n)
-	_, ok := a.echoes(p, "x")
-	a.must(ok, "a call is answered", "no answer")
+func modernFlaps(a *caseRun) {
+	p := a.newServer("modern-listen-flaps")
+	a.scoreConnect(p)
+	a.sleepContext(5 * time.Second)
+	n := a.countRequests(p, "subscriptions/listen")
+	a.scorePoint(n <= 20, "it is asked for subscriptions at most 20 times in 5s", "%d times", n)
+	_, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "a call is answered", "no answer")
 }

@@ -12,13 +12,13 @@ var listCases = []Case{
 		Story: "A server gets a tool and says so."},
 	{Name: "a new tool of 2026", Over: "stdio, modern", Faults: []string{"R15"}, play: newModernTool,
 		Story: "A server of 2026-07-28 gets a tool and says so to whoever has subscribed."},
-	{Name: "changes without end", Over: "stdio", Faults: []string{"R6"}, play: storm,
+	{Name: "changes without end", Over: "stdio", Faults: []string{"R6"}, play: listStorm,
 		Story: "A server says a thousand times in a second or two that its tools have changed; the last time it is true."},
-	{Name: "a change for every list", Over: "stdio", Faults: []string{"R6"}, play: feedback,
+	{Name: "a change for every list", Over: "stdio", Faults: []string{"R6"}, play: listFeedback,
 		Story: "A server says that its tools have changed whenever they are listed."},
 	{Name: "a change while the list is on its way", Over: "stdio", Faults: []string{"R7"}, play: changeDuringList,
 		Story: "A tool comes and is announced while an answer that does not hold it is on its way."},
-	{Name: "many pages", Over: "stdio", Faults: []string{"R5"}, play: pages,
+	{Name: "many pages", Over: "stdio", Faults: []string{"R5"}, play: manyPages,
 		Story: "The list has a dozen pages."},
 	{Name: "an empty cursor", Over: "stdio", Faults: []string{"R4"}, play: emptyCursor,
 		Story: "The cursor of the second page is an empty text, which is a cursor like any other."},
@@ -32,112 +32,112 @@ var listCases = []Case{
 		Story: "The answer to tools/list holds no list."},
 }
 
-func newTool(a *arena) { a.toolAppears(a.server("good")) }
+func newTool(a *caseRun) { a.scoreNewTool(a.newServer("good")) }
 
-func newModernTool(a *arena) { a.toolAppears(a.server("modern")) }
+func newModernTool(a *caseRun) { a.scoreNewTool(a.newServer("modern")) }
 
-func (a *arena) toolAppears(p *peer) {
-	a.connects(p)
-	a.list(p)
-	grown := a.call(p, "grow", enough, map[string]any{"name": "come-lately"})
-	a.must(grown.OK, "the server gets the tool", "%s", grown.why())
-	ok := a.within(8*time.Second, func() bool { return slices.Contains(a.list(p).Tools, "come-lately") })
-	a.must(ok, "the tool is offered", "it is not 8s later")
-	a.must(len(a.starts(p)) == 1, "nothing is reconnected for it", "%d starts", len(a.starts(p)))
+func (a *caseRun) scoreNewTool(p *testServer) {
+	a.scoreConnect(p)
+	a.listTools(p)
+	grown := a.callTool(p, "grow", ampleTime, map[string]any{"name": "come-lately"})
+	a.scorePoint(grown.OK, "the server gets the tool", "%s", grown.errorText())
+	ok := a.waitFor(8*time.Second, func() bool { return slices.Contains(a.listTools(p).Tools, "come-lately") })
+	a.scorePoint(ok, "the tool is offered", "it is not 8s later")
+	a.scorePoint(len(a.startTimes(p)) == 1, "nothing is reconnected for it", "%d starts", len(a.startTimes(p)))
 }
 
-func storm(a *arena) {
-	p := a.server("list-storm")
-	a.connect(p)
-	a.list(p)
-	ok := a.within(enough, func() bool { return slices.Contains(a.list(p).Tools, "after-the-storm") })
-	a.must(ok, "the last change is seen", "the tool is not offered %s later", enough)
+func listStorm(a *caseRun) {
+	p := a.newServer("list-storm")
+	a.connectServer(p)
+	a.listTools(p)
+	ok := a.waitFor(ampleTime, func() bool { return slices.Contains(a.listTools(p).Tools, "after-the-storm") })
+	a.scorePoint(ok, "the last change is seen", "the tool is not offered %s later", ampleTime)
 	// The case itself asks ten times a second, which a client without a list of its own passes on.
-	n := a.count(p, "tools/list")
-	a.must(n <= 250, "the server is not asked for its list at every word", "%d lists", n)
-	echo, ok := a.echoes(p, "x")
-	a.must(ok, "a call is answered", "%s", echo.why())
+	n := a.countRequests(p, "tools/list")
+	a.scorePoint(n <= 250, "the server is not asked for its list at every word", "%d lists", n)
+	echo, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "a call is answered", "%s", echo.errorText())
 }
 
-func feedback(a *arena) {
-	p := a.server("list-feedback")
-	a.connects(p)
-	a.pause(5 * time.Second)
-	n := a.count(p, "tools/list")
-	a.must(n <= 60, "its list is asked for at most 60 times in 5s", "%d times", n)
-	_, ok := a.echoes(p, "x")
-	a.must(ok, "a call is answered", "no answer")
+func listFeedback(a *caseRun) {
+	p := a.newServer("list-feedback")
+	a.scoreConnect(p)
+	a.sleepContext(5 * time.Second)
+	n := a.countRequests(p, "tools/list")
+	a.scorePoint(n <= 60, "its list is asked for at most 60 times in 5s", "%d times", n)
+	_, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
-func changeDuringList(a *arena) {
-	p := a.server("changes-while-listing", "times=1")
-	a.connect(p)
-	a.list(p)
-	ok := a.within(8*time.Second, func() bool { return slices.Contains(a.list(p).Tools, "changed-1") })
-	a.must(ok, "the new tool is offered", "it is not 8s later")
+func changeDuringList(a *caseRun) {
+	p := a.newServer("changes-while-listing", "times=1")
+	a.connectServer(p)
+	a.listTools(p)
+	ok := a.waitFor(8*time.Second, func() bool { return slices.Contains(a.listTools(p).Tools, "changed-1") })
+	a.scorePoint(ok, "the new tool is offered", "it is not 8s later")
 }
 
-func pages(a *arena) {
-	p := a.server("good", "page=5", "tools=48")
-	a.connect(p)
-	got := a.list(p)
+func manyPages(a *caseRun) {
+	p := a.newServer("good", "page=5", "tools=48")
+	a.connectServer(p)
+	got := a.listTools(p)
 	want := len(servers.GoodTools()) + 48
-	a.must(len(got.Tools) == want, "all tools are listed", "%d of %d; %s", len(got.Tools), want, got.why())
+	a.scorePoint(len(got.Tools) == want, "all tools are listed", "%d of %d; %s", len(got.Tools), want, got.errorText())
 }
 
-func emptyCursor(a *arena) {
-	p := a.server("empty-cursor")
-	a.connects(p)
-	list := a.list(p)
-	a.must(slices.Contains(list.Tools, "on-the-first-page") && slices.Contains(list.Tools, "on-the-second-page"),
-		"the tools of both pages are listed", "%v; %s", list.Tools, list.why())
+func emptyCursor(a *caseRun) {
+	p := a.newServer("empty-cursor")
+	a.scoreConnect(p)
+	list := a.listTools(p)
+	a.scorePoint(slices.Contains(list.Tools, "on-the-first-page") && slices.Contains(list.Tools, "on-the-second-page"),
+		"the tools of both pages are listed", "%v; %s", list.Tools, list.errorText())
 }
 
-func cursorLoop(a *arena) { a.endOfPages(a.server("cursor-loop")) }
+func cursorLoop(a *caseRun) { a.scorePagesEnd(a.newServer("cursor-loop")) }
 
-func endlessPages(a *arena) { a.endOfPages(a.server("endless-pages")) }
+func endlessPages(a *caseRun) { a.scorePagesEnd(a.newServer("endless-pages")) }
 
-func (a *arena) endOfPages(p *peer) {
-	other := a.server("good")
-	a.connect(other)
-	waiting := a.connecting(p, 15*time.Second)
+func (a *caseRun) scorePagesEnd(p *testServer) {
+	other := a.newServer("good")
+	a.connectServer(other)
+	waiting := a.beginConnect(p, 15*time.Second)
 	connected := <-waiting
 	if connected.OK {
-		got := a.list(p)
-		a.must(!got.hung, "the list ends", "%s", got.why())
+		got := a.listTools(p)
+		a.scorePoint(!got.hung, "the list ends", "%s", got.errorText())
 	} else {
-		a.must(!connected.hung, "the list ends", "%s", connected.why())
+		a.scorePoint(!connected.hung, "the list ends", "%s", connected.errorText())
 	}
-	before := a.count(p, "tools/list")
-	a.must(before <= 5000, "there is a limit to the pages that are asked for", "more than 5000 pages are")
-	a.pause(2 * time.Second)
-	after := a.count(p, "tools/list")
-	a.must(after-before <= 2500, "it does not go on afterwards", "more than 2500 more pages in 2s")
-	_, ok := a.echoes(other, "x")
-	a.must(ok, "the other server is called", "no answer")
+	before := a.countRequests(p, "tools/list")
+	a.scorePoint(before <= 5000, "there is a limit to the pages that are asked for", "more than 5000 pages are")
+	a.sleepContext(2 * time.Second)
+	after := a.countRequests(p, "tools/list")
+	a.scorePoint(after-before <= 2500, "it does not go on afterwards", "more than 2500 more pages in 2s")
+	_, ok := a.callEcho(other, "x")
+	a.scorePoint(ok, "the other server is called", "no answer")
 }
 
-func badSchemas(a *arena) {
-	p := a.server("bad-schemas")
-	a.connects(p)
-	list := a.list(p)
+func badSchemas(a *caseRun) {
+	p := a.newServer("bad-schemas")
+	a.scoreConnect(p)
+	list := a.listTools(p)
 	missing := []string{}
 	for _, name := range append(servers.GoodTools(), servers.UsableTools()...) {
 		if !slices.Contains(list.Tools, name) {
 			missing = append(missing, name)
 		}
 	}
-	a.must(list.OK && len(missing) == 0, "every usable tool is listed", "%d are missing; %s", len(missing), list.why())
-	_, ok := a.echoes(p, "x")
-	a.must(ok, "a good tool is called", "no answer")
+	a.scorePoint(list.OK && len(missing) == 0, "every usable tool is listed", "%d are missing; %s", len(missing), list.errorText())
+	_, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "a good tool is called", "no answer")
 }
 
-func notAList(a *arena) {
-	p, other := a.server("not-a-list"), a.server("good")
-	a.connect(other)
-	connected := <-a.connecting(p, 10*time.Second)
-	list := a.list(p)
-	a.must(!connected.OK || !list.OK, "an error says so", "an empty list is offered as if there were no tools")
-	_, ok := a.echoes(other, "x")
-	a.must(ok, "the other server is called", "no answer")
+func notAList(a *caseRun) {
+	p, other := a.newServer("not-a-list"), a.newServer("good")
+	a.connectServer(other)
+	connected := <-a.beginConnect(p, 10*time.Second)
+	list := a.listTools(p)
+	a.scorePoint(!connected.OK || !list.OK, "an error says so", "an empty list is offered as if there were no tools")
+	_, ok := a.callEcho(other, "x")
+	a.scorePoint(ok, "the other server is called", "no answer")
 }

@@ -15,13 +15,13 @@ var webCases = []Case{
 		Story: "A server that speaks only 2026-07-28 is connected, listed and called."},
 	{Name: "a lost session", Over: "HTTP", Faults: []string{"H1"}, play: lostSession,
 		Story: "The server forgets its sessions and answers 404. A new one must be begun, once, and nothing run twice."},
-	{Name: "a restarted server", Over: "HTTP", Faults: []string{"H1"}, play: restarted,
+	{Name: "a restarted server", Over: "HTTP", Faults: []string{"H1"}, play: restartedServer,
 		Story: "The server is gone for 2s and comes back without its sessions."},
 	{Name: "a reset in the middle of a call", Over: "HTTP", Faults: []string{"R13", "H11"}, play: resetCall,
 		Story: "The tool runs, and the connection is reset instead of answered. It must not run again."},
-	{Name: "credentials that are refused", Over: "HTTP", Faults: []string{"H7"}, play: unauthorized,
+	{Name: "credentials that are refused", Over: "HTTP", Faults: []string{"H7"}, play: refusedCredentials,
 		Story: "From some moment on every request is answered with 401. It must not be asked again and again."},
-	{Name: "slow down", Over: "HTTP", Faults: []string{"H6"}, play: throttled,
+	{Name: "slow down", Over: "HTTP", Faults: []string{"H6"}, play: throttledConnect,
 		Story: "The handshake is answered with 429 and Retry-After: 3. Nobody may come back sooner, and somebody should later."},
 	{Name: "a half-open connection", Over: "HTTP", Faults: []string{"H4", "L5"}, play: halfOpen,
 		Story: "The server takes every request and says nothing any more. Nobody may call it connected for long."},
@@ -29,7 +29,7 @@ var webCases = []Case{
 		Story: "A server takes connections and never says anything. Another one must not wait for it."},
 	{Name: "a farewell without an answer", Over: "HTTP", Faults: []string{"H10"}, play: silentDelete,
 		Story: "DELETE, which ends the session, is never answered."},
-	{Name: "another origin", Over: "HTTP", Faults: []string{"H9"}, play: redirected,
+	{Name: "another origin", Over: "HTTP", Faults: []string{"H9"}, play: redirectedOrigin,
 		Story: "The server redirects to another host. The credentials of the first must not go there."},
 	{Name: "a page instead of an answer", Over: "HTTP", Faults: []string{"H11"}, play: wrongType,
 		Story: "Everything is answered with 200 and HTML, as a captive portal does."},
@@ -41,118 +41,118 @@ var webCases = []Case{
 		Story: "One call is answered with a body of 1 GiB. The call may fail; the client may not grow with it."},
 }
 
-func webDay(a *arena) {
-	s, p := a.site(false)
-	a.webBasics(p)
-	closed := a.close(p)
-	a.must(!closed.hung, "it is closed", "%s", closed.why())
-	ended := a.within(5*time.Second, func() bool { return s.visited(http.MethodDelete, "") > 0 })
-	a.must(ended, "the session is ended with DELETE", "it is not")
+func webDay(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.scoreWebBasics(p)
+	closed := a.closeServer(p)
+	a.scorePoint(!closed.hung, "it is closed", "%s", closed.errorText())
+	ended := a.waitFor(5*time.Second, func() bool { return s.countRequests(http.MethodDelete, "") > 0 })
+	a.scorePoint(ended, "the session is ended with DELETE", "it is not")
 }
 
-func (a *arena) webBasics(p *peer) {
-	a.connects(p)
-	list := a.list(p)
-	a.must(slices.Contains(list.Tools, "write"), "its tools are listed", "%v; %s", list.Tools, list.why())
-	echo, ok := a.echoes(p, "x")
-	a.must(ok, "a call is answered", "%s", echo.why())
+func (a *caseRun) scoreWebBasics(p *testServer) {
+	a.scoreConnect(p)
+	list := a.listTools(p)
+	a.scorePoint(slices.Contains(list.Tools, "write"), "its tools are listed", "%v; %s", list.Tools, list.errorText())
+	echo, ok := a.callEcho(p, "x")
+	a.scorePoint(ok, "a call is answered", "%s", echo.errorText())
 }
 
-func webModernDay(a *arena) {
-	_, p := a.site(true)
-	a.webBasics(p)
+func webModernDay(a *caseRun) {
+	_, p := a.newWebServer(true)
+	a.scoreWebBasics(p)
 }
 
-// once reports whether no call of write ran twice. Calls have texts of their own.
-func (a *arena) once(s *site) {
+// scoreRunOnce reports whether no call of write ran twice. Calls have texts of their own.
+func (a *caseRun) scoreRunOnce(s *webServer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	twice := 0
-	for _, n := range s.ran {
+	for _, n := range s.runs {
 		if n > 1 {
 			twice++
 		}
 	}
-	a.must(twice == 0, "no call runs twice", "%d do", twice)
+	a.scorePoint(twice == 0, "no call runs twice", "%d do", twice)
 }
 
-// writes calls until one is answered, each call with a text of its own.
-func (a *arena) writes(p *peer, within time.Duration) bool {
+// writeUntilAnswered calls until one is answered, each call with a text of its own.
+func (a *caseRun) writeUntilAnswered(p *testServer, within time.Duration) bool {
 	n := 0
-	return a.within(within, func() bool {
+	return a.waitFor(within, func() bool {
 		n++
 		text := fmt.Sprintf("write %d", n)
-		return textOf(a.call(p, "write", 10*time.Second, map[string]any{"text": text})) == text
+		return textOf(a.callTool(p, "write", 10*time.Second, map[string]any{"text": text})) == text
 	})
 }
 
-func lostSession(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	a.echoes(p, "x")
-	before := s.visited("", "initialize")
-	s.forget()
-	a.must(a.writes(p, enough), "a call works again", "none does within %s", enough)
-	n := s.visited("", "initialize") - before
-	a.must(n == 1, "one new session is begun", "%d are", n)
-	a.once(s)
+func lostSession(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	a.callEcho(p, "x")
+	before := s.countRequests("", "initialize")
+	s.dropSessions()
+	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "a call works again", "none does within %s", ampleTime)
+	n := s.countRequests("", "initialize") - before
+	a.scorePoint(n == 1, "one new session is begun", "%d are", n)
+	a.scoreRunOnce(s)
 }
 
-func restarted(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	a.echoes(p, "x")
-	s.restart(2 * time.Second)
-	a.must(a.writes(p, 30*time.Second), "a call works again", "none does within 30s")
-	a.once(s)
+func restartedServer(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	a.callEcho(p, "x")
+	s.restartAfter(2 * time.Second)
+	a.scorePoint(a.writeUntilAnswered(p, 30*time.Second), "a call works again", "none does within 30s")
+	a.scoreRunOnce(s)
 }
 
-func resetCall(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	s.breaks(func(w http.ResponseWriter, _ *http.Request, method string) bool {
+func resetCall(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	s.setFault(func(w http.ResponseWriter, _ *http.Request, method string) bool {
 		if method != "tools/call" {
 			return false
 		}
-		s.run(rpcOf("write", "only-once"))
-		reset(w)
+		s.runTool(callRequest("write", "only-once"))
+		resetConnection(w)
 		return true
 	})
-	got := a.call(p, "write", 20*time.Second, map[string]any{"text": "only-once"})
-	a.must(!got.OK && !got.hung, "the call ends with an error", "%s", got.why())
-	a.pause(3 * time.Second)
-	n := s.executed("only-once")
-	a.must(n == 1, "it ran once", "%d times", n)
-	s.breaks(nil)
-	a.must(a.writes(p, enough), "later calls work", "none does within %s", enough)
+	got := a.callTool(p, "write", 20*time.Second, map[string]any{"text": "only-once"})
+	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
+	a.sleepContext(3 * time.Second)
+	n := s.countRuns("only-once")
+	a.scorePoint(n == 1, "it ran once", "%d times", n)
+	s.setFault(nil)
+	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "later calls work", "none does within %s", ampleTime)
 }
 
-func rpcOf(tool, text string) (m rpc) {
+func callRequest(tool, text string) (m rpcRequest) {
 	m.Params.Name, m.Params.Arguments = tool, map[string]string{"text": text}
 	return m
 }
 
-func unauthorized(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	s.breaks(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+func refusedCredentials(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return true
 	})
-	before := s.visited("", "")
-	got := a.call(p, "write", 20*time.Second, map[string]any{"text": "x"})
-	a.must(!got.OK && !got.hung, "the call ends with an error", "%s", got.why())
-	a.pause(8 * time.Second)
-	n := s.visited("", "") - before
-	a.must(n <= 15, "at most 15 requests follow in 8s", "%d do", n)
-	a.must(!a.connected(p), "the client does not call it connected", "it does, 8s later")
+	before := s.countRequests("", "")
+	got := a.callTool(p, "write", 20*time.Second, map[string]any{"text": "x"})
+	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
+	a.sleepContext(8 * time.Second)
+	n := s.countRequests("", "") - before
+	a.scorePoint(n <= 15, "at most 15 requests follow in 8s", "%d do", n)
+	a.scorePoint(!a.isConnected(p), "the client does not call it connected", "it does, 8s later")
 }
 
-func throttled(a *arena) {
-	s, p := a.site(false)
+func throttledConnect(a *caseRun) {
+	s, p := a.newWebServer(false)
 	var first time.Time
-	s.breaks(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if first.IsZero() {
@@ -165,77 +165,77 @@ func throttled(a *arena) {
 		http.Error(w, "slow down", http.StatusTooManyRequests)
 		return true
 	})
-	got := a.connect(p)
-	ok := a.within(enough, func() bool { return a.connected(p) && s.visited("", "notifications/initialized") > 0 })
+	got := a.connectServer(p)
+	ok := a.waitFor(ampleTime, func() bool { return a.isConnected(p) && s.countRequests("", "notifications/initialized") > 0 })
 	early := 0
-	for i, v := range s.seen() {
+	for i, v := range s.allRequests() {
 		// The questions of one handshake, one after the other, are one attempt.
 		if i > 0 && v.at.Sub(first) < 2900*time.Millisecond && v.at.Sub(first) > 500*time.Millisecond {
 			early++
 		}
 	}
-	a.must(early == 0, "nobody comes back before the time", "%d requests do", early)
-	a.must(ok, "it is connected at last without being asked again", "it is not %s later: %s", enough, got.why())
+	a.scorePoint(early == 0, "nobody comes back before the time", "%d requests do", early)
+	a.scorePoint(ok, "it is connected at last without being asked again", "it is not %s later: %s", ampleTime, got.errorText())
 }
 
-func halfOpen(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	s.breaks(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.hang(r); return true })
-	got := a.call(p, "echo", 3*time.Second, map[string]any{"text": "x"})
-	a.must(!got.OK && !got.hung && got.took < 10*time.Second, "a call ends at its deadline of 3s", "%s after %s", got.why(),
+func halfOpen(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.holdRequest(r); return true })
+	got := a.callTool(p, "echo", 3*time.Second, map[string]any{"text": "x"})
+	a.scorePoint(!got.OK && !got.hung && got.took < 10*time.Second, "a call ends at its deadline of 3s", "%s after %s", got.errorText(),
 		got.took.Round(time.Second))
-	noticed := a.within(30*time.Second, func() bool { return !a.connected(p) })
-	a.must(noticed, "the client notices within 30s", "it still calls the server connected")
-	s.breaks(nil)
-	a.must(a.writes(p, 30*time.Second), "calls work again when it speaks again", "none does within 30s")
+	noticed := a.waitFor(30*time.Second, func() bool { return !a.isConnected(p) })
+	a.scorePoint(noticed, "the client notices within 30s", "it still calls the server connected")
+	s.setFault(nil)
+	a.scorePoint(a.writeUntilAnswered(p, 30*time.Second), "calls work again when it speaks again", "none does within 30s")
 }
 
-func blackHole(a *arena) {
-	s, p := a.site(false)
-	s.breaks(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.hang(r); return true })
-	_, other := a.site(false)
-	waiting := a.connecting(p, 6*time.Second)
-	got := a.connect(other)
-	a.must(got.OK, "the other server connects", "%s", got.why())
-	_, ok := a.echoes(other, "x")
-	a.must(ok, "the other server is called", "no answer")
+func blackHole(a *caseRun) {
+	s, p := a.newWebServer(false)
+	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.holdRequest(r); return true })
+	_, other := a.newWebServer(false)
+	waiting := a.beginConnect(p, 6*time.Second)
+	got := a.connectServer(other)
+	a.scorePoint(got.OK, "the other server connects", "%s", got.errorText())
+	_, ok := a.callEcho(other, "x")
+	a.scorePoint(ok, "the other server is called", "no answer")
 	end := <-waiting
-	a.must(!end.OK && !end.hung, "the connect ends with an error", "%s", end.why())
+	a.scorePoint(!end.OK && !end.hung, "the connect ends with an error", "%s", end.errorText())
 }
 
-func silentDelete(a *arena) {
-	s, p := a.site(false)
-	a.connects(p)
-	s.breaks(func(_ http.ResponseWriter, r *http.Request, _ string) bool {
+func silentDelete(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.scoreConnect(p)
+	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool {
 		if r.Method == http.MethodDelete {
-			s.hang(r)
+			s.holdRequest(r)
 			return true
 		}
 		return false
 	})
-	closed := a.close(p)
-	a.must(!closed.hung && closed.took < 8*time.Second, "close ends within 8s", "%s after %s", closed.why(),
+	closed := a.closeServer(p)
+	a.scorePoint(!closed.hung && closed.took < 8*time.Second, "close ends within 8s", "%s after %s", closed.errorText(),
 		closed.took.Round(time.Second))
-	a.must(a.driver.quit(enough), "the client ends when it is told to quit", "it still runs %s later", enough)
+	a.scorePoint(a.driver.quit(ampleTime), "the client ends when it is told to quit", "it still runs %s later", ampleTime)
 }
 
-func redirected(a *arena) {
+func redirectedOrigin(a *caseRun) {
 	const token = "Bearer token-for-the-first"
-	s, p := a.site(false)
-	thief, _ := a.site(false)
-	p.where.Headers = map[string]string{"Authorization": token, "X-Api-Key": "key-for-the-first"}
+	s, p := a.newWebServer(false)
+	thief, _ := a.newWebServer(false)
+	p.connectCommand.Headers = map[string]string{"Authorization": token, "X-Api-Key": "key-for-the-first"}
 	// Another host, by another name of this machine.
-	to := strings.Replace(thief.url, "127.0.0.1", "localhost", 1)
-	s.breaks(func(w http.ResponseWriter, r *http.Request, _ string) bool {
-		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	target := strings.Replace(thief.url, "127.0.0.1", "localhost", 1)
+	s.setFault(func(w http.ResponseWriter, r *http.Request, _ string) bool {
+		http.Redirect(w, r, target, http.StatusTemporaryRedirect)
 		return true
 	})
-	<-a.connecting(p, 10*time.Second)
-	a.pause(time.Second)
-	a.must(s.visited("", "") > 0, "the first host is asked", "it is not")
+	<-a.beginConnect(p, 10*time.Second)
+	a.sleepContext(time.Second)
+	a.scorePoint(s.countRequests("", "") > 0, "the first host is asked", "it is not")
 	sent, keys := 0, 0
-	for _, v := range thief.seen() {
+	for _, v := range thief.allRequests() {
 		if v.header.Get("Authorization") != "" {
 			sent++
 		}
@@ -243,52 +243,52 @@ func redirected(a *arena) {
 			keys++
 		}
 	}
-	a.must(sent == 0, "the token does not go to the other host", "it does")
-	a.must(keys == 0, "a configured header does not go to the other host", "it does")
+	a.scorePoint(sent == 0, "the token does not go to the other host", "it does")
+	a.scorePoint(keys == 0, "a configured header does not go to the other host", "it does")
 }
 
-func wrongType(a *arena) {
-	s, p := a.site(false)
-	s.breaks(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+func wrongType(a *caseRun) {
+	s, p := a.newWebServer(false)
+	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, "<!doctype html><title>Welcome</title><h1>Please log in</h1>")
 		return true
 	})
-	got := a.connect(p)
-	a.must(!got.OK && !got.hung && got.took < 15*time.Second, "connect ends with an error", "%s", got.why())
+	got := a.connectServer(p)
+	a.scorePoint(!got.OK && !got.hung && got.took < 15*time.Second, "connect ends with an error", "%s", got.errorText())
 }
 
-func cutStreams(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
+func cutStreams(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
 	right := 0
 	for i := range 5 {
-		a.pause(time.Second)
-		s.cut()
-		if _, ok := a.echoes(p, fmt.Sprint(i)); ok {
+		a.sleepContext(time.Second)
+		s.cutStreams()
+		if _, ok := a.callEcho(p, fmt.Sprint(i)); ok {
 			right++
 		}
 	}
-	a.must(right == 5, "five calls are answered meanwhile", "%d are", right)
-	n := s.visited("", "initialize")
-	a.must(n == 1, "the session is kept", "%d were begun", n)
-	a.must(s.visited(http.MethodGet, "") <= 30, "the stream is not asked for without a pause", "%d times", s.visited(http.MethodGet, ""))
+	a.scorePoint(right == 5, "five calls are answered meanwhile", "%d are", right)
+	n := s.countRequests("", "initialize")
+	a.scorePoint(n == 1, "the session is kept", "%d were begun", n)
+	a.scorePoint(s.countRequests(http.MethodGet, "") <= 30, "the stream is not asked for without a pause", "%d times", s.countRequests(http.MethodGet, ""))
 }
 
-func webTool(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	a.list(p)
-	a.pause(500 * time.Millisecond)
-	s.grow("come-lately")
-	ok := a.within(8*time.Second, func() bool { return slices.Contains(a.list(p).Tools, "come-lately") })
-	a.must(ok, "the tool is offered", "it is not 8s later")
+func webTool(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	a.listTools(p)
+	a.sleepContext(500 * time.Millisecond)
+	s.addTool("come-lately")
+	ok := a.waitFor(8*time.Second, func() bool { return slices.Contains(a.listTools(p).Tools, "come-lately") })
+	a.scorePoint(ok, "the tool is offered", "it is not 8s later")
 }
 
-func hugeBody(a *arena) {
-	s, p := a.site(false)
-	a.connect(p)
-	s.breaks(func(w http.ResponseWriter, _ *http.Request, method string) bool {
+func hugeBody(a *caseRun) {
+	s, p := a.newWebServer(false)
+	a.connectServer(p)
+	s.setFault(func(w http.ResponseWriter, _ *http.Request, method string) bool {
 		if method != "tools/call" {
 			return false
 		}
@@ -303,10 +303,10 @@ func hugeBody(a *arena) {
 		fmt.Fprint(w, `"}]}}`)
 		return true
 	})
-	waiting := a.calling(p, "echo", 20*time.Second, map[string]any{"text": "x"})
-	a.modest(8 * time.Second)
+	waiting := a.beginCall(p, "echo", 20*time.Second, map[string]any{"text": "x"})
+	a.scoreMemory(8 * time.Second)
 	got := <-waiting
-	a.must(!got.hung, "the call ends", "%s", got.why())
-	s.breaks(nil)
-	a.must(a.writes(p, enough), "later calls work", "none does within %s", enough)
+	a.scorePoint(!got.hung, "the call ends", "%s", got.errorText())
+	s.setFault(nil)
+	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "later calls work", "none does within %s", ampleTime)
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counts says that processes can be counted on this system.
-const counts = true
+// canCountProcesses says that processes can be counted on this system.
+const canCountProcesses = true
 
 // processesWith are the processes whose command line holds a text.
 func processesWith(text string) (pids []int) {
@@ -30,10 +30,10 @@ func processesWith(text string) (pids []int) {
 	return pids
 }
 
-func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) } // it may have ended
+func killProcess(pid int) { _ = unix.Kill(pid, unix.SIGKILL) } // it may have ended
 
-// zombies counts the children of a process that have ended and were not waited for.
-func zombies(parent int) (n int) {
+// countZombies counts the children of a process that have ended and were not waited for.
+func countZombies(parent int) (n int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0
@@ -51,8 +51,8 @@ func zombies(parent int) (n int) {
 	return n
 }
 
-// memory is how much of a process is in memory, in bytes.
-func memory(pid int) int64 {
+// residentMemory is how much of a process is in memory, in bytes.
+func residentMemory(pid int) int64 {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
 		return 0

@@ -2,13 +2,13 @@
 
 package score
 
-// counts says that processes can be counted on this system.
-const counts = false
+// canCountProcesses says that processes can be counted on this system.
+const canCountProcesses = false
 
 func processesWith(string) []int { return nil }
 
-func kill(int) {}
+func killProcess(int) {}
 
-func zombies(int) int { return 0 }
+func countZombies(int) int { return 0 }
 
-func memory(int) int64 { return 0 }
+func residentMemory(int) int64 { return 0 }

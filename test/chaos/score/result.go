@@ -13,8 +13,8 @@ type Point struct {
 	Seen string `json:"seen,omitempty"`
 }
 
-// Played is what came of one case.
-type Played struct {
+// CaseResult is what came of one case.
+type CaseResult struct {
 	Number int     `json:"number"`
 	Name   string  `json:"name"`
 	Points []Point `json:"points"`
@@ -22,7 +22,7 @@ type Played struct {
 }
 
 // Got and Of are the points of the case.
-func (p Played) Got() (n int) {
+func (p CaseResult) Got() (n int) {
 	for _, point := range p.Points {
 		if point.Got {
 			n++
@@ -31,11 +31,11 @@ func (p Played) Got() (n int) {
 	return n
 }
 
-// Of is how many points there are.
-func (p Played) Of() int { return len(p.Points) }
+// MaxPoints is how many points there are.
+func (p CaseResult) MaxPoints() int { return len(p.Points) }
 
 // Lost are the reasons of the points that were not got.
-func (p Played) Lost() (reasons []string) {
+func (p CaseResult) Lost() (reasons []string) {
 	for _, point := range p.Points {
 		if !point.Got {
 			reasons = append(reasons, fmt.Sprintf("%s: %s", point.Must, point.Seen))
@@ -47,9 +47,9 @@ func (p Played) Lost() (reasons []string) {
 // Result is what came of all cases for one client.
 type Result struct {
 	// Name is how the client is called in a table, About its own words about version and options.
-	Name  string   `json:"name"`
-	About string   `json:"about"`
-	Cases []Played `json:"cases"`
+	Name  string       `json:"name"`
+	About string       `json:"about"`
+	Cases []CaseResult `json:"cases"`
 	// Failed says why nothing was played, empty if it was.
 	Failed string `json:"failed,omitempty"`
 }
@@ -62,10 +62,10 @@ func (r Result) Got() (n int) {
 	return n
 }
 
-// Of is the sum of what there was to get.
-func (r Result) Of() (n int) {
+// MaxPoints is the sum of what there was to get.
+func (r Result) MaxPoints() (n int) {
 	for _, c := range r.Cases {
-		n += c.Of()
+		n += c.MaxPoints()
 	}
 	return n
 }
@@ -92,7 +92,7 @@ func (r Result) Sum() string {
 	if r.Failed != "" {
 		return "–"
 	}
-	return fmt.Sprintf("%d/%d", r.Got(), r.Of())
+	return fmt.Sprintf("%d/%d", r.Got(), r.MaxPoints())
 }
 
 // Markdown is the table of several clients, with the reason of every point that was not got. It holds no time and no date,
@@ -105,17 +105,17 @@ func Markdown(results []Result, command string) string {
 		if r.Failed != "" {
 			about = "not played: " + r.Failed
 		}
-		fmt.Fprintf(&b, "- **%s**: %s\n", cell(r.Name), cell(about))
+		fmt.Fprintf(&b, "- **%s**: %s\n", escapeCell(r.Name), escapeCell(about))
 	}
 	b.WriteString("\n" + fairNote + "\n\n| # | case | over |")
 	for _, r := range results {
-		b.WriteString(" " + cell(r.Name) + " |")
+		b.WriteString(" " + escapeCell(r.Name) + " |")
 	}
 	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(results)) + "\n")
 	for _, c := range Cases() {
-		fmt.Fprintf(&b, "| %d | %s | %s |", c.Number, cell(c.Name), c.Over)
+		fmt.Fprintf(&b, "| %d | %s | %s |", c.Number, escapeCell(c.Name), c.Over)
 		for _, r := range results {
-			b.WriteString(" " + r.of(c.Number) + " |")
+			b.WriteString(" " + r.pointsCell(c.Number) + " |")
 		}
 		b.WriteString("\n")
 	}
@@ -125,7 +125,7 @@ func Markdown(results []Result, command string) string {
 	}
 	b.WriteString("\n\n## The stories, and where points were lost\n")
 	for _, c := range Cases() {
-		fmt.Fprintf(&b, "\n### %d. %s\n\n%s", c.Number, cell(c.Name), cell(c.Story))
+		fmt.Fprintf(&b, "\n### %d. %s\n\n%s", c.Number, escapeCell(c.Name), escapeCell(c.Story))
 		if len(c.Faults) > 0 {
 			fmt.Fprintf(&b, " (%s)", strings.Join(c.Faults, ", "))
 		}
@@ -133,8 +133,8 @@ func Markdown(results []Result, command string) string {
 		between := "\n" // a list begins behind an empty line
 		for _, r := range results {
 			for _, p := range r.Cases {
-				if p.Number == c.Number && p.Got() < p.Of() {
-					fmt.Fprintf(&b, "%s- %s: %s\n", between, cell(r.Name), cell(strings.Join(p.Lost(), "; ")))
+				if p.Number == c.Number && p.Got() < p.MaxPoints() {
+					fmt.Fprintf(&b, "%s- %s: %s\n", between, escapeCell(r.Name), escapeCell(strings.Join(p.Lost(), "; ")))
 					between = ""
 				}
 			}
@@ -152,17 +152,17 @@ a new connection at the next use of one that was lost, which never sends a call 
 many clients reported, and are those that mcpvisor was built against: it is expected to win them, and a point that it loses
 is a defect of it.`
 
-// of is the cell of one case.
-func (r Result) of(number int) string {
+// pointsCell is the cell of one case.
+func (r Result) pointsCell(number int) string {
 	for _, c := range r.Cases {
 		if c.Number == number {
-			return fmt.Sprintf("%d/%d", c.Got(), c.Of())
+			return fmt.Sprintf("%d/%d", c.Got(), c.MaxPoints())
 		}
 	}
 	return "–"
 }
 
-// cell is text for a table: on one line, without what means something there.
-func cell(s string) string {
+// escapeCell is text for a table: on one line, without what means something there.
+func escapeCell(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;").Replace(s)
 }

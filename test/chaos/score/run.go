@@ -30,7 +30,7 @@ type Options struct {
 	// machine. A case that starts sixty servers is played alone.
 	Parallel int
 	// Progress is told of each case that has ended, one at a time; nil: nobody.
-	Progress func(Played)
+	Progress func(CaseResult)
 }
 
 // ErrNoAdapter is wrapped by the error of Run if the adapter cannot be started or does not answer.
@@ -46,17 +46,17 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		o.Parallel = 2
 	}
 	if o.Progress == nil {
-		o.Progress = func(Played) {}
+		o.Progress = func(CaseResult) {}
 	}
 	dir, err := os.MkdirTemp("", "mcpvisor-score-")
 	if err != nil {
 		return Result{}, err
 	}
 	defer os.RemoveAll(dir)
-	r := Result{Name: o.Name, Cases: []Played{}}
-	if r.About, err = about(ctx, o); err != nil {
+	r := Result{Name: o.Name, Cases: []CaseResult{}}
+	if r.About, err = askAbout(ctx, o); err != nil {
 		if r.Name == "" {
-			r.Name = short(strings.Join(o.Adapter, " "))
+			r.Name = shorten(strings.Join(o.Adapter, " "))
 		}
 		r.Failed = err.Error()
 		return r, err
@@ -72,38 +72,38 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	var mu sync.Mutex
 	play := func(c Case) {
-		p := one(ctx, o, c, filepath.Join(dir, fmt.Sprintf("case-%d", c.Number)))
+		p := playCase(ctx, o, c, filepath.Join(dir, fmt.Sprintf("case-%d", c.Number)))
 		mu.Lock()
 		defer mu.Unlock()
 		r.Cases = append(r.Cases, p)
 		o.Progress(p)
 	}
 	var all sync.WaitGroup
-	turn := make(chan struct{}, o.Parallel)
+	slots := make(chan struct{}, o.Parallel)
 	for _, c := range chosen {
-		if c.alone || ctx.Err() != nil {
+		if c.exclusive || ctx.Err() != nil {
 			continue
 		}
-		turn <- struct{}{}
+		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-turn }()
+			defer func() { <-slots }()
 			play(c)
 		})
 	}
 	all.Wait()
 	for _, c := range chosen {
-		if c.alone && ctx.Err() == nil {
+		if c.exclusive && ctx.Err() == nil {
 			play(c)
 		}
 	}
-	slices.SortFunc(r.Cases, func(a, b Played) int { return a.Number - b.Number })
+	slices.SortFunc(r.Cases, func(a, b CaseResult) int { return a.Number - b.Number })
 	return r, ctx.Err()
 }
 
-// about asks the client for its name.
-func about(ctx context.Context, o Options) (string, error) {
+// askAbout asks the client for its name.
+func askAbout(ctx context.Context, o Options) (string, error) {
 	words := &lastWords{}
-	d, err := drive(ctx, o.Adapter, words)
+	d, err := startAdapter(ctx, o.Adapter, words)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoAdapter, err)
 	}
@@ -112,15 +112,15 @@ func about(ctx context.Context, o Options) (string, error) {
 			d.kill()
 		}
 	}()
-	a := <-d.begin(adapter.Command{Do: "about", TimeoutMs: 5000})
+	a := <-d.sendCommand(adapter.Command{Do: "about", TimeoutMs: 5000})
 	if !a.OK || a.About == "" {
-		err := fmt.Errorf("%w: it does not answer {\"do\":\"about\"}: %s", ErrNoAdapter, a.why())
+		err := fmt.Errorf("%w: it does not answer {\"do\":\"about\"}: %s", ErrNoAdapter, a.errorText())
 		if said := failure.Explain(words.String()); said.Line != "" {
-			err = fmt.Errorf("%w; it wrote: %s", err, short(said.Line))
+			err = fmt.Errorf("%w; it wrote: %s", err, shorten(said.Line))
 		}
 		return "", err
 	}
-	return short(a.About), nil
+	return shorten(a.About), nil
 }
 
 func firstWord(s string) string {
@@ -132,17 +132,17 @@ func firstWord(s string) string {
 	return s
 }
 
-// one plays one case. A case that panics has lost what it had not got.
-func one(ctx context.Context, o Options, c Case, dir string) (p Played) {
-	p = Played{Number: c.Number, Name: c.Name}
+// playCase plays one case. A case that panics has lost what it had not got.
+func playCase(ctx context.Context, o Options, c Case, dir string) (p CaseResult) {
+	p = CaseResult{Number: c.Number, Name: c.Name}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, caseTime)
 	defer cancel()
 	defer func() { p.TookMs = time.Since(began).Milliseconds() }()
-	a := &arena{ctx: ctx, dir: dir}
+	a := &caseRun{ctx: ctx, dir: dir}
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		a.driver, err = drive(context.WithoutCancel(ctx), o.Adapter, nil)
+		a.driver, err = startAdapter(context.WithoutCancel(ctx), o.Adapter, nil)
 	}
 	if err != nil {
 		p.Points = []Point{{Must: "the adapter starts", Seen: err.Error()}}
@@ -152,9 +152,9 @@ func one(ctx context.Context, o Options, c Case, dir string) (p Played) {
 	defer context.AfterFunc(ctx, func() { _ = a.driver.cmd.Process.Kill() })()
 	defer func() {
 		if v := recover(); v != nil {
-			a.must(false, "the case ends", "it panicked: %v", v)
+			a.scorePoint(false, "the case ends", "it panicked: %v", v)
 		}
-		a.end()
+		a.endCase()
 		p.Points = a.points
 	}()
 	c.play(a)

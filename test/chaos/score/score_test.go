@@ -102,7 +102,7 @@ func TestALiarLosesEveryCase(t *testing.T) {
 		t.Errorf("%d cases were played", len(r.Cases))
 	}
 	for _, c := range r.Cases {
-		if c.Got() == c.Of() {
+		if c.Got() == c.MaxPoints() {
 			t.Errorf("case %d (%s) is won by a client that does nothing: %v", c.Number, c.Name, c.Points)
 		}
 	}
@@ -154,7 +154,7 @@ func TestTheEndOfTheContextEndsACase(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := score.Run(ctx, score.Options{
 		Adapter: []string{self, "adapter", "mcpvisor"}, Only: regexp.MustCompile("^(an ordinary day|a silent server)$"), Parallel: 1,
-		Progress: func(score.Played) { cancel() },
+		Progress: func(score.CaseResult) { cancel() },
 	})
 	if !errors.Is(err, context.Canceled) || len(r.Cases) == 0 {
 		t.Errorf("%v, %d cases", err, len(r.Cases))
@@ -162,7 +162,7 @@ func TestTheEndOfTheContextEndsACase(t *testing.T) {
 }
 
 func TestTheTableNamesEveryLostPoint(t *testing.T) {
-	r := score.Result{Name: "some|client", About: "some 1.0", Cases: []score.Played{
+	r := score.Result{Name: "some|client", About: "some 1.0", Cases: []score.CaseResult{
 		{Number: 1, Name: "an ordinary day", Points: []score.Point{{Must: "it connects", Got: true}, {Must: "it is closed", Seen: "it hangs"}}},
 	}}
 	text := score.Markdown([]score.Result{r}, "make it")
@@ -171,7 +171,7 @@ func TestTheTableNamesEveryLostPoint(t *testing.T) {
 			t.Errorf("%q is missing in\n%.2000s", want, text)
 		}
 	}
-	if again := score.Markdown([]score.Result{r}, "make it"); again != text {
+	if second := score.Markdown([]score.Result{r}, "make it"); second != text {
 		t.Error("the same results give another text")
 	}
 }
@@ -188,7 +188,7 @@ func ExampleRun() {
 		panic(err)
 	}
 	for _, c := range result.Cases {
-		fmt.Println(c.Number, c.Name, c.Got() == c.Of())
+		fmt.Println(c.Number, c.Name, c.Got() == c.MaxPoints())
 	}
 	// Output: 1 an ordinary day true
 }

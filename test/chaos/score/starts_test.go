@@ -26,7 +26,7 @@ func TestStarts(t *testing.T) {
 		"never started":                      {"", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &peer{records: filepath.Join(t.TempDir(), "r.jsonl")}
+			p := &testServer{records: filepath.Join(t.TempDir(), "r.jsonl")}
 			var text strings.Builder
 			for _, e := range strings.Split(c.record, ",") {
 				if pid, method, ok := strings.Cut(e, " "); ok {
@@ -36,7 +36,7 @@ func TestStarts(t *testing.T) {
 			if err := os.WriteFile(p.records, []byte(text.String()), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got := len((&arena{}).starts(p)); got != c.want {
+			if got := len((&caseRun{}).startTimes(p)); got != c.want {
 				t.Errorf("%d starts, want %d", got, c.want)
 			}
 		})

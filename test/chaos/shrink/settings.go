@@ -13,7 +13,7 @@ import (
 // parameters of faults, repetitions, and what the verdict is limited to.
 func settingsOf(s scenario.Scenario) int {
 	n := 0
-	for _, at := range settable(&s) {
+	for _, at := range settableFields(&s) {
 		if !at.IsZero() {
 			n++
 		}
@@ -24,12 +24,12 @@ func settingsOf(s scenario.Scenario) int {
 	return n
 }
 
-// settable are the fields that may be zero, in a fixed order. Names and selectors are not among them, nor the times at
+// settableFields are the fields that may be zero, in a fixed order. Names and selectors are not among them, nor the times at
 // which things happen, which have their own passes.
-func settable(s *scenario.Scenario) []reflect.Value {
+func settableFields(s *scenario.Scenario) []reflect.Value {
 	var out []reflect.Value
-	add := func(of any, except ...string) {
-		v := reflect.ValueOf(of).Elem()
+	add := func(value any, except ...string) {
+		v := reflect.ValueOf(value).Elem()
 		for i := range v.NumField() {
 			if !slices.Contains(except, v.Type().Field(i).Name) {
 				out = append(out, v.Field(i))
@@ -52,32 +52,32 @@ func settable(s *scenario.Scenario) []reflect.Value {
 	return append(out, reflect.ValueOf(&s.Settle).Elem())
 }
 
-// settings leaves away what need not be said, one after the other. Sometimes and Invariants stay: they are what is asked
+// dropSettings leaves away what need not be said, one after the other. Sometimes and Invariants stay: they are what is asked
 // about the scenario and not what happens in it.
-func (x *search) settings() {
-	for i := 0; i < len(settable(&x.best)) && !x.over(); i++ {
-		if settable(&x.best)[i].IsZero() {
+func (x *search) dropSettings() {
+	for i := 0; i < len(settableFields(&x.best)) && !x.isOver(); i++ {
+		if settableFields(&x.best)[i].IsZero() {
 			continue
 		}
 		s := x.best.Clone()
-		settable(&s)[i].SetZero()
-		x.try(s)
+		settableFields(&s)[i].SetZero()
+		x.tryScenario(s)
 	}
-	for i := 0; i < len(x.best.Faults) && !x.over(); i++ {
+	for i := 0; i < len(x.best.Faults) && !x.isOver(); i++ {
 		for _, key := range slices.Sorted(maps.Keys(x.best.Faults[i].With)) {
 			s := x.best.Clone()
 			delete(s.Faults[i].With, key)
 			if len(s.Faults[i].With) == 0 {
 				s.Faults[i].With = nil
 			}
-			x.try(s)
+			x.tryScenario(s)
 		}
 	}
-	for i := 0; i < len(x.best.Load) && !x.over(); i++ {
+	for i := 0; i < len(x.best.Load) && !x.isOver(); i++ {
 		for x.best.Load[i].Rate > 0.01 {
 			s := x.best.Clone()
 			s.Load[i].Rate /= 2
-			if !x.try(s) {
+			if !x.tryScenario(s) {
 				break
 			}
 		}

@@ -69,13 +69,13 @@ func Shrink(ctx context.Context, s scenario.Scenario, fails func(context.Context
 	}
 	x.size = sizeOf(s, plan)
 	stats := Stats{From: x.size, To: x.size}
-	if !x.asked(s) {
+	if !x.stillFails(s) {
 		stats.Tries = x.tries
 		return s, stats
 	}
-	x.run()
+	x.runPasses()
 	return x.best, Stats{
-		Failed: true, Tries: x.tries, Kept: x.kept, From: stats.From, To: x.size, Minimal: !x.over(),
+		Failed: true, Tries: x.tries, Kept: x.kept, From: stats.From, To: x.size, Minimal: !x.isOver(),
 	}
 }
 
@@ -93,31 +93,31 @@ type search struct {
 	stopped     bool
 }
 
-// run goes from the large parts to the small ones, and begins again as long as something went.
-func (x *search) run() {
-	x.near()
-	x.written() // groups, counts and repetitions as they are written: much goes at once
-	x.resolved()
+// runPasses goes from the large parts to the small ones, and begins again as long as something went.
+func (x *search) runPasses() {
+	x.cutDistant()
+	x.shrinkAsWritten() // groups, counts and repetitions as they are written: much goes at once
+	x.resolvePlan()
 	for {
 		before := x.kept
-		x.lists()
-		x.shorter()
-		x.settings()
-		x.rounder()
-		if x.kept == before || x.over() {
+		x.reduceLists()
+		x.shortenTimes()
+		x.dropSettings()
+		x.roundTimes()
+		if x.kept == before || x.isOver() {
 			return
 		}
 	}
 }
 
-// over says that no further try may be made.
-func (x *search) over() bool {
+// isOver says that no further try may be made.
+func (x *search) isOver() bool {
 	x.stopped = x.stopped || x.tries >= x.o.Tries || x.ctx.Err() != nil
 	return x.stopped
 }
 
-// asked is the predicate's answer. After the last try it is false for whatever is not known.
-func (x *search) asked(s scenario.Scenario) bool {
+// stillFails is the predicate's answer. After the last try it is false for whatever is not known.
+func (x *search) stillFails(s scenario.Scenario) bool {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return false
@@ -126,7 +126,7 @@ func (x *search) asked(s scenario.Scenario) bool {
 	if answer, ok := x.known[key]; ok {
 		return answer
 	}
-	if x.over() {
+	if x.isOver() {
 		return false
 	}
 	x.tries++
@@ -141,14 +141,14 @@ func (x *search) asked(s scenario.Scenario) bool {
 	return answer
 }
 
-// try keeps a candidate if it is smaller and fails.
-func (x *search) try(s scenario.Scenario) bool {
+// tryScenario keeps a candidate if it is smaller and fails.
+func (x *search) tryScenario(s scenario.Scenario) bool {
 	plan, err := s.Plan(0, x.o.Tier)
 	if err != nil {
 		return false
 	}
 	size := sizeOf(s, plan)
-	if !size.Less(x.size) || !x.asked(s) {
+	if !size.Less(x.size) || !x.stillFails(s) {
 		return false
 	}
 	x.best, x.size, x.kept = s, size, x.kept+1

@@ -17,8 +17,8 @@ import (
 
 type predicate = func(context.Context, scenario.Scenario) bool
 
-// planned makes a predicate of plans one of scenarios.
-func planned(t interface{ Fatal(...any) }, fails func(scenario.Plan) bool) predicate {
+// planPredicate makes a predicate of plans one of scenarios.
+func planPredicate(t interface{ Fatal(...any) }, fails func(scenario.Plan) bool) predicate {
 	return func(_ context.Context, s scenario.Scenario) bool {
 		p, err := s.Plan(0, scenario.Sim)
 		if err != nil {
@@ -28,7 +28,7 @@ func planned(t interface{ Fatal(...any) }, fails func(scenario.Plan) bool) predi
 	}
 }
 
-func parse(t *testing.T, text string) scenario.Scenario {
+func parseScenario(t *testing.T, text string) scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Parse("test.yaml", []byte(text))
 	if err != nil {
@@ -37,7 +37,7 @@ func parse(t *testing.T, text string) scenario.Scenario {
 	return s
 }
 
-const large = `
+const largeScenario = `
 name: large
 seed: 3
 duration: 24h
@@ -60,8 +60,8 @@ load:
 manager: { gate: 3, stable: 20s, probe: 1m }
 `
 
-// near says that a crash and a disable of one server are at most a second apart.
-func near(p scenario.Plan) bool {
+// isNear says that a crash and a disable of one server are at most a second apart.
+func isNear(p scenario.Plan) bool {
 	for _, f := range p.Faults {
 		for _, c := range p.Commands {
 			if f.Fault == "crash" && c.Do == "disable" && f.Server == c.Server && (f.Begin-c.At).Abs() <= time.Second {
@@ -78,7 +78,7 @@ func TestEndsAtTheSmallest(t *testing.T) {
 		fails func(scenario.Plan) bool
 		want  string
 	}{
-		{"a crash within a second of a disable", near, `
+		{"a crash within a second of a disable", isNear, `
 			servers: [web-…]
 			crash web-… at …
 			disable web-… at …`},
@@ -102,12 +102,12 @@ func TestEndsAtTheSmallest(t *testing.T) {
 			servers: [db]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := parse(t, large)
-			got, stats := shrink.Shrink(t.Context(), s, planned(t, c.fails), shrink.Options{Tries: 5000})
+			s := parseScenario(t, largeScenario)
+			got, stats := shrink.Shrink(t.Context(), s, planPredicate(t, c.fails), shrink.Options{Tries: 5000})
 			if !stats.Failed || !stats.Minimal {
 				t.Errorf("%+v", stats)
 			}
-			if !matches(story(t, got), c.want) {
+			if !matchesLines(storyOf(t, got), c.want) {
 				t.Errorf("after %d tries:\n%s\nwant %s", stats.Tries, got.YAML(), c.want)
 			}
 			p, err := got.Plan(0, scenario.Sim)
@@ -119,8 +119,8 @@ func TestEndsAtTheSmallest(t *testing.T) {
 	}
 }
 
-// story tells a scenario by what is in it.
-func story(t *testing.T, s scenario.Scenario) string {
+// storyOf tells a scenario by what is in it.
+func storyOf(t *testing.T, s scenario.Scenario) string {
 	p, err := s.Plan(0, scenario.Sim)
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +149,8 @@ func story(t *testing.T, s scenario.Scenario) string {
 	return strings.Join(lines, "\n")
 }
 
-// matches compares line by line; … stands for a word of any kind.
-func matches(got, want string) bool {
+// matchesLines compares line by line; … stands for a word of any kind.
+func matchesLines(got, want string) bool {
 	g, w := strings.Fields(got), strings.Fields(want)
 	if len(g) != len(w) {
 		return false
@@ -166,7 +166,7 @@ func matches(got, want string) bool {
 
 // The times of what is left are ones that a person reads, and the day ends when all is done.
 func TestTimesAreRound(t *testing.T) {
-	got, _ := shrink.Shrink(t.Context(), parse(t, large), planned(t, near), shrink.Options{Tries: 5000})
+	got, _ := shrink.Shrink(t.Context(), parseScenario(t, largeScenario), planPredicate(t, isNear), shrink.Options{Tries: 5000})
 	for _, at := range []time.Duration{time.Duration(got.Faults[0].At), time.Duration(got.Commands[0].At)} {
 		if at%time.Second != 0 || at > 2*time.Minute {
 			t.Errorf("at %v", at)
@@ -181,36 +181,36 @@ func TestTimesAreRound(t *testing.T) {
 }
 
 func TestWhatDoesNotFailStaysAsItIs(t *testing.T) {
-	s := parse(t, large)
-	got, stats := shrink.Shrink(t.Context(), s, planned(t, func(scenario.Plan) bool { return false }), shrink.Options{})
+	s := parseScenario(t, largeScenario)
+	got, stats := shrink.Shrink(t.Context(), s, planPredicate(t, func(scenario.Plan) bool { return false }), shrink.Options{})
 	if stats.Failed || stats.Tries != 1 || !reflect.DeepEqual(got, s) {
 		t.Errorf("%+v", stats)
 	}
-	if _, stats := shrink.Shrink(t.Context(), scenario.Scenario{}, planned(t, near), shrink.Options{}); stats.Failed || stats.Tries != 0 {
+	if _, stats := shrink.Shrink(t.Context(), scenario.Scenario{}, planPredicate(t, isNear), shrink.Options{}); stats.Failed || stats.Tries != 0 {
 		t.Errorf("a scenario that cannot be planned: %+v", stats)
 	}
 }
 
 func TestTriesAndContextBoundIt(t *testing.T) {
 	asked := 0
-	count := planned(t, func(p scenario.Plan) bool { asked++; return near(p) })
-	got, stats := shrink.Shrink(t.Context(), parse(t, large), count, shrink.Options{Tries: 20})
+	count := planPredicate(t, func(p scenario.Plan) bool { asked++; return isNear(p) })
+	got, stats := shrink.Shrink(t.Context(), parseScenario(t, largeScenario), count, shrink.Options{Tries: 20})
 	if asked != 20 || stats.Tries != 20 || stats.Minimal {
 		t.Errorf("asked %d times: %+v", asked, stats)
 	}
-	if p, err := got.Plan(0, scenario.Sim); err != nil || !near(p) {
+	if p, err := got.Plan(0, scenario.Sim); err != nil || !isNear(p) {
 		t.Errorf("what is returned does not fail: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	asked = 0
-	got, stats = shrink.Shrink(ctx, parse(t, large), func(_ context.Context, s scenario.Scenario) bool {
+	got, stats = shrink.Shrink(ctx, parseScenario(t, largeScenario), func(_ context.Context, s scenario.Scenario) bool {
 		if asked++; asked == 10 {
 			cancel() // this answer is not to be believed
 			return true
 		}
-		return planned(t, near)(ctx, s)
+		return planPredicate(t, isNear)(ctx, s)
 	}, shrink.Options{})
-	if p, err := got.Plan(0, scenario.Sim); err != nil || !near(p) || asked != 10 || stats.Minimal {
+	if p, err := got.Plan(0, scenario.Sim); err != nil || !isNear(p) || asked != 10 || stats.Minimal {
 		t.Errorf("asked %d times: %+v, %v", asked, stats, err)
 	}
 }
@@ -248,7 +248,7 @@ func TestPropertiesOfEveryShrinking(t *testing.T) {
 			} else {
 				twice[key] = true
 			}
-			return planned(t, fails)(ctx, s)
+			return planPredicate(t, fails)(ctx, s)
 		}
 		o := shrink.Options{Tries: rapid.IntRange(1, 400).Draw(t, "tries")}
 		got, stats := shrink.Shrink(context.Background(), s, asking, o)
@@ -262,9 +262,9 @@ func TestPropertiesOfEveryShrinking(t *testing.T) {
 		if stats.Minimal && (len(q.Faults) != len(need) || len(q.Load) != streams) {
 			t.Errorf("%d faults for %d, %d streams for %d\n%s", len(q.Faults), len(need), len(q.Load), streams, got.YAML())
 		}
-		again, _ := shrink.Shrink(context.Background(), s, planned(t, fails), o)
-		if !reflect.DeepEqual(got, again) {
-			t.Errorf("two results:\n%s\n%s", got.YAML(), again.YAML())
+		second, _ := shrink.Shrink(context.Background(), s, planPredicate(t, fails), o)
+		if !reflect.DeepEqual(got, second) {
+			t.Errorf("two results:\n%s\n%s", got.YAML(), second.YAML())
 		}
 	})
 }

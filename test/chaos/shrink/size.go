@@ -35,7 +35,7 @@ func (a Size) Less(b Size) bool {
 func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 	z := Size{
 		Servers: len(p.Servers), Happenings: len(p.Faults) + len(p.Commands), Streams: len(p.Load), Duration: p.Heal,
-		Settings: settingsOf(s), Digits: digits(s.Duration) + digits(s.Settle),
+		Settings: settingsOf(s), Digits: digitCount(s.Duration) + digitCount(s.Settle),
 	}
 	for _, f := range p.Faults {
 		z.Lasting += f.End - f.Begin
@@ -45,20 +45,20 @@ func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 		z.Lasting += min(l.End, p.Heal) - min(l.Begin, p.Heal)
 	}
 	for _, f := range s.Faults {
-		z.Digits += digits(f.At) + digits(f.For) + digits(f.Every) + digits(f.Spread)
+		z.Digits += digitCount(f.At) + digitCount(f.For) + digitCount(f.Every) + digitCount(f.Spread)
 		z.Late += time.Duration(f.At)
 	}
 	for _, c := range s.Commands {
-		z.Digits += digits(c.At) + digits(c.Every) + digits(c.Spread)
+		z.Digits += digitCount(c.At) + digitCount(c.Every) + digitCount(c.Spread)
 		z.Late += time.Duration(c.At)
 	}
 	for _, l := range s.Load {
-		z.Digits += digits(l.From) + digits(l.For)
+		z.Digits += digitCount(l.From) + digitCount(l.For)
 	}
 	return z
 }
 
-func digits(d messages.Duration) int {
+func digitCount(d messages.Duration) int {
 	if d == 0 {
 		return 0
 	}

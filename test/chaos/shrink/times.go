@@ -7,10 +7,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// shorter ends the day earlier and lets faults and calls last for less.
-func (x *search) shorter() {
-	x.day()
-	for i := 0; i < len(x.best.Faults) && !x.over(); i++ {
+// shortenTimes ends the day earlier and lets faults and calls last for less.
+func (x *search) shortenTimes() {
+	x.shortenDay()
+	for i := 0; i < len(x.best.Faults) && !x.isOver(); i++ {
 		plan, err := x.best.Plan(0, x.o.Tier)
 		if err != nil {
 			return
@@ -21,38 +21,38 @@ func (x *search) shorter() {
 		if f.For > 0 {
 			now = min(now, time.Duration(f.For))
 		}
-		x.least(now, time.Millisecond, func(s *scenario.Scenario, d time.Duration) {
+		x.minimizeTime(now, time.Millisecond, func(s *scenario.Scenario, d time.Duration) {
 			s.Faults[i].For = messages.Duration(d)
 		})
 	}
-	for i := 0; i < len(x.best.Load) && !x.over(); i++ {
-		x.least(time.Duration(x.best.Load[i].For), time.Second, func(s *scenario.Scenario, d time.Duration) {
+	for i := 0; i < len(x.best.Load) && !x.isOver(); i++ {
+		x.minimizeTime(time.Duration(x.best.Load[i].For), time.Second, func(s *scenario.Scenario, d time.Duration) {
 			s.Load[i].For = messages.Duration(d)
 		})
 	}
 }
 
-// day shortens the duration, and what would begin after it is left away.
-func (x *search) day() {
+// shortenDay shortens the duration, and what would begin after it is left away.
+func (x *search) shortenDay() {
 	plan, err := x.best.Plan(0, x.o.Tier)
 	if err != nil {
 		return
 	}
-	x.least(plan.Heal, time.Second, ends)
+	x.minimizeTime(plan.Heal, time.Second, endAt)
 }
 
-// least looks for the smallest value between floor and now, by halves. What fails need not fail for all that is larger;
+// minimizeTime looks for the smallest value between floor and now, by halves. What fails need not fail for all that is larger;
 // whatever is kept does fail.
-func (x *search) least(now, floor time.Duration, set func(*scenario.Scenario, time.Duration)) {
+func (x *search) minimizeTime(now, floor time.Duration, set func(*scenario.Scenario, time.Duration)) {
 	low, high := floor, now // high fails; low is the smallest that is still to be tried
-	for first := true; low < high && !x.over(); first = false {
+	for first := true; low < high && !x.isOver(); first = false {
 		d := low + (high-low)/2
 		if first {
 			d = low
 		}
 		s := x.best.Clone()
 		set(&s, d)
-		if x.try(s) {
+		if x.tryScenario(s) {
 			high = d
 			continue
 		}
@@ -62,9 +62,9 @@ func (x *search) least(now, floor time.Duration, set func(*scenario.Scenario, ti
 	}
 }
 
-// rounder makes times shorter to write, and earlier.
-func (x *search) rounder() {
-	for i := 0; i < len(durations(&x.best)) && !x.over(); i++ {
+// roundTimes makes times shorter to write, and earlier.
+func (x *search) roundTimes() {
+	for i := 0; i < len(durations(&x.best)) && !x.isOver(); i++ {
 		for _, to := range []time.Duration{time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond, time.Millisecond} {
 			now := time.Duration(*durations(&x.best)[i])
 			down := now.Truncate(to)
@@ -73,43 +73,43 @@ func (x *search) rounder() {
 			}
 			s := x.best.Clone()
 			*durations(&s)[i] = messages.Duration(down)
-			if x.try(s) {
+			if x.tryScenario(s) {
 				break
 			}
 			s = x.best.Clone()
 			*durations(&s)[i] = messages.Duration(down + to)
-			if x.try(s) {
+			if x.tryScenario(s) {
 				break
 			}
 		}
 	}
-	x.earlier()
+	x.moveEarlier()
 }
 
-// earlier moves all that happens towards the start together: their order and distances are often what matters.
-func (x *search) earlier() {
+// moveEarlier moves all that happens towards the start together: their order and distances are often what matters.
+func (x *search) moveEarlier() {
 	first := time.Duration(-1)
-	look := func(at messages.Duration) {
+	noteStart := func(at messages.Duration) {
 		if d := time.Duration(at); first < 0 || d < first {
 			first = d
 		}
 	}
 	for _, f := range x.best.Faults {
-		look(f.At)
+		noteStart(f.At)
 	}
 	for _, c := range x.best.Commands {
-		look(c.At)
+		noteStart(c.At)
 	}
-	for by := first; by >= time.Second && !x.over(); by /= 2 {
-		by = by.Truncate(time.Second)
+	for shift := first; shift >= time.Second && !x.isOver(); shift /= 2 {
+		shift = shift.Truncate(time.Second)
 		s := x.best.Clone()
 		for i := range s.Faults {
-			s.Faults[i].At -= messages.Duration(by)
+			s.Faults[i].At -= messages.Duration(shift)
 		}
 		for i := range s.Commands {
-			s.Commands[i].At -= messages.Duration(by)
+			s.Commands[i].At -= messages.Duration(shift)
 		}
-		if x.try(s) {
+		if x.tryScenario(s) {
 			return
 		}
 	}

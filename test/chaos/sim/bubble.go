@@ -35,26 +35,26 @@ func (e *BubbleError) Error() string {
 }
 
 // Leaked reports that f has returned and left goroutines behind that wait for ever.
-func (e *BubbleError) Leaked() bool { return e.Panic == nil && e.Text == leftBehind }
+func (e *BubbleError) Leaked() bool { return e.Panic == nil && e.Text == textLeftBehind }
 
-// insideManager reports that f waits for ever inside of something that it has called of the manager, and where: not the harness
+// stuckInManager reports that f waits for ever inside of something that it has called of the manager, and where: not the harness
 // is stuck then.
-func (e *BubbleError) insideManager() (where string, stuck bool) {
-	if e.Panic != nil || e.Text != waiting {
+func (e *BubbleError) stuckInManager() (where string, stuck bool) {
+	if e.Panic != nil || e.Text != textAllWait {
 		return "", false
 	}
 	for _, s := range e.Stacks {
 		if strings.Contains(s, "sim.(*bubble).run.func") {
-			g, _ := goroutineOf(s)
-			return g.told(), len(g.own(1)) > 0
+			g, _ := parseGoroutine(s)
+			return g.describeState(), len(g.moduleFrames(1)) > 0
 		}
 	}
 	return "", false
 }
 
-const waiting = "every goroutine waits, and nothing will wake one"
+const textAllWait = "every goroutine waits, and nothing will wake one"
 
-const leftBehind = "goroutines are left that nothing will wake"
+const textLeftBehind = "goroutines are left that nothing will wake"
 
 // Bubble runs f in a bubble of package testing/synctest, in virtual time, and returns when f and every goroutine that it
 // has started have ended. The error is a *BubbleError: f panicked, or its goroutines wait for each other.
@@ -63,36 +63,36 @@ const leftBehind = "goroutines are left that nothing will wake"
 // nothing for a bubble that neither logs nor fails: a new one will do. Tests of this package say what breaks if that
 // changes in a version of Go.
 func Bubble(f func()) error {
-	return watched(f, func(ended <-chan error, _ func() string) error { return <-ended })
+	return runWatched(f, func(ended <-chan error, _ func() string) error { return <-ended })
 }
 
-// watched is Bubble with somebody who waits for its end. mark is how the runtime names the bubble in stacks, empty as long as it has
+// runWatched is Bubble with somebody who waits for its end. mark is how the runtime names the bubble in stacks, empty as long as it has
 // no name.
-func watched(f func(), wait func(ended <-chan error, mark func() string) error) error {
+func runWatched(f func(), wait func(ended <-chan error, mark func() string) error) error {
 	ended := make(chan error, 1)
 	var b bubble
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				ended <- b.stuck(v)
+				ended <- b.deadlockError(v)
 				return
 			}
 			ended <- b.failure
 		}()
 		synctest.Test(new(testing.T), func(*testing.T) { b.run(f) })
 	}()
-	return wait(ended, b.name)
+	return wait(ended, b.bubbleMark)
 }
 
 // bubble is what is known of one.
 type bubble struct {
-	mark    atomic.Pointer[string] // how the runtime names it in stacks
-	returns bool                   // f has returned
-	failure error
+	mark     atomic.Pointer[string] // how the runtime names it in stacks
+	returned bool                   // f has returned
+	failure  error
 }
 
-// name is how the runtime names it in stacks.
-func (b *bubble) name() string {
+// bubbleMark is how the runtime names it in stacks.
+func (b *bubble) bubbleMark() string {
 	if m := b.mark.Load(); m != nil {
 		return *m
 	}
@@ -102,7 +102,7 @@ func (b *bubble) name() string {
 // run is the first goroutine of the bubble. f runs in a goroutine of its own: one that ends with runtime.Goexit would take
 // the process with it otherwise.
 func (b *bubble) run(f func()) {
-	mark := bubbleOf(stack(false))
+	mark := bubbleOf(dumpStacks(false))
 	b.mark.Store(&mark)
 	done := make(chan struct{})
 	go func() {
@@ -110,21 +110,21 @@ func (b *bubble) run(f func()) {
 		defer func() {
 			if v := recover(); v != nil {
 				b.failure = &BubbleError{Panic: v, Text: "panic", Stacks: []string{string(debug.Stack())}}
-			} else if !b.returns {
+			} else if !b.returned {
 				b.failure = &BubbleError{Text: "it ended its goroutine without returning"}
 			}
 		}()
 		f()
-		b.returns = true
+		b.returned = true
 	}()
 	<-done
 }
 
-// stuck translates the panic with which synctest says that a bubble cannot end.
-func (b *bubble) stuck(v any) error {
-	e := &BubbleError{Text: waiting}
-	if b.returns {
-		e.Text = leftBehind
+// deadlockError translates the panic with which synctest says that a bubble cannot end.
+func (b *bubble) deadlockError(v any) error {
+	e := &BubbleError{Text: textAllWait}
+	if b.returned {
+		e.Text = textLeftBehind
 	}
 	if err, ok := v.(error); !ok || !strings.Contains(err.Error(), "deadlock") {
 		e.Panic, e.Text = v, "panic of the bubble"
@@ -132,34 +132,34 @@ func (b *bubble) stuck(v any) error {
 	if failed := (*BubbleError)(nil); errors.As(b.failure, &failed) { // why nobody wakes them
 		e.Panic, e.Text, e.Stacks = failed.Panic, failed.Text, failed.Stacks
 	}
-	e.Stacks = append(e.Stacks, b.goroutines()...)
+	e.Stacks = append(e.Stacks, b.goroutineStacks()...)
 	return e
 }
 
-// goroutines are the stacks of the goroutines of the bubble.
-func (b *bubble) goroutines() []string {
+// goroutineStacks are the stacks of the goroutines of the bubble.
+func (b *bubble) goroutineStacks() []string {
 	var stacks []string
-	for s := range strings.SplitSeq(string(stack(true)), "\n\n") {
-		if bubbleOf([]byte(s)) == b.name() && b.name() != "" {
+	for s := range strings.SplitSeq(string(dumpStacks(true)), "\n\n") {
+		if bubbleOf([]byte(s)) == b.bubbleMark() && b.bubbleMark() != "" {
 			stacks = append(stacks, s)
 		}
 	}
 	return stacks
 }
 
-// bubbles is how a stack's first line names the bubble of its goroutine: goroutine 8 [chan receive (durable), synctest
+// bubblePattern is how a stack's first line names the bubble of its goroutine: goroutine 8 [chan receive (durable), synctest
 // bubble 1]:
-var bubbles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^goroutine \d+[^\n]*(synctest bubble \d+)[^\n]*:`) })
+var bubblePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^goroutine \d+[^\n]*(synctest bubble \d+)[^\n]*:`) })
 
 func bubbleOf(stack []byte) string {
-	if m := bubbles().FindSubmatch(bytes.TrimSpace(stack)); m != nil {
+	if m := bubblePattern().FindSubmatch(bytes.TrimSpace(stack)); m != nil {
 		return string(m[1])
 	}
 	return ""
 }
 
-// stack is the stack of this goroutine, or of all.
-func stack(all bool) []byte {
+// dumpStacks is the stack of this goroutine, or of all.
+func dumpStacks(all bool) []byte {
 	for size := 64 << 10; ; size *= 4 {
 		buf := make([]byte, size)
 		if n := runtime.Stack(buf, all); n < size || size > 64<<20 {

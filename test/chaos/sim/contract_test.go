@@ -82,9 +82,9 @@ func (s *scripted) post(f func()) {
 	}
 }
 
-func (s *scripted) dialed(c conn) {
+func (s *scripted) onDialed(c conn) {
 	s.post(func() {
-		if c.accept("session") && c.base().kind == messages.HTTP {
+		if c.acceptOpening("session") && c.base().kind == messages.HTTP {
 			c.(*web).mu.Lock()
 			c.(*web).session = "" // the script knows no farewell
 			c.(*web).mu.Unlock()
@@ -92,13 +92,13 @@ func (s *scripted) dialed(c conn) {
 	})
 }
 
-func (s *scripted) sent(c conn, x *exchange) {
+func (s *scripted) onSent(c conn, x *exchange) {
 	s.post(func() {
 		if s.died {
-			c.deny(x.id, transports.MaybeWritten, &transports.Error{Class: messages.ClassNetwork, Text: "nobody is there"})
+			c.denyExchange(x.id, transports.MaybeWritten, &transports.Error{Class: messages.ClassNetwork, Text: "nobody is there"})
 			return
 		}
-		c.took(x)
+		c.markTaken(x)
 		var answered chan struct{} // the end of the exchange is the end of the command, where there are exchanges
 		if c.base().kind == messages.HTTP {
 			answered = x.done
@@ -106,7 +106,7 @@ func (s *scripted) sent(c conn, x *exchange) {
 		ctx, cancel := context.WithCancel(context.Background())
 		s.playing.Go(func() { // a silent command waits for the end of its exchange
 			select {
-			case <-c.base().dead:
+			case <-c.base().connEnded:
 			case <-answered:
 			case <-ctx.Done():
 			}
@@ -119,7 +119,7 @@ func (s *scripted) sent(c conn, x *exchange) {
 	})
 }
 
-func (s *scripted) left(_ conn, x *exchange) {
+func (s *scripted) onAbandoned(_ conn, x *exchange) {
 	if x == nil {
 		return
 	}
@@ -132,13 +132,13 @@ func (s *scripted) left(_ conn, x *exchange) {
 	})
 }
 
-func (s *scripted) closing(c conn, _ bool) {
+func (s *scripted) onClosing(c conn, _ bool) {
 	s.post(func() {
-		c.exit(ending{err: &transports.Error{Class: messages.ClassExited, Text: "it ended"}, text: "exit status 0"})
+		c.endRemote(ending{err: &transports.Error{Class: messages.ClassExited, Text: "it ended"}, text: "exit status 0"})
 	})
 }
 
-func (s *scripted) released(conn) {}
+func (s *scripted) onReleased(conn) {}
 
 // port is transporttest.Port.
 type port struct {
@@ -151,23 +151,23 @@ type port struct {
 func (p *port) Write(msg []byte) error {
 	msg = slices.Clone(msg)
 	return p.do(func() {
-		p.c.give(msg, p.x.id, !isAnswer(msg))
+		p.c.deliverMessage(msg, p.x.id, !isAnswer(msg))
 	})
 }
 
-func isAnswer(msg []byte) bool { return word(msg, `"method":"`, '"') == "" }
+func isAnswer(msg []byte) bool { return textAfter(msg, `"method":"`, '"') == "" }
 
 func (p *port) Push(msg []byte) error {
 	msg = slices.Clone(msg)
-	return p.do(func() { p.c.give(msg, "", true) })
+	return p.do(func() { p.c.deliverMessage(msg, "", true) })
 }
 
 func (p *port) Noise(line []byte) error {
 	line = slices.Clone(line)
 	return p.do(func() {
-		p.c.raw(line)
+		p.c.deliverBytes(line)
 		if p.c.base().kind == messages.Stdio {
-			p.c.raw([]byte("\n"))
+			p.c.deliverBytes([]byte("\n"))
 		}
 	})
 }
@@ -179,7 +179,7 @@ func (p *port) Die() {
 			e = ending{err: &transports.Error{Class: messages.ClassExited, Text: "the process ended with exit status 3"}, text: "exit status 3"}
 		}
 		p.s.died = p.c.base().kind == messages.HTTP
-		p.c.exit(e)
+		p.c.endRemote(e)
 	})
 }
 
@@ -190,7 +190,7 @@ func (p *port) do(f func()) error {
 	select {
 	case <-done:
 		return nil
-	case <-p.c.base().over:
+	case <-p.c.base().allReleased:
 		return io.ErrClosedPipe
 	}
 }

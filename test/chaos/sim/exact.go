@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// exact says that the collector of garbage comes only when it is called.
-var exact atomic.Bool
+// manualGC says that the collector of garbage comes only when it is called.
+var manualGC atomic.Bool
 
-// Exact makes the runs of this process repeat byte for byte: it takes one processor and switches the collector of garbage
+// EnableExactRuns makes the runs of this process repeat byte for byte: it takes one processor and switches the collector of garbage
 // off, which stops goroutines where they are and so changes their order. From then on each run collects by hand when
 // nothing moves. It is for a process that does nothing else; memory that is given up between runs is not collected.
-func Exact() {
+func EnableExactRuns() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
-	exact.Store(true)
+	manualGC.Store(true)
 }
 
 // collector collects garbage by hand, when the heap has grown.
 type collector struct {
-	calls int
-	limit uint64
+	calls     int
+	heapLimit uint64
 }
 
 const (
@@ -30,17 +30,17 @@ const (
 	collectAbove = 128 << 20 // bytes of heap in use, at first
 )
 
-func (c *collector) collect() {
+func (c *collector) collectGarbage() {
 	c.calls++
-	if c.calls%collectEvery != 0 || !exact.Load() {
+	if c.calls%collectEvery != 0 || !manualGC.Load() {
 		return
 	}
-	if c.limit == 0 {
-		c.limit = collectAbove
+	if c.heapLimit == 0 {
+		c.heapLimit = collectAbove
 	}
-	if heapInUse() > c.limit {
+	if heapInUse() > c.heapLimit {
 		runtime.GC()
-		c.limit = max(collectAbove, 2*heapInUse())
+		c.heapLimit = max(collectAbove, 2*heapInUse())
 	}
 }
 

@@ -20,17 +20,17 @@ import (
 
 // These tests break the manager on purpose, to see that the simulation says so.
 
-// minute is a minute with two servers and some calls.
-func minute(t testing.TB) scenario.Plan {
+// minutePlan is a minute with two servers and some calls.
+func minutePlan(t testing.TB) scenario.Plan {
 	t.Helper()
-	return planned(t, 1, scenario.Scenario{
+	return planScenario(t, 1, scenario.Scenario{
 		Name: "minute", Duration: messages.Duration(30 * time.Second), Settle: messages.Duration(30 * time.Second),
 		Servers: []scenario.Group{{Name: "a"}, {Name: "b"}}, Load: []scenario.Load{{Rate: 1}},
 	})
 }
 
-// violations are the texts of what only the harness sees.
-func violations(h *history.History) (texts []string) {
+// violationTexts are the texts of what only the harness sees.
+func violationTexts(h *history.History) (texts []string) {
 	for _, e := range h.Events {
 		if e.Kind == history.Violation {
 			texts = append(texts, e.Server+": "+e.Text)
@@ -39,8 +39,8 @@ func violations(h *history.History) (texts []string) {
 	return texts
 }
 
-// left are the goroutines that were left after Close.
-func left(h *history.History) (all []string) {
+// leftGoroutines are the goroutines that were left after Close.
+func leftGoroutines(h *history.History) (all []string) {
 	for _, e := range h.Events {
 		if e.House != nil {
 			all = append(all, e.House.Left...)
@@ -49,8 +49,8 @@ func left(h *history.History) (all []string) {
 	return all
 }
 
-// with puts something in front of every message of the actors of that name.
-func with(name string, do func(c actor.ReceiverContext, message any)) sim.Options {
+// withMiddleware puts something in front of every message of the actors of that name.
+func withMiddleware(name string, do func(c actor.ReceiverContext, message any)) sim.Options {
 	return sim.Options{Config: func(cfg *supervisor.Config) {
 		own := cfg.ActorOptions
 		cfg.ActorOptions = func(actorName string) []actor.PropsOption {
@@ -69,21 +69,21 @@ func with(name string, do func(c actor.ReceiverContext, message any)) sim.Option
 }
 
 func TestGoodMinute(t *testing.T) {
-	h := run(t, minute(t), sim.Options{})
-	if v, l := violations(h), left(h); len(v)+len(l) > 0 {
+	h := run(t, minutePlan(t), sim.Options{})
+	if v, l := violationTexts(h), leftGoroutines(h); len(v)+len(l) > 0 {
 		t.Errorf("%q %q", v, l)
 	}
 }
 
 func TestBlockedActorIsFound(t *testing.T) {
 	once := true
-	h := run(t, minute(t), with("server/b", func(actor.ReceiverContext, any) {
+	h := run(t, minutePlan(t), withMiddleware("server/b", func(actor.ReceiverContext, any) {
 		if once {
 			once = false
 			time.Sleep(3 * time.Second)
 		}
 	}))
-	v := violations(h)
+	v := violationTexts(h)
 	if len(v) != 1 || !strings.HasPrefix(v[0], "b: the actor server/b blocks while it handles *actor.Started") {
 		t.Errorf("%q", v)
 	}
@@ -93,33 +93,33 @@ func TestBlockedActorIsFound(t *testing.T) {
 }
 
 func TestEndlessTalkEndsTheRun(t *testing.T) {
-	type again struct{}
-	h := run(t, minute(t), with("entry", func(c actor.ReceiverContext, message any) {
+	type repeated struct{}
+	h := run(t, minutePlan(t), withMiddleware("entry", func(c actor.ReceiverContext, message any) {
 		switch message.(type) {
-		case *actor.Started, again:
-			c.ActorSystem().Root.Send(c.Self(), again{})
+		case *actor.Started, repeated:
+			c.ActorSystem().Root.Send(c.Self(), repeated{})
 		}
 	}))
-	if v := violations(h); len(v) != 1 || !strings.Contains(v[0], "the actor entry handled") {
+	if v := violationTexts(h); len(v) != 1 || !strings.Contains(v[0], "the actor entry handled") {
 		t.Errorf("%q", v)
 	}
 }
 
 func TestPanicOfAnActorIsFound(t *testing.T) {
 	once := true
-	h := run(t, minute(t), with("server/a", func(_ actor.ReceiverContext, message any) {
+	h := run(t, minutePlan(t), withMiddleware("server/a", func(_ actor.ReceiverContext, message any) {
 		if _, started := message.(*actor.Started); !started && once {
 			once = false
 			panic("told to")
 		}
 	}))
-	if v := violations(h); len(v) == 0 || !strings.Contains(v[0], "told to") {
+	if v := violationTexts(h); len(v) == 0 || !strings.Contains(v[0], "told to") {
 		t.Errorf("%q", v)
 	}
 }
 
 func TestLeftGoroutineIsFound(t *testing.T) {
-	h := run(t, minute(t), sim.Options{Config: func(cfg *supervisor.Config) {
+	h := run(t, minutePlan(t), sim.Options{Config: func(cfg *supervisor.Config) {
 		once := true
 		cfg.Sanitize = func(_ *supervisor.Tool, result json.RawMessage) json.RawMessage {
 			if once {
@@ -129,13 +129,13 @@ func TestLeftGoroutineIsFound(t *testing.T) {
 			return result
 		}
 	}})
-	if l := left(h); len(l) != 1 || !strings.Contains(l[0], "waits for something to receive in") || !strings.Contains(l[0], "leftBehind") {
+	if l := leftGoroutines(h); len(l) != 1 || !strings.Contains(l[0], "waits for something to receive in") || !strings.Contains(l[0], "leftBehind") {
 		t.Errorf("%q", l)
 	}
 }
 
 func TestSecretInTheLogIsFound(t *testing.T) {
-	h := run(t, minute(t), sim.Options{Config: func(cfg *supervisor.Config) {
+	h := run(t, minutePlan(t), sim.Options{Config: func(cfg *supervisor.Config) {
 		own := cfg.Transport
 		cfg.Transport = func(name string, spec supervisor.Spec) (transports.Transport, error) {
 			if name == "a" {
@@ -164,11 +164,11 @@ func TestCommands(t *testing.T) {
 	for i, do := range order {
 		s.Commands = append(s.Commands, scenario.Command{Do: do, At: messages.Duration(time.Duration(i+1) * 3 * time.Second)})
 	}
-	h := run(t, planned(t, 1, s), sim.Options{})
+	h := run(t, planScenario(t, 1, s), sim.Options{})
 	for _, do := range order {
-		asked, done := count(h, history.Event{Kind: history.Command, Method: do}), count(h, history.Event{Kind: history.Done, Method: do})
-		if asked == 0 || asked != done {
-			t.Errorf("%s: asked %d times, answered %d times", do, asked, done)
+		commanded, done := count(h, history.Event{Kind: history.Command, Method: do}), count(h, history.Event{Kind: history.Done, Method: do})
+		if commanded == 0 || commanded != done {
+			t.Errorf("%s: asked %d times, answered %d times", do, commanded, done)
 		}
 	}
 	for _, e := range h.Events {
@@ -176,7 +176,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%s %s: %s %s", e.Method, e.Server, e.Class, e.Text)
 		}
 	}
-	if v, l := violations(h), left(h); len(v)+len(l) > 0 {
+	if v, l := violationTexts(h), leftGoroutines(h); len(v)+len(l) > 0 {
 		t.Errorf("%q %q", v, l)
 	}
 }
@@ -220,7 +220,7 @@ func TestEveryFault(t *testing.T) {
 				fired[e.Name] = true
 			}
 		}
-		if v, l := violations(h), left(h); len(v)+len(l) > 0 {
+		if v, l := violationTexts(h), leftGoroutines(h); len(v)+len(l) > 0 {
 			t.Errorf("%s: %q %q", f.Name, v, l)
 		}
 	}
@@ -230,18 +230,18 @@ func TestEveryFault(t *testing.T) {
 }
 
 func TestPlanOfTheOtherTier(t *testing.T) {
-	p := minute(t)
+	p := minutePlan(t)
 	p.Tier = scenario.Real
 	if _, err := sim.Run(t.Context(), p, sim.Options{}); err == nil {
 		t.Error("a plan for real processes was simulated")
 	}
-	p.Tier, p.Faults = scenario.Sim, []scenario.Planned{{ID: 1, Fault: "crash", Server: "nobody"}}
+	p.Tier, p.Faults = scenario.Sim, []scenario.PlannedFault{{ID: 1, Fault: "crash", Server: "nobody"}}
 	if _, err := sim.Run(t.Context(), p, sim.Options{}); err == nil {
 		t.Error("a fault on a server that is not there is no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := sim.Run(ctx, minute(t), sim.Options{}); err == nil {
+	if _, err := sim.Run(ctx, minutePlan(t), sim.Options{}); err == nil {
 		t.Error("a run with an ended context is no error")
 	}
 }

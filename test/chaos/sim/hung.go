@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// told ends the history of a run that hangs: why, with what was asked and not answered, and who waits for what.
-func (e *HungError) told(rec *history.Recorder) *history.History {
+// endHistory ends the history of a run that hangs: why, with what was asked and not answered, and who waits for what.
+func (e *HungError) endHistory(rec *history.Recorder) *history.History {
 	h := rec.History()
 	var last time.Duration
 	open := map[int]history.Event{} // commands
@@ -39,11 +39,11 @@ func (e *HungError) told(rec *history.Recorder) *history.History {
 	var waiting []string
 	for _, id := range slices.Sorted(maps.Keys(open)) {
 		ev := open[id]
-		of := ""
+		subject := ""
 		if ev.Server != "" {
-			of, server = " "+ev.Server, ev.Server
+			subject, server = " "+ev.Server, ev.Server
 		}
-		waiting = append(waiting, fmt.Sprintf("the owner's command %s%s of %s", ev.Method, of, ev.T.Round(time.Millisecond)))
+		waiting = append(waiting, fmt.Sprintf("the owner's command %s%s of %s", ev.Method, subject, ev.T.Round(time.Millisecond)))
 	}
 	switch n := len(calls); n {
 	case 0:
@@ -57,7 +57,7 @@ func (e *HungError) told(rec *history.Recorder) *history.History {
 		text += " Not answered: " + messages.Line(strings.Join(waiting, ", "), 200) + "."
 	}
 	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Violation, Name: history.Hung, Server: server, Text: text})
-	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.House, Text: history.Hung,
-		House: &history.Housekeeping{Goroutines: len(e.Waits), Left: e.Waits}})
+	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Resources, Text: history.Hung,
+		House: &history.ResourceUsage{Goroutines: len(e.Waits), Left: e.Waits}})
 	return rec.History()
 }

@@ -20,8 +20,8 @@ import (
 
 // A run never hangs: what would hang it is a verdict, within seconds, which names it.
 
-// gives is the only verdict of a run that hangs.
-func gives(t *testing.T, h *history.History) invariant.Verdict {
+// onlyVerdict is the only verdict of a run that hangs.
+func onlyVerdict(t *testing.T, h *history.History) invariant.Verdict {
 	t.Helper()
 	verdicts := invariant.Judge(h)
 	if len(verdicts) != 1 || verdicts[0].ID != invariant.Hung || verdicts[0].Answer != invariant.Violated {
@@ -41,7 +41,7 @@ func (l *ledger) forget() { l.mu.Lock() }
 func (l *ledger) note()   { l.mu.Lock(); l.mu.Unlock() } //nolint:staticcheck // only the waiting matters
 func (l *ledger) hold()   { l.mu.Lock(); l.full <- 1 }
 
-func says(t *testing.T, text string, all ...string) {
+func requireTexts(t *testing.T, text string, all ...string) {
 	t.Helper()
 	for _, s := range all {
 		if !strings.Contains(text, s) {
@@ -53,7 +53,7 @@ func says(t *testing.T, text string, all ...string) {
 func TestAMutexOfAnActorIsNamed(t *testing.T) {
 	var l ledger
 	count := 0
-	v := gives(t, run(t, minute(t), with("server/b", func(actor.ReceiverContext, any) {
+	v := onlyVerdict(t, run(t, minutePlan(t), withMiddleware("server/b", func(actor.ReceiverContext, any) {
 		switch count++; count {
 		case 3:
 			l.forget()
@@ -61,14 +61,14 @@ func TestAMutexOfAnActorIsNamed(t *testing.T) {
 			l.note()
 		}
 	})))
-	says(t, v.Why, "A mutex is never unlocked", "(*ledger).note", "hung_test.go:", "whoever locked it has returned without unlocking it",
+	requireTexts(t, v.Why, "A mutex is never unlocked", "(*ledger).note", "hung_test.go:", "whoever locked it has returned without unlocking it",
 		"The actor server/b has not come back from handling")
 	defer l.mu.Unlock()
 }
 
 func TestAMutexOfASessionIsNamed(t *testing.T) {
 	var l ledger
-	v := gives(t, run(t, minute(t), sim.Options{Config: func(cfg *supervisor.Config) {
+	v := onlyVerdict(t, run(t, minutePlan(t), sim.Options{Config: func(cfg *supervisor.Config) {
 		own := cfg.Transport
 		cfg.Transport = func(name string, spec supervisor.Spec) (transports.Transport, error) {
 			if name == "a" {
@@ -78,14 +78,14 @@ func TestAMutexOfASessionIsNamed(t *testing.T) {
 			return own(name, spec)
 		}
 	}}))
-	says(t, v.Why, "A mutex is never unlocked", "(*ledger).note")
+	requireTexts(t, v.Why, "A mutex is never unlocked", "(*ledger).note")
 	l.mu.Unlock()
 }
 
 func TestWhoHoldsAMutexAndWaitsIsNamed(t *testing.T) {
 	var l ledger
 	count := 0
-	v := gives(t, run(t, minute(t), with("server/b", func(actor.ReceiverContext, any) {
+	v := onlyVerdict(t, run(t, minutePlan(t), withMiddleware("server/b", func(actor.ReceiverContext, any) {
 		switch count++; count {
 		case 3:
 			l.full = make(chan int) // of the bubble
@@ -94,18 +94,18 @@ func TestWhoHoldsAMutexAndWaitsIsNamed(t *testing.T) {
 			l.note()
 		}
 	})))
-	says(t, v.Why, "(*ledger).note", "It may be held by a goroutine that waits for somebody who receives what it sends in", "(*ledger).hold")
+	requireTexts(t, v.Why, "(*ledger).note", "It may be held by a goroutine that waits for somebody who receives what it sends in", "(*ledger).hold")
 }
 
 // A command whose lock is held for ever hangs with its owner, and the verdict names the command.
 func TestACommandThatHangsIsNamed(t *testing.T) {
 	var l ledger
-	p := planned(t, 1, scenario.Scenario{
+	p := planScenario(t, 1, scenario.Scenario{
 		Name: "owner", Duration: messages.Duration(30e9), Settle: messages.Duration(30e9), Servers: []scenario.Group{{Name: "a"}, {Name: "b"}},
 		Commands: []scenario.Command{{Do: "disable", On: scenario.Selector{"b"}, At: messages.Duration(12e9)}},
 	})
 	var began time.Time
-	v := gives(t, run(t, p, with("server/b", func(actor.ReceiverContext, any) {
+	v := onlyVerdict(t, run(t, p, withMiddleware("server/b", func(actor.ReceiverContext, any) {
 		if began.IsZero() {
 			began = time.Now()
 		}
@@ -114,7 +114,7 @@ func TestACommandThatHangsIsNamed(t *testing.T) {
 			l.note()
 		}
 	})))
-	says(t, v.Why, "Not answered: the owner's command disable b of 12s")
+	requireTexts(t, v.Why, "Not answered: the owner's command disable b of 12s")
 	if v.At != 12*time.Second || v.Server != "b" {
 		t.Errorf("at %s on %q", v.At, v.Server)
 	}
@@ -129,26 +129,26 @@ func spins(free *atomic.Bool) {
 func TestAnEndlessLoopIsNamed(t *testing.T) {
 	var free atomic.Bool
 	defer free.Store(true)
-	o := with("server/b", func(_ actor.ReceiverContext, message any) {
+	o := withMiddleware("server/b", func(_ actor.ReceiverContext, message any) {
 		if _, started := message.(*actor.Started); !started {
 			spins(&free)
 		}
 	})
-	o.Patience = 60
-	v := gives(t, run(t, minute(t), o))
-	says(t, v.Why, "runs without an end", "spins", "The actor server/b has not come back from handling")
+	o.StallTicks = 60
+	v := onlyVerdict(t, run(t, minutePlan(t), o))
+	requireTexts(t, v.Why, "runs without an end", "spins", "The actor server/b has not come back from handling")
 }
 
 // A channel that nobody reads lets time go on: the run comes to its end, and I9 says which actor blocks, and where.
 func TestASendWithoutAReaderIsNamed(t *testing.T) {
 	once := true
-	h := run(t, minute(t), with("server/b", func(_ actor.ReceiverContext, message any) {
+	h := run(t, minutePlan(t), withMiddleware("server/b", func(_ actor.ReceiverContext, message any) {
 		if _, started := message.(*actor.Started); !started && once {
 			once = false
 			sends(make(chan int))
 		}
 	}))
-	says(t, why(h, "I9"), "the actor server/b blocks while it handles", "waits for somebody who receives what it sends in", "sends (hung_test.go:")
+	requireTexts(t, violationText(h, "I9"), "the actor server/b blocks while it handles", "waits for somebody who receives what it sends in", "sends (hung_test.go:")
 }
 
 func sends(to chan int) { to <- 1 }

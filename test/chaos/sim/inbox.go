@@ -18,48 +18,48 @@ type inbox struct {
 
 // item is one thing that a connection has done.
 type item struct {
-	host   *host
+	host   *simServer
 	conn   conn
 	number int // of this connection's
-	what   what
+	kind   itemKind
 	x      *exchange
 }
 
-type what uint8
+type itemKind uint8
 
 const (
-	dialed what = iota
-	sent
-	left
-	closing
-	terminating
-	released
+	itemDialed itemKind = iota
+	itemSent
+	itemAbandoned
+	itemClosing
+	itemTerminating
+	itemReleased
 )
 
-func (b *inbox) put(h *host, c conn, w what, x *exchange) {
+func (b *inbox) addItem(h *simServer, c conn, w itemKind, x *exchange) {
 	b.mu.Lock()
 	base := c.base()
-	base.posts++
-	b.items = append(b.items, item{h, c, base.posts, w, x})
+	base.itemCount++
+	b.items = append(b.items, item{h, c, base.itemCount, w, x})
 	b.mu.Unlock()
 	b.wake()
 }
 
-// take is everything that has come, in order.
-func (b *inbox) take(into []item) []item {
+// takeItems is everything that has come, in order.
+func (b *inbox) takeItems(items []item) []item {
 	b.mu.Lock()
-	into = append(into, b.items...)
+	items = append(items, b.items...)
 	clear(b.items)
 	b.items = b.items[:0]
 	b.mu.Unlock()
-	if len(into) > 1 {
-		slices.SortStableFunc(into, func(a, b item) int {
+	if len(items) > 1 {
+		slices.SortStableFunc(items, func(a, b item) int {
 			return cmp.Or(cmp.Compare(a.host.server.Name, b.host.server.Name),
 				cmp.Compare(a.conn.base().number, b.conn.base().number), cmp.Compare(a.number, b.number))
 		})
-		sortCalls(into)
+		sortCalls(items)
 	}
-	return into
+	return items
 }
 
 // sortCalls puts the calls that came in one instant on one connection in the order of their ids, behind the answers to what the
@@ -74,7 +74,7 @@ func sortCalls(items []item) {
 		var at []int
 		var calls []item
 		for i, it := range items[begin:end] {
-			if it.what == sent && (it.x.call != "" || it.x.method == "") {
+			if it.kind == itemSent && (it.x.call != "" || it.x.method == "") {
 				at, calls = append(at, begin+i), append(calls, it)
 			}
 		}

@@ -25,13 +25,13 @@ func TestWhoIsStuck(t *testing.T) {
 	if !errors.As(err, &failed) {
 		t.Fatalf("a manager that does not answer: %v", err)
 	}
-	if where, stuck := failed.insideManager(); !stuck || !strings.Contains(where, "supervisor.") {
+	if where, stuck := failed.stuckInManager(); !stuck || !strings.Contains(where, "supervisor.") {
 		t.Errorf("a manager that does not answer: %q, %v", where, stuck)
 	}
 	if err := Bubble(func() { <-make(chan int) }); !errors.As(err, &failed) {
 		t.Fatalf("a harness that waits for itself: %v", err)
 	}
-	if where, stuck := failed.insideManager(); stuck {
+	if where, stuck := failed.stuckInManager(); stuck {
 		t.Errorf("a harness that waits for itself: %q", where)
 	}
 }

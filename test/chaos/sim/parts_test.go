@@ -19,32 +19,34 @@ import (
 func TestTimelineOrder(t *testing.T) {
 	var l timeline
 	var did []string
-	plan := func(at time.Duration, server, name string) { l.plan(at, server, func() { did = append(did, name) }) }
+	plan := func(at time.Duration, server, name string) {
+		l.planAction(at, server, func() { did = append(did, name) })
+	}
 	plan(2, "b", "4")
 	plan(1, "b", "2")
 	plan(1, "a", "1")
 	plan(1, "b", "3")
 	plan(2, "c", "5")
-	if l.take(0) != nil {
+	if l.takeDue(0) != nil {
 		t.Error("something is due before its time")
 	}
-	if at, ok := l.next(); at != 1 || !ok {
+	if at, ok := l.nextTime(); at != 1 || !ok {
 		t.Errorf("the next is due at %v, %v", at, ok)
 	}
-	for do := l.take(2); do != nil; do = l.take(2) {
+	for do := l.takeDue(2); do != nil; do = l.takeDue(2) {
 		do()
 	}
 	if got := strings.Join(did, ""); got != "12345" {
 		t.Errorf("done in the order %s", got)
 	}
-	if _, ok := l.next(); ok {
+	if _, ok := l.nextTime(); ok {
 		t.Error("something is left")
 	}
 }
 
 // TestInboxOrder: who was first to hand something over does not show, as far as it is chance.
 func TestInboxOrder(t *testing.T) {
-	a, b := &host{server: scenario.Server{Name: "a"}}, &host{server: scenario.Server{Name: "b"}}
+	a, b := &simServer{server: scenario.Server{Name: "a"}}, &simServer{server: scenario.Server{Name: "b"}}
 	conns := map[string]*pipe{}
 	for i, name := range []string{"a1", "a2", "b1"} {
 		c := &pipe{}
@@ -52,10 +54,10 @@ func TestInboxOrder(t *testing.T) {
 		conns[name] = c
 	}
 	box := inbox{wake: func() {}}
-	put := func(h *host, c string, call string) {
-		box.put(h, conns[c], sent, &exchange{method: "x", call: call, id: c + call})
+	put := func(h *simServer, c string, call string) {
+		box.addItem(h, conns[c], itemSent, &exchange{method: "x", call: call, id: c + call})
 	}
-	answer := func(c, body string) { box.put(a, conns[c], sent, &exchange{id: c + body, body: []byte(body)}) }
+	answer := func(c, body string) { box.addItem(a, conns[c], itemSent, &exchange{id: c + body, body: []byte(body)}) }
 	put(b, "b1", "c9")
 	put(a, "a2", "c11")
 	put(a, "a2", "")
@@ -64,13 +66,13 @@ func TestInboxOrder(t *testing.T) {
 	answer("a2", "one")
 	put(a, "a1", "c3")
 	var got []string
-	for _, it := range box.take(nil) {
+	for _, it := range box.takeItems(nil) {
 		got = append(got, it.x.id)
 	}
 	if want := []string{"a1c3", "a2one", "a2", "a2two", "a2c2", "a2c11", "b1c9"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if len(box.take(nil)) != 0 {
+	if len(box.takeItems(nil)) != 0 {
 		t.Error("an item was given twice")
 	}
 }
@@ -78,11 +80,11 @@ func TestInboxOrder(t *testing.T) {
 // quiet is a far end that says nothing.
 type quiet struct{ got []string }
 
-func (q *quiet) dialed(c conn)            { c.accept("") }
-func (q *quiet) sent(_ conn, x *exchange) { q.got = append(q.got, string(x.body[:1])) }
-func (q *quiet) left(conn, *exchange)     {}
-func (q *quiet) closing(conn, bool)       {}
-func (q *quiet) released(conn)            {}
+func (q *quiet) onDialed(c conn)             { c.acceptOpening("") }
+func (q *quiet) onSent(_ conn, x *exchange)  { q.got = append(q.got, string(x.body[:1])) }
+func (q *quiet) onAbandoned(conn, *exchange) {}
+func (q *quiet) onClosing(conn, bool)        {}
+func (q *quiet) onReleased(conn)             {}
 
 // deafSink is nobody.
 type deafSink struct{}
@@ -102,7 +104,7 @@ func TestFullPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := c.(*pipe)
-		p.hear(false)
+		p.setReading(false)
 		message := func(first string, size int) transports.Message {
 			return transports.Message{Body: []byte(first + strings.Repeat("x", size-1))}
 		}
@@ -127,7 +129,7 @@ func TestFullPipe(t *testing.T) {
 		if a, b := <-results, <-results; min(a, b) != transports.NotWritten || max(a, b) != transports.MaybeWritten {
 			t.Errorf("what does not fit: %v and %v", a, b)
 		}
-		p.hear(true)
+		p.setReading(true)
 		if d, err := c.Send(t.Context(), message("4", 10<<10)); d != transports.Written || err != nil {
 			t.Errorf("after it reads again: %v %v", d, err)
 		}
@@ -147,24 +149,24 @@ func TestFullPipe(t *testing.T) {
 // TestLines: what a process writes is cut as package transports cuts it.
 func TestLines(t *testing.T) {
 	var got []string
-	l := lines{limit: 20,
-		message: func(b []byte) { got = append(got, "message "+string(b)) },
-		noise:   func(b []byte) { got = append(got, "noise "+string(b)) },
-		large:   func(_ []byte, size int64) { got = append(got, "large") },
+	l := lineSplitter{limit: 20,
+		onMessage:   func(b []byte) { got = append(got, "message "+string(b)) },
+		onNoise:     func(b []byte) { got = append(got, "noise "+string(b)) },
+		onOversized: func(_ []byte, size int64) { got = append(got, "large") },
 	}
 	for _, piece := range []string{"{\"a\":", "1}\r\n\nhel", "lo\n", "[1]\n{\"long\":\"", strings.Repeat("x", 40), "\"}\n\xef\xbb\xbf{}\n", `{"last":1}`} {
-		if !l.feed([]byte(piece)) {
+		if !l.feedBytes([]byte(piece)) {
 			t.Error("a line without an end")
 		}
 	}
-	l.end()
+	l.endStream()
 	want := []string{`message {"a":1}`, "noise hello", "message [1]", "large", "message {}", `message {"last":1}`}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	got = nil
-	l.feed([]byte(`{"cut":`))
-	l.end()
+	l.feedBytes([]byte(`{"cut":`))
+	l.endStream()
 	if !slices.Equal(got, []string{`noise {"cut":`}) {
 		t.Errorf("%q", got)
 	}
@@ -175,7 +177,7 @@ func TestDrip(t *testing.T) {
 		size, chunk int
 		every, want time.Duration
 	}{{100, 0, time.Second, 0}, {100, 100, time.Second, 0}, {101, 100, time.Second, time.Second}, {64, 8, time.Second, 7 * time.Second}} {
-		if got := drip(c.size, c.chunk, c.every); got != c.want {
+		if got := dripTime(c.size, c.chunk, c.every); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -186,13 +188,13 @@ func TestDrip(t *testing.T) {
 
 func TestWordsOfAnswers(t *testing.T) {
 	text := []byte(`{"content":[{"type":"text","text":"{\"call\":\"c17\",\"server\":\"s\",\"conn\":3,\"value\":12}"}]}`)
-	if n := number(text, `\"conn\":`); n != 3 {
+	if n := numberAfter(text, `\"conn\":`); n != 3 {
 		t.Errorf("conn %d", n)
 	}
-	if n := number(text, `\"nothing\":`); n != 0 {
+	if n := numberAfter(text, `\"nothing\":`); n != 0 {
 		t.Errorf("nothing %d", n)
 	}
-	if w := word(text, `\"call\":\"`, '\\'); w != "c17" {
+	if w := textAfter(text, `\"call\":\"`, '\\'); w != "c17" {
 		t.Errorf("call %q", w)
 	}
 	if w := callOf([]byte(`{"params":{"arguments":{"call":"c5","size":1}}}`)); w != "c5" {

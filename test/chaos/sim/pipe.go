@@ -12,29 +12,31 @@ import (
 
 // pipe is a connection with one ordered stream in each direction: a process, a websocket, a server of the same program.
 type pipe struct {
-	wire
-	lines lines
+	baseConn
+	lines lineSplitter
 
-	deafened bool        // under mu: the far side does not read
-	room     int         // under mu: how many bytes are taken meanwhile before a Send has to wait
-	held     []*exchange // under mu: what waits, in order
+	notReading   bool        // under mu: the far side does not read
+	freeBytes    int         // under mu: how many bytes are taken meanwhile before a Send has to wait
+	waitingSends []*exchange // under mu: what waits, in order
 }
 
-// capacities are how many bytes are taken from a sender while nobody reads, by the kind: the pipe of a process, the
+// bufferSizes are how many bytes are taken from a sender while nobody reads, by the kind: the pipe of a process, the
 // buffers of two sockets, the queue of package transports.
-var capacities = map[messages.TransportKind]int{
+var bufferSizes = map[messages.TransportKind]int{
 	messages.Stdio: 64 << 10, messages.WebSocket: 256 << 10, messages.SDK: 4 << 20,
 }
 
 func newPipe(t *Transport, sink transports.Sink) *pipe {
-	c := &pipe{wire: newWire(t, sink), room: capacities[t.Server]}
-	c.lines = lines{limit: t.MaxMessage, message: c.message, large: c.oversized, noise: c.disturb}
+	c := &pipe{baseConn: newBaseConn(t, sink), freeBytes: bufferSizes[t.Emulated]}
+	c.lines = lineSplitter{limit: t.MaxMessage, onMessage: c.deliverToSink, onOversized: c.reportOversized, onNoise: c.reportNoise}
 	return c
 }
 
-func (c *pipe) accept(session string) bool { return c.answer(session, nil) }
+func (c *pipe) acceptOpening(session string) bool { return c.answerOpening(session, nil) }
 
-func (c *pipe) refuse(err *transports.Error, _ transports.Delivery) bool { return c.answer("", err) }
+func (c *pipe) refuseOpening(err *transports.Error, _ transports.Delivery) bool {
+	return c.answerOpening("", err)
+}
 
 // Send implements transports.Conn. A message of which a byte was taken is the far side's, whether it reads or not.
 func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
@@ -51,18 +53,18 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 		c.mu.Unlock()
 		return transports.NotWritten, cause
 	}
-	x.begun = !c.deafened || c.room > 0 && (c.kind != messages.SDK || len(x.body) <= c.room)
+	x.handedOver = !c.notReading || c.freeBytes > 0 && (c.kind != messages.SDK || len(x.body) <= c.freeBytes)
 	waits := false
-	if c.deafened {
-		c.room -= len(x.body)
-		waits = c.room < 0
+	if c.notReading {
+		c.freeBytes -= len(x.body)
+		waits = c.freeBytes < 0
 	}
 	if waits {
-		c.held = append(c.held, x)
+		c.waitingSends = append(c.waitingSends, x)
 	}
 	c.mu.Unlock()
-	if x.begun {
-		c.far.sent(c, x)
+	if x.handedOver {
+		c.remote.onSent(c, x)
 	}
 	if !waits {
 		return transports.Written, nil
@@ -70,18 +72,18 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	select {
 	case <-x.done:
 	case <-ctx.Done():
-	case <-c.dead:
+	case <-c.connEnded:
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if x.settled {
+	if x.completed {
 		return x.delivery, x.err
 	}
-	x.settled = true
-	c.held = slices.DeleteFunc(c.held, func(h *exchange) bool { return h == x })
+	x.completed = true
+	c.waitingSends = slices.DeleteFunc(c.waitingSends, func(h *exchange) bool { return h == x })
 	delivery := transports.MaybeWritten // the rest of it follows, or the next message would be unreadable
-	if !x.begun {
-		c.room += len(x.body)
+	if !x.handedOver {
+		c.freeBytes += len(x.body)
 		delivery = transports.NotWritten
 	}
 	if c.cause != nil {
@@ -90,103 +92,103 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	return delivery, contextError(ctx, "sending to "+c.label+", which does not read,")
 }
 
-func (c *pipe) hear(ears bool) {
+func (c *pipe) setReading(reading bool) {
 	c.mu.Lock()
-	c.deafened = !ears
-	var held []*exchange
-	if ears {
-		held, c.held, c.room = c.held, nil, capacities[c.kind]
-		for _, x := range held {
-			x.settle(transports.Written, nil)
+	c.notReading = !reading
+	var sends []*exchange
+	if reading {
+		sends, c.waitingSends, c.freeBytes = c.waitingSends, nil, bufferSizes[c.kind]
+		for _, x := range sends {
+			x.completeLocked(transports.Written, nil)
 		}
 	}
 	c.mu.Unlock()
-	for _, x := range held {
-		if !x.begun {
-			c.far.sent(c, x)
+	for _, x := range sends {
+		if !x.handedOver {
+			c.remote.onSent(c, x)
 		}
 	}
 }
 
-func (c *pipe) took(*exchange) {}
+func (c *pipe) markTaken(*exchange) {}
 
-func (c *pipe) cut() {}
+func (c *pipe) cutStream() {}
 
-func (c *pipe) deny(string, transports.Delivery, *transports.Error) bool { return false }
+func (c *pipe) denyExchange(string, transports.Delivery, *transports.Error) bool { return false }
 
-func (c *pipe) give(body []byte, _ string, _ bool) bool {
+func (c *pipe) deliverMessage(body []byte, _ string, _ bool) bool {
 	switch {
 	case c.kind != messages.Stdio:
-		c.message(body)
-	case len(c.lines.held) == 0 && bytes.IndexByte(body, '\n') < 0:
-		c.lines.line(body, int64(len(body))) // nearly every message: nothing is copied
+		c.deliverToSink(body)
+	case len(c.lines.lastPiece) == 0 && bytes.IndexByte(body, '\n') < 0:
+		c.lines.handleLine(body, int64(len(body))) // nearly every message: nothing is copied
 	default:
-		c.raw(body)
-		c.raw([]byte("\n"))
+		c.deliverBytes(body)
+		c.deliverBytes([]byte("\n"))
 	}
 	return true
 }
 
-func (c *pipe) raw(p []byte) {
+func (c *pipe) deliverBytes(p []byte) {
 	switch {
 	case c.kind == messages.Stdio:
-		if !c.lines.feed(p) && c.end(&transports.Error{Class: messages.ClassProtocol, Text: "the server wrote a line that does not end"}) {
-			c.down()
-			go c.ladder()
+		if !c.lines.feedBytes(p) && c.endConn(&transports.Error{Class: messages.ClassProtocol, Text: "the server wrote a line that does not end"}) {
+			c.reportDown()
+			go c.stopRemote()
 		}
-	case c.kind == messages.WebSocket && !begins(p):
-		c.disturb(p)
+	case c.kind == messages.WebSocket && !looksLikeRPC(p):
+		c.reportNoise(p)
 	default:
-		c.message(p)
+		c.deliverToSink(p)
 	}
 }
 
-// begins reports whether a text can be JSON-RPC.
-func begins(p []byte) bool {
+// looksLikeRPC reports whether a text can be JSON-RPC.
+func looksLikeRPC(p []byte) bool {
 	p = bytes.TrimSpace(p)
 	return len(p) > 0 && (p[0] == '{' || p[0] == '[')
 }
 
-// exit is the end of the far side: what it wrote before is delivered, and beats the death.
-func (c *pipe) exit(e ending) {
+// endRemote is the end of the far side: what it wrote before is delivered, and beats the death.
+func (c *pipe) endRemote(e ending) {
 	if c.kind == messages.Stdio {
-		c.lines.end()
+		c.lines.endStream()
 	}
-	c.leave(e.text)
-	if c.end(e.err) {
-		c.down()
-		c.release(c)
+	c.markExited(e.text)
+	if c.endConn(e.err) {
+		c.reportDown()
+		c.releaseConn(c)
 	}
 }
 
 // Close implements transports.Conn.
 func (c *pipe) Close(ctx context.Context) error {
-	if c.end(closedByUs()) {
-		go c.ladder()
+	if c.endConn(closedError()) {
+		go c.stopRemote()
 	}
-	return c.wait(ctx)
+	return c.awaitRelease(ctx)
 }
 
-// ladder makes the far side end. A process is asked twice and killed then; what it says meanwhile is heard. The others are
+// stopRemote makes the far side end. A process is asked twice and killed then; what it says meanwhile is heard. The others are
 // left alone after a moment.
-func (c *pipe) ladder() {
-	defer c.release(c)
-	defer c.down()
+func (c *pipe) stopRemote() {
+	defer c.releaseConn(c)
+	defer c.reportDown()
 	if c.kind != messages.Stdio {
-		c.down()
+		c.reportDown()
 	}
-	c.far.closing(c, false)
-	if c.exits(c.grace) || c.kind != messages.Stdio {
+	c.remote.onClosing(c, false)
+	if c.awaitExit(c.grace) || c.kind != messages.Stdio {
 		return
 	}
-	c.far.closing(c, true)
-	if !c.exits(c.grace) {
-		c.leave("signal: killed")
+	c.remote.onClosing(c, true)
+	if !c.awaitExit(c.grace) {
+		c.markExited("signal: killed")
 	}
 }
 
-// complain is what the far side writes to its standard error.
-func (c *pipe) complain(p []byte) {
+// writeStderr is what the far side writes to its standard error.
+func (c *pipe) writeStderr(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const kept = 64 << 10
@@ -199,71 +201,71 @@ func (c *pipe) complain(p []byte) {
 	c.stderr += string(p)
 }
 
-// lines cuts what a process writes into messages, as package transports does: a line that begins with { or [ is a message,
+// lineSplitter cuts what a process writes into messages, as package transports does: a line that begins with { or [ is a message,
 // an empty one is nothing, any other is noise.
-type lines struct {
-	limit   int64
-	message func(body []byte)
-	large   func(p []byte, size int64)
-	noise   func(line []byte)
+type lineSplitter struct {
+	limit       int64
+	onMessage   func(body []byte)
+	onOversized func(p []byte, size int64)
+	onNoise     func(line []byte)
 
-	held []byte // of the line at hand, at most the limit and a little
-	size int64  // of the line at hand
+	lastPiece []byte // of the line at hand, at most the limit and a little
+	size      int64  // of the line at hand
 }
 
-// endless is the length at which a line is given up.
-const endless = 2 << 30
+// maxLine is the length at which a line is given up.
+const maxLine = 2 << 30
 
-// feed takes the next piece. It reports false if the line at hand has no end.
-func (l *lines) feed(p []byte) bool {
+// feedBytes takes the next piece. It reports false if the line at hand has no end.
+func (l *lineSplitter) feedBytes(p []byte) bool {
 	for {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
-			l.hold(p)
-			return l.size <= endless
+			l.keepBytes(p)
+			return l.size <= maxLine
 		}
-		l.hold(p[:i])
-		l.close()
+		l.keepBytes(p[:i])
+		l.endLine()
 		p = p[i+1:]
 	}
 }
 
-func (l *lines) hold(p []byte) {
+func (l *lineSplitter) keepBytes(p []byte) {
 	l.size += int64(len(p))
-	if room := l.limit + 2*endSize - int64(len(l.held)); room > 0 {
-		l.held = append(l.held, p[:min(int64(len(p)), room)]...)
+	if room := l.limit + 2*endSize - int64(len(l.lastPiece)); room > 0 {
+		l.lastPiece = append(l.lastPiece, p[:min(int64(len(p)), room)]...)
 	}
 }
 
-func (l *lines) close() {
-	held, size := l.held, l.size
-	l.held, l.size = l.held[:0], 0
-	if cap(l.held) > 1<<20 {
-		l.held = nil
+func (l *lineSplitter) endLine() {
+	piece, size := l.lastPiece, l.size
+	l.lastPiece, l.size = l.lastPiece[:0], 0
+	if cap(l.lastPiece) > 1<<20 {
+		l.lastPiece = nil
 	}
-	l.line(held, size)
+	l.handleLine(piece, size)
 }
 
-// line takes a line, or as much of it as was kept.
-func (l *lines) line(text []byte, size int64) {
+// handleLine takes a line, or as much of it as was kept.
+func (l *lineSplitter) handleLine(text []byte, size int64) {
 	line := bytes.TrimRight(text, "\r \t")
 	body := bytes.TrimLeft(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), " \t")
 	switch {
 	case len(body) == 0:
 	case body[0] != '{' && body[0] != '[':
-		l.noise(line)
+		l.onNoise(line)
 	case int64(len(body)) > l.limit:
-		l.large(body, size)
+		l.onOversized(body, size)
 	default:
-		l.message(body)
+		l.onMessage(body)
 	}
 }
 
-// end is the end of the stream. A last line without a newline counts if it is a whole message.
-func (l *lines) end() {
-	if begins(l.held) && !json.Valid(l.held) {
-		l.noise(l.held)
-		l.held, l.size = nil, 0
+// endStream is the end of the stream. A last line without a newline counts if it is a whole message.
+func (l *lineSplitter) endStream() {
+	if looksLikeRPC(l.lastPiece) && !json.Valid(l.lastPiece) {
+		l.onNoise(l.lastPiece)
+		l.lastPiece, l.size = nil, 0
 	}
-	l.close()
+	l.endLine()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// planned is a scenario resolved for the simulation.
-func planned(t testing.TB, seed uint64, s scenario.Scenario) scenario.Plan {
+// planScenario is a scenario resolved for the simulation.
+func planScenario(t testing.TB, seed uint64, s scenario.Scenario) scenario.Plan {
 	t.Helper()
 	p, err := s.Plan(seed, scenario.Sim)
 	if err != nil {
@@ -32,12 +32,12 @@ func run(t testing.TB, p scenario.Plan, o sim.Options) *history.History {
 		t.Fatal(err)
 	}
 	if testing.Verbose() {
-		t.Log(written(t, h))
+		t.Log(historyText(t, h))
 	}
 	return h
 }
 
-func written(t testing.TB, h *history.History) string {
+func historyText(t testing.TB, h *history.History) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := h.Write(&b); err != nil {
@@ -64,7 +64,7 @@ func TestOneGoodServer(t *testing.T) {
 				continue // the modern era has no such transport
 			}
 			t.Run(string(kind)+" "+string(era), func(t *testing.T) {
-				h := run(t, planned(t, 1, scenario.Scenario{
+				h := run(t, planScenario(t, 1, scenario.Scenario{
 					Name: "one", Duration: messages.Duration(time.Minute), Settle: messages.Duration(time.Minute),
 					Servers: []scenario.Group{{Name: "s", Kind: kind, Era: era}},
 					Load:    []scenario.Load{{Rate: 1}},
@@ -84,7 +84,7 @@ func TestOneGoodServer(t *testing.T) {
 						t.Errorf("%+v %+v", e, e.House)
 					}
 				}
-				if !strings.Contains(written(t, h), `"after close"`) {
+				if !strings.Contains(historyText(t, h), `"after close"`) {
 					t.Error("the house was not looked at after Close")
 				}
 			})

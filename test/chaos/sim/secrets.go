@@ -13,12 +13,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// secrets looks for canaries and for characters that act on a terminal in everything that the manager says.
-type secrets struct {
+// secretScanner looks for canaries and for characters that act on a terminal in everything that the manager says.
+type secretScanner struct {
 	canaries map[string]bool
 
-	mu   sync.Mutex
-	told map[string]bool // what was found already, so that a server that repeats itself is one finding
+	mu       sync.Mutex
+	reported map[string]bool // what was found already, so that a server that repeats itself is one finding
 }
 
 // canaryOf is the secret of a server.
@@ -32,9 +32,9 @@ const (
 	canarySize = len(canaryWord) + 16
 )
 
-// found says what is wrong with a text; empty if nothing is.
-func (s *secrets) found(text string) string {
-	if s.secret(text) {
+// textProblem says what is wrong with a text; empty if nothing is.
+func (s *secretScanner) textProblem(text string) string {
+	if s.hasSecret(text) {
 		return "a secret"
 	}
 	if messages.Printable(text) != text && !strings.ContainsRune(text, '\uFFFD') {
@@ -43,7 +43,7 @@ func (s *secrets) found(text string) string {
 	return ""
 }
 
-func (s *secrets) secret(text string) bool {
+func (s *secretScanner) hasSecret(text string) bool {
 	for {
 		i := strings.Index(text, canaryWord)
 		if i < 0 || len(text) < i+canarySize {
@@ -56,65 +56,67 @@ func (s *secrets) secret(text string) bool {
 	}
 }
 
-// text judges something that was said. where says by whom; it is recorded once.
-func (s *secrets) text(w *world, server, where, text string) {
+// checkText judges something that was said. where says by whom; it is recorded once.
+func (s *secretScanner) checkText(w *simulation, server, where, text string) {
 	if text == "" {
 		return
 	}
-	what := s.found(text)
+	what := s.textProblem(text)
 	if what == "" {
 		return
 	}
-	s.tell(w, server, what+" in "+where)
+	s.reportLeak(w, server, what+" in "+where)
 }
 
-func (s *secrets) tell(w *world, server, text string) {
+func (s *secretScanner) reportLeak(w *simulation, server, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told[server+text] {
+	if s.reported[server+text] {
 		return
 	}
-	if s.told == nil {
-		s.told = map[string]bool{}
+	if s.reported == nil {
+		s.reported = map[string]bool{}
 	}
-	s.told[server+text] = true
-	w.rec.Add(history.Event{T: w.clock(), Server: server, Side: history.Harness, Kind: history.Canary, Text: text})
+	s.reported[server+text] = true
+	w.rec.Add(history.Event{T: w.elapsedTime(), Server: server, Side: history.Harness, Kind: history.Canary, Text: text})
 }
 
-// status judges the texts of a status that are ours, or that we promise to have neutralised.
-func (s *secrets) status(w *world, st *messages.Status) {
-	s.text(w, st.Name, "the status: error", st.Error)
-	s.text(w, st.Name, "the status: reason", st.Reason)
-	s.text(w, st.Name, "the status: standard error", st.StderrTail)
+// checkStatus judges the texts of a status that are ours, or that we promise to have neutralised.
+func (s *secretScanner) checkStatus(w *simulation, st *messages.Status) {
+	s.checkText(w, st.Name, "the status: error", st.Error)
+	s.checkText(w, st.Name, "the status: reason", st.Reason)
+	s.checkText(w, st.Name, "the status: standard error", st.StderrTail)
 	for _, q := range st.Quarantined {
-		s.text(w, st.Name, "the status: quarantined tool", q.Reason)
+		s.checkText(w, st.Name, "the status: quarantined tool", q.Reason)
 	}
 	if c := st.Challenge; c != nil {
-		s.text(w, st.Name, "the status: challenge", c.Scheme+c.Scope+c.Text)
+		s.checkText(w, st.Name, "the status: challenge", c.Scheme+c.Scope+c.Text)
 	}
 }
 
-// whole judges a status as a program would print it.
-func (s *secrets) whole(w *world, st *messages.Status) {
-	s.status(w, st)
+// checkWholeStatus judges a status as a program would print it.
+func (s *secretScanner) checkWholeStatus(w *simulation, st *messages.Status) {
+	s.checkStatus(w, st)
 	b, err := json.Marshal(st)
 	if err != nil {
-		s.tell(w, st.Name, "a status that cannot be written")
+		s.reportLeak(w, st.Name, "a status that cannot be written")
 		return
 	}
-	if s.secret(string(b)) {
-		s.tell(w, st.Name, "a secret in the status")
+	if s.hasSecret(string(b)) {
+		s.reportLeak(w, st.Name, "a secret in the status")
 	}
 }
 
-// logger is the manager's log. Lines are judged and thrown away.
-func (s *secrets) logger(w *world) *zap.Logger { return zap.New(&logCore{s: s, w: w}) }
+// newLogger is the manager's log. Lines are judged and thrown away.
+func (s *secretScanner) newLogger(w *simulation) *zap.Logger {
+	return zap.New(&logCore{scanner: s, w: w})
+}
 
 // logCore implements zapcore.Core.
 type logCore struct {
-	s      *secrets
-	w      *world
-	fields []zapcore.Field
+	scanner *secretScanner
+	w       *simulation
+	fields  []zapcore.Field
 }
 
 // Enabled implements zapcore.Core.
@@ -122,7 +124,7 @@ func (c *logCore) Enabled(zapcore.Level) bool { return true }
 
 // With implements zapcore.Core.
 func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
-	return &logCore{c.s, c.w, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+	return &logCore{c.scanner, c.w, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
 }
 
 // Check implements zapcore.Core.
@@ -146,18 +148,18 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		}
 	}
 	line := e.Level.String() + " " + e.Message
-	bad := c.s.found(e.Message)
+	bad := c.scanner.textProblem(e.Message)
 	for key, value := range values.Fields {
-		if text := c.s.found(fmt.Sprint(value)); text != "" && key != "stack" {
+		if text := c.scanner.textProblem(fmt.Sprint(value)); text != "" && key != "stack" {
 			bad = text + " in " + key
 		}
 	}
 	if bad != "" {
-		c.w.rec.Add(history.Event{T: c.w.clock(), Server: server, Side: history.Manager, Kind: history.Log, Text: messages.Line(line, 300)})
-		c.s.tell(c.w, server, "the log: "+bad+": "+messages.Line(line, 100))
+		c.w.rec.Add(history.Event{T: c.w.elapsedTime(), Server: server, Side: history.Manager, Kind: history.Log, Text: messages.Line(line, 300)})
+		c.scanner.reportLeak(c.w, server, "the log: "+bad+": "+messages.Line(line, 100))
 	}
 	if _, panicked := values.Fields["panic"]; panicked {
-		c.w.rec.Add(history.Event{T: c.w.clock(), Server: server, Side: history.Harness, Kind: history.Violation, Name: "I9",
+		c.w.rec.Add(history.Event{T: c.w.elapsedTime(), Server: server, Side: history.Harness, Kind: history.Violation, Name: "I9",
 			Text: messages.Line(fmt.Sprintf("%s: %v", line, values.Fields["panic"]), 500)})
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 func specOf(s scenario.Server, canary string) messages.Spec {
 	spec := messages.Spec{
 		Type: s.Kind, Trusted: s.Trusted, Disabled: s.Disabled, Connect: s.Connect,
-		ConnectTimeout: lessThan(s.ConnectTimeout, canary, "connect"), CallTimeout: lessThan(s.CallTimeout, canary, "call"),
-		MaxCallTimeout: lessThan(s.MaxCallTimeout, canary, "longest"), IdleTimeout: lessThan(s.IdleTimeout, canary, "idle"),
+		ConnectTimeout: slightlyLess(s.ConnectTimeout, canary, "connect"), CallTimeout: slightlyLess(s.CallTimeout, canary, "call"),
+		MaxCallTimeout: slightlyLess(s.MaxCallTimeout, canary, "longest"), IdleTimeout: slightlyLess(s.IdleTimeout, canary, "idle"),
 		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued, DeniedTools: s.Denied,
 	}
 	switch s.Kind {
@@ -33,17 +33,17 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 	return spec
 }
 
-// lessThan is a bound that is some nanoseconds below the one of the plan. Two clocks that are started in one instant and
+// slightlyLess is a bound that is some nanoseconds below the one of the plan. Two clocks that are started in one instant and
 // ring in one are a race that Go decides by chance; so only those meet that the manager itself makes equal.
-func lessThan(d time.Duration, words ...string) messages.Duration {
+func slightlyLess(d time.Duration, words ...string) messages.Duration {
 	if d <= 0 {
 		return messages.Duration(d)
 	}
 	return messages.Duration(d - time.Duration(1+seedOf(words...)%997))
 }
 
-// revised is another description of the same server.
-func revised(spec messages.Spec, revision int) messages.Spec {
+// reviseSpec is another description of the same server.
+func reviseSpec(spec messages.Spec, revision int) messages.Spec {
 	text := strconv.Itoa(revision)
 	switch spec.Type {
 	case messages.Stdio:

@@ -26,14 +26,14 @@ type goroutine struct {
 // frame is one call of a stack, the innermost first.
 type frame struct {
 	function string // without the module's path, for functions of this module
-	own      bool   // it is of this module, and not of the harness
-	at       string // pool.go:88
+	inModule bool   // it is of this module, and not of the harness
+	position string // pool.go:88
 }
 
-func (f frame) String() string { return f.function + " (" + f.at + ")" }
+func (f frame) String() string { return f.function + " (" + f.position + ")" }
 
-// receiver is the type of a method, empty for a function: supervisor/restart.(*pool).
-func (f frame) receiver() string {
+// receiverType is the type of a method, empty for a function: supervisor/restart.(*pool).
+func (f frame) receiverType() string {
 	i := strings.Index(f.function, ").")
 	if i < 0 {
 		return ""
@@ -41,18 +41,18 @@ func (f frame) receiver() string {
 	return f.function[:i+1]
 }
 
-// dumped reads the text that runtime.Stack writes.
-func dumped(text string) []goroutine {
+// parseDump reads the text that runtime.Stack writes.
+func parseDump(text string) []goroutine {
 	var all []goroutine
 	for s := range strings.SplitSeq(text, "\n\n") {
-		if g, ok := goroutineOf(s); ok {
+		if g, ok := parseGoroutine(s); ok {
 			all = append(all, g)
 		}
 	}
 	return all
 }
 
-func goroutineOf(stack string) (g goroutine, ok bool) {
+func parseGoroutine(stack string) (g goroutine, ok bool) {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	_, reasons, found := strings.Cut(lines[0], "[")
 	if !found || !strings.HasPrefix(lines[0], "goroutine ") {
@@ -75,17 +75,17 @@ func goroutineOf(stack string) (g goroutine, ok bool) {
 		}
 		f := frame{function: name}
 		if short, ours := strings.CutPrefix(name, module); ours {
-			f.function, f.own = short, !strings.HasPrefix(short, "test/chaos/sim.")
+			f.function, f.inModule = short, !strings.HasPrefix(short, "test/chaos/sim.")
 		}
 		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
-		f.at = path.Base(strings.ReplaceAll(file, `\`, "/"))
+		f.position = path.Base(strings.ReplaceAll(file, `\`, "/"))
 		g.frames = append(g.frames, f)
 	}
 	return g, true
 }
 
-// goesOn reports whether a goroutine may do something by itself: it runs, or it waits for what is outside of the bubble.
-func (g goroutine) goesOn() bool {
+// canProceed reports whether a goroutine may do something by itself: it runs, or it waits for what is outside of the bubble.
+func (g goroutine) canProceed() bool {
 	switch g.state {
 	case "sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "semacquire", "sync.Cond.Wait", "sync.WaitGroup.Wait",
 		"synctest.Run", "synctest.Wait":
@@ -94,27 +94,27 @@ func (g goroutine) goesOn() bool {
 	return !g.durable
 }
 
-// runs reports whether a goroutine uses the processor, or would.
-func (g goroutine) runs() bool { return g.state == "running" || g.state == "runnable" }
+// isRunning reports whether a goroutine uses the processor, or would.
+func (g goroutine) isRunning() bool { return g.state == "running" || g.state == "runnable" }
 
-// locks reports whether it waits for a mutex, which does not let the time of a bubble go on.
-func (g goroutine) locks() bool {
+// awaitsMutex reports whether it waits for a mutex, which does not let the time of a bubble go on.
+func (g goroutine) awaitsMutex() bool {
 	return strings.HasPrefix(g.state, "sync.Mutex.") || strings.HasPrefix(g.state, "sync.RWMutex.")
 }
 
-// own are the calls of this module on a stack, the harness left out: the innermost and at most so many.
-func (g goroutine) own(most int) []frame {
+// moduleFrames are the calls of this module on a stack, the harness left out: the innermost and at most so many.
+func (g goroutine) moduleFrames(most int) []frame {
 	var out []frame
 	for _, f := range g.frames {
-		if f.own && len(out) < most {
+		if f.inModule && len(out) < most {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// told is what a goroutine does, as a sentence without its subject: "waits for a mutex in …, called by …".
-func (g goroutine) told() string {
+// describeState is what a goroutine does, as a sentence without its subject: "waits for a mutex in …, called by …".
+func (g goroutine) describeState() string {
 	what := map[string]string{
 		"chan send": "waits for somebody who receives what it sends", "chan receive": "waits for something to receive",
 		"select": "waits in a select", "select (no cases)": "waits for ever", "sleep": "sleeps", "running": "is running",
@@ -122,57 +122,57 @@ func (g goroutine) told() string {
 		"sync.Cond.Wait": "waits for a condition",
 	}[g.state]
 	switch {
-	case g.locks():
+	case g.awaitsMutex():
 		what = "waits for a mutex"
 	case what == "":
 		what = "is in " + g.state
 	}
-	frames := g.own(3)
+	frames := g.moduleFrames(3)
 	for i, f := range frames {
 		what += map[bool]string{true: " in ", false: ", called by "}[i == 0] + f.String()
 	}
 	return what
 }
 
-// standstill reports whether nothing in a bubble can ever go on: somebody waits for a mutex, which keeps time from going on, and
+// isStandstill reports whether nothing in a bubble can ever go on: somebody waits for a mutex, which keeps time from going on, and
 // nobody runs who could unlock it.
-func standstill(in []goroutine) bool {
-	return slices.ContainsFunc(in, goroutine.locks) && !slices.ContainsFunc(in, goroutine.goesOn)
+func isStandstill(in []goroutine) bool {
+	return slices.ContainsFunc(in, goroutine.awaitsMutex) && !slices.ContainsFunc(in, goroutine.canProceed)
 }
 
-// waits tells who waits for what: who waits for a mutex first, then who may hold it, then every other wait inside of the manager,
+// describeWaits tells who waits for what: who waits for a mutex first, then who may hold it, then every other wait inside of the manager,
 // each with how many goroutines do.
-func waits(in []goroutine) []string {
+func describeWaits(in []goroutine) []string {
 	type group struct {
 		g     goroutine
 		count int
 	}
 	var groups []*group
-	by := map[string]*group{}
+	perText := map[string]*group{}
 	for _, g := range in {
-		if len(g.own(1)) == 0 {
+		if len(g.moduleFrames(1)) == 0 {
 			continue
 		}
-		key := g.lock + g.told()
-		if by[key] == nil {
-			by[key] = &group{g: g}
-			groups = append(groups, by[key])
+		key := g.lock + g.describeState()
+		if perText[key] == nil {
+			perText[key] = &group{g: g}
+			groups = append(groups, perText[key])
 		}
-		by[key].count++
+		perText[key].count++
 	}
 	rank := func(g *group) int {
 		switch {
-		case g.g.locks():
+		case g.g.awaitsMutex():
 			return 0
-		case g.g.goesOn():
+		case g.g.canProceed():
 			return 1
-		case mayHold(g.g, in):
+		case mayHoldMutex(g.g, in):
 			return 2
 		}
 		return 3
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.count, a.count), cmp.Compare(a.g.told(), b.g.told()))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.count, a.count), cmp.Compare(a.g.describeState(), b.g.describeState()))
 	})
 	var out []string
 	for _, g := range groups {
@@ -180,8 +180,8 @@ func waits(in []goroutine) []string {
 		if g.count > 1 {
 			line = fmt.Sprintf("%d goroutines: each ", g.count)
 		}
-		line += g.g.told() + "."
-		if !g.g.locks() && rank(g) == 2 {
+		line += g.g.describeState() + "."
+		if !g.g.awaitsMutex() && rank(g) == 2 {
 			line += " It may hold the mutex."
 		}
 		out = append(out, line)
@@ -189,18 +189,18 @@ func waits(in []goroutine) []string {
 	return out
 }
 
-// mayHold reports whether a goroutine is inside of a method of a type whose mutex another one waits for.
-func mayHold(g goroutine, in []goroutine) bool {
+// mayHoldMutex reports whether a goroutine is inside of a method of a type whose mutex another one waits for.
+func mayHoldMutex(g goroutine, in []goroutine) bool {
 	for _, w := range in {
-		if !w.locks() {
+		if !w.awaitsMutex() {
 			continue
 		}
-		at := w.own(1)
-		if len(at) == 0 || at[0].receiver() == "" {
+		at := w.moduleFrames(1)
+		if len(at) == 0 || at[0].receiverType() == "" {
 			continue
 		}
 		for _, f := range g.frames {
-			if f.own && f.receiver() == at[0].receiver() {
+			if f.inModule && f.receiverType() == at[0].receiverType() {
 				return true
 			}
 		}
@@ -208,37 +208,37 @@ func mayHold(g goroutine, in []goroutine) bool {
 	return false
 }
 
-// cause is the sentence that names why a bubble stands still.
-func cause(in []goroutine) string {
+// describeStandstill is the sentence that names why a bubble stands still.
+func describeStandstill(in []goroutine) string {
 	first, count := goroutine{}, 0
 	for _, g := range in {
-		if !g.locks() {
+		if !g.awaitsMutex() {
 			continue
 		}
-		if count == 0 || len(first.own(1)) == 0 && len(g.own(1)) > 0 {
+		if count == 0 || len(first.moduleFrames(1)) == 0 && len(g.moduleFrames(1)) > 0 {
 			first = g
 		}
 		count++
 	}
-	at := first.own(1)
+	at := first.moduleFrames(1)
 	if len(at) == 0 {
-		return "A mutex outside of this module is never unlocked: a goroutine " + first.told()
+		return "A mutex outside of this module is never unlocked: a goroutine " + first.describeState()
 	}
 	text := fmt.Sprintf("A mutex is never unlocked: %s waits for it", at[0])
 	if count > 1 {
 		text += fmt.Sprintf(", one of %d goroutines that wait for a mutex", count)
 	}
 	for _, g := range in {
-		if !g.locks() && mayHold(g, in) {
-			return text + ". It may be held by a goroutine that " + g.told()
+		if !g.awaitsMutex() && mayHoldMutex(g, in) {
+			return text + ". It may be held by a goroutine that " + g.describeState()
 		}
 	}
 	for _, g := range in { // two mutexes taken in two orders
-		if g.locks() && g.lock != first.lock && g.lock != "" {
-			return text + ". Another goroutine " + g.told()
+		if g.awaitsMutex() && g.lock != first.lock && g.lock != "" {
+			return text + ". Another goroutine " + g.describeState()
 		}
 	}
-	if r := at[0].receiver(); r != "" {
+	if r := at[0].receiverType(); r != "" {
 		text += ". No other goroutine is inside of " + r
 	}
 	return text + ", so whoever locked it has returned without unlocking it"

@@ -18,7 +18,7 @@ import (
 
 // A manager that is stuck is a violation, and no failure of the harness.
 
-func why(h *history.History, id string) string {
+func violationText(h *history.History, id string) string {
 	for _, v := range invariant.Judge(h) {
 		if v.ID == id && v.Answer == invariant.Violated {
 			return v.Why
@@ -28,23 +28,23 @@ func why(h *history.History, id string) string {
 }
 
 func TestCallsThatNeverEndAreFound(t *testing.T) {
-	h := run(t, minute(t), sim.Options{Config: func(cfg *supervisor.Config) {
+	h := run(t, minutePlan(t), sim.Options{Config: func(cfg *supervisor.Config) {
 		cfg.Allow = func(context.Context, *supervisor.Tool, json.RawMessage) error { select {} }
 	}})
-	if text := why(h, "I2"); !strings.Contains(text, "has no outcome") {
+	if text := violationText(h, "I2"); !strings.Contains(text, "has no outcome") {
 		t.Errorf("I2: %q", text)
 	}
-	if l := left(h); len(l) == 0 {
+	if l := leftGoroutines(h); len(l) == 0 {
 		t.Error("nobody is left")
 	}
 }
 
 func TestAStartThatNeverReturnsIsFound(t *testing.T) {
-	h := run(t, minute(t), with("supervisor", func(actor.ReceiverContext, any) { select {} }))
-	if text := why(h, "I9"); text == "" {
-		t.Errorf("I9 holds: %q", violations(h))
+	h := run(t, minutePlan(t), withMiddleware("supervisor", func(actor.ReceiverContext, any) { select {} }))
+	if text := violationText(h, "I9"); text == "" {
+		t.Errorf("I9 holds: %q", violationTexts(h))
 	}
-	if v := strings.Join(violations(h), "\n"); !strings.Contains(v, "Start has not returned after 10s") {
+	if v := strings.Join(violationTexts(h), "\n"); !strings.Contains(v, "Start has not returned after 10s") {
 		t.Errorf("%s", v)
 	}
 }
@@ -52,7 +52,7 @@ func TestAStartThatNeverReturnsIsFound(t *testing.T) {
 // Over HTTP+SSE the answer to a POST says no more than that the message was taken, or refused: a message whose token is refused a
 // second time fails, instead of waiting for an answer that nobody gives.
 func TestARefusedTokenEndsACallOverSSE(t *testing.T) {
-	h := run(t, planned(t, 1, scenario.Scenario{
+	h := run(t, planScenario(t, 1, scenario.Scenario{
 		Name: "token", Duration: messages.Duration(60e9), Settle: messages.Duration(60e9),
 		Servers: []scenario.Group{{Name: "a", Kind: messages.SSE, CallTimeout: messages.Duration(20e9)}},
 		Faults: []scenario.Fault{{Fault: "unauthorized", With: map[string]string{"when": "call"}, On: scenario.Selector{"a"},

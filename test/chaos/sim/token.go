@@ -9,25 +9,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// token is the credential of one server over HTTP, for all of its connections: a bearer token that is replaced by another
+// bearerToken is the credential of one server over HTTP, for all of its connections: a bearer token that is replaced by another
 // one when it is refused, as with a refresh token. What was refused is sent again once, which is what the real transports
 // do with an Authorizer.
-type token struct {
+type bearerToken struct {
 	server string
 
 	mu     sync.Mutex
 	number int
 }
 
-// authorization is the header that goes beside a message now.
-func (t *token) authorization() string {
+// authorizationHeader is the header that goes beside a message now.
+func (t *bearerToken) authorizationHeader() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("Bearer %s-token-%d", t.server, t.number)
 }
 
-// refused makes another token, unless that was done for another message already.
-func (t *token) refused(used string) {
+// renewToken makes another token, unless that was done for another message already.
+func (t *bearerToken) renewToken(used string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if used == fmt.Sprintf("Bearer %s-token-%d", t.server, t.number) {
@@ -35,14 +35,14 @@ func (t *token) refused(used string) {
 	}
 }
 
-// renewed sends an exchange that was refused for its token again, once, with a fresh one. The connection's lock is held.
-func (c *web) renewed(x *exchange, err *transports.Error) bool {
-	if c.token == nil || x.renewed || err.Class != messages.ClassUnauthorized || err.Status != http.StatusUnauthorized {
+// resendRenewed sends an exchange that was refused for its token again, once, with a fresh one. The connection's lock is held.
+func (c *web) resendRenewed(x *exchange, err *transports.Error) bool {
+	if c.token == nil || x.resent || err.Class != messages.ClassUnauthorized || err.Status != http.StatusUnauthorized {
 		return false
 	}
-	x.renewed, x.again = true, true
-	c.token.refused(x.header["Authorization"])
-	x.header["Authorization"] = c.token.authorization()
-	c.far.sent(c, x)
+	x.resent, x.resendPending = true, true
+	c.token.renewToken(x.header["Authorization"])
+	x.header["Authorization"] = c.token.authorizationHeader()
+	c.remote.onSent(c, x)
 	return true
 }

@@ -10,29 +10,29 @@ import (
 
 // Transport is the way to one server in memory.
 type Transport struct {
-	// Server is the kind of transport that it behaves as: stdio, http, sse, websocket or sdk.
-	Server messages.TransportKind
+	// Emulated is the kind of transport that it behaves as: stdio, http, sse, websocket or sdk.
+	Emulated messages.TransportKind
 	// Label names the server in errors.
 	Label string
 	// MaxMessage is the largest incoming message in bytes, Grace how long each rung of the way down waits.
 	MaxMessage int64
 	Grace      time.Duration
-	// Hide takes the server's secrets out of a text.
-	Hide func(string) string
+	// Redact takes the server's secrets out of a text.
+	Redact func(string) string
 	// Headers go with every message over HTTP.
 	Headers map[string]string
 
-	far   far
-	token *token
+	remote remoteEnd
+	token  *bearerToken
 }
 
 var _ transports.Transport = (*Transport)(nil)
 
 // newTransport fills in the defaults of the real transports.
-func newTransport(kind messages.TransportKind, label string, spec messages.Spec, far far) *Transport {
+func newTransport(kind messages.TransportKind, label string, spec messages.Spec, remote remoteEnd) *Transport {
 	t := &Transport{
-		Server: kind, Label: label, MaxMessage: spec.MaxMessage, Grace: time.Duration(spec.StopGrace), Hide: spec.Hide,
-		Headers: spec.Headers, far: far,
+		Emulated: kind, Label: label, MaxMessage: spec.MaxMessage, Grace: time.Duration(spec.StopGrace), Redact: spec.RedactText,
+		Headers: spec.Headers, remote: remote,
 	}
 	if t.MaxMessage <= 0 {
 		t.MaxMessage = 16 << 20
@@ -51,7 +51,7 @@ func newTransport(kind messages.TransportKind, label string, spec messages.Spec,
 }
 
 // Kind implements transports.Transport.
-func (t *Transport) Kind() messages.TransportKind { return t.Server }
+func (t *Transport) Kind() messages.TransportKind { return t.Emulated }
 
 // Dial implements transports.Transport. Over HTTP nothing is opened before the first message is sent.
 func (t *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
@@ -59,15 +59,15 @@ func (t *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.
 		return nil, contextError(ctx, "opening the connection to "+t.Label)
 	}
 	var c conn
-	switch t.Server {
+	switch t.Emulated {
 	case messages.HTTP, messages.SSE, messages.ClaudeAIProxy:
 		c = newWeb(t, sink)
 	default:
 		c = newPipe(t, sink)
 	}
-	t.far.dialed(c)
-	if t.Server == messages.HTTP || t.Server == messages.ClaudeAIProxy {
+	t.remote.onDialed(c)
+	if t.Emulated == messages.HTTP || t.Emulated == messages.ClaudeAIProxy {
 		return c, nil
 	}
-	return c.base().open(ctx, c)
+	return c.base().awaitOpening(ctx, c)
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// turns lets the actors of a manager handle their messages one at a time, in an order that the seed chooses. An actor that
+// turnScheduler lets the actors of a manager handle their messages one at a time, in an order that the seed chooses. An actor that
 // has messages waits for its turn; a turn is one message.
 //
 // The mailbox is the library's own: turns only holds back the goroutine that empties it, before its first message (as the
 // actor's dispatcher) and before every further one (as middleware in front of Receive).
-type turns struct {
+type turnScheduler struct {
 	rng *rand.Rand // only the world's loop draws from it
 	// wake is called, by any goroutine, when somebody waits for a turn.
 	wake func()
 
-	mu      sync.Mutex
-	waiting []*mailbox // sorted by name and number
-	spawned int
-	count   int // of turns given
+	mu        sync.Mutex
+	waiting   []*mailbox // sorted by name and number
+	spawned   int
+	turnCount int // of turns given
 }
 
 // mailbox is that of one actor.
 type mailbox struct {
-	turns  *turns
+	turns  *turnScheduler
 	name   string
 	number int
 
@@ -37,23 +37,23 @@ type mailbox struct {
 	resume chan struct{} // its goroutine waits here in front of a message
 	// fresh says that the turn's message is still to come. Only the goroutine that empties the mailbox uses it.
 	fresh bool
-	// inside is what the actor is handling now; nil while it handles nothing.
-	inside atomic.Pointer[handling]
-	// latest is what it began to handle last. The world's loop reads it when every goroutine waits.
-	latest *handling
+	// current is what the actor is handling now; nil while it handles nothing.
+	current atomic.Pointer[handledMessage]
+	// lastHandled is what it began to handle last. The world's loop reads it when every goroutine waits.
+	lastHandled *handledMessage
 }
 
-// handling is one message with its actor.
-type handling struct {
-	actor   string
-	message any
-	told    bool // only the world's loop uses it
+// handledMessage is one message with its actor.
+type handledMessage struct {
+	actor    string
+	message  any
+	reported bool // only the world's loop uses it
 }
 
-func (h *handling) String() string { return fmt.Sprintf("%T", h.message) }
+func (h *handledMessage) String() string { return fmt.Sprintf("%T", h.message) }
 
-// options is supervisor.Config.ActorOptions.
-func (t *turns) options(name string) []actor.PropsOption {
+// actorOptions is supervisor.Config.ActorOptions.
+func (t *turnScheduler) actorOptions(name string) []actor.PropsOption {
 	t.mu.Lock()
 	t.spawned++
 	m := &mailbox{turns: t, name: name, number: t.spawned, resume: make(chan struct{})}
@@ -62,7 +62,7 @@ func (t *turns) options(name string) []actor.PropsOption {
 }
 
 // Schedule implements actor.Dispatcher.
-func (m *mailbox) Schedule(run func()) { m.queue(run) }
+func (m *mailbox) Schedule(run func()) { m.awaitTurn(run) }
 
 // Throughput implements actor.Dispatcher. After so many messages the library lets other goroutines run, which would be a
 // choice that the seed does not make.
@@ -72,19 +72,19 @@ func (m *mailbox) Throughput() int { return 1 << 30 }
 func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 	return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
 		if !m.fresh {
-			m.queue(nil)
+			m.awaitTurn(nil)
 			<-m.resume
 		}
 		m.fresh = false
-		m.latest = &handling{actor: m.name, message: envelope.Message}
-		m.inside.Store(m.latest)
-		defer m.inside.Store(nil) // also when it panics
+		m.lastHandled = &handledMessage{actor: m.name, message: envelope.Message}
+		m.current.Store(m.lastHandled)
+		defer m.current.Store(nil) // also when it panics
 		next(c, envelope)
 	}
 }
 
-// queue makes the actor wait for a turn.
-func (m *mailbox) queue(run func()) {
+// awaitTurn makes the actor wait for a turn.
+func (m *mailbox) awaitTurn(run func()) {
 	t := m.turns
 	t.mu.Lock()
 	m.run = run
@@ -96,8 +96,8 @@ func (m *mailbox) queue(run func()) {
 	t.wake()
 }
 
-// next gives one actor its turn and returns it; nil if none waits. It does not wait for the turn's end.
-func (t *turns) next() *mailbox {
+// giveTurn gives one actor its turn and returns it; nil if none waits. It does not wait for the turn's end.
+func (t *turnScheduler) giveTurn() *mailbox {
 	t.mu.Lock()
 	if len(t.waiting) == 0 {
 		t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *turns) next() *mailbox {
 	}
 	m := t.waiting[at]
 	t.waiting = slices.Delete(t.waiting, at, at+1)
-	t.count++
+	t.turnCount++
 	run := m.run
 	m.run = nil
 	t.mu.Unlock()
@@ -124,8 +124,8 @@ func (t *turns) next() *mailbox {
 	return m
 }
 
-// idle reports that nobody waits for a turn.
-func (t *turns) idle() bool {
+// isIdle reports that nobody waits for a turn.
+func (t *turnScheduler) isIdle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting) == 0

@@ -34,35 +34,35 @@ type pulse struct {
 // patience with one that runs is counted in ticks, each of which is a turn that this process was really given.
 type watchdog struct {
 	pulse *pulse
-	// patience is how many ticks of 10 ms may pass in which the world does nothing; crawl how many seconds in which its time goes on by
+	// maxStallTicks is how many ticks of 10 ms may pass in which the world does nothing; crawl how many seconds in which its time goes on by
 	// less than one.
-	patience, crawl int
-	// slow, if not nil, is told once of a run that takes more than slowAfter: what it does, and who waits for what.
-	slow func(string)
+	maxStallTicks, maxCrawlSeconds int
+	// onSlow, if not nil, is told once of a run that takes more than slowAfter: what it does, and who waits for what.
+	onSlow func(string)
 
-	quiet     int // ticks since the world did something
-	crawled   int // seconds since its time went on by one
-	told      bool
-	began     time.Time
-	steps     uint64
-	at        time.Duration
-	suspected []string // what the goroutines did at the look before
-	running   map[string]int
-	looks     int
+	stallTicks   int // ticks since the world did something
+	crawlSeconds int // seconds since its time went on by one
+	slowReported bool
+	began        time.Time
+	steps        uint64
+	at           time.Duration
+	lastWaits    []string // what the goroutines did at the look before
+	busyCounts   map[string]int
+	lookCount    int
 }
 
 const (
-	calm      = time.Second
-	tick      = 10 * time.Millisecond
-	slowAfter = 10 * time.Second
+	calmInterval = time.Second
+	tickInterval = 10 * time.Millisecond
+	slowAfter    = 10 * time.Second
 	// ticksPerLook is how many ticks lie between two looks at the stacks.
 	ticksPerLook = 25
 )
 
-// wait returns what the bubble ends with, or that it does not. mark is how the runtime names the bubble.
-func (d *watchdog) wait(ended <-chan error, mark func() string) error {
+// awaitEnd returns what the bubble ends with, or that it does not. mark is how the runtime names the bubble.
+func (d *watchdog) awaitEnd(ended <-chan error, mark func() string) error {
 	d.began = time.Now()
-	timer := time.NewTimer(calm)
+	timer := time.NewTimer(calmInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -70,7 +70,7 @@ func (d *watchdog) wait(ended <-chan error, mark func() string) error {
 			return err
 		case <-timer.C:
 		}
-		if hung := d.look(func() []goroutine { return within(mark()) }); hung != nil {
+		if hung := d.checkProgress(func() []goroutine { return goroutinesIn(mark()) }); hung != nil {
 			select {
 			case err := <-ended: // it was about to end
 				return err
@@ -78,70 +78,70 @@ func (d *watchdog) wait(ended <-chan error, mark func() string) error {
 				return hung
 			}
 		}
-		if d.quiet > 0 {
-			timer.Reset(tick)
+		if d.stallTicks > 0 {
+			timer.Reset(tickInterval)
 		} else {
-			timer.Reset(calm)
+			timer.Reset(calmInterval)
 		}
 	}
 }
 
-// within are the goroutines of a bubble.
-func within(mark string) []goroutine {
-	return slices.DeleteFunc(dumped(string(stack(true))), func(g goroutine) bool { return g.bubble != mark || mark == "" })
+// goroutinesIn are the goroutines of a bubble.
+func goroutinesIn(mark string) []goroutine {
+	return slices.DeleteFunc(parseDump(string(dumpStacks(true))), func(g goroutine) bool { return g.bubble != mark || mark == "" })
 }
 
-// look judges what the world has done since the last look.
-func (d *watchdog) look(goroutines func() []goroutine) error {
-	if d.slow != nil && !d.told && time.Since(d.began) >= slowAfter {
-		d.told = true
-		d.slow(d.progress(goroutines()))
+// checkProgress judges what the world has done since the last look.
+func (d *watchdog) checkProgress(goroutines func() []goroutine) error {
+	if d.onSlow != nil && !d.slowReported && time.Since(d.began) >= slowAfter {
+		d.slowReported = true
+		d.onSlow(d.describeProgress(goroutines()))
 	}
 	steps, at := d.pulse.steps.Load(), time.Duration(d.pulse.at.Load())
 	if steps != d.steps {
-		if d.crawled++; at >= d.at+time.Second {
-			d.crawled, d.at = 0, at
+		if d.crawlSeconds++; at >= d.at+time.Second {
+			d.crawlSeconds, d.at = 0, at
 		}
-		d.steps, d.quiet, d.suspected, d.running, d.looks = steps, 0, nil, nil, 0
-		if d.crawled > d.crawl {
+		d.steps, d.stallTicks, d.lastWaits, d.busyCounts, d.lookCount = steps, 0, nil, nil, 0
+		if d.crawlSeconds > d.maxCrawlSeconds {
 			in := goroutines()
 			return &HungError{Cause: fmt.Sprintf("Its time crawls: in %d s of real time, %d things were done and less than a second went by"+
-				" at %s", d.crawled, steps, at), Waits: waits(in)}
+				" at %s", d.crawlSeconds, steps, at), Waits: describeWaits(in)}
 		}
 		return nil
 	}
-	if d.quiet++; d.quiet%ticksPerLook != 1 && d.quiet < d.patience {
+	if d.stallTicks++; d.stallTicks%ticksPerLook != 1 && d.stallTicks < d.maxStallTicks {
 		return nil
 	}
 	in := goroutines()
-	d.looks++
-	if standstill(in) {
-		now := waits(in)
-		if d.suspected != nil && slices.Equal(now, d.suspected) {
-			return &HungError{Cause: cause(in) + d.inside(), Waits: now}
+	d.lookCount++
+	if isStandstill(in) {
+		now := describeWaits(in)
+		if d.lastWaits != nil && slices.Equal(now, d.lastWaits) {
+			return &HungError{Cause: describeStandstill(in) + d.describeTurn(), Waits: now}
 		}
-		d.suspected = now
+		d.lastWaits = now
 		return nil
 	}
-	d.suspected = nil
-	if d.running == nil {
-		d.running = map[string]int{}
+	d.lastWaits = nil
+	if d.busyCounts == nil {
+		d.busyCounts = map[string]int{}
 	}
 	for _, g := range in {
-		if f := g.own(1); g.goesOn() && len(f) > 0 {
-			d.running[map[bool]string{true: "runs", false: "waits"}[g.runs()]+" "+f[0].function]++
+		if f := g.moduleFrames(1); g.canProceed() && len(f) > 0 {
+			d.busyCounts[map[bool]string{true: "runs", false: "waits"}[g.isRunning()]+" "+f[0].function]++
 		}
 	}
-	if d.quiet < d.patience {
+	if d.stallTicks < d.maxStallTicks {
 		return nil
 	}
-	return &HungError{Cause: d.busy() + d.inside(), Waits: waits(in)}
+	return &HungError{Cause: d.describeBusy() + d.describeTurn(), Waits: describeWaits(in)}
 }
 
-// busy is the sentence that names what runs without an end.
-func (d *watchdog) busy() string {
+// describeBusy is the sentence that names what runs without an end.
+func (d *watchdog) describeBusy() string {
 	most, where := 0, ""
-	for f, n := range d.running {
+	for f, n := range d.busyCounts {
 		if n > most || n == most && f < where {
 			most, where = n, f
 		}
@@ -149,28 +149,28 @@ func (d *watchdog) busy() string {
 	does, where, _ := strings.Cut(where, " ")
 	switch does {
 	case "runs":
-		return fmt.Sprintf("%s runs without an end: it was running at %d of %d looks, and nothing else went on", where, most, d.looks)
+		return fmt.Sprintf("%s runs without an end: it was running at %d of %d looks, and nothing else went on", where, most, d.lookCount)
 	case "waits":
 		return where + " waits for something outside of the simulation, whose time stands still meanwhile"
 	}
 	return "Something runs without an end, outside of this module"
 }
 
-// inside says what the actor is about that was given the last turn and has not come back from it.
-func (d *watchdog) inside() string {
+// describeTurn says what the actor is about that was given the last turn and has not come back from it.
+func (d *watchdog) describeTurn() string {
 	if m := d.pulse.turn.Load(); m != nil {
-		if h := m.inside.Load(); h != nil {
+		if h := m.current.Load(); h != nil {
 			return fmt.Sprintf(". The actor %s has not come back from handling %s", h.actor, h)
 		}
 	}
 	return ""
 }
 
-// progress tells of a run that takes long.
-func (d *watchdog) progress(in []goroutine) string {
+// describeProgress tells of a run that takes long.
+func (d *watchdog) describeProgress(in []goroutine) string {
 	text := fmt.Sprintf("%d things were done, and its own time is %s", d.pulse.steps.Load(),
 		time.Duration(d.pulse.at.Load()).Round(time.Millisecond))
-	all := waits(in)
+	all := describeWaits(in)
 	for i, w := range all {
 		if i == 5 {
 			return text + fmt.Sprintf("\n  and %d other groups", len(all)-i)

@@ -30,7 +30,7 @@ github.com/mcpvisor/mcpvisor/supervisor/restart.Policy.Interval(...)
 // looks lets a watchdog look so often while a world stands still, and returns what it says at last.
 func looks(d *watchdog, n int, stacks ...string) error {
 	for range n {
-		if err := d.look(func() []goroutine { return dumped(strings.Join(stacks, "\n\n")) }); err != nil {
+		if err := d.checkProgress(func() []goroutine { return parseDump(strings.Join(stacks, "\n\n")) }); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func TestWatchdog(t *testing.T) {
 		{"a loop", 100, []string{running}, "supervisor/restart.Policy.Interval runs without an end"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := looks(&watchdog{pulse: &pulse{}, patience: 100, crawl: 60, began: time.Now()}, c.looks, c.stacks...)
+			err := looks(&watchdog{pulse: &pulse{}, maxStallTicks: 100, maxCrawlSeconds: 60, began: time.Now()}, c.looks, c.stacks...)
 			var hung *HungError
 			if errors.As(err, &hung) != (c.want != "") || hung != nil && !strings.Contains(hung.Cause, c.want) {
 				t.Errorf("%v, want %q", err, c.want)
@@ -69,7 +69,7 @@ func TestTimeThatCrawls(t *testing.T) {
 		step time.Duration
 		hung bool
 	}{{time.Millisecond, true}, {2 * time.Second, false}} {
-		d := &watchdog{pulse: &pulse{}, patience: 100, crawl: 60, began: time.Now()}
+		d := &watchdog{pulse: &pulse{}, maxStallTicks: 100, maxCrawlSeconds: 60, began: time.Now()}
 		var err error
 		for n := 1; n <= 70 && err == nil; n++ {
 			d.pulse.steps.Add(1000)

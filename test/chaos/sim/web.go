@@ -17,31 +17,31 @@ import (
 // Streamable HTTP opens nothing before the first message. A server that is refused, or gone, fails messages, and the
 // connection itself ends only when the server does not know its session any more.
 type web struct {
-	wire
+	baseConn
 
-	deafened bool                   // under mu
-	delivery transports.Delivery    // under mu: how far a message gets that the refused opening belongs to
-	held     []*exchange            // under mu: what waits for the opening
-	version  string                 // under mu: what was negotiated
-	requests map[string][]*exchange // under mu: what waits for an answer, by id
-	notices  []*exchange            // under mu: what waits to be taken
-	// emptied is closed when nothing is under way any more; made when the session is lost.
-	emptied chan struct{}
-	isEmpty bool
+	notReading      bool                   // under mu
+	refusedDelivery transports.Delivery    // under mu: how far a message gets that the refused opening belongs to
+	heldExchanges   []*exchange            // under mu: what waits for the opening
+	version         string                 // under mu: what was negotiated
+	requests        map[string][]*exchange // under mu: what waits for an answer, by id
+	openNotices     []*exchange            // under mu: what waits to be taken
+	// drained is closed when nothing is under way any more; made when the session is lost.
+	drained   chan struct{}
+	isDrained bool
 	// stream is the one for what is said unasked (GET): it is opened after the handshake of the legacy era, and again
 	// after it was cut.
 	stream struct {
-		open, again bool
-		timer       *time.Timer
+		open, reopened bool
+		timer          *time.Timer
 	}
 }
 
 func newWeb(t *Transport, sink transports.Sink) *web {
-	return &web{wire: newWire(t, sink), requests: map[string][]*exchange{}}
+	return &web{baseConn: newBaseConn(t, sink), requests: map[string][]*exchange{}}
 }
 
-// waits reports whether the Send of x returns only after its answer.
-func (c *web) waits(x *exchange) bool { return c.kind != messages.SSE && x.id != "" }
+// waitsForAnswer reports whether the Send of x returns only after its answer.
+func (c *web) waitsForAnswer(x *exchange) bool { return c.kind != messages.SSE && x.id != "" }
 
 // Send implements transports.Conn.
 func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
@@ -52,212 +52,212 @@ func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delive
 		return transports.Written, nil // the end of the request's Send says it
 	}
 	x := newExchange(m)
-	x.header = c.headers(m)
+	x.header = c.messageHeaders(m)
 	c.mu.Lock()
 	switch {
 	case c.cause != nil:
 		c.mu.Unlock()
-		return transports.NotWritten, c.ended()
+		return transports.NotWritten, c.endCause()
 	case c.refusal != nil:
 		defer c.mu.Unlock()
-		return c.delivery, c.refusal
+		return c.refusedDelivery, c.refusal
 	}
-	if c.waits(x) {
+	if c.waitsForAnswer(x) {
 		c.requests[x.id] = append(c.requests[x.id], x)
 	} else {
-		c.notices = append(c.notices, x)
+		c.openNotices = append(c.openNotices, x)
 	}
-	if x.begun = c.opened; !x.begun {
-		c.held = append(c.held, x)
+	if x.handedOver = c.opened; !x.handedOver {
+		c.heldExchanges = append(c.heldExchanges, x)
 	}
 	c.mu.Unlock()
-	if x.begun {
-		c.far.sent(c, x)
+	if x.handedOver {
+		c.remote.onSent(c, x)
 	}
 	select {
 	case <-x.done:
 	case <-ctx.Done():
-	case <-c.dead:
-		if cause := c.ended(); cause.Class == messages.ClassSession { // those under way are given a moment
+	case <-c.connEnded:
+		if cause := c.endCause(); cause.Class == messages.ClassSession { // those under way are given a moment
 			select {
 			case <-x.done:
 			case <-ctx.Done():
-			case <-c.over:
+			case <-c.allReleased:
 			}
 		}
 	}
-	return c.result(ctx, x)
+	return c.sendResult(ctx, x)
 }
 
-// result is what a Send returns that waits no longer.
-func (c *web) result(ctx context.Context, x *exchange) (transports.Delivery, error) {
+// sendResult is what a Send returns that waits no longer.
+func (c *web) sendResult(ctx context.Context, x *exchange) (transports.Delivery, error) {
 	c.mu.Lock()
-	if x.settled {
+	if x.completed {
 		defer c.mu.Unlock()
 		return x.delivery, x.err
 	}
-	c.drop(x)
+	c.dropExchange(x)
 	delivery := transports.NotWritten
-	if x.begun {
+	if x.handedOver {
 		delivery = transports.MaybeWritten
 	}
-	x.settled = true
+	x.completed = true
 	dead := c.cause != nil
 	c.mu.Unlock()
 	if dead {
-		return delivery, c.ended()
+		return delivery, c.endCause()
 	}
-	c.far.left(c, x)
+	c.remote.onAbandoned(c, x)
 	return delivery, contextError(ctx, "waiting for "+c.label)
 }
 
-// drop forgets an exchange. mu is held.
-func (c *web) drop(x *exchange) {
+// dropExchange forgets an exchange. mu is held.
+func (c *web) dropExchange(x *exchange) {
 	defer func() {
-		if c.emptied != nil && len(c.requests) == 0 && len(c.notices) == 0 && !c.isEmpty {
-			c.isEmpty = true
-			close(c.emptied)
+		if c.drained != nil && len(c.requests) == 0 && len(c.openNotices) == 0 && !c.isDrained {
+			c.isDrained = true
+			close(c.drained)
 		}
 	}()
 	if x == nil {
 		return
 	}
-	is := func(y *exchange) bool { return x == y }
-	c.held = slices.DeleteFunc(c.held, is)
-	c.notices = slices.DeleteFunc(c.notices, is)
-	if rest := slices.DeleteFunc(c.requests[x.id], is); len(rest) > 0 {
+	isSame := func(y *exchange) bool { return x == y }
+	c.heldExchanges = slices.DeleteFunc(c.heldExchanges, isSame)
+	c.openNotices = slices.DeleteFunc(c.openNotices, isSame)
+	if rest := slices.DeleteFunc(c.requests[x.id], isSame); len(rest) > 0 {
 		c.requests[x.id] = rest
 	} else {
 		delete(c.requests, x.id)
 	}
 }
 
-// finish ends an exchange. mu is held.
-func (c *web) finish(x *exchange, d transports.Delivery, err error) {
-	c.drop(x)
-	x.settle(d, err)
+// completeExchange ends an exchange. mu is held.
+func (c *web) completeExchange(x *exchange, d transports.Delivery, err error) {
+	c.dropExchange(x)
+	x.completeLocked(d, err)
 }
 
-func (c *web) accept(session string) bool {
-	if !c.answer(session, nil) {
+func (c *web) acceptOpening(session string) bool {
+	if !c.answerOpening(session, nil) {
 		return false
 	}
-	c.flush()
+	c.flushHeld()
 	return true
 }
 
-// flush sends on what waited for the opening.
-func (c *web) flush() {
+// flushHeld sends on what waited for the opening.
+func (c *web) flushHeld() {
 	c.mu.Lock()
-	held := c.held
-	c.held = nil
-	for _, x := range held {
-		x.begun = true
+	exchanges := c.heldExchanges
+	c.heldExchanges = nil
+	for _, x := range exchanges {
+		x.handedOver = true
 	}
 	c.mu.Unlock()
-	for _, x := range held {
-		c.far.sent(c, x)
+	for _, x := range exchanges {
+		c.remote.onSent(c, x)
 	}
 }
 
-func (c *web) refuse(err *transports.Error, d transports.Delivery) bool {
-	if !c.answer("", err) {
+func (c *web) refuseOpening(err *transports.Error, d transports.Delivery) bool {
+	if !c.answerOpening("", err) {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.delivery = d
-	c.fail(d, err)
+	c.refusedDelivery = d
+	c.failAll(d, err)
 	return true
 }
 
-// fail ends every exchange. mu is held.
-func (c *web) fail(d transports.Delivery, err *transports.Error) {
+// failAll ends every exchange. mu is held.
+func (c *web) failAll(d transports.Delivery, err *transports.Error) {
 	for _, id := range slices.Sorted(maps.Keys(c.requests)) {
 		for _, x := range slices.Clone(c.requests[id]) {
-			c.finish(x, c.reached(x, d), err)
+			c.completeExchange(x, c.deliveryOf(x, d), err)
 		}
 	}
-	for _, x := range slices.Clone(c.notices) {
-		c.finish(x, c.reached(x, d), err)
+	for _, x := range slices.Clone(c.openNotices) {
+		c.completeExchange(x, c.deliveryOf(x, d), err)
 	}
 }
 
-// reached is how far x got if the far side can only say d of it.
-func (c *web) reached(x *exchange, d transports.Delivery) transports.Delivery {
-	if !x.begun && d == transports.MaybeWritten {
+// deliveryOf is how far x got if the far side can only say d of it.
+func (c *web) deliveryOf(x *exchange, d transports.Delivery) transports.Delivery {
+	if !x.handedOver && d == transports.MaybeWritten {
 		return transports.NotWritten
 	}
 	return d
 }
 
-func (c *web) took(x *exchange) {
-	if c.waits(x) {
+func (c *web) markTaken(x *exchange) {
+	if c.waitsForAnswer(x) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.deafened:
+	case c.notReading:
 		return // when it hears again
-	case x.again:
-		x.again = false
+	case x.resendPending:
+		x.resendPending = false
 		return // it was refused, and is on its way once more
 	}
-	c.finish(x, transports.Written, nil)
+	c.completeExchange(x, transports.Written, nil)
 	if x.method == "notifications/initialized" && c.kind != messages.SSE {
 		c.stream.open = true
 	}
 }
 
-func (c *web) deny(reply string, d transports.Delivery, err *transports.Error) (denied bool) {
+func (c *web) denyExchange(reply string, d transports.Delivery, err *transports.Error) (denied bool) {
 	c.mu.Lock()
 	xs := c.requests[reply]
 	if reply == "" || c.kind == messages.SSE {
-		xs = c.notices
+		xs = c.openNotices
 	}
 	for _, x := range xs {
 		if x.id == reply && !denied {
-			if denied = true; !c.renewed(x, err) {
-				c.finish(x, d, err)
+			if denied = true; !c.resendRenewed(x, err) {
+				c.completeExchange(x, d, err)
 			}
 			break
 		}
 	}
 	c.mu.Unlock()
 	if err.Class == messages.ClassSession {
-		c.lose(err)
+		c.loseSession(err)
 	}
 	return denied
 }
 
-// lose ends the connection because the server has forgotten its session. Messages under way have a second to be answered
+// loseSession ends the connection because the server has forgotten its session. Messages under way have a second to be answered
 // or refused by themselves.
-func (c *web) lose(err *transports.Error) {
-	if !c.end(err) {
+func (c *web) loseSession(err *transports.Error) {
+	if !c.endConn(err) {
 		return
 	}
 	c.mu.Lock()
 	c.stopStream()
-	c.emptied = make(chan struct{})
-	c.drop(nil)
+	c.drained = make(chan struct{})
+	c.dropExchange(nil)
 	c.mu.Unlock()
-	go func() { // ends after lastAnswers
-		t := time.NewTimer(lastAnswers)
+	go func() { // ends after answerGrace
+		t := time.NewTimer(answerGrace)
 		defer t.Stop()
 		select {
-		case <-c.emptied:
+		case <-c.drained:
 		case <-t.C:
 		}
-		c.down()
-		c.release(c)
+		c.reportDown()
+		c.releaseConn(c)
 	}()
 }
 
-// lastAnswers is that of package transports.
-const lastAnswers = time.Second
+// answerGrace is that of package transports.
+const answerGrace = time.Second
 
-func (c *web) give(body []byte, reply string, more bool) bool {
+func (c *web) deliverMessage(body []byte, reply string, more bool) bool {
 	c.mu.Lock()
 	var x *exchange
 	if xs := c.requests[reply]; len(xs) > 0 {
@@ -268,7 +268,7 @@ func (c *web) give(body []byte, reply string, more bool) bool {
 	if !heard {
 		return false // its response was closed, or there is no stream: nobody reads it
 	}
-	c.message(body)
+	c.deliverToSink(body)
 	if x == nil || more {
 		return true
 	}
@@ -279,43 +279,43 @@ func (c *web) give(body []byte, reply string, more bool) bool {
 		err = &transports.Error{Class: messages.ClassProtocol,
 			Text: c.label + " gave an answer that is over the limit", Fix: "raise maxMessage, or ask for less"}
 	}
-	c.finish(x, transports.Written, err)
+	c.completeExchange(x, transports.Written, err)
 	return true
 }
 
-// raw is something that is no event of a stream: who reads event streams skips it.
-func (c *web) raw([]byte) {}
+// deliverBytes is something that is no event of a stream: who reads event streams skips it.
+func (c *web) deliverBytes([]byte) {}
 
-func (c *web) hear(ears bool) {
+func (c *web) setReading(reading bool) {
 	c.mu.Lock()
-	c.deafened = !ears
-	notices := slices.Clone(c.notices)
+	c.notReading = !reading
+	notices := slices.Clone(c.openNotices)
 	c.mu.Unlock()
-	if ears {
+	if reading {
 		for _, x := range notices {
-			c.took(x)
+			c.markTaken(x)
 		}
 	}
 }
 
-// reopen is how long it takes until a stream that was cut is open again, as package transports has it on average.
-const reopen = 750 * time.Millisecond
+// reopenDelay is how long it takes until a stream that was cut is open again, as package transports has it on average.
+const reopenDelay = 750 * time.Millisecond
 
-// cut ends the stream for what is said unasked. It is opened again soon, and the user is told that something may have been
+// cutStream ends the stream for what is said unasked. It is opened again soon, and the user is told that something may have been
 // missed.
-func (c *web) cut() {
+func (c *web) cutStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.stream.open || c.cause != nil {
 		return
 	}
 	c.stream.open = false
-	c.stream.timer = time.AfterFunc(reopen, func() { // it does nothing after the end
+	c.stream.timer = time.AfterFunc(reopenDelay, func() { // it does nothing after the end
 		c.mu.Lock()
 		c.stream.open = c.cause == nil
 		c.mu.Unlock()
-		c.tell(func(s transports.Sink) {
-			if r, ok := s.(transports.Resumer); ok {
+		c.callSink(func(s transports.Sink) {
+			if r, ok := s.(transports.StreamReopenSink); ok {
 				r.StreamReopened()
 			}
 		})
@@ -330,23 +330,23 @@ func (c *web) stopStream() {
 	}
 }
 
-// exit breaks what is under way. HTTP+SSE ends with its stream; over streamable HTTP a later message shows whether there is
+// endRemote breaks what is under way. HTTP+SSE ends with its stream; over streamable HTTP a later message shows whether there is
 // somebody again.
-func (c *web) exit(e ending) {
+func (c *web) endRemote(e ending) {
 	c.mu.Lock()
 	c.stopStream()
-	c.fail(transports.MaybeWritten, e.err)
+	c.failAll(transports.MaybeWritten, e.err)
 	c.mu.Unlock()
 	select {
-	case <-c.dead: // the goodbye was heard
-		c.leave(e.text)
+	case <-c.connEnded: // the goodbye was heard
+		c.markExited(e.text)
 	default:
 	}
 	if c.kind == messages.SSE {
-		c.leave(e.text)
-		if c.end(e.err) {
-			c.down()
-			c.release(c)
+		c.markExited(e.text)
+		if c.endConn(e.err) {
+			c.reportDown()
+			c.releaseConn(c)
 		}
 	}
 }
@@ -354,28 +354,28 @@ func (c *web) exit(e ending) {
 // Close implements transports.Conn. The user is told at once; then the server is said goodbye to, if there is a session
 // that it keeps, for as long as Grace.
 func (c *web) Close(ctx context.Context) error {
-	if c.end(closedByUs()) {
+	if c.endConn(closedError()) {
 		go func() {
-			defer c.release(c)
+			defer c.releaseConn(c)
 			c.mu.Lock()
 			c.stopStream()
 			goodbye := c.session != "" && c.opened && c.kind != messages.SSE
 			c.mu.Unlock()
-			c.down()
-			c.far.closing(c, false)
+			c.reportDown()
+			c.remote.onClosing(c, false)
 			if goodbye {
-				c.exits(c.grace)
+				c.awaitExit(c.grace)
 			}
 		}()
 	}
-	return c.wait(ctx)
+	return c.awaitRelease(ctx)
 }
 
-// headers are what goes beside a message, by canonical name.
-func (c *web) headers(m transports.Message) map[string]string {
+// messageHeaders are what goes beside a message, by canonical name.
+func (c *web) messageHeaders(m transports.Message) map[string]string {
 	h := make(map[string]string, len(m.Header)+len(c.extra)+4)
 	if c.token != nil {
-		h["Authorization"] = c.token.authorization()
+		h["Authorization"] = c.token.authorizationHeader()
 	}
 	for name, value := range c.extra {
 		h[http.CanonicalHeaderKey(name)] = value

@@ -13,44 +13,44 @@ import (
 // This file and those beside it (pipe.go, web.go) are the transport in memory. What is on the other side of it is a far: the
 // world, or the scripted peer of the contract suite. They know nothing of virtual time.
 
-// far is the other end of connections. Its methods are called from goroutines of the manager; they must not block, and
+// remoteEnd is the other end of connections. Its methods are called from goroutines of the manager; they must not block, and
 // must not call back.
-type far interface {
-	// dialed says that somebody wants the connection; accept or refuse follows, or nothing.
-	dialed(c conn)
-	// sent brings a message.
-	sent(c conn, x *exchange)
-	// left says that nobody waits any more, for the opening (x is nil) or for the answer to x.
-	left(c conn, x *exchange)
-	// closing says that the client has closed its side, or with signal that the process is asked to end. exit follows,
+type remoteEnd interface {
+	// onDialed says that somebody wants the connection; accept or refuse follows, or nothing.
+	onDialed(c conn)
+	// onSent brings a message.
+	onSent(c conn, x *exchange)
+	// onAbandoned says that nobody waits any more, for the opening (x is nil) or for the answer to x.
+	onAbandoned(c conn, x *exchange)
+	// onClosing says that the client has closed its side, or with signal that the process is asked to end. exit follows,
 	// or nothing.
-	closing(c conn, signal bool)
-	// released says that nothing is left of it.
-	released(c conn)
+	onClosing(c conn, signal bool)
+	// onReleased says that nothing is left of it.
+	onReleased(c conn)
 }
 
 // conn is a connection as its far end sees it.
 type conn interface {
 	transports.Conn
-	base() *wire
-	// accept and refuse end the opening. They report false if nobody waits for it any more.
-	accept(session string) bool
-	refuse(err *transports.Error, delivery transports.Delivery) bool
-	// give delivers a whole message. reply is the id of the request in whose exchange it goes, or empty; more says that
+	base() *baseConn
+	// acceptOpening and refuse end the opening. They report false if nobody waits for it any more.
+	acceptOpening(session string) bool
+	refuseOpening(err *transports.Error, delivery transports.Delivery) bool
+	// deliverMessage delivers a whole message. reply is the id of the request in whose exchange it goes, or empty; more says that
 	// the exchange goes on. It reports false if nobody reads there any more.
-	give(body []byte, reply string, more bool) bool
-	// raw delivers bytes that are no whole message.
-	raw(p []byte)
-	// deny ends the exchange of that id ("": a notification's) without an answer.
-	deny(reply string, d transports.Delivery, err *transports.Error) bool
-	// cut ends the stream for what is said unasked.
-	cut()
-	// took says that the message was taken, and that no refusal of it follows.
-	took(x *exchange)
-	// exit ends the far side.
-	exit(end ending)
-	// hear says whether the far side reads.
-	hear(ears bool)
+	deliverMessage(body []byte, reply string, more bool) bool
+	// deliverBytes delivers bytes that are no whole message.
+	deliverBytes(p []byte)
+	// denyExchange ends the exchange of that id ("": a notification's) without an answer.
+	denyExchange(reply string, d transports.Delivery, err *transports.Error) bool
+	// cutStream ends the stream for what is said unasked.
+	cutStream()
+	// markTaken says that the message was taken, and that no refusal of it follows.
+	markTaken(x *exchange)
+	// endRemote ends the far side.
+	endRemote(end ending)
+	// setReading says whether the far side reads.
+	setReading(reading bool)
 }
 
 // ending is how the far side of a connection ends.
@@ -68,11 +68,11 @@ type exchange struct {
 	header map[string]string // over HTTP
 
 	// These belong to the connection's lock.
-	begun, settled bool
-	renewed, again bool // it was sent again with another token; and that is not taken yet
-	delivery       transports.Delivery
-	err            error
-	done           chan struct{} // closed when settled
+	handedOver, completed bool
+	resent, resendPending bool // it was sent again with another token; and that is not taken yet
+	delivery              transports.Delivery
+	err                   error
+	done                  chan struct{} // closed when settled
 }
 
 func newExchange(m transports.Message) *exchange {
@@ -86,71 +86,71 @@ func newExchange(m transports.Message) *exchange {
 	return x
 }
 
-// settle is called with the connection's lock held.
-func (x *exchange) settle(d transports.Delivery, err error) {
-	if !x.settled {
-		x.settled, x.delivery, x.err = true, d, err
+// completeLocked is called with the connection's lock held.
+func (x *exchange) completeLocked(d transports.Delivery, err error) {
+	if !x.completed {
+		x.completed, x.delivery, x.err = true, d, err
 		close(x.done)
 	}
 }
 
-// wire is what all connections have.
-type wire struct {
-	kind  messages.TransportKind
-	label string
-	limit int64
-	grace time.Duration
-	hide  func(string) string
-	extra map[string]string // headers, with their secrets
-	token *token            // nil where none is shown
-	far   far
-	sink  transports.Sink
+// baseConn is what all connections have.
+type baseConn struct {
+	kind   messages.TransportKind
+	label  string
+	limit  int64
+	grace  time.Duration
+	hide   func(string) string
+	extra  map[string]string // headers, with their secrets
+	token  *bearerToken      // nil where none is shown
+	remote remoteEnd
+	sink   transports.Sink
 
-	number int // of the opening; only the far side uses it
-	posts  int // only the world's inbox uses it
+	number    int // of the opening; only the far side uses it
+	itemCount int // only the world's inbox uses it
 
-	reading sync.RWMutex // held for reading while the sink is given something
-	told    bool
+	sinkMu       sync.RWMutex // held for reading while the sink is given something
+	downReported bool
 
-	mu       sync.Mutex
-	opened   bool
-	gone     bool // nobody waits for the opening any more
-	stuck    bool // the opening does not end before its answer
-	cause    *transports.Error
-	session  string
-	stderr   string
-	exitText string
-	noise    int64
+	mu            sync.Mutex
+	opened        bool
+	openAbandoned bool // nobody waits for the opening any more
+	openHeld      bool // the opening does not end before its answer
+	cause         *transports.Error
+	session       string
+	stderr        string
+	exitText      string
+	noiseCount    int64
 
-	answered chan struct{} // closed when the opening has ended
-	refusal  *transports.Error
-	dead     chan struct{} // closed when the connection has ended for its user
-	exited   chan struct{} // closed when the far side has
-	over     chan struct{} // closed when nothing is left
+	openAnswered chan struct{} // closed when the opening has ended
+	refusal      *transports.Error
+	connEnded    chan struct{} // closed when the connection has ended for its user
+	remoteExited chan struct{} // closed when the far side has
+	allReleased  chan struct{} // closed when nothing is left
 
 	exitOnce, releaseOnce sync.Once
 }
 
-func newWire(t *Transport, sink transports.Sink) wire {
-	return wire{
-		kind: t.Server, label: t.Label, limit: t.MaxMessage, grace: t.Grace, hide: t.Hide, extra: t.Headers, token: t.token, far: t.far, sink: sink,
-		answered: make(chan struct{}), dead: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
+func newBaseConn(t *Transport, sink transports.Sink) baseConn {
+	return baseConn{
+		kind: t.Emulated, label: t.Label, limit: t.MaxMessage, grace: t.Grace, hide: t.Redact, extra: t.Headers, token: t.token, remote: t.remote, sink: sink,
+		openAnswered: make(chan struct{}), connEnded: make(chan struct{}), remoteExited: make(chan struct{}), allReleased: make(chan struct{}),
 	}
 }
 
-func (w *wire) base() *wire { return w }
+func (w *baseConn) base() *baseConn { return w }
 
 // Negotiated implements transports.Conn. No frame here depends on the version.
-func (w *wire) Negotiated(string) {}
+func (w *baseConn) Negotiated(string) {}
 
 // Released implements transports.Conn.
-func (w *wire) Released() <-chan struct{} { return w.over }
+func (w *baseConn) Released() <-chan struct{} { return w.allReleased }
 
 // Info implements transports.Conn.
-func (w *wire) Info() transports.Info {
+func (w *baseConn) Info() transports.Info {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	info := transports.Info{StderrTail: w.hide(w.stderr), Noise: w.noise, SessionID: w.session, Exit: w.exitText}
+	info := transports.Info{StderrTail: w.hide(w.stderr), Noise: w.noiseCount, SessionID: w.session, Exit: w.exitText}
 	if w.kind == messages.Stdio && w.exitText == "" {
 		info.PID = firstPID + w.number
 	}
@@ -160,43 +160,43 @@ func (w *wire) Info() transports.Info {
 // firstPID makes the process ids that are told differ from those of any real child.
 const firstPID = 1 << 22
 
-// tell gives the sink something, unless it was told of the end.
-func (w *wire) tell(f func(transports.Sink)) {
-	w.reading.RLock()
-	defer w.reading.RUnlock()
-	if !w.told {
+// callSink gives the sink something, unless it was told of the end.
+func (w *baseConn) callSink(f func(transports.Sink)) {
+	w.sinkMu.RLock()
+	defer w.sinkMu.RUnlock()
+	if !w.downReported {
 		f(w.sink)
 	}
 }
 
-// down tells the sink of the end, once.
-func (w *wire) down() {
-	w.reading.Lock()
-	told := w.told
-	w.told = true
-	w.reading.Unlock()
-	if told {
+// reportDown tells the sink of the end, once.
+func (w *baseConn) reportDown() {
+	w.sinkMu.Lock()
+	reported := w.downReported
+	w.downReported = true
+	w.sinkMu.Unlock()
+	if reported {
 		return
 	}
 	defer func() { _ = recover() }() // a sink that panics in Down costs nothing: there is nothing left to end
-	w.sink.Down(w.ended())
+	w.sink.Down(w.endCause())
 }
 
-// end ends the connection for its user. Only the first cause counts.
-func (w *wire) end(cause *transports.Error) bool {
+// endConn ends the connection for its user. Only the first cause counts.
+func (w *baseConn) endConn(cause *transports.Error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cause != nil {
 		return false
 	}
 	w.cause = cause
-	close(w.dead)
+	close(w.connEnded)
 	return true
 }
 
-// ended is why the connection has ended, nil while it lives. It is without the status and the body of a refusal, which are
+// endCause is why the connection has ended, nil while it lives. It is without the status and the body of a refusal, which are
 // about one message.
-func (w *wire) ended() *transports.Error {
+func (w *baseConn) endCause() *transports.Error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cause == nil || w.cause.Status == 0 && w.cause.Body == nil {
@@ -207,66 +207,66 @@ func (w *wire) ended() *transports.Error {
 	return &e
 }
 
-func (w *wire) release(c conn) {
+func (w *baseConn) releaseConn(c conn) {
 	w.releaseOnce.Do(func() {
-		w.far.released(c)
-		close(w.over)
+		w.remote.onReleased(c)
+		close(w.allReleased)
 	})
 }
 
 // left says that the far side is gone.
-func (w *wire) leave(text string) {
+func (w *baseConn) markExited(text string) {
 	w.exitOnce.Do(func() {
 		w.mu.Lock()
 		w.exitText = text
 		w.mu.Unlock()
-		close(w.exited)
+		close(w.remoteExited)
 	})
 }
 
-// exits waits until the far side is gone, for at most d.
-func (w *wire) exits(d time.Duration) bool {
+// awaitExit waits until the far side is gone, for at most d.
+func (w *baseConn) awaitExit(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-w.exited:
+	case <-w.remoteExited:
 		return true
 	case <-t.C:
 		return false
 	}
 }
 
-// wait waits for the release.
-func (w *wire) wait(ctx context.Context) error {
+// awaitRelease waits for the release.
+func (w *baseConn) awaitRelease(ctx context.Context) error {
 	select {
-	case <-w.over:
+	case <-w.allReleased:
 		return nil
 	default:
 	}
 	select {
-	case <-w.over:
+	case <-w.allReleased:
 		return nil
 	case <-ctx.Done():
 		return contextError(ctx, "closing the connection")
 	}
 }
 
-// open waits for the answer to a dial.
-func (w *wire) open(ctx context.Context, c conn) (transports.Conn, error) {
+// awaitOpening waits for the answer to a dial.
+func (w *baseConn) awaitOpening(ctx context.Context, c conn) (transports.Conn, error) {
 	select {
-	case <-w.answered:
+	case <-w.openAnswered:
 	case <-ctx.Done():
 		w.mu.Lock()
-		if w.stuck {
+		if w.openHeld {
 			w.mu.Unlock()
-			<-w.answered
+			<-w.openAnswered
 			break
 		}
 		late := w.opened || w.refusal != nil
-		w.gone = !late
+		w.openAbandoned = !late
 		w.mu.Unlock()
 		if !late {
-			w.far.left(c, nil)
+			w.remote.onAbandoned(c, nil)
 			return nil, contextError(ctx, "opening the connection to "+w.label)
 		}
 	}
@@ -276,33 +276,33 @@ func (w *wire) open(ctx context.Context, c conn) (transports.Conn, error) {
 	return c, nil
 }
 
-// hold lets the opening last until its answer, whatever its context says.
-func (w *wire) hold() {
+// holdOpening lets the opening last until its answer, whatever its context says.
+func (w *baseConn) holdOpening() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stuck = true
+	w.openHeld = true
 }
 
-// answer ends the opening. It reports false if nobody waits for it.
-func (w *wire) answer(session string, refusal *transports.Error) bool {
+// answerOpening ends the opening. It reports false if nobody waits for it.
+func (w *baseConn) answerOpening(session string, refusal *transports.Error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gone || w.opened || w.refusal != nil {
+	if w.openAbandoned || w.opened || w.refusal != nil {
 		return false
 	}
 	w.opened, w.session, w.refusal = refusal == nil, session, refusal
-	close(w.answered)
+	close(w.openAnswered)
 	return true
 }
 
-// message gives the sink a whole message, or says that it is too long.
-func (w *wire) message(body []byte) {
+// deliverToSink gives the sink a whole message, or says that it is too long.
+func (w *baseConn) deliverToSink(body []byte) {
 	if int64(len(body)) > w.limit {
-		w.oversized(body, int64(len(body)))
+		w.reportOversized(body, int64(len(body)))
 		return
 	}
 	body = append([]byte(nil), body...)
-	w.tell(func(s transports.Sink) { s.Message(body) })
+	w.callSink(func(s transports.Sink) { s.Message(body) })
 }
 
 // endSize is how much of each end of a message that is too long is kept, noiseSize how much of a line of noise.
@@ -311,21 +311,21 @@ const (
 	noiseSize = 256
 )
 
-func (w *wire) oversized(p []byte, size int64) {
+func (w *baseConn) reportOversized(p []byte, size int64) {
 	head := append([]byte(nil), p[:min(len(p), endSize)]...)
 	tail := append([]byte(nil), p[max(0, len(p)-endSize):]...)
-	w.tell(func(s transports.Sink) { s.Oversized(head, tail, size) })
+	w.callSink(func(s transports.Sink) { s.Oversized(head, tail, size) })
 }
 
-func (w *wire) disturb(line []byte) {
+func (w *baseConn) reportNoise(line []byte) {
 	w.mu.Lock()
-	w.noise++
+	w.noiseCount++
 	w.mu.Unlock()
 	line = []byte(w.hide(string(line[:min(len(line), noiseSize)])))
-	w.tell(func(s transports.Sink) { s.Noise(line) })
+	w.callSink(func(s transports.Sink) { s.Noise(line) })
 }
 
-func (w *wire) sessionID() string {
+func (w *baseConn) sessionID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session
@@ -338,6 +338,6 @@ func contextError(ctx context.Context, doing string) *transports.Error {
 	return &transports.Error{Class: messages.ClassCanceled, Text: doing + " was canceled", Err: ctx.Err()}
 }
 
-func closedByUs() *transports.Error {
+func closedError() *transports.Error {
 	return &transports.Error{Class: messages.ClassCanceled, Text: "the connection was closed"}
 }

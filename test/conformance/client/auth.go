@@ -15,32 +15,32 @@ import (
 // metadataURL is where this client would describe itself. The suite expects this address, and nobody reads it.
 const metadataURL = "https://conformance-test.local/client-metadata.json"
 
-// authorizer signs in as somebody would have configured it who was given what the scenario gave.
-func (c *client) authorizer(name string, spec supervisor.Spec) (transports.Authorizer, error) {
+// newAuthorizer signs in as somebody would have configured it who was given what the scenario gave.
+func (c *client) newAuthorizer(name string, spec supervisor.Spec) (transports.Authorizer, error) {
 	if c.auth != nil {
 		return c.auth, nil
 	}
 	cfg := oauth.Config{
 		Server: name, URL: spec.URL, Store: auth.NewMemory(), Locks: auth.NewLocks(""),
-		ClientID: c.given.ClientID, ClientSecret: c.given.ClientSecret, Issuer: c.given.Issuer,
-		ClientMetadataURL: metadataURL, Interactive: visit, Confirm: agree,
+		ClientID: c.input.ClientID, ClientSecret: c.input.ClientSecret, Issuer: c.input.Issuer,
+		ClientMetadataURL: metadataURL, Interactive: followSignIn, Confirm: confirmAlways,
 	}
 	var err error
-	if c.given.PrivateKey != "" {
-		if cfg.Key, err = oauth.ParseKey([]byte(c.given.PrivateKey), c.given.Algorithm, ""); err != nil {
+	if c.input.PrivateKey != "" {
+		if cfg.Key, err = oauth.ParseKey([]byte(c.input.PrivateKey), c.input.Algorithm, ""); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case strings.HasPrefix(c.scenario, "auth/client-credentials"):
 		cfg.Grant = oauth.ClientCredentials{}
-	case c.given.IDPIDToken != "":
+	case c.input.IDPIDToken != "":
 		cfg.Grant = oauth.Enterprise{
-			Issuer: c.given.IDPIssuer, TokenURL: c.given.IDPTokenURL, ClientID: c.given.IDPClientID,
-			IDToken: text(c.given.IDPIDToken),
+			Issuer: c.input.IDPIssuer, TokenURL: c.input.IDPTokenURL, ClientID: c.input.IDPClientID,
+			IDToken: fixedSource(c.input.IDPIDToken),
 		}
-	case c.given.Assertion != "":
-		cfg.Grant = oauth.JWTBearer{Assertion: text(c.given.Assertion)}
+	case c.input.Assertion != "":
+		cfg.Grant = oauth.JWTBearer{Assertion: fixedSource(c.input.Assertion)}
 	}
 	a, err := oauth.New(cfg)
 	if err != nil {
@@ -50,19 +50,19 @@ func (c *client) authorizer(name string, spec supervisor.Spec) (transports.Autho
 	return a, nil
 }
 
-func text(s string) oauth.Source {
+func fixedSource(s string) oauth.Source {
 	return func(context.Context) (string, error) { return s, nil }
 }
 
-// agree is a person who knows the suite's authorization server.
-func agree(_ context.Context, c oauth.Confirmation) (bool, error) {
+// confirmAlways is a person who knows the suite's authorization server.
+func confirmAlways(_ context.Context, c oauth.Confirmation) (bool, error) {
 	fmt.Println("agreed that", c.What, "goes to", c.TokenURL)
 	return true, nil
 }
 
-// visit is a person in a browser who agrees to everything at once: the suite's authorization server redirects the first
+// followSignIn is a person in a browser who agrees to everything at once: the suite's authorization server redirects the first
 // request.
-func visit(ctx context.Context, ask oauth.Ask) (string, error) {
+func followSignIn(ctx context.Context, ask oauth.SignInRequest) (string, error) {
 	fmt.Println("signing in at", ask.Issuer, "for", ask.Scopes)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, ask.URL, nil)
 	if err != nil {
@@ -74,9 +74,9 @@ func visit(ctx context.Context, ask oauth.Ask) (string, error) {
 		return "", err
 	}
 	defer resp.Body.Close()
-	to, err := resp.Location()
+	target, err := resp.Location()
 	if err != nil {
 		return "", fmt.Errorf("the authorization server answers %s and does not redirect: %w", resp.Status, err)
 	}
-	return to.String(), nil
+	return target.String(), nil
 }

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// patience bounds the whole program. The suite waits for 30 s, and then does not reliably end what it started.
-	patience = 25 * time.Second
+	// totalTimeout bounds the whole program. The suite waits for 30 s, and then does not reliably end what it started.
+	totalTimeout = 25 * time.Second
 	// server is the id of the one server.
 	server = "suite"
 )
@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// given is what a scenario hands to the program.
-type given struct {
+// scenarioInput is what a scenario hands to the program.
+type scenarioInput struct {
 	ToolCalls []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -60,23 +60,23 @@ func run(args []string) (err error) {
 	if len(args) < 2 {
 		return fmt.Errorf("usage: client URL")
 	}
-	var g given
+	var g scenarioInput
 	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
 		if err := json.Unmarshal([]byte(text), &g); err != nil {
 			return fmt.Errorf("MCP_CONFORMANCE_CONTEXT: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), totalTimeout)
 	defer cancel()
 	// Even a bug that ignores ctx must not leave this process behind.
-	bug := time.AfterFunc(patience+2*time.Second, func() {
+	bug := time.AfterFunc(totalTimeout+2*time.Second, func() {
 		fmt.Fprintln(os.Stderr, "client: it did not end when its time was over")
 		os.Exit(3)
 	})
 	defer bug.Stop()
 
-	c := &client{given: g, scenario: os.Getenv("MCP_CONFORMANCE_SCENARIO")}
-	cfg := c.config()
+	c := &client{input: g, scenario: os.Getenv("MCP_CONFORMANCE_SCENARIO")}
+	cfg := c.managerConfig()
 	if cfg.Logger, err = zap.NewDevelopment(); err != nil { // to standard error, which the suite keeps
 		return err
 	}
@@ -97,5 +97,5 @@ func run(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.play(ctx)
+	return c.playScenario(ctx)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// config is how this program wants its manager: one that can answer whatever a server asks.
-func (c *client) config() supervisor.Config {
+// managerConfig is how this program wants its manager: one that can answer whatever a server asks.
+func (c *client) managerConfig() supervisor.Config {
 	return supervisor.Config{
-		AuthProvider: c.authorizer,
+		AuthProvider: c.newAuthorizer,
 		// A person who presses return: the form is accepted as it stands, with its defaults.
 		Elicit: func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			fmt.Printf("%s asks: %s\n", r.Server, messages.Line(r.Message, 200))
-			if err := c.meanwhile(ctx); err != nil {
+			if err := c.callMeanwhile(ctx); err != nil {
 				fmt.Println("another call at the same time:", err)
 			}
 			if r.Mode != messages.ElicitForm {
@@ -35,24 +35,24 @@ func (c *client) config() supervisor.Config {
 	}
 }
 
-// unrelated is the tool that is called while another one waits for an answer.
-const unrelated = "test_mrtr_unrelated"
+// unrelatedTool is the tool that is called while another one waits for an answer.
+const unrelatedTool = "test_mrtr_unrelated"
 
-// meanwhile calls another tool of the server while one of its calls waits for a person.
-func (c *client) meanwhile(ctx context.Context) error {
-	if _, ok := c.Tools().LookupTool(server, unrelated); !ok {
+// callMeanwhile calls another tool of the server while one of its calls waits for a person.
+func (c *client) callMeanwhile(ctx context.Context) error {
+	if _, ok := c.Tools().LookupTool(server, unrelatedTool); !ok {
 		return nil
 	}
-	if err := c.call(ctx, unrelated, nil); err != nil {
+	if err := c.callTool(ctx, unrelatedTool, nil); err != nil {
 		return err
 	}
 	c.parallel.Add(1)
 	return nil
 }
 
-// rounds calls every tool of a server some of whose tools ask for input. Each question is answered while another call is
+// callWithQuestions calls every tool of a server some of whose tools ask for input. Each question is answered while another call is
 // under way.
-func (c *client) rounds(ctx context.Context) error {
+func (c *client) callWithQuestions(ctx context.Context) error {
 	if err := c.callAll(ctx); err != nil {
 		return err
 	}

@@ -16,21 +16,21 @@ import (
 type client struct {
 	*supervisor.Manager
 	scenario string
-	given    given
+	input    scenarioInput
 	auth     transports.Authorizer
 	// parallel counts the calls that were made while another one waited for an answer.
 	parallel atomic.Int32
 }
 
-// play does what the scenario wants done with a server that is connected.
-func (c *client) play(ctx context.Context) error {
+// playScenario does what the scenario wants done with a server that is connected.
+func (c *client) playScenario(ctx context.Context) error {
 	act, ok := map[string]func(context.Context) error{
-		"initialize":                          c.look,
-		"request-metadata":                    c.look,
-		"tools_call":                          c.add,
+		"initialize":                          c.listTools,
+		"request-metadata":                    c.listTools,
+		"tools_call":                          c.callAdd,
 		"elicitation-sep1034-client-defaults": c.callAll,
 		"sse-retry":                           c.callAll,
-		"sep-2322-client-request-state":       c.rounds,
+		"sep-2322-client-request-state":       c.callWithQuestions,
 		"http-standard-headers":               c.useAll,
 		"http-custom-headers":                 c.callGiven,
 		"http-invalid-tool-headers":           c.callAll,
@@ -43,8 +43,8 @@ func (c *client) play(ctx context.Context) error {
 	return act(ctx)
 }
 
-// look only lists what there is.
-func (c *client) look(ctx context.Context) error {
+// listTools only lists what there is.
+func (c *client) listTools(ctx context.Context) error {
 	if err := c.Refresh(ctx, server); err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (c *client) look(ctx context.Context) error {
 	return nil
 }
 
-// add asks the server for a sum.
-func (c *client) add(ctx context.Context) error {
-	return c.call(ctx, "add_numbers", json.RawMessage(`{"a":5,"b":3}`))
+// callAdd asks the server for a sum.
+func (c *client) callAdd(ctx context.Context) error {
+	return c.callTool(ctx, "add_numbers", json.RawMessage(`{"a":5,"b":3}`))
 }
 
 // callAll calls every tool that is offered, with arguments that its schema asks for.
@@ -69,7 +69,7 @@ func (c *client) callAll(ctx context.Context) error {
 		return errors.New("the server offers no tool")
 	}
 	for _, e := range tools {
-		if err := c.call(ctx, e.Tool.Name, arguments(e.Tool.InputSchema)); err != nil {
+		if err := c.callTool(ctx, e.Tool.Name, minimalArgs(e.Tool.InputSchema)); err != nil {
 			return err
 		}
 	}
@@ -86,8 +86,8 @@ func (c *client) callUnserved(ctx context.Context) error {
 
 // callGiven calls the tools that the scenario names, as it wants them called.
 func (c *client) callGiven(ctx context.Context) error {
-	for _, call := range c.given.ToolCalls {
-		if err := c.call(ctx, call.Name, call.Arguments); err != nil {
+	for _, call := range c.input.ToolCalls {
+		if err := c.callTool(ctx, call.Name, call.Arguments); err != nil {
 			return err
 		}
 	}
@@ -100,11 +100,11 @@ func (c *client) echoSchema(ctx context.Context) error {
 	if !ok {
 		return errors.New("the tool whose schema is to be echoed is not offered")
 	}
-	return c.call(ctx, "json_schema_echo", map[string]json.RawMessage{"schema": focal.Tool.InputSchema})
+	return c.callTool(ctx, "json_schema_echo", map[string]json.RawMessage{"schema": focal.Tool.InputSchema})
 }
 
-// call runs a tool and prints its answer.
-func (c *client) call(ctx context.Context, tool string, args any) error {
+// callTool runs a tool and prints its answer.
+func (c *client) callTool(ctx context.Context, tool string, args any) error {
 	res, err := c.CallServerTool(ctx, server, tool, args)
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func (c *client) call(ctx context.Context, tool string, args any) error {
 	return nil
 }
 
-// arguments makes the simplest arguments that have what a schema requires.
-func arguments(schema json.RawMessage) map[string]any {
+// minimalArgs makes the simplest arguments that have what a schema requires.
+func minimalArgs(schema json.RawMessage) map[string]any {
 	var s struct {
 		Properties map[string]struct{ Type string }
 		Required   []string

@@ -65,7 +65,7 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 	folder := filepath.Join(root, ".cache", "conformance")
 	s := &conformance.Suite{Suite: installed, Client: binary, Output: filepath.Join(folder, "out")}
 	if binary == "" {
-		if s.Client, err = build(ctx, root, folder); err != nil {
+		if s.Client, err = buildClient(ctx, root, folder); err != nil {
 			return false, err
 		}
 	} else if s.Client, err = filepath.Abs(binary); err != nil {
@@ -75,7 +75,7 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 	if err != nil {
 		return false, err
 	}
-	if err := complete(ctx, s, plan); err != nil {
+	if err := checkCoverage(ctx, s, plan); err != nil {
 		return false, err
 	}
 	var runs []conformance.Run
@@ -103,8 +103,8 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 	return j.OK(), nil
 }
 
-// build compiles the client. Its path is the same each time, so that the folder holds one.
-func build(ctx context.Context, root, folder string) (string, error) {
+// buildClient compiles the client. Its path is the same each time, so that the folder holds one.
+func buildClient(ctx context.Context, root, folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
@@ -120,18 +120,18 @@ func build(ctx context.Context, root, folder string) (string, error) {
 	return path, nil
 }
 
-// complete fails if the suite has a scenario that nobody thought of.
-func complete(ctx context.Context, s *conformance.Suite, plan []conformance.Run) error {
+// checkCoverage fails if the suite has a scenario that nobody thought of.
+func checkCoverage(ctx context.Context, s *conformance.Suite, plan []conformance.Run) error {
 	scenarios, err := s.Scenarios(ctx)
 	if err != nil {
 		return err
 	}
-	unplanned, gone := conformance.Missing(plan, scenarios)
+	unplanned, obsolete := conformance.Missing(plan, scenarios)
 	switch {
 	case len(unplanned) > 0:
 		return fmt.Errorf("the suite has scenarios that are neither run nor in NotRun: %v", unplanned)
-	case len(gone) > 0:
-		return fmt.Errorf("NotRun names scenarios that the suite does not have: %v", gone)
+	case len(obsolete) > 0:
+		return fmt.Errorf("NotRun names scenarios that the suite does not have: %v", obsolete)
 	}
 	return nil
 }

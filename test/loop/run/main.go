@@ -59,8 +59,8 @@ func supervise(program string) error {
 		cmd := exec.Command(program, append([]string{"--config", config, "--only"}, args...)...)
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
 		cmd.Env = append(os.Environ(), "HOME="+dir) // what it remembers goes with the directory
-		for _, of := range []string{"CONFIG", "CACHE", "STATE"} {
-			cmd.Env = append(cmd.Env, "XDG_"+of+"_HOME="+filepath.Join(dir, of))
+		for _, base := range []string{"CONFIG", "CACHE", "STATE"} {
+			cmd.Env = append(cmd.Env, "XDG_"+base+"_HOME="+filepath.Join(dir, base))
 		}
 		return cmd
 	}

@@ -59,14 +59,14 @@ func run(results string, bind bool) (bool, error) {
 	tests = slices.Compact(tests)
 	var outcomes map[string]string
 	if results != "" {
-		outcomes, err = fromFile(results)
+		outcomes, err = readOutcomes(results)
 	} else {
-		outcomes, err = fromRunning(root, tests)
+		outcomes, err = runTests(root, tests)
 	}
 	if err != nil {
 		return false, err
 	}
-	return table(list, sources, outcomes), nil
+	return printTable(list, sources, outcomes), nil
 }
 
 func writeNames(dir string, s *seeds.Sources) error {
@@ -97,7 +97,7 @@ const (
 
 var states = []string{passes, fails, skipped, noTest, waits}
 
-func table(list []seeds.Feature, s *seeds.Sources, outcomes map[string]string) bool {
+func printTable(list []seeds.Feature, s *seeds.Sources, outcomes map[string]string) bool {
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	count := map[string]map[string]int{}
 	waiting := map[string]int{}
@@ -111,22 +111,22 @@ func table(list []seeds.Feature, s *seeds.Sources, outcomes map[string]string) b
 			documents = append(documents, document)
 		}
 		count[document][state]++
-		by := strings.Join(tests, " ")
+		shownBy := strings.Join(tests, " ")
 		if f.Waits != "" {
 			waiting[f.Waits]++
-			by = "for: " + f.Waits
+			shownBy = "for: " + f.Waits
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", state, f.ID, f.Text, by)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", state, f.ID, f.Text, shownBy)
 	}
 	fmt.Fprintf(w, "\nseed\t%s\n", strings.Join(states, "\t"))
 	total := map[string]int{}
 	for _, d := range documents {
-		row(w, d, count[d])
+		printRow(w, d, count[d])
 		for state, n := range count[d] {
 			total[state] += n
 		}
 	}
-	row(w, "all", total)
+	printRow(w, "all", total)
 	_ = w.Flush() // standard output is all there is to tell it to
 	var parts []string
 	for _, work := range seeds.Waits {
@@ -138,7 +138,7 @@ func table(list []seeds.Feature, s *seeds.Sources, outcomes map[string]string) b
 	return total[fails]+total[noTest] == 0 && (total[skipped] == 0 || os.Getenv("CI") != "true")
 }
 
-func row(w *tabwriter.Writer, name string, count map[string]int) {
+func printRow(w *tabwriter.Writer, name string, count map[string]int) {
 	fmt.Fprint(w, name)
 	for _, s := range states {
 		fmt.Fprintf(w, "\t%d", count[s])

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/arch"
 )
 
-// fromFile reads the outcomes of top-level tests: "pass", "fail" or "skip" by folder.TestName.
-func fromFile(name string) (map[string]string, error) {
+// readOutcomes reads the outcomes of top-level tests: "pass", "fail" or "skip" by folder.TestName.
+func readOutcomes(name string) (map[string]string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -23,8 +23,8 @@ func fromFile(name string) (map[string]string, error) {
 	return outcomesIn(f, io.Discard)
 }
 
-// fromRunning runs the tests and shows what the failing ones print.
-func fromRunning(root string, tests []string) (map[string]string, error) {
+// runTests runs the tests and shows what the failing ones print.
+func runTests(root string, tests []string) (map[string]string, error) {
 	if len(tests) == 0 {
 		return nil, nil
 	}
@@ -34,8 +34,8 @@ func fromRunning(root string, tests []string) (map[string]string, error) {
 		folders = append(folders, "./"+folder)
 		names = append(names, "Test"+name)
 	}
-	args := append([]string{"test", "-json", "-timeout", "15m", "-run", "^(" + strings.Join(unique(names), "|") + ")$"},
-		unique(folders)...)
+	args := append([]string{"test", "-json", "-timeout", "15m", "-run", "^(" + strings.Join(sortedUnique(names), "|") + ")$"},
+		sortedUnique(folders)...)
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -53,7 +53,7 @@ func fromRunning(root string, tests []string) (map[string]string, error) {
 	return outcomes, nil
 }
 
-func unique(s []string) []string {
+func sortedUnique(s []string) []string {
 	slices.Sort(s)
 	return slices.Compact(s)
 }

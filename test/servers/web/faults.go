@@ -131,7 +131,7 @@ func WrongType() http.Handler {
 }
 
 // NotJSON answers everything with 200, the type of JSON, and something else.
-func NotJSON() http.Handler { return body("application/json", "upstream timed out") }
+func NotJSON() http.Handler { return fixedBody("application/json", "upstream timed out") }
 
 // Huge answers everything with a JSON body of size bytes.
 func Huge(size int) http.Handler {
@@ -153,10 +153,10 @@ func Huge(size int) http.Handler {
 
 // OtherID answers everything with a well-formed result for an id that nobody used.
 func OtherID() http.Handler {
-	return body("application/json", `{"jsonrpc":"2.0","id":987654321,"result":{}}`)
+	return fixedBody("application/json", `{"jsonrpc":"2.0","id":987654321,"result":{}}`)
 }
 
-func body(contentType, text string) http.Handler {
+func fixedBody(contentType, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		_, _ = io.WriteString(w, text)
@@ -201,7 +201,7 @@ func SlowDelete(d time.Duration, next http.Handler) http.Handler {
 }
 
 // NoStream answers 405 to every GET, as a server without a stream of its own must.
-func NoStream(next http.Handler) http.Handler { return without(http.MethodGet, next) }
+func NoStream(next http.Handler) http.Handler { return rejectMethod(http.MethodGet, next) }
 
 // OnlySSE serves HTTP+SSE on one path: GET opens the stream, and POST to the same path is answered with 405, which is
 // how a client finds out that the server is that old.
@@ -215,7 +215,7 @@ func OnlySSE(next http.Handler) http.Handler {
 	})
 }
 
-func without(method string, next http.Handler) http.Handler {
+func rejectMethod(method string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == method {
 			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)

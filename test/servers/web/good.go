@@ -117,11 +117,11 @@ type Recorder struct {
 	Next http.Handler
 
 	mu   sync.Mutex
-	seen []Seen
+	seen []RecordedRequest
 }
 
-// Seen is one request.
-type Seen struct {
+// RecordedRequest is one request.
+type RecordedRequest struct {
 	Method, Path string
 	Header       http.Header
 }
@@ -129,14 +129,14 @@ type Seen struct {
 // ServeHTTP implements http.Handler.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
-	r.seen = append(r.seen, Seen{req.Method, req.URL.Path, req.Header.Clone()})
+	r.seen = append(r.seen, RecordedRequest{req.Method, req.URL.Path, req.Header.Clone()})
 	r.mu.Unlock()
 	r.Next.ServeHTTP(w, req)
 }
 
 // Requests are the requests so far.
-func (r *Recorder) Requests() []Seen {
+func (r *Recorder) Requests() []RecordedRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]Seen(nil), r.seen...)
+	return append([]RecordedRequest(nil), r.seen...)
 }

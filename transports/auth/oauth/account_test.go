@@ -17,7 +17,7 @@ func TestAccounts(t *testing.T) {
 	w := newWorld()
 	subject := ""
 	w.token = func(url.Values, *http.Request) (int, any) {
-		g := w.grant()
+		g := w.tokenAnswer()
 		if subject != "" {
 			g["id_token"] = idToken(subject)
 		}
@@ -31,7 +31,7 @@ func TestAccounts(t *testing.T) {
 	login := func(as string) string {
 		t.Helper()
 		subject = as
-		if _, err := a.Login(t.Context(), prompt(agree(nil))); err != nil {
+		if _, err := a.Login(t.Context(), prompt(signInPerson(nil))); err != nil {
 			t.Fatal(err)
 		}
 		return a.Account()
@@ -39,7 +39,7 @@ func TestAccounts(t *testing.T) {
 	refresh := func(as string) string {
 		t.Helper()
 		subject = as
-		if err := a.renew(t.Context(), a.peek()); err != nil {
+		if err := a.renewToken(t.Context(), a.currentSignIn()); err != nil {
 			t.Fatal(err)
 		}
 		return a.Account()

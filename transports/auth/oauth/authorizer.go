@@ -21,28 +21,28 @@ type Authorizer struct {
 	url       *url.URL // canonical
 	label     string   // the server's host, for people
 	key       string
-	web       *web
+	transport *guardedTransport
 	refresher *auth.Refresher
 
-	mu      sync.Mutex
-	current *held
-	looked  time.Time    // into the store
-	unsaved []byte       // the record that could not be stored, newer than the stored one
-	over    auth.Version // the version that unsaved is to replace
-	settles time.Time    // when to try again
-	running *flight
-	pause   pause
-	begun   []time.Time // sign-ins that refusals began
+	mu              sync.Mutex
+	current         *loadedSignIn
+	lookedAt        time.Time    // into the store
+	unsaved         []byte       // the record that could not be stored, newer than the stored one
+	unsavedReplaces auth.Version // the version that unsaved is to replace
+	storeRetryAt    time.Time    // when to try again
+	call            *sharedCall
+	backoff         backoff
+	autoSignIns     []time.Time // sign-ins that refusals began
 }
 
 var _ transports.Authorizer = (*Authorizer)(nil)
 
-func (a *Authorizer) now() time.Time  { return time.Now() }
-func (a *Authorizer) random() float64 { return rand.Float64() }
+func (a *Authorizer) now() time.Time          { return time.Now() }
+func (a *Authorizer) randomFraction() float64 { return rand.Float64() }
 
-// command is the command line that signs in.
-func (a *Authorizer) command() string {
-	if !a.cfg.Grant.person() {
+// loginCommand is the command line that signs in.
+func (a *Authorizer) loginCommand() string {
+	if !a.cfg.Grant.needsPerson() {
 		return "check the client credentials"
 	}
 	return "run: mcpvisor login " + messages.Line(a.cfg.Server, 100)
@@ -52,30 +52,30 @@ func (a *Authorizer) command() string {
 // whose time to be refreshed has come is refreshed by the first request that sees it; requests beside that go on with
 // the old one while it lasts.
 func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
-	cur, err := a.load(ctx)
+	cur, err := a.loadSignIn(ctx)
 	if err != nil {
 		return err
 	}
 	if cur == nil || cur.Access == "" {
 		return nil
 	}
-	a.settle(ctx)
+	a.retryStore(ctx)
 	now := a.now()
-	ended := cur.ended(now)
-	if ended || !cur.due.IsZero() && !now.Before(cur.due) {
-		if ended || !a.busy() {
-			err = a.renew(ctx, cur)
+	ended := cur.hasEnded(now)
+	if ended || !cur.refreshAt.IsZero() && !now.Before(cur.refreshAt) {
+		if ended || !a.isCallRunning() {
+			err = a.renewToken(ctx, cur)
 		}
-		if ended && a.cfg.Interactive != nil && !transient(err) && a.peek().over(a.now()) {
-			err = a.again(ctx, nil)
+		if ended && a.cfg.Interactive != nil && !isTransient(err) && a.currentSignIn().isUnusable(a.now()) {
+			err = a.signInAgain(ctx, nil)
 		}
-		switch next := a.peek(); {
-		case !next.over(a.now()):
+		switch next := a.currentSignIn(); {
+		case !next.isUnusable(a.now()):
 			cur = next
 		case err != nil:
 			return err
 		default:
-			return a.needed(nil, "the sign-in to "+a.label+" has ended")
+			return a.authNeededError(nil, "the sign-in to "+a.label+" has ended")
 		}
 	}
 	h.Set("Authorization", "Bearer "+cur.Access)
@@ -90,13 +90,13 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 func (a *Authorizer) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
 	bool, error) {
 	sent := strings.TrimPrefix(used.Get("Authorization"), "Bearer ")
-	cur, err := a.reload(ctx)
+	cur, err := a.reloadSignIn(ctx)
 	if err != nil {
 		return false, err
 	}
 	newer := func() bool {
-		next := a.peek()
-		return next != nil && next.Access != "" && next.Access != sent && !next.ended(a.now())
+		next := a.currentSignIn()
+		return next != nil && next.Access != "" && next.Access != sent && !next.hasEnded(a.now())
 	}
 	if newer() {
 		return true, nil
@@ -104,17 +104,17 @@ func (a *Authorizer) Refused(ctx context.Context, status int, challenge *message
 	if status == http.StatusForbidden {
 		return a.stepUp(ctx, cur, challenge, newer)
 	}
-	if cur != nil && cur.renewable() && !cur.fresh(a.now()) {
-		err := a.renew(ctx, cur)
+	if cur != nil && cur.canRenew() && !cur.isFresh(a.now()) {
+		err := a.renewToken(ctx, cur)
 		if newer() {
 			return true, nil
 		}
-		if transient(err) {
+		if isTransient(err) {
 			return false, err
 		}
 	}
-	if err := a.again(ctx, challenge); err != nil {
-		return false, a.decline(err, challenge)
+	if err := a.signInAgain(ctx, challenge); err != nil {
+		return false, a.signInError(err, challenge)
 	}
 	return newer(), nil
 }
@@ -122,8 +122,8 @@ func (a *Authorizer) Refused(ctx context.Context, status int, challenge *message
 // freshFor is the age below which a refused token is not refreshed: the same would come out.
 const freshFor = time.Minute
 
-// fresh reports a token in its first minute, or in the first half of a shorter life.
-func (r *record) fresh(now time.Time) bool {
+// isFresh reports a token in its first minute, or in the first half of a shorter life.
+func (r *storedSignIn) isFresh(now time.Time) bool {
 	d := freshFor
 	if !r.Expires.IsZero() {
 		d = min(d, r.Expires.Sub(r.Obtained)/2)
@@ -135,27 +135,27 @@ func (r *record) fresh(now time.Time) bool {
 //
 // 2026-07-28, Step-Up Authorization Flow: "Retry the original request with the new authorization no more than a few
 // times and treat this as a permanent authorization failure". "Clients SHOULD implement retry limits".
-func (a *Authorizer) stepUp(ctx context.Context, cur *held, challenge *messages.Challenge, newer func() bool) (
+func (a *Authorizer) stepUp(ctx context.Context, cur *loadedSignIn, challenge *messages.Challenge, newer func() bool) (
 	bool, error) {
 	if cur == nil || challenge == nil {
 		return false, nil
 	}
 	want := scopesOf(challenge.Scope)
-	missing := lacking(want, cur.Granted)
+	missing := missingScopes(want, cur.Granted)
 	if len(missing) == 0 {
 		return false, nil // it has all that it asks for: no sign-in gives more
 	}
-	if len(lacking(missing, cur.Wanted)) > 0 {
-		_, _ = a.update(ctx, func(r *record) error { // a note that cannot be written does not change the answer
+	if len(missingScopes(missing, cur.Wanted)) > 0 {
+		_, _ = a.updateStored(ctx, func(r *storedSignIn) error { // a note that cannot be written does not change the answer
 			if r.Access == cur.Access {
-				r.Wanted = union(r.Wanted, missing)
+				r.Wanted = unionScopes(r.Wanted, missing)
 				r.Wanted = r.Wanted[:min(len(r.Wanted), maxWanted)]
 			}
 			return nil
 		})
 	}
-	err := a.again(ctx, challenge)
-	if transient(err) {
+	err := a.signInAgain(ctx, challenge)
+	if isTransient(err) {
 		return false, err
 	}
 	return err == nil && newer(), nil
@@ -164,92 +164,92 @@ func (a *Authorizer) stepUp(ctx context.Context, cur *held, challenge *messages.
 // maxWanted bounds what a server may make us remember.
 const maxWanted = 50
 
-// again gets a token from nothing, without Login, if that is possible.
-func (a *Authorizer) again(ctx context.Context, challenge *messages.Challenge) error {
-	var by courier
-	if a.cfg.Grant.person() {
+// signInAgain gets a token from nothing, without Login, if that is possible.
+func (a *Authorizer) signInAgain(ctx context.Context, challenge *messages.Challenge) error {
+	var handler redirectHandler
+	if a.cfg.Grant.needsPerson() {
 		if a.cfg.Interactive == nil {
-			return a.needed(challenge, a.label+" asks for a sign-in")
+			return a.authNeededError(challenge, a.label+" asks for a sign-in")
 		}
-		by = messenger{url: a.cfg.RedirectURL, carry: a.cfg.Interactive}
+		handler = interactiveHandler{url: a.cfg.RedirectURL, interactive: a.cfg.Interactive}
 	}
-	return a.share(ctx, func(ctx context.Context) error {
-		if err := a.pausing(); err != nil {
+	return a.runShared(ctx, func(ctx context.Context) error {
+		if err := a.backoffError(); err != nil {
 			return err
 		}
-		if !a.mayBegin() {
-			return a.needed(challenge, a.label+" goes on refusing what the sign-in gives")
+		if !a.maySignIn() {
+			return a.authNeededError(challenge, a.label+" goes on refusing what the sign-in gives")
 		}
-		before := a.peek()
-		work := func() (*held, error) {
-			now, err := a.reload(ctx)
-			if by != nil && err == nil && now != nil && !now.ended(a.now()) &&
+		before := a.currentSignIn()
+		work := func() (*loadedSignIn, error) {
+			now, err := a.reloadSignIn(ctx)
+			if handler != nil && err == nil && now != nil && !now.hasEnded(a.now()) &&
 				(before == nil || before.Access != now.Access) {
 				return now, nil // a person has signed in while this process waited for its turn
 			}
-			return a.acquire(ctx, challenge, nil, by, a.cfg.Confirm)
+			return a.acquireToken(ctx, challenge, nil, handler, a.cfg.Confirm)
 		}
 		var err error
-		if by == nil {
+		if handler == nil {
 			_, err = work()
 		} else {
-			_, err = a.alone(ctx, work)
+			_, err = a.runExclusive(ctx, work)
 		}
-		a.rest(err)
+		a.noteAttempt(err)
 		return err
 	})
 }
 
 // The bound of sign-ins that refusals begin.
 const (
-	mostBegun   = 3
-	begunWithin = 5 * time.Minute
+	maxAutoSignIns   = 3
+	autoSignInWindow = 5 * time.Minute
 )
 
-func (a *Authorizer) mayBegin() bool {
+func (a *Authorizer) maySignIn() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	for len(a.begun) > 0 && now.Sub(a.begun[0]) >= begunWithin {
-		a.begun = a.begun[1:]
+	for len(a.autoSignIns) > 0 && now.Sub(a.autoSignIns[0]) >= autoSignInWindow {
+		a.autoSignIns = a.autoSignIns[1:]
 	}
-	if len(a.begun) >= mostBegun {
+	if len(a.autoSignIns) >= maxAutoSignIns {
 		return false
 	}
-	a.begun = append(a.begun, now)
+	a.autoSignIns = append(a.autoSignIns, now)
 	return true
 }
 
-// needed is the error that makes a server needs-auth.
-func (a *Authorizer) needed(challenge *messages.Challenge, text string) *transports.Error {
+// authNeededError is the error that makes a server needs-auth.
+func (a *Authorizer) authNeededError(challenge *messages.Challenge, text string) *transports.Error {
 	if challenge == nil {
 		challenge = &messages.Challenge{Scheme: "Bearer", Text: text}
 	}
 	return &transports.Error{
 		Class: messages.ClassUnauthorized, Status: http.StatusUnauthorized, Challenge: challenge,
-		Text: text, Fix: a.command(),
+		Text: text, Fix: a.loginCommand(),
 	}
 }
 
-// decline turns the failure of a sign-in into the error of a request: what the moment may cure stays what it is, the
+// signInError turns the failure of a sign-in into the error of a request: what the moment may cure stays what it is, the
 // rest needs a person.
-func (a *Authorizer) decline(err error, challenge *messages.Challenge) error {
-	if err == nil || transient(err) {
+func (a *Authorizer) signInError(err error, challenge *messages.Challenge) error {
+	if err == nil || isTransient(err) {
 		return err
 	}
-	e := a.needed(challenge, a.label+" asks for a sign-in")
+	e := a.authNeededError(challenge, a.label+" asks for a sign-in")
 	var own *transports.Error
 	if asError(err, &own) {
 		e.Text, e.Fix = own.Text, own.Fix
 		if e.Fix == "" {
-			e.Fix = a.command()
+			e.Fix = a.loginCommand()
 		}
 	}
 	return e
 }
 
-// transient reports an error that says nothing about the sign-in.
-func transient(err error) bool {
+// isTransient reports an error that says nothing about the sign-in.
+func isTransient(err error) bool {
 	if err == nil {
 		return false
 	}

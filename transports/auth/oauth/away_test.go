@@ -29,7 +29,7 @@ func TestTokenEndpointAway(t *testing.T) {
 		"half an answer":       {0, io.ErrUnexpectedEOF, messages.ClassNetwork},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T) {
+			runInBubble(t, func(t *testing.T) {
 				w := newWorld()
 				a := signedIn(t, config(w))
 				old := mustBearer(t, a)
@@ -40,16 +40,16 @@ func TestTokenEndpointAway(t *testing.T) {
 						t.Fatal("another token")
 					}
 				}
-				if n := w.tokens(); n != 2 {
+				if n := w.tokenRequests(); n != 2 {
 					t.Errorf("%d token requests at once", n)
 				}
 				untilEnded(a)
 				for range 300 {
-					_, err := bearer(t, a)
+					_, err := currentBearer(t, a)
 					wantClass(t, err, c.class)
 					time.Sleep(time.Second)
 				}
-				if n := w.tokens(); n > 20 {
+				if n := w.tokenRequests(); n > 20 {
 					t.Errorf("%d token requests in five minutes", n)
 				}
 				w.mu.Lock()
@@ -69,7 +69,7 @@ func TestTokenEndpointAway(t *testing.T) {
 
 // TestRetryAfterOfTheTokenEndpoint: its word goes before our pauses.
 func TestRetryAfterOfTheTokenEndpoint(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		a := signedIn(t, config(w))
 		w.docs[issuer+"/token"] = func(rw http.ResponseWriter, _ *http.Request) {
@@ -77,11 +77,11 @@ func TestRetryAfterOfTheTokenEndpoint(t *testing.T) {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 		}
 		untilEnded(a)
-		_, err := bearer(t, a)
+		_, err := currentBearer(t, a)
 		wantClass(t, err, messages.ClassThrottled)
 		time.Sleep(119 * time.Second)
-		_, _ = bearer(t, a)
-		if n := w.tokens(); n != 2 {
+		_, _ = currentBearer(t, a)
+		if n := w.tokenRequests(); n != 2 {
 			t.Errorf("%d token requests", n)
 		}
 		delete(w.docs, issuer+"/token")
@@ -93,13 +93,13 @@ func TestRetryAfterOfTheTokenEndpoint(t *testing.T) {
 // TestLostAnswer: when nobody knows whether a refresh token was spent, the next process works with the access token to
 // its end before it tries the refresh token again: a strict authorization server would revoke both.
 func TestLostAnswer(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
 		a := signedIn(t, cfg)
 		old := mustBearer(t, a)
 		// A process that dies after the announcement leaves this.
-		if _, err := a.update(t.Context(), func(r *record) error { r.Trying = time.Now(); return nil }); err != nil {
+		if _, err := a.updateStored(t.Context(), func(r *storedSignIn) error { r.Trying = time.Now(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		next := make1(t, cfg)
@@ -107,14 +107,14 @@ func TestLostAnswer(t *testing.T) {
 			t.Error("another token")
 		}
 		time.Sleep(58 * time.Minute)
-		if mustBearer(t, next) != old || w.tokens() != 1 {
-			t.Errorf("%d token requests", w.tokens())
+		if mustBearer(t, next) != old || w.tokenRequests() != 1 {
+			t.Errorf("%d token requests", w.tokenRequests())
 		}
 		untilEnded(next)
-		if mustBearer(t, next) == old || w.tokens() != 2 {
-			t.Errorf("%d token requests", w.tokens())
+		if mustBearer(t, next) == old || w.tokenRequests() != 2 {
+			t.Errorf("%d token requests", w.tokenRequests())
 		}
-		if next.peek().due.IsZero() {
+		if next.currentSignIn().refreshAt.IsZero() {
 			t.Error("the next token is never due")
 		}
 	})
@@ -135,17 +135,17 @@ func TestLostOrRefused(t *testing.T) {
 		"too many":         {429, "<html>", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T) {
+			runInBubble(t, func(t *testing.T) {
 				w := newWorld()
 				a := signedIn(t, config(w))
 				w.token = func(url.Values, *http.Request) (int, any) { return c.status, c.answer }
 				untilDue(t, a)
-				end := a.peek().Expires.Add(-11 * time.Second)
+				end := a.currentSignIn().Expires.Add(-11 * time.Second)
 				for time.Now().Before(end) {
 					mustBearer(t, a)
 					time.Sleep(time.Second)
 				}
-				if n := w.tokens(); c.lost != (n == 2) {
+				if n := w.tokenRequests(); c.lost != (n == 2) {
 					t.Errorf("%d token requests", n)
 				}
 			})

@@ -30,11 +30,11 @@ type Confirmation struct {
 // return when ctx ends.
 type Confirm func(ctx context.Context, c Confirmation) (bool, error)
 
-// secrets names what a sign-in sends to the authorization server that others could use, empty for nothing. A client
+// sentSecrets names what a sign-in sends to the authorization server that others could use, empty for nothing. A client
 // assertion is no such thing: its audience is the one server that it is for.
-func (a *Authorizer) secrets() string {
+func (a *Authorizer) sentSecrets() string {
 	var all []string
-	if what := a.cfg.Grant.secret(); what != "" {
+	if what := a.cfg.Grant.sentSecret(); what != "" {
 		all = append(all, what)
 	}
 	if a.cfg.ClientSecret != "" {
@@ -43,42 +43,42 @@ func (a *Authorizer) secrets() string {
 	return strings.Join(all, " and ")
 }
 
-// bind sees to it that the authorization server which secrets are about to be sent to was configured, or shown to a
+// confirmBinding sees to it that the authorization server which secrets are about to be sent to was configured, or shown to a
 // person and stored. The answer is stored before anything is sent.
 //
 // 2026-07-28, Authorization Server Binding: clients "MUST NOT assume that credentials valid for one authorization server
 // will be accepted by another", and credentials are kept "keyed by the authorization server's issuer identifier".
-func (a *Authorizer) bind(ctx context.Context, s *signIn, known map[string]client) error {
-	what := a.secrets()
+func (a *Authorizer) confirmBinding(ctx context.Context, s *signInAttempt, known map[string]client) error {
+	what := a.sentSecrets()
 	if what == "" || a.cfg.Issuer != "" || a.cfg.TokenURL != "" || len(a.boundTo(known)) > 0 {
 		return nil // belongs has compared them
 	}
-	p := s.place
-	err := a.confirm(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: p.issuer, TokenURL: p.server.TokenEndpoint, What: what},
+	p := s.target
+	err := a.askConfirmation(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: p.issuer, TokenURL: p.server.TokenEndpoint, What: what},
 		"the server names the authorization server "+messages.Line(p.issuer, maxURL)+", which is not verified, and "+what+
 			" would go there")
 	if err != nil {
 		return err
 	}
-	_, err = a.update(ctx, func(r *record) error { r.remember(p.issuer, s.client); return nil })
+	_, err = a.updateStored(ctx, func(r *storedSignIn) error { r.rememberClient(p.issuer, s.client); return nil })
 	return err
 }
 
-// confirm asks a person. The error says what to do where there is none, or where the answer was no.
-func (a *Authorizer) confirm(ctx context.Context, s *signIn, c Confirmation, why string) error {
+// askConfirmation asks a person. The error says what to do where there is none, or where the answer was no.
+func (a *Authorizer) askConfirmation(ctx context.Context, s *signInAttempt, c Confirmation, reason string) error {
 	fix := `if it is the right one, add "issuer": "` + messages.Line(c.Issuer, maxURL) + `" to the auth of this server, or run: ` +
 		"mcpvisor login " + messages.Line(a.cfg.Server, 100)
 	refused := func(text string) error {
 		return &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: fix}
 	}
 	if s.confirm == nil {
-		return refused(why)
+		return refused(reason)
 	}
 	switch ok, err := s.confirm(ctx, c); {
 	case err != nil:
-		return a.interrupted(ctx, err)
+		return a.interruptedError(ctx, err)
 	case !ok:
-		return refused("the authorization server " + label(c.TokenURL) + " was not accepted, and nothing was sent to it")
+		return refused("the authorization server " + hostLabel(c.TokenURL) + " was not accepted, and nothing was sent to it")
 	}
 	return nil
 }
@@ -94,21 +94,21 @@ func (a *Authorizer) boundTo(known map[string]client) []string {
 	return all
 }
 
-// bindings are the clients of a record that a sign-out leaves: which authorization server configured credentials belong
+// configuredClients are the clients of a record that a sign-out leaves: which authorization server configured credentials belong
 // to is no part of a sign-in.
-func (r *record) bindings() map[string]client {
-	kept := map[string]client{}
+func (r *storedSignIn) configuredClients() map[string]client {
+	configured := map[string]client{}
 	for issuer, c := range r.Clients {
 		if c.Kind == kindConfigured {
-			kept[issuer] = c
+			configured[issuer] = c
 		}
 	}
-	return kept
+	return configured
 }
 
-// moved reports that the configuration names another authorization server than a record is of: nothing of ours goes to
+// isForOtherServer reports that the configuration names another authorization server than a record is of: nothing of ours goes to
 // the old one any more.
-func (a *Authorizer) moved(r *record) bool {
+func (a *Authorizer) isForOtherServer(r *storedSignIn) bool {
 	switch {
 	case r.TokenURL == "":
 		return false

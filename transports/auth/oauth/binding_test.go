@@ -22,7 +22,7 @@ var secretKinds = map[string]func(*Config){
 	"JWT bearer": func(c *Config) {
 		c.Grant = JWTBearer{Assertion: func(context.Context) (string, error) { return canary, nil }}
 	},
-	"a person and a client secret": func(c *Config) { c.ClientSecret, c.Interactive = canary+"-secret", agree(nil) },
+	"a person and a client secret": func(c *Config) { c.ClientSecret, c.Interactive = canary+"-secret", signInPerson(nil) },
 }
 
 // TestSecretHasOneDestination: what the configuration holds goes to no authorization server that only the MCP server has
@@ -35,37 +35,37 @@ func TestSecretHasOneDestination(t *testing.T) {
 			cfg.ClientID = "us"
 			change(&cfg)
 			a := make1(t, cfg)
-			_, err := let(t, a)
+			_, err := authorizeOnce(t, a)
 			wantClass(t, err, messages.ClassUnauthorized)
 			var own *transports.Error
 			if !asError(err, &own) || !strings.Contains(own.Fix, `"issuer": "`+issuer+`"`) ||
 				!strings.Contains(own.Text, "not verified") || strings.Contains(own.Error(), canary) {
 				t.Errorf("%v", own)
 			}
-			if w.tokens() != 0 {
+			if w.tokenRequests() != 0 {
 				t.Fatal("it was sent")
 			}
 			// A person says no, and then yes to another server's name, which is what the store has before anything is sent.
 			asked := 0
 			ask := func(answer bool) Prompt {
-				p := prompt(agree(nil))
+				p := prompt(signInPerson(nil))
 				p.Confirm = func(_ context.Context, c Confirmation) (bool, error) {
 					asked++
-					if c.Issuer != issuer || c.TokenURL != issuer+"/token" || c.What == "" || w.tokens() != 0 {
-						t.Errorf("asked for %+v after %d token requests", c, w.tokens())
+					if c.Issuer != issuer || c.TokenURL != issuer+"/token" || c.What == "" || w.tokenRequests() != 0 {
+						t.Errorf("asked for %+v after %d token requests", c, w.tokenRequests())
 					}
 					return answer, nil
 				}
 				return p
 			}
-			if _, err := a.Login(t.Context(), ask(false)); err == nil || w.tokens() != 0 {
-				t.Fatalf("after a no: %v, %d token requests", err, w.tokens())
+			if _, err := a.Login(t.Context(), ask(false)); err == nil || w.tokenRequests() != 0 {
+				t.Fatalf("after a no: %v, %d token requests", err, w.tokenRequests())
 			}
 			w.token = func(url.Values, *http.Request) (int, any) {
 				if raw, err := cfg.Store.Get(t.Context(), a.key); err != nil || !strings.Contains(string(raw), issuer) {
 					t.Errorf("it is sent before it is stored: %v", err)
 				}
-				return http.StatusOK, w.grant()
+				return http.StatusOK, w.tokenAnswer()
 			}
 			if _, err := a.Login(t.Context(), ask(true)); err != nil || asked != 2 {
 				t.Fatalf("%v after %d questions", err, asked)
@@ -78,7 +78,7 @@ func TestSecretHasOneDestination(t *testing.T) {
 			if status, err := b.Status(t.Context()); err != nil || status.SignedIn {
 				t.Errorf("%+v, %v", status, err)
 			}
-			if _, err := make1(t, cfg).Login(t.Context(), prompt(agree(nil))); err != nil {
+			if _, err := make1(t, cfg).Login(t.Context(), prompt(signInPerson(nil))); err != nil {
 				t.Errorf("after a sign-out: %v", err)
 			}
 			if _, err := b.Logout(t.Context()); err != nil {
@@ -86,14 +86,14 @@ func TestSecretHasOneDestination(t *testing.T) {
 			}
 			sent := len(w.forms)
 			w.docs[prmPath] = resource(mcpURL, otherAS)
-			w.docs[otherAS+"/.well-known/oauth-authorization-server"] = server(map[string]any{
+			w.docs[otherAS+"/.well-known/oauth-authorization-server"] = serverMetadata(map[string]any{
 				"issuer": otherAS, "authorization_endpoint": otherAS + "/authorize", "token_endpoint": otherAS + "/token"})
 			_, err = make1(t, cfg).Login(t.Context(), ask(true))
 			wantClass(t, err, messages.ClassConfig)
 			if _, err := b.Forget(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := let(t, make1(t, cfg)); err == nil || len(w.forms) != sent {
+			if _, err := authorizeOnce(t, make1(t, cfg)); err == nil || len(w.forms) != sent {
 				t.Errorf("after it was forgotten: %v, %d token requests", err, len(w.forms)-sent)
 			}
 		})
@@ -105,12 +105,12 @@ func TestBindingOfAnOlderVersion(t *testing.T) {
 	w := newWorld()
 	cfg := config(w)
 	cfg.ClientID, cfg.ClientSecret, cfg.Grant = "us", canary, ClientCredentials{}
-	old := record{URL: mcpURL, Clients: map[string]client{issuer: {ID: "us", Kind: kindConfigured, Method: methodBasic}}}
+	old := storedSignIn{URL: mcpURL, Clients: map[string]client{issuer: {ID: "us", Kind: kindConfigured, Method: methodBasic}}}
 	a := make1(t, cfg)
-	if err := cfg.Store.Put(t.Context(), a.key, old.encode()); err != nil {
+	if err := cfg.Store.Put(t.Context(), a.key, old.encodeJSON()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := let(t, a); err != nil {
+	if _, err := authorizeOnce(t, a); err != nil {
 		t.Error(err)
 	}
 }
@@ -123,21 +123,21 @@ func TestConfiguredIssuerIsTheOne(t *testing.T) {
 	cfg := config(w)
 	cfg.Issuer = issuer // no client id: it counts all the same
 	a := signedIn(t, cfg)
-	if got := a.peek().Issuer; got != issuer {
+	if got := a.currentSignIn().Issuer; got != issuer {
 		t.Error(got)
 	}
 	w.docs[prmPath] = resource(mcpURL, otherAS)
-	_, err := make1(t, cfg).Login(t.Context(), prompt(agree(nil)))
+	_, err := make1(t, cfg).Login(t.Context(), prompt(signInPerson(nil)))
 	wantClass(t, err, messages.ClassConfig)
 
-	sent := w.tokens()
+	sent := w.tokenRequests()
 	cfg.Issuer = otherAS
 	b := make1(t, cfg)
-	if token, err := bearer(t, b); token != "" || err != nil {
+	if token, err := currentBearer(t, b); token != "" || err != nil {
 		t.Errorf("the token of another issuer: %q, %v", token, err)
 	}
-	if _, err := refused(t, b, ""); err == nil || w.tokens() != sent {
-		t.Errorf("%v, %d token requests", err, w.tokens()-sent)
+	if _, err := refused(t, b, ""); err == nil || w.tokenRequests() != sent {
+		t.Errorf("%v, %d token requests", err, w.tokenRequests()-sent)
 	}
 }
 
@@ -169,18 +169,18 @@ func TestAnswerGoesElsewhere(t *testing.T) {
 			for k, v := range c.change {
 				change[k] = v
 			}
-			w.docs[asDoc] = server(change)
+			w.docs[asDoc] = serverMetadata(change)
 			cfg := config(w)
 			if c.config != nil {
 				c.config(&cfg)
 			}
 			opened, asked := 0, 0
-			p := prompt(func(ctx context.Context, ask Ask) (string, error) {
+			p := prompt(func(ctx context.Context, ask SignInRequest) (string, error) {
 				opened++
-				return agree(map[string]string{"iss": ""})(ctx, ask)
+				return signInPerson(map[string]string{"iss": ""})(ctx, ask)
 			})
 			if c.config == nil && c.change["authorization_response_iss_parameter_supported"] == true {
-				p = prompt(agree(nil))
+				p = prompt(signInPerson(nil))
 			}
 			if c.confirm != nil {
 				p.Confirm = func(ctx context.Context, q Confirmation) (bool, error) {
@@ -194,8 +194,8 @@ func TestAnswerGoesElsewhere(t *testing.T) {
 			if (err == nil) != c.ok || asked != c.asked {
 				t.Errorf("%v after %d questions", err, asked)
 			}
-			if !c.ok && (opened != 0 || w.tokens() != 0) {
-				t.Errorf("%d pages, %d token requests", opened, w.tokens())
+			if !c.ok && (opened != 0 || w.tokenRequests() != 0) {
+				t.Errorf("%d pages, %d token requests", opened, w.tokenRequests())
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestDoubledNames(t *testing.T) {
 			for at, doc := range docs {
 				w.docs[at] = doc
 			}
-			if _, err := make1(t, config(w)).Login(t.Context(), prompt(agree(nil))); err == nil {
+			if _, err := make1(t, config(w)).Login(t.Context(), prompt(signInPerson(nil))); err == nil {
 				t.Error("it was taken")
 			}
 		})

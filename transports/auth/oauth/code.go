@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Ask is the question to a person to sign in at URL. It holds nothing secret.
-type Ask struct {
+// SignInRequest is the question to a person to sign in at URL. It holds nothing secret.
+type SignInRequest struct {
 	// Server is the server's id, and Issuer who will ask for the password.
 	Server, Issuer string
 	// URL is the address to open. It is good for one sign-in.
@@ -29,25 +29,25 @@ type Ask struct {
 
 // Interactive takes a person to ask.URL and returns where they were redirected to: the whole address, its query, or the
 // bare code. It must return when ctx ends.
-type Interactive func(ctx context.Context, ask Ask) (redirected string, err error)
+type Interactive func(ctx context.Context, ask SignInRequest) (redirected string, err error)
 
-// courier brings a person to the authorization server and their answer back.
-type courier interface {
-	// redirect says where the answer is to be sent, given where it was sent at the last registration.
-	redirect(registered string) (string, error)
-	fetch(ctx context.Context, ask Ask) (string, error)
+// redirectHandler brings a person to the authorization server and their answer back.
+type redirectHandler interface {
+	// redirectURL says where the answer is to be sent, given where it was sent at the last registration.
+	redirectURL(registered string) (string, error)
+	awaitAnswer(ctx context.Context, ask SignInRequest) (string, error)
 }
 
 // staticRedirect is the redirect URL of sign-ins for which no listener waits: the person pastes the address.
 const staticRedirect = "http://127.0.0.1:33418/callback"
 
-// messenger makes a courier of an Interactive.
-type messenger struct {
-	url   string
-	carry Interactive
+// interactiveHandler makes a courier of an Interactive.
+type interactiveHandler struct {
+	url         string
+	interactive Interactive
 }
 
-func (m messenger) redirect(registered string) (string, error) {
+func (m interactiveHandler) redirectURL(registered string) (string, error) {
 	switch {
 	case m.url != "":
 		return m.url, nil
@@ -57,25 +57,27 @@ func (m messenger) redirect(registered string) (string, error) {
 	return staticRedirect, nil
 }
 
-func (m messenger) fetch(ctx context.Context, ask Ask) (string, error) { return m.carry(ctx, ask) }
+func (m interactiveHandler) awaitAnswer(ctx context.Context, ask SignInRequest) (string, error) {
+	return m.interactive(ctx, ask)
+}
 
 // AuthorizationCode is the grant for people: authorization code with PKCE, in a browser.
 type AuthorizationCode struct{}
 
-func (AuthorizationCode) check(Config) string { return "" }
-func (AuthorizationCode) person() bool        { return true }
-func (AuthorizationCode) secret() string      { return "" }
-func (AuthorizationCode) endpoints() []string { return nil }
+func (AuthorizationCode) checkConfig(Config) string { return "" }
+func (AuthorizationCode) needsPerson() bool         { return true }
+func (AuthorizationCode) sentSecret() string        { return "" }
+func (AuthorizationCode) endpointURLs() []string    { return nil }
 
-func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
-	p := s.place
+func (AuthorizationCode) obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error) {
+	p := s.target
 	switch {
 	// 2026-07-28, Authorization Code Protection: "If code_challenge_methods_supported is absent, the authorization server
 	// does not support PKCE and MCP clients MUST refuse to proceed." "MCP clients MUST use the S256 code challenge method
 	// when technically capable".
 	case !slices.Contains(p.server.CodeChallengeMethodsSupported, "S256"):
 		return nil, &transports.Error{Class: messages.ClassProtocol,
-			Text: "the authorization server " + label(p.server.TokenEndpoint) + " does not support PKCE with S256",
+			Text: "the authorization server " + hostLabel(p.server.TokenEndpoint) + " does not support PKCE with S256",
 			Fix:  "nobody was asked to sign in: it would not be safe"}
 	case p.server.AuthorizationEndpoint == "":
 		return nil, &transports.Error{Class: messages.ClassProtocol,
@@ -87,35 +89,35 @@ func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (
 	verifier, state := oauth2.GenerateVerifier(), rand.Text()
 	// 2026-07-28, Resource Parameter Implementation: the resource parameter "MUST be included in both authorization
 	// requests and token requests."
-	ours := url.Values{
+	params := url.Values{
 		"response_type": {"code"}, "client_id": {s.client.ID}, "redirect_uri": {s.redirect}, "state": {state},
 		"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}, "code_challenge_method": {"S256"},
 		"resource": {p.resource},
 	}
 	if len(s.scopes) > 0 {
-		ours.Set("scope", strings.Join(s.scopes, " "))
+		params.Set("scope", strings.Join(s.scopes, " "))
 	}
 	if slices.Contains(s.scopes, offlineAccess) {
 		// OpenID Connect Core, 11: with offline_access "a prompt parameter value of consent MUST be used unless other
 		// conditions for processing the request permitting offline access … are in place".
-		ours.Set("prompt", "consent")
+		params.Set("prompt", "consent")
 	}
-	at, err := authorizationURL(p.server.AuthorizationEndpoint, ours)
+	at, err := authorizationURL(p.server.AuthorizationEndpoint, params)
 	if err != nil {
-		return nil, badEndpoint(p.server.AuthorizationEndpoint, refusal("is not a usable URL"))
+		return nil, badEndpoint(p.server.AuthorizationEndpoint, refusalError("is not a usable URL"))
 	}
-	ask := Ask{
+	ask := SignInRequest{
 		Server: a.cfg.Server, Issuer: p.server.Issuer, URL: at, RedirectURL: s.redirect, Scopes: s.scopes, state: state,
 	}
-	answer, err := s.courier.fetch(ctx, ask)
+	answer, err := s.handler.awaitAnswer(ctx, ask)
 	if err != nil {
-		return nil, a.interrupted(ctx, err)
+		return nil, a.interruptedError(ctx, err)
 	}
-	code, err := judge(answer, state, p)
+	code, err := codeFromResponse(answer, state, p)
 	if err != nil {
 		return nil, err
 	}
-	return a.token(ctx, s.client, p.server.TokenEndpoint, p.issuer, url.Values{
+	return a.requestToken(ctx, s.client, p.server.TokenEndpoint, p.issuer, url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {s.redirect},
 		"code_verifier": {verifier}, "resource": {p.resource},
 	})
@@ -126,40 +128,40 @@ func (AuthorizationCode) obtain(ctx context.Context, a *Authorizer, s *signIn) (
 // sent to itself.
 //
 // RFC 9700, 2.1: "clients MUST prevent mix-up attacks … when they interact with more than one authorization server".
-func (a *Authorizer) confirmAnswer(ctx context.Context, s *signIn) error {
-	doc := s.place.server
+func (a *Authorizer) confirmAnswer(ctx context.Context, s *signInAttempt) error {
+	doc := s.target.server
 	page, err := url.Parse(doc.AuthorizationEndpoint)
 	if err != nil {
-		return badEndpoint(doc.AuthorizationEndpoint, refusal("is not a usable URL"))
+		return badEndpoint(doc.AuthorizationEndpoint, refusalError("is not a usable URL"))
 	}
 	to, err := url.Parse(doc.TokenEndpoint)
 	if err != nil {
-		return badEndpoint(doc.TokenEndpoint, refusal("is not a usable URL"))
+		return badEndpoint(doc.TokenEndpoint, refusalError("is not a usable URL"))
 	}
 	if a.cfg.TokenURL != "" || a.cfg.Issuer != "" || doc.AuthorizationResponseIssParameterSupported || sameOrigin(page, to) {
 		return nil
 	}
 	page.RawQuery = ""
-	return a.confirm(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: s.place.issuer, TokenURL: doc.TokenEndpoint,
+	return a.askConfirmation(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: s.target.issuer, TokenURL: doc.TokenEndpoint,
 		What: "the answer of the sign-in", Page: page.String()},
-		"the answer of the page of "+label(page.String())+" would go to another host, "+label(doc.TokenEndpoint)+
-			", which "+messages.Line(s.place.issuer, maxURL)+" names")
+		"the answer of the page of "+hostLabel(page.String())+" would go to another host, "+hostLabel(doc.TokenEndpoint)+
+			", which "+messages.Line(s.target.issuer, maxURL)+" names")
 }
 
-// interrupted is the end of a sign-in that no answer came from.
-func (a *Authorizer) interrupted(ctx context.Context, err error) error {
+// interruptedError is the end of a sign-in that no answer came from.
+func (a *Authorizer) interruptedError(ctx context.Context, err error) error {
 	if own := (*transports.Error)(nil); asError(err, &own) {
 		return own
 	}
 	if ctx.Err() != nil {
 		return &transports.Error{Class: messages.ClassUnauthorized, Text: "nobody signed in to " + a.label + " in time",
-			Fix: a.command(), Err: ctx.Err()}
+			Fix: a.loginCommand(), Err: ctx.Err()}
 	}
 	return &transports.Error{Class: messages.ClassUnauthorized, Text: "the sign-in to " + a.label + " was not finished",
-		Fix: a.command()}
+		Fix: a.loginCommand()}
 }
 
-// judge takes the code out of an authorization response.
+// codeFromResponse takes the code out of an authorization response.
 //
 // 2026-07-28, security considerations: clients "discard any results that do not include or have a mismatch with the
 // original state." Authorization Response Validation: "On receiving the authorization response, MCP clients MUST apply
@@ -169,51 +171,51 @@ func (a *Authorizer) interrupted(ctx context.Context, err error) error {
 //
 // A bare code, as some authorization servers show it to be copied, carries neither state nor iss. It is accepted where
 // iss is not required: PKCE binds it to this sign-in.
-func judge(answer, state string, p *place) (string, error) {
-	wrong := func(text string) (string, error) {
+func codeFromResponse(answer, state string, p *authTarget) (string, error) {
+	fail := func(text string) (string, error) {
 		return "", &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: "sign in again"}
 	}
 	answer = strings.TrimSpace(answer)
 	if answer == "" {
-		return wrong("there was no answer to the sign-in")
+		return fail("there was no answer to the sign-in")
 	}
 	q, full := responseQuery(answer)
 	if !full {
 		code, said, has := strings.Cut(answer, "#")
 		switch {
 		case has && said != state:
-			return wrong("the code belongs to another sign-in")
+			return fail("the code belongs to another sign-in")
 		case p.server.AuthorizationResponseIssParameterSupported:
-			return wrong("a bare code does not say which authorization server it is from; " +
+			return fail("a bare code does not say which authorization server it is from; " +
 				"paste the whole address that the browser was sent to")
 		case strings.ContainsAny(code, " \t\r\n"):
-			return wrong("that is neither an address nor a code")
+			return fail("that is neither an address nor a code")
 		}
 		return code, nil
 	}
 	for _, name := range []string{"state", "iss", "code", "error"} {
 		if len(q[name]) > 1 { // RFC 6749, 3.1: "parameters MUST NOT be included more than once."
-			return wrong("the authorization response is ambiguous")
+			return fail("the authorization response is ambiguous")
 		}
 	}
 	if q.Get("state") != state {
-		return wrong("the authorization response belongs to another sign-in")
+		return fail("the authorization response belongs to another sign-in")
 	}
 	switch iss := q.Get("iss"); {
 	case q.Has("iss") && p.server.Issuer != "" && iss != p.server.Issuer:
-		return wrong("the authorization response is from another authorization server than the one that was asked")
+		return fail("the authorization response is from another authorization server than the one that was asked")
 	case !q.Has("iss") && p.server.AuthorizationResponseIssParameterSupported:
-		return wrong("the authorization response does not say which authorization server it is from")
+		return fail("the authorization response does not say which authorization server it is from")
 	}
 	if q.Has("error") {
 		text := "the authorization server says: " + messages.Line(q.Get("error"), 60)
 		if said := messages.Line(q.Get("error_description"), 200); said != "" {
 			text += " (" + strings.TrimRight(said, ". ") + ")"
 		}
-		return wrong(text)
+		return fail(text)
 	}
 	if q.Get("code") == "" {
-		return wrong("the authorization response has no code")
+		return fail("the authorization response has no code")
 	}
 	return q.Get("code"), nil
 }

@@ -17,15 +17,15 @@ import (
 // TestJudge is the table of 2026-07-28, Authorization Response Validation, crossed with state and with how an answer
 // may look.
 func TestJudge(t *testing.T) {
-	from := func(advertised bool, issuer string) *place {
-		return &place{server: &oauthex.AuthServerMeta{Issuer: issuer, AuthorizationResponseIssParameterSupported: advertised}}
+	from := func(advertised bool, issuer string) *authTarget {
+		return &authTarget{server: &oauthex.AuthServerMeta{Issuer: issuer, AuthorizationResponseIssParameterSupported: advertised}}
 	}
 	yes, no, unnamed := from(true, issuer), from(false, issuer), from(false, "")
 	const at = "http://127.0.0.1:1/callback?"
 	for _, c := range []struct {
 		name   string
 		answer string
-		p      *place
+		p      *authTarget
 		code   string // empty: refused
 	}{
 		{"advertised, present, equal", at + "code=c&state=s&iss=https://as.example.com", yes, "c"},
@@ -62,7 +62,7 @@ func TestJudge(t *testing.T) {
 		{"nothing", " ", no, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, err := judge(c.answer, "s", c.p)
+			code, err := codeFromResponse(c.answer, "s", c.p)
 			if code != c.code || (err == nil) != (c.code != "") {
 				t.Errorf("code %q, %v", code, err)
 			}
@@ -76,13 +76,13 @@ func TestJudge(t *testing.T) {
 // TestErrorOfAnotherIssuer: 2026-07-28: "on mismatch the client MUST NOT act on or display error, error_description, or
 // error_uri."
 func TestErrorOfAnotherIssuer(t *testing.T) {
-	p := &place{server: &oauthex.AuthServerMeta{Issuer: issuer}}
+	p := &authTarget{server: &oauthex.AuthServerMeta{Issuer: issuer}}
 	const answer = "?error=call_me&error_description=at+once&state=s&iss="
-	if _, err := judge(answer+"https://evil.example.com", "s", p); strings.Contains(err.Error(), "call_me") ||
+	if _, err := codeFromResponse(answer+"https://evil.example.com", "s", p); strings.Contains(err.Error(), "call_me") ||
 		strings.Contains(err.Error(), "at once") {
 		t.Error(err)
 	}
-	if _, err := judge(answer+issuer, "s", p); !strings.Contains(err.Error(), "at once") {
+	if _, err := codeFromResponse(answer+issuer, "s", p); !strings.Contains(err.Error(), "at once") {
 		t.Error(err)
 	}
 }
@@ -93,10 +93,10 @@ func FuzzJudge(f *testing.F) {
 	f.Add("c#s", false)
 	f.Add("%zz", true)
 	f.Fuzz(func(t *testing.T, answer string, advertised bool) {
-		p := &place{server: &oauthex.AuthServerMeta{
+		p := &authTarget{server: &oauthex.AuthServerMeta{
 			Issuer: issuer, AuthorizationResponseIssParameterSupported: advertised,
 		}}
-		code, err := judge(answer, "s", p)
+		code, err := codeFromResponse(answer, "s", p)
 		if (code == "") == (err == nil) {
 			t.Errorf("%q: code %q, %v", answer, code, err)
 		}
@@ -109,16 +109,16 @@ func FuzzJudge(f *testing.F) {
 // TestAuthorizationRequest: what goes to the browser, and what to the token endpoint.
 func TestAuthorizationRequest(t *testing.T) {
 	w := newWorld()
-	w.docs[asDoc] = server(map[string]any{"scopes_supported": []string{"read", "offline_access"}})
+	w.docs[asDoc] = serverMetadata(map[string]any{"scopes_supported": []string{"read", "offline_access"}})
 	a := make1(t, config(w))
 	var asked url.Values
-	status, err := a.Login(t.Context(), prompt(func(ctx context.Context, ask Ask) (string, error) {
+	status, err := a.Login(t.Context(), prompt(func(ctx context.Context, ask SignInRequest) (string, error) {
 		u, err := url.Parse(ask.URL)
 		if err != nil {
 			return "", err
 		}
 		asked = u.Query()
-		return agree(nil)(ctx, ask)
+		return signInPerson(nil)(ctx, ask)
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAuthorizationRequest(t *testing.T) {
 func TestChallengeOfLogin(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		w := newWorld()
-		w.docs = map[string]any{asDoc: server(nil), "https://elsewhere.example.com/meta": resource(mcpURL, issuer),
+		w.docs = map[string]any{asDoc: serverMetadata(nil), "https://elsewhere.example.com/meta": resource(mcpURL, issuer),
 			mcpURL: func(rw http.ResponseWriter, r *http.Request) {
 				if r.Method != method {
 					rw.WriteHeader(http.StatusMethodNotAllowed)
@@ -164,7 +164,7 @@ func TestChallengeOfLogin(t *testing.T) {
 					`Bearer scope="s1 s2", resource_metadata="https://elsewhere.example.com/meta"`)
 				rw.WriteHeader(http.StatusUnauthorized)
 			}}
-		status, err := make1(t, config(w)).Login(t.Context(), prompt(agree(nil)))
+		status, err := make1(t, config(w)).Login(t.Context(), prompt(signInPerson(nil)))
 		if err != nil || !slices.Equal(status.Scopes, []string{"s1", "s2"}) {
 			t.Errorf("%s: %+v, %v", method, status, err)
 		}
@@ -176,9 +176,9 @@ func TestPKCE(t *testing.T) {
 	for name, methods := range map[string]any{"absent": nil, "plain": []string{"plain"}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.docs[asDoc] = server(map[string]any{"code_challenge_methods_supported": methods})
+			w.docs[asDoc] = serverMetadata(map[string]any{"code_challenge_methods_supported": methods})
 			a := make1(t, config(w))
-			_, err := a.Login(t.Context(), prompt(func(context.Context, Ask) (string, error) {
+			_, err := a.Login(t.Context(), prompt(func(context.Context, SignInRequest) (string, error) {
 				t.Error("a person was asked")
 				return "", errors.New("no")
 			}))
@@ -189,25 +189,25 @@ func TestPKCE(t *testing.T) {
 
 // TestScopes is the order of the specification.
 func TestScopes(t *testing.T) {
-	p := &place{scopes: []string{"p1", "p2"}, server: &oauthex.AuthServerMeta{}}
+	p := &authTarget{scopes: []string{"p1", "p2"}, server: &oauthex.AuthServerMeta{}}
 	challenge := &messages.Challenge{Scope: "c1 c2"}
 	for _, c := range []struct {
 		name       string
 		configured []string
 		challenge  *messages.Challenge
-		p          *place
+		p          *authTarget
 		before     []string
 		want       []string
 	}{
 		{"the challenge", nil, challenge, p, nil, []string{"c1", "c2"}},
 		{"the metadata", nil, nil, p, nil, []string{"p1", "p2"}},
 		{"a challenge without scopes", nil, &messages.Challenge{}, p, nil, []string{"p1", "p2"}},
-		{"none", nil, nil, &place{server: p.server}, nil, nil},
+		{"none", nil, nil, &authTarget{server: p.server}, nil, nil},
 		{"the configuration", []string{"x"}, challenge, p, nil, []string{"x"}},
 		{"a step-up", nil, challenge, p, []string{"c1", "old"}, []string{"c1", "old", "c2"}},
 		{"a step-up beyond the configuration", []string{"x"}, challenge, p, []string{"x"}, []string{"x", "c1", "c2"}},
 	} {
-		if got := askFor(c.configured, c.challenge, c.p, c.before); !slices.Equal(got, c.want) {
+		if got := requestedScopes(c.configured, c.challenge, c.p, c.before); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -86,65 +86,65 @@ type Config struct {
 // New makes an Authorizer. It reads and sends nothing. The error is a *transports.Error of ClassConfig, whose text
 // holds no value of the configuration but its URLs.
 func New(cfg Config) (*Authorizer, error) {
-	wrong := func(text, fix string) (*Authorizer, error) {
+	fail := func(text, fix string) (*Authorizer, error) {
 		return nil, &transports.Error{Class: messages.ClassConfig, Text: text, Fix: fix}
 	}
-	resource, err := canonical(cfg.URL)
+	resource, err := canonicalURL(cfg.URL)
 	switch {
 	case err != nil:
-		return wrong("the URL is not an absolute http or https URL", "write it like https://example.com/mcp")
+		return fail("the URL is not an absolute http or https URL", "write it like https://example.com/mcp")
 	case cfg.Server == "" || cfg.Store == nil || cfg.Locks == nil:
-		return wrong("OAuth needs the server's name, a token store and its locks", "")
+		return fail("OAuth needs the server's name, a token store and its locks", "")
 	case cfg.ClientSecret != "" && cfg.ClientID == "", cfg.Key != nil && cfg.ClientID == "" && cfg.ClientMetadataURL == "":
-		return wrong("there is a client secret or key but no clientId", "set clientId")
+		return fail("there is a client secret or key but no clientId", "set clientId")
 	case cfg.ClientSecret != "" && cfg.Key != nil:
-		return wrong("there are both a client secret and a client key", "keep one of them")
+		return fail("there are both a client secret and a client key", "keep one of them")
 	case cfg.AuthURL != "" && cfg.TokenURL == "":
-		return wrong("authUrl is set and tokenUrl is not", "set both, or none for discovery")
+		return fail("authUrl is set and tokenUrl is not", "set both, or none for discovery")
 	case cfg.CallbackPort < 0 || cfg.CallbackPort > 65535:
-		return wrong("the callback port is not a port", "use 1 to 65535")
+		return fail("the callback port is not a port", "use 1 to 65535")
 	}
 	if cfg.Grant == nil {
 		cfg.Grant = AuthorizationCode{}
 	}
-	if text := cfg.Grant.check(cfg); text != "" {
-		return wrong(text, "")
+	if text := cfg.Grant.checkConfig(cfg); text != "" {
+		return fail(text, "")
 	}
 	if m, err := url.Parse(cfg.ClientMetadataURL); cfg.ClientMetadataURL != "" &&
 		(err != nil || m.Scheme != "https" || m.Host == "" || strings.Trim(m.Path, "/") == "") {
 		// 2026-07-28, client registration: "The client_id URL MUST use the "https" scheme and contain a path component".
-		return wrong("the client metadata URL is not an https URL with a path", "")
+		return fail("the client metadata URL is not an https URL with a path", "")
 	}
 	if r, err := url.Parse(cfg.RedirectURL); cfg.RedirectURL != "" &&
 		(err != nil || r.Fragment != "" || r.Scheme != "https" && !(r.Scheme == "http" && addresses.ThisMachine(r.Hostname()))) {
 		// 2026-07-28, security considerations: "All redirect URIs MUST be either localhost or use HTTPS."
-		return wrong("the redirect URL is neither https nor on this machine", "use http://127.0.0.1:PORT/callback")
+		return fail("the redirect URL is neither https nor on this machine", "use http://127.0.0.1:PORT/callback")
 	}
 	if cfg.ClientName == "" {
 		cfg.ClientName = "mcpvisor"
 	}
 	a := &Authorizer{
-		cfg: cfg, url: resource, label: label(resource.String()), key: storeKey(cfg.Server, resource),
+		cfg: cfg, url: resource, label: hostLabel(resource.String()), key: storeKey(cfg.Server, resource),
 		refresher: auth.NewRefresher(cfg.Store, cfg.Locks),
 	}
-	a.web = newWeb(resource, cfg.AllowHTTP, cfg.Transport, cfg.TLS)
-	for _, named := range append(cfg.Grant.endpoints(), cfg.TokenURL, cfg.Issuer) {
-		a.web.trust(named)
+	a.transport = newGuardedTransport(resource, cfg.AllowHTTP, cfg.Transport, cfg.TLS)
+	for _, named := range append(cfg.Grant.endpointURLs(), cfg.TokenURL, cfg.Issuer) {
+		a.transport.trustHost(named)
 	}
 	for _, endpoint := range []string{cfg.AuthURL, cfg.TokenURL} {
-		if endpoint != "" && a.web.check(endpoint) != nil {
-			return wrong("the endpoint "+label(endpoint)+" does not use https", "use https, or allow plain http on purpose")
+		if endpoint != "" && a.transport.checkURL(endpoint) != nil {
+			return fail("the endpoint "+hostLabel(endpoint)+" does not use https", "use https, or allow plain http on purpose")
 		}
 	}
 	return a, nil
 }
 
-// canonical is the server's URL as a resource identifier.
+// canonicalURL is the server's URL as a resource identifier.
 //
 // 2026-07-28, Canonical Server URI: "While the canonical form uses lowercase scheme and host components …
 // implementations SHOULD consistently use the form without the trailing slash for better interoperability unless the
 // trailing slash is semantically significant". A path's last slash is kept, because only the server knows what it means.
-func canonical(raw string) (*url.URL, error) {
+func canonicalURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// place is where to authorize for a server, validated.
-type place struct {
+// authTarget is where to authorize for a server, validated.
+type authTarget struct {
 	// resource is the resource parameter of every request (RFC 8707).
 	resource string
 	// scopes are the resource's scopes_supported.
@@ -27,24 +27,24 @@ type place struct {
 	unadvertised bool
 }
 
-// discover finds the authorization server. challenge may be nil. prefer are issuers that credentials exist for: of
+// discoverTarget finds the authorization server. challenge may be nil. prefer are issuers that credentials exist for: of
 // several authorization servers that a resource names, the first preferred one is taken, else the first.
-func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge, prefer []string) (*place, error) {
+func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Challenge, prefer []string) (*authTarget, error) {
 	if a.cfg.TokenURL != "" {
-		return a.configured(), nil
+		return a.configuredTarget(), nil
 	}
 	resource, err := a.resourceMetadata(ctx, challenge)
 	if err != nil {
 		return nil, err
 	}
-	p := &place{resource: withoutQuery(a.url)}
+	p := &authTarget{resource: withoutQuery(a.url)}
 	if a.cfg.Issuer != "" {
 		prefer = append([]string{a.cfg.Issuer}, prefer...)
 	}
 	var legacy bool
 	var issuer string
 	if resource != nil {
-		p.resource, p.scopes = withoutKey(resource.Resource), resource.ScopesSupported
+		p.resource, p.scopes = withoutSecretQuery(resource.Resource), resource.ScopesSupported
 		issuer = resource.AuthorizationServers[0]
 		for _, known := range prefer {
 			i := slices.IndexFunc(resource.AuthorizationServers, func(s string) bool { return sameIssuer(s, known) })
@@ -61,9 +61,9 @@ func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge
 	if a.cfg.Resource != "" {
 		p.resource = a.cfg.Resource
 	}
-	if err := a.web.check(issuer); err != nil {
+	if err := a.transport.checkURL(issuer); err != nil {
 		return nil, &transports.Error{Class: messages.ClassDenied,
-			Text: "the authorization server " + label(issuer) + " " + err.Error()}
+			Text: "the authorization server " + hostLabel(issuer) + " " + err.Error()}
 	}
 	if a.cfg.Issuer != "" && !sameIssuer(a.cfg.Issuer, issuer) {
 		return nil, a.otherIssuer(issuer, a.cfg.Issuer)
@@ -83,7 +83,7 @@ func (a *Authorizer) discover(ctx context.Context, challenge *messages.Challenge
 		}
 	default:
 		return nil, &transports.Error{Class: messages.ClassProtocol,
-			Text: "the authorization server " + label(issuer) + " publishes no metadata",
+			Text: "the authorization server " + hostLabel(issuer) + " publishes no metadata",
 			Fix:  "set authUrl, tokenUrl and clientId if you know them"}
 	}
 	p.issuer = p.server.Issuer
@@ -103,9 +103,9 @@ func withoutQuery(at *url.URL) string {
 	return u.String()
 }
 
-// withoutKey leaves the query out of a resource that a server has named, if a secret may stand in it: it is shown to a
+// withoutSecretQuery leaves the query out of a resource that a server has named, if a secret may stand in it: it is shown to a
 // person, and goes to a browser and to the authorization server.
-func withoutKey(resource string) string {
+func withoutSecretQuery(resource string) string {
 	u, err := url.Parse(resource)
 	if err != nil || u.RawQuery == "" {
 		return resource
@@ -126,9 +126,9 @@ var secretNames = []string{"key", "token", "secret", "auth", "pass", "pwd", "sig
 
 const secretLength = 20
 
-// configured is the place of Config.AuthURL and TokenURL.
-func (a *Authorizer) configured() *place {
-	p := &place{resource: a.cfg.Resource, issuer: a.cfg.Issuer, unadvertised: true,
+// configuredTarget is the place of Config.AuthURL and TokenURL.
+func (a *Authorizer) configuredTarget() *authTarget {
+	p := &authTarget{resource: a.cfg.Resource, issuer: a.cfg.Issuer, unadvertised: true,
 		server: &oauthex.AuthServerMeta{
 			Issuer: a.cfg.Issuer, AuthorizationEndpoint: a.cfg.AuthURL, TokenEndpoint: a.cfg.TokenURL,
 			CodeChallengeMethodsSupported: []string{"S256"},
@@ -150,19 +150,19 @@ func (a *Authorizer) configured() *place {
 // (4xx) is looked for there too.
 func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.Challenge) (
 	*oauthex.ProtectedResourceMetadata, error) {
-	var places []string
+	var locations []string
 	if challenge != nil && challenge.ResourceMetadata != "" && a.mayName(challenge.ResourceMetadata) {
-		places = append(places, challenge.ResourceMetadata)
+		locations = append(locations, challenge.ResourceMetadata)
 	}
-	places = append(places, wellKnown(a.url, resourceWellKnown))
+	locations = append(locations, wellKnownURL(a.url, resourceWellKnown))
 	root := *a.url
 	root.Path, root.RawPath, root.RawQuery = "", "", ""
-	if at := wellKnown(&root, resourceWellKnown); !slices.Contains(places, at) {
-		places = append(places, at)
+	if at := wellKnownURL(&root, resourceWellKnown); !slices.Contains(locations, at) {
+		locations = append(locations, at)
 	}
-	for _, at := range places {
+	for _, at := range locations {
 		var doc oauthex.ProtectedResourceMetadata
-		found, err := a.web.fetch(ctx, at, "the resource metadata", &doc)
+		found, err := a.transport.fetchMetadata(ctx, at, "the resource metadata", &doc)
 		if err != nil {
 			return nil, err
 		}
@@ -172,14 +172,14 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 		switch {
 		// RFC 9728, 3.3: "If these values are not identical, the data contained in the response MUST NOT be used." Going on
 		// without the document would be using it: the server might have another issuer in mind than we would guess.
-		case !a.covers(doc.Resource, at):
+		case !a.coversServer(doc.Resource, at):
 			return nil, &transports.Error{Class: messages.ClassProtocol,
-				Text: "the resource metadata of " + label(at) + " is about another resource, " +
+				Text: "the resource metadata of " + hostLabel(at) + " is about another resource, " +
 					messages.Line(doc.Resource, 200),
 				Fix: "nobody was asked to sign in; check the URL, or configure that resource if it is the right one"}
 		case len(doc.AuthorizationServers) == 0:
 			return nil, &transports.Error{Class: messages.ClassProtocol,
-				Text: "the resource metadata of " + label(at) + " names no authorization server"}
+				Text: "the resource metadata of " + hostLabel(at) + " names no authorization server"}
 		}
 		return &doc, nil
 	}
@@ -193,7 +193,7 @@ func (a *Authorizer) mayName(at string) bool {
 		return true
 	}
 	u, err := url.Parse(at)
-	return err == nil && a.web.ofServer(u)
+	return err == nil && a.transport.isServerURL(u)
 }
 
 const (
@@ -202,8 +202,8 @@ const (
 	openIDWellKnown   = "/.well-known/openid-configuration"
 )
 
-// wellKnown inserts a well-known path between the host and the path of a URL (RFC 8414, 3.1; RFC 9728, 3.1).
-func wellKnown(u *url.URL, path string) string {
+// wellKnownURL inserts a well-known path between the host and the path of a URL (RFC 8414, 3.1; RFC 9728, 3.1).
+func wellKnownURL(u *url.URL, path string) string {
 	at := *u
 	at.Path = path + strings.TrimSuffix(u.Path, "/")
 	at.RawPath = ""
@@ -213,18 +213,18 @@ func wellKnown(u *url.URL, path string) string {
 	return at.String()
 }
 
-// covers reports whether a metadata document from the address at speaks for our server: resource is the server's own
+// coversServer reports whether a metadata document from the address at speaks for our server: resource is the server's own
 // URL, or a part of its beginning, on the same origin, whose own well-known document this is. The second is how a host
 // speaks for all that stands on it. It is not enough that a document names such a resource: the host that serves one
 // path of a host must not get tokens for the whole host.
 //
 // A resource that the configuration names was chosen by the person who wrote it: it may be any.
-func (a *Authorizer) covers(resource, at string) bool {
+func (a *Authorizer) coversServer(resource, at string) bool {
 	if a.cfg.Resource != "" && resource == a.cfg.Resource {
 		return true
 	}
-	r, err := canonical(resource)
-	if err != nil || wellFormed(resource) != nil && resource != a.url.String() {
+	r, err := canonicalURL(resource)
+	if err != nil || checkWellFormed(resource) != nil && resource != a.url.String() {
 		return false
 	}
 	own := func(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
@@ -234,11 +234,11 @@ func (a *Authorizer) covers(resource, at string) bool {
 	if own(r) == own(a.url) && (r.RawQuery == a.url.RawQuery || r.RawQuery == "") {
 		return true
 	}
-	from, err := canonical(at)
+	from, err := canonicalURL(at)
 	if err != nil || r.RawQuery != "" {
 		return false
 	}
-	return strings.HasPrefix(own(a.url)+"/", own(r)+"/") && from.String() == wellKnown(r, resourceWellKnown)
+	return strings.HasPrefix(own(a.url)+"/", own(r)+"/") && from.String() == wellKnownURL(r, resourceWellKnown)
 }
 
 // serverMetadata gets an authorization server's metadata, nil if there is none anywhere.
@@ -247,18 +247,18 @@ func (a *Authorizer) covers(resource, at string) bool {
 // Metadata with path insertion … 2. OpenID Connect Discovery 1.0 with path insertion … 3. OpenID Connect Discovery 1.0
 // path appending".
 func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
-	u, err := canonical(issuer)
+	u, err := canonicalURL(issuer)
 	if err != nil || u.RawQuery != "" || strings.ContainsAny(issuer, "?#") {
 		return nil, &transports.Error{Class: messages.ClassProtocol,
-			Text: "the authorization server " + label(issuer) + " has no usable issuer URL"}
+			Text: "the authorization server " + hostLabel(issuer) + " has no usable issuer URL"}
 	}
-	places := []string{wellKnown(u, serverWellKnown), wellKnown(u, openIDWellKnown)}
+	locations := []string{wellKnownURL(u, serverWellKnown), wellKnownURL(u, openIDWellKnown)}
 	if u.Path != "" {
-		places = append(places, strings.TrimSuffix(u.String(), "/")+openIDWellKnown)
+		locations = append(locations, strings.TrimSuffix(u.String(), "/")+openIDWellKnown)
 	}
-	for _, at := range places {
+	for _, at := range locations {
 		var doc oauthex.AuthServerMeta
-		found, err := a.web.fetch(ctx, at, "the authorization server's metadata", &doc)
+		found, err := a.transport.fetchMetadata(ctx, at, "the authorization server's metadata", &doc)
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +270,7 @@ func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthe
 		// in the response MUST NOT be used."
 		if !sameIssuer(doc.Issuer, issuer) {
 			return nil, &transports.Error{Class: messages.ClassProtocol,
-				Text: "the metadata of " + label(issuer) + " is that of another issuer, " + messages.Line(doc.Issuer, 200)}
+				Text: "the metadata of " + hostLabel(issuer) + " is that of another issuer, " + messages.Line(doc.Issuer, 200)}
 		}
 		if err := a.checkServer(ctx, &doc, issuer); err != nil {
 			return nil, err

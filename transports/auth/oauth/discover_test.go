@@ -20,8 +20,8 @@ const (
 	asDoc   = issuer + "/.well-known/oauth-authorization-server"
 )
 
-func resource(of string, servers ...string) map[string]any {
-	return map[string]any{"resource": of, "authorization_servers": servers}
+func resource(name string, servers ...string) map[string]any {
+	return map[string]any{"resource": name, "authorization_servers": servers}
 }
 
 // TestWhereMetadataIsLookedFor holds the order of the specification, and where it ends.
@@ -39,28 +39,28 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 	}{
 		{
 			name: "the document that the challenge names", challenge: "https://mcp.example.com/meta",
-			docs:  map[string]any{"https://mcp.example.com/meta": resource(mcpURL, issuer), asDoc: server(nil)},
+			docs:  map[string]any{"https://mcp.example.com/meta": resource(mcpURL, issuer), asDoc: serverMetadata(nil)},
 			asked: []string{"https://mcp.example.com/meta", asDoc}, resource: mcpURL, token: issuer + "/token",
 		}, {
 			name:  "the path of the endpoint",
-			docs:  map[string]any{prmPath: resource(mcpURL, issuer), asDoc: server(nil)},
+			docs:  map[string]any{prmPath: resource(mcpURL, issuer), asDoc: serverMetadata(nil)},
 			asked: []string{prmPath, asDoc}, resource: mcpURL, token: issuer + "/token",
 		}, {
 			name:  "the root, which speaks for the host",
-			docs:  map[string]any{prmRoot: resource("https://mcp.example.com", issuer), asDoc: server(nil)},
+			docs:  map[string]any{prmRoot: resource("https://mcp.example.com", issuer), asDoc: serverMetadata(nil)},
 			asked: []string{prmPath, prmRoot, asDoc}, resource: "https://mcp.example.com", token: issuer + "/token",
 		}, {
 			name:  "the root, with a slash, in capitals, with the port",
-			docs:  map[string]any{prmRoot: resource("https://MCP.example.com:443/", issuer), asDoc: server(nil)},
+			docs:  map[string]any{prmRoot: resource("https://MCP.example.com:443/", issuer), asDoc: serverMetadata(nil)},
 			asked: []string{prmPath, prmRoot, asDoc}, resource: "https://MCP.example.com:443/", token: issuer + "/token",
 		}, {
 			name: "a named document that is not there", challenge: "https://mcp.example.com/gone",
-			docs:  map[string]any{prmPath: resource(mcpURL, issuer), asDoc: server(nil)},
+			docs:  map[string]any{prmPath: resource(mcpURL, issuer), asDoc: serverMetadata(nil)},
 			asked: []string{"https://mcp.example.com/gone", prmPath, asDoc}, resource: mcpURL, token: issuer + "/token",
 		}, {
 			name: "a site that answers everything with its page",
 			docs: map[string]any{prmPath: func(w http.ResponseWriter, _ *http.Request) { write(w, 200, "<html>") },
-				prmRoot: resource("https://mcp.example.com", issuer), asDoc: server(nil)},
+				prmRoot: resource("https://mcp.example.com", issuer), asDoc: serverMetadata(nil)},
 			asked: []string{prmPath, prmRoot, asDoc}, resource: "https://mcp.example.com", token: issuer + "/token",
 		}, {
 			// RFC 9728, 3.3: "the data contained in the response MUST NOT be used." No other place is tried.
@@ -84,7 +84,7 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 			name: "no connection", docs: map[string]any{prmPath: down}, asked: []string{prmPath}, class: messages.ClassNetwork,
 		}, {
 			name: "an issuer with a path: three places in their order",
-			docs: map[string]any{prmPath: resource(mcpURL, tenant), tenant + "/.well-known/openid-configuration": server(
+			docs: map[string]any{prmPath: resource(mcpURL, tenant), tenant + "/.well-known/openid-configuration": serverMetadata(
 				map[string]any{"issuer": tenant})},
 			asked: []string{prmPath, issuer + "/.well-known/oauth-authorization-server/tenant1",
 				issuer + "/.well-known/openid-configuration/tenant1", tenant + "/.well-known/openid-configuration"},
@@ -92,34 +92,34 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 		}, {
 			name: "an issuer without a path: OpenID after OAuth",
 			docs: map[string]any{prmPath: resource(mcpURL, issuer),
-				issuer + "/.well-known/openid-configuration": server(nil)},
+				issuer + "/.well-known/openid-configuration": serverMetadata(nil)},
 			asked:    []string{prmPath, asDoc, issuer + "/.well-known/openid-configuration"},
 			resource: mcpURL, token: issuer + "/token",
 		}, {
 			// RFC 8414, 3.3.
 			name: "another issuer's metadata", docs: map[string]any{prmPath: resource(mcpURL, issuer),
-				asDoc: server(map[string]any{"issuer": "https://evil.example.com"})},
+				asDoc: serverMetadata(map[string]any{"issuer": "https://evil.example.com"})},
 			asked: []string{prmPath, asDoc}, class: messages.ClassProtocol,
 		}, {
-			name: "the slash of an empty path", docs: map[string]any{prmPath: resource(mcpURL, issuer+"/"), asDoc: server(nil)},
+			name: "the slash of an empty path", docs: map[string]any{prmPath: resource(mcpURL, issuer+"/"), asDoc: serverMetadata(nil)},
 			asked: []string{prmPath, asDoc}, resource: mcpURL, token: issuer + "/token",
 		}, {
 			name: "an issuer over http", docs: map[string]any{prmPath: resource(mcpURL, "http://as.example.com")},
 			asked: []string{prmPath}, class: messages.ClassDenied,
 		}, {
 			name: "an endpoint over http", docs: map[string]any{prmPath: resource(mcpURL, issuer),
-				asDoc: server(map[string]any{"token_endpoint": "http://as.example.com/token"})},
+				asDoc: serverMetadata(map[string]any{"token_endpoint": "http://as.example.com/token"})},
 			asked: []string{prmPath, asDoc}, class: messages.ClassDenied,
 		}, {
 			name: "an endpoint that is a script", docs: map[string]any{prmPath: resource(mcpURL, issuer),
-				asDoc: server(map[string]any{"authorization_endpoint": "javascript:alert(1)"})},
+				asDoc: serverMetadata(map[string]any{"authorization_endpoint": "javascript:alert(1)"})},
 			asked: []string{prmPath, asDoc}, class: messages.ClassDenied,
 		}, {
 			name: "an authorization server without metadata", docs: map[string]any{prmPath: resource(mcpURL, issuer)},
 			asked: []string{prmPath, asDoc, issuer + "/.well-known/openid-configuration"}, class: messages.ClassProtocol,
 		}, {
 			name: "2025-03-26: metadata at the server's origin", docs: map[string]any{
-				"https://mcp.example.com/.well-known/oauth-authorization-server": server(map[string]any{
+				"https://mcp.example.com/.well-known/oauth-authorization-server": serverMetadata(map[string]any{
 					"issuer": "https://mcp.example.com", "token_endpoint": "https://mcp.example.com/oauth/token"})},
 			asked:    []string{prmPath, prmRoot, "https://mcp.example.com/.well-known/oauth-authorization-server"},
 			resource: mcpURL, token: "https://mcp.example.com/oauth/token",
@@ -140,7 +140,7 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 			if c.challenge != "" {
 				challenge = &messages.Challenge{ResourceMetadata: c.challenge}
 			}
-			p, err := a.discover(t.Context(), challenge, nil)
+			p, err := a.discoverTarget(t.Context(), challenge, nil)
 			for i, asked := range w.asked {
 				w.asked[i] = strings.TrimPrefix(asked, "GET ")
 			}
@@ -165,7 +165,7 @@ func TestWhereMetadataIsLookedFor(t *testing.T) {
 func TestKnownIssuerFirst(t *testing.T) {
 	w := newWorld()
 	w.docs[prmPath] = resource(mcpURL, "https://other.example.com", issuer)
-	p, err := make1(t, config(w)).discover(t.Context(), nil, []string{issuer})
+	p, err := make1(t, config(w)).discoverTarget(t.Context(), nil, []string{issuer})
 	if err != nil || p.issuer != issuer {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -178,7 +178,7 @@ func TestConfiguredResource(t *testing.T) {
 		w.docs[prmPath] = resource(resource1, issuer)
 		cfg := config(w)
 		cfg.Resource = "http://mcp.example.com/mcp"
-		p, err := make1(t, cfg).discover(t.Context(), nil, nil)
+		p, err := make1(t, cfg).discoverTarget(t.Context(), nil, nil)
 		if (err == nil) != ok || ok && p.resource != cfg.Resource {
 			t.Errorf("%s: %+v, %v", resource1, p, err)
 		}
@@ -192,13 +192,13 @@ func TestConfiguredEndpoints(t *testing.T) {
 	cfg.AuthURL, cfg.TokenURL = "https://login.example.com/authorize?tenant=1", issuer+"/token"
 	cfg.ClientID, cfg.Scopes = "us", []string{"a", "b"}
 	a := make1(t, cfg)
-	status, err := a.Login(t.Context(), prompt(func(ctx context.Context, ask Ask) (string, error) {
+	status, err := a.Login(t.Context(), prompt(func(ctx context.Context, ask SignInRequest) (string, error) {
 		u, _ := url.Parse(ask.URL)
 		if q := u.Query(); q.Get("tenant") != "1" || q.Get("client_id") != "us" || q.Get("scope") != "a b" ||
 			q.Get("resource") != mcpURL || q.Get("code_challenge_method") != "S256" {
 			t.Errorf("the browser is sent to %s", ask.URL)
 		}
-		return agree(map[string]string{"iss": ""})(ctx, ask)
+		return signInPerson(map[string]string{"iss": ""})(ctx, ask)
 	}))
 	if err != nil || !status.SignedIn || status.Client != kindConfigured {
 		t.Errorf("%+v, %v", status, err)
@@ -225,7 +225,7 @@ func TestDocumentBounds(t *testing.T) {
 			_, _ = io.WriteString(w, `{"resource":`)
 		}}},
 		"one redirect": {ok: true, docs: map[string]any{prmPath: hop("https://meta.example.com/1"),
-			"https://meta.example.com/1": resource(mcpURL, issuer), asDoc: server(nil)}},
+			"https://meta.example.com/1": resource(mcpURL, issuer), asDoc: serverMetadata(nil)}},
 		"to http":         {docs: map[string]any{prmPath: hop("http://meta.example.com/1")}},
 		"to this machine": {docs: map[string]any{prmPath: hop("http://127.0.0.1/1")}},
 		"in circles":      {docs: map[string]any{prmPath: hop(prmPath)}},
@@ -233,7 +233,7 @@ func TestDocumentBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.docs = c.docs
-			if _, err := make1(t, config(w)).discover(t.Context(), nil, nil); (err == nil) != c.ok {
+			if _, err := make1(t, config(w)).discoverTarget(t.Context(), nil, nil); (err == nil) != c.ok {
 				t.Error(err)
 			}
 			if len(w.asked) > 2+fetchHops {

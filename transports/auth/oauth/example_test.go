@@ -39,7 +39,7 @@ func ExampleAuthorizer_Login() {
 	}
 	signIn := func(ctx context.Context) error {
 		status, err := a.Login(ctx, oauth.Prompt{
-			Show: func(ask oauth.Ask) { fmt.Printf("%s asks you to sign in at\n%s\n", ask.Server, ask.URL) },
+			Show: func(ask oauth.SignInRequest) { fmt.Printf("%s asks you to sign in at\n%s\n", ask.Server, ask.URL) },
 			Open: func(ctx context.Context, url string) error {
 				return exec.CommandContext(ctx, "xdg-open", url).Run() // the URL holds no secret: others may see the argument
 			},

@@ -25,9 +25,9 @@ const (
 	canary = "canary-7d1f"
 )
 
-// world is a network without sockets, so that it fits into a synctest bubble: an MCP server's metadata and one
+// fakeNetwork is a network without sockets, so that it fits into a synctest bubble: an MCP server's metadata and one
 // authorization server. Its fields are changed before the first request, or under mu.
-type world struct {
+type fakeNetwork struct {
 	mu sync.Mutex
 	// docs are the metadata documents by URL: a value for JSON, an int for a status, a func for anything.
 	docs map[string]any
@@ -42,17 +42,17 @@ type world struct {
 	number   int
 }
 
-func newWorld() *world {
-	return &world{lifetime: 3600, docs: map[string]any{
+func newWorld() *fakeNetwork {
+	return &fakeNetwork{lifetime: 3600, docs: map[string]any{
 		"https://mcp.example.com/.well-known/oauth-protected-resource/mcp": map[string]any{
 			"resource": mcpURL, "authorization_servers": []string{issuer}, "scopes_supported": []string{"read"},
 		},
-		issuer + "/.well-known/oauth-authorization-server": server(nil),
+		issuer + "/.well-known/oauth-authorization-server": serverMetadata(nil),
 	}}
 }
 
-// server is an authorization server's metadata with changes; nil removes.
-func server(change map[string]any) map[string]any {
+// serverMetadata is an authorization server's metadata with changes; nil removes.
+func serverMetadata(change map[string]any) map[string]any {
 	m := map[string]any{
 		"issuer": issuer, "authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token",
 		"registration_endpoint": issuer + "/register", "revocation_endpoint": issuer + "/revoke",
@@ -68,7 +68,7 @@ func server(change map[string]any) map[string]any {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *fakeNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := r.Context().Err(); err != nil {
@@ -105,7 +105,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 			write(rec, status, answer)
 			break
 		}
-		write(rec, http.StatusOK, w.grant())
+		write(rec, http.StatusOK, w.tokenAnswer())
 	case "/register":
 		var ask map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&ask)
@@ -120,8 +120,8 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// grant is the usual answer of the token endpoint. w.mu is held.
-func (w *world) grant() map[string]any {
+// tokenAnswer is the usual answer of the token endpoint. w.mu is held.
+func (w *fakeNetwork) tokenAnswer() map[string]any {
 	w.number++
 	answer := map[string]any{
 		"access_token":  fmt.Sprintf("%s-access-%d", canary, w.number),
@@ -147,7 +147,7 @@ func write(w http.ResponseWriter, status int, v any) {
 }
 
 // count is how many requests began with a text.
-func (w *world) count(prefix string) int {
+func (w *fakeNetwork) count(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -159,11 +159,11 @@ func (w *world) count(prefix string) int {
 	return n
 }
 
-func (w *world) tokens() int { return w.count("POST " + issuer + "/token") }
+func (w *fakeNetwork) tokenRequests() int { return w.count("POST " + issuer + "/token") }
 
-// agree is a person who signs in: the answer comes with the state and the issuer, changed by change.
-func agree(change map[string]string) Interactive {
-	return func(_ context.Context, ask Ask) (string, error) {
+// signInPerson is a person who signs in: the answer comes with the state and the issuer, changed by change.
+func signInPerson(change map[string]string) Interactive {
+	return func(_ context.Context, ask SignInRequest) (string, error) {
 		u, err := url.Parse(ask.URL)
 		if err != nil {
 			return "", err
@@ -180,14 +180,14 @@ func agree(change map[string]string) Interactive {
 
 // prompt makes a Prompt of a person.
 func prompt(person Interactive) Prompt {
-	asks := make(chan Ask, 1)
+	asks := make(chan SignInRequest, 1)
 	return Prompt{
-		NoListen: true, Show: func(ask Ask) { asks <- ask },
+		NoListen: true, Show: func(ask SignInRequest) { asks <- ask },
 		Paste: func(ctx context.Context, _ string) (string, error) { return person(ctx, <-asks) },
 	}
 }
 
-func config(w *world) Config {
+func config(w *fakeNetwork) Config {
 	return Config{Server: "demo", URL: mcpURL, Store: auth.NewMemory(), Locks: auth.NewLocks(""), Transport: w}
 }
 
@@ -204,14 +204,14 @@ func make1(t *testing.T, cfg Config) *Authorizer {
 func signedIn(t *testing.T, cfg Config) *Authorizer {
 	t.Helper()
 	a := make1(t, cfg)
-	if _, err := a.Login(t.Context(), prompt(agree(nil))); err != nil {
+	if _, err := a.Login(t.Context(), prompt(signInPerson(nil))); err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// bearer is the token that a request would be sent with.
-func bearer(t *testing.T, a *Authorizer) (string, error) {
+// currentBearer is the token that a request would be sent with.
+func currentBearer(t *testing.T, a *Authorizer) (string, error) {
 	t.Helper()
 	h := http.Header{}
 	err := a.Authorize(t.Context(), h)
@@ -220,7 +220,7 @@ func bearer(t *testing.T, a *Authorizer) (string, error) {
 
 func mustBearer(t *testing.T, a *Authorizer) string {
 	t.Helper()
-	token, err := bearer(t, a)
+	token, err := currentBearer(t, a)
 	if err != nil || token == "" {
 		t.Fatalf("token %q, %v", token, err)
 	}

@@ -24,20 +24,20 @@ const (
 	fetchHops = 3
 )
 
-// client sends requests that are not redirected.
-func (w *web) client() *http.Client {
+// newClient sends requests that are not redirected.
+func (w *guardedTransport) newClient() *http.Client {
 	return &http.Client{
 		Transport: w, Timeout: fetchTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// fetch gets a metadata document. found is false if the answer was 4xx: there is none. The error is a
+// fetchMetadata gets a metadata document. found is false if the answer was 4xx: there is none. The error is a
 // *transports.Error.
-func (w *web) fetch(ctx context.Context, address, what string, doc any) (found bool, err error) {
+func (w *guardedTransport) fetchMetadata(ctx context.Context, address, what string, doc any) (found bool, err error) {
 	fail := func(class messages.Class, text string, cause error) (bool, error) {
 		return false, &transports.Error{Class: class, Err: cause,
-			Text: fmt.Sprintf("%s of %s %s", what, label(address), text)}
+			Text: fmt.Sprintf("%s of %s %s", what, hostLabel(address), text)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -47,24 +47,24 @@ func (w *web) fetch(ctx context.Context, address, what string, doc any) (found b
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "mcpvisor")
-	client := w.client()
+	client := w.newClient()
 	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		switch from := via[len(via)-1].URL; {
 		case len(via) > fetchHops:
-			return refusal("redirects too often")
+			return refusalError("redirects too often")
 		case from.Scheme == "https" && next.URL.Scheme != "https":
-			return refusal("redirects from https to http")
+			return refusalError("redirects from https to http")
 		}
 		return nil
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return false, w.failure(what, address, err)
+		return false, w.fetchError(what, address, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch code := resp.StatusCode; {
 	case code == http.StatusTooManyRequests, code >= 500:
-		return false, unavailable(what+" of "+label(address), resp)
+		return false, unavailableError(what+" of "+hostLabel(address), resp)
 	case code >= 400:
 		return false, nil
 	case code != http.StatusOK:
@@ -72,7 +72,7 @@ func (w *web) fetch(ctx context.Context, address, what string, doc any) (found b
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, fetchSize+1))
 	if err != nil {
-		return false, w.failure(what, address, err)
+		return false, w.fetchError(what, address, err)
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
@@ -86,41 +86,41 @@ func (w *web) fetch(ctx context.Context, address, what string, doc any) (found b
 	return true, nil
 }
 
-// failure translates what net/http says when there was no whole answer.
-func (w *web) failure(what, address string, err error) *transports.Error {
-	var no refusal
+// fetchError translates what net/http says when there was no whole answer.
+func (w *guardedTransport) fetchError(what, address string, err error) *transports.Error {
+	var no refusalError
 	if errors.As(err, &no) {
-		return &transports.Error{Class: messages.ClassDenied, Text: fmt.Sprintf("%s of %s %s", what, label(address), no)}
+		return &transports.Error{Class: messages.ClassDenied, Text: fmt.Sprintf("%s of %s %s", what, hostLabel(address), no)}
 	}
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err // the URL around it is not for people
 	}
 	e := &transports.Error{Class: messages.ClassNetwork, Err: err,
-		Text: fmt.Sprintf("%s of %s cannot be had", what, label(address))}
+		Text: fmt.Sprintf("%s of %s cannot be had", what, hostLabel(address))}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		e.Text = fmt.Sprintf("%s of %s does not come", what, label(address))
+		e.Text = fmt.Sprintf("%s of %s does not come", what, hostLabel(address))
 	}
 	return e
 }
 
-// waitMost is the longest wait that an authorization server may ask for: a token is worth another try.
-const waitMost = 10 * time.Minute
+// maxRetryAfter is the longest wait that an authorization server may ask for: a token is worth another try.
+const maxRetryAfter = 10 * time.Minute
 
-// unavailable is an answer that says nothing about us.
-func unavailable(who string, resp *http.Response) *transports.Error {
+// unavailableError is an answer that says nothing about us.
+func unavailableError(who string, resp *http.Response) *transports.Error {
 	e := &transports.Error{Class: messages.ClassNetwork, Status: resp.StatusCode,
 		Text: fmt.Sprintf("%s cannot be had now (%d)", who, resp.StatusCode)}
-	e.RetryAfter = min(transports.RetryAfter(resp.Header, time.Now()), waitMost)
+	e.RetryAfter = min(transports.RetryAfter(resp.Header, time.Now()), maxRetryAfter)
 	if resp.StatusCode == http.StatusTooManyRequests || e.RetryAfter > 0 {
 		e.Class = messages.ClassThrottled
 	}
 	return e
 }
 
-// label is a URL's host and port for people: never its path and query, which may hold anything.
-func label(raw string) string {
+// hostLabel is a URL's host and port for people: never its path and query, which may hold anything.
+func hostLabel(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
 		return "an unusable URL"

@@ -16,31 +16,31 @@ import (
 // Grant is a way to get tokens: AuthorizationCode, ClientCredentials, TokenExchange, JWTBearer or Enterprise. All but
 // the first work without a person: an Authorizer uses them by itself when the server asks for authorization.
 type Grant interface {
-	// check says what the configuration lacks, empty for nothing.
-	check(cfg Config) string
-	// person reports that a person has to sign in.
-	person() bool
-	// secret names what of ours goes to the authorization server and would be good elsewhere, in words; empty for nothing.
-	secret() string
-	// endpoints are those that the configuration names.
-	endpoints() []string
-	// obtain gets a token.
-	obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error)
+	// checkConfig says what the configuration lacks, empty for nothing.
+	checkConfig(cfg Config) string
+	// needsPerson reports that a person has to sign in.
+	needsPerson() bool
+	// sentSecret names what of ours goes to the authorization server and would be good elsewhere, in words; empty for nothing.
+	sentSecret() string
+	// endpointURLs are those that the configuration names.
+	endpointURLs() []string
+	// obtainToken gets a token.
+	obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error)
 }
 
-// signIn is one attempt to get a token from nothing.
-type signIn struct {
-	place    *place
+// signInAttempt is one attempt to get a token from nothing.
+type signInAttempt struct {
+	target   *authTarget
 	client   client
 	scopes   []string
 	redirect string
-	courier  courier
+	handler  redirectHandler
 	confirm  Confirm // nil if there is no person
 }
 
-// with adds the resource and the scopes to the parameters of a token request.
-func (s *signIn) with(params url.Values) url.Values {
-	params.Set("resource", s.place.resource)
+// tokenParams adds the resource and the scopes to the parameters of a token request.
+func (s *signInAttempt) tokenParams(params url.Values) url.Values {
+	params.Set("resource", s.target.resource)
 	if len(s.scopes) > 0 {
 		params.Set("scope", strings.Join(s.scopes, " "))
 	}
@@ -56,27 +56,27 @@ const (
 // io.modelcontextprotocol/oauth-client-credentials): Config.ClientID with ClientSecret or Key.
 type ClientCredentials struct{}
 
-func (ClientCredentials) check(cfg Config) string {
+func (ClientCredentials) checkConfig(cfg Config) string {
 	if cfg.ClientID == "" || cfg.ClientSecret == "" && cfg.Key == nil {
 		return "client credentials need a clientId and a client secret or a client key"
 	}
 	return ""
 }
 
-func (ClientCredentials) person() bool        { return false }
-func (ClientCredentials) secret() string      { return "" }
-func (ClientCredentials) endpoints() []string { return nil }
+func (ClientCredentials) needsPerson() bool      { return false }
+func (ClientCredentials) sentSecret() string     { return "" }
+func (ClientCredentials) endpointURLs() []string { return nil }
 
-func (ClientCredentials) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
-	return a.token(ctx, s.client, s.place.server.TokenEndpoint, s.place.issuer,
-		s.with(url.Values{"grant_type": {"client_credentials"}}))
+func (ClientCredentials) obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error) {
+	return a.requestToken(ctx, s.client, s.target.server.TokenEndpoint, s.target.issuer,
+		s.tokenParams(url.Values{"grant_type": {"client_credentials"}}))
 }
 
 // Source gives a token or an assertion whenever one is needed, from a file, a metadata service or a command. It is
 // called again for every new access token, and must return when ctx ends. What it returns is never stored.
 type Source func(ctx context.Context) (string, error)
 
-func (s Source) get(ctx context.Context, what string) (string, error) {
+func (s Source) readToken(ctx context.Context, what string) (string, error) {
 	v, err := s(ctx)
 	if own := (*transports.Error)(nil); asError(err, &own) {
 		return "", own
@@ -98,23 +98,23 @@ type TokenExchange struct {
 	Audience string
 }
 
-func (x TokenExchange) check(cfg Config) string {
+func (x TokenExchange) checkConfig(cfg Config) string {
 	if x.Subject == nil || cfg.ClientID == "" {
 		return "token exchange needs a clientId and a source of subject tokens"
 	}
 	return ""
 }
 
-func (TokenExchange) person() bool        { return false }
-func (TokenExchange) secret() string      { return "the token that is to be exchanged" }
-func (TokenExchange) endpoints() []string { return nil }
+func (TokenExchange) needsPerson() bool      { return false }
+func (TokenExchange) sentSecret() string     { return "the token that is to be exchanged" }
+func (TokenExchange) endpointURLs() []string { return nil }
 
-func (x TokenExchange) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
-	subject, err := x.Subject.get(ctx, "subject token")
+func (x TokenExchange) obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error) {
+	subject, err := x.Subject.readToken(ctx, "subject token")
 	if err != nil {
 		return nil, err
 	}
-	params := s.with(url.Values{
+	params := s.tokenParams(url.Values{
 		"grant_type": {oauthex.GrantTypeTokenExchange}, "subject_token": {subject}, "subject_token_type": {x.SubjectType},
 		"requested_token_type": {tokenAccess},
 	})
@@ -124,7 +124,7 @@ func (x TokenExchange) obtain(ctx context.Context, a *Authorizer, s *signIn) (*o
 	if x.Audience != "" {
 		params.Set("audience", x.Audience)
 	}
-	return a.token(ctx, s.client, s.place.server.TokenEndpoint, s.place.issuer, params)
+	return a.requestToken(ctx, s.client, s.target.server.TokenEndpoint, s.target.issuer, params)
 }
 
 // JWTBearer presents an assertion of an issuer that the authorization server trusts, such as a workload's identity
@@ -134,24 +134,24 @@ type JWTBearer struct {
 	Assertion Source
 }
 
-func (j JWTBearer) check(cfg Config) string {
+func (j JWTBearer) checkConfig(cfg Config) string {
 	if j.Assertion == nil || cfg.ClientID == "" {
 		return "the JWT bearer grant needs a clientId and a source of assertions"
 	}
 	return ""
 }
 
-func (JWTBearer) person() bool        { return false }
-func (JWTBearer) secret() string      { return "the assertion" }
-func (JWTBearer) endpoints() []string { return nil }
+func (JWTBearer) needsPerson() bool      { return false }
+func (JWTBearer) sentSecret() string     { return "the assertion" }
+func (JWTBearer) endpointURLs() []string { return nil }
 
-func (j JWTBearer) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
-	assertion, err := j.Assertion.get(ctx, "assertion")
+func (j JWTBearer) obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error) {
+	assertion, err := j.Assertion.readToken(ctx, "assertion")
 	if err != nil {
 		return nil, err
 	}
-	return a.token(ctx, s.client, s.place.server.TokenEndpoint, s.place.issuer,
-		s.with(url.Values{"grant_type": {grantJWTBearer}, "assertion": {assertion}}))
+	return a.requestToken(ctx, s.client, s.target.server.TokenEndpoint, s.target.issuer,
+		s.tokenParams(url.Values{"grant_type": {grantJWTBearer}, "assertion": {assertion}}))
 }
 
 // Enterprise signs in by a company's identity provider (extension io.modelcontextprotocol/enterprise-managed-
@@ -166,16 +166,16 @@ type Enterprise struct {
 	IDToken Source
 }
 
-func (e Enterprise) check(cfg Config) string {
+func (e Enterprise) checkConfig(cfg Config) string {
 	if e.IDToken == nil || e.ClientID == "" || e.Issuer == "" || cfg.ClientID == "" {
 		return "enterprise-managed authorization needs the identity provider's issuer, a clientId at both, and ID tokens"
 	}
 	return ""
 }
 
-func (Enterprise) person() bool          { return false }
-func (Enterprise) secret() string        { return "" } // an identity assertion is for one authorization server
-func (e Enterprise) endpoints() []string { return []string{e.Issuer, e.TokenURL} }
+func (Enterprise) needsPerson() bool        { return false }
+func (Enterprise) sentSecret() string       { return "" } // an identity assertion is for one authorization server
+func (e Enterprise) endpointURLs() []string { return []string{e.Issuer, e.TokenURL} }
 
 // checkAssertion refuses what an identity provider issued in the place of an identity assertion for one authorization
 // server: an access token of its own, for one, or an assertion for another. The MCP server has named the authorization
@@ -186,7 +186,7 @@ func (e Enterprise) endpoints() []string { return []string{e.Issuer, e.TokenURL}
 func checkAssertion(t *oauth2.Token, issuer, endpoint string) error {
 	refuse := func(text string) error {
 		return &transports.Error{Class: messages.ClassProtocol,
-			Text: "the identity provider " + label(endpoint) + " " + text + "; it was not sent on"}
+			Text: "the identity provider " + hostLabel(endpoint) + " " + text + "; it was not sent on"}
 	}
 	if kind, _ := t.Extra("issued_token_type").(string); kind != oauthex.TokenTypeIDJAG {
 		return refuse("issues something else than an identity assertion")
@@ -197,43 +197,43 @@ func checkAssertion(t *oauth2.Token, issuer, endpoint string) error {
 	}
 	audience, err := claims.Claims.GetAudience()
 	if err != nil || len(audience) != 1 || !sameIssuer(audience[0], issuer) {
-		return refuse("issues an identity assertion that is not for " + label(issuer))
+		return refuse("issues an identity assertion that is not for " + hostLabel(issuer))
 	}
 	return nil
 }
 
-func (e Enterprise) obtain(ctx context.Context, a *Authorizer, s *signIn) (*oauth2.Token, error) {
-	id, err := e.IDToken.get(ctx, "ID token")
+func (e Enterprise) obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error) {
+	id, err := e.IDToken.readToken(ctx, "ID token")
 	if err != nil {
 		return nil, err
 	}
-	provider := &place{server: &oauthex.AuthServerMeta{Issuer: e.Issuer, TokenEndpoint: e.TokenURL}, issuer: e.Issuer}
+	provider := &authTarget{server: &oauthex.AuthServerMeta{Issuer: e.Issuer, TokenEndpoint: e.TokenURL}, issuer: e.Issuer}
 	if e.TokenURL == "" {
-		if err := a.web.check(e.Issuer); err != nil {
+		if err := a.transport.checkURL(e.Issuer); err != nil {
 			return nil, &transports.Error{Class: messages.ClassConfig,
-				Text: "the identity provider " + label(e.Issuer) + " " + err.Error()}
+				Text: "the identity provider " + hostLabel(e.Issuer) + " " + err.Error()}
 		}
 		if provider.server, err = a.serverMetadata(ctx, e.Issuer); err != nil {
 			return nil, err
 		}
 		if provider.server == nil {
 			return nil, &transports.Error{Class: messages.ClassProtocol,
-				Text: "the identity provider " + label(e.Issuer) + " publishes no metadata", Fix: "set its tokenUrl"}
+				Text: "the identity provider " + hostLabel(e.Issuer) + " publishes no metadata", Fix: "set its tokenUrl"}
 		}
 	}
-	us := client{ID: e.ClientID, Secret: e.ClientSecret, Method: method(provider, e.ClientSecret != "", false)}
-	params := s.with(url.Values{
+	us := client{ID: e.ClientID, Secret: e.ClientSecret, Method: authMethod(provider, e.ClientSecret != "", false)}
+	params := s.tokenParams(url.Values{
 		"grant_type": {oauthex.GrantTypeTokenExchange}, "subject_token": {id},
 		"subject_token_type": {oauthex.TokenTypeIDToken}, "requested_token_type": {oauthex.TokenTypeIDJAG},
-		"audience": {s.place.server.Issuer},
+		"audience": {s.target.server.Issuer},
 	})
-	assertion, err := a.request(ctx, us, provider.server.TokenEndpoint, provider.issuer, params)
+	assertion, err := a.requestAnyToken(ctx, us, provider.server.TokenEndpoint, provider.issuer, params)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAssertion(assertion, s.place.server.Issuer, provider.server.TokenEndpoint); err != nil {
+	if err := checkAssertion(assertion, s.target.server.Issuer, provider.server.TokenEndpoint); err != nil {
 		return nil, err
 	}
-	return a.token(ctx, s.client, s.place.server.TokenEndpoint, s.place.issuer,
-		s.with(url.Values{"grant_type": {grantJWTBearer}, "assertion": {assertion.AccessToken}}))
+	return a.requestToken(ctx, s.client, s.target.server.TokenEndpoint, s.target.issuer,
+		s.tokenParams(url.Values{"grant_type": {grantJWTBearer}, "assertion": {assertion.AccessToken}}))
 }

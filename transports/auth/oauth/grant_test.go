@@ -22,11 +22,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// let is a request of a server that wants authorization: refused once, then with a token.
-func let(t *testing.T, a *Authorizer) (string, error) {
+// authorizeOnce is a request of a server that wants authorization: refused once, then with a token.
+func authorizeOnce(t *testing.T, a *Authorizer) (string, error) {
 	t.Helper()
-	again, err := a.Refused(t.Context(), http.StatusUnauthorized, &messages.Challenge{Scope: "read write"}, http.Header{})
-	if err == nil && !again {
+	retry, err := a.Refused(t.Context(), http.StatusUnauthorized, &messages.Challenge{Scope: "read write"}, http.Header{})
+	if err == nil && !retry {
 		t.Error("neither a token nor an error")
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func TestKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			signed, err := key.assertion("us", issuer, time.Now())
+			signed, err := key.signAssertion("us", issuer, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestGrantsWithoutAPerson(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				w.token = func(url.Values, *http.Request) (int, any) {
-					g := w.grant()
+					g := w.tokenAnswer()
 					delete(g, "refresh_token")
 					return http.StatusOK, g
 				}
@@ -128,10 +128,10 @@ func TestGrantsWithoutAPerson(t *testing.T) {
 				cfg.ClientID, cfg.Issuer = "us", issuer
 				c.change(&cfg)
 				a := make1(t, cfg)
-				if token, err := bearer(t, a); token != "" || err != nil {
+				if token, err := currentBearer(t, a); token != "" || err != nil {
 					t.Errorf("before anybody asked: %q, %v", token, err)
 				}
-				first, err := let(t, a)
+				first, err := authorizeOnce(t, a)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -144,8 +144,8 @@ func TestGrantsWithoutAPerson(t *testing.T) {
 					t.Errorf("another process has %q", got)
 				}
 				time.Sleep(2 * time.Hour)
-				if got := mustBearer(t, a); got == first || w.tokens() != 2 {
-					t.Errorf("%q after %d token requests", got, w.tokens())
+				if got := mustBearer(t, a); got == first || w.tokenRequests() != 2 {
+					t.Errorf("%q after %d token requests", got, w.tokenRequests())
 				}
 				raw, err := cfg.Store.Get(t.Context(), a.key)
 				if err != nil || strings.Contains(string(raw), canary+"-s") {
@@ -159,14 +159,14 @@ func TestGrantsWithoutAPerson(t *testing.T) {
 				}
 				time.Sleep(2 * time.Hour)
 				for range 100 {
-					_, err = bearer(t, a)
+					_, err = currentBearer(t, a)
 					wantClass(t, err, messages.ClassUnauthorized)
 					if strings.Contains(err.Error(), canary) {
 						t.Fatal(err)
 					}
 				}
-				if w.tokens() != 3 {
-					t.Errorf("%d token requests", w.tokens())
+				if w.tokenRequests() != 3 {
+					t.Errorf("%d token requests", w.tokenRequests())
 				}
 			})
 		})
@@ -184,13 +184,13 @@ func TestEnterprise(t *testing.T) {
 			return 200, map[string]any{"access_token": jag, "token_type": "N_A",
 				"issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"}
 		}
-		return 200, w.grant()
+		return 200, w.tokenAnswer()
 	}
 	cfg := config(w)
 	cfg.ClientID = "us"
 	cfg.Grant = Enterprise{Issuer: idp, ClientID: "us at the provider",
 		IDToken: func(context.Context) (string, error) { return canary + "-id", nil }}
-	if _, err := let(t, make1(t, cfg)); err != nil {
+	if _, err := authorizeOnce(t, make1(t, cfg)); err != nil {
 		t.Fatal(err)
 	}
 	if x := w.forms[0]; x.Get("subject_token") != canary+"-id" || x.Get("audience") != issuer ||
@@ -231,16 +231,16 @@ func TestAssertionForOneServer(t *testing.T) {
 				if r.URL.Host == "idp.example.com" {
 					return 200, answer
 				}
-				return 200, w.grant()
+				return 200, w.tokenAnswer()
 			}
 			cfg := config(w)
 			cfg.ClientID = "us"
 			cfg.Grant = Enterprise{Issuer: idp, TokenURL: idp + "/token", ClientID: "us at the provider",
 				IDToken: func(context.Context) (string, error) { return canary + "-id", nil }}
-			if _, err := let(t, make1(t, cfg)); err == nil || strings.Contains(err.Error(), canary) {
+			if _, err := authorizeOnce(t, make1(t, cfg)); err == nil || strings.Contains(err.Error(), canary) {
 				t.Error(err)
 			}
-			if n := w.tokens(); n != 0 {
+			if n := w.tokenRequests(); n != 0 {
 				t.Errorf("the authorization server was asked %d times", n)
 			}
 		})
@@ -255,7 +255,7 @@ func TestSourceFails(t *testing.T) {
 	} {
 		cfg := config(newWorld())
 		cfg.ClientID, cfg.Issuer, cfg.Grant = "us", issuer, JWTBearer{Assertion: s}
-		_, err := let(t, make1(t, cfg))
+		_, err := authorizeOnce(t, make1(t, cfg))
 		wantClass(t, err, messages.ClassUnauthorized)
 		if strings.Contains(err.Error(), canary) {
 			t.Error(err)

@@ -49,16 +49,16 @@ func TestMetadataRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.docs[prmPath] = resource(mcpURL, cmpOr(c.issuer, issuer))
-			w.docs[asDoc] = server(c.change)
+			w.docs[asDoc] = serverMetadata(c.change)
 			a := make1(t, config(w))
-			a.web.reached(netip.MustParseAddr("8.8.8.8"))
+			a.transport.noteServerAddr(netip.MustParseAddr("8.8.8.8"))
 			opened := 0
-			_, err := a.Login(t.Context(), prompt(func(ctx context.Context, ask Ask) (string, error) {
+			_, err := a.Login(t.Context(), prompt(func(ctx context.Context, ask SignInRequest) (string, error) {
 				opened++
-				return agree(nil)(ctx, ask)
+				return signInPerson(nil)(ctx, ask)
 			}))
-			if err == nil || opened != 0 || w.tokens() != 0 || len(w.register) != 0 {
-				t.Fatalf("%v; opened %d times, %d tokens, %d registrations", err, opened, w.tokens(), len(w.register))
+			if err == nil || opened != 0 || w.tokenRequests() != 0 || len(w.register) != 0 {
+				t.Fatalf("%v; opened %d times, %d tokens, %d registrations", err, opened, w.tokenRequests(), len(w.register))
 			}
 			if text := err.Error(); len(text) > 1000 || strings.ContainsAny(text, "\u009b\u202e\u200b\u2028") {
 				t.Errorf("%.2000q", text)
@@ -78,18 +78,18 @@ func cmpOr(a, b string) string {
 // for an issuer that the person has configured.
 func TestPrivatePageOfAPrivateServer(t *testing.T) {
 	for name, change := range map[string]func(*Authorizer, *Config){
-		"a server in the network": func(a *Authorizer, _ *Config) { a.web.reached(netip.MustParseAddr("10.0.0.1")) },
+		"a server in the network": func(a *Authorizer, _ *Config) { a.transport.noteServerAddr(netip.MustParseAddr("10.0.0.1")) },
 		"a configured issuer":     func(_ *Authorizer, c *Config) { c.Issuer = issuer },
 	} {
 		w := newWorld()
-		w.docs[asDoc] = server(map[string]any{"authorization_endpoint": "https://sso.internal/authorize?tenant=1",
+		w.docs[asDoc] = serverMetadata(map[string]any{"authorization_endpoint": "https://sso.internal/authorize?tenant=1",
 			"token_endpoint": "https://sso.internal/token"})
 		cfg := config(w)
-		change(&Authorizer{web: webOf("x", false)}, &cfg)
+		change(&Authorizer{transport: webOf("x", false)}, &cfg)
 		a := make1(t, cfg)
-		a.web.reached(netip.MustParseAddr("10.0.0.1"))
+		a.transport.noteServerAddr(netip.MustParseAddr("10.0.0.1"))
 		change(a, &Config{})
-		if _, err := a.Login(t.Context(), prompt(agree(nil))); err != nil {
+		if _, err := a.Login(t.Context(), prompt(signInPerson(nil))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestResourceRefused(t *testing.T) {
 	} {
 		w := newWorld()
 		w.docs[prmPath] = resource(named, issuer)
-		_, err := make1(t, config(w)).discover(t.Context(), nil, nil)
+		_, err := make1(t, config(w)).discoverTarget(t.Context(), nil, nil)
 		wantClass(t, err, messages.ClassProtocol)
 	}
 }
@@ -134,19 +134,19 @@ func TestKeyInTheURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.docs = map[string]any{asDoc: server(nil)}
+			w.docs = map[string]any{asDoc: serverMetadata(nil)}
 			if c.named != "" {
 				w.docs[prmPath+c.query] = resource(c.named, issuer)
 			} else {
-				w.docs["https://mcp.example.com/.well-known/oauth-authorization-server"] = server(
+				w.docs["https://mcp.example.com/.well-known/oauth-authorization-server"] = serverMetadata(
 					map[string]any{"issuer": "https://mcp.example.com"})
 			}
 			cfg := config(w)
 			cfg.URL += c.query
 			page := ""
-			_, err := make1(t, cfg).Login(t.Context(), prompt(func(ctx context.Context, ask Ask) (string, error) {
+			_, err := make1(t, cfg).Login(t.Context(), prompt(func(ctx context.Context, ask SignInRequest) (string, error) {
 				page = ask.URL
-				return agree(nil)(ctx, ask)
+				return signInPerson(nil)(ctx, ask)
 			}))
 			if err != nil {
 				t.Fatal(err)
@@ -172,20 +172,20 @@ func TestScopesBounded(t *testing.T) {
 	doc["scopes_supported"] = append([]string{"a b", "\u202e", `q"`, strings.Repeat("x", maxScope+1), ""}, many...)
 	w.docs[prmPath] = doc
 	w.token = func(url.Values, *http.Request) (int, any) {
-		g := w.grant()
+		g := w.tokenAnswer()
 		g["scope"] = strings.Join(many, " ")
 		return http.StatusOK, g
 	}
 	a := signedIn(t, config(w))
-	if cur := a.peek(); len(cur.Requested) != maxScopes || len(cur.Granted) != maxScopes || cur.Requested[0] != "scope0" {
+	if cur := a.currentSignIn(); len(cur.Requested) != maxScopes || len(cur.Granted) != maxScopes || cur.Requested[0] != "scope0" {
 		t.Errorf("%d requested, %d granted", len(cur.Requested), len(cur.Granted))
 	}
 	for i := range 3 { // one refusal asks for many
 		want := strings.ReplaceAll(strings.Join(many[i*150:i*150+150], " "), "scope", "more")
 		_, _ = a.Refused(t.Context(), http.StatusForbidden, &messages.Challenge{Scope: want},
-			http.Header{"Authorization": {"Bearer " + a.peek().Access}})
+			http.Header{"Authorization": {"Bearer " + a.currentSignIn().Access}})
 	}
-	if n := len(a.peek().Wanted); n != maxWanted {
+	if n := len(a.currentSignIn().Wanted); n != maxWanted {
 		t.Errorf("%d wanted", n)
 	}
 }
@@ -196,7 +196,7 @@ func TestNoAccessToken(t *testing.T) {
 	w.token = func(url.Values, *http.Request) (int, any) {
 		return 200, map[string]any{"access_token": canary, "token_type": "N_A"}
 	}
-	_, err := make1(t, config(w)).Login(t.Context(), prompt(agree(nil)))
+	_, err := make1(t, config(w)).Login(t.Context(), prompt(signInPerson(nil)))
 	wantClass(t, err, messages.ClassProtocol)
 }
 
@@ -207,7 +207,7 @@ func TestLongClientID(t *testing.T) {
 		w.docs[issuer+"/register"] = func(rw http.ResponseWriter, _ *http.Request) {
 			write(rw, http.StatusCreated, map[string]any{"client_id": id})
 		}
-		_, err := make1(t, config(w)).Login(t.Context(), prompt(agree(nil)))
+		_, err := make1(t, config(w)).Login(t.Context(), prompt(signInPerson(nil)))
 		wantClass(t, err, messages.ClassProtocol)
 		if err != nil && len(err.Error()) > 1000 {
 			t.Errorf("%d bytes", len(err.Error()))
@@ -225,7 +225,7 @@ func TestTokensThatAreBornEnded(t *testing.T) {
 		cfg.Store, cfg.Locks = store, locks
 		first := signedIn(t, cfg)
 		second := make1(t, cfg)
-		if _, err := second.reload(t.Context()); err != nil {
+		if _, err := second.reloadSignIn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -242,8 +242,8 @@ func TestTokensThatAreBornEnded(t *testing.T) {
 			}()
 		}
 		_ = first.Authorize(ctx, http.Header{}) // one refresh to begin with
-		if n := <-woken + <-woken; n > 2 || w.tokens() > 5 {
-			t.Errorf("woken %d times, %d token requests", n, w.tokens())
+		if n := <-woken + <-woken; n > 2 || w.tokenRequests() > 5 {
+			t.Errorf("woken %d times, %d token requests", n, w.tokenRequests())
 		}
 	})
 }

@@ -26,19 +26,19 @@ type Key struct {
 // ParseKey reads a private key in PEM (PKCS #8, PKCS #1 or SEC 1). algorithm is that of JWS (ES256, RS256, PS256, EdDSA
 // and so on); empty is the usual one for the key. id is the key's kid, or empty. No error repeats the key.
 func ParseKey(text []byte, algorithm, id string) (*Key, error) {
-	wrong := func(why string) (*Key, error) {
+	fail := func(why string) (*Key, error) {
 		return nil, &transports.Error{Class: messages.ClassConfig, Text: "the client key " + why}
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return wrong("is not in PEM")
+		return fail("is not in PEM")
 	}
 	var parsed any
 	var err error
 	if parsed, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
 		if parsed, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
 			if parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
-				return wrong("is no private key without a passphrase")
+				return fail("is no private key without a passphrase")
 			}
 		}
 	}
@@ -52,24 +52,24 @@ func ParseKey(text []byte, algorithm, id string) (*Key, error) {
 	case ed25519.PrivateKey:
 		k.private, usual = p, "EdDSA"
 	default:
-		return wrong("is of a kind that is not known here")
+		return fail("is of a kind that is not known here")
 	}
 	if algorithm == "" {
 		algorithm = usual
 	}
 	k.method = jwt.GetSigningMethod(algorithm)
 	if k.method == nil {
-		return wrong("is to be used with an algorithm that is not known here")
+		return fail("is to be used with an algorithm that is not known here")
 	}
 	if _, err := k.method.Sign("probe", k.private); err != nil {
-		return wrong("does not fit the algorithm " + messages.Line(algorithm, 20))
+		return fail("does not fit the algorithm " + messages.Line(algorithm, 20))
 	}
 	return k, nil
 }
 
-// assertion proves who the client is (RFC 7523, 2.2 and 3), for as long as clocks may differ. The audience is the
+// signAssertion proves who the client is (RFC 7523, 2.2 and 3), for as long as clocks may differ. The audience is the
 // issuer: an assertion for a token endpoint's URL could be used at another server that claims that endpoint.
-func (k *Key) assertion(client, issuer string, now time.Time) (string, error) {
+func (k *Key) signAssertion(client, issuer string, now time.Time) (string, error) {
 	t := jwt.NewWithClaims(k.method, jwt.MapClaims{
 		"iss": client, "sub": client, "aud": issuer, "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(),

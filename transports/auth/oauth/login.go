@@ -21,7 +21,7 @@ type Prompt struct {
 	// Open shows a URL in the person's browser. Its failure is no failure: the person may open it. nil opens nothing.
 	Open func(ctx context.Context, url string) error
 	// Show tells the person what to open. It is called before Open.
-	Show func(Ask)
+	Show func(SignInRequest)
 	// Paste reads what the person pasted: the address that the browser was sent to, or the code that was shown. It is
 	// called again after something unusable, with the reason, and must return when ctx ends. It may run beside the
 	// listener: the first answer counts. nil reads nothing.
@@ -44,7 +44,7 @@ type Prompt struct {
 // Login signs in anew, whatever is stored, and stores the outcome; what was stored stays if it fails. For a grant
 // without a person p may be empty. The error is a *transports.Error.
 func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
-	wrong := func(text string) (Status, error) {
+	fail := func(text string) (Status, error) {
 		return Status{}, &transports.Error{Class: messages.ClassInvalid, Text: text}
 	}
 	if p.Timeout <= 0 {
@@ -52,62 +52,62 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	var by courier
-	if a.cfg.Grant.person() {
+	var handler redirectHandler
+	if a.cfg.Grant.needsPerson() {
 		switch {
 		case p.Open == nil && p.Show == nil:
-			return wrong("a sign-in needs a browser or somebody to show an address to")
+			return fail("a sign-in needs a browser or somebody to show an address to")
 		case p.NoListen && p.Paste == nil:
-			return wrong("a sign-in without a listener needs somebody who pastes the answer")
+			return fail("a sign-in without a listener needs somebody who pastes the answer")
 		}
-		d := &desk{prompt: p, fixed: a.cfg.RedirectURL, port: a.cfg.CallbackPort}
+		d := &loginServer{prompt: p, configuredURL: a.cfg.RedirectURL, port: a.cfg.CallbackPort}
 		defer d.close()
-		by = d
+		handler = d
 	}
 	// A record that cannot be read, or a store that cannot be, shows when the outcome is to be stored.
-	_, _ = a.reload(ctx)
+	_, _ = a.reloadSignIn(ctx)
 	challenge := p.Challenge
 	if challenge == nil && a.cfg.TokenURL == "" {
-		challenge = a.ask(ctx)
+		challenge = a.probeChallenge(ctx)
 	}
-	var h *held
+	var h *loadedSignIn
 	var err error
-	if by == nil {
-		h, err = a.acquire(ctx, challenge, p.Scopes, nil, p.Confirm)
+	if handler == nil {
+		h, err = a.acquireToken(ctx, challenge, p.Scopes, nil, p.Confirm)
 	} else {
-		h, err = a.alone(ctx, func() (*held, error) { return a.acquire(ctx, challenge, p.Scopes, by, p.Confirm) })
+		h, err = a.runExclusive(ctx, func() (*loadedSignIn, error) { return a.acquireToken(ctx, challenge, p.Scopes, handler, p.Confirm) })
 	}
 	if err != nil {
-		if ctx.Err() != nil && !transient(err) && a.cfg.Grant.person() {
-			err = a.interrupted(ctx, ctx.Err())
+		if ctx.Err() != nil && !isTransient(err) && a.cfg.Grant.needsPerson() {
+			err = a.interruptedError(ctx, ctx.Err())
 		}
 		return Status{}, err
 	}
 	a.mu.Lock()
-	a.pause, a.begun = pause{}, nil
+	a.backoff, a.autoSignIns = backoff{}, nil
 	a.mu.Unlock()
-	return a.status(h), nil
+	return a.statusOf(h), nil
 }
 
-// ask sends the server a request without credentials, for the challenge of its refusal: a ping, or, for a server of the
+// probeChallenge sends the server a request without credentials, for the challenge of its refusal: a ping, or, for a server of the
 // older HTTP+SSE kind, the opening of a stream. Discovery goes on without a challenge too.
-func (a *Authorizer) ask(ctx context.Context) *messages.Challenge {
+func (a *Authorizer) probeChallenge(ctx context.Context) *messages.Challenge {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if c := a.askBy(ctx, method); c != nil {
+		if c := a.challengeBy(ctx, method); c != nil {
 			return c
 		}
 	}
 	return nil
 }
 
-func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challenge {
+func (a *Authorizer) challengeBy(ctx context.Context, method string) *messages.Challenge {
 	var body io.Reader
 	if method == http.MethodPost {
 		body = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	}
-	ctx = context.WithValue(ctx, askKey{}, true)
+	ctx = context.WithValue(ctx, serverProbeKey{}, true)
 	req, err := http.NewRequestWithContext(ctx, method, a.url.String(), body)
 	if err != nil {
 		return nil
@@ -118,7 +118,7 @@ func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challen
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", "mcpvisor")
-	resp, err := a.web.client().Do(req)
+	resp, err := a.transport.newClient().Do(req)
 	if err != nil {
 		return nil
 	}
@@ -143,13 +143,15 @@ func (a *Authorizer) askBy(ctx context.Context, method string) *messages.Challen
 // whether it did. Client credentials that were registered go too; which authorization server configured ones belong to
 // stays: see Forget. An error is about the store.
 func (a *Authorizer) Logout(ctx context.Context) (revoked bool, err error) {
-	return a.leave(ctx, false)
+	return a.signOut(ctx, false)
 }
 
 // Forget is Logout, and forgets which authorization server configured credentials belong to: a person is asked anew.
-func (a *Authorizer) Forget(ctx context.Context) (revoked bool, err error) { return a.leave(ctx, true) }
+func (a *Authorizer) Forget(ctx context.Context) (revoked bool, err error) {
+	return a.signOut(ctx, true)
+}
 
-func (a *Authorizer) leave(ctx context.Context, all bool) (revoked bool, err error) {
+func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err error) {
 	unlock, err := a.cfg.Locks.Lock(ctx, a.key)
 	if err != nil {
 		return false, a.storeError(ctx, err)
@@ -159,29 +161,29 @@ func (a *Authorizer) leave(ctx context.Context, all bool) (revoked bool, err err
 	if err != nil && !errors.Is(err, auth.ErrNotFound) {
 		return false, a.storeError(ctx, err)
 	}
-	h, unreadable := a.decode(raw)
-	var kept map[string]client
+	h, unreadable := a.decodeStored(raw)
+	var configured map[string]client
 	if unreadable == nil && !all {
-		kept = h.bindings()
+		configured = h.configuredClients()
 	}
-	if len(kept) > 0 {
-		left := record{URL: a.url.String(), Clients: kept}
-		err = a.cfg.Store.Put(ctx, a.key, left.encode())
+	if len(configured) > 0 {
+		remaining := storedSignIn{URL: a.url.String(), Clients: configured}
+		err = a.cfg.Store.Put(ctx, a.key, remaining.encodeJSON())
 	} else {
 		err = a.cfg.Store.Delete(ctx, a.key)
 	}
 	if err != nil {
 		return false, a.storeError(ctx, err)
 	}
-	a.forget()
+	a.dropCurrent()
 	if unreadable == nil {
-		revoked = a.revoke(ctx, &h.record)
+		revoked = a.revokeToken(ctx, &h.storedSignIn)
 	}
 	return revoked, nil
 }
 
-// revoke asks for the end of a grant (RFC 7009).
-func (a *Authorizer) revoke(ctx context.Context, r *record) bool {
+// revokeToken asks for the end of a grant (RFC 7009).
+func (a *Authorizer) revokeToken(ctx context.Context, r *storedSignIn) bool {
 	token, hint := r.Refresh, "refresh_token"
 	if token == "" {
 		token, hint = r.Access, "access_token"
@@ -206,7 +208,7 @@ func (a *Authorizer) revoke(ctx context.Context, r *record) bool {
 	if r.Client.Method == methodBasic {
 		req.SetBasicAuth(url.QueryEscape(r.Client.ID), url.QueryEscape(a.secretOf(r.Client)))
 	}
-	resp, err := a.web.client().Do(req)
+	resp, err := a.transport.newClient().Do(req)
 	if err != nil {
 		return false
 	}
@@ -241,14 +243,14 @@ type Status struct {
 
 // Status reads what is stored. It sends nothing.
 func (a *Authorizer) Status(ctx context.Context) (Status, error) {
-	h, err := a.reload(ctx)
+	h, err := a.reloadSignIn(ctx)
 	if err != nil {
 		return Status{Where: a.cfg.Store.Where()}, err
 	}
-	return a.status(h), nil
+	return a.statusOf(h), nil
 }
 
-func (a *Authorizer) status(h *held) Status {
+func (a *Authorizer) statusOf(h *loadedSignIn) Status {
 	s := Status{Where: a.cfg.Store.Where()}
 	if h == nil || h.Access == "" {
 		return s
@@ -256,8 +258,8 @@ func (a *Authorizer) status(h *held) Status {
 	a.mu.Lock()
 	s.Unsaved = a.unsaved != nil
 	a.mu.Unlock()
-	s.Renewable = h.renewable() || !a.cfg.Grant.person()
-	s.SignedIn = s.Renewable || !h.ended(a.now())
+	s.Renewable = h.canRenew() || !a.cfg.Grant.needsPerson()
+	s.SignedIn = s.Renewable || !h.hasEnded(a.now())
 	s.Who, s.Resource = h.Who, h.Resource
 	s.Issuer = strings.TrimPrefix(h.Issuer, configuredIssuer)
 	s.Scopes, s.Wanted, s.Expires, s.Refused, s.Client = h.Granted, h.Wanted, h.Expires, h.Spent, h.Client.Kind

@@ -20,15 +20,15 @@ func (a *Authorizer) checkServer(ctx context.Context, doc *oauthex.AuthServerMet
 		if endpoint == "" {
 			continue
 		}
-		if err := a.web.check(endpoint); err != nil {
+		if err := a.transport.checkURL(endpoint); err != nil {
 			return badEndpoint(endpoint, err)
 		}
 	}
 	if doc.TokenEndpoint == "" {
 		return &transports.Error{Class: messages.ClassProtocol,
-			Text: "the metadata of " + label(issuer) + " names no token endpoint"}
+			Text: "the metadata of " + hostLabel(issuer) + " names no token endpoint"}
 	}
-	if doc.AuthorizationEndpoint == "" || !a.cfg.Grant.person() {
+	if doc.AuthorizationEndpoint == "" || !a.cfg.Grant.needsPerson() {
 		return nil
 	}
 	return a.checkAuthorization(ctx, doc.AuthorizationEndpoint)
@@ -36,7 +36,7 @@ func (a *Authorizer) checkServer(ctx context.Context, doc *oauthex.AuthServerMet
 
 func badEndpoint(endpoint string, err error) error {
 	return &transports.Error{Class: messages.ClassDenied,
-		Text: "an endpoint of the authorization server, " + label(endpoint) + ", " + err.Error()}
+		Text: "an endpoint of the authorization server, " + hostLabel(endpoint) + ", " + err.Error()}
 }
 
 // checkAuthorization judges the page that the browser is to open: it must not be a private one if the MCP server is
@@ -47,10 +47,10 @@ func badEndpoint(endpoint string, err error) error {
 func (a *Authorizer) checkAuthorization(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return badEndpoint(endpoint, refusal("is not a usable URL"))
+		return badEndpoint(endpoint, refusalError("is not a usable URL"))
 	}
-	if a.cfg.Issuer == "" && reachByName(u.Hostname()) != public { // what the person's own issuer names is its business
-		if err := a.web.checkPage(u, a.web.nearness(ctx)); err != nil {
+	if a.cfg.Issuer == "" && zoneOfHost(u.Hostname()) != zonePublic { // what the person's own issuer names is its business
+		if err := a.transport.checkPage(u, a.transport.findServerZone(ctx)); err != nil {
 			e := badEndpoint(endpoint, err).(*transports.Error) //nolint:errorlint // as badEndpoint returns it
 			e.Fix = `if the authorization server is the right one, add its "issuer" to the server's auth`
 			return e
@@ -58,11 +58,11 @@ func (a *Authorizer) checkAuthorization(ctx context.Context, endpoint string) er
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return badEndpoint(endpoint, refusal("has a query that cannot be read"))
+		return badEndpoint(endpoint, refusalError("has a query that cannot be read"))
 	}
 	for name := range q {
 		if slices.Contains(ourParameters, strings.ToLower(name)) {
-			return badEndpoint(endpoint, refusal("has a parameter of its own for what this program sets, "+
+			return badEndpoint(endpoint, refusalError("has a parameter of its own for what this program sets, "+
 				messages.Line(name, 40)))
 		}
 	}
@@ -77,7 +77,7 @@ var ourParameters = []string{
 }
 
 // authorizationURL is the page with our parameters, each once: those of a configured page are replaced.
-func authorizationURL(endpoint string, ours url.Values) (string, error) {
+func authorizationURL(endpoint string, params url.Values) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func authorizationURL(endpoint string, ours url.Values) (string, error) {
 			q.Del(name)
 		}
 	}
-	for name, values := range ours {
+	for name, values := range params {
 		q[name] = values
 	}
 	u.RawQuery, u.Fragment, u.RawFragment = q.Encode(), "", ""

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// in runs a test in virtual time: tokens live for an hour, and nobody waits for it.
-func in(t *testing.T, test func(t *testing.T)) {
+// runInBubble runs a test in virtual time: tokens live for an hour, and nobody waits for it.
+func runInBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
 }
@@ -24,19 +24,19 @@ func in(t *testing.T, test func(t *testing.T)) {
 // untilDue lets the time come in which the token of a is to be refreshed, and is still good.
 func untilDue(t *testing.T, a *Authorizer) {
 	t.Helper()
-	cur := a.peek()
-	time.Sleep(time.Until(cur.due))
-	if cur.ended(time.Now()) {
+	cur := a.currentSignIn()
+	time.Sleep(time.Until(cur.refreshAt))
+	if cur.hasEnded(time.Now()) {
 		t.Fatal("the token ended before it was due")
 	}
 }
 
-func untilEnded(a *Authorizer) { time.Sleep(time.Until(a.peek().Expires)) }
+func untilEnded(a *Authorizer) { time.Sleep(time.Until(a.currentSignIn().Expires)) }
 
 // TestRefreshInTime: 64 requests at once see a token that is due: one refresh, with the resource, and the new token for
 // those who come later.
 func TestRefreshInTime(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		a := signedIn(t, config(w))
 		old := mustBearer(t, a)
@@ -46,8 +46,8 @@ func TestRefreshInTime(t *testing.T) {
 			all.Go(func() { mustBearer(t, a) })
 		}
 		all.Wait()
-		if got := mustBearer(t, a); got == old || w.tokens() != 2 {
-			t.Errorf("token %q after %d token requests", got, w.tokens())
+		if got := mustBearer(t, a); got == old || w.tokenRequests() != 2 {
+			t.Errorf("token %q after %d token requests", got, w.tokenRequests())
 		}
 		form := w.forms[1]
 		if form.Get("grant_type") != "refresh_token" || form.Get("refresh_token") != canary+"-refresh-1" ||
@@ -69,7 +69,7 @@ func TestDue(t *testing.T) {
 	} {
 		seen := map[time.Duration]bool{}
 		for range 50 {
-			early := now.Add(life).Sub(a.dueAt(now, now.Add(life)))
+			early := now.Add(life).Sub(a.refreshTime(now, now.Add(life)))
 			if early < bounds[0] || early > bounds[1] {
 				t.Errorf("life %s: %s before its end", life, early)
 			}
@@ -79,14 +79,14 @@ func TestDue(t *testing.T) {
 			t.Errorf("life %s: no jitter", life)
 		}
 	}
-	if !a.dueAt(now, time.Time{}).IsZero() {
+	if !a.refreshTime(now, time.Time{}).IsZero() {
 		t.Error("a token without an end is due")
 	}
 }
 
 // TestSeveralAuthorizers stand for processes: they share a store and locks. One refresh token buys one refresh.
 func TestSeveralAuthorizers(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
 		all := []*Authorizer{signedIn(t, cfg)}
@@ -108,7 +108,7 @@ func TestSeveralAuthorizers(t *testing.T) {
 			}
 		}
 		done.Wait()
-		if n := w.tokens(); n != 2 {
+		if n := w.tokenRequests(); n != 2 {
 			t.Errorf("%d token requests", n)
 		}
 	})
@@ -117,39 +117,39 @@ func TestSeveralAuthorizers(t *testing.T) {
 // TestRefusedToken: a 401 costs one refresh; what is refused again in its first minute is not refreshed; a token that
 // somebody else brought is taken as it is.
 func TestRefusedToken(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
 		a, b := signedIn(t, cfg), make1(t, cfg)
 		old := mustBearer(t, a)
 		mustBearer(t, b)
-		if again, err := refused(t, a, old); again || w.tokens() != 1 {
-			t.Errorf("refreshed at once: %v, %v", again, err)
+		if second, err := refused(t, a, old); second || w.tokenRequests() != 1 {
+			t.Errorf("refreshed at once: %v, %v", second, err)
 		} else {
 			wantClass(t, err, messages.ClassUnauthorized)
 		}
 		time.Sleep(2 * time.Minute)
-		if again, err := refused(t, a, old); !again || err != nil || w.tokens() != 2 {
-			t.Fatalf("%v, %v after %d token requests", again, err, w.tokens())
+		if second, err := refused(t, a, old); !second || err != nil || w.tokenRequests() != 2 {
+			t.Fatalf("%v, %v after %d token requests", second, err, w.tokenRequests())
 		}
-		if again, err := refused(t, b, old); !again || err != nil || w.tokens() != 2 {
-			t.Errorf("the other process: %v, %v after %d token requests", again, err, w.tokens())
+		if second, err := refused(t, b, old); !second || err != nil || w.tokenRequests() != 2 {
+			t.Errorf("the other process: %v, %v after %d token requests", second, err, w.tokenRequests())
 		}
 		for range 10 {
-			if again, err := refused(t, a, mustBearer(t, a)); again || err == nil {
-				t.Errorf("%v, %v", again, err)
+			if second, err := refused(t, a, mustBearer(t, a)); second || err == nil {
+				t.Errorf("%v, %v", second, err)
 			}
 			time.Sleep(5 * time.Second)
 		}
-		if w.tokens() != 2 {
-			t.Errorf("%d token requests within a minute of 401", w.tokens())
+		if w.tokenRequests() != 2 {
+			t.Errorf("%d token requests within a minute of 401", w.tokenRequests())
 		}
 	})
 }
 
 // TestMinuteOf401 is the same through the transport: one request, one refresh, one retry, however often is asked.
 func TestMinuteOf401(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		posts := 0
 		w.docs[mcpURL] = func(rw http.ResponseWriter, _ *http.Request) {
@@ -161,7 +161,7 @@ func TestMinuteOf401(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		posts = 0 // Login has asked for the challenge
 		http1 := transports.NewHTTP(transports.HTTPConfig{URL: mcpURL, Auth: a, Client: &http.Client{Transport: w}})
-		c, err := http1.Dial(t.Context(), nobody{})
+		c, err := http1.Dial(t.Context(), silentSink{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,28 +171,28 @@ func TestMinuteOf401(t *testing.T) {
 			return err
 		}
 		wantClass(t, send(), messages.ClassUnauthorized)
-		if posts != 2 || w.tokens() != 2 {
-			t.Errorf("%d requests, %d token requests", posts, w.tokens())
+		if posts != 2 || w.tokenRequests() != 2 {
+			t.Errorf("%d requests, %d token requests", posts, w.tokenRequests())
 		}
 		time.Sleep(time.Second)
 		wantClass(t, send(), messages.ClassUnauthorized) // the actor would not even ask
-		if w.tokens() != 2 {
-			t.Errorf("%d token requests", w.tokens())
+		if w.tokenRequests() != 2 {
+			t.Errorf("%d token requests", w.tokenRequests())
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-type nobody struct{}
+type silentSink struct{}
 
-func (nobody) Message([]byte)                  {}
-func (nobody) Oversized([]byte, []byte, int64) {}
-func (nobody) Noise([]byte)                    {}
-func (nobody) Down(error)                      {}
+func (silentSink) Message([]byte)                  {}
+func (silentSink) Oversized([]byte, []byte, int64) {}
+func (silentSink) Noise([]byte)                    {}
+func (silentSink) Down(error)                      {}
 
 // TestRefreshRefused: invalid_grant asks for a sign-in: once, without another request, and nothing stored is lost.
 func TestRefreshRefused(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
 		a := signedIn(t, cfg)
@@ -209,13 +209,13 @@ func TestRefreshRefused(t *testing.T) {
 		}
 		untilEnded(a)
 		for range 10 {
-			_, err := bearer(t, a)
+			_, err := currentBearer(t, a)
 			wantClass(t, err, messages.ClassUnauthorized)
 			if strings.Contains(err.Error(), canary) {
 				t.Error(err)
 			}
 		}
-		if n := w.tokens(); n != 2 {
+		if n := w.tokenRequests(); n != 2 {
 			t.Errorf("%d token requests", n)
 		}
 		raw, err := cfg.Store.Get(t.Context(), a.key)
@@ -227,7 +227,7 @@ func TestRefreshRefused(t *testing.T) {
 			t.Errorf("%+v, %v", status, err)
 		}
 		w.token = nil
-		if _, err := a.Login(t.Context(), prompt(agree(nil))); err != nil {
+		if _, err := a.Login(t.Context(), prompt(signInPerson(nil))); err != nil {
 			t.Fatal(err)
 		}
 		mustBearer(t, a)
@@ -236,11 +236,11 @@ func TestRefreshRefused(t *testing.T) {
 
 // TestRefreshWithoutRotation: RFC 6749, 6: a new refresh token is the authorization server's choice.
 func TestRefreshWithoutRotation(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		a := signedIn(t, config(w))
 		w.token = func(url.Values, *http.Request) (int, any) {
-			g := w.grant()
+			g := w.tokenAnswer()
 			delete(g, "refresh_token")
 			return http.StatusOK, g
 		}
@@ -258,14 +258,14 @@ func TestRefreshWithoutRotation(t *testing.T) {
 
 // TestGivenUpRequest: a request whose caller has gone does not take the bought token with it.
 func TestGivenUpRequest(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
 		a := signedIn(t, cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		w.token = func(url.Values, *http.Request) (int, any) {
 			cancel()
-			return http.StatusOK, w.grant()
+			return http.StatusOK, w.tokenAnswer()
 		}
 		untilEnded(a)
 		_ = a.Authorize(ctx, http.Header{})
@@ -280,16 +280,16 @@ func TestGivenUpRequest(t *testing.T) {
 
 // TestGivenUpSignIn: the same of a sign-in that a request began.
 func TestGivenUpSignIn(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		cfg := config(newWorld())
 		ctx, cancel := context.WithCancel(t.Context())
-		cfg.Interactive = func(own context.Context, ask Ask) (string, error) {
+		cfg.Interactive = func(own context.Context, ask SignInRequest) (string, error) {
 			cancel()
 			synctest.Wait()
 			if err := own.Err(); err != nil {
 				t.Error("the person was sent away")
 			}
-			return agree(nil)(own, ask)
+			return signInPerson(nil)(own, ask)
 		}
 		a := make1(t, cfg)
 		_, _ = a.Refused(ctx, http.StatusUnauthorized, nil, http.Header{})
@@ -311,11 +311,11 @@ func TestNothingIsInherited(t *testing.T) {
 	const next = "https://next.example.com"
 	w.docs[prmPath] = map[string]any{"resource": mcpURL, "authorization_servers": []string{next},
 		"scopes_supported": []string{"other"}}
-	w.docs[next+"/.well-known/oauth-authorization-server"] = server(map[string]any{
+	w.docs[next+"/.well-known/oauth-authorization-server"] = serverMetadata(map[string]any{
 		"issuer": next, "token_endpoint": next + "/token", "registration_endpoint": next + "/register",
 		"authorization_endpoint": next + "/authorize",
 	})
-	status, err := a.Login(t.Context(), prompt(agree(nil)))
+	status, err := a.Login(t.Context(), prompt(signInPerson(nil)))
 	if err != nil || status.Renewable || status.Issuer != next || !slices.Equal(status.Scopes, []string{"other"}) {
 		t.Errorf("%+v, %v", status, err)
 	}
@@ -323,23 +323,23 @@ func TestNothingIsInherited(t *testing.T) {
 
 // TestStepUpBound: a server that asks for ever more scopes gets three sign-ins in five minutes.
 func TestStepUpBound(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
 		signIns := 0
-		cfg.Interactive = func(ctx context.Context, ask Ask) (string, error) {
+		cfg.Interactive = func(ctx context.Context, ask SignInRequest) (string, error) {
 			signIns++
-			return agree(nil)(ctx, ask)
+			return signInPerson(nil)(ctx, ask)
 		}
 		a := make1(t, cfg)
 		ask := func(status int, scope string) bool {
 			h := http.Header{}
 			_ = a.Authorize(t.Context(), h)
-			again, err := a.Refused(t.Context(), status, &messages.Challenge{Scope: scope}, h)
+			second, err := a.Refused(t.Context(), status, &messages.Challenge{Scope: scope}, h)
 			if err != nil {
 				t.Error(err)
 			}
-			return again
+			return second
 		}
 		if !ask(401, "read") {
 			t.Fatal("no sign-in")
@@ -353,10 +353,10 @@ func TestStepUpBound(t *testing.T) {
 				got++
 			}
 		}
-		if got != mostBegun || signIns != mostBegun {
+		if got != maxAutoSignIns || signIns != maxAutoSignIns {
 			t.Errorf("%d sign-ins, %d retries", signIns, got)
 		}
-		time.Sleep(begunWithin)
+		time.Sleep(autoSignInWindow)
 		if !ask(http.StatusForbidden, "h") {
 			t.Error("none after five minutes")
 		}
@@ -368,18 +368,18 @@ func TestStepUpBound(t *testing.T) {
 
 // TestInteractiveAtTheEnd: a sign-in that has ended and cannot be refreshed is begun again by whoever can be asked.
 func TestInteractiveAtTheEnd(t *testing.T) {
-	in(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
 		cfg := config(w)
-		cfg.Interactive = agree(nil)
+		cfg.Interactive = signInPerson(nil)
 		a := signedIn(t, cfg)
 		w.token = func(form url.Values, _ *http.Request) (int, any) {
 			if form.Get("grant_type") == "refresh_token" {
 				return http.StatusBadRequest, map[string]any{"error": "invalid_grant"}
 			}
-			return http.StatusOK, w.grant()
+			return http.StatusOK, w.tokenAnswer()
 		}
-		for range mostBegun {
+		for range maxAutoSignIns {
 			time.Sleep(2 * time.Hour)
 			mustBearer(t, a)
 		}

@@ -21,14 +21,14 @@ const (
 	kindRegistered = "registered"
 )
 
-// identify chooses the client credentials for an authorization server. known are those kept by issuer. redirect is the URL that
+// chooseClient chooses the client credentials for an authorization server. known are those kept by issuer. redirect is the URL that
 // the redirect URL will be, given the one that a registered client has; nil for grants without a person.
 //
 // 2026-07-28, client registration: "1. Use pre-registered client information for the server if the client has it
 // available. 2. Use Client ID Metadata Documents if the Authorization Server indicates that it supports them … 3. Use
 // Dynamic Client Registration as a fallback … 4. Prompt the user to enter the client information if no other option is
 // available."
-func (a *Authorizer) identify(ctx context.Context, p *place, known map[string]client,
+func (a *Authorizer) chooseClient(ctx context.Context, p *authTarget, known map[string]client,
 	redirect func(registered string) (string, error)) (c client, to string, err error) {
 	old := known[p.issuer]
 	if redirect != nil {
@@ -38,33 +38,33 @@ func (a *Authorizer) identify(ctx context.Context, p *place, known map[string]cl
 	}
 	switch {
 	case a.cfg.ClientID != "":
-		if err := a.belongs(p, known); err != nil {
+		if err := a.checkBinding(p, known); err != nil {
 			return client{}, "", err
 		}
 		return client{ID: a.cfg.ClientID, Kind: kindConfigured,
-			Method: method(p, a.cfg.ClientSecret != "", a.cfg.Key != nil)}, to, nil
+			Method: authMethod(p, a.cfg.ClientSecret != "", a.cfg.Key != nil)}, to, nil
 	case a.cfg.ClientMetadataURL != "" && p.server.ClientIDMetadataDocumentSupported:
-		return client{ID: a.cfg.ClientMetadataURL, Kind: kindMetadata, Method: method(p, false, a.cfg.Key != nil)}, to, nil
+		return client{ID: a.cfg.ClientMetadataURL, Kind: kindMetadata, Method: authMethod(p, false, a.cfg.Key != nil)}, to, nil
 	case redirect == nil:
 		return client{}, "", &transports.Error{Class: messages.ClassConfig,
-			Text: "this way of signing in needs client credentials for " + label(p.server.TokenEndpoint), Fix: "set clientId"}
+			Text: "this way of signing in needs client credentials for " + hostLabel(p.server.TokenEndpoint), Fix: "set clientId"}
 	case old.Kind == kindRegistered && old.Redirect == to:
 		return old, to, nil
 	case p.server.RegistrationEndpoint != "":
-		c, err := a.register(ctx, p, to)
+		c, err := a.registerClient(ctx, p, to)
 		return c, to, err
 	}
 	return client{}, "", &transports.Error{Class: messages.ClassConfig,
-		Text: "the authorization server " + label(p.server.TokenEndpoint) + " lets no unknown client in",
+		Text: "the authorization server " + hostLabel(p.server.TokenEndpoint) + " lets no unknown client in",
 		Fix:  "register mcpvisor there, with the redirect URL " + to + ", and set clientId"}
 }
 
-// belongs reports whether the configured client id may be used at an authorization server.
+// checkBinding reports whether the configured client id may be used at an authorization server.
 //
 // 2026-07-28, Authorization Server Binding: "If the authorization server indicated by protected resource metadata no
 // longer matches the one the credentials were registered with, clients SHOULD surface an error rather than silently
 // attempting to use mismatched credentials."
-func (a *Authorizer) belongs(p *place, known map[string]client) error {
+func (a *Authorizer) checkBinding(p *authTarget, known map[string]client) error {
 	bound := a.boundTo(known)
 	if a.cfg.Issuer != "" {
 		bound = []string{a.cfg.Issuer}
@@ -88,12 +88,12 @@ func (a *Authorizer) otherIssuer(named, right string) error {
 			"to forget the old one: mcpvisor logout --forget " + messages.Line(a.cfg.Server, 100)}
 }
 
-// register registers a public client, if the server has such. The server may decide otherwise, and its word counts.
+// registerClient registers a public client, if the server has such. The server may decide otherwise, and its word counts.
 //
 // 2026-07-28, Dynamic Client Registration: "MCP clients MUST specify an appropriate application_type … Native
 // applications (desktop applications, mobile apps, CLI tools, and locally-hosted web applications accessed via
 // localhost) SHOULD use application_type: "native"".
-func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (client, error) {
+func (a *Authorizer) registerClient(ctx context.Context, p *authTarget, redirect string) (client, error) {
 	ask := oauthex.ClientRegistrationMetadata{
 		ClientName: a.cfg.ClientName, RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
@@ -103,12 +103,12 @@ func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (c
 		ask.ApplicationType = "native"
 	}
 	if m := p.server.TokenEndpointAuthMethodsSupported; len(m) > 0 && !slices.Contains(m, methodNone) {
-		ask.TokenEndpointAuthMethod = method(p, true, false)
+		ask.TokenEndpointAuthMethod = authMethod(p, true, false)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	seen := &witness{RoundTripper: strict{a.web}}
-	web := a.web.client()
+	seen := &responseRecorder{RoundTripper: strictTransport{a.transport}}
+	web := a.transport.newClient()
 	web.Transport = seen
 	at := p.server.RegistrationEndpoint
 	got, err := oauthex.RegisterClient(ctx, at, &ask, web)
@@ -117,7 +117,7 @@ func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (c
 	}
 	if !usableID(got.ClientID) || !usableID(got.ClientSecret) && got.ClientSecret != "" {
 		return client{}, &transports.Error{Class: messages.ClassProtocol,
-			Text: "the registration endpoint of " + label(at) + " gives out a client id or secret that cannot be used",
+			Text: "the registration endpoint of " + hostLabel(at) + " gives out a client id or secret that cannot be used",
 			Fix:  "register one by hand and set clientId"}
 	}
 	c := client{ID: got.ClientID, Secret: got.ClientSecret, Kind: kindRegistered, Redirect: redirect}
@@ -125,7 +125,7 @@ func (a *Authorizer) register(ctx context.Context, p *place, redirect string) (c
 	case c.Secret == "":
 		c.Method = methodNone
 	case c.Method != methodBasic && c.Method != methodPost && c.Method != methodNone:
-		c.Method = method(p, true, false)
+		c.Method = authMethod(p, true, false)
 	}
 	return c, nil
 }
@@ -135,14 +135,14 @@ const maxID = 8 << 10
 
 // usableID reports a client id or secret of RFC 6749, appendix A: visible ASCII and spaces.
 func usableID(s string) bool {
-	return len(s) <= maxID && printable(strings.ReplaceAll(s, " ", "-")) && s != ""
+	return len(s) <= maxID && isPrintable(strings.ReplaceAll(s, " ", "-")) && s != ""
 }
 
 // registrationError translates what RegisterClient says. Its text is not kept: it may repeat the whole response, a
 // client secret in it included.
 func (a *Authorizer) registrationError(err error, at string, resp *http.Response, kind, redirect string) error {
 	var no *oauthex.ClientRegistrationError
-	who := "the registration endpoint of " + label(at)
+	who := "the registration endpoint of " + hostLabel(at)
 	switch {
 	case errors.As(err, &no):
 		e := &transports.Error{Class: messages.ClassConfig, Text: who + " refuses: " + messages.Line(no.ErrorCode, 60),
@@ -153,23 +153,23 @@ func (a *Authorizer) registrationError(err error, at string, resp *http.Response
 		}
 		return e
 	case resp == nil:
-		return a.web.failure("the registration endpoint", at, errors.Unwrap(err))
+		return a.transport.fetchError("the registration endpoint", at, errors.Unwrap(err))
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
-		return unavailable(who, resp)
+		return unavailableError(who, resp)
 	}
 	return &transports.Error{Class: messages.ClassConfig, Status: resp.StatusCode,
 		Text: who + " does not register clients (" + resp.Status[:min(3, len(resp.Status))] + ")",
 		Fix:  "register one by hand and set clientId"}
 }
 
-// witness remembers the last response's head.
-type witness struct {
+// responseRecorder remembers the last response's head.
+type responseRecorder struct {
 	http.RoundTripper
 	last *http.Response
 }
 
 // RoundTrip implements http.RoundTripper.
-func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *responseRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.RoundTripper.RoundTrip(r)
 	w.last = resp
 	return resp, err

@@ -14,13 +14,13 @@ import (
 // clientOf is the client id of a sign-in.
 func clientOf(t *testing.T, cfg Config) (id string, err error) {
 	t.Helper()
-	_, err = make1(t, cfg).Login(t.Context(), prompt(func(ctx context.Context, ask Ask) (string, error) {
+	_, err = make1(t, cfg).Login(t.Context(), prompt(func(ctx context.Context, ask SignInRequest) (string, error) {
 		u, err := url.Parse(ask.URL)
 		if err != nil {
 			return "", err
 		}
 		id = u.Query().Get("client_id")
-		return agree(nil)(ctx, ask)
+		return signInPerson(nil)(ctx, ask)
 	}))
 	return id, err
 }
@@ -44,7 +44,7 @@ func TestRegistrationOrder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()
-			w.docs[asDoc] = server(c.server)
+			w.docs[asDoc] = serverMetadata(c.server)
 			cfg := config(w)
 			cfg.ClientID, cfg.ClientMetadataURL = c.id, c.url
 			id, err := clientOf(t, cfg)
@@ -91,7 +91,7 @@ func TestEndpointAuthentication(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()
-			w.docs[asDoc] = server(map[string]any{"token_endpoint_auth_methods_supported": c.supported})
+			w.docs[asDoc] = serverMetadata(map[string]any{"token_endpoint_auth_methods_supported": c.supported})
 			var got string
 			w.token = func(form url.Values, r *http.Request) (int, any) {
 				id, secret, basic := r.BasicAuth()
@@ -103,7 +103,7 @@ func TestEndpointAuthentication(t *testing.T) {
 				case form.Get("client_id") == "us:and them" && !form.Has("client_secret") && !basic:
 					got = methodNone
 				}
-				return http.StatusOK, w.grant()
+				return http.StatusOK, w.tokenAnswer()
 			}
 			cfg := config(w)
 			cfg.ClientID, cfg.ClientSecret, cfg.Issuer = "us:and them", c.secret, issuer
@@ -119,9 +119,9 @@ func TestEndpointAuthentication(t *testing.T) {
 // are an error.
 func TestMovedAuthorizationServer(t *testing.T) {
 	const next = "https://next.example.com"
-	move := func(w *world) {
+	move := func(w *fakeNetwork) {
 		w.docs[prmPath] = resource(mcpURL, next)
-		w.docs[next+"/.well-known/oauth-authorization-server"] = server(map[string]any{
+		w.docs[next+"/.well-known/oauth-authorization-server"] = serverMetadata(map[string]any{
 			"issuer": next, "token_endpoint": next + "/token", "registration_endpoint": next + "/register",
 			"authorization_endpoint": next + "/authorize",
 		})
@@ -167,11 +167,11 @@ func TestForgottenRegistration(t *testing.T) {
 		if form.Get("client_id") == "client 1 of as.example.com" {
 			return http.StatusUnauthorized, map[string]any{"error": "invalid_client"}
 		}
-		return http.StatusOK, w.grant()
+		return http.StatusOK, w.tokenAnswer()
 	}
-	_, err := a.Login(t.Context(), prompt(agree(nil)))
+	_, err := a.Login(t.Context(), prompt(signInPerson(nil)))
 	wantClass(t, err, messages.ClassUnauthorized)
-	if _, err := a.Login(t.Context(), prompt(agree(nil))); err != nil || len(w.register) != 2 {
+	if _, err := a.Login(t.Context(), prompt(signInPerson(nil))); err != nil || len(w.register) != 2 {
 		t.Errorf("%v after %d registrations", err, len(w.register))
 	}
 }
@@ -180,9 +180,9 @@ func TestForgottenRegistration(t *testing.T) {
 func TestUnfinishedSignIn(t *testing.T) {
 	w := newWorld()
 	a := make1(t, config(w))
-	_, err := a.Login(t.Context(), prompt(func(context.Context, Ask) (string, error) { return "", errors.New("later") }))
+	_, err := a.Login(t.Context(), prompt(func(context.Context, SignInRequest) (string, error) { return "", errors.New("later") }))
 	wantClass(t, err, messages.ClassUnauthorized)
-	if _, err := a.Login(t.Context(), prompt(agree(nil))); err != nil || len(w.register) != 1 {
+	if _, err := a.Login(t.Context(), prompt(signInPerson(nil))); err != nil || len(w.register) != 1 {
 		t.Errorf("%v after %d registrations", err, len(w.register))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 const offlineAccess = "offline_access"
 
-// askFor is the scopes of an authorization request, sorted by where they come from, each once.
+// requestedScopes is the scopes of an authorization request, sorted by where they come from, each once.
 //
 // 2026-07-28, Scope Selection Strategy: "1. Use scope parameter from the initial WWW-Authenticate header in the 401
 // response, if provided. 2. If scope is not available, use all scopes defined in scopes_supported from the Protected
@@ -18,29 +18,29 @@ const offlineAccess = "offline_access"
 //
 // Step-Up Authorization Flow: "computing the union of the client's previously requested scope set and the scopes from
 // the current challenge": before holds what was asked for earlier, at the same authorization server.
-func askFor(configured []string, challenge *messages.Challenge, p *place, before []string) []string {
+func requestedScopes(configured []string, challenge *messages.Challenge, p *authTarget, before []string) []string {
 	var base []string
 	switch {
 	case len(configured) > 0:
 		base = configured
 		if challenge != nil && len(before) > 0 { // a step-up: what the server demands is not for us to leave out
-			base = union(base, scopesOf(challenge.Scope))
+			base = unionScopes(base, scopesOf(challenge.Scope))
 		}
 	case challenge != nil && challenge.Scope != "":
 		base = scopesOf(challenge.Scope)
 	default:
 		base = p.scopes
 	}
-	return union(before, base)
+	return unionScopes(before, base)
 }
 
-// offline adds offline_access.
+// withOffline adds offline_access.
 //
 // 2026-07-28, Refresh Tokens: clients "MAY add offline_access to the scope parameter of the authorization and token
 // requests when the Authorization Server metadata contains it in scopes_supported".
-func offline(scopes []string, p *place) []string {
+func withOffline(scopes []string, p *authTarget) []string {
 	if slices.Contains(p.server.ScopesSupported, offlineAccess) {
-		return union(scopes[:min(len(scopes), maxScopes-1)], []string{offlineAccess})
+		return unionScopes(scopes[:min(len(scopes), maxScopes-1)], []string{offlineAccess})
 	}
 	return scopes
 }
@@ -52,8 +52,8 @@ const maxScopes = 300
 // maxScope bounds one scope, in bytes.
 const maxScope = 500
 
-// union keeps the order of first appearance, and at most maxScopes. Words that RFC 6749, 3.3, does not allow are left out.
-func union(sets ...[]string) []string {
+// unionScopes keeps the order of first appearance, and at most maxScopes. Words that RFC 6749, 3.3, does not allow are left out.
+func unionScopes(sets ...[]string) []string {
 	var all []string
 	have := map[string]bool{}
 	for _, set := range sets {
@@ -72,21 +72,21 @@ func union(sets ...[]string) []string {
 
 // usableScope reports a scope-token = 1*( %x21 / %x23-5B / %x5D-7E ).
 func usableScope(s string) bool {
-	return s != "" && len(s) <= maxScope && printable(s) && !strings.ContainsAny(s, "\"\\")
+	return s != "" && len(s) <= maxScope && isPrintable(s) && !strings.ContainsAny(s, "\"\\")
 }
 
 // scopesOf are those of a text that a server sent.
-func scopesOf(text string) []string { return union(strings.Fields(text)) }
+func scopesOf(text string) []string { return unionScopes(strings.Fields(text)) }
 
-// lacking are the scopes of want that have does not hold.
-func lacking(want, have []string) []string {
-	held := make(map[string]bool, len(have))
+// missingScopes are the scopes of want that have does not hold.
+func missingScopes(want, have []string) []string {
+	present := make(map[string]bool, len(have))
 	for _, s := range have {
-		held[s] = true
+		present[s] = true
 	}
 	var missing []string
 	for _, s := range want {
-		if !held[s] {
+		if !present[s] {
 			missing = append(missing, s)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// everything is an error with all that stands behind it.
-func everything(err error) string {
+// errorChain is an error with all that stands behind it.
+func errorChain(err error) string {
 	var b strings.Builder
 	for ; err != nil; err = errors.Unwrap(err) {
 		fmt.Fprintf(&b, "%v | %+v | %#v\n", err, err, err)
@@ -51,14 +51,14 @@ func TestSecretsStaySecret(t *testing.T) {
 				cfg := config(w)
 				cfg.ClientID, cfg.ClientSecret, cfg.Issuer = "us", canary+"-secret", issuer
 				var shown []string
-				person := func(ctx context.Context, ask Ask) (string, error) {
+				person := func(ctx context.Context, ask SignInRequest) (string, error) {
 					shown = append(shown, fmt.Sprintf("%+v", ask))
-					return agree(nil)(ctx, ask)
+					return signInPerson(nil)(ctx, ask)
 				}
 				a := make1(t, cfg)
 				see := func(err error) {
 					t.Helper()
-					if text := everything(err); strings.Contains(text, canary) {
+					if text := errorChain(err); strings.Contains(text, canary) {
 						t.Errorf("an error tells: %s", text)
 					}
 				}
@@ -76,7 +76,7 @@ func TestSecretsStaySecret(t *testing.T) {
 				shown = append(shown, fmt.Sprintf("%+v", status))
 				w.token = answer
 				time.Sleep(2 * time.Hour)
-				_, err = bearer(t, a)
+				_, err = currentBearer(t, a)
 				if err == nil {
 					t.Error("the refresh succeeded")
 				}
@@ -109,7 +109,7 @@ func TestTokensGoNowhereElse(t *testing.T) {
 			http.Redirect(rw, r, "https://evil.example.com/token", http.StatusTemporaryRedirect)
 		}
 		time.Sleep(2 * time.Hour)
-		if _, err := bearer(t, a); err == nil {
+		if _, err := currentBearer(t, a); err == nil {
 			t.Error("refreshed by a redirect")
 		}
 		delete(w.docs, issuer+"/token")
@@ -122,11 +122,11 @@ func TestTokensGoNowhereElse(t *testing.T) {
 		}
 		// The same server's name at another address has no token.
 		cfg.URL = "https://mcp.example.org/mcp"
-		if token, err := bearer(t, make1(t, cfg)); token != "" || err != nil {
+		if token, err := currentBearer(t, make1(t, cfg)); token != "" || err != nil {
 			t.Errorf("%q, %v", token, err)
 		}
 		cfg.URL = mcpURL + "?tenant=2"
-		if token, err := bearer(t, make1(t, cfg)); token != "" || err != nil {
+		if token, err := currentBearer(t, make1(t, cfg)); token != "" || err != nil {
 			t.Errorf("%q, %v", token, err)
 		}
 	})

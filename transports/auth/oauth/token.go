@@ -18,8 +18,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// record is stored for one server, as JSON.
-type record struct {
+// storedSignIn is stored for one server, as JSON.
+type storedSignIn struct {
 	Version int `json:"version"` // 1
 	// URL is the server that this is for.
 	URL string `json:"url"`
@@ -59,32 +59,32 @@ func storeKey(server string, at *url.URL) string {
 	return "oauth " + server + " " + u.String()
 }
 
-// held is a record as it was read, with what follows from it.
-type held struct {
-	record
-	version auth.Version
-	due     time.Time // when to refresh; zero: not before the token has ended
+// loadedSignIn is a record as it was read, with what follows from it.
+type loadedSignIn struct {
+	storedSignIn
+	version   auth.Version
+	refreshAt time.Time // when to refresh; zero: not before the token has ended
 }
 
-func (a *Authorizer) decode(raw []byte) (*held, error) {
-	h := &held{version: auth.VersionOf(raw)}
-	if err := json.Unmarshal(raw, &h.record); err != nil || h.Version != 1 {
+func (a *Authorizer) decodeStored(raw []byte) (*loadedSignIn, error) {
+	h := &loadedSignIn{version: auth.VersionOf(raw)}
+	if err := json.Unmarshal(raw, &h.storedSignIn); err != nil || h.Version != 1 {
 		return nil, &transports.Error{Class: messages.ClassUnauthorized,
-			Text: "what is stored for this sign-in cannot be read", Fix: "sign in again: " + a.command()}
+			Text: "what is stored for this sign-in cannot be read", Fix: "sign in again: " + a.loginCommand()}
 	}
 	if h.URL != a.url.String() { // the query differs: another resource
-		return &held{version: h.version, record: record{Version: 1, Clients: h.Clients}}, nil
+		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: 1, Clients: h.Clients}}, nil
 	}
-	if a.moved(&h.record) {
-		return &held{version: h.version, record: record{Version: 1, URL: h.URL, Clients: h.Clients}}, nil
+	if a.isForOtherServer(&h.storedSignIn) {
+		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: 1, URL: h.URL, Clients: h.Clients}}, nil
 	}
 	if h.Trying.IsZero() {
-		h.due = a.dueAt(h.Obtained, h.Expires)
+		h.refreshAt = a.refreshTime(h.Obtained, h.Expires)
 	}
 	return h, nil
 }
 
-func (r *record) encode() []byte {
+func (r *storedSignIn) encodeJSON() []byte {
 	r.Version = 1
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -95,8 +95,8 @@ func (r *record) encode() []byte {
 	return b.Bytes()
 }
 
-// ended reports that the access token is not worth sending: it ends within the time that a request may be on its way.
-func (r *record) ended(now time.Time) bool {
+// hasEnded reports that the access token is not worth sending: it ends within the time that a request may be on its way.
+func (r *storedSignIn) hasEnded(now time.Time) bool {
 	if r.Access == "" {
 		return true
 	}
@@ -107,29 +107,29 @@ func (r *record) ended(now time.Time) bool {
 	return !now.Before(r.Expires.Add(-margin))
 }
 
-// over reports that there is no token, or one that has ended.
-func (h *held) over(now time.Time) bool { return h == nil || h.ended(now) }
+// isUnusable reports that there is no token, or one that has ended.
+func (h *loadedSignIn) isUnusable(now time.Time) bool { return h == nil || h.hasEnded(now) }
 
-// renewable reports that a new access token can be had without a person.
-func (r *record) renewable() bool { return r.Refresh != "" && !r.Spent && r.TokenURL != "" }
+// canRenew reports that a new access token can be had without a person.
+func (r *storedSignIn) canRenew() bool { return r.Refresh != "" && !r.Spent && r.TokenURL != "" }
 
-// dueAt is when a token is to be refreshed: early enough that the old one survives an outage of the token endpoint, and
+// refreshTime is when a token is to be refreshed: early enough that the old one survives an outage of the token endpoint, and
 // the death of the process that refreshes.
-func (a *Authorizer) dueAt(obtained, expires time.Time) time.Time {
+func (a *Authorizer) refreshTime(obtained, expires time.Time) time.Time {
 	if expires.IsZero() {
 		return time.Time{}
 	}
-	life := expires.Sub(obtained)
+	lifetime := expires.Sub(obtained)
 	early := a.cfg.Early
 	if early <= 0 {
-		early = min(max(life/5, 5*time.Second), 5*time.Minute)
+		early = min(max(lifetime/5, 5*time.Second), 5*time.Minute)
 	}
-	early += time.Duration(a.random() * float64(early/2))
-	return expires.Add(-min(early, life/2))
+	early += time.Duration(a.randomFraction() * float64(early/2))
+	return expires.Add(-min(early, lifetime/2))
 }
 
-// take puts the answer of a token endpoint into the record.
-func (r *record) take(t *oauth2.Token, now time.Time, requested []string) {
+// takeToken puts the answer of a token endpoint into the record.
+func (r *storedSignIn) takeToken(t *oauth2.Token, now time.Time, requested []string) {
 	r.Access, r.Obtained, r.Expires = t.AccessToken, now, t.Expiry
 	if t.RefreshToken != "" {
 		r.Refresh = t.RefreshToken
@@ -162,10 +162,10 @@ func accountOf(parts ...string) string {
 // in. It is no name and no secret. A session that was begun for one account must not go on for another: what it has
 // listed may be that one's alone.
 func (a *Authorizer) Account() string {
-	switch cur := a.peek(); {
+	switch cur := a.currentSignIn(); {
 	case cur == nil || cur.Access == "":
 		return ""
-	case !a.cfg.Grant.person():
+	case !a.cfg.Grant.needsPerson():
 		return accountOf(cur.Issuer, cur.Client.ID)
 	case cur.Account == "":
 		return "unknown"

@@ -78,9 +78,9 @@ func (p printer) layOut(n ast.Node, width int) string {
 	case *ast.List:
 		return p.layOutList(n, width)
 	case *ast.CodeBlock:
-		return indent(strings.TrimRight(string(n.Literal), "\n"), "    ", "    ")
+		return indentLines(strings.TrimRight(string(n.Literal), "\n"), "    ", "    ")
 	case *ast.BlockQuote:
-		return indent(strings.Join(p.layOutBlocks(n, width-2), "\n\n"), "| ", "| ")
+		return indentLines(strings.Join(p.layOutBlocks(n, width-2), "\n\n"), "| ", "| ")
 	case *ast.Table:
 		return p.layOutTable(n, width)
 	case *ast.HorizontalRule:
@@ -88,7 +88,7 @@ func (p printer) layOut(n ast.Node, width int) string {
 	case *ast.HTMLBlock:
 		return strings.TrimRight(string(n.Literal), "\n")
 	default:
-		return wrap(p.wordsOf(n), width)
+		return wrapWords(p.wordsOf(n), width)
 	}
 }
 
@@ -97,7 +97,7 @@ func (p printer) layOutHeading(n *ast.Heading) string {
 	words := p.wordsOf(n)
 	switch {
 	case p.colours:
-		return p.paint(headingColours, words)
+		return p.paintWords(headingColours, words)
 	case n.Level == 1:
 		return words + "\n" + strings.Repeat("=", text.StringWidthWithoutEscSequences(words))
 	default:
@@ -118,7 +118,7 @@ func (p printer) layOutList(list *ast.List, width int) string {
 			mark = fmt.Sprintf("%d. ", max(list.Start, 1)+i)
 		}
 		body := strings.Join(p.layOutBlocks(n, width-len(mark)), between)
-		items = append(items, indent(body, mark, strings.Repeat(" ", len(mark))))
+		items = append(items, indentLines(body, mark, strings.Repeat(" ", len(mark))))
 	}
 	return strings.Join(items, between)
 }
@@ -132,7 +132,7 @@ func (p printer) wordsOf(parent ast.Node) string {
 		case *ast.Code:
 			b.WriteString(p.paintCode(strings.ReplaceAll(string(n.Literal), `\|`, "|"))) // a table's cell escapes its own border
 		case *ast.Strong, *ast.Emph:
-			b.WriteString(p.paint(strongColours, p.wordsOf(n)))
+			b.WriteString(p.paintWords(strongColours, p.wordsOf(n)))
 		case *ast.Link:
 			words := p.wordsOf(n)
 			b.WriteString(words)
@@ -169,13 +169,13 @@ func addressOf(destination string) string {
 // paintCode shows that s is typed as it stands: by a colour, or between backquotes where there are no colours.
 func (p printer) paintCode(s string) string {
 	if p.colours || p.inTable {
-		return p.paint(codeColours, s)
+		return p.paintWords(codeColours, s)
 	}
 	return "`" + s + "`"
 }
 
-// paint colours each word of s, if colours are allowed: between two words a line may end, and in a table another column begins.
-func (p printer) paint(colours text.Colors, s string) string {
+// paintWords colours each word of s, if colours are allowed: between two words a line may end, and in a table another column begins.
+func (p printer) paintWords(colours text.Colors, s string) string {
 	if !p.colours {
 		return s
 	}
@@ -188,8 +188,8 @@ func (p printer) paint(colours text.Colors, s string) string {
 	return strings.Join(words, " ")
 }
 
-// wrap breaks a text at blanks, so that no line is wider than width. A word that is wider stands on a line of its own.
-func wrap(s string, width int) string {
+// wrapWords breaks a text at blanks, so that no line is wider than width. A word that is wider stands on a line of its own.
+func wrapWords(s string, width int) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(s) {
@@ -209,8 +209,8 @@ func wrap(s string, width int) string {
 	return b.String()
 }
 
-// indent puts first before the first line of a text and rest before the others; empty lines stay empty.
-func indent(s, first, rest string) string {
+// indentLines puts first before the first line of a text and rest before the others; empty lines stay empty.
+func indentLines(s, first, rest string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		switch {

@@ -30,7 +30,7 @@ func (p printer) layOutTable(t *ast.Table, width int) string {
 		rows = rows[1:] // a table whose headings are empty has none
 	} else {
 		for i, cell := range rows[0] {
-			rows[0][i] = p.paint(strongColours, cell)
+			rows[0][i] = p.paintWords(strongColours, cell)
 		}
 	}
 	widths := columnWidths(rows, width)
@@ -55,7 +55,7 @@ func layOutRow(row []string, widths []int) (lines []string) {
 	var cells [][]string
 	height := 0
 	for i, cell := range row {
-		parts := strings.Split(wrap(cell, widths[i]), "\n")
+		parts := strings.Split(wrapWords(cell, widths[i]), "\n")
 		cells = append(cells, parts)
 		height = max(height, len(parts))
 	}

@@ -24,13 +24,13 @@ func main() {
 	if servers.Main(os.Args[1:]) {
 		return
 	}
-	if err := measure(os.Args[1:]); err != nil {
+	if err := runMeasurement(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(args []string) error {
+func runMeasurement(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var numbers []int
@@ -63,13 +63,13 @@ func measureCalls(ctx context.Context, m *supervisor.Manager, spec supervisor.Sp
 	}
 	args := json.RawMessage(`{"text":"` + strings.Repeat("x", 80) + `"}`)
 	run := func(count int) error {
-		var left atomic.Int64
-		left.Store(int64(count))
+		var remaining atomic.Int64
+		remaining.Store(int64(count))
 		var group sync.WaitGroup
 		failed := make(chan error, callers)
 		for range callers {
 			group.Go(func() {
-				for left.Add(-1) >= 0 {
+				for remaining.Add(-1) >= 0 {
 					if _, err := m.CallTool(ctx, "mcp__s__echo", args); err != nil {
 						failed <- err
 						return
@@ -88,25 +88,25 @@ func measureCalls(ctx context.Context, m *supervisor.Manager, spec supervisor.Sp
 	if err := run(max(count/10, callers)); err != nil { // what is made by the first calls is not measured
 		return err
 	}
-	begun := time.Now()
+	started := time.Now()
 	if err := run(count); err != nil {
 		return err
 	}
-	fmt.Println(time.Since(begun).Nanoseconds() / int64(count))
+	fmt.Println(time.Since(started).Nanoseconds() / int64(count))
 	return nil
 }
 
 func measureStarts(ctx context.Context, m *supervisor.Manager, spec supervisor.Spec, count int) error {
 	var sum time.Duration
 	for i := range count {
-		begun := time.Now()
+		started := time.Now()
 		if err := m.Connect(ctx, "s", spec); err != nil {
 			return err
 		}
 		if m.Tools().Len() == 0 {
 			return fmt.Errorf("start %d: connected, and no tool is registered", i)
 		}
-		sum += time.Since(begun)
+		sum += time.Since(started)
 		if err := m.Disconnect(ctx, "s"); err != nil {
 			return err
 		}

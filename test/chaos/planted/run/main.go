@@ -43,7 +43,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	passed, err := run(ctx, o)
+	passed, err := runPlanted(ctx, o)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "planted:", err)
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (passed bool, err error) {
+func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	root, err := arch.Root()
 	if err != nil {
 		return false, err
@@ -71,7 +71,7 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	all, err := read(o.results)
+	all, err := readResults(o.results)
 	if err != nil {
 		return false, err
 	}
@@ -80,7 +80,7 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 		return false, fmt.Errorf("-slice %s is not like 1/3", o.slice)
 	}
 	for at, b := range planted.Bugs {
-		if !o.wants(b) || at%n != i%n {
+		if !o.isSelected(b) || at%n != i%n {
 			continue
 		}
 		r := all[b.Name]
@@ -103,7 +103,7 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 		if o.scenario && r.Days != nil {
 			fmt.Fprintln(os.Stderr, r.Days.Scenario)
 		}
-		if err := write(o.results, all); err != nil {
+		if err := writeResults(o.results, all); err != nil {
 			return false, err
 		}
 	}
@@ -120,7 +120,7 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 	return t.Passed(), nil
 }
 
-func (o options) wants(b planted.Bug) bool {
+func (o options) isSelected(b planted.Bug) bool {
 	for word := range strings.SplitSeq(o.only, ",") {
 		if strings.Contains(b.Name, word) {
 			return true
@@ -129,7 +129,7 @@ func (o options) wants(b planted.Bug) bool {
 	return false
 }
 
-func read(path string) (planted.Results, error) {
+func readResults(path string) (planted.Results, error) {
 	all := planted.Results{}
 	if path == "" {
 		return all, nil
@@ -144,7 +144,7 @@ func read(path string) (planted.Results, error) {
 	return all, err
 }
 
-func write(path string, all planted.Results) error {
+func writeResults(path string, all planted.Results) error {
 	if path == "" {
 		return nil
 	}

@@ -32,9 +32,9 @@ func main() {
 	shrinking := flag.Duration("shrink", 20*time.Second, "how long the scenario that was found may be made smaller")
 	flag.Parse()
 	runtime.GOMAXPROCS(1) // the order of what happens in one instant stays the same
-	found, err := search(*first, *seeds, strings.Split(*skip, ","), strings.Split(*want, ","), *hang, *shrinking)
+	found, err := searchDays(*first, *seeds, strings.Split(*skip, ","), strings.Split(*want, ","), *hang, *shrinking)
 	if err == nil {
-		err = say(found)
+		err = printResult(found)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "search:", err)
@@ -42,23 +42,23 @@ func main() {
 	}
 }
 
-func say(f planted.Found) error { return json.NewEncoder(os.Stdout).Encode(f) }
+func printResult(f planted.SearchResult) error { return json.NewEncoder(os.Stdout).Encode(f) }
 
-func search(first uint64, seeds int, skip, want []string, hang, shrinking time.Duration) (f planted.Found, err error) {
+func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking time.Duration) (f planted.SearchResult, err error) {
 	for seed := first; seed < first+uint64(seeds); seed++ {
 		f.Tried++
 		if slices.Contains(skip, strconv.FormatUint(seed, 10)) {
 			continue
 		}
-		hung := f
-		hung.Hang = fmt.Sprintf("seed %d had not ended after %v", seed, hang)
+		hangResult := f
+		hangResult.Hang = fmt.Sprintf("seed %d had not ended after %v", seed, hang)
 		watchdog := time.AfterFunc(hang, func() { // it cannot be ended otherwise
-			if say(hung) == nil {
+			if printResult(hangResult) == nil {
 				os.Exit(0)
 			}
 		})
 		s := generate.Scenario(seed, generate.Options{})
-		bad, err := judged(context.Background(), s, seed)
+		bad, err := runDay(context.Background(), s, seed)
 		watchdog.Stop()
 		if err != nil {
 			return f, fmt.Errorf("seed %d: %w", seed, err)
@@ -77,14 +77,14 @@ func search(first uint64, seeds int, skip, want []string, hang, shrinking time.D
 		}
 		f.Why = shown.ID + ": " + shown.Why
 		time.AfterFunc(shrinking+hang, func() { // found it is, however long its scenario
-			if say(f) == nil {
+			if printResult(f) == nil {
 				os.Exit(0)
 			}
 		})
 		if shrinking <= 0 {
 			return f, nil
 		}
-		small := shrunk(s, seed, shown, shrinking)
+		small := shrinkScenario(s, seed, shown, shrinking)
 		f.Scenario = small
 		f.Lines = strings.Count(strings.TrimSpace(small), "\n") + 1
 		return f, nil
@@ -92,18 +92,18 @@ func search(first uint64, seeds int, skip, want []string, hang, shrinking time.D
 	return f, nil
 }
 
-func shrunk(s scenario.Scenario, seed uint64, shown invariant.Verdict, most time.Duration) string {
+func shrinkScenario(s scenario.Scenario, seed uint64, wanted invariant.Verdict, most time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	small, _ := shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
-		again, err := judged(ctx, s, seed)
-		return err == nil && slices.ContainsFunc(again, func(v invariant.Verdict) bool { return v.ID == shown.ID })
-	}, shrink.Options{Server: shown.Server, At: shown.At})
+		verdicts, err := runDay(ctx, s, seed)
+		return err == nil && slices.ContainsFunc(verdicts, func(v invariant.Verdict) bool { return v.ID == wanted.ID })
+	}, shrink.Options{Server: wanted.Server, At: wanted.At})
 	return string(small.YAML())
 }
 
-// judged runs a scenario and gives what was violated.
-func judged(ctx context.Context, s scenario.Scenario, seed uint64) (bad []invariant.Verdict, err error) {
+// runDay runs a scenario and gives what was violated.
+func runDay(ctx context.Context, s scenario.Scenario, seed uint64) (bad []invariant.Verdict, err error) {
 	r := campaign.Do(ctx, campaign.Task{Seed: seed, Scenario: &s}, nil)
 	if r.Error != "" {
 		return nil, errors.New(r.Error)

@@ -38,7 +38,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	enough, err := run(ctx, o)
+	enough, err := runReach(ctx, o)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "reach:", err)
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (enough bool, err error) {
+func runReach(ctx context.Context, o options) (enough bool, err error) {
 	root, err := arch.Root()
 	if err != nil {
 		return false, err
@@ -60,13 +60,13 @@ func run(ctx context.Context, o options) (enough bool, err error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	f := reach.Findings{First: o.first, Days: o.days, Words: reach.Count(o.first, o.days)}
 	program := filepath.Join(dir, "mcpvisor")
-	if err := build(ctx, root, program); err != nil {
+	if err := buildProgram(ctx, root, program); err != nil {
 		return false, err
 	}
-	if f.Fired, err = campaignOf(ctx, dir, program, o); err != nil {
+	if f.Fired, err = runCampaign(ctx, dir, program, o); err != nil {
 		return false, err
 	}
-	if f.Profile, err = profile(ctx, dir); err != nil {
+	if f.Profile, err = readProfile(ctx, dir); err != nil {
 		return false, err
 	}
 	f.Table(os.Stdout)
@@ -85,19 +85,19 @@ func run(ctx context.Context, o options) (enough bool, err error) {
 	return true, nil
 }
 
-// build makes the program with counters in the packages that count. Without the command itself among them nothing is written.
-func build(ctx context.Context, root, program string) error {
+// buildProgram makes the program with counters in the packages that count. Without the command itself among them nothing is written.
+func buildProgram(ctx context.Context, root, program string) error {
 	packages := []string{reach.Module + "cmd/mcpvisor"}
 	for _, p := range reach.Packages {
 		packages = append(packages, reach.Module+p)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-cover", "-coverpkg", strings.Join(packages, ","), "-o", program, "./cmd/mcpvisor")
 	cmd.Dir = root
-	return told(cmd)
+	return runQuietly(cmd)
 }
 
-// campaignOf runs the days, and says in how many each fault had an effect. That some are violated is not its matter.
-func campaignOf(ctx context.Context, dir, program string, o options) (map[string]int, error) {
+// runCampaign runs the days, and says in how many each fault had an effect. That some are violated is not its matter.
+func runCampaign(ctx context.Context, dir, program string, o options) (map[string]int, error) {
 	counters := filepath.Join(dir, "counters")
 	if err := os.Mkdir(counters, 0o755); err != nil {
 		return nil, err
@@ -108,24 +108,24 @@ func campaignOf(ctx context.Context, dir, program string, o options) (map[string
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var found struct{ Summary campaign.Summary }
-	if wrong := json.Unmarshal(out, &found); wrong != nil {
-		return nil, errors.Join(wrong, err)
+	if decodeErr := json.Unmarshal(out, &found); decodeErr != nil {
+		return nil, errors.Join(decodeErr, err)
 	}
 	if n := len(found.Summary.Failed); n > 0 {
 		fmt.Printf("%d days are violated: see make chaos\n", n)
 	}
 	fired := map[string]int{}
 	for _, t := range found.Summary.Checks {
-		if name, is := strings.CutPrefix(t.ID, "sometimes fault "); is {
+		if name, isFault := strings.CutPrefix(t.ID, "sometimes fault "); isFault {
 			fired[name] = t.Held
 		}
 	}
 	return fired, nil
 }
 
-func profile(ctx context.Context, dir string) (reach.Profile, error) {
+func readProfile(ctx context.Context, dir string) (reach.Profile, error) {
 	name := filepath.Join(dir, "profile.txt")
-	if err := told(exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i="+filepath.Join(dir, "counters"), "-o="+name)); err != nil {
+	if err := runQuietly(exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i="+filepath.Join(dir, "counters"), "-o="+name)); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(name)
@@ -142,8 +142,8 @@ func profile(ctx context.Context, dir string) (reach.Profile, error) {
 	return p, err
 }
 
-// told runs a command whose words count only if it fails.
-func told(cmd *exec.Cmd) error {
+// runQuietly runs a command whose words count only if it fails.
+func runQuietly(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args[:min(3, len(cmd.Args))], " "), err, out)
 	}

@@ -158,7 +158,7 @@ func Serve(in io.Reader, out io.Writer, client Client) error {
 			return nil
 		}
 		go func() { // it ends with its command, or with the program
-			say(perform(client, c))
+			say(performCommand(client, c))
 		}()
 	}
 }
@@ -166,8 +166,8 @@ func Serve(in io.Reader, out io.Writer, client Client) error {
 // quitTime is how long a client may take to disconnect from all.
 const quitTime = 30 * time.Second
 
-// perform does one command. A panic of the client is an answer like any other.
-func perform(client Client, c Command) (a Answer) {
+// performCommand does one command. A panic of the client is an answer like any other.
+func performCommand(client Client, c Command) (a Answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if c.TimeoutMs > 0 {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.TimeoutMs)*time.Millisecond)

@@ -164,9 +164,9 @@ func TestACommandReadsAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again adapter.Command
-		if err := json.Unmarshal(b, &again); err != nil || fmt.Sprint(again) != fmt.Sprint(c) {
-			t.Errorf("%s became %v, %v", b, again, err)
+		var second adapter.Command
+		if err := json.Unmarshal(b, &second); err != nil || fmt.Sprint(second) != fmt.Sprint(c) {
+			t.Errorf("%s became %v, %v", b, second, err)
 		}
 	}
 }

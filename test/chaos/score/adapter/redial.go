@@ -14,8 +14,8 @@ type Link interface {
 	Close() error
 }
 
-// Checked is a Link that also knows what its last health check said.
-type Checked interface{ Healthy() bool }
+// HealthChecker is a Link that also knows what its last health check said.
+type HealthChecker interface{ Healthy() bool }
 
 // Redial keeps one Link for each server, and connects anew at the next use of one that was lost, as the documentations of
 // client libraries advise. It never sends anything twice. It is what the adapters of bare libraries are made of.
@@ -24,56 +24,56 @@ type Redial[L Link] struct {
 	Dial func(ctx context.Context, s Server) (L, error)
 
 	mu    sync.Mutex
-	lines map[string]*line[L]
+	links map[string]*serverLink[L]
 }
 
-type line[L Link] struct {
-	mu     sync.Mutex // held while dialling, so that a server is never connected twice
-	server Server
-	link   L
-	open   bool
+type serverLink[L Link] struct {
+	mu        sync.Mutex // held while dialling, so that a server is never connected twice
+	server    Server
+	link      L
+	connected bool
 }
 
 // Connect remembers the server and dials it.
 func (r *Redial[L]) Connect(ctx context.Context, name string, s Server) error {
 	r.mu.Lock()
-	if r.lines == nil {
-		r.lines = map[string]*line[L]{}
+	if r.links == nil {
+		r.links = map[string]*serverLink[L]{}
 	}
-	l := &line[L]{server: s}
-	r.lines[name] = l
+	l := &serverLink[L]{server: s}
+	r.links[name] = l
 	r.mu.Unlock()
-	_, err := r.get(ctx, l)
+	_, err := r.connectedLink(ctx, l)
 	return err
 }
 
-func (r *Redial[L]) get(ctx context.Context, l *line[L]) (L, error) {
+func (r *Redial[L]) connectedLink(ctx context.Context, l *serverLink[L]) (L, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open && !l.link.Lost() {
+	if l.connected && !l.link.Lost() {
 		return l.link, nil
 	}
-	if l.open {
-		l.open = false
+	if l.connected {
+		l.connected = false
 		_ = l.link.Close() // it is lost
 	}
 	link, err := r.Dial(ctx, l.server)
 	if err != nil {
 		return link, err
 	}
-	l.link, l.open = link, true
+	l.link, l.connected = link, true
 	return link, nil
 }
 
 // Get gives the link of a server, a new one if the last was lost.
 func (r *Redial[L]) Get(ctx context.Context, name string) (link L, err error) {
 	r.mu.Lock()
-	l := r.lines[name]
+	l := r.links[name]
 	r.mu.Unlock()
 	if l == nil {
 		return link, fmt.Errorf("no server %q", name)
 	}
-	return r.get(ctx, l)
+	return r.connectedLink(ctx, l)
 }
 
 // Status says of each server whether its link stands; dialling is a state of its own.
@@ -81,15 +81,15 @@ func (r *Redial[L]) Status(context.Context) map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]string{}
-	for name, l := range r.lines {
+	for name, l := range r.links {
 		if !l.mu.TryLock() {
 			all[name] = "connecting"
 			continue
 		}
 		all[name] = "disconnected"
-		if l.open && !l.link.Lost() {
+		if l.connected && !l.link.Lost() {
 			all[name] = "connected"
-			if c, ok := any(l.link).(Checked); ok && !c.Healthy() {
+			if c, ok := any(l.link).(HealthChecker); ok && !c.Healthy() {
 				all[name] = "unhealthy"
 			}
 		}
@@ -101,18 +101,18 @@ func (r *Redial[L]) Status(context.Context) map[string]string {
 // Close disconnects from one server.
 func (r *Redial[L]) Close(_ context.Context, name string) error {
 	r.mu.Lock()
-	l := r.lines[name]
-	delete(r.lines, name)
+	l := r.links[name]
+	delete(r.links, name)
 	r.mu.Unlock()
 	if l == nil {
 		return errors.New("no such server")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.open {
+	if !l.connected {
 		return nil
 	}
-	l.open = false
+	l.connected = false
 	return l.link.Close()
 }
 
@@ -120,7 +120,7 @@ func (r *Redial[L]) Close(_ context.Context, name string) error {
 func (r *Redial[L]) Quit(ctx context.Context) {
 	r.mu.Lock()
 	var names []string
-	for name := range r.lines {
+	for name := range r.links {
 		names = append(names, name)
 	}
 	r.mu.Unlock()

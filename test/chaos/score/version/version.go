@@ -3,8 +3,8 @@ package version
 
 import "runtime/debug"
 
-// Of is the version of a module as the Go tool recorded it; "unknown" in a test binary.
-func Of(module string) string {
+// OfModule is the version of a module as the Go tool recorded it; "unknown" in a test binary.
+func OfModule(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {
 			if m.Path == module && m.Version != "" {

@@ -22,9 +22,9 @@ import (
 )
 
 // New makes the client.
-func New() adapter.Client { return &driven{adapter.Redial[*link]{Dial: dial}} }
+func New() adapter.Client { return &scoredClient{adapter.Redial[*link]{Dial: dialLink}} }
 
-type driven struct{ adapter.Redial[*link] }
+type scoredClient struct{ adapter.Redial[*link] }
 
 type link struct {
 	*mcp.ClientSession
@@ -33,7 +33,7 @@ type link struct {
 
 func (l *link) Lost() bool { return l.lost.Load() }
 
-func dial(ctx context.Context, s adapter.Server) (*link, error) {
+func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "mcpvisor-score", Version: "1"}, &mcp.ClientOptions{
 		KeepAlive: 2 * time.Second, KeepAliveFailureThreshold: 2,
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
@@ -78,12 +78,12 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func (d *driven) About() string {
-	return "go-sdk " + version.Of("github.com/modelcontextprotocol/go-sdk") +
+func (d *scoredClient) About() string {
+	return "go-sdk " + version.OfModule("github.com/modelcontextprotocol/go-sdk") +
 		"; KeepAlive 2s, a new session at the next use of one that has ended, no call twice"
 }
 
-func (d *driven) Tools(ctx context.Context, name string) ([]string, error) {
+func (d *scoredClient) Tools(ctx context.Context, name string) ([]string, error) {
 	l, err := d.Get(ctx, name)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (d *driven) Tools(ctx context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
+func (d *scoredClient) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
 	l, err := d.Get(ctx, name)
 	if err != nil {
 		return nil, err

@@ -23,32 +23,32 @@ import (
 )
 
 // New makes the client.
-func New() adapter.Client { return &driven{adapter.Redial[*link]{Dial: dial}} }
+func New() adapter.Client { return &scoredClient{adapter.Redial[*link]{Dial: dialLink}} }
 
-type driven struct{ adapter.Redial[*link] }
+type scoredClient struct{ adapter.Redial[*link] }
 
 // link is one connection, and what its last health check said.
 type link struct {
 	*client.Client
-	lost, unwell atomic.Bool
-	ending       context.CancelFunc
+	lost, unhealthy atomic.Bool
+	stopHealth      context.CancelFunc
 }
 
 // Healthy is what the last health check said.
-func (l *link) Healthy() bool { return !l.unwell.Load() }
+func (l *link) Healthy() bool { return !l.unhealthy.Load() }
 
 func (l *link) Lost() bool { return l.lost.Load() }
 
 // Close also ends the health checks.
 func (l *link) Close() error {
-	l.ending()
+	l.stopHealth()
 	return l.Client.Close()
 }
 
 // healthEvery is how often a connection is asked for a sign of life ("Connection Monitoring" of the documentation).
 const healthEvery = 2 * time.Second
 
-func dial(ctx context.Context, s adapter.Server) (*link, error) {
+func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	var c *client.Client
 	if s.URL != "" {
 		h, err := transport.NewStreamableHTTP(s.URL, transport.WithHTTPHeaders(s.Headers))
@@ -59,8 +59,8 @@ func dial(ctx context.Context, s adapter.Server) (*link, error) {
 	} else {
 		c = client.NewClient(transport.NewStdio(s.Command, nil, s.Args...))
 	}
-	life, end := context.WithCancel(context.Background())
-	l := &link{Client: c, ending: end}
+	lifetime, end := context.WithCancel(context.Background())
+	l := &link{Client: c, stopHealth: end}
 	c.OnConnectionLost(func(error) { l.lost.Store(true) })
 	// The context of Start is the life of the transport, which Close ends.
 	if err := c.Start(context.Background()); err != nil {
@@ -74,27 +74,27 @@ func dial(ctx context.Context, s adapter.Server) (*link, error) {
 		_ = l.Close() // the error that counts is the first
 		return nil, err
 	}
-	go l.watch(life)
+	go l.watchHealth(lifetime)
 	return l, nil
 }
 
-// watch asks for a sign of life until the link is closed.
+// watchHealth asks for a sign of life until the link is closed.
 //
 // Two questions in a row without an answer are the end, as they are for the adapter of the Go SDK.
-func (l *link) watch(life context.Context) {
+func (l *link) watchHealth(lifetime context.Context) {
 	for missed := 0; ; {
 		select {
 		case <-time.After(healthEvery):
-		case <-life.Done():
+		case <-lifetime.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(life, healthEvery)
+		ctx, cancel := context.WithTimeout(lifetime, healthEvery)
 		err := l.Ping(ctx) //nolint:staticcheck // it is what there is for a server of the older era
 		cancel()
-		if life.Err() != nil {
+		if lifetime.Err() != nil {
 			return
 		}
-		l.unwell.Store(l.judge(err) != nil)
+		l.unhealthy.Store(l.noteLoss(err) != nil)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			missed = 0
 		} else if missed++; missed > 1 {
@@ -103,27 +103,27 @@ func (l *link) watch(life context.Context) {
 	}
 }
 
-// judge notes whether an error means that the connection is of no use any more.
-func (l *link) judge(err error) error {
+// noteLoss notes whether an error means that the connection is of no use any more.
+func (l *link) noteLoss(err error) error {
 	if errors.Is(err, transport.ErrTransportClosed) || errors.Is(err, transport.ErrSessionTerminated) {
 		l.lost.Store(true)
 	}
 	return err
 }
 
-func (d *driven) About() string {
-	return "mcp-go " + version.Of("github.com/mark3labs/mcp-go") +
+func (d *scoredClient) About() string {
+	return "mcp-go " + version.OfModule("github.com/mark3labs/mcp-go") +
 		"; a ping every 2s, a new client at the next use of one that was lost, no call twice"
 }
 
-func (d *driven) Tools(ctx context.Context, name string) ([]string, error) {
+func (d *scoredClient) Tools(ctx context.Context, name string) ([]string, error) {
 	l, err := d.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	r, err := l.ListTools(ctx, mcp.ListToolsRequest{})
 	if err != nil {
-		return nil, l.judge(err)
+		return nil, l.noteLoss(err)
 	}
 	names := make([]string, len(r.Tools))
 	for i, t := range r.Tools {
@@ -132,7 +132,7 @@ func (d *driven) Tools(ctx context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
+func (d *scoredClient) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
 	l, err := d.Get(ctx, name)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessa
 	r.Params.Name, r.Params.Arguments = tool, args
 	result, err := l.CallTool(ctx, r)
 	if err != nil {
-		return nil, l.judge(err)
+		return nil, l.noteLoss(err)
 	}
 	return json.Marshal(result)
 }

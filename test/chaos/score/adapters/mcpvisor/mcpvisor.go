@@ -19,7 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-type driven struct {
+type scoredClient struct {
 	m     *supervisor.Manager
 	guard *transports.Guardian
 }
@@ -36,19 +36,19 @@ func New(guard *transports.Guardian) (adapter.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &driven{m, guard}, nil
+	return &scoredClient{m, guard}, nil
 }
 
-func (d *driven) About() string {
+func (d *scoredClient) About() string {
 	return "mcpvisor " + supervisor.Version() + "; a guardian, ProbeEvery 2s, ProbeTimeout 2s"
 }
 
-func (d *driven) Connect(ctx context.Context, name string, s adapter.Server) error {
+func (d *scoredClient) Connect(ctx context.Context, name string, s adapter.Server) error {
 	return d.m.Connect(ctx, name, messages.Spec{Command: s.Command, Args: s.Args, URL: s.URL, Headers: s.Headers})
 }
 
 // Tools waits as every reader of the snapshot may: for the server to be connected, within the time that the command has.
-func (d *driven) Tools(_ context.Context, name string) ([]string, error) {
+func (d *scoredClient) Tools(_ context.Context, name string) ([]string, error) {
 	st, err := d.m.ServerStatus(name)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (d *driven) Tools(_ context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
+func (d *scoredClient) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
 	r, err := d.m.CallServerTool(ctx, name, tool, args)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (d *driven) Call(ctx context.Context, name, tool string, args json.RawMessa
 	return r.Raw, nil
 }
 
-func (d *driven) Status(context.Context) map[string]string {
+func (d *scoredClient) Status(context.Context) map[string]string {
 	all := map[string]string{}
 	for _, st := range d.m.Status() {
 		all[st.Name] = string(st.Status)
@@ -81,7 +81,7 @@ func (d *driven) Status(context.Context) map[string]string {
 	return all
 }
 
-func (d *driven) Close(ctx context.Context, name string) error {
+func (d *scoredClient) Close(ctx context.Context, name string) error {
 	err := d.m.Remove(ctx, name)
 	if errors.Is(err, supervisor.ErrUnknownServer) {
 		return nil
@@ -89,7 +89,7 @@ func (d *driven) Close(ctx context.Context, name string) error {
 	return err
 }
 
-func (d *driven) Quit(ctx context.Context) {
+func (d *scoredClient) Quit(ctx context.Context) {
 	_ = d.m.Close(ctx) // what is left then is the guardian's
 	if d.guard != nil {
 		d.guard.Close()

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	if err := adapter.Serve(os.Stdin, os.Stdout, &client{adapter.Redial[*link]{Dial: dial}}); err != nil {
+	if err := adapter.Serve(os.Stdin, os.Stdout, &client{adapter.Redial[*link]{Dial: dialLink}}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -35,7 +35,7 @@ type link struct {
 // Lost tells Redial that the link is of no use any more.
 func (l *link) Lost() bool { return l.lost.Load() }
 
-func dial(ctx context.Context, s adapter.Server) (*link, error) {
+func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	var t mcp.Transport = &mcp.CommandTransport{Command: exec.Command(s.Command, s.Args...)}
 	if s.URL != "" {
 		t = &mcp.StreamableClientTransport{Endpoint: s.URL} // the cases about credentials need s.Headers

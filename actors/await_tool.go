@@ -1,0 +1,99 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// awaitTool finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
+// The catalog withdraws the tools of a server that is down, and does not know those of a server that was never connected. Its server is
+// configured in both cases, so the call waits for that server to connect, for Wait at most, and fails with the server's state if it
+// does not. The time that remains of Wait is returned as left.
+func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
+	if c.Refuse != nil {
+		if err := c.Refuse(qualified, server, tool); err != nil {
+			return nil, 0, err
+		}
+	}
+	if qualified != "" {
+		if c.ResolveName != nil {
+			server, tool = c.ResolveName(qualified)
+		}
+		if server == "" {
+			return nil, 0, c.unknownNameError(qualified)
+		}
+		if cell := c.Cell(server); cell != nil && isResting(cell.View()) && cell.View().Tools != nil {
+			// The tools of a server that rests are in the catalog, so this one is misspelt: the server is not connected for it.
+			return nil, 0, c.unknownNameError(qualified)
+		}
+	}
+	if err := c.wakeServer(ctx, server, tool); err != nil {
+		return nil, 0, err
+	}
+	cell := c.Cell(server)
+	if cell == nil {
+		return nil, 0, c.notConnectedError(server, tool, nil)
+	}
+	// A server that is seen as connected has its tools in the catalog: it may have become so since the first look, and only a
+	// look after the state was read can say that there is no such tool.
+	seen := cell.View()
+	remaining = c.Wait
+	if !connectedSince(seen, 0) && c.Wait > 0 {
+		var err error
+		began := time.Now()
+		if seen, err = c.awaitConnected(ctx, cell, server, tool, 0, c.Wait); err != nil {
+			return nil, 0, err
+		}
+		remaining -= time.Since(began)
+	}
+	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
+	if tool == "" {
+		entry, ok = c.Catalog.Snapshot().Lookup(qualified)
+	}
+	switch {
+	case ok:
+		return entry, remaining, nil
+	case !connectedSince(seen, 0):
+		return nil, 0, c.notConnectedError(server, tool, ctx.Err())
+	case tool == "":
+		return nil, 0, c.unknownNameError(qualified)
+	}
+	return nil, 0, c.unknownToolError(server, tool, seen)
+}
+
+func (c *Calls) unknownNameError(qualified string) error {
+	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: qualified,
+		Text: fmt.Sprintf("no tool is registered as %q", messages.Line(qualified, 200)),
+		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
+}
+
+// unknownToolError is the error of a call whose tool is not in the catalog. v is the server's view from before the catalog was
+// read, nil if no server has that name: a server that was not connected then is reported as down, and any other as one without
+// that tool.
+func (c *Calls) unknownToolError(server, tool string, v *View) error {
+	if v == nil || v.State.Phase != messages.Connected {
+		return c.notConnectedError(server, tool, nil)
+	}
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server, Tool: tool,
+		Text: "the server offers no such tool", Fix: "list its tools to see the names", Err: messages.ErrUnknownTool}
+	if rule := ToolRule(v.Spec, tool); rule != "" {
+		e.Class, e.Text, e.Fix = messages.ClassDenied, rule+" of its configuration keeps this tool from being offered", "change "+rule
+		e.Err = messages.ErrDenied
+	}
+	if v.Tools != nil {
+		for _, q := range v.Tools.Quarantined {
+			switch {
+			case q.Name != tool:
+			case q.By != "":
+				e.Class, e.Err, e.Text, e.Fix = messages.ClassDenied, messages.ErrDenied, q.Reason, ""
+			default:
+				e.Text, e.Fix = "the tool is quarantined: "+q.Reason, "the server must mend its definition"
+			}
+		}
+	}
+	return e
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// auditFlags say where the record of calls is kept, against what the files say.
+type auditFlags struct {
+	file string
+	off  bool
+}
+
+func (a *auditFlags) addTo(f *pflag.FlagSet) {
+	f.StringVar(&a.file, "audit", "", "keep the record of calls in this `file`, not in the usual one (see: mcpvisor audit --help)")
+	f.BoolVar(&a.off, "no-audit", false, "keep no record of calls")
+}
+
+// checkConflicts refuses flags that exclude each other, or that go against the organisation.
+func (a *auditFlags) checkConflicts(c *config.Audit) error {
+	switch {
+	case a.off && a.file != "":
+		return &exitError{exitUsage, "--audit and --no-audit exclude each other"}
+	case (a.off || a.file != "") && c != nil && c.Managed:
+		return &exitError{exitUsage, "the managed configuration says where the record of calls is kept: " +
+			"--audit and --no-audit have no effect"}
+	}
+	return nil
+}
+
+// auditFile is where the record is kept; nil if none is.
+func (s *setup) auditFile(o *options) *audit.File {
+	var c config.Audit
+	if s.Audit != nil {
+		c = *s.Audit
+	}
+	if o.audit.off || c.Off && o.audit.file == "" {
+		return nil
+	}
+	f := &audit.File{Path: o.audit.file, MaxSize: c.MaxSize, Keep: c.Keep, KeepFor: time.Duration(c.KeepFor)}
+	if f.Path == "" {
+		f.Path = c.File
+	}
+	if f.Path == "" {
+		location, err := control.LocationOf(s.ProjectDir)
+		if err != nil {
+			return nil // it has been told where the journal is missing
+		}
+		f.Path = location.Audit
+	} else if abs, err := filepath.Abs(f.Path); err == nil {
+		f.Path = abs
+	}
+	return f
+}
+
+func (s *setup) auditOptions(o *options) audit.Options {
+	out := audit.Options{Logger: o.newLogger()}
+	if s.Audit != nil {
+		out.Arguments = audit.Arguments(s.Audit.Arguments)
+	}
+	return out
+}
+
+// enableAudit has a manager keep the record.
+func (s *setup) enableAudit(o *options, cfg *supervisor.Config) {
+	if f := s.auditFile(o); f != nil {
+		cfg.Audit, cfg.AuditOptions, cfg.AuditProject = f, s.auditOptions(o), s.ProjectDir
+	}
+}
+
+// recordApprovals records what the person approved. A record that cannot be written does not undo it, and is told.
+func (s *setup) recordApprovals(o *options, names []string) {
+	var all []audit.Record
+	for _, name := range names {
+		all = append(all, audit.Record{Change: "approve", Server: name, Detail: s.startTextOf(name) + " from " + s.Specs[name].Source})
+	}
+	s.writeRecords(o, all)
+}
+
+// recordChanges records what this command changed in a file. Files that cannot be read keep nobody from changing one.
+func (o *options) recordChanges(file string, all ...audit.Record) {
+	s, _ := loadSetup(o)
+	if s == nil {
+		return
+	}
+	for i := range all {
+		all[i].Kind, all[i].Detail = audit.KindChange, strings.TrimSpace(all[i].Detail+" in "+file)
+	}
+	s.writeRecords(o, all)
+}
+
+// writeRecords writes what this command did: approvals, where nothing else is said.
+func (s *setup) writeRecords(o *options, all []audit.Record) {
+	f := s.auditFile(o)
+	if f == nil || len(all) == 0 {
+		return
+	}
+	l := audit.New(f, s.auditOptions(o))
+	for _, r := range all {
+		if r.Kind == "" {
+			r.Kind = audit.KindApproval
+		}
+		r.Who, r.Via = audit.User(), "command"
+		l.Add(r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		o.warnFailure(err)
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+type completeFlags struct {
+	prompt, template string
+	with             []string
+	json             bool
+	wait             time.Duration
+}
+
+func newComplete(o *options) *cobra.Command {
+	var f completeFlags
+	cmd := &cobra.Command{
+		Use:   "complete SERVER (--prompt NAME | --template URI) ARGUMENT [VALUE]",
+		Short: "Ask a server to complete the value of an argument",
+		Long: `Asks a server which values it proposes for an argument of one of its prompts or resource templates, given what
+was typed of the value so far. Values that other arguments have already are given with --with. Each proposal is a line.
+(The completion of your shell is another matter: see mcpvisor completion.)
+
+Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the answer was lost · 5 rejected by the server.`,
+		Example: `  mcpvisor complete everything --prompt completable-prompt department Eng
+  mcpvisor complete files --template 'file:///{path}' path src/`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) < 2 || len(args) > 3:
+				return usageError(cmd, "write mcpvisor complete SERVER --prompt NAME ARGUMENT [VALUE]")
+			case (f.prompt == "") == (f.template == ""):
+				return usageError(cmd, "of what is it an argument? Give --prompt NAME or --template URI, one of the two")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 1 && f.prompt != "" {
+				return o.completeArguments(args[0], f.prompt)
+			}
+			return o.completeServer(cmd, args, word)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.proposeValues(cmd, args, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.prompt, "prompt", "", "the argument is one of this prompt (its `name` at the server)")
+	fl.StringVar(&f.template, "template", "", "the argument is one of this resource template (its `URI`)")
+	fl.StringArrayVar(&f.with, "with", nil, "another argument has this value already: `KEY=VALUE` (repeatable)")
+	fl.BoolVarP(&f.json, "json", "j", false, "print a JSON object")
+	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
+	_ = cmd.RegisterFlagCompletionFunc("prompt", func(_ *cobra.Command, args []string, _ string) ( // the flag exists
+		[]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return o.completeArguments(args[0], "")
+	})
+	return cmd
+}
+
+// completeArguments offers the arguments of a prompt, or the prompts of the server if none is named, as far as a running
+// mcpvisor up knows them.
+func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.openForCompletion(ctx)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	if p.up == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all, _ := p.Prompts(ctx, server) // what cannot be listed cannot be offered
+	var out []cobra.Completion
+	for i := range all {
+		if prompt == "" {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), nameText("", all[i].Title, all[i].Description)))
+		}
+		for _, a := range all[i].Arguments {
+			if all[i].Name == prompt {
+				out = append(out, cobra.CompletionWithDesc(messages.Line(a.Name, 0), nameText("", a.Title, a.Description)))
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFlags) error {
+	r := messages.CompleteRequest{Prompt: f.prompt, URITemplate: f.template, Argument: args[1]}
+	if len(args) == 3 {
+		r.Value = args[2]
+	}
+	for _, w := range f.with {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok || key == "" {
+			return usageError(cmd, "--with: %q is no argument; write --with KEY=VALUE", messages.Line(w, 80))
+		}
+		if r.Context == nil {
+			r.Context = map[string]string{}
+		}
+		r.Context[key] = value
+	}
+	ctx := cmd.Context()
+	p, err := o.openProject(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.connectServer(ctx, args[0], f.wait); err != nil {
+		return err
+	}
+	c, err := p.Complete(ctx, args[0], r)
+	if err != nil {
+		return err
+	}
+	c.Values = orEmpty(c.Values)
+	if f.json {
+		return printJSON(o.out, c)
+	}
+	for _, v := range c.Values {
+		fmt.Fprintln(o.out, messages.Line(v, 0))
+	}
+	switch more := c.Total - len(c.Values); {
+	case more > 0:
+		o.printRemark("there are %d more; type more of the value", more)
+	case c.HasMore:
+		o.printRemark("there are more; type more of the value")
+	}
+	return nil
+}

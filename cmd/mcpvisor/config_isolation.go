@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/isolation"
+)
+
+func newConfigIsolation(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "isolation",
+		Short: "Print what this machine can keep a server from",
+		Long: `Prints for each key of a server's "isolation" whether this machine can enforce it, what it takes from a server, and if it
+cannot, why. A server that asks for
+more is not started, unless its isolation says "bestEffort": true. No server is started; one process is, which tries to be in a
+network of its own and ends. Exit code 0, whatever the answers are.`,
+		Example: `  mcpvisor config isolation`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.printIsolation(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
+	return cmd
+}
+
+func (o *options) printIsolation(ctx context.Context, asJSON bool) error {
+	can := transports.Capabilities(ctx)
+	offers := isolation.Offers(can)
+	if asJSON {
+		return printJSON(o.out, struct {
+			System   string            `json:"system"`
+			Landlock int               `json:"landlock"`
+			Keys     []isolation.Offer `json:"keys"`
+			Parts    []isolation.Offer `json:"parts"`
+		}{can.Kernel, can.Landlock, offers, isolation.Parts(can)})
+	}
+	text := can.Kernel
+	if can.Landlock > 0 {
+		text += fmt.Sprintf(", Landlock %d", can.Landlock)
+	}
+	fmt.Fprintln(o.out, messages.Line(text, 200))
+	o.printOffers("key", "and takes", offers)
+	fmt.Fprintln(o.out, "The first of these comes with noNewPrivileges, all of them with write, read and network:")
+	o.printOffers("part", "", isolation.Parts(can))
+	return nil
+}
+
+// printOffers prints what a machine can enforce.
+func (o *options) printOffers(what, takes string, offers []isolation.Offer) {
+	t := newTable(o.out, what, "", takes, "why not")
+	for _, offer := range offers {
+		word := "yes"
+		if !offer.Given {
+			word = "no"
+		}
+		t.AppendRow(table.Row{offer.Key, word, offer.Takes, messages.Line(offer.Reason, 300)})
+	}
+	printTable(o.out, t)
+}
+
+// isolationText is what a running server is kept from; of one that does not run, nothing.
+func isolationText(st messages.Status) string {
+	if st.Isolation == nil {
+		return ""
+	}
+	return "isolated: " + messages.Line(st.Isolation.String(), 600)
+}
+
+// plannedIsolation is what a server is kept from, or would be if it were started on this machine.
+func (o *options) plannedIsolation(out serverEntry) string {
+	if out.Up != nil && out.Up.Isolation != nil {
+		return isolationText(*out.Up)
+	}
+	want := out.Config.Isolation
+	if !want.Asks() {
+		return ""
+	}
+	steps, err := isolation.Plan(want, transports.CapabilitiesFor(context.Background(), *want))
+	var no *isolation.UnsupportedError
+	if errors.As(err, &no) {
+		return "isolated: not possible: " + messages.Line(no.Error(), 300)
+	}
+	return "isolated: " + messages.Line(steps.Enforced.String(), 600)
+}

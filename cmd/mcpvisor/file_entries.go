@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// ownScopes are the scopes whose files the commands write, the nearest first.
+var ownScopes = []messages.Scope{messages.ScopeLocal, messages.ScopeProject, messages.ScopeUser}
+
+// readScope is the value of --scope; empty if none was given.
+func readScope(cmd *cobra.Command, word string) (messages.Scope, error) {
+	if s := messages.Scope(word); word == "" || slices.Contains(ownScopes, s) {
+		return s, nil
+	}
+	return "", usageError(cmd, "--scope: %q is no scope; write local, project or user", messages.Line(word, 40))
+}
+
+func completeScope(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"local", "project", "user"}, // it exists
+		cobra.ShellCompDirectiveNoFileComp))
+}
+
+// fileEntry is one entry of a server in one file.
+type fileEntry struct {
+	scope messages.Scope
+	file  string
+	entry config.Entry
+	// program is whose file it is, if it is not ours.
+	program string
+	// counts says that no other entry hides this one.
+	counts bool
+}
+
+// positionText is where it stands, for a sentence.
+func (e fileEntry) positionText() string {
+	text := messages.Line(e.file, 0)
+	if e.entry.Pos.Line > 0 {
+		text += fmt.Sprintf(":%d", e.entry.Pos.Line)
+	}
+	return text
+}
+
+// entriesOf are the entries of a server in all files and on the command line, the one that counts first.
+func (s *setup) entriesOf(name string) []fileEntry {
+	var all []fileEntry
+	add := func(p config.Parsed) {
+		if e, ok := p.Servers[name]; ok {
+			spec := s.Specs[name]
+			all = append(all, fileEntry{p.Scope, p.Path, e, p.Program, spec.Source == p.Path && spec.Scope == p.Scope})
+		}
+	}
+	for _, f := range s.Snapshot.Files {
+		add(s.Snapshot.Parse(f))
+	}
+	for _, p := range s.Snapshot.Fixed {
+		add(p)
+	}
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b fileEntry) int {
+		switch {
+		case a.counts == b.counts:
+			return 0
+		case a.counts:
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// managedFile is the file of the organisation beside which no other one counts; empty if there is none.
+func (s *setup) managedFile() string {
+	for _, f := range s.Files {
+		if f.Exclusive {
+			return f.Path
+		}
+	}
+	return ""
+}
+
+// checkMayManage refuses to change what cannot count.
+func (s *setup) checkMayManage(what string) error {
+	if file := s.managedFile(); file != "" {
+		return &exitError{exitUsage, fmt.Sprintf("nothing is %s: the servers are managed by %s, and no other file counts; "+
+			"ask whoever administers this machine", what, messages.Line(file, 0))}
+	}
+	return nil
+}
+
+// editFile changes a file of ours. change is given what is in it and gives the new text; it is called again if somebody
+// else writes the file meanwhile. An error is the end of the command, and the file is as it was.
+func editFile(file string, scope messages.Scope, change func(text []byte, ours config.Parsed) ([]byte, error)) error {
+	if file == "" {
+		return &exitError{exitUsage, "there is no place for the file; set HOME"}
+	}
+	err := editScope(file, scope, func(text []byte) ([]byte, error) {
+		ours := config.Parsed{Path: file, Scope: scope}
+		if len(strings.TrimSpace(string(text))) > 0 {
+			ours = config.Parse(config.File{Path: file, Scope: scope, Data: text})
+		}
+		if ours.Broken {
+			return nil, &exitError{exitUsage, ours.Problems[0].Error()}
+		}
+		return change(text, ours)
+	})
+	var exit *exitError
+	switch {
+	case err == nil || errors.As(err, &exit):
+		return err
+	case errors.Is(err, edit.ErrNotJSON), errors.Is(err, edit.ErrNotObject), errors.Is(err, edit.ErrTwice), errors.Is(err, edit.ErrMissing):
+		return &exitError{exitUsage, fmt.Sprintf("%s: it is not changed: %v", messages.Line(file, 0), err)}
+	}
+	return &exitError{exitUsage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), plainCause(err))}
+}
+
+// editScope changes a file of ours where it may lie: one of a project in it, whatever links the project brings.
+func editScope(file string, scope messages.Scope, change func([]byte) ([]byte, error)) error {
+	if scope != messages.ScopeProject && scope != messages.ScopeLocal {
+		return discover.Edit(file, change)
+	}
+	project, err := discover.ProjectOf(file)
+	if err != nil {
+		return err
+	}
+	return discover.EditIn(project, file, change)
+}
+
+// inListError is the error about a file whose servers stand in a list.
+func inListError(file string) error {
+	return &exitError{exitUsage, messages.Line(file, 0) + ": its servers stand in a list, which no command here edits; change it by " +
+		`hand, or write {"mcpServers": {"NAME": {…}}}`}
+}
+
+// checkEditable says why an entry cannot be changed where it stands; nil if it can.
+func (e fileEntry) checkEditable(verb string) error {
+	quoted := fmt.Sprintf("server %q", messages.Line(e.entry.Name, 60))
+	switch {
+	case e.scope == messages.ScopeManaged:
+		return &exitError{exitUsage, fmt.Sprintf("%s is managed by %s and cannot be %s; ask whoever administers this machine", quoted,
+			messages.Line(e.file, 0), verb)}
+	case e.program != "":
+		return &exitError{exitUsage, fmt.Sprintf("%s stands in %s, a file of %s, which is not changed; copy it with: mcpvisor import",
+			quoted, messages.Line(e.file, 0), e.program)}
+	case !filepath.IsAbs(e.file):
+		return &exitError{exitUsage, fmt.Sprintf("%s comes from the command line (%s), and there is no file to change", quoted,
+			messages.Line(e.file, 0))}
+	case e.entry.Path == nil:
+		return inListError(e.file)
+	}
+	return nil
+}
+
+// keepOutOfGit makes sure that a new local file, which may hold secrets, is not committed by accident. It reports whether it
+// had to.
+func keepOutOfGit(file string) bool {
+	dir := filepath.Dir(file)
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(dir), ".git")); err != nil {
+		return false
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link leads to somebody else's folder
+		return false
+	}
+	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil { // there is one already, or there cannot be one
+		return false
+	}
+	_, err = f.WriteString("/" + filepath.Base(file) + "\n")
+	return errors.Join(err, f.Close()) == nil
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// Beside the servers of an organisation nothing is added or removed, and none of theirs is switched; a managed file with
+// rules alone leaves the servers to their people.
+func TestManagedServersAreNotChanged(t *testing.T) {
+	managed := func(text string) *setup {
+		files := []config.Parsed{
+			config.Parse(config.File{Path: "/etc/m.json", Scope: messages.ScopeManaged, Data: []byte(text)}),
+			config.Parse(config.File{Path: "/home/u.json", Scope: messages.ScopeUser, Data: []byte(`{"mcpServers": {"a": {"command": "x"}}}`)}),
+		}
+		return &setup{Configuration: discover.Configuration{Set: config.Merge(files, config.Context{})}}
+	}
+	s := managed(`{"mcpServers": {"m": {"command": "x"}}}`)
+	err := s.checkMayManage("added")
+	if codeOf(err) != exitUsage || !strings.Contains(err.Error(), "nothing is added: the servers are managed by /etc/m.json") {
+		t.Error(err)
+	}
+	e := fileEntry{scope: messages.ScopeManaged, file: "/etc/m.json", entry: config.Entry{Name: "m", Path: []string{"mcpServers", "m"}}}
+	if err := e.checkEditable("disabled"); codeOf(err) != exitUsage ||
+		!strings.Contains(err.Error(), `server "m" is managed by /etc/m.json and cannot be disabled`) {
+		t.Error(err)
+	}
+	if err := managed(`{"permissions": {"deny": ["mcp__a"]}}`).checkMayManage("added"); err != nil {
+		t.Error(err)
+	}
+}

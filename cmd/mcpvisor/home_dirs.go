@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// checkHomeDirs refuses a home directory that is no whole path, and leaves out other such places, as their specification says
+// ("All paths set in these environment variables must be absolute. If an implementation encounters a relative path in any of
+// these variables it should consider the path invalid and ignore it"): approvals, sign-ins and caches would be written into
+// whatever project mcpvisor is begun in, and read there.
+func checkHomeDirs(stderr io.Writer) error {
+	home := "HOME"
+	if runtime.GOOS == "windows" {
+		home = "USERPROFILE"
+	}
+	if dir := os.Getenv(home); dir != "" && !filepath.IsAbs(dir) {
+		return &exitError{exitUsage, home + " is " + messages.Line(dir, 100) + ", which is no whole path: files of yours would be looked for and " +
+			"written in this directory"}
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"} {
+		if dir := os.Getenv(name); dir != "" && !filepath.IsAbs(dir) {
+			fmt.Fprintf(stderr, "mcpvisor: %s is %s, which is no whole path, and is left out\n", name, messages.Line(dir, 100))
+			if err := os.Unsetenv(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// No place of the person's own lies in whatever directory mcpvisor is begun in.
+func TestPlacesAreWholePaths(t *testing.T) {
+	home := "HOME"
+	if runtime.GOOS == "windows" {
+		home = "USERPROFILE"
+	}
+	var said bytes.Buffer
+	t.Setenv(home, "rel")
+	if err := checkHomeDirs(&said); err == nil || codeOf(err) != exitUsage || !strings.Contains(err.Error(), home+" is rel") {
+		t.Error(err)
+	}
+	t.Setenv(home, t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "rel")
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	if err := checkHomeDirs(&said); err != nil || os.Getenv("XDG_CONFIG_HOME") != "" || os.Getenv("XDG_STATE_HOME") == "" ||
+		!strings.Contains(said.String(), "XDG_CONFIG_HOME is rel") {
+		t.Error(err, said.String())
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+)
+
+// signInDialog is where the person is asked to sign in: everything is on standard error, answers are lines of standard input.
+type signInDialog struct {
+	*options
+	// noBrowserReason no browser is opened; empty if one is.
+	noBrowserReason string
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// showPage tells the person where they are sent. The address is on a line of its own and unbroken, to be copied.
+func (c *signInDialog) showPage(ask oauth.SignInRequest) {
+	line := func(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+	host, remarks, ok := judgeURL(ask.URL)
+	if host == "" {
+		host = "a host that cannot be named"
+	}
+	line("To sign in to %s, open this page of %s:\n\n%s\n", messages.Line(ask.Server, 60), host, messages.Line(ask.URL, 0))
+	if !ok {
+		line("Do not open it unless you know why it is so:")
+	}
+	for _, remark := range remarks {
+		line("Note: %s.", remark)
+	}
+	if len(ask.Scopes) > 0 {
+		line("It will ask you to allow: %s", messages.Line(strings.Join(ask.Scopes, ", "), 400))
+	}
+	if c.noBrowserReason == "" {
+		line("It is opened in your browser, and afterwards this goes on by itself. If it does not, paste here the address that\n" +
+			"the browser ends at, or the code that it shows:")
+		return
+	}
+	back := ask.RedirectURL
+	if u, err := url.Parse(back); err == nil {
+		back = u.Scheme + "://" + u.Host + "/"
+	}
+	line("No browser is opened (%s). If yours runs on another machine, it cannot show the last page, whose address begins\n"+
+		"with %s: copy that address, or the code that you are shown, and paste it here:", c.noBrowserReason, messages.Line(back, 200))
+}
+
+// reportBrowser reports a browser that could not be started.
+func (c *signInDialog) reportBrowser(err error) error {
+	if err != nil {
+		c.printLine("No browser could be opened (%s): open the page yourself.", messages.Line(err.Error(), 120))
+	}
+	return err
+}
+
+func (c *signInDialog) printLine(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		fmt.Fprintf(c.err, format+"\n", args...)
+	}
+}
+
+// muteOutput keeps what comes late off the screen.
+func (c *signInDialog) muteOutput() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// readPasted reads a line.
+func (c *signInDialog) readPasted(ctx context.Context, problem string) (string, error) {
+	if problem != "" {
+		c.printLine("%s. Paste it here:", sentenceStart(problem))
+	}
+	text, err := c.prompter.lines.readLine(ctx)
+	return strings.TrimSpace(text), err
+}
+
+// openPage shows the page in the browser, if its address is fit to be opened.
+func (c *signInDialog) openPage(_ context.Context, page string) error {
+	if _, _, ok := judgeURL(page); !ok {
+		return c.reportBrowser(errors.New("its address is not well-formed"))
+	}
+	return c.reportBrowser(c.prompter.openPage(page))
+}
+
+func sentenceStart(s string) string {
+	return strings.TrimSuffix(asSentence(messages.Line(s, 200)), ".")
+}
+
+// noBrowser is why no browser is to be opened; empty if one is.
+func noBrowser(unwanted bool) string {
+	ssh := os.Getenv("SSH_CONNECTION") != "" || os.Getenv("SSH_TTY") != ""
+	switch {
+	case unwanted:
+		return "--no-browser"
+	case os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" || os.Getenv("BROWSER") != "":
+		// BROWSER is set by editors that work on another machine and bring pages back from there.
+	case ssh:
+		return "this is a session over SSH"
+	case runtime.GOOS != "windows" && runtime.GOOS != "darwin":
+		return "there is no display"
+	}
+	return ""
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+)
+
+// completeTime bounds what a shell waits for after the tab key.
+const completeTime = time.Second
+
+// withoutOutput is o for a completion: the shell shows what is written to standard error in the middle of the line.
+func (o *options) withoutOutput() *options {
+	q := *o
+	q.err, q.in, q.prompter = discard{}, strings.NewReader(""), &prompter{}
+	return &q
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// completeServer offers the names of the servers.
+func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.openForCompletion(ctx)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	return p.serverCompletions(p.names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeCall offers servers, then the tools of the server, then its arguments. Tools are known of a running mcpvisor
+// up only: nothing is started for a completion.
+func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return o.completeServer(cmd, args, word)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.openForCompletion(ctx)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	t, rest, err := p.parseTarget(args, toolItem)
+	if p.up == nil || err != nil && !slices.Contains(p.names, args[0]) {
+		return nil, cobra.ShellCompDirectiveDefault // a value may be a file
+	}
+	only := []string{}
+	if server := args[0]; slices.Contains(p.names, server) {
+		only = append(only, server)
+	}
+	tools, err := p.Tools(ctx, only...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if len(args) == 1 && len(only) == 1 {
+		var out []cobra.Completion
+		for i := range tools {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(tools[i].Name, 0),
+				messages.Line(tools[i].Description, 60)))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	return argCompletions(tools, t, rest), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// argCompletions offers the arguments of a tool that are not given yet.
+func argCompletions(tools []control.Tool, t target, given []string) []cobra.Completion {
+	var out []cobra.Completion
+	for i := range tools {
+		if tools[i].Qualified != t.qualified && (tools[i].Server != t.server || tools[i].Name != t.tool) {
+			continue
+		}
+		for _, name := range readInputSchema(tools[i].InputSchema).propertyNames() {
+			if !slices.ContainsFunc(given, func(g string) bool {
+				return strings.HasPrefix(g, name+"=") || strings.HasPrefix(g, name+":=")
+			}) {
+				out = append(out, messages.Line(name, 0)+"=")
+			}
+		}
+	}
+	return out
+}
+
+// completeWaiting offers the servers that wait for an approval.
+func (o *options) completeWaiting(_ *cobra.Command, args []string, _ string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	q := o.withoutOutput()
+	if q.applyFlags() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	s, err := loadSetup(q)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, name := range discover.AwaitingApproval(s.Set) {
+		if !slices.Contains(args, name) {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(name, 0), s.startTextOf(name)))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *options) openForCompletion(ctx context.Context) (*project, bool) {
+	q := o.withoutOutput()
+	if q.applyFlags() != nil {
+		return nil, false
+	}
+	p, err := q.openProject(ctx)
+	return p, err == nil
+}
+
+// serverCompletions describes the servers as far as that costs nothing.
+func (p *project) serverCompletions(names []string) []cobra.Completion {
+	out := make([]cobra.Completion, len(names))
+	for i, name := range names {
+		out[i] = messages.Line(name, 0)
+		if _, ok := p.setup.Specs[name]; ok {
+			out[i] = cobra.CompletionWithDesc(messages.Line(name, 0), p.setup.startTextOf(name))
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
+)
+
+// signInProject is a project for the commands about sign-ins. They work in this process also while an up runs, because this is
+// where the person is: what is shared is the store.
+type signInProject struct {
+	*project
+}
+
+// openSignIn finds the server of a sign-in.
+func (o *options) openSignIn(ctx context.Context, op, server string) (*signInProject, messages.Spec, error) {
+	p, err := o.openProject(ctx)
+	if err != nil {
+		return nil, messages.Spec{}, err
+	}
+	spec, err := p.specOf(ctx, op, server)
+	if err != nil {
+		p.close()
+		return nil, messages.Spec{}, err
+	}
+	return &signInProject{p}, spec, nil
+}
+
+// specOf is the configuration of a server. That of a running up is not complete, for its secrets stay there: so it must
+// be configured here as well, and be the same.
+func (p *project) specOf(ctx context.Context, op, server string) (messages.Spec, error) {
+	if !slices.Contains(p.names, server) {
+		return messages.Spec{}, unknownServerError(op, server, p.names, p.setup)
+	}
+	spec, here := p.setup.Specs[server]
+	if p.up == nil {
+		return spec, nil
+	}
+	all, err := p.Status(ctx, control.StatusQuery{Servers: []string{server}})
+	if err != nil {
+		return messages.Spec{}, err
+	}
+	if c := all[0].Config; !here || c != nil && c.URL != spec.Redacted().URL {
+		return messages.Spec{}, &messages.Error{Op: op, Class: messages.ClassInvalid, Server: server,
+			Text: "the running mcpvisor up was started with another configuration than this command",
+			Fix:  "repeat its --config or --mcp-server here"}
+	}
+	return spec, nil
+}
+
+// startSignInManager makes a manager of this one server in this process. A running up goes on answering for it.
+func (s *signInProject) startSignInManager(ctx context.Context, server string, spec messages.Spec) error {
+	var err error
+	s.ownManager, err = startManager(ctx, s.options, s.configOf(map[string]messages.Spec{server: spec}))
+	if err == nil && s.up == nil {
+		s.Backend = control.Local(s.ownManager.Manager, control.LocalConfig{
+			Project: s.setup.ProjectDir, Origin: s.setup.origin, InheritEnv: s.inheritEnv,
+		})
+	}
+	return err
+}
+
+// configOf is that of a manager of these servers.
+func (s *signInProject) configOf(specs map[string]messages.Spec) supervisor.Config {
+	cfg := s.setup.managerConfig(s.options)
+	cfg.Servers = specs
+	tuneShortRun(&cfg, s.waitFlag)
+	return cfg
+}
+
+// awaitOutcome waits until the server has arrived or failed.
+func (s *signInProject) awaitOutcome(ctx context.Context, server string, wait time.Duration) (messages.Status, error) {
+	if wait <= 0 {
+		wait = 30 * time.Second
+	}
+	all, err := s.Status(ctx, control.StatusQuery{Servers: []string{server}, Wait: wait})
+	if stop := interruptedError(ctx); stop != nil {
+		return messages.Status{}, stop
+	}
+	if err != nil {
+		return messages.Status{}, err
+	}
+	return all[0], nil
+}
+
+// authStatusOf is what this process knows of the server's credentials.
+func (s *signInProject) authStatusOf(ctx context.Context, server string) (supervisor.AuthStatus, error) {
+	all, err := s.ownManager.AuthStatus(ctx, server)
+	if stop := interruptedError(ctx); stop != nil {
+		return supervisor.AuthStatus{}, stop
+	}
+	if err != nil || len(all) == 0 {
+		return supervisor.AuthStatus{Server: server, Kind: messages.AuthNone, State: supervisor.AuthNotUsed}, err
+	}
+	return all[0], nil
+}
+
+// storeKinds are the words of --store.
+var storeKinds = []string{string(auth.KindAuto), string(auth.KindKeyring), string(auth.KindFiles), storePlain}
+
+// storePlain is files in the clear.
+const storePlain = "plain"
+
+// chooseStore makes --store count. Without it the manager decides, when it needs a store: see
+// supervisor.DefaultAuthOptions, which is the one place where the directory and the key are named, so that a program
+// that embeds the manager finds the sign-ins of the command.
+func (o *options) chooseStore(cfg *supervisor.Config) error {
+	if o.store == "" || o.store == string(auth.KindAuto) {
+		return nil
+	}
+	opts, err := supervisor.DefaultAuthOptions()
+	if err != nil {
+		return err
+	}
+	opts.Kind = auth.Kind(o.store)
+	if o.store == storePlain {
+		opts.Kind, opts.KeyFile, opts.Plain = auth.KindFiles, "", true
+	}
+	cfg.AuthStore, err = auth.Open(opts)
+	cfg.AuthLocks = supervisor.LocksFor(opts)
+	return err
+}
+
+// completeSignIn offers the remote servers.
+func (o *options) completeSignIn(_ *cobra.Command, args []string, _ string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := o.openForCompletion(ctx)
+	if !ok || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(p.setup.Specs)) {
+		if spec := p.setup.Specs[name]; spec.AuthKind() == messages.AuthOAuth {
+			names = append(names, name)
+		}
+	}
+	return p.serverCompletions(names), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,132 @@
+package foreign
+
+import (
+	"path"
+	"strings"
+)
+
+// Location is a file in which a program keeps its servers.
+type Location struct {
+	Format Format
+	Path   string
+	// Project says that the file lies in the directory in which the person works, and may be a stranger's work.
+	Project bool
+}
+
+// Machine holds the facts on which the places depend: system, home, environment.
+type Machine struct {
+	// OS is a GOOS.
+	OS string
+	// Home and Dir are the person's directory and the one they work in.
+	Home, Dir string
+	// Lookup gives environment variables; nil: none is set.
+	Lookup func(string) (string, bool)
+}
+
+// Locations are the files of every program on a machine, whether they are there or not, in the order in which they count:
+// the person's own before those of the project. Paths have slashes, which every system understands.
+func Locations(m Machine) []Location {
+	var all []Location
+	add := func(f Format, paths ...string) {
+		for _, p := range paths {
+			if p != "" {
+				all = append(all, Location{Format: f, Path: p})
+			}
+		}
+	}
+	config, support := m.configDir(), m.supportDir()
+	add(ClaudeCode, pathBelow(m.envOr("CLAUDE_CONFIG_DIR", m.Home), ".claude.json"))
+	add(ClaudeDesktop, pathBelow(support, "Claude/claude_desktop_config.json"))
+	var storage []string
+	for _, kind := range []string{"Code", "Code - Insiders", "VSCodium"} {
+		add(VSCode, pathBelow(support, kind, "User/mcp.json"), pathBelow(support, kind, "User/settings.json"))
+		storage = append(storage, pathBelow(support, kind, "User/globalStorage"))
+	}
+	add(Cursor, pathBelow(m.Home, ".cursor/mcp.json"))
+	add(Windsurf, pathBelow(m.Home, ".codeium/windsurf/mcp_config.json"), pathBelow(m.Home, ".codeium/mcp_config.json"))
+	add(Codex, pathBelow(m.envOr("CODEX_HOME", pathBelow(m.Home, ".codex")), "config.toml"))
+	add(Gemini, pathBelow(m.Home, ".gemini/settings.json"))
+	add(OpenCode, pathBelow(config, "opencode/opencode.json"), pathBelow(config, "opencode/opencode.jsonc"))
+	if m.OS == "windows" {
+		add(Zed, pathBelow(support, "Zed/settings.json"))
+		add(Goose, pathBelow(support, "Block/goose/config/config.yaml"))
+	} else {
+		add(Zed, pathBelow(config, "zed/settings.json"))
+		add(Goose, pathBelow(config, "goose/config.yaml"))
+	}
+	add(Kiro, pathBelow(m.Home, ".kiro/settings/mcp.json"))
+	for _, s := range storage {
+		add(Roo, pathBelow(s, "rooveterinaryinc.roo-cline/settings/mcp_settings.json"))
+		add(Cline, pathBelow(s, "saoudrizwan.claude-dev/settings/cline_mcp_settings.json"))
+	}
+	add(Cline, pathBelow(m.Home, ".cline/data/settings/cline_mcp_settings.json"))
+	add(Copilot, pathBelow(m.envOr("XDG_CONFIG_HOME", m.Home), ".copilot/mcp-config.json"))
+	add(LMStudio, pathBelow(m.Home, ".lmstudio/mcp.json"))
+	if m.Dir != "" && m.Dir != m.Home {
+		all = append(all, projectLocations(m.Dir)...)
+	}
+	return all
+}
+
+func projectLocations(dir string) []Location {
+	var all []Location
+	for _, p := range []struct {
+		format Format
+		paths  []string
+	}{
+		{VSCode, []string{".vscode/mcp.json", ".vscode/settings.json", ".devcontainer/devcontainer.json", ".devcontainer.json"}},
+		{Cursor, []string{".cursor/mcp.json"}},
+		{Codex, []string{".codex/config.toml"}},
+		{Gemini, []string{".gemini/settings.json"}},
+		{OpenCode, []string{"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"}},
+		{Zed, []string{".zed/settings.json"}},
+		{Kiro, []string{".kiro/settings/mcp.json"}},
+		{Roo, []string{".roo/mcp.json"}},
+		{Copilot, []string{".github/mcp.json"}},
+	} {
+		for _, file := range p.paths {
+			all = append(all, Location{p.format, pathBelow(dir, file), true})
+		}
+	}
+	return all
+}
+
+// envOr is the value of a variable, or other if it is not set or empty.
+func (m Machine) envOr(name, other string) string {
+	if m.Lookup != nil {
+		if v, ok := m.Lookup(name); ok && v != "" {
+			return v
+		}
+	}
+	return other
+}
+
+// configDir is where programs of Unix keep their configuration, on every system.
+func (m Machine) configDir() string { return m.envOr("XDG_CONFIG_HOME", pathBelow(m.Home, ".config")) }
+
+// supportDir is where programs with a window keep theirs.
+func (m Machine) supportDir() string {
+	switch m.OS {
+	case "darwin":
+		return pathBelow(m.Home, "Library/Application Support")
+	case "windows":
+		return m.envOr("APPDATA", pathBelow(m.Home, "AppData/Roaming"))
+	}
+	return m.configDir()
+}
+
+// pathBelow is a file under a directory; empty if the directory is not known.
+func pathBelow(dir string, parts ...string) string {
+	if dir == "" {
+		return ""
+	}
+	return path.Join(append([]string{toSlashes(dir)}, parts...)...)
+}
+
+// toSlashes is a directory of Windows with slashes; one of Unix stays as it is, where a backslash is a letter.
+func toSlashes(dir string) string {
+	if len(dir) > 1 && dir[1] == ':' || strings.HasPrefix(dir, `\\`) {
+		return strings.ReplaceAll(dir, `\`, "/")
+	}
+	return dir
+}

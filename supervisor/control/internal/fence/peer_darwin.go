@@ -1,0 +1,47 @@
+package fence
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// AcceptTime is when a connection was accepted, in microseconds since 1970.
+type AcceptTime uint64
+
+// Now is the present Moment.
+func Now() AcceptTime {
+	var t unix.Timeval
+	if unix.Gettimeofday(&t) != nil {
+		return 0
+	}
+	return AcceptTime(uint64(t.Sec)*1e6 + uint64(t.Usec))
+}
+
+// readPeer asks LOCAL_PEERPID, <sys/un.h>. That a process is isolated cannot be seen here.
+func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return Peer{Unsupported: true} // no socket: whoever serves such a connection has made it
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return Peer{UnknownReason: "its connection has ended"}
+	}
+	pid, queryErr := 0, error(nil)
+	if err := raw.Control(func(fd uintptr) {
+		pid, queryErr = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	}); err != nil || queryErr != nil || pid <= 0 {
+		return Peer{UnknownReason: "the system does not say who it is"}
+	}
+	p.readAncestry(pid)
+	if len(p.Chain) == 0 {
+		return p
+	}
+	// The number may have been given to a later process: that one began after the connection.
+	if accepted != 0 && p.Chain[0].Start > uint64(accepted) {
+		return Peer{Ended: true}
+	}
+	return p
+}

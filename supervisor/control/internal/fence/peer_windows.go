@@ -1,0 +1,48 @@
+package fence
+
+import (
+	"net"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// sioAFUnixGetPeerPID is SIO_AF_UNIX_GETPEERPID of <afunix.h>: _WSAIOR(IOC_VENDOR, 256).
+const sioAFUnixGetPeerPID = 0x58000100
+
+// AcceptTime is when a connection was accepted, in units of 100 ns since 1601.
+type AcceptTime uint64
+
+// Now is the present Moment.
+func Now() AcceptTime {
+	var t windows.Filetime
+	windows.GetSystemTimeAsFileTime(&t)
+	return AcceptTime(uint64(t.HighDateTime)<<32 | uint64(t.LowDateTime))
+}
+
+// readPeer asks SIO_AF_UNIX_GETPEERPID. There are no sessions of processes here, and isolation cannot be seen. A Windows that
+// does not know the request tells nothing.
+func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return Peer{Unsupported: true} // no socket: whoever serves such a connection has made it
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return Peer{UnknownReason: "its connection has ended"}
+	}
+	var pid, size uint32
+	var queryErr error
+	if err := raw.Control(func(fd uintptr) {
+		queryErr = windows.WSAIoctl(windows.Handle(fd), sioAFUnixGetPeerPID, nil, 0, (*byte)(unsafe.Pointer(&pid)),
+			uint32(unsafe.Sizeof(pid)), &size, nil, 0)
+	}); err != nil || queryErr != nil || pid == 0 {
+		return Peer{Unsupported: true}
+	}
+	p.readAncestry(int(pid))
+	if len(p.Chain) > 0 && accepted != 0 && p.Chain[0].Start > uint64(accepted) {
+		return Peer{Ended: true}
+	}
+	return p
+}

@@ -1,0 +1,156 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// maxSocketPath is what every system takes for the path of a socket: macOS has room for 104 bytes with the final zero,
+// Linux and Windows for 108.
+const maxSocketPath = 103
+
+// Location is where the socket, the lock and the journal of one project stand.
+type Location struct {
+	// Socket is the path of the control socket, Lock that of the file whose lock its owner holds.
+	Socket, Lock string
+	// Journal is the path of the journal.
+	Journal string
+	// Audit is the path of the record of what is done, which all projects of the user share.
+	Audit string
+	// Project is the project directory, absolute, without symbolic links.
+	Project string
+}
+
+// LocationOf says where the files of a project stand. Nothing is created. Two paths that lead to one directory have one
+// place.
+//
+// The socket stands under $XDG_RUNTIME_DIR/mcpvisor, or without one under the user's cache directory, or, where that
+// path is too long for a socket, in a directory of the user's under the system's temporary one. The journal stands
+// under $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows
+// under %LocalAppData%.
+func LocationOf(project string) (Location, error) {
+	abs, err := filepath.Abs(project)
+	if err != nil {
+		return Location{}, locationError("the project directory has no absolute path", err)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
+	}
+	sum := sha256.Sum256([]byte(abs))
+	id := hex.EncodeToString(sum[:8])
+	p := Location{Project: abs}
+	var first error
+	for _, dir := range runtimeDirs() {
+		d, err := dir()
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		if socket := filepath.Join(d, id+".sock"); len(socket) <= maxSocketPath {
+			p.Socket, p.Lock = socket, filepath.Join(d, id+".lock")
+			break
+		}
+	}
+	if p.Socket == "" {
+		return Location{}, locationError("there is no directory for the control socket whose path is short enough", first)
+	}
+	state, err := stateDir()
+	if err != nil {
+		return Location{}, locationError("there is no directory for the journal", err)
+	}
+	p.Journal = filepath.Join(state, id+".jsonl")
+	p.Audit = filepath.Join(state, "audit.jsonl")
+	return p, nil
+}
+
+func runtimeDirs() []func() (string, error) {
+	return []func() (string, error){
+		func() (string, error) {
+			dir := os.Getenv("XDG_RUNTIME_DIR")
+			if !filepath.IsAbs(dir) {
+				return "", errors.New("XDG_RUNTIME_DIR is not set")
+			}
+			return filepath.Join(dir, "mcpvisor"), nil
+		},
+		func() (string, error) {
+			dir, err := os.UserCacheDir()
+			return filepath.Join(dir, "mcpvisor", "run"), err
+		},
+		func() (string, error) {
+			return filepath.Join(os.TempDir(), fmt.Sprintf("mcpvisor-%d", os.Getuid())), nil
+		},
+	}
+}
+
+func stateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "mcpvisor"), nil
+	}
+	switch runtime.GOOS {
+	case "windows":
+		dir, err := os.UserCacheDir() // %LocalAppData%
+		return filepath.Join(dir, "mcpvisor", "state"), err
+	case "darwin", "ios":
+		dir, err := os.UserConfigDir() // ~/Library/Application Support
+		return filepath.Join(dir, "mcpvisor", "state"), err
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state", "mcpvisor"), err
+}
+
+// makePrivateDir makes the directory if need be, and refuses one that is not the user's alone.
+func makePrivateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return locationError("the directory "+messages.Line(dir, 0)+" cannot be made", err)
+	}
+	return checkPrivate(dir)
+}
+
+// checkPrivate refuses a directory in which somebody else could stand a socket of theirs.
+func checkPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return &messages.Error{Op: "control", Class: messages.ClassDenied,
+			Text: messages.Line(dir, 0) + " is no directory", Fix: "remove it"}
+	}
+	if problem := accessProblem(info); problem != "" {
+		return &messages.Error{Op: "control", Class: messages.ClassDenied,
+			Text: "the directory " + messages.Line(dir, 0) + " " + problem,
+			Fix:  "make it yours with mode 0700, or remove it"}
+	}
+	return nil
+}
+
+// locationError keeps of a foreign error what a person can use.
+func locationError(text string, err error) error {
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		text += ": " + messages.Line(err.Error(), 200)
+	}
+	return &messages.Error{Op: "control", Class: messages.ClassConfig, Text: text, Err: err}
+}
+
+// PinsPath is where the definitions of tools are remembered, for all projects of the person; empty if there is no place.
+func PinsPath() string {
+	state, err := stateDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(state, "pins.json")
+}

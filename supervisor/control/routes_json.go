@@ -1,0 +1,86 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// partialList is a list of which parts may be missing.
+type partialList[T any] struct {
+	Items    []T       `json:"items"`
+	Failures []failure `json:"failures,omitempty"`
+}
+
+// newPartialList is what travels of a list: errors do not take the rest away.
+func newPartialList[T any](items []T, err error) (any, error) {
+	l := partialList[T]{Items: items}
+	if l.Items == nil {
+		l.Items = []T{}
+	}
+	for _, e := range splitErrors(err) {
+		l.Failures = append(l.Failures, failureOf(e))
+	}
+	return l, nil
+}
+
+// splitErrors are the errors that one is made of.
+func splitErrors(err error) []error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone
+		return several.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+func (l partialList[T]) joinedError() error {
+	var errs []error
+	for _, f := range l.Failures {
+		errs = append(errs, f.toError())
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// completeRequest is what is asked on pathComplete, besides the server.
+type completeRequest = messages.CompleteRequest
+
+// pingReply is the answer on pathPing.
+type pingReply struct {
+	Took time.Duration `json:"took"` // in nanoseconds
+}
+
+// addJSONRoutes adds the routes that answer with one JSON value.
+func addJSONRoutes(b Backend, answer func(pattern string, f func(ctx context.Context, r *http.Request) (any, error))) {
+	answer("GET "+pathResources, func(ctx context.Context, r *http.Request) (any, error) {
+		return newPartialList(b.Resources(ctx, r.URL.Query()["server"]...))
+	})
+	answer("GET "+pathTemplates, func(ctx context.Context, r *http.Request) (any, error) {
+		return newPartialList(b.Templates(ctx, r.URL.Query()["server"]...))
+	})
+	answer("GET "+pathPrompts, func(ctx context.Context, r *http.Request) (any, error) {
+		return newPartialList(b.Prompts(ctx, r.URL.Query()["server"]...))
+	})
+	answer("POST "+pathComplete, func(ctx context.Context, r *http.Request) (any, error) {
+		var c completeRequest
+		if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxArgs)).Decode(&c); err != nil {
+			return nil, malformedError("body", err.Error())
+		}
+		return b.Complete(ctx, r.URL.Query().Get("server"), c)
+	})
+	answer("POST "+pathPing, func(ctx context.Context, r *http.Request) (any, error) {
+		elapsed, err := b.Ping(ctx, r.URL.Query().Get("server"))
+		return pingReply{elapsed}, err
+	})
+	answer("GET "+pathLogs, func(ctx context.Context, r *http.Request) (any, error) {
+		return b.Logs(ctx, r.URL.Query().Get("server"))
+	})
+}

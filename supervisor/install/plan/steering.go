@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
+)
+
+// checkSteering refuses a variable that decides what the program does before it begins, unless all of its value is the
+// person's: with it a publisher runs code in a program that the person has, or has packages come from elsewhere. dir, if
+// not empty, is the directory of a bundle: its own files are the publisher's code anyway, so that lists of paths inside
+// of it are harmless (PYTHONPATH).
+func (c command) checkSteering(dir, separator string) error {
+	for _, name := range slices.Sorted(maps.Keys(c.env)) {
+		v := c.env[name]
+		reason, isSteering := steer.Reason(name)
+		if !isSteering || v.isFromPerson() || dir != "" && isWithin(v.String(), dir, separator) {
+			continue
+		}
+		return planError(ErrUnusable, "its publisher sets "+shortText(name)+" to "+shortText(v.redactedText())+", which changes "+reason,
+			"if you want that, give it yourself: --env "+shortText(name)+"=…")
+	}
+	return nil
+}
+
+// isWithin reports whether all paths of a list lie in the directory.
+func isWithin(list, dir, separator string) bool {
+	dir = filepath.ToSlash(dir)
+	for _, p := range strings.Split(list, separator) {
+		p = path.Clean(filepath.ToSlash(p))
+		if p != dir && !strings.HasPrefix(p, dir+"/") {
+			return false
+		}
+	}
+	return true
+}

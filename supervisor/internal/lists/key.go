@@ -1,0 +1,85 @@
+package lists
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	keyName = "key"
+	keySize = 32
+	// maxFile bounds what is read of one file: a list has at most 64 MiB on its way here.
+	maxFile = 128 << 20
+)
+
+// readKey reads the directory's key, and makes one if there is none. made says that this process made it.
+func readKey(dir string) (key []byte, made bool, err error) {
+	path := filepath.Join(dir, keyName)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if made, err = makeKey(dir, path); err != nil {
+			return nil, false, err
+		}
+	}
+	if key, err = readPrivate(path, keySize); err != nil {
+		return nil, false, err
+	}
+	if len(key) != keySize {
+		return nil, false, fmt.Errorf("%s holds no key: remove it", path)
+	}
+	return key, made, nil
+}
+
+// makeKey puts a key where none is. Of several processes one wins: a link appears whole, and replaces nothing.
+func makeKey(dir, path string) (made bool, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	f, err := os.CreateTemp(dir, temporaryPattern) // 0600
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(f.Name())
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key) // never fails
+	_, err = f.Write(key)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return false, err
+	}
+	err = os.Link(f.Name(), path)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// readPrivate reads a file of at most most bytes that is the user's alone. A link, a pipe and a device are refused.
+func readPrivate(path string, most int64) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if why := exposureOf(info); why != "" || !info.Mode().IsRegular() || info.Size() > most {
+		if why == "" {
+			why = "is no file of ours"
+		}
+		return nil, fmt.Errorf("%s %s: remove it", path, why)
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}

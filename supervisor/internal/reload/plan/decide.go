@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// Decision is what should be in force, and how that differs from what was.
+type Decision struct {
+	// Set is the whole of it: servers, policies, what hides what. Its problems are those of the files as they are now, also of
+	// those that count as they were.
+	config.Set
+	// Changes lead here from the decision before.
+	config.Changes
+	// Remarks are about the servers that go on under a spec which their file does not have any more, by server.
+	Remarks map[string]string
+	// Held are the servers that do not start before somebody approves them, sorted.
+	Held []string
+	// Rules says that the rules about calls, the policies, or what is done about changed tools are others than before.
+	Rules bool
+	// Restart are the keys beside the servers that say something else than in the beginning, and that nobody applies to what
+	// runs, sorted.
+	Restart []string
+}
+
+// makeDecision merges what counts of the files.
+func (b Tracker) makeDecision(approve func(config.Set) config.Set) Decision {
+	var files []config.Parsed
+	for _, p := range b.files {
+		if p.inForce != nil {
+			files = append(files, *p.inForce)
+		}
+	}
+	files = append(files, b.rules.Fixed...)
+	d := Decision{Set: config.Merge(files, b.rules.Context), Remarks: map[string]string{}}
+	if approve != nil {
+		d.Set = approve(d.Set)
+	}
+	d.Specs = maps.Clone(d.Specs)
+	for _, name := range slices.Sorted(maps.Keys(d.Specs)) {
+		if kept, remark := b.keptSpec(name, d.Specs[name], files); remark != "" {
+			kept.Remark = remark
+			d.Specs[name], d.Remarks[name] = kept, remark
+		} else if d.Specs[name].Hold != "" && d.Specs[name].Invalid == "" {
+			d.Held = append(d.Held, name)
+		}
+	}
+	d.Problems = b.currentProblems(d.Problems)
+	d.Changes = config.Compare(b.decision.Specs, d.Specs)
+	d.Rules = !reflect.DeepEqual(d.Policies, b.decision.Policies) || !sameRules(d.Permissions, b.decision.Permissions) ||
+		d.Pin != b.decision.Pin
+	d.Restart = b.restartKeys(d.Set)
+	return d
+}
+
+// sameRules reports whether rules say the same, wherever they stand.
+func sameRules(a, b access.Rules) bool {
+	for _, set := range []*access.Set{&a.Managed, &a.Own, &b.Managed, &b.Own} {
+		set.DefaultSource, set.Rules = access.Source{}, slices.Clone(set.Rules)
+		for i := range set.Rules {
+			set.Rules[i].Source = access.Source{}
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// restartKeys names what of a set is not what the following began with, and cannot be followed: a record that is kept goes on where
+// it is kept, and what answers for the model was announced to the servers that are connected.
+func (b Tracker) restartKeys(now config.Set) (keys []string) {
+	if b.initial == nil {
+		return nil
+	}
+	if !reflect.DeepEqual(now.Audit, b.initial.Audit) {
+		keys = append(keys, "audit")
+	}
+	if !slices.Equal(now.SamplingCommand, b.initial.SamplingCommand) {
+		keys = append(keys, "samplingCommand")
+	}
+	return keys
+}
+
+// keptSpec is the spec with which a server goes on if the new one cannot be used, and the remark about it; "" if it does not go on.
+func (b Tracker) keptSpec(name string, next messages.Spec, files []config.Parsed) (messages.Spec, string) {
+	was, known := b.decision.Specs[name]
+	if !known || isUnusable(was) || !isUnusable(next) {
+		return next, ""
+	}
+	managed := func(s messages.Spec) bool { return s.Scope == messages.ScopeManaged }
+	still := slices.ContainsFunc(files, func(f config.Parsed) bool {
+		_, ok := f.Servers[name]
+		return ok && f.Path == was.Source && f.Scope == was.Scope
+	})
+	if !still || managed(next) != managed(was) {
+		return next, ""
+	}
+	was.Disabled = was.Disabled || next.Disabled
+	if next.Invalid != "" {
+		return was, "its entry cannot be used: " + next.Invalid + "; it goes on as it was"
+	}
+	return was, "its entry is not applied: " + next.Hold + "; it goes on as it was"
+}
+
+// isUnusable reports whether a server does not start because of what its files say.
+func isUnusable(s messages.Spec) bool { return s.Invalid != "" || s.Hold != "" }
+
+// currentProblems are those of what counts, and in the place of those of a file that is broken or gone, what is wrong with it now.
+// What may be half-written is not reported yet.
+func (b Tracker) currentProblems(all []config.Problem) []config.Problem {
+	var now []config.Problem
+	for _, p := range b.files {
+		switch {
+		case !p.since.IsZero():
+			all = slices.DeleteFunc(slices.Clone(all), func(q config.Problem) bool { return q.File == p.path })
+			if p.graceOver {
+				now = append(now, p.latest.Problems...)
+			}
+		case p.inForce == nil:
+			now = append(now, p.latest.Problems...)
+		}
+	}
+	return append(now, all...)
+}
+
+// Quiet reports whether nothing came of a decision: no server differs from before, and nothing is to be said that was not.
+func (d Decision) Quiet(before Decision) bool {
+	return d.Changes.None() && slices.Equal(d.Problems, before.Problems) && maps.Equal(d.Remarks, before.Remarks) &&
+		slices.Equal(d.Held, before.Held) && slices.Equal(d.Restart, before.Restart) && !d.Rules
+}

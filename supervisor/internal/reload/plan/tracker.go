@@ -1,0 +1,221 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// Rules are what does not change while files are followed.
+type Rules struct {
+	// Quiet and Most are when changes are decided about: after Quiet without another one, or Most after the first. Grace is
+	// how long a file may be missing or broken before that counts, or is reported. 100 ms, 1 s and 1 s if zero. A longer
+	// Quiet spares servers that an editor changes twice, a shorter one is sooner.
+	Quiet, Most, Grace time.Duration
+	// Parse reads one file; config.Parse if nil.
+	Parse func(config.File) config.Parsed
+	// Context is what entries mean besides their words.
+	Context config.Context
+	// Fixed are entries that belong to no file: those of the command line. They stand above all files.
+	Fixed []config.Parsed
+}
+
+func (r Rules) withDefaults() Rules {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&r.Quiet, 100*time.Millisecond)
+	def(&r.Most, time.Second)
+	def(&r.Grace, time.Second)
+	if r.Parse == nil {
+		r.Parse = config.Parse
+	}
+	return r
+}
+
+// Tracker is what is known of the files, and what was decided last.
+type Tracker struct {
+	rules Rules
+	// files are the files, in the order of the newest reading.
+	files []trackedFile
+	// decision is the decision that is in force, began the first one; nil before it.
+	decision Decision
+	initial  *config.Set
+	// first and newest are when the changes began and ended that are not decided about; zero if there are none.
+	first, newest time.Time
+}
+
+// trackedFile is one file.
+type trackedFile struct {
+	path  string
+	scope messages.Scope
+	// latest is what is there now, and sum its content.
+	latest config.Parsed
+	sum    [sha256.Size]byte
+	// inForce is what it counts as; nil for a file that appeared broken.
+	inForce *config.Parsed
+	// since is when it became broken or missing; zero while it is neither. told says that its Grace has passed.
+	since     time.Time
+	missing   bool
+	graceOver bool
+}
+
+// New begins with what the manager was started with: each file counts as it is, however it is. The decision that follows from
+// it is in force.
+func New(rules Rules, files []config.File, approve func(config.Set) config.Set) Tracker {
+	b := Tracker{rules: rules.withDefaults()}
+	for _, f := range files {
+		seen := b.rules.Parse(f)
+		b.files = append(b.files, trackedFile{path: f.Path, scope: f.Scope, latest: seen, sum: sumOf(f), inForce: &seen})
+	}
+	b.decision = b.makeDecision(approve)
+	began := b.decision.Set
+	b.initial = &began
+	return b
+}
+
+// Observe takes in what the files are now. news reports whether that is something else than before.
+func (b Tracker) Observe(now time.Time, files []config.File) (next Tracker, changed bool) {
+	before := b.files
+	b.files = nil
+	for _, f := range files {
+		p := trackedFile{path: f.Path, scope: f.Scope}
+		at := slices.IndexFunc(before, p.isSameFile)
+		if at >= 0 {
+			p = before[at]
+		}
+		if sum := sumOf(f); at < 0 || sum != p.sum || p.missing != f.Missing {
+			changed = true
+			p.sum = sum
+			p.noteReading(now, b.rules.Parse(f), f.Missing)
+		}
+		b.files = append(b.files, p)
+	}
+	for i, p := range before { // nothing is found where they were
+		if slices.ContainsFunc(b.files, p.isSameFile) {
+			continue
+		}
+		if p.inForce == nil && !p.graceOver { // it came and went
+			changed = true
+			continue
+		}
+		if !p.missing {
+			changed = true
+			p.sum = [sha256.Size]byte{}
+			p.noteReading(now, config.Parsed{Path: p.path, Scope: p.scope, Broken: true}, true)
+		}
+		b.files = slices.Insert(b.files, b.indexAfter(before[:i]), p)
+	}
+	if changed {
+		b = b.NoteChange(now)
+	}
+	return b, changed
+}
+
+// isSameFile reports whether two pages are of one file.
+func (p trackedFile) isSameFile(o trackedFile) bool { return o.path == p.path && o.scope == p.scope }
+
+// indexAfter is the place behind the last page that stood before one which is not found: within a scope the order counts.
+func (b Tracker) indexAfter(before []trackedFile) int {
+	for _, p := range slices.Backward(before) {
+		if at := slices.IndexFunc(b.files, p.isSameFile); at >= 0 {
+			return at + 1
+		}
+	}
+	return 0
+}
+
+// NoteChange says that something has changed which is no file: what was approved, above all.
+func (b Tracker) NoteChange(now time.Time) Tracker {
+	b.newest = now
+	if b.first.IsZero() {
+		b.first = now
+	}
+	return b
+}
+
+// ReportBroken says that somebody waits for what is said of the files: what is broken is reported with the next decision.
+func (b Tracker) ReportBroken() Tracker {
+	b.files = slices.Clone(b.files)
+	for i := range b.files {
+		p := &b.files[i]
+		p.graceOver = p.graceOver || !p.since.IsZero() && !p.missing
+	}
+	return b
+}
+
+// noteReading is what a changed reading does to a file.
+func (p *trackedFile) noteReading(now time.Time, seen config.Parsed, missing bool) {
+	p.latest, p.missing = seen, missing
+	switch {
+	case !seen.Broken:
+		p.inForce, p.since, p.graceOver = &seen, time.Time{}, false
+	case p.since.IsZero():
+		p.since, p.graceOver = now, false
+	}
+}
+
+// Due is when Decide is to be called next; false if nothing is to be decided.
+func (b Tracker) Due() (time.Time, bool) {
+	var at time.Time
+	sooner := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	if !b.first.IsZero() {
+		due := b.newest.Add(b.rules.Quiet)
+		if most := b.first.Add(b.rules.Most); most.Before(due) {
+			due = most
+		}
+		sooner(due)
+	}
+	for _, p := range b.files {
+		if !p.since.IsZero() && !p.graceOver {
+			sooner(p.since.Add(b.rules.Grace))
+		}
+	}
+	return at, !at.IsZero()
+}
+
+// Decide is what should be in force now. approve holds back what nobody approved; nil holds back nothing. Called before it is
+// due it decides all the same, because somebody asked: only the Grace of files is kept.
+func (b Tracker) Decide(now time.Time, approve func(config.Set) config.Set) (Tracker, Decision) {
+	b.files = slices.Clone(b.files)
+	for i := range b.files {
+		p := &b.files[i]
+		if p.since.IsZero() || p.graceOver || now.Before(p.since.Add(b.rules.Grace)) {
+			continue
+		}
+		p.graceOver = true
+		if p.missing {
+			p.inForce = nil
+		}
+	}
+	b.files = slices.DeleteFunc(b.files, func(p trackedFile) bool {
+		// A file that was named and is gone stays, to be told of.
+		return p.missing && p.graceOver && len(p.latest.Problems) == 0
+	})
+	b.first, b.newest = time.Time{}, time.Time{}
+	b.decision = b.makeDecision(approve)
+	return b, b.decision
+}
+
+// Last is the decision that is in force.
+func (b Tracker) Last() Decision {
+	d := b.decision
+	d.Specs = maps.Clone(d.Specs)
+	return d
+}
+
+// sumOf identifies what was read of a file.
+func sumOf(f config.File) [sha256.Size]byte {
+	return sha256.Sum256(bytes.Join([][]byte{[]byte(f.Dir), []byte(f.Err), f.Data}, []byte{0}))
+}

@@ -1,0 +1,66 @@
+package reload
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// maxLinks is how many symbolic links are followed on the way to one file, as systems do.
+	maxLinks = 40
+	// maxFolders bounds what is watched.
+	maxFolders = 128
+)
+
+// watchTargets is what has to be watched to notice any change of some files.
+type watchTargets struct {
+	// folders exist and are no symbolic links. names are the entries in them that matter, as a watcher tells them.
+	folders, names map[string]bool
+}
+
+// targetsOf finds it. A file, or a folder on the way to it, that does not exist is noticed by the nearest one that does.
+func targetsOf(places []string) watchTargets {
+	a := watchTargets{map[string]bool{}, map[string]bool{}}
+	for _, path := range places {
+		a.followPath(filepath.Clean(path), maxLinks)
+	}
+	return a
+}
+
+func (a watchTargets) followPath(path string, links int) {
+	folder := filepath.VolumeName(path) + string(filepath.Separator)
+	rest := strings.Split(strings.TrimPrefix(path, folder), string(filepath.Separator))
+	for i, name := range rest {
+		entry := filepath.Join(folder, name)
+		info, err := os.Lstat(entry)
+		switch {
+		case err != nil || i == len(rest)-1 && info.Mode()&fs.ModeSymlink == 0:
+			a.addEntry(folder, entry)
+			return
+		case info.Mode()&fs.ModeSymlink == 0:
+			folder = entry
+			continue
+		}
+		a.addEntry(folder, entry)
+		target, err := os.Readlink(entry)
+		if err != nil || links == 0 {
+			return
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(folder, target)
+		}
+		a.followPath(filepath.Join(append([]string{target}, rest[i+1:]...)...), links-1)
+		return
+	}
+}
+
+func (a watchTargets) addEntry(folder, entry string) {
+	if a.folders[folder] || len(a.folders) < maxFolders {
+		a.folders[folder], a.names[entry] = true, true
+	}
+}
+
+// covers reports whether an event at a path can be about one of the files: also the end of a folder that is watched.
+func (a watchTargets) covers(path string) bool { return a.names[path] || a.folders[path] }

@@ -1,0 +1,241 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/pins"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// pinState is what is done about changed tools, and what was told of them. Safe for concurrent use.
+type pinState struct {
+	mu         sync.Mutex
+	own, least string
+	// reported are the definitions that were told, by server and tool; fault is the fault of the store that was.
+	reported map[string]map[string]string
+	problem  string
+}
+
+// setPolicy reports whether that is something else than before.
+func (p *pinState) setPolicy(own, least string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	same := p.own == own && p.least == least
+	p.own, p.least = own, least
+	return !same
+}
+
+// policyFor is what is done about the changed tools of a server.
+func (p *pinState) policyFor(spec *Spec) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return pins.Stricter(cmp.Or(spec.Pin, p.own, messages.PinWarn), p.least)
+}
+
+// newChanges takes in the changes of a server's tools. fresh are those that were not told, over whether others are no more.
+func (p *pinState) newChanges(server string, changes []pins.Change) (fresh []pins.Change, over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, now := p.reported[server], map[string]string{}
+	for _, c := range changes {
+		now[c.Tool] = c.Hash
+		if was[c.Tool] != c.Hash {
+			fresh = append(fresh, c)
+		}
+	}
+	for tool := range was {
+		over = over || now[tool] == ""
+	}
+	if p.reported == nil {
+		p.reported = map[string]map[string]string{}
+	}
+	if p.reported[server] = now; len(now) == 0 {
+		delete(p.reported, server)
+	}
+	return fresh, over
+}
+
+// isNewProblem reports whether a fault of the store was not told yet.
+func (p *pinState) isNewProblem(err error) bool {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.problem
+	p.problem = text
+	return text != "" && text != was
+}
+
+// filterChanged holds back the tools of a list whose definitions are not those that were approved, or says so.
+func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolList) *session.ToolList {
+	policy := p.pins.policyFor(spec)
+	if p.cfg.Pins == nil || policy == messages.PinOff {
+		return list
+	}
+	key, hold := pins.Key(name, spec), policy == messages.PinHold
+	found := p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
+	var unsaved []string
+	if hold {
+		unsaved = p.cfg.Pins.Unsaved(key, list.Tools)
+	}
+	if p.pins.isNewProblem(found.Err) {
+		p.cfg.Logger.Warn("whether tools have changed cannot be known", zap.String("server", name), zap.Bool("held back", hold),
+			zap.Error(found.Err))
+	}
+	fresh, over := p.pins.newChanges(name, found.Changes)
+	if len(found.Changes) == 0 && !over && (!hold || len(found.Unkept)+len(unsaved) == 0) {
+		return list
+	}
+	out := *list
+	out.Changed = nil
+	reasons := map[string]string{}
+	for _, c := range found.Changes {
+		parts := c.Parts()
+		out.Changed = append(out.Changed, messages.ChangedTool{Name: c.Tool, Parts: parts, Held: hold})
+		if hold {
+			reasons[c.Tool] = "held back: its " + strings.Join(parts, ", ") + " changed since it was approved; see: mcpvisor diff " +
+				name + ", then: mcpvisor approve " + name
+		}
+	}
+	if len(fresh) > 0 || over {
+		p.reportChanges(name, policy, fresh, out.Changed)
+	}
+	if !hold {
+		return &out
+	}
+	for _, tool := range unsaved {
+		reasons[tool] = "held back: its definition is being written down; try again in a moment"
+	}
+	for _, tool := range found.Unkept {
+		reasons[tool] = "held back: whether it has changed cannot be known: " + errorText(found.Err)
+	}
+	out.Tools, out.Quarantined = nil, slices.Clone(list.Quarantined)
+	for _, t := range list.Tools {
+		if reason := reasons[t.Name]; reason != "" {
+			out.Quarantined = append(out.Quarantined,
+				messages.QuarantinedTool{Name: t.Name, Reason: reason, By: messages.QuarantinedByPin})
+			continue
+		}
+		out.Tools = append(out.Tools, t)
+	}
+	return &out
+}
+
+// pinPatience bounds how long a list waits until its definitions are written down.
+const pinPatience = 10 * time.Second
+
+// prepareTools has the definitions of a list written down before it is shown, where a tool of which nothing is written is held back:
+// a command that ends a moment later must not have called what no later one can compare. It may block.
+func (p *permissions) prepareTools(ctx context.Context, name string, spec *Spec, list *session.ToolList) {
+	if p.cfg.Pins == nil || p.pins.policyFor(spec) != messages.PinHold {
+		return
+	}
+	key := pins.Key(name, spec)
+	p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
+	if len(p.cfg.Pins.Unsaved(key, list.Tools)) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pinPatience)
+	defer cancel()
+	_ = p.cfg.Pins.FlushWithin(ctx) // what is not written then is held back, and why is said there
+}
+
+// errorText is an error without where it comes from.
+func errorText(err error) string {
+	e, ok := err.(*messages.Error) //nolint:errorlint // a store's errors are never wrapped
+	if !ok {
+		return fmt.Sprint(err)
+	}
+	return e.Text + "; " + e.Fix
+}
+
+// listIdentity tells lists apart; the zero value says that it cannot.
+func listIdentity(spec *Spec, list *session.ToolList) [sha256.Size]byte {
+	if list.Hash == [sha256.Size]byte{} || spec.AllowedTools == nil && len(spec.DeniedTools) == 0 {
+		return list.Hash
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%x %q %q %v", list.Hash, spec.AllowedTools, spec.DeniedTools, spec.AllowedTools == nil))
+}
+
+// reportChanges says once what has changed: to the log, to the watchers and to the record.
+func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, all []messages.ChangedTool) {
+	for _, c := range fresh {
+		parts := strings.Join(c.Parts(), ", ")
+		p.cfg.Logger.Warn("the definition of a tool has changed since it was approved", zap.String("server", name),
+			zap.String("tool", messages.Line(c.Tool, 100)), zap.String("changed", parts), zap.String("pin", policy))
+		p.audit.recordChange(callerInfo{via: "program"}, audit.Record{Change: "tool", Server: name, Tool: c.Tool,
+			Detail: parts + " changed; pin is " + policy}, nil)
+	}
+	if p.publish != nil {
+		p.publish(messages.Event{Kind: messages.EventPins, Server: name, Changed: all})
+	}
+}
+
+// pinsEvery is how often it is looked whether another process has approved something.
+const pinsEvery = 250 * time.Millisecond
+
+// followPins shows anew what is offered when another process has approved something. It ends with the manager.
+func (m *Manager) followPins() {
+	defer func() { _ = recover() }() // nothing is held back by it, nor let through
+	t := time.NewTicker(pinsEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-m.permissions.asker.done:
+			return
+		case <-t.C:
+			if m.cfg.Pins.Reread() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				_ = m.refilterTools(ctx) // the manager ends, or it is shown a little later
+				cancel()
+			}
+		}
+	}
+}
+
+// setPin replaces what is done about changed tools, and returns when the catalog shows what follows.
+func (m *Manager) setPin(ctx context.Context, own, least string) error {
+	if !m.permissions.pins.setPolicy(own, least) || m.cfg.Pins == nil {
+		return nil
+	}
+	return m.refilterTools(ctx)
+}
+
+// PinChanges are the changed definitions of a server's tools that wait for an approval, sorted by tool.
+func (m *Manager) PinChanges(server string) []pins.Change {
+	cell := m.shared.cellOf(server)
+	if cell == nil || m.cfg.Pins == nil {
+		return nil
+	}
+	return m.cfg.Pins.Changes(pins.Key(server, cell.View().Spec))
+}
+
+// ApprovePins accepts these changes of a server's tools, as PinChanges gave them, and returns when the catalog shows the
+// tools. What has changed again meanwhile goes on waiting; its tools are the result.
+func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
+	cell := m.shared.cellOf(server)
+	if cell == nil || m.cfg.Pins == nil {
+		return nil, unknownServer("approve", server)
+	}
+	approved, unseen, err := m.cfg.Pins.Approve(pins.Key(server, cell.View().Spec), changes)
+	for _, tool := range approved {
+		m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "pin", Server: server, Tool: tool}, nil)
+	}
+	if err != nil {
+		return unseen, err
+	}
+	return unseen, m.refilterTools(ctx)
+}

@@ -1,0 +1,62 @@
+package supervisor
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// elicitBurst questions of one server reach the person at once, and one more every elicitEvery: ten in the first minute
+	// and ten more in each minute after it. One beyond that is refused without being asked.
+	//
+	// 2025-11-25, Elicitation: "Clients SHOULD implement rate limiting".
+	elicitBurst = 10
+	elicitEvery = 6 * time.Second
+	// sampleBurst and sampleEvery are the same for requests for the model: an agent at work asks more often than a form
+	// is filled, and still no more than one a second for long.
+	//
+	// 2025-11-25, Sampling: "Clients SHOULD implement rate limiting".
+	sampleBurst = 20
+	sampleEvery = time.Second
+)
+
+// rateLimits bound how often each server may ask for one kind of thing. Safe for concurrent use.
+type rateLimits struct {
+	burst int
+	every time.Duration
+
+	mu       sync.Mutex
+	byServer map[string]*rateLimit // by server; one that has its whole burst again is forgotten
+}
+
+type rateLimit struct {
+	*rate.Limiter
+	unheard int // refused since the last that was not
+}
+
+// takeRequest takes one question of a server's allowance, and says how many were refused since the one before.
+func (a *rateLimits) takeRequest(server string, now time.Time) (unheard int, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, l := range a.byServer {
+		if name != server && l.TokensAt(now) >= float64(a.burst) {
+			delete(a.byServer, name)
+		}
+	}
+	l := a.byServer[server]
+	if l == nil {
+		if a.byServer == nil {
+			a.byServer = map[string]*rateLimit{}
+		}
+		l = &rateLimit{Limiter: rate.NewLimiter(rate.Every(a.every), a.burst)}
+		a.byServer[server] = l
+	}
+	if !l.AllowN(now, 1) {
+		l.unheard++
+		return 0, false
+	}
+	unheard, l.unheard = l.unheard, 0
+	return unheard, true
+}

@@ -1,0 +1,23 @@
+package supervisor
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+)
+
+// sessionRand makes a source of numbers for the sessions of one server, which draw from several goroutines. It is seeded by
+// Config.Rand, if there is one, so that a program that repeats its draws repeats those of its sessions. The caller is the one
+// goroutine that may call Config.Rand.
+func (c *Config) sessionRand() func() float64 {
+	if !c.hasOwnRand {
+		return rand.Float64
+	}
+	var mu sync.Mutex
+	own := rand.New(rand.NewPCG(math.Float64bits(c.Rand()), 0)) //nolint:gosec // jitter, no secret
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return own.Float64()
+	}
+}

@@ -1,0 +1,39 @@
+package compare
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"sync"
+)
+
+// linePeer is a peer of an in-process server over a pair of pipes.
+type linePeer struct {
+	mu  sync.Mutex
+	in  *bufio.Reader
+	out io.Writer
+}
+
+func newLinePeer(in io.Reader, out io.Writer) *linePeer {
+	return &linePeer{in: bufio.NewReaderSize(in, 128<<10), out: out}
+}
+
+// Read implements transports.Peer; the context counts when the pipe is closed.
+func (l *linePeer) Read(context.Context) ([]byte, error) {
+	line, err := l.in.ReadBytes('\n')
+	if err != nil {
+		return nil, io.EOF
+	}
+	return bytes.TrimSuffix(line, []byte("\n")), nil
+}
+
+// Write implements transports.Peer.
+func (l *linePeer) Write(_ context.Context, msg []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.out.Write(append(msg, '\n')); err != nil {
+		return io.ErrClosedPipe
+	}
+	return nil
+}

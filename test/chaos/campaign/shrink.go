@@ -1,0 +1,23 @@
+package campaign
+
+import (
+	"context"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
+)
+
+// ShrinkTask looks for the smallest scenario that violates the check of that ID as the task does. It runs each try in a worker. What the
+// day was about is not said of it: most of that is gone.
+func ShrinkTask(ctx context.Context, pool *Pool, t Task, v invariant.Verdict, o shrink.Options) (scenario.Scenario, shrink.Stats) {
+	s := t.EffectiveScenario()
+	s.Seed = t.Seed
+	if t.Scenario == nil {
+		s.About = ""
+	}
+	o.Server, o.At = v.Server, v.At
+	return shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
+		return pool.Do(ctx, Task{Seed: s.Seed, Scenario: &s}).Violates(v.ID)
+	}, o)
+}

@@ -1,0 +1,149 @@
+package generate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// drawCommands draws what the owner does meanwhile: near to what breaks, and to his own other commands.
+func (d *scenarioBuilder) drawCommands() {
+	n := d.IntN(4)
+	if d.drawChance(0.4) {
+		n = d.IntN(12)
+	}
+	for range n {
+		server := d.pickServer(nil)
+		at := d.drawTime(server)
+		switch pick(d, "toggle", "toggle", "disconnect", "reconnect", "reconnect", "replace", "respec", "respec", "refresh",
+			"configure", "wake", "enable", "add") {
+		case "toggle":
+			d.addCommand("disable", server, at)
+			d.addUndo("enable", server, at)
+		case "disconnect":
+			d.addCommand("disconnect", server, at)
+			d.addUndo("enable", server, at)
+		case "replace":
+			d.addCommand("remove", server, at)
+			d.addUndo("add", server, at)
+		case "reconnect":
+			d.addCommand("reconnect", server, at)
+		case "respec":
+			d.addCommand("respec", server, at)
+		case "refresh":
+			d.addCommand("refresh", server, at)
+		case "enable":
+			d.addCommand("enable", server, at)
+		case "add":
+			d.addCommand("add", server, at)
+		case "configure":
+			d.addCommand("configure", "", at)
+			if d.drawChance(0.4) {
+				d.drawServerSets(at)
+			}
+		case "wake":
+			d.addCommand("wake", "", at)
+		}
+		d.repeatCommand()
+	}
+}
+
+// repeatCommand repeats the last command, now and then: on the same server, or on others, each a little later.
+func (d *scenarioBuilder) repeatCommand() {
+	if !d.drawChance(0.05) {
+		return
+	}
+	c := &d.s.Commands[len(d.s.Commands)-1]
+	c.Every, c.Times = messages.Duration(d.roundTime(d.drawBetween(time.Second, time.Minute))), 2+d.IntN(3)
+	if len(c.On) > 0 && c.Do != "configure" && d.drawChance(0.5) {
+		c.On, c.Spread = scenario.Selector{fmt.Sprintf("any:%d", 1+d.IntN(d.serverCount()))}, messages.Duration(pick(d, nearDistances...))
+	}
+}
+
+// drawServerSets says one set of servers after the other, each of which lacks some, and mostly the whole one in the end.
+func (d *scenarioBuilder) drawServerSets(at time.Duration) {
+	all := d.serverCount()
+	addSet := func(some string) {
+		at = min(at+pick(d, nearDistances...), d.length)
+		d.s.Commands = append(d.s.Commands, scenario.Command{Do: "configure", On: scenario.Selector{some}, At: messages.Duration(at)})
+		d.addMoment(at, "")
+	}
+	for range 1 + d.IntN(4) {
+		addSet(fmt.Sprintf("any:%d", 1+d.IntN(all)))
+	}
+	if d.drawChance(0.8) {
+		addSet("*")
+	}
+}
+
+// addUndo follows a command soon, late, or never.
+func (d *scenarioBuilder) addUndo(do, server string, at time.Duration) {
+	switch p := d.Float64(); {
+	case p < 0.6:
+		d.addCommand(do, server, at+pick(d, nearDistances...))
+	case p < 0.85:
+		d.addCommand(do, server, at+d.drawBetween(0, d.length-at))
+	}
+}
+
+const (
+	// callsPerDay is how many calls a day has, about. More find little more, and cost most of the time of a run.
+	callsPerDay = 150
+	// settleTime is what the wait for the healed world is taken for when calls are counted.
+	settleTime = 3 * time.Minute
+)
+
+// drawLoad draws the calls: a few all day on all servers, and bursts about what happens.
+func (d *scenarioBuilder) drawLoad() {
+	tools := []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool, scenario.WriteTool}
+	if d.drawChance(0.9) {
+		rate := 0.4 * callsPerDay / (d.length + settleTime).Seconds() / float64(d.serverCount())
+		d.s.Load = append(d.s.Load, d.withCallOptions(scenario.Load{Tool: pick(d, tools...), Rate: max(float64(int(rate*1000))/1000, 0.001)}))
+	}
+	for range d.IntN(3) {
+		server := d.pickServer(nil)
+		from := d.drawTime(server)
+		if d.drawChance(0.7) {
+			from = max(from-time.Second, 0)
+		}
+		last := d.drawBetween(2*time.Second, 15*time.Second)
+		d.s.Load = append(d.s.Load, d.withCallOptions(scenario.Load{
+			On: scenario.Selector{server}, Tool: pick(d, tools...), Rate: float64(1 + d.IntN(10)), From: messages.Duration(from),
+			For: messages.Duration(d.roundTime(last)),
+		}))
+	}
+}
+
+// drawReads draws what is read of the servers that have more than tools.
+func (d *scenarioBuilder) drawReads() {
+	for range d.IntN(4) {
+		server := d.pickServer(func(g scenario.Group) bool { return g.Offers })
+		if server == "" {
+			return
+		}
+		d.s.Load = append(d.s.Load, scenario.Load{
+			On: scenario.Selector{server}, Read: pick(d, scenario.Reads...), Rate: float64(1 + d.IntN(3)),
+			From: messages.Duration(d.drawTime(server)), For: messages.Duration(d.roundTime(d.drawBetween(2*time.Second, 15*time.Second))),
+		})
+	}
+}
+
+// withCallOptions adds what a caller may ask for.
+func (d *scenarioBuilder) withCallOptions(l scenario.Load) scenario.Load {
+	if d.drawChance(0.25) {
+		l.Timeout = messages.Duration(pick(d, 100*time.Millisecond, time.Second, 5*time.Second))
+	}
+	if d.drawChance(0.3) {
+		l.Callers = 2 + d.IntN(4)
+	}
+	if d.drawChance(0.2) {
+		l.Cancel = pick(d, 0.2, 0.5, 1)
+	}
+	l.Task = d.drawChance(0.3) && d.pickServer(func(g scenario.Group) bool { return g.Tasks == scenario.TasksOptional }) != ""
+	if d.drawChance(0.15) {
+		l.Size = pick(d, 100, 5000, 60000)
+	}
+	return l
+}

@@ -1,0 +1,89 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// catalogSpan is how long the catalog showed the same of one server: all of its entries have one state, or it has none.
+type catalogSpan struct {
+	from, to time.Duration
+	state    string // live, cached, lost; empty if there are none
+	epoch    uint64
+	count    int
+	hash     string
+	tools    string // the names, where some are denied
+	event    int    // the snapshot that began it
+	endEvent int    // the one that ended it, -1 if the history ended first
+	mixed    bool
+}
+
+// catalogSpans is what the catalog showed of every server over time, from its first entry on.
+func (c *checker) catalogSpans() map[string][]catalogSpan {
+	out := map[string][]catalogSpan{}
+	for _, i := range c.x.ServerEvents("") {
+		e := c.x.Event(i)
+		if e.Kind != history.Snapshot {
+			continue
+		}
+		for k, entry := range e.Entries {
+			all := out[entry.Server]
+			if k > 0 && e.Entries[k-1].Server == entry.Server {
+				all[len(all)-1].mixed = true
+				continue
+			}
+			if n := len(all); n > 0 {
+				all[n-1].to, all[n-1].endEvent = e.T, i
+			}
+			s := catalogSpan{from: e.T, epoch: entry.Epoch, count: entry.Count, hash: entry.Hash, tools: entry.Tools, event: i, endEvent: -1}
+			if entry.Count > 0 {
+				s.state = entry.State
+			}
+			out[entry.Server] = append(all, s)
+		}
+	}
+	over := c.endTime()
+	for _, all := range out {
+		if n := len(all); n > 0 {
+			all[n-1].to = over
+		}
+	}
+	return out
+}
+
+// phasePiece is a stretch of time in which the catalog shows one thing and the manager says one phase; phase is nil while the
+// server has none: before its first word, or after its removal.
+type phasePiece struct {
+	from, to time.Duration
+	phase    *phaseSpan
+}
+
+// splitByPhase cuts a stretch of time by the phases of a server. It goes on from *k, the first stay that can matter.
+func splitByPhase(stays []phaseSpan, k *int, from, to time.Duration) []phasePiece {
+	for *k < len(stays) && stays[*k].to <= from && stays[*k].endEvent >= 0 {
+		*k++
+	}
+	var out []phasePiece
+	at := from
+	for i := *k; i < len(stays) && stays[i].T < to; i++ {
+		if s := &stays[i]; s.to > at || s.endEvent < 0 {
+			if s.T > at {
+				out = append(out, phasePiece{at, s.T, nil})
+				at = s.T
+			}
+			end := min(s.to, to)
+			if s.endEvent < 0 {
+				end = to
+			}
+			if end > at {
+				out = append(out, phasePiece{at, end, s})
+				at = end
+			}
+		}
+	}
+	if at < to {
+		out = append(out, phasePiece{at, to, nil})
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package invariant
+
+import (
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// Hung is the ID of the verdict on a run that did not come to its end.
+const Hung = history.Hung
+
+// maxWaiters is how many groups of waiting goroutines the verdict names; the history has all of them.
+const maxWaiters = 4
+
+// hangVerdict is the verdict on a run that hangs; false if it came to its end.
+func hangVerdict(h *history.History) (Verdict, bool) {
+	for i := range h.Events {
+		e := &h.Events[i]
+		if e.Kind != history.Violation || e.Name != history.Hung {
+			continue
+		}
+		v := Verdict{ID: Hung, Title: "the run comes to its end", Answer: Violated, Why: e.Text, Server: e.Server, At: e.T, Looked: 1,
+			Evidence: []int{i}}
+		if i+1 < len(h.Events) && h.Events[i+1].House != nil {
+			waiters := h.Events[i+1].House.Left
+			v.Why += " Who waits for what: " + strings.Join(waiters[:min(len(waiters), maxWaiters)], " ")
+			v.Evidence = []int{i + 1, i}
+		}
+		return v, true
+	}
+	return Verdict{}, false
+}

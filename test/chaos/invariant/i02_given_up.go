@@ -1,0 +1,81 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// checkGivenUp is I2 for a caller who gives his call up: he is told at once, that he did so, and whether it may run. It was not sent if no server
+// had received it, and is unknown otherwise; see I3. An answer, or an end, of the same instant may come first.
+func (c *checker) checkGivenUp(call *history.CallRecord) {
+	if call.GivenUp < 0 {
+		return
+	}
+	begin, givenUp := c.x.Event(call.Begin), c.x.Event(call.GivenUp)
+	if len(call.Ends) == 0 {
+		if due := givenUp.T + c.instantBound(); c.endTime() > due && !c.real {
+			c.judged++
+			c.reportViolationAt(due, call.Server, call.GivenUp, []int{call.Begin}, "The caller of call %s of tool %s gave it up at %s, and at %s it had not "+
+				"ended.", call.ID, begin.Tool, timeText(givenUp.T), timeText(due))
+		}
+		return
+	}
+	end := c.x.Event(call.Ends[0])
+	if end.T < givenUp.T || c.real && c.underFault("", begin.T, end.T) {
+		return
+	}
+	if end.T > givenUp.T+c.instantBound() {
+		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.GivenUp}, "The caller of call %s of tool %s gave it up at %s, and was told only "+
+			"at %s, with %s.", call.ID, begin.Tool, timeText(givenUp.T), timeText(end.T), end.Outcome)
+		return
+	}
+	if end.Class == messages.ClassCanceled && (end.Outcome == messages.OutcomeNotSent || end.Outcome == messages.OutcomeUnknown) ||
+		c.mayHaveEnded(call, begin, givenUp) {
+		return
+	}
+	c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.GivenUp}, "The caller of call %s of tool %s gave it up at %s, and was told, at %s, "+
+		"that it ended with %s (%s): nothing else had happened to it.", call.ID, begin.Tool, timeText(givenUp.T), timeText(end.T), end.Outcome,
+		describeClass(end.Class))
+}
+
+// wasGivenUp reports whether a call had ended, at a time, because its caller gave it up.
+func (c *checker) wasGivenUp(call *history.CallRecord, t time.Duration) bool {
+	at, ok := c.x.Time(call.GivenUp)
+	return ok && at <= t
+}
+
+// mayHaveEnded reports whether something else may have ended a call in the moment in which its caller gave it up.
+func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history.Event) bool {
+	from := givenUp.T - c.skew
+	if begin.Deadline > 0 && begin.Deadline <= givenUp.T+c.skew || begin.T >= from || c.underFault(call.Server, from, givenUp.T) || givenUp.T >= c.closeTime()-c.skew {
+		return true
+	}
+	return slices.ContainsFunc(c.x.ServerEvents(call.Server), func(i int) bool {
+		e := c.x.Event(i)
+		if e.T < begin.T || e.T > givenUp.T+c.skew {
+			return false
+		}
+		// Who waits to be sent a second time is told why it was not well the first time.
+		if e.Kind == history.Down || e.Kind == history.Answered && e.Call == call.ID {
+			return true
+		}
+		switch e.Kind {
+		case history.Answered:
+			return e.T >= from && e.Call == "" // what is said of a task is said in answers to other requests
+		case history.Refused, history.Command, history.Done, history.Phase, history.Removed:
+			return e.T >= from
+		default:
+			return false
+		}
+	})
+}
+
+func describeClass(class messages.Class) string {
+	if class == messages.ClassNone {
+		return "no error"
+	}
+	return string(class)
+}

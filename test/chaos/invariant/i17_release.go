@@ -1,0 +1,259 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// I17: when a connection is let go that its server would have kept.
+//
+//   - A call that it has received goes on when its owner disables the server, and for 5 s when he reconnects, removes or changes it
+//     (actors.Timing.Drain). It is cut before only by disconnect, by the end of its own time and by Close.
+//   - The connection goes when these 5 s and a stop ladder have passed, and as soon as no call is under way.
+//   - A spec that differs in what no connection depends on is put around the connection that there is: it stays.
+//   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later.
+var releaseCheck = newCheck("I17", "connections are let go in time",
+	"A call that was admitted may go on for 5 s when its server is reconnected, removed or changed; a lazy server rests when its idle "+
+		"timeout has passed since its last use.",
+	"No connection was let go, and no lazy server was idle.",
+	func(c *checker) {
+		for _, server := range c.x.Servers() {
+			if c.spec[server] == nil {
+				continue
+			}
+			commands := c.ownerCommands(server)
+			calls := c.callsOf(server)
+			c.checkDrained(server, commands, calls)
+			c.checkReleased(server, commands, calls)
+			c.checkIdleTimeout(server, commands, calls)
+			c.checkConnKept(server)
+		}
+	})
+
+// callsOf is the calls that a server has received and that have ended, in the order in which they began.
+func (c *checker) callsOf(server string) (out []*history.CallRecord) {
+	for _, call := range c.x.Calls() {
+		if call.Server == server && call.Begin >= 0 && len(call.Received) > 0 && len(call.Ends) > 0 {
+			out = append(out, call)
+		}
+	}
+	return out
+}
+
+// drainByCommand are the commands that end a connection, each with how long admitted calls may go on.
+var drainByCommand = map[string]time.Duration{"reconnect": drainTime, "remove": drainTime, "respec": drainTime, "add": drainTime, "disconnect": 0}
+
+// checkDrained judges the calls that were under way while their owner asked for something that ends their connection, or that must not.
+func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*history.CallRecord) {
+	for _, call := range calls {
+		received, end := c.x.Event(call.Received[len(call.Received)-1]), c.x.Event(call.Ends[0])
+		until, commandEvent, commanded := c.drainUntil(commands, received.T, end.T)
+		if !commanded {
+			continue
+		}
+		c.judged++
+		cut := end.Outcome == messages.OutcomeUnknown && end.Class != messages.ClassTimeout || end.Outcome == messages.OutcomeNotSent
+		died := end.T
+		if end.Class == messages.ClassCanceled { // the manager closed the connection, and that its server ended is what follows
+			died = c.x.Event(commandEvent).T - c.instantBound()
+		}
+		if !cut || c.wasGivenUp(call, end.T) || end.T >= min(until, c.closeTime())-c.instantBound() || c.serverEnded(server, received.Conn, died) ||
+			len(c.refusalEvents(call, end.T)) > 0 || c.underFault(server, c.x.Event(call.Begin).T, end.T) {
+			continue
+		}
+		c.reportViolation(server, call.Ends[0], []int{call.Begin, call.Received[len(call.Received)-1], commandEvent}, "Call %s of tool %s was under way on "+
+			"connection %d since %s when its owner asked for %s at %s, and was cut at %s (%s): it may go on for %s.", call.ID, end.Tool,
+			received.Conn, timeText(received.T), c.x.Event(commandEvent).Method, timeText(c.x.Event(commandEvent).T), timeText(end.T), end.Outcome,
+			timeText(until-c.x.Event(commandEvent).T))
+	}
+}
+
+// drainUntil is until when a call may go on whatever was asked of its server between two times, and by which command. Those that end no
+// connection, such as disable, let it go on for as long as it likes.
+func (c *checker) drainUntil(commands []ownerCommand, from, to time.Duration) (until time.Duration, commandEvent int, any bool) {
+	until = c.endTime() + time.Hour
+	for _, a := range commands {
+		// What was asked before and waits for an attempt to end may be carried out later.
+		if a.begin > to || a.begin < from && (!a.answered || a.end >= from) && a.action != "configure" && a.action != "wake" {
+			if a.begin <= to {
+				return 0, 0, false
+			}
+			continue
+		}
+		if a.begin < from || a.everyServer {
+			continue
+		}
+		if !any {
+			commandEvent = a.event
+		}
+		any = true
+		if drain, limited := drainByCommand[a.action]; limited && a.begin+drain < until {
+			until, commandEvent = a.begin+drain, a.event
+		}
+	}
+	return until, commandEvent, any
+}
+
+// serverEnded reports whether a server had ended a connection itself by then.
+func (c *checker) serverEnded(server string, number int, t time.Duration) bool {
+	conn := c.connByNumber(server, number)
+	if conn == nil {
+		return true
+	}
+	down, ok := c.x.Time(conn.Down)
+	return ok && down <= t+c.serverDelay()
+}
+
+// promptEndTime is how long a server that is well takes to end when it is asked to: a simulated process some 20 ms.
+const promptEndTime = 100 * time.Millisecond
+
+// checkReleased judges that a connection which was to be ended is ended: when the last of its calls has, or when they have had their time.
+func (c *checker) checkReleased(server string, commands []ownerCommand, calls []*history.CallRecord) {
+	ups := connectedSpans(c.phaseSpans(server))
+	for _, a := range commands {
+		drain, ends := drainByCommand[a.action]
+		if !ends || a.action == "add" || a.refused {
+			continue
+		}
+		conn := c.connOpenAt(server, a.begin-c.skew)
+		reopens := a.action == "reconnect" || a.action == "respec"
+		if conn == nil || reopens && !slices.ContainsFunc(ups, func(u connectedSpan) bool { return u.from < a.begin-c.skew && u.to > a.begin-c.skew }) {
+			continue // one that is being opened is what a reconnect asks for
+		}
+		last, why := a.begin, "nothing kept it"
+		for _, call := range calls {
+			end := c.x.Event(call.Ends[0])
+			if end.T > last && slices.ContainsFunc(call.Received, func(i int) bool { // it may be sent again, on the next one
+				return c.x.Event(i).Conn == conn.Conn && c.x.Event(i).T <= a.begin+c.skew
+			}) {
+				last, why = min(end.T, a.begin+drain), "its calls had ended, or had had their 5s, at "+timeText(min(end.T, a.begin+drain))
+			}
+		}
+		// Who stays away from its end for a reason that is not in the record is given all the time that there is.
+		due := last + promptEndTime + c.slack
+		if c.real || c.hasUnseenReads(server) || c.underFault(server, c.x.Event(conn.Opened).T, due) {
+			due, why = max(last, a.begin+drain)+stopLadder+c.slack, "nothing kept it"
+		}
+		if due >= c.closeTime() || c.underFault(server, a.begin, due) || c.isOvertaken(commands, a, due) {
+			continue
+		}
+		c.judged++
+		if released, over := c.x.Time(conn.Released); over && released <= due {
+			continue
+		}
+		c.reportViolationAt(due, server, a.event, []int{conn.Open}, "The owner asked for %s at %s, and connection %d was still there at %s: %s.",
+			a.action, timeText(a.begin), conn.Conn, timeText(due), why)
+	}
+}
+
+// hasUnseenReads reports whether something is read of a server that leaves no mark in the record. A read is a use, of all servers where it
+// names none, and one of what a server does not offer is answered without a message that could be seen.
+func (c *checker) hasUnseenReads(server string) bool {
+	return slices.ContainsFunc(c.plan.Load, func(l scenario.PlannedLoad) bool { return l.Server == server && l.Read != "" || l.Read == "resource" })
+}
+
+// isOvertaken reports whether another command came before or with this one and may have been carried out in its place.
+func (c *checker) isOvertaken(commands []ownerCommand, a ownerCommand, due time.Duration) bool {
+	return slices.ContainsFunc(commands, func(b ownerCommand) bool {
+		return b.event != a.event && !b.everyServer && b.action != "refresh" && b.begin <= due && (!b.answered || b.end >= a.begin-c.skew)
+	})
+}
+
+// connOpenAt is the connection of a server that was there at a time, nil if there was none.
+func (c *checker) connOpenAt(server string, t time.Duration) *history.ConnRecord {
+	for _, conn := range c.x.Conns(server) {
+		opened, ok := c.x.Time(conn.Opened)
+		if !ok || opened > t {
+			continue
+		}
+		if released, over := c.x.Time(conn.Released); over && released < t {
+			continue
+		}
+		if down, over := c.x.Time(conn.Down); over && down < t {
+			continue
+		}
+		return conn
+	}
+	return nil
+}
+
+// checkIdleTimeout judges when a lazy server is let go.
+func (c *checker) checkIdleTimeout(server string, commands []ownerCommand, calls []*history.CallRecord) {
+	if c.hasUnseenReads(server) {
+		return
+	}
+	for _, u := range connectedSpans(c.phaseSpans(server)) {
+		for _, d := range c.specVersions(server) {
+			if d.Connect == messages.Lazy && d.IdleTimeout > 0 && d.from <= u.to && d.to > u.from {
+				c.idle(server, u, d, commands, calls)
+			}
+		}
+	}
+}
+
+// idle judges a time of being connected as far as one description of the server counts.
+func (c *checker) idle(server string, u connectedSpan, spec specVersion, commands []ownerCommand, calls []*history.CallRecord) {
+	from, to := max(u.from, spec.from), min(u.to, spec.to)
+	// Within a moment before it is seen as connected its clock may have begun to run.
+	used, ended, last := u.from-c.skew, u.from, u.event
+	for _, call := range calls {
+		for _, i := range call.Received { // it may have been sent again over the next connection
+			received := c.x.Event(i)
+			if received.T < u.from-c.skew || received.T > to {
+				continue
+			}
+			if received.T >= used {
+				used, last = received.T, i
+			}
+			ended = max(ended, min(c.x.Event(call.Ends[0]).T, to))
+			break // what is sent once more over this connection, with other credentials, is one use
+		}
+	}
+	if c.underFault(server, u.from, to, "sleep") || slices.ContainsFunc(commands, func(a ownerCommand) bool {
+		if a.action == "adjust" && a.answered && (a.end <= from || a.begin >= to) { // that is how this description begins, or ends
+			return false
+		}
+		return a.action != "configure" && a.begin <= to+c.skew && (a.begin >= from-c.skew || !a.answered || a.end >= from-c.skew)
+	}) {
+		return
+	}
+	c.judged++
+	rested := to == u.to && u.endEvent >= 0 && c.x.Event(u.endEvent).Step == messages.Idle
+	if rested && u.to < used+spec.IdleTimeout-c.instantBound() {
+		c.reportViolation(server, u.endEvent, []int{u.event, last}, "The server was let go at %s because nobody used it for %s, and it was used at %s.",
+			timeText(u.to), timeText(spec.IdleTimeout), timeText(used))
+		return
+	}
+	// Who finds it in use looks again after a tenth of the timeout at the earliest. A list that is under way is waited for.
+	due := max(used, ended, from, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.slack + c.instantBound()
+	if to > due && due < c.closeTime() {
+		c.reportViolationAt(due, server, u.event, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
+			"%s at the latest, and it was connected until %s.", timeText(max(used, ended)), timeText(spec.IdleTimeout), timeText(due), timeText(to))
+	}
+}
+
+// listedAt returns when the last list of a server's tools was done while it was connected: with its answer, or, if the server never
+// answered, when the manager gave up. Until then a lazy server is not let go.
+func (c *checker) listedAt(server string, u connectedSpan) (at time.Duration) {
+	pendingSince := time.Duration(-1) // when the list was asked for that is not answered yet
+	for _, i := range c.x.ServerEvents(server) {
+		e := c.x.Event(i)
+		if e.Method != "tools/list" || e.T < u.from || e.T > u.to {
+			continue
+		}
+		switch {
+		case e.Kind == history.Received:
+			at, pendingSince = e.T, e.T
+		case e.Kind == history.Answered:
+			at, pendingSince = e.T, -1
+		}
+	}
+	if pendingSince >= 0 {
+		at = pendingSince + listTimeout
+	}
+	return at
+}

@@ -1,0 +1,270 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestLetGo(t *testing.T) {
+	const up = `
+			0s     s1 phase phase=pending step=dialing epoch=2
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			20ms   s1 phase phase=connected epoch=2
+		`
+	const under = up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=reconnect
+		`
+	idle := func(p *scenario.Plan) { p.Servers[0].IdleTimeout = 5 * time.Second }
+	read := func(p *scenario.Plan) {
+		idle(p)
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s1", Read: "prompt"})
+	}
+	readAny := func(p *scenario.Plan) {
+		idle(p)
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s2", Read: "resource"})
+	}
+	lazy := []string{"s1 connect=lazy"}
+	const used = up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 end call=c1 tool=write outcome=result
+		`
+	runCases(t, "I17", []storyCase{
+		{name: "nobody asks and nobody rests", want: invariant.Inconclusive, why: "No connection was let go", story: up},
+		{name: "a call ends while its server is reconnected", want: invariant.Holds, story: under + `
+			14s    s1 executed conn=1 tool=write call=c1 value=1
+			14s    s1 answered conn=1 method=tools/call id=5 call=c1
+			14s    s1 end call=c1 tool=write outcome=result value=1 conn=1
+			14s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a call is cut by a reconnect", want: invariant.Violated, why: "it may go on for 5s", story: under + `
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			11s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a call is cut, and its server ends because of that", want: invariant.Violated, why: "it may go on for 5s", story: under + `
+			11s    s1 down conn=1 class=exited
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			11s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a call is cut after the drain", want: invariant.Holds, story: under + `
+			16s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			16s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "its server died meanwhile", want: invariant.Holds, story: under + `
+			12s    s1 down conn=1 class=exited
+			12s    s1 end call=c1 tool=write outcome=unknown class=exited
+			12s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "disconnect does not wait", want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=disconnect
+			11s    s1 done command=1 method=disconnect
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			11s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "disable cuts a call", want: invariant.Violated, why: "asked for disable", story: up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=disable
+			11s    s1 done command=1 method=disable
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
+			90s    - closing
+		`},
+		{name: "the connection stays for ever", want: invariant.Violated, why: "was still there", story: up + `
+			10s    s1 command command=1 method=reconnect
+			90s    - closing
+		`},
+		{name: "a connection stays until the drain has passed", want: invariant.Violated, why: "its calls had ended, or had had their 5s, at 12s", story: under + `
+			12s    s1 end call=c1 tool=write outcome=result
+			16s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection is kept by a call for longer than the drain", want: invariant.Violated, why: "had had their 5s, at 16s", story: under + `
+			20s    s1 end call=c1 tool=write outcome=result
+			20s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection stays although nothing is under way", want: invariant.Violated, why: "nothing kept it", story: up + `
+			10s    s1 command command=1 method=respec
+			15s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a lazy server rests in time", servers: lazy, plan: idle, want: invariant.Holds, story: used + `
+			15s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "the time does not begin anew with a use", servers: lazy, plan: idle, want: invariant.Violated, why: "it was used at 10s", story: used + `
+			13s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
+			90s    - closing
+		`},
+		{name: "a list that is never answered keeps a lazy server until the manager gives it up", servers: lazy, plan: idle, want: invariant.Holds,
+			story: used + `
+			12s    s1 received conn=1 method=tools/list id=6
+			42s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a list that was answered keeps a lazy server no longer", servers: lazy, plan: idle, want: invariant.Violated,
+			why: "was used last until 11s", story: used + `
+			12s    s1 received conn=1 method=tools/list id=6
+			12s    s1 answered conn=1 method=tools/list id=6
+			42s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a read by its address alone uses all servers", servers: lazy, plan: readAny, want: invariant.Inconclusive, why: "No connection was let go",
+			story: used + `
+			90s    - closing
+		`},
+		{name: "reads that leave no mark may have used it", servers: lazy, plan: read, want: invariant.Inconclusive, why: "No connection was let go",
+			story: used + `
+			90s    - closing
+		`},
+		{name: "a call was sent again over the next connection", servers: lazy, plan: idle, want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=read
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			50s    s1 phase phase=pending step=restarting epoch=2
+			50s    s1 released conn=1
+			51s    s1 open conn=2
+			51s    s1 opened conn=2
+			51s    s1 phase phase=connected epoch=3
+			51s    s1 received conn=2 method=tools/call id=5 call=c1
+			52s    s1 end call=c1 tool=read outcome=result
+			57s    s1 phase phase=pending step=idle epoch=3
+			90s    - closing
+		`},
+		{name: "a call was sent again and the next connection is kept", servers: lazy, plan: idle, want: invariant.Violated,
+			why: "was used last until 52s", story: up + `
+			10s    s1 call call=c1 tool=read
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			50s    s1 phase phase=pending step=restarting epoch=2
+			50s    s1 released conn=1
+			51s    s1 open conn=2
+			51s    s1 opened conn=2
+			51s    s1 phase phase=connected epoch=3
+			51s    s1 received conn=2 method=tools/call id=5 call=c1
+			52s    s1 end call=c1 tool=read outcome=result
+			90s    - closing
+		`},
+	})
+}
+
+func TestPrompt(t *testing.T) {
+	const parked = `
+			0s     s1 open conn=1
+			0s     s1 phase phase=pending step=dialing epoch=2
+			1s     s1 refused conn=1 class=network
+			1s     s1 phase phase=failed retry=parked next=300s epoch=2
+			100s   s1 command command=1 method=reconnect
+		`
+	const removed = `
+			0s     s1 phase phase=connected epoch=2
+			10s    s1 command command=1 method=remove
+			10s    s1 done command=1 method=remove
+		`
+	runCases(t, "I18", []storyCase{
+		{name: "nobody asks", want: invariant.Inconclusive, why: "Nobody asked", story: `0s s1 open conn=1`},
+		{name: "dialled now", want: invariant.Holds, story: parked + `
+			100s   s1 open conn=2
+			400s   - closing
+			400s   s1 status phase=connected text=end
+		`},
+		{name: "dialled when the old timer rings", want: invariant.Violated, why: "It was dialled at 5m0s", story: parked + `
+			300s   s1 open conn=2
+			400s   - closing
+			400s   s1 status phase=connected text=end
+		`},
+		{name: "never dialled", want: invariant.Violated, why: "never dialled again", story: parked + `
+			400s   - closing
+			400s   s1 status phase=failed text=end
+		`},
+		{name: "what was removed is gone", want: invariant.Holds, story: removed + `
+			10s    s1 status phase=disabled text=after_its_removal
+			12s    s1 removed
+			90s    - closing
+		`},
+		{name: "a look in the instant of the answer may have come before it", want: invariant.Holds, story: removed + `
+			10s    s1 status phase=connected text=heal
+			10s    s1 status phase=disabled text=after_its_removal
+			12s    s1 removed
+			90s    - closing
+		`},
+		{name: "what was removed is still there", want: invariant.Violated, why: "it stands in the status at 1m30s", story: removed + `
+			12s    s1 removed
+			90s    - closing
+			90s    s1 status phase=disabled text=end
+		`},
+		{name: "what was removed is shown as connected", want: invariant.Violated, why: "as connected", story: removed + `
+			10s    s1 status phase=connected text=after_its_removal
+			12s    s1 removed
+		`},
+		{name: "the end is never said", want: invariant.Violated, why: "has not said", story: removed + `
+			90s    - closing
+		`},
+		{name: "the end is said when a dial returns", want: invariant.Holds, story: `
+			5s     s1 fault-on fault=1 name=stuck-dial
+		` + removed + `
+			70s    s1 status phase=disabled text=heal
+			70s    s1 fault-off fault=1 name=stuck-dial
+			70.1s  s1 removed
+			90s    - closing
+		`},
+		{name: "the end is not said when a dial has returned", want: invariant.Violated, why: "has not said", story: `
+			5s     s1 fault-on fault=1 name=stuck-dial
+		` + removed + `
+			70s    s1 fault-off fault=1 name=stuck-dial
+			90s    - closing
+		`},
+		{name: "who is there is not in the status", want: invariant.Violated, why: "does not stand in the status", story: `
+			0s     s1 phase phase=connected epoch=2
+			90s    - closing
+		`},
+	})
+}
+
+func TestWatchers(t *testing.T) {
+	const call = `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1s     s1 told method=call-started tool=write
+			2s     s1 end call=c1 tool=write outcome=result
+		`
+	runCases(t, "I19", []storyCase{
+		{name: "nobody watches", want: invariant.Inconclusive, why: "No tool was called", story: `0s s1 open conn=1`},
+		{name: "told", want: invariant.Holds, story: call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			9s     - closed
+		`},
+		{name: "the end is not told", want: invariant.Violated, why: "never that it ended", story: call + `
+			9s     - closed
+		`},
+		{name: "another outcome is told", want: invariant.Violated, why: "was not told so", story: call + `
+			2s     s1 told method=call-ended tool=write outcome=tool-error took=1s
+			9s     - closed
+		`},
+		{name: "the end of nothing is told", want: invariant.Violated, why: "no caller got that", story: call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			3s     s1 told method=call-ended tool=write outcome=unknown took=1s
+			9s     - closed
+		`},
+		{name: "a beginning without an end", want: invariant.Violated, why: "never that it ended", story: call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			3s     s1 told method=call-started tool=read
+			9s     - closed
+		`},
+	})
+}

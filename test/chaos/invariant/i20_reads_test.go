@@ -1,0 +1,82 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestKept(t *testing.T) {
+	const up = `
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			20ms   s1 offered rev=1
+			10s    s1 offered rev=2
+			20s    s1 offered rev=3
+		`
+	messages := func(p *scenario.Plan) { p.Scenario.Manager.Messages = true }
+	const received = up + `
+			20s    s1 notified conn=1 method=notifications/resources/updated
+		`
+	runCases(t, "I20", []storyCase{
+		{name: "nothing was said", want: invariant.Inconclusive, why: "nothing was read", story: up},
+		{name: "all was said by message", want: invariant.Holds, plan: messages, story: up},
+		{name: "a message is answered otherwise than the facade", want: invariant.Violated, why: "sent twice", story: `
+			1s     s1 violation name=I20 text=the_call_c1_was_sent_twice_and_answered_with_result_and_with_unknown
+		`},
+		{name: "what is read is what there is", want: invariant.Holds, story: up + `
+			20.9s  s1 read call=c1 method=resource
+			21s    s1 read-end call=c1 method=resource rev=3
+		`},
+		{name: "it changes meanwhile", want: invariant.Holds, story: up + `
+			19s    s1 read call=c1 method=resource
+			21s    s1 read-end call=c1 method=resource rev=2
+		`},
+		{name: "what was before the read", want: invariant.Violated, why: "was given its state 2", story: up + `
+			20.9s  s1 read call=c1 method=resource
+			21s    s1 read-end call=c1 method=resource rev=2
+		`},
+		{name: "what comes after it", want: invariant.Violated, why: "the newest one is 2", story: up + `
+			19s    s1 read call=c1 method=prompt
+			19.1s  s1 read-end call=c1 method=prompt rev=3
+		`},
+		{name: "what another server has", want: invariant.Violated, why: "never had", story: up + `
+			19s    s1 read call=c1 method=prompt
+			19.1s  s1 read-end call=c1 method=prompt rev=-1
+		`},
+		{name: "a list is kept for a while", want: invariant.Holds, story: up + `
+			20.5s  s1 read call=c1 method=resources
+			20.5s  s1 read-end call=c1 method=resources rev=2
+		`},
+		{name: "a list is kept too long", want: invariant.Violated, why: "was given its state 2", story: up + `
+			23s    s1 read call=c1 method=resources
+			23s    s1 read-end call=c1 method=resources rev=2
+		`},
+		{name: "over HTTP it may be kept for a minute", want: invariant.Holds, servers: []string{"s1 kind=http"}, story: up + `
+			60s    s1 read call=c1 method=resources
+			60s    s1 read-end call=c1 method=resources rev=2
+		`},
+		{name: "an update is told", want: invariant.Holds, story: received + `
+			20.05s s1 updated
+			90s    - closing
+		`},
+		{name: "an update is not told", want: invariant.Violated, why: "was not told by 20.15s", story: received + `
+			90s    - closing
+		`},
+		{name: "an update is not told after a subscription that was ended while it began", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			10s    s1 read call=c1 method=subscribe
+			11s    s1 read call=c2 method=unsubscribe
+			11s    s1 read-end call=c2 method=unsubscribe
+			12s    s1 read-end call=c1 method=subscribe
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update is not told to who has gone", want: invariant.Inconclusive, why: "nothing was read", story: received + `
+			20.01s s1 read call=c1 method=unsubscribe
+			21s    s1 read-end call=c1 method=unsubscribe
+			90s    - closing
+		`},
+	})
+}

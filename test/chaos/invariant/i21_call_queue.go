@@ -1,0 +1,260 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// I21: how calls wait for each other, where only so many may be in flight at a server (maxInFlight), and that they do not where nothing
+// is bounded. It is judged where times are exact and on connections that nothing had befallen: a request that is not read was written.
+//
+//   - Nobody waits while there is room: not when a call ends, not when its caller gives it up, not when one that waits is given up.
+//   - One caller's calls are sent in the order in which they were made, and callers take turns: while one of them waits, each other one
+//     has one turn at most.
+//   - A call is refused because of the bound only if as many are in flight and as many wait as may.
+var callQueueCheck = newCheck("I21", "calls take turns",
+	"No call waits while there is room for it; the calls of one caller are sent in their order, callers take turns, and only who finds "+
+		"every place taken is refused.",
+	"No call began at a connected server, or the times of this run are not exact.",
+	func(c *checker) {
+		if c.real {
+			return
+		}
+		for _, server := range c.x.Servers() {
+			if c.spec[server] == nil || c.hasUnseenReads(server) { // reads take turns as well, and are not in the record
+				continue
+			}
+			q := c.queueOf(server)
+			if len(q.calls) == 0 {
+				continue
+			}
+			ups := connectedSpans(c.phaseSpans(server))
+			for _, u := range ups {
+				c.checkRoom(q, u)
+				c.checkTurnOrder(q, u)
+			}
+			c.checkInFlight(q)
+			c.checkThrottled(q, ups)
+		}
+	})
+
+// callQueue is the calls to a server.
+type callQueue struct {
+	server string
+	calls  []queuedCall
+}
+
+// callLimits is how many calls may be in flight at a server and wait for their turn in a stretch of time; 0 in flight: as many as like. Not
+// known while its owner is changing it.
+func (c *checker) callLimits(server string, from, to time.Duration) (most, waiting int, known bool) {
+	all := c.specVersionsIn(server, from, to)
+	most, waiting = all[0].MaxInFlight, all[0].MaxQueued
+	for _, d := range all[1:] {
+		if d.MaxInFlight != most || d.MaxQueued != waiting {
+			return 0, 0, false
+		}
+	}
+	return most, max(cmp.Or(waiting, messages.DefaultMaxQueued), 0), true
+}
+
+// queuedCall is one call: from when to when it waited to be sent, whether it was, and when it ended.
+type queuedCall struct {
+	call             *history.CallRecord
+	caller           string
+	begin, sent, end time.Duration
+	received         bool
+	// number is the id of its request. A session counts its requests, so that those of one instant have an order.
+	number int64
+}
+
+func (c *checker) queueOf(server string) *callQueue {
+	q := &callQueue{server: server}
+	for _, call := range c.x.Calls() {
+		if call.Server != server || call.Begin < 0 {
+			continue
+		}
+		begin := c.x.Event(call.Begin)
+		w := queuedCall{call: call, caller: begin.By, begin: begin.T, end: c.endTime()}
+		if len(call.Ends) > 0 {
+			w.end = c.x.Event(call.Ends[0]).T
+		}
+		if w.sent = w.end; len(call.Received) > 0 {
+			received := c.x.Event(call.Received[0])
+			w.sent, w.received = received.T, true
+			w.number, _ = strconv.ParseInt(received.ID, 10, 64) // 0 of an id that is no number: such requests have no order
+		}
+		q.calls = append(q.calls, w)
+	}
+	return q
+}
+
+// isUndisturbed reports whether a stretch of time lies within a connection that nothing had befallen by then.
+func (c *checker) isUndisturbed(server string, u connectedSpan, from, to time.Duration) bool {
+	return from >= u.from+c.skew && to <= u.to-c.skew && !c.underFault(server, u.from, to)
+}
+
+// checkRoom judges that no call waits while fewer are in flight than may.
+func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
+	type step struct {
+		t                 time.Duration
+		waiting, inFlight int
+	}
+	var steps []step
+	for _, w := range q.calls {
+		if w.begin > u.to || w.end < u.from {
+			continue
+		}
+		c.judged++
+		steps = append(steps, step{w.begin, 1, 0}, step{w.sent, -1, 0})
+		if w.received {
+			steps = append(steps, step{w.sent, 0, 1}, step{w.end, 0, -1})
+		}
+	}
+	for _, d := range c.specVersions(q.server) { // where another bound counts
+		steps = append(steps, step{d.from, 0, 0}, step{d.to, 0, 0})
+	}
+	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.t, b.t) })
+	waiting, inFlight := 0, 0
+	for i, s := range steps {
+		waiting, inFlight = waiting+s.waiting, inFlight+s.inFlight
+		if i+1 == len(steps) || waiting == 0 {
+			continue
+		}
+		from, to := max(s.t, u.from+c.skew), min(steps[i+1].t, u.to-c.skew)
+		if to <= from+c.instantBound() || !c.isUndisturbed(q.server, u, from, to) {
+			continue
+		}
+		most, _, known := c.callLimits(q.server, from+1, to-1)
+		if !known || most > 0 && inFlight >= most {
+			continue
+		}
+		first := slices.IndexFunc(q.calls, func(w queuedCall) bool { return w.begin <= from && w.sent > from+c.instantBound() })
+		if first < 0 {
+			continue
+		}
+		w := q.calls[first]
+		if most == 0 {
+			c.reportViolationAt(from+c.instantBound(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s while the server was connected, and was not "+
+				"sent by %s: nothing kept it.", w.call.ID, c.toolOf(w.call), timeText(w.begin), timeText(from+c.instantBound()))
+			return
+		}
+		c.reportViolationAt(from+c.instantBound(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s and waited for its turn at %s, while %d calls "+
+			"were in flight and %d may be.", w.call.ID, c.toolOf(w.call), timeText(w.begin), timeText(from+c.instantBound()), inFlight, most)
+		return
+	}
+}
+
+// expiresAt reports whether a call that waited ran out of time in the very instant: whether the turn of that instant was offered to it first
+// is chance.
+func (q *callQueue) expiresAt(t time.Duration) bool {
+	return slices.ContainsFunc(q.calls, func(w queuedCall) bool { return !w.received && w.end == t })
+}
+
+// checkInFlight judges that no call is sent while as many are in flight as may be. Those that were sent under another bound go on.
+func (c *checker) checkInFlight(q *callQueue) {
+	for _, w := range q.calls {
+		if !w.received {
+			continue
+		}
+		most, _, known := c.callLimits(q.server, w.sent-c.instantBound(), w.sent)
+		if !known || most == 0 {
+			continue
+		}
+		inFlight, first := 0, w.sent
+		for _, o := range q.calls {
+			// One of the same instant may have come before it or after.
+			if o.call == w.call || !o.received || o.sent >= w.sent-c.instantBound() || o.end <= w.sent+c.instantBound() || len(o.call.Received) != 1 {
+				continue
+			}
+			if then, _, known := c.callLimits(q.server, o.sent-c.instantBound(), o.sent); known && then > 0 { // who was sent without a bound is not counted
+				inFlight++
+				first = min(first, o.sent)
+			}
+		}
+		c.judged++
+		if inFlight >= most && !c.underFault(q.server, first, w.sent) { // a connection that dies gives its calls back
+			c.reportViolation(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: %d may be.",
+				w.call.ID, c.toolOf(w.call), timeText(w.sent), inFlight, most)
+			return
+		}
+	}
+}
+
+// checkTurnOrder judges the turns of those who had to wait, within one connection.
+func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
+	var sent []queuedCall // in the order in which they were
+	for _, w := range q.calls {
+		if w.received && w.sent >= u.from+c.skew && w.sent <= u.to-c.skew {
+			sent = append(sent, w)
+		}
+	}
+	slices.SortStableFunc(sent, func(a, b queuedCall) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.number, b.number)) })
+	for _, w := range q.calls {
+		// What it waited for before the connection was there is another matter.
+		if w.begin < u.from+c.skew || w.sent > u.to-c.skew || w.sent <= w.begin+c.instantBound() || !c.isUndisturbed(q.server, u, w.begin, w.sent) {
+			continue
+		}
+		if most, _, known := c.callLimits(q.server, w.begin, w.sent); !known || most == 0 {
+			continue
+		}
+		c.judged++
+		turns := map[string]int{}
+		for _, other := range sent {
+			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call {
+				continue
+			}
+			if other.caller == w.caller {
+				clear(turns)
+				if other.begin > w.begin && !q.expiresAt(other.sent) {
+					c.reportViolation(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was made at %s and sent at "+
+						"%s, before call %s of the same caller, which had waited since %s.", other.call.ID, c.toolOf(other.call), timeText(other.begin),
+						timeText(other.sent), w.call.ID, timeText(w.begin))
+					return
+				}
+				continue
+			}
+			if q.expiresAt(other.sent) {
+				continue
+			}
+			if turns[other.caller]++; turns[other.caller] == 2 {
+				c.reportViolation(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was sent at %s, the second of "+
+					"its caller %q while the caller %q waited for a turn, with call %s since %s.", other.call.ID, c.toolOf(other.call),
+					timeText(other.sent), other.caller, w.caller, w.call.ID, timeText(w.begin))
+				return
+			}
+		}
+	}
+}
+
+// checkThrottled judges calls that were refused because too many wait.
+func (c *checker) checkThrottled(q *callQueue, ups []connectedSpan) {
+	for _, w := range q.calls {
+		if len(w.call.Ends) == 0 || w.received {
+			continue
+		}
+		end := c.x.Event(w.call.Ends[0])
+		if end.Class != messages.ClassThrottled || end.Outcome != messages.OutcomeNotSent || !slices.ContainsFunc(ups, func(u connectedSpan) bool { return c.isUndisturbed(q.server, u, w.begin, w.end) }) {
+			continue // a server may be called too busy by itself
+		}
+		most, waiting, known := c.callLimits(q.server, w.begin, w.end)
+		if !known || most == 0 {
+			continue
+		}
+		c.judged++
+		others := 0
+		for _, o := range q.calls {
+			if o.call != w.call && o.begin <= w.end && o.end >= w.end {
+				others++
+			}
+		}
+		if others < most+waiting {
+			c.reportViolation(q.server, w.call.Ends[0], []int{w.call.Begin}, "Call %s of tool %s was refused at %s because as many are in flight and wait as "+
+				"may, and there were %d others: %d may be in flight and %d wait.", w.call.ID, c.toolOf(w.call), timeText(end.T), others, most, waiting)
+		}
+	}
+}

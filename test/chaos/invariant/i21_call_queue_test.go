@@ -1,0 +1,153 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+func TestLeft(t *testing.T) {
+	const sent = `
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			2s     s1 left call=c1 tool=write
+		`
+	runCases(t, "I2", []storyCase{
+		{name: "no call", want: invariant.Inconclusive, why: "No tool", story: "0s s1 open conn=1"},
+		{name: "told at once", want: invariant.Holds, story: sent + `
+			2s     s1 end call=c1 tool=write outcome=unknown class=canceled
+		`},
+		{name: "told late", want: invariant.Violated, why: "gave it up at 2s, and was told only at 2.5s", story: sent + `
+			2.5s   s1 end call=c1 tool=write outcome=unknown class=canceled
+		`},
+		{name: "never told", want: invariant.Violated, why: "at 2.001s it had not ended", story: sent + `
+			9s     s1 released conn=1
+		`},
+		{name: "told that the time had passed", want: invariant.Violated, why: "because its time had passed", story: sent + `
+			2s     s1 end call=c1 tool=write outcome=unknown class=timeout
+		`},
+		{name: "the answer comes in the same moment", want: invariant.Holds, story: sent + `
+			2s     s1 executed conn=1 tool=write call=c1 value=1
+			2s     s1 answered conn=1 method=tools/call id=5 call=c1
+			2s     s1 end call=c1 tool=write outcome=result conn=1 value=1
+		`},
+		{name: "the connection goes in the same moment", want: invariant.Holds, story: sent + `
+			2s     s1 down conn=1 class=exited
+			2s     s1 end call=c1 tool=write outcome=unknown class=exited
+		`},
+	})
+}
+
+func TestTurns(t *testing.T) {
+	one := func(p *scenario.Plan) { p.Servers[0].MaxInFlight, p.Servers[0].MaxQueued = 1, 2 }
+	read := func(p *scenario.Plan) {
+		one(p)
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s1", Read: "prompt"})
+	}
+	real := func(p *scenario.Plan) {
+		one(p)
+		p.Tier = scenario.Real
+	}
+	const up = `
+			0s     s1 phase phase=connected epoch=2
+		`
+	const busy = up + `
+			1s     s1 call call=c1 tool=write by=a
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write by=a
+			1.2s   s1 call call=c3 tool=write by=b
+		`
+	const taken = busy + `
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c2
+			3s     s1 end call=c2 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=7 call=c3
+			4s     s1 end call=c3 tool=write outcome=result
+			9s     - closing
+		`
+	runCases(t, "I21", []storyCase{
+		{name: "no call", want: invariant.Inconclusive, why: "No call", story: up},
+		{name: "one after the other", plan: one, want: invariant.Holds, story: taken},
+		{name: "a place stays empty", plan: one, want: invariant.Violated, why: "Call c2 of tool write of s1 began at 1.1s and waited for its turn at 2.001s, while 0", story: busy + `
+			2s     s1 end call=c1 tool=write outcome=result
+			5s     s1 received conn=1 method=tools/call id=6 call=c2
+			9s     - closing
+		`},
+		{name: "reads take places", plan: read, want: invariant.Inconclusive, why: "No call", story: busy + `
+			2s     s1 end call=c1 tool=write outcome=result
+			5s     s1 received conn=1 method=tools/call id=6 call=c2
+			9s     - closing
+		`},
+		{name: "real times are not exact", plan: real, want: invariant.Inconclusive, why: "not exact", story: taken},
+		{name: "who leaves the queue is passed over", plan: one, want: invariant.Holds, story: busy + `
+			1.5s   s1 left call=c2 tool=write
+			1.5s   s1 end call=c2 tool=write outcome=not-sent class=canceled
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=7 call=c3
+			4s     s1 end call=c3 tool=write outcome=result
+			9s     - closing
+		`},
+		{name: "the newest goes first", plan: one, want: invariant.Violated, why: "before call c2 of the same caller", story: up + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write
+			1.2s   s1 call call=c3 tool=write
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c3
+			3s     s1 end call=c3 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=7 call=c2
+			4s     s1 end call=c2 tool=write outcome=result
+			9s     - closing
+		`},
+		{name: "three turns in one instant are in the order of their requests", plan: one, want: invariant.Holds, story: up + `
+			1s     s1 call call=c1 tool=write by=a
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write by=a
+			1.15s  s1 call call=c4 tool=write by=a
+			1.2s   s1 call call=c3 tool=write by=b
+			1.3s   s1 call call=c5 tool=write by=b
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c2
+			2s     s1 end call=c2 tool=write outcome=unknown class=canceled
+			2s     s1 received conn=1 method=tools/call id=7 call=c3
+			2s     s1 end call=c3 tool=write outcome=unknown class=canceled
+			2s     s1 received conn=1 method=tools/call id=8 call=c4
+			3s     s1 end call=c4 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=9 call=c5
+			4s     s1 end call=c5 tool=write outcome=result
+			9s     - closing
+		`},
+		{name: "one caller has two turns", plan: one, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`, story: up + `
+			1s     s1 call call=c1 tool=write by=a
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write by=a
+			1.2s   s1 call call=c3 tool=write by=b
+			1.3s   s1 call call=c4 tool=write by=a
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c2
+			3s     s1 end call=c2 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=7 call=c4
+			4s     s1 end call=c4 tool=write outcome=result
+			4s     s1 received conn=1 method=tools/call id=8 call=c3
+			5s     s1 end call=c3 tool=write outcome=result
+			9s     - closing
+		`},
+		{name: "refused while there was a place", plan: one, want: invariant.Violated, why: "there were 1 others", story: up + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			2s     s1 call call=c2 tool=write
+			2s     s1 end call=c2 tool=write outcome=not-sent class=throttled
+			4s     s1 end call=c1 tool=write outcome=result
+			9s     - closing
+		`},
+		{name: "nothing is bounded and one waits", want: invariant.Violated, why: "nothing kept it", story: up + `
+			1s     s1 call call=c1 tool=write
+			3s     s1 received conn=1 method=tools/call id=5 call=c1
+			4s     s1 end call=c1 tool=write outcome=result
+			9s     - closing
+		`},
+	})
+}

@@ -1,0 +1,82 @@
+package invariant
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// precedingText tells what happened to a server before something went wrong with it, in order: what its owner asked for, what broke, how its
+// last connection ended, and what the manager said of it. Whoever reads a verdict looks for the cause there. at is the event that shows
+// the violation, and is not told again; without a server it is about all of them.
+func (c *checker) precedingText(server string, until time.Duration, at int) string {
+	most := map[string]int{"command": 2, "fault": 2, "end": 1, "phase": 1}
+	order := c.x.Order()
+	from := len(order)
+	for from > 0 && c.x.Event(order[from-1]).T > until {
+		from--
+	}
+	if i := slices.Index(order[:from], at); i >= 0 && c.x.Event(at).T == until {
+		from = i
+	}
+	var causes []string
+	for _, i := range slices.Backward(order[:from]) {
+		e := c.x.Event(i)
+		if e.Server != server && e.Server != "" && server != "" {
+			continue
+		}
+		kind, text := c.causeText(e, e.Server != server)
+		if kind == "" || most[kind] == 0 || server == "" && (kind == "phase" || kind == "end") {
+			continue
+		}
+		most[kind]--
+		causes = append(causes, "at "+timeText(e.T)+" "+text)
+	}
+	if len(causes) == 0 {
+		return ""
+	}
+	slices.Reverse(causes)
+	onServer := ""
+	if server != "" {
+		onServer = ", on " + server
+	}
+	return fmt.Sprintf("What came before it%s: %s.", onServer, strings.Join(causes, "; "))
+}
+
+// causeText is what an event that may be a cause says, and of which kind it is; empty for every other event.
+func (c *checker) causeText(e *history.Event, named bool) (kind, text string) {
+	ofServer := ""
+	if named && e.Server != "" {
+		ofServer = " of " + e.Server
+	}
+	switch e.Kind {
+	case history.Command:
+		return "command", "the owner's command " + e.Method + ofServer
+	case history.FaultOn:
+		return "fault", "the fault " + e.Name + ofServer + " began"
+	case history.FaultOff:
+		return "fault", "the fault " + e.Name + ofServer + " ended"
+	case history.Heal:
+		return "fault", "every fault had ended"
+	case history.Down:
+		return "end", fmt.Sprintf("connection %d ended (%s)", e.Conn, endReason(e))
+	case history.Refused:
+		return "end", fmt.Sprintf("connection %d was refused (%s)", e.Conn, endReason(e))
+	case history.Phase:
+		return "phase", "the manager said that it is " + describePhase(e)
+	default:
+		return "", ""
+	}
+}
+
+// endReason is why a connection ended: the server's words, or the class.
+func endReason(e *history.Event) string {
+	if e.Text != "" {
+		return messages.Line(e.Text, 80)
+	}
+	return string(e.Class)
+}

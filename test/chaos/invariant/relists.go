@@ -1,0 +1,126 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// listsOf returns what a connection saw of lists: each with its pages, and when the server said that its list is another one. further are
+// the agreements to subscriptions after the first: such a one may be about resources alone, or take the place of the first.
+func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announced, further []time.Duration) {
+	agreed := false
+	answered := map[string]time.Duration{} // when the last request of an id was answered
+	for _, i := range conn.Events {
+		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" {
+			answered[e.ID] = e.T
+		}
+	}
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		n := len(lists)
+		switch {
+		case e.Kind == history.Notified:
+			// With the agreement to a subscription whatever changed before it may have been missed.
+			switch agreement := e.Method == "notifications/subscriptions/acknowledged"; {
+			case agreement && agreed:
+				further = append(further, e.T)
+			case agreement || e.Method == "notifications/tools/list_changed":
+				announced = append(announced, e.T)
+				agreed = agreed || agreement
+			}
+		case e.Kind == history.Received && e.ID != "" && e.Method == "tools/list":
+			// The next page is asked for when the one before has come.
+			if n > 0 && !lists[n-1].done && isWithin(answered[c.x.Event(lists[n-1].lastEvent).ID], e.T, c.skew) {
+				lists[n-1].pages++
+				lists[n-1].lastEvent = i
+			} else {
+				lists = append(lists, listRequest{firstEvent: i, lastEvent: i, from: e.T, to: e.T, pages: 1, failed: true})
+			}
+		case n == 0:
+		case e.Kind == history.Answered && e.Code != 0 && e.ID != c.x.Event(lists[n-1].lastEvent).ID:
+			// It was asked for again, with other credentials, in the instant of the refusal: the list goes on.
+		case e.Kind == history.Answered && e.Method == "tools/list":
+			lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
+			if e.Code != 0 {
+				lists[n-1].code = e.Code
+			}
+			lists[n-1].done = lists[n-1].done || e.Code != 0
+		case e.Kind == history.Listed:
+			lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
+		}
+	}
+	return lists, announced, further
+}
+
+// listFailed reports whether a list failed: the server refused it or never answered, or its pages led nowhere. What HTTP says of
+// credentials, sessions and addresses is mended below the list, and asked again at once.
+func (c *checker) listFailed(server string, l listRequest) bool {
+	if l.code >= 300 && l.code < 500 {
+		return false
+	}
+	return l.failed || !l.done && c.underFault(server, l.from, l.to, "cursor-loop")
+}
+
+// checkRelistPause judges the lists that follow on those that failed: each failure in a row doubles the pause, from one second to 64.
+// What the client saw fail beyond what the server did only makes the pause longer.
+func (c *checker) checkRelistPause(server string, lists []listRequest) {
+	commands := c.ownerCommands(server)
+	failures := 0
+	for n := 1; n < len(lists); n++ {
+		before, l := lists[n-1], lists[n]
+		if n == 1 || !c.listFailed(server, before) { // the first list of a connection that stands was told
+			failures = 0
+			continue
+		}
+		if _, found := c.anyCommandIn(commands, before.from, l.from); found {
+			failures = 0
+			continue
+		}
+		if c.underFault(server, before.from, l.from, "empty-cursor", "sleep", "cut-stream") {
+			failures = 0
+			continue
+		}
+		failures++
+		pause := relistPause(failures)
+		if l.from-before.to < pause-c.timePrecision()-c.skew/5 {
+			c.reportViolation(server, l.firstEvent, []int{before.firstEvent}, "The list failed %d times in a row, the last time at %s, and was asked for again at %s, "+
+				"after %s: it is waited for %s before.", failures, timeText(before.to), timeText(l.from), timeText(l.from-before.to), timeText(pause))
+		}
+	}
+}
+
+// relistPause is how long is waited after so many lists that failed in a row.
+func relistPause(failures int) time.Duration { return time.Second << min(max(failures-1, 0), 6) }
+
+// checkRelisted is I14 for lists that failed: the old one stands, and it is asked for again while the connection stands.
+func (c *checker) checkRelisted(server string, u connectedSpan) {
+	conn := c.connOf(server, u)
+	if conn == nil {
+		return
+	}
+	lists, _, _ := c.listsOf(conn)
+	end := min(u.to, c.closeTime())
+	for n, l := range lists {
+		if l.from < u.from || !c.listFailed(server, l) {
+			continue
+		}
+		// A list that is not answered is given up after a while. What the client saw fail beyond it makes the pause the longest.
+		due := max(l.to, l.from+listTimeout) + relistBackoff + c.slack
+		if n+1 < len(lists) || due >= end || c.mayNotHear(server, l.from, due) {
+			continue
+		}
+		if slices.ContainsFunc(c.ownerCommands(server), func(a ownerCommand) bool { return a.begin > l.to && a.begin <= due }) {
+			continue
+		}
+		c.judged++
+		c.reportViolation(server, l.firstEvent, []int{u.event}, "The list that was asked for at %s failed, and was not asked for again until %s: what changed "+
+			"is forgotten.", timeText(l.from), timeText(due))
+	}
+}
+
+// mayNotHear reports whether a server may not have seen what it was asked.
+func (c *checker) mayNotHear(server string, from, to time.Duration) bool {
+	return c.underFault(server, from, to, slowReadFaults...) || c.underFault(server, from, to, "empty-cursor")
+}

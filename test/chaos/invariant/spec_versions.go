@@ -1,0 +1,179 @@
+package invariant
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// specVersion is a server as its owner described it, for a stretch of time: from the moment at which the description is in force for sure to the
+// next word about it. Between to and the next from nobody can say which one counts.
+type specVersion struct {
+	from, to time.Duration
+	scenario.Server
+	event int // the command, -1 for the plan
+}
+
+// specVersions is what an owner said of a server over time: the plan, and each adjust.
+func (c *checker) specVersions(server string) []specVersion {
+	if known, ok := c.specVersionCache[server]; ok {
+		return known
+	}
+	far := c.endTime() + time.Hour
+	out := []specVersion{{0, far, *c.serverSpec(server), -1}}
+	with := map[int]map[string]string{}
+	for _, o := range c.plan.Commands {
+		if o.Do == "adjust" && o.Server == server {
+			with[o.ID] = o.With
+		}
+	}
+	if len(with) > 0 {
+		commands := c.ownerCommands(server)
+		for _, a := range commands {
+			if a.action != "adjust" {
+				continue
+			}
+			last := &out[len(out)-1]
+			last.to = a.begin
+			out = append(out, specVersion{c.waitsUntil(server, commands, a) + c.skew + c.slack, far,
+				last.Adjusted(with[c.x.Event(a.event).Command]), a.event})
+		}
+	}
+	if c.specVersionCache == nil {
+		c.specVersionCache = map[string][]specVersion{}
+	}
+	c.specVersionCache[server] = out
+	return out
+}
+
+// specVersionsIn is every description of a server that may have been in force at any time of a stretch.
+func (c *checker) specVersionsIn(server string, from, to time.Duration) []specVersion {
+	all := c.specVersions(server)
+	if len(all) == 1 {
+		return all
+	}
+	var out []specVersion
+	for i, d := range all {
+		if i > 0 && all[i-1].to > to+c.instantBound() { // it was not said yet
+			break
+		}
+		if i+1 < len(all) && all[i+1].from <= from { // another one counts
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// isLazy reports whether a server may have been lazy in a stretch of time.
+func (c *checker) isLazy(server string, from, to time.Duration) bool {
+	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool { return d.Connect == messages.Lazy })
+}
+
+// allowedTools is which of some tools a description lets through, sorted, with commas between.
+func (d *specVersion) allowedTools(names []string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(d.Denied, name) })
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// shows reports whether a catalog shows a list of a server at a time: all of it, or what is not denied.
+func (c *checker) showsList(server string, list *history.Event, s catalogSpan, t time.Duration) bool {
+	if list.Hash == s.hash || len(list.Names) == 0 && s.count == 0 {
+		return true
+	}
+	return c.plan.Denies(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(list.Names) == s.tools })
+}
+
+// eachAdjustment judges each adjust of a server that is connected. Nothing of what it says needs another connection.
+//
+//   - The connection stays, and the server connected in its epoch: I17.
+//   - The catalog shows what the new description lets through as soon as the command is answered: I14.
+func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previous, current specVersion, u connectedSpan)) {
+	all := c.specVersions(server)
+	if len(all) == 1 {
+		return
+	}
+	commands, ups := c.ownerCommands(server), connectedSpans(c.phaseSpans(server))
+	for i := 1; i < len(all); i++ {
+		k := slices.IndexFunc(commands, func(a ownerCommand) bool { return a.event == all[i].event })
+		a := commands[k]
+		on := slices.IndexFunc(ups, func(u connectedSpan) bool { return u.from < a.begin-c.skew && u.to >= a.begin })
+		if on < 0 || all[i].Disabled || all[i].from >= c.closeTime() || c.isOvertaken(commands, a, all[i].from) {
+			continue
+		}
+		judge(a, all[i-1], all[i], ups[on])
+	}
+}
+
+// checkConnKept is I17 for what is adjusted around a connection.
+func (c *checker) checkConnKept(server string) {
+	c.eachAdjustment(server, func(a ownerCommand, _, current specVersion, u connectedSpan) {
+		if c.underFault(server, a.begin-c.skew, current.from) {
+			return
+		}
+		conn := c.connOpenAt(server, a.begin-c.skew)
+		if conn == nil || conn.Down >= 0 && c.x.Event(conn.Down).T <= current.from {
+			return
+		}
+		c.judged++
+		if u.to < current.from && u.endEvent >= 0 && c.x.Event(u.endEvent).Step != messages.Idle { // a lazy one may be let go
+			c.reportViolation(server, u.endEvent, []int{a.event}, "The owner adjusted the server at %s, which needs no other connection, and it was %s at %s instead "+
+				"of connected in epoch %d.", timeText(a.begin), describePhase(c.x.Event(u.endEvent)), timeText(u.to), u.epoch)
+			return
+		}
+		for _, other := range c.x.Conns(server) {
+			if t, ok := c.x.Time(other.Open); ok && t >= a.begin && t <= current.from {
+				c.reportViolation(server, other.Open, []int{a.event}, "The owner adjusted the server at %s, which needs no other connection, and it was dialled at "+
+					"%s.", timeText(a.begin), timeText(t))
+				return
+			}
+		}
+	})
+}
+
+// checkFilterShown is I14 for another filter: what is denied goes, and what is denied no more comes, with the command.
+func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSpan) {
+	if !c.plan.Denies(server) {
+		return
+	}
+	c.eachAdjustment(server, func(a ownerCommand, previous, current specVersion, u connectedSpan) {
+		t := current.from
+		if u.to <= t+c.skew || current.to <= t {
+			return
+		}
+		n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
+		if n == 0 || all[n-1].state == "lost" || all[n-1].state == "cached" || all[n-1].from >= a.begin-c.skew && slices.Equal(previous.Denied, current.Denied) {
+			return
+		}
+		c.judged++
+		now := all[n-1]
+		if slices.ContainsFunc(l.changes, func(i int) bool { return c.x.Event(i).T <= t && current.allowedTools(c.x.Event(i).Names) == now.tools }) {
+			return
+		}
+		c.reportViolationAt(t, server, now.event, []int{a.event}, "The owner denied the tools %q of the server at %s, and the catalog showed at %s those that are "+
+			"not offered then, or not all that are: %s.", strings.Join(current.Denied, ", "), timeText(a.begin), timeText(t), now.tools)
+	})
+}
+
+// checkDeniedCalls is I14 for calls: what is denied reaches no server.
+func (c *checker) checkDeniedCalls(server string) {
+	if !c.plan.Denies(server) {
+		return
+	}
+	for _, call := range c.x.Calls() {
+		if call.Server != server || call.Begin < 0 || len(call.Received) == 0 {
+			continue
+		}
+		begin := c.x.Event(call.Begin)
+		c.judged++
+		if !slices.ContainsFunc(c.specVersionsIn(server, begin.T, c.x.Event(call.Received[0]).T), func(d specVersion) bool { return !slices.Contains(d.Denied, begin.Tool) }) {
+			c.reportViolation(server, call.Received[0], []int{call.Begin}, "Call %s of tool %s began at %s, when the owner had denied the tool, and its server "+
+				"received it at %s.", call.ID, begin.Tool, timeText(begin.T), timeText(c.x.Event(call.Received[0]).T))
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// withAdjusts is a plan in which the owner adjusts s1 with each of some words, in order: command 1, 3, 5 …
+func withAdjusts(all ...map[string]string) func(*scenario.Plan) {
+	return func(p *scenario.Plan) {
+		for i, with := range all {
+			p.Commands = append(p.Commands, scenario.PlannedCommand{ID: 2*i + 1, Do: "adjust", Server: "s1", With: with})
+		}
+	}
+}
+
+type adjustParams = map[string]string
+
+const adjustedUp = `
+	0s     s1 open conn=1
+	1ms    s1 opened conn=1
+	0s     s1 changed rev=1 hash=aa names=read,put,write
+	10ms   s1 answered conn=1 method=initialize
+	20ms   s1 answered conn=1 method=tools/list
+	20ms   s1 listed conn=1 rev=1
+	30ms   -  snapshot generation=1 entries=s1:live:2:3:aa:put+read+write
+	30ms   s1 phase phase=connected epoch=2
+	10s    s1 command command=1 method=adjust
+	10s    s1 done command=1 method=adjust
+`
+
+func TestAdjustedAroundAConnection(t *testing.T) {
+	runCases(t, "I17", []storyCase{
+		{name: "the connection stays", plan: withAdjusts(adjustParams{"callTimeout": "1s"}), want: invariant.Holds, story: adjustedUp + `
+			60s    -  closing`},
+		{name: "it is lost", plan: withAdjusts(adjustParams{"callTimeout": "1s"}), want: invariant.Violated, why: "needs no other connection", story: adjustedUp + `
+			10s    s1 phase phase=pending step=closing epoch=2
+			60s    -  closing`},
+		{name: "it is dialled beside", plan: withAdjusts(adjustParams{"callTimeout": "1s"}), want: invariant.Violated, why: "it was dialled at 10.01s", story: adjustedUp + `
+			10.01s s1 open conn=2
+			60s    -  closing`},
+		{name: "it is lazy from then on and rests", plan: withAdjusts(adjustParams{"connect": "lazy", "idleTimeout": "5s"}), want: invariant.Holds, story: adjustedUp + `
+			15.1s  s1 phase phase=pending step=idle epoch=2
+			60s    -  closing`},
+		{name: "it is lazy from then on and does not rest", plan: withAdjusts(adjustParams{"connect": "lazy", "idleTimeout": "5s"}), want: invariant.Violated,
+			why: "is to be let go when it was not used for 5s", story: adjustedUp + `
+			60s    -  closing`},
+		{name: "nothing is adjusted", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
+func TestAdjustedFilter(t *testing.T) {
+	denies := withAdjusts(adjustParams{"deny": "write"}, adjustParams{"deny": ""})
+	runCases(t, "I14", []storyCase{
+		{name: "what is denied goes", plan: denies, want: invariant.Holds, story: adjustedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			60s    -  closing`},
+		{name: "what is denied stays", plan: denies, want: invariant.Violated, why: "denied the tools \"write\"", story: adjustedUp + `
+			60s    -  closing`},
+		{name: "what is denied no more comes back", plan: denies, want: invariant.Holds, story: adjustedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			20s    s1 command command=3 method=adjust
+			20s    s1 done command=3 method=adjust
+			20s    -  snapshot generation=2 entries=s1:live:2:3:aa:put+read+write
+			60s    -  closing`},
+		{name: "what is denied no more stays away", plan: denies, want: invariant.Violated, why: "put,read", story: adjustedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			20s    s1 command command=3 method=adjust
+			20s    s1 done command=3 method=adjust
+			60s    -  closing`},
+		{name: "what is denied is called", plan: denies, want: invariant.Violated, why: "when the owner had denied the tool", story: adjustedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			15s    s1 call call=c1 tool=write
+			15s    s1 received conn=1 call=c1 method=tools/call id=7
+			16s    s1 end call=c1 tool=write outcome=result
+			60s    -  closing`},
+		{name: "nothing is listed", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
+func TestAllIsDenied(t *testing.T) {
+	all := withAdjusts(adjustParams{"deny": "read,put,write"})
+	runCases(t, "I1", []storyCase{
+		{name: "the last tool that is not denied goes", plan: all, want: invariant.Holds, story: adjustedUp + `
+			20s    s1 changed rev=2 hash=bb names=read,put,write
+			20s    -  snapshot generation=2 entries=s1
+			60s    -  closing`},
+		{name: "the connection is lost and the tools go", plan: all, want: invariant.Violated, why: "makes the tools flap", story: adjustedUp + `
+			20s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
+			20s    -  snapshot generation=2 entries=s1
+			60s    -  closing`},
+		{name: "nothing is shown", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
+func TestAdjustedBounds(t *testing.T) {
+	two := withAdjusts(adjustParams{"callTimeout": "2s"})
+	runCases(t, "I2", []storyCase{
+		{name: "the new timeout counts", plan: two, want: invariant.Holds, story: adjustedUp + `
+			15s    s1 call call=c1 tool=write
+			15s    s1 received conn=1 call=c1 method=tools/call id=7
+			17s    s1 end call=c1 tool=write outcome=unknown class=timeout
+			60s    -  closing`},
+		{name: "the old timeout counts on", plan: two, want: invariant.Violated, why: "had to end at 17s", story: adjustedUp + `
+			15s    s1 call call=c1 tool=write
+			15s    s1 received conn=1 call=c1 method=tools/call id=7
+			75s    s1 end call=c1 tool=write outcome=unknown class=timeout
+			80s    -  closing`},
+		{name: "a call from before keeps its timeout", plan: two, want: invariant.Holds, story: adjustedUp + `
+			4s     s1 call call=c1 tool=write
+			4s     s1 received conn=1 call=c1 method=tools/call id=7
+			64s    s1 end call=c1 tool=write outcome=unknown class=timeout
+			80s    -  closing`},
+		{name: "nothing is called", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+	one, more := adjustParams{"maxInFlight": "1"}, adjustParams{"maxInFlight": "3"}
+	calls := `
+			15s    s1 call call=c1 tool=write
+			15s    s1 received conn=1 call=c1 method=tools/call id=7
+			15.5s  s1 call call=c2 tool=write
+			16s    s1 command command=3 method=adjust
+			16s    s1 done command=3 method=adjust
+`
+	runCases(t, "I21", []storyCase{
+		{name: "who waits is let in by another bound", plan: withAdjusts(one, more), want: invariant.Holds, story: adjustedUp + calls + `
+			16s    s1 received conn=1 call=c2 method=tools/call id=8
+			17s    s1 end call=c1 tool=write outcome=result
+			17s    s1 end call=c2 tool=write outcome=result
+			60s    -  closing`},
+		{name: "who waits waits on", plan: withAdjusts(one, more), want: invariant.Violated, why: "1 calls were in flight and 3 may be", story: adjustedUp + calls + `
+			17s    s1 end call=c1 tool=write outcome=result
+			17s    s1 received conn=1 call=c2 method=tools/call id=8
+			18s    s1 end call=c2 tool=write outcome=result
+			60s    -  closing`},
+		{name: "the new bound is not kept", plan: withAdjusts(one), want: invariant.Violated, why: "1 others were in flight: 1 may be", story: adjustedUp + `
+			15s    s1 call call=c1 tool=write
+			15s    s1 received conn=1 call=c1 method=tools/call id=7
+			15.5s  s1 call call=c2 tool=write
+			15.5s  s1 received conn=1 call=c2 method=tools/call id=8
+			17s    s1 end call=c1 tool=write outcome=result
+			17s    s1 end call=c2 tool=write outcome=result
+			60s    -  closing`},
+		{name: "nothing is called", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}

@@ -1,0 +1,210 @@
+package live
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The arguments of a process that is to become a peer: the marker, what it becomes, the address of the harness and the
+// server's name. No flag of a test binary looks like the marker.
+const (
+	peerMarker  = "chaos-peer"
+	becomePeer  = "server"
+	becomeChild = "child"
+)
+
+// keyVariable holds what lets a child in. It is no argument, because those can be read by everybody on the machine.
+const keyVariable = "CHAOS_PEER_KEY"
+
+// exitOrphaned is the exit code of a child whose harness is gone.
+const exitOrphaned = 70
+
+// Main makes the process a peer if args (without the program's name) ask for that, and ends it then with its exit code.
+// It returns false at once if they do not. It never returns true: the result lets a main read naturally.
+func Main(args []string) bool {
+	if len(args) == 0 || args[0] != peerMarker {
+		return false
+	}
+	if len(args) < 4 {
+		fmt.Fprintln(os.Stderr, peerMarker+": this is started by a chaos run, and by nobody else")
+		os.Exit(64)
+	}
+	switch args[1] {
+	case becomePeer:
+		os.Exit(runPeer(args[2], args[3]))
+	case becomeChild:
+		os.Exit(runSpawnedChild(args[2], args[3]))
+	}
+	os.Exit(64)
+	return true
+}
+
+// childArguments are those of a peer.
+func childArguments(become, address, server string) []string {
+	return []string{peerMarker, become, address, server}
+}
+
+// dialHarness opens the control connection and says who we are.
+func dialHarness(address, server string, spawned bool) (net.Conn, *controlConn, error) {
+	network := "tcp"
+	if strings.HasPrefix(address, "@") {
+		network = "unix"
+	}
+	c, err := net.DialTimeout(network, address, 10*time.Second)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newControlConn(c)
+	err = w.writeJSON(frameHello, greeting{Server: server, Key: os.Getenv(keyVariable), PID: os.Getpid(), Spawned: spawned})
+	return c, w, err
+}
+
+// peerProcess is a peer's process: it has files and signals, and what it does with them is decided elsewhere.
+type peerProcess struct {
+	address, server string
+	control         *controlConn
+
+	inputCond   *sync.Cond // guards deaf
+	inputPaused bool
+
+	out, err *pipeWriter
+}
+
+// runPeer is the whole life of a peer's process. It ends when it is told to, and when its control connection does: so
+// that nothing is left of a harness that was killed.
+func runPeer(address, server string) int {
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM)
+	_, control, err := dialHarness(address, server, false)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, peerMarker+": the harness cannot be reached:", err)
+		return exitOrphaned
+	}
+	s := &peerProcess{
+		address: address, server: server, control: control, inputCond: sync.NewCond(&sync.Mutex{}),
+		out: newPipeWriter(os.Stdout), err: newPipeWriter(os.Stderr),
+	}
+	go s.readInput(os.Stdin)
+	go func() {
+		for range signals {
+			_ = control.writeFrame(frameTerminated, nil) // an error is the harness' end, which obey sees
+		}
+	}()
+	return s.followOrders()
+}
+
+// followOrders does what the harness says until that is to exit.
+func (s *peerProcess) followOrders() int {
+	for {
+		kind, body, err := s.control.readFrame()
+		if err != nil {
+			return exitOrphaned
+		}
+		switch kind {
+		case frameOutput:
+			s.out.enqueueOutput(rawOutput{Bytes: body})
+		case frameFlood:
+			var f rawOutput
+			if json.Unmarshal(body, &f) != nil {
+				return exitOrphaned
+			}
+			if f.Stderr {
+				s.err.enqueueOutput(f)
+			} else {
+				s.out.enqueueOutput(f)
+			}
+		case framePauseInput, frameResumeInput:
+			s.inputCond.L.Lock()
+			s.inputPaused = kind == framePauseInput
+			s.inputCond.L.Unlock()
+			s.inputCond.Broadcast()
+		case frameSpawn:
+			var o spawnedChild
+			if json.Unmarshal(body, &o) == nil {
+				s.spawnChild(o)
+			}
+		case frameExit:
+			var e exitOrder
+			_ = json.Unmarshal(body, &e) // its zero value is an exit as good as any
+			s.out.flushAndStop()
+			s.err.flushAndStop()
+			if e.Signal != "" {
+				dieBySignal(e.Signal)
+			}
+			return e.Code
+		default:
+		}
+	}
+}
+
+// readInput passes on what the manager writes, until it closes. A line has no limit here: the manager wrote it.
+func (s *peerProcess) readInput(in io.Reader) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		s.inputCond.L.Lock()
+		for s.inputPaused {
+			s.inputCond.Wait()
+		}
+		s.inputCond.L.Unlock()
+		line, err := r.ReadBytes('\n')
+		if n := len(line); n > 0 {
+			_ = s.control.writeFrame(frameLine, line)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				fmt.Fprintln(os.Stderr, peerMarker+":", err)
+			}
+			_ = s.control.writeFrame(frameEOF, nil)
+			return
+		}
+	}
+}
+
+// spawnChild starts a child that holds our output open and lives for a while, whatever becomes of us.
+func (s *peerProcess) spawnChild(o spawnedChild) {
+	self, err := os.Executable()
+	if err != nil {
+		return
+	}
+	cmd := exec.Command(self, append(childArguments(becomeChild, s.address, s.server), o.For.String())...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if o.OwnSession {
+		cmd.SysProcAttr = ownSession()
+	}
+	if cmd.Start() != nil {
+		return
+	}
+	o.PID = cmd.Process.Pid
+	_ = s.control.writeJSON(frameSpawned, o)
+	go func() { _ = cmd.Wait() }() // so that it is no zombie while we live
+}
+
+// runSpawnedChild is what a server has started: it does nothing, for a time. It says that it is there, and it ends with the
+// harness.
+func runSpawnedChild(address, server string) int {
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+	_, control, err := dialHarness(address, server, true)
+	if err != nil {
+		return exitOrphaned
+	}
+	if d, err := time.ParseDuration(os.Args[len(os.Args)-1]); err == nil {
+		time.AfterFunc(d, func() { os.Exit(0) })
+	}
+	for {
+		if _, _, err := control.readFrame(); err != nil {
+			return 0
+		}
+	}
+}

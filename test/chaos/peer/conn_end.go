@@ -1,0 +1,87 @@
+package peer
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// endConn ends a connection. If nothing gets out, the client does not see it before something does.
+func (m *machine) endConn(c *conn, e Exit) {
+	if m.isEnded(c) {
+		return
+	}
+	e.Conn = c.id
+	m.forgetConn(c)
+	if len(c.cutBy) > 0 {
+		m.deadConns[c.id] = c.cutBy[0]
+		e = Exit{Conn: c.id, After: e.After, HalfOpen: true}
+	}
+	m.addActions(e)
+}
+
+// crashConn is an end that the client did not ask for: a process exits, a socket is reset.
+func (m *machine) crashConn(c *conn, code int) { m.endConn(c, Exit{Code: code, Reset: m.isRemote()}) }
+
+// crashAll ends every connection for a fault.
+func (m *machine) crashAll(f *fault, code int) {
+	for _, c := range m.sortedConns() {
+		f.recordFired(m, c.id)
+		m.crashConn(c, code)
+	}
+}
+
+// forgetConn forgets a connection and everything that waits on it.
+func (m *machine) forgetConn(c *conn) {
+	delete(m.conns, c.id)
+	maps.DeleteFunc(m.scheduled, func(_ int, w scheduledAction) bool { return w.conn == c })
+}
+
+// resetDeadConns resets the connections that stand without a server because of a fault.
+func (m *machine) resetDeadConns(f *fault) {
+	for _, id := range slices.Sorted(maps.Keys(m.deadConns)) {
+		if m.deadConns[id] == f {
+			delete(m.deadConns, id)
+			m.addActions(Exit{Conn: id, Reset: true})
+		}
+	}
+}
+
+// Closed implements Machine.
+func (m *machine) Closed(now time.Duration, id int, signal bool) []Action {
+	m.beginTurn(now)
+	delete(m.deadConns, id) // nobody is there to answer, and nobody asks any more
+	c := m.conns[id]
+	if c == nil {
+		return nil
+	}
+	leave := func() {
+		for _, f := range m.activeFaults {
+			if f.hooks.onClosed != nil && f.hooks.onClosed(m, f, c, signal) {
+				return
+			}
+		}
+		e := Exit{After: m.drawAround(time.Millisecond)}
+		if signal && m.cfg.Server.Kind == messages.Stdio {
+			e.Text = "TERM"
+		}
+		m.endConn(c, e)
+	}
+	if signal {
+		m.runOrHold(c, leave) // a signal reaches who does not read, but not who is stopped
+	} else {
+		m.receiveOrHold(c, leave)
+	}
+	return m.out
+}
+
+// Killed implements Machine.
+func (m *machine) Killed(now time.Duration, id int) {
+	m.beginTurn(now)
+	delete(m.deadConns, id)
+	if c := m.conns[id]; c != nil {
+		m.forgetConn(c)
+	}
+}

@@ -1,0 +1,186 @@
+package peer
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// offerState is what a server has beside tools, over all connections. It is another one after every second read: one resource and one prompt
+// more, up to maxItems, and another text in those that there are.
+type offerState struct {
+	rev, reads int
+	announced  bool // the first state is noted
+}
+
+const (
+	maxItems = 7
+	// pageLength is how many stand on one page of a list.
+	pageLength = 3
+)
+
+// offerCapability is what a server that has more than tools says of that.
+func (m *machine) offerCapability() string {
+	if !m.cfg.Server.Offers {
+		return ""
+	}
+	return `,"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{}`
+}
+
+// isOfferMethod are the methods of what a server may have beside tools.
+func isOfferMethod(method string) bool {
+	return strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
+}
+
+// recordOffers notes which state of them there is.
+func (m *machine) recordOffers() {
+	m.recordEvent(history.Event{Kind: history.Offered, Rev: m.offers.rev})
+}
+
+// itemNames are the names of what there is now, the newest last, of a kind.
+func (s *offerState) itemNames(prefix string) (names []string) {
+	for i := max(1, s.rev-maxItems+1); i <= s.rev; i++ {
+		names = append(names, prefix+strconv.Itoa(i))
+	}
+	return names
+}
+
+// answerOffer answers a request about resources, prompts and completion.
+func (m *machine) answerOffer(c *conn, q *message) {
+	var p struct {
+		URI    string `json:"uri"`
+		Name   string `json:"name"`
+		Cursor string `json:"cursor"`
+	}
+	_ = json.Unmarshal(q.Params, &p) // what names nothing asks for nothing
+	// 2026-07-28: lists and what is read say how long they may be kept.
+	cacheFields := ""
+	if c.era == messages.EraModern {
+		cacheFields = `,"ttlMs":1000,"cacheScope":"private"`
+	}
+	base := "chaos://" + m.cfg.Server.Name + "/"
+	if !m.offers.announced {
+		m.offers.announced, m.offers.rev = true, 1
+		m.recordOffers()
+	}
+	switch q.Method {
+	case "resources/list":
+		all := []string{`{"uri":` + quoteJSON(base+"one") + `,"name":"one","mimeType":"text/plain","size":12,` +
+			`"annotations":{"audience":["user"],"priority":0.5},"icons":[{"src":"https://icons.sim/one.png","sizes":["48x48"]}]}`,
+			`{"name":"without an address"}`}
+		for _, name := range m.offers.itemNames("item-") {
+			all = append(all, `{"uri":`+quoteJSON(base+name)+`,"name":`+quoteJSON(name)+`,"title":"An item","description":"One more."}`)
+		}
+		m.answerListPage(c, q, "resources", all, p.Cursor, cacheFields)
+	case "resources/templates/list":
+		m.answerListPage(c, q, "resourceTemplates", []string{`{"uriTemplate":` + quoteJSON(base+"{name}") + `,"name":"any","mimeType":"text/plain",` +
+			`"annotations":{"lastModified":"2026-08-01T00:00:00Z"}}`}, p.Cursor, cacheFields)
+	case "prompts/list":
+		all := []string{`{"name":"greet","title":"Greets","arguments":[{"name":"who","description":"Whom.","required":true}]}`}
+		for _, name := range m.offers.itemNames("greet-") {
+			all = append(all, `{"name":`+quoteJSON(name)+`}`)
+		}
+		m.answerListPage(c, q, "prompts", all, p.Cursor, cacheFields)
+	case "resources/read":
+		if name, own := strings.CutPrefix(p.URI, base); !own || name != "one" && !strings.HasPrefix(name, "item-") {
+			m.answerError(c, q, -32002, "Resource not found", `{"uri":`+quoteJSON(p.URI)+`}`)
+			return
+		}
+		m.answerRead(c, q, func() string {
+			return `{"contents":[{"uri":` + quoteJSON(p.URI) + `,"mimeType":"text/plain","text":` + quoteJSON(m.stateText()) +
+				`},{"uri":` + quoteJSON(p.URI) + `,"mimeType":"image/png","blob":"AAAA"}]` + cacheFields + `}`
+		})
+	case "resources/subscribe", "resources/unsubscribe":
+		c.subscribed = q.Method == "resources/subscribe"
+		m.answerResult(c, q, "{}")
+	case "prompts/get":
+		if !strings.HasPrefix(p.Name, "greet") {
+			m.answerError(c, q, codeInvalidParams, "Unknown prompt: "+p.Name, "")
+			return
+		}
+		m.answerRead(c, q, func() string {
+			return `{"description":"A greeting","messages":[{"role":"user","content":{"type":"text","text":` + quoteJSON(m.stateText()) + `}}]}`
+		})
+	case "completion/complete":
+		m.answerResult(c, q, `{"completion":{"values":["one"],"total":1,"hasMore":false}}`)
+	default:
+		m.answerError(c, q, codeMethodNotFound, "Method not found: "+q.Method, "")
+	}
+}
+
+// stateText is the text of everything that can be read.
+func (m *machine) stateText() string {
+	return "state " + strconv.Itoa(m.offers.rev) + " of " + m.cfg.Server.Name
+}
+
+// answerListPage answers with one page of a list. A cursor is the place of the page's first entry, and the state of the list: of one that has changed
+// since there is no further page.
+func (m *machine) answerListPage(c *conn, q *message, member string, all []string, cursor, cacheFields string) {
+	from, rev := 0, m.offers.rev
+	if cursor != "" {
+		if n, err := fmt.Sscanf(cursor, "%d of %d", &from, &rev); n != 2 || err != nil || rev != m.offers.rev || from > len(all) {
+			m.answerError(c, q, codeInvalidParams, "Invalid cursor", "")
+			return
+		}
+	}
+	to, next := min(from+pageLength, len(all)), ""
+	if to < len(all) {
+		next = `,"nextCursor":` + quoteJSON(fmt.Sprintf("%d of %d", to, rev))
+	}
+	m.answerResult(c, q, `{`+quoteJSON(member)+`:[`+strings.Join(all[from:to], ",")+`]`+next+cacheFields+`}`)
+}
+
+// answerRead answers what is read, once whoever reads it has given what the server asks for. After every second read there is another state.
+func (m *machine) answerRead(c *conn, q *message, text func() string) {
+	if m.askBeforeRead(c, q) {
+		return
+	}
+	m.answerResult(c, q, text())
+	if m.offers.reads++; m.offers.reads%2 != 0 {
+		return
+	}
+	m.offers.rev++
+	m.recordOffers()
+	for _, other := range m.sortedConns() {
+		m.notifyOffersChanged(other)
+	}
+}
+
+// notifyOffersChanged tells a client of another state, as far as it wants to know.
+func (m *machine) notifyOffersChanged(c *conn) {
+	const resources, prompts, updated = "notifications/resources/list_changed", "notifications/prompts/list_changed", "notifications/resources/updated"
+	one := "chaos://" + m.cfg.Server.Name + "/one"
+	notify := func(method, params, reply string) {
+		m.runOrHold(c, func() { m.sendNotification(c, method, params, reply) })
+	}
+	if m.isEnded(c) || c.sessionLost {
+		return
+	}
+	if c.era != messages.EraModern {
+		if c.initialized {
+			notify(resources, "", "")
+			notify(prompts, "", "")
+		}
+		if c.subscribed {
+			notify(updated, `{"uri":`+quoteJSON(one)+`}`, "")
+		}
+		return
+	}
+	for _, l := range c.streams {
+		if l.resources {
+			notify(resources, "{"+subscriptionMeta(l.id)+"}", string(l.id))
+		}
+		if l.prompts {
+			notify(prompts, "{"+subscriptionMeta(l.id)+"}", string(l.id))
+		}
+		for _, uri := range l.uris {
+			if uri == one {
+				notify(updated, `{"uri":`+quoteJSON(one)+`,`+subscriptionMeta(l.id)+`}`, string(l.id))
+			}
+		}
+	}
+}

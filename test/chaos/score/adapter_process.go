@@ -1,0 +1,188 @@
+package score
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+)
+
+// slack is how much later than its own deadline an adapter may answer before it counts as hanging.
+const slack = 15 * time.Second
+
+// adapterProcess is one adapter process.
+type adapterProcess struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	exited chan struct{}
+
+	mu      sync.Mutex
+	next    int
+	waiting map[int]chan adapter.Answer
+}
+
+// startAdapter starts the adapter. Its environment is ours and a secret: one that no server may see. words is given what it writes to
+// standard error, and may be nil.
+func startAdapter(ctx context.Context, argv []string, words io.Writer) (*adapterProcess, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), secretName+"="+secret)
+	cmd.WaitDelay, cmd.Stderr = time.Second, words
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("the adapter does not start: %w", err)
+	}
+	d := &adapterProcess{cmd: cmd, in: in, exited: make(chan struct{}), waiting: map[int]chan adapter.Answer{}}
+	go d.readAnswers(out)
+	return d, nil
+}
+
+// readAnswers hands out the answers until the adapter's output ends, and then waits for its end.
+func (d *adapterProcess) readAnswers(out io.Reader) {
+	r := bufio.NewReaderSize(out, 1<<20)
+	for {
+		line, err := r.ReadBytes('\n')
+		var a adapter.Answer
+		if json.Unmarshal(line, &a) == nil {
+			d.mu.Lock()
+			waiting := d.waiting[a.ID]
+			delete(d.waiting, a.ID)
+			d.mu.Unlock()
+			if waiting != nil {
+				waiting <- a
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = d.cmd.Wait() // how it ended does not matter
+	close(d.exited)
+}
+
+// answer is an adapter's answer, and when it came.
+type answer struct {
+	adapter.Answer
+	// took is the world's own clock. hung says that no answer came.
+	took time.Duration
+	hung bool
+}
+
+// errorText is the error of an answer, in a few words.
+func (a answer) errorText() string {
+	switch {
+	case a.hung:
+		return fmt.Sprintf("no answer of the client within %s", a.took.Round(time.Second))
+	case a.Error != "":
+		return shorten(a.Error)
+	case !a.OK:
+		return "it failed and did not say why"
+	}
+	return "it succeeded"
+}
+
+func shorten(s string) string {
+	const most = 140
+	r := []rune(s)
+	if len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+// sendCommand sends a command.
+func (d *adapterProcess) sendCommand(c adapter.Command) <-chan answer {
+	result := make(chan answer, 1)
+	waiting := make(chan adapter.Answer, 1)
+	d.mu.Lock()
+	d.next++
+	c.ID = d.next
+	d.waiting[c.ID] = waiting
+	line, err := json.Marshal(c)
+	if err == nil {
+		_, err = d.in.Write(append(line, '\n'))
+	}
+	d.mu.Unlock()
+	began := time.Now()
+	if err != nil {
+		result <- answer{Answer: adapter.Answer{Error: "the adapter does not read any more: " + err.Error()}}
+		return result
+	}
+	bound := time.Duration(c.TimeoutMs)*time.Millisecond + slack
+	go func() { // it ends with the answer, the adapter, or the bound
+		t := time.NewTimer(bound)
+		defer t.Stop()
+		select {
+		case a := <-waiting:
+			result <- answer{Answer: a, took: time.Since(began)}
+		case <-t.C:
+			result <- answer{took: bound, hung: true}
+		case <-d.exited:
+			select {
+			case a := <-waiting:
+				result <- answer{Answer: a, took: time.Since(began)}
+			default:
+				result <- answer{Answer: adapter.Answer{Error: "the adapter has ended"}, took: time.Since(began)}
+			}
+		}
+	}()
+	return result
+}
+
+// quit asks the adapter to end, and reports whether it has.
+func (d *adapterProcess) quit(within time.Duration) bool {
+	d.sendCommand(adapter.Command{Do: "quit"})
+	select {
+	case <-d.exited:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// kill ends the adapter at once.
+func (d *adapterProcess) kill() {
+	_ = d.cmd.Process.Kill() // it may have ended
+	<-d.exited
+}
+
+const (
+	secretName = "MCPVISOR_SCORE_SECRET"
+	secret     = "canary-of-the-score"
+)
+
+// lastWords keeps the end of what an adapter writes to standard error. It is safe for concurrent use.
+type lastWords struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+// Write implements io.Writer.
+func (w *lastWords) Write(p []byte) (int, error) {
+	const most = 16 << 10
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = append(w.end, p...)
+	w.end = slices.Clone(w.end[max(0, len(w.end)-most):])
+	return len(p), nil
+}
+
+func (w *lastWords) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.end)
+}

@@ -1,0 +1,399 @@
+package score
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+)
+
+// webServer is an MCP server over streamable HTTP of one era, written for this package so that it is no contestant's own. It
+// keeps what it was asked, and misbehaves as fault says.
+type webServer struct {
+	url    string
+	modern bool
+	server *http.Server
+	// done ends the streams and what hangs.
+	done chan struct{}
+
+	mu sync.Mutex
+	// fault, if set, may answer a request in its own way: then it returns true. method is the JSON-RPC method, empty for
+	// GET and DELETE.
+	fault      func(w http.ResponseWriter, r *http.Request, method string) bool
+	sessions   map[string]chan struct{} // closed when the session's streams are cut
+	streams    map[chan string]struct{}
+	requests   []httpRequest
+	runs       map[string]int // executions by the call's text
+	extraTools []string
+	next       int
+}
+
+// httpRequest is one request.
+type httpRequest struct {
+	at     time.Time
+	verb   string
+	method string
+	header http.Header
+}
+
+const siteVersion, modernVersion = "2025-11-25", "2026-07-28"
+
+// newWebServer starts one.
+func (a *caseRun) newWebServer(modern bool) (*webServer, *testServer) {
+	s := &webServer{modern: modern, done: make(chan struct{}), sessions: map[string]chan struct{}{},
+		streams: map[chan string]struct{}{}, runs: map[string]int{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil { // no port is left: every point of the case is lost, and says so
+		a.scorePoint(false, "the server starts", "%s", err)
+		l, _ = net.Listen("unix", a.dir+"/none")
+	}
+	s.url = "http://" + l.Addr().String() + "/mcp"
+	s.serveOn(l)
+	a.webServers = append(a.webServers, s)
+	a.serverCount++
+	return s, &testServer{name: fmt.Sprintf("w%d", a.serverCount), connectCommand: adapter.Command{URL: s.url}, web: s}
+}
+
+func (s *webServer) serveOn(l net.Listener) {
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.server.Serve(l) }() // it ends with end
+}
+
+// closeAll cuts every connection.
+func (s *webServer) closeAll() {
+	s.mu.Lock()
+	select {
+	case <-s.done:
+	default:
+		close(s.done)
+	}
+	s.mu.Unlock()
+	s.server.Close()
+}
+
+// restartAfter ends the server's process, as it were, and starts another one on the same port after a while: every connection
+// and session is gone.
+func (s *webServer) restartAfter(after time.Duration) {
+	addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
+	s.closeAll()
+	time.Sleep(after)
+	s.mu.Lock()
+	s.done, s.sessions, s.streams = make(chan struct{}), map[string]chan struct{}{}, map[chan string]struct{}{}
+	s.mu.Unlock()
+	for range 100 { // the port may be lingering
+		if l, err := net.Listen("tcp", addr); err == nil {
+			s.serveOn(l)
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// setFault sets a fault; nil heals.
+func (s *webServer) setFault(f func(w http.ResponseWriter, r *http.Request, method string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// dropSessions loses every session, as a restart behind a proxy does.
+func (s *webServer) dropSessions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, cut := range s.sessions {
+		close(cut)
+		delete(s.sessions, id)
+	}
+}
+
+// cutStreams ends the streams and keeps the sessions.
+func (s *webServer) cutStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, cut := range s.sessions {
+		close(cut)
+		s.sessions[id] = make(chan struct{})
+	}
+}
+
+// countRequests counts requests; verb or method may be empty for any.
+func (s *webServer) countRequests(verb, method string) (n int) {
+	for _, v := range s.allRequests() {
+		if (verb == "" || v.verb == verb) && (method == "" || v.method == method) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *webServer) allRequests() []httpRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]httpRequest(nil), s.requests...)
+}
+
+// countRuns is how often the tool write ran with that text.
+func (s *webServer) countRuns(text string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[text]
+}
+
+type rpcRequest struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments"`
+	} `json:"params"`
+}
+
+// ServeHTTP implements http.Handler.
+func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		return
+	}
+	var m rpcRequest
+	_ = json.Unmarshal(body, &m) // GET and DELETE have none; what cannot be read is an unknown method
+	s.mu.Lock()
+	s.requests = append(s.requests, httpRequest{time.Now(), r.Method, m.Method, r.Header.Clone()})
+	fault := s.fault
+	s.mu.Unlock()
+	if fault != nil && fault(w, r, m.Method) {
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		s.handlePost(w, r, m)
+	case http.MethodGet:
+		s.openStream(w, r)
+	case http.MethodDelete:
+		s.mu.Lock()
+		if cut, ok := s.sessions[r.Header.Get(sessionHeader)]; ok {
+			close(cut)
+			delete(s.sessions, r.Header.Get(sessionHeader))
+		}
+		s.mu.Unlock()
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		http.Error(w, "no", http.StatusMethodNotAllowed)
+	}
+}
+
+const sessionHeader = "Mcp-Session-Id"
+
+// requireSession reports whether the request belongs to a session, and refuses it if it does not.
+func (s *webServer) requireSession(w http.ResponseWriter, r *http.Request) bool {
+	id := r.Header.Get(sessionHeader)
+	s.mu.Lock()
+	_, ok := s.sessions[id]
+	s.mu.Unlock()
+	switch {
+	case ok:
+		return true
+	case id == "":
+		sendError(w, http.StatusBadRequest, nil, -32600, "Bad Request: no session")
+	default:
+		sendError(w, http.StatusNotFound, nil, -32001, "Session not found")
+	}
+	return false
+}
+
+func (s *webServer) handlePost(w http.ResponseWriter, r *http.Request, m rpcRequest) {
+	switch {
+	case m.Method == "initialize" && !s.modern:
+		s.mu.Lock()
+		s.next++
+		id := fmt.Sprintf("session-%d", s.next)
+		s.sessions[id] = make(chan struct{})
+		s.mu.Unlock()
+		w.Header().Set(sessionHeader, id)
+		s.sendResult(w, m, `{"protocolVersion":"`+siteVersion+`","capabilities":{"tools":{"listChanged":true}},`+
+			`"serverInfo":{"name":"site","version":"1"}}`)
+		return
+	case m.Method == "initialize", m.Method == "ping" && s.modern:
+		sendError(w, http.StatusNotFound, m.ID, -32601, "Method not found")
+		return
+	case !s.modern && !s.requireSession(w, r):
+		return
+	case s.modern && r.Header.Get("Mcp-Protocol-Version") != modernVersion:
+		sendError(w, http.StatusBadRequest, m.ID, -32022, "Unsupported protocol version")
+		return
+	case len(m.ID) == 0:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	switch m.Method {
+	case "server/discover":
+		if !s.modern {
+			sendError(w, http.StatusOK, m.ID, -32601, "Method not found")
+			return
+		}
+		s.sendResult(w, m, `{"supportedVersions":["`+modernVersion+`"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,`+
+			`"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"site","version":"1"}}}`)
+	case "ping":
+		s.sendResult(w, m, `{}`)
+	case "tools/list":
+		s.sendResult(w, m, `{"tools":[`+strings.Join(s.toolDefinitions(), ",")+`]`+s.cacheMembers()+`}`)
+	case "tools/call":
+		s.callTool(w, m)
+	case "subscriptions/listen":
+		s.openSubscription(w, r, m)
+	default:
+		sendError(w, http.StatusOK, m.ID, -32601, "Method not found")
+	}
+}
+
+// cacheMembers is what every list of the modern era carries.
+func (s *webServer) cacheMembers() string {
+	if s.modern {
+		return `,"ttlMs":0,"cacheScope":"private"`
+	}
+	return ""
+}
+
+func (s *webServer) toolDefinitions() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range append([]string{"echo", "write", "fail"}, s.extraTools...) {
+		all = append(all, `{"name":"`+name+`","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
+	}
+	return all
+}
+
+func (s *webServer) callTool(w http.ResponseWriter, m rpcRequest) {
+	text := m.Params.Arguments["text"]
+	s.runTool(m)
+	s.sendResult(w, m, fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"isError":%t}`, text, m.Params.Name == "fail"))
+}
+
+// runTool executes the tool.
+func (s *webServer) runTool(m rpcRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.Params.Name == "write" {
+		s.runs[m.Params.Arguments["text"]]++
+	}
+}
+
+// addTool adds a tool, and tells everybody who listens.
+func (s *webServer) addTool(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.extraTools = append(s.extraTools, name)
+	for c := range s.streams {
+		select {
+		case c <- "notifications/tools/list_changed":
+		default:
+		}
+	}
+}
+
+func (s *webServer) sendResult(w http.ResponseWriter, m rpcRequest, result string) {
+	if s.modern && result == `{}` {
+		result = `{"resultType":"complete"}`
+	} else if s.modern {
+		result = `{"resultType":"complete",` + strings.TrimPrefix(result, "{")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+func sendError(w http.ResponseWriter, status int, id json.RawMessage, code int, text string) {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, code, text)
+}
+
+// openStream is the GET of the legacy era.
+func (s *webServer) openStream(w http.ResponseWriter, r *http.Request) {
+	if s.modern {
+		http.Error(w, "no", http.StatusMethodNotAllowed)
+		return
+	}
+	if !s.requireSession(w, r) {
+		return
+	}
+	s.mu.Lock()
+	cut := s.sessions[r.Header.Get(sessionHeader)]
+	s.mu.Unlock()
+	s.serveEvents(w, r, cut, "", func(method string) string { return `{"jsonrpc":"2.0","method":"` + method + `"}` })
+}
+
+// openSubscription is the subscription of the modern era.
+func (s *webServer) openSubscription(w http.ResponseWriter, r *http.Request, m rpcRequest) {
+	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/subscriptionId":%s}`, m.ID)
+	s.serveEvents(w, r, nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+meta+
+		`,"notifications":{"toolsListChanged":true}}}`,
+		func(method string) string {
+			return `{"jsonrpc":"2.0","method":"` + method + `","params":{` + meta + `}}`
+		})
+}
+
+// serveEvents keeps a stream of events open.
+func (s *webServer) serveEvents(w http.ResponseWriter, r *http.Request, cut chan struct{}, first string, event func(method string) string) {
+	s.mu.Lock()
+	events := make(chan string, 16)
+	s.streams[events] = struct{}{}
+	done := s.done
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.streams, events)
+	}()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	send := func(data string) {
+		if data != "" {
+			fmt.Fprintf(w, "event: message\ndata: %s\n\n", data)
+		}
+		_ = http.NewResponseController(w).Flush() // the reader may have gone, which ends the request
+	}
+	send(first)
+	for {
+		select {
+		case method := <-events:
+			send(event(method))
+		case <-cut:
+			return
+		case <-done:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// holdRequest holds a request until its sender or the server has gone.
+func (s *webServer) holdRequest(r *http.Request) {
+	s.mu.Lock()
+	done := s.done
+	s.mu.Unlock()
+	select {
+	case <-r.Context().Done():
+	case <-done:
+	}
+}
+
+// resetConnection breaks the connection of a request without an answer.
+func resetConnection(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // without it the end is a polite one
+	}
+	conn.Close()
+}

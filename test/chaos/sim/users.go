@@ -1,0 +1,424 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// managerUsers are those who use the manager: the callers of tools, and its owner. Each call and each command is a goroutine of
+// its own, which ends with it.
+type managerUsers struct {
+	world  *simulation
+	ctx    context.Context // of the commands; it ends after Close
+	cancel context.CancelFunc
+	calls  *load.Schedule
+	count  int
+	// abandonable are calls that their callers give up at a moment that is still to come.
+	abandonable map[string]*abandonableCall
+
+	mu          sync.Mutex
+	busy        int
+	idleWorkers []chan func()
+}
+
+func (p *managerUsers) scheduleWork() {
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	if p.world.plan.Scenario.Manager.Messages {
+		p.world.messageActor = newMessageActor(p.world)
+	}
+	p.calls, p.abandonable = load.NewSchedule(p.world.plan), map[string]*abandonableCall{}
+	p.scheduleNextCall()
+	for _, o := range p.world.plan.Commands {
+		// Those of one time are given in the order of the plan, which is that of their numbers in the record, whatever server they are about.
+		p.world.timeline.planAction(o.At, "", func() { p.startCommand(o) })
+	}
+}
+
+// runAsUser lets somebody do something. Goroutines that have nothing to do are kept for the next one: their stacks have grown.
+func (p *managerUsers) runAsUser(f func()) {
+	p.world.needsWait = true
+	p.mu.Lock()
+	p.busy++
+	if n := len(p.idleWorkers); n > 0 {
+		next := p.idleWorkers[n-1]
+		p.idleWorkers = p.idleWorkers[:n-1]
+		p.mu.Unlock()
+		next <- f
+		return
+	}
+	p.mu.Unlock()
+	next := make(chan func(), 1)
+	next <- f
+	go func() { // ends when dismiss closes next
+		for f := range next {
+			p.runRecovering(f)
+			p.mu.Lock()
+			p.busy--
+			p.idleWorkers = append(p.idleWorkers, next)
+			p.mu.Unlock()
+			p.world.wakeLoop()
+		}
+	}()
+}
+
+// runRecovering runs f. A panic in it is the manager's: it runs in the goroutine of its user.
+func (p *managerUsers) runRecovering(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.world.rec.Add(history.Event{T: p.world.elapsedTime(), Side: history.Harness, Kind: history.Violation, Name: "I2",
+				Text: messages.Line(fmt.Sprintf("the manager panicked in the goroutine of its user: %v", v), 500)})
+		}
+	}()
+	f()
+}
+
+// dismissWorkers sends everybody home who has nothing to do.
+func (p *managerUsers) dismissWorkers() {
+	p.cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, next := range p.idleWorkers {
+		close(next)
+	}
+	p.idleWorkers = nil
+}
+
+// busyCount is how many have not come back.
+func (p *managerUsers) busyCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy
+}
+
+// scheduleNextCall plans one call; the one after it when its time has come.
+func (p *managerUsers) scheduleNextCall() {
+	c, ok := p.calls.Next()
+	if !ok || c.At >= p.world.plan.End {
+		return
+	}
+	p.world.timeline.planAction(c.At, c.Stream.Server, func() {
+		p.scheduleNextCall()
+		p.startCall(c)
+	})
+}
+
+// startCall is one call of a tool: by the server's id or by the qualified name, in turns.
+func (p *managerUsers) startCall(c load.Call) {
+	w, s := p.world, c.Stream
+	if s.Read != "" {
+		p.startRead(c)
+		return
+	}
+	p.count++
+	byName := p.count%2 == 0
+	timeout := time.Duration(slightlyLess(s.Timeout, c.ID))
+	limit := timeout
+	if own := time.Duration(w.servers[s.Server].spec.CallTimeout); own > 0 && (limit <= 0 || own < limit) {
+		limit = own
+	}
+	e := history.Event{Side: history.Caller, Kind: history.Call, Server: s.Server, Call: c.ID, Tool: s.Tool, Size: s.Size, By: c.Caller()}
+	if limit > 0 {
+		e.Deadline = w.virtualNow + limit
+	}
+	w.recordEvent(e)
+	began := w.virtualNow
+	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
+	callCtx, finish := p.callContext(c)
+	p.runAsUser(func() {
+		ctx := callCtx
+		defer finish()
+		if e.By != "" {
+			ctx = supervisor.WithCaller(ctx, e.By)
+		}
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		var res *supervisor.Result
+		var err error
+		options := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
+		if s.Task {
+			options = append(options, supervisor.WithTask(taskTTL), supervisor.WithTaskStatus(func(supervisor.TaskStatus) {}))
+		}
+		name, known := qualifiedName(w.manager, s.Server, s.Tool)
+		if !byName || !known {
+			name = ""
+		}
+		switch {
+		case w.messageActor != nil && !s.Task: // a message cannot ask for a task
+			res, err = w.messageActor.callTool(c, name, args, timeout)
+		case name != "":
+			res, err = w.manager.CallTool(ctx, name, args, options...)
+		default:
+			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, options...)
+		}
+		finish()
+		end := callEndEvent(c, res, err)
+		end.T = w.elapsedTime()
+		end.Took = end.T - began
+		w.rec.Add(end)
+		w.secrets.checkText(w, s.Server, "the error of a call", end.Text)
+		if err == nil && len(res.Raw) < 4096 {
+			if problem := resultProblem(res); problem != "" {
+				w.reportBrokenPromise(s.Server, "the answer to the call "+c.ID+" was misread: "+problem)
+			}
+		}
+	})
+}
+
+// startRead is one read of what a server has beside tools. Its error must not hold a secret either.
+func (p *managerUsers) startRead(c load.Call) {
+	w := p.world
+	e := history.Event{Side: history.Caller, Kind: history.Reading, Server: c.Stream.Server, Call: c.ID, Method: c.Stream.Read}
+	if e.Method == "subscribe" && c.EndsSubscription() {
+		e.Method = "unsubscribe"
+	}
+	w.recordEvent(e)
+	began := w.virtualNow
+	p.runAsUser(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(time.Duration(slightlyLess(c.Stream.Timeout, c.ID)), defaultReadTimeout))
+		defer cancel()
+		if caller := c.Caller(); caller != "" {
+			ctx = supervisor.WithCaller(ctx, caller)
+		}
+		read := load.Read
+		if w.messageActor != nil {
+			read = w.messageActor.readItem
+		}
+		rev, err := read(ctx, w.manager, c)
+		if err != nil {
+			w.secrets.checkText(w, c.Stream.Server, "the error of a read", err.Error())
+		}
+		end := e
+		end.T, end.Kind, end.Class, end.Rev = w.elapsedTime(), history.ReadEnd, messages.ClassOf(err), rev
+		end.Took = end.T - began
+		w.rec.Add(end)
+	})
+}
+
+// defaultReadTimeout bounds a read whose caller has said nothing.
+const defaultReadTimeout = 30 * time.Second
+
+// taskTTL is how long a server is asked to keep the task that a call becomes.
+const taskTTL = time.Hour
+
+func qualifiedName(m *supervisor.Manager, server, tool string) (string, bool) {
+	e, ok := m.Tools().LookupTool(server, tool)
+	if !ok {
+		return "", false
+	}
+	return e.Name, true
+}
+
+// callEndEvent is how a call ended.
+func callEndEvent(c load.Call, res *supervisor.Result, err error) history.Event {
+	e := history.Event{Side: history.Caller, Kind: history.End, Server: c.Stream.Server, Call: c.ID, Tool: c.Stream.Tool,
+		Outcome: messages.OutcomeOf(err), Class: messages.ClassOf(err)}
+	if err != nil {
+		e.Text = err.Error()
+		return e
+	}
+	e.Outcome = res.Outcome()
+	e.Conn, e.Value = numberAfter(res.Raw, `\"conn\":`), numberAfter(res.Raw, `\"value\":`)
+	if own := textAfter(res.Raw, `\"call\":\"`, '\\'); own != "" && own != c.ID {
+		e.Text = "it got the answer of the call " + own
+	}
+	return e
+}
+
+// resultProblem says in what the parts and the text of an answer are not what the server's bytes say; empty if they are.
+func resultProblem(res *supervisor.Result) string {
+	conn, value := numberAfter(res.Raw, `\"conn\":`), numberAfter(res.Raw, `\"value\":`)
+	text := []byte(res.Text())
+	if numberAfter(text, `"conn":`) != conn || numberAfter(text, `"value":`) != value {
+		return "its text is of another connection or has another value"
+	}
+	parts, err := res.Content()
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(parts) == 0 && conn > 0:
+		return "it has no parts"
+	case len(parts) > 0 && conn > 0 && (parts[0].Type != "text" || numberAfter([]byte(parts[0].Text), `"value":`) != value):
+		return "its first part is not the text with the value"
+	}
+	if own := res.Structured(); own != nil && conn > 0 && res.IsError {
+		return "a failed tool has structured content"
+	}
+	return ""
+}
+
+// numberAfter is the number behind a key in a text, 0 if there is none. The text of an answer is JSON in JSON: to find a word in
+// it costs a hundredth of decoding it twice.
+func numberAfter(text []byte, key string) (n int) {
+	_, rest, _ := bytes.Cut(text, []byte(key))
+	for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' && n < 1<<40 {
+		n = 10*n + int(rest[0]-'0')
+		rest = rest[1:]
+	}
+	return n
+}
+
+// textAfter is what stands behind a key in a text up to end, empty if there is none.
+func textAfter(text []byte, key string, end byte) string {
+	_, rest, found := bytes.Cut(text, []byte(key))
+	if i := bytes.IndexByte(rest, end); found && i >= 0 {
+		return string(rest[:i])
+	}
+	return ""
+}
+
+// startCommand is something that the owner does.
+func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
+	w := p.world
+	events := p.commandEvents(o)
+	for _, e := range events {
+		w.recordEvent(e)
+	}
+	do := p.commandFunc(o)
+	if o.Do == "wake" { // what waits is tried at other times from now on, which are soon over
+		w.timeline.planAction(w.virtualNow+afterWake, "", w.lookAround)
+	}
+	p.runAsUser(func() {
+		err := do()
+		for _, e := range events {
+			e.T, e.Kind, e.Class = w.elapsedTime(), history.Done, messages.ClassOf(err)
+			if err != nil {
+				e.Text = err.Error()
+				w.secrets.checkText(w, o.Server, "the error of a command", e.Text)
+			}
+			w.rec.Add(e)
+		}
+		if o.Do == "remove" && err == nil {
+			w.recordStatus(o.Server, "after its removal")
+		}
+	})
+}
+
+// commandEvents is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
+// others, each of which is one server's matter.
+func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event {
+	e := history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do}
+	if o.Only == nil {
+		return []history.Event{e}
+	}
+	var all []history.Event
+	p.world.eachServer(func(h *simServer) {
+		kept := slices.Contains(o.Only, h.server.Name)
+		if kept != h.removed {
+			return // it is there and stays, or is gone and stays so
+		}
+		e.Server, e.Method = h.server.Name, "remove"
+		if kept {
+			e.Method = "add"
+		}
+		h.removed = !kept
+		h.commandCount.Add(1)
+		all = append(all, e)
+	})
+	return all
+}
+
+// commandFunc is what a command asks of the manager. Specs are taken now, in the loop.
+func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
+	m, ctx, h := p.world.manager, p.ctx, p.world.servers[o.Server]
+	if h == nil && o.Do != "configure" && o.Do != "wake" {
+		return func() error { return errors.New("the plan's command is about a server that the plan does not have") }
+	}
+	var spec messages.Spec
+	switch o.Do {
+	case "remove":
+		h.removed = true
+	case "respec":
+		h.revision++
+		h.spec = reviseSpec(specOf(h.server, h.canary), h.revision)
+		h.removed = false
+		spec = h.spec
+	case "adjust":
+		h.server = h.server.Adjusted(o.With)
+		if h.spec = specOf(h.server, h.canary); h.revision > 0 {
+			h.spec = reviseSpec(h.spec, h.revision)
+		}
+		h.removed = false
+		if spec = h.spec; o.BySet() {
+			h.commandCount.Add(1)
+			return p.setServersFunc()
+		}
+	case "add":
+		h.removed = false
+		spec = h.spec
+	}
+	if program := p.world.messageActor; program != nil {
+		if send := program.commandFunc(ctx, o, spec); send != nil {
+			return send
+		}
+	}
+	switch o.Do {
+	case "disable":
+		return func() error { return m.Toggle(ctx, o.Server, false) }
+	case "enable":
+		return func() error { return m.Toggle(ctx, o.Server, true) }
+	case "disconnect":
+		return func() error { return m.Disconnect(ctx, o.Server) }
+	case "reconnect":
+		return func() error { return m.Reconnect(ctx, o.Server) }
+	case "refresh":
+		return func() error { return m.Refresh(ctx, o.Server) }
+	case "remove":
+		return func() error { return m.Remove(ctx, o.Server) }
+	case "add", "respec", "adjust":
+		return func() error { return m.Connect(ctx, o.Server, spec) }
+	case "configure":
+		return p.setServersFunc()
+	case "wake":
+		return func() error { m.Woken(); return nil }
+	}
+	return func() error { return fmt.Errorf("the plan's command %q is unknown", o.Do) }
+}
+
+// setServersFunc is the command that says the whole set of servers as it is now.
+func (p *managerUsers) setServersFunc() func() error {
+	specs := maps.Clone(p.world.wantedSpecs())
+	return func() error { return p.world.setServers(p.ctx, specs) }
+}
+
+// setServers says the whole set of servers.
+func (w *simulation) setServers(ctx context.Context, specs map[string]messages.Spec) error {
+	if w.messageActor != nil {
+		return w.messageActor.setServers(specs)
+	}
+	_, err := w.manager.SetServers(ctx, specs)
+	return err
+}
+
+// wantedSpecs is the whole set of servers as it should be.
+func (w *simulation) wantedSpecs() map[string]messages.Spec {
+	all := make(map[string]messages.Spec, len(w.servers))
+	w.eachServer(func(h *simServer) {
+		if !h.removed {
+			all[h.server.Name] = h.spec
+		}
+	})
+	return all
+}
+
+// afterWake is when the status is looked at after the manager was told that the machine woke up.
+const afterWake = 211 * time.Millisecond
+
+// closeTimeout is how long Close may take, and everybody who waits to come back: far more than its stop ladders.
+const closeTimeout = 5 * time.Minute

@@ -1,0 +1,195 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// privateDir makes a directory if need be, and refuses one that others may look into or write to.
+func privateDir(dir string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return storeError("the directory "+shortPath(dir)+" cannot be made", err)
+		}
+		info, err = os.Stat(dir)
+	}
+	switch {
+	case err != nil:
+		return storeError("the directory "+shortPath(dir)+" cannot be used", err)
+	case !info.IsDir():
+		return &transports.Error{Class: messages.ClassConfig, Text: shortPath(dir) + " is no directory", Fix: "remove it"}
+	}
+	return checkPrivate(dir, info)
+}
+
+// checkPrivate refuses what is not the user's alone.
+func checkPrivate(path string, info fs.FileInfo) error {
+	problem, mode := exposureReason(info), "0600"
+	if info.IsDir() {
+		mode = "0700"
+	}
+	if problem == "" {
+		return nil
+	}
+	return &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " " + problem,
+		Fix: "make it yours alone (mode " + mode + "), and sign in again if somebody may have read it"}
+}
+
+// errNoFile says that a pipe, a device or a directory stands where a file should.
+var errNoFile = errors.New("no regular file")
+
+// openRegular opens a file that must be one: opening a pipe, or reading a device, would wait for ever.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path) // a person's own link to a file is fine
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNoFile
+	}
+	return os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+}
+
+// readPrivate reads a file that must be the user's alone. The error is fs.ErrNotExist (by errors.Is) if there is none.
+func readPrivate(path string) ([]byte, error) {
+	f, err := openRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fs.ErrNotExist
+	}
+	if errors.Is(err, errNoFile) {
+		return nil, damagedError(path, "is no regular file")
+	}
+	if err != nil {
+		return nil, storeError(shortPath(path)+" cannot be read", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, storeError(shortPath(path)+" cannot be read", err)
+	case !info.Mode().IsRegular(): // it was exchanged meanwhile
+		return nil, damagedError(path, "is no regular file")
+	}
+	if err := checkPrivate(path, info); err != nil {
+		return nil, err
+	}
+	if info.Size() > maxSecret+1<<10 {
+		return nil, damagedError(path, "is too long")
+	}
+	b := make([]byte, info.Size())
+	for n := 0; n < len(b); {
+		m, err := f.Read(b[n:])
+		if n += m; err != nil {
+			return nil, storeError(shortPath(path)+" cannot be read", err)
+		}
+	}
+	return b, nil
+}
+
+// replaceFile writes a file so that a crash leaves the old or the new. The caller holds a lock, so that no other does so at the same time.
+func replaceFile(path string, content []byte) (err error) {
+	next := path + ".new"
+	fail := func(err error) error {
+		_ = os.Remove(next)
+		return storeError(shortPath(path)+" cannot be written", err)
+	}
+	_ = os.Remove(next) // of a process that was killed; a pipe there would be waited for
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return storeError(shortPath(path)+" cannot be written", err)
+	}
+	defer f.Close()
+	testStep("file: created")
+	half := len(content) / 2
+	if _, err := f.Write(content[:half]); err != nil {
+		return fail(err)
+	}
+	testStep("file: half")
+	if _, err := f.Write(content[half:]); err != nil {
+		return fail(err)
+	}
+	testStep("file: written")
+	if err := f.Sync(); err != nil {
+		return fail(err)
+	}
+	if err := f.Close(); err != nil {
+		return fail(err)
+	}
+	testStep("file: synced")
+	if err := renameFile(next, path); err != nil {
+		return fail(err)
+	}
+	testStep("file: renamed")
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+// renameFile waits on Windows for programs that read the file that is replaced.
+func renameFile(from, to string) (err error) {
+	for range 20 {
+		if err = os.Rename(from, to); err == nil || runtime.GOOS != "windows" {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}
+
+// syncDir makes a rename last beyond a loss of power, where the system can.
+func syncDir(dir string) {
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+}
+
+// fileName is a file name for a key: a part that a person recognises, and a digest that tells keys apart.
+func fileName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	readable := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '_'
+	}, key)
+	return readable[:min(len(readable), 40)] + "-" + hex.EncodeToString(sum[:10])
+}
+
+// shortPath is a path for people, with ~ for their home.
+func shortPath(path string) string {
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+			path = "~" + string(filepath.Separator) + rest
+		}
+	}
+	return messages.Line(path, 300)
+}
+
+// storeError is trouble of a store that may pass: a full disk, a keyring that does not answer.
+func storeError(text string, err error) *transports.Error {
+	e := &transports.Error{Class: messages.ClassNetwork, Text: text + ": " + errorReason(err), Err: innermostError(err)}
+	if errors.Is(err, fs.ErrPermission) {
+		e.Class, e.Fix = messages.ClassConfig, "give this user the right to it"
+	}
+	return e
+}
+
+// damagedError is the error for a file whose content cannot be read any more.
+func damagedError(path, what string) *transports.Error {
+	return &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " " + what,
+		Fix: "remove it and sign in again"}
+}

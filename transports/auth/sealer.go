@@ -1,0 +1,132 @@
+package auth
+
+import (
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// storeHeader is the file store.json of encrypted files: how their key comes to be. It holds no secret.
+type storeHeader struct {
+	Format int    `json:"format"` // 1
+	Key    string `json:"key"`    // passphrase, file or plain
+
+	// For a passphrase: Argon2id (RFC 9106), whose parameters are those of the day when the store was made.
+	Salt      []byte `json:"salt,omitempty"`
+	Time      uint32 `json:"time,omitempty"`
+	MemoryKiB uint32 `json:"memoryKiB,omitempty"`
+	Threads   uint8  `json:"threads,omitempty"`
+
+	// Check is a known text sealed with the key: with another key nothing is read, and above all nothing is written.
+	Check []byte `json:"check,omitempty"`
+}
+
+const (
+	keyPassphrase = "passphrase"
+	keyFile       = "file"
+	keyPlain      = "plain"
+)
+
+// RFC 9106, 4: "If much less memory is available, a uniformly safe option is Argon2id with t=3 iterations, p=4 lanes,
+// m=2^(16) (64 MiB of RAM), 128-bit salt, and 256-bit tag size." That takes a tenth of a second, once in a process.
+var argonCost = storeHeader{Time: 3, MemoryKiB: 64 << 10, Threads: 4}
+
+// The bounds of what a header may ask for: a program that can write it must not be able to use up the memory.
+const (
+	maxArgonTime   = 20
+	maxArgonMemory = 1 << 20 // KiB
+)
+
+const (
+	checkText = "mcpvisor"
+	checkName = "\x00check" // no key of a secret
+)
+
+// newHeader describes a store whose key is not known yet.
+func newHeader(kind string) *storeHeader {
+	h := &storeHeader{Format: 1, Key: kind}
+	if kind == keyPassphrase {
+		h.Time, h.MemoryKiB, h.Threads = argonCost.Time, argonCost.MemoryKiB, argonCost.Threads
+		h.Salt = make([]byte, 16)
+		_, _ = rand.Read(h.Salt) // never fails
+	}
+	return h
+}
+
+func parseHeader(path string, b []byte) (*storeHeader, error) {
+	h := &storeHeader{}
+	if err := json.Unmarshal(b, h); err != nil {
+		return nil, damagedError(path, "is damaged")
+	}
+	switch {
+	case h.Format != 1:
+		return nil, &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " is of a newer version",
+			Fix: "upgrade this program"}
+	case h.Key != keyPassphrase && h.Key != keyFile && h.Key != keyPlain,
+		h.Key == keyPassphrase && (len(h.Salt) < 8 || h.Time < 1 || h.Time > maxArgonTime || h.Threads < 1 ||
+			h.MemoryKiB < 8 || h.MemoryKiB > maxArgonMemory):
+		return nil, damagedError(path, "is damaged")
+	}
+	return h, nil
+}
+
+// deriveKey makes the key from a passphrase.
+func (h *storeHeader) deriveKey(passphrase []byte) []byte {
+	return argon2.IDKey(passphrase, h.Salt, h.Time, h.MemoryKiB, h.Threads, chacha20poly1305.KeySize)
+}
+
+// sealer encrypts and authenticates secrets, each together with the key it is stored under: XChaCha20-Poly1305, whose
+// nonces are long enough to be random. A nil sealer leaves them in the clear.
+type sealer struct{ aead cipher.AEAD }
+
+func newSealer(key []byte) (*sealer, error) {
+	aead, err := chacha20poly1305.NewX(key)
+	if err != nil {
+		return nil, errors.New("a key has the wrong length")
+	}
+	return &sealer{aead}, nil
+}
+
+// The first line of a file says what the rest is.
+const (
+	sealedMagic = "mcpvisor secret 1\n"
+	plainMagic  = "mcpvisor plain 1\n"
+)
+
+func (s *sealer) seal(name string, secret []byte) []byte {
+	if s == nil {
+		return append([]byte(plainMagic), secret...)
+	}
+	out := make([]byte, len(sealedMagic)+chacha20poly1305.NonceSizeX, len(sealedMagic)+len(secret)+64)
+	nonce := out[copy(out, sealedMagic):]
+	_, _ = rand.Read(nonce) // never fails
+	return s.aead.Seal(out, nonce, secret, []byte(sealedMagic+name))
+}
+
+// open reports false for what this sealer has not sealed under that name.
+func (s *sealer) open(name string, content []byte) ([]byte, bool) {
+	magic := plainMagic
+	if s != nil {
+		magic = sealedMagic
+	}
+	if len(content) < len(magic) || string(content[:len(magic)]) != magic {
+		return nil, false
+	}
+	content = content[len(magic):]
+	if s == nil {
+		return content, true
+	}
+	if len(content) < chacha20poly1305.NonceSizeX {
+		return nil, false
+	}
+	nonce, sealed := content[:chacha20poly1305.NonceSizeX], content[chacha20poly1305.NonceSizeX:]
+	secret, err := s.aead.Open(nil, nonce, sealed, []byte(sealedMagic+name))
+	return secret, err == nil
+}

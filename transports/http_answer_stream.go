@@ -1,0 +1,171 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// readAnswerStream reads the answer's event stream until the answer, over as many responses as that takes.
+//
+// 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to
+// network failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the
+// Last-Event-ID header to indicate the last event ID it received." A stream without event ids cannot be resumed, and
+// the request is lost.
+//
+// A server may let us poll for as long as the request takes: "After the server has sent an SSE event with an event ID
+// to the client, the server MAY close the connection (without terminating the SSE stream) at any time in order to avoid
+// holding a long-lived connection. The client SHOULD then \"poll\" the SSE stream by attempting to reconnect." Each
+// response that brings a message, a new id or a time to wait counts as a success; only the others are numbered.
+func (x *exchange) readAnswerStream(resp *http.Response) (Delivery, *Error) {
+	for fruitless := 0; ; fruitless++ {
+		var broken error
+		if resp != nil {
+			done, err := x.readResponse(resp)
+			if done {
+				return Written, nil
+			}
+			var own *Error
+			if errors.As(err, &own) {
+				return Written, own
+			}
+			if broken = err; x.hadEvents {
+				fruitless = 0
+			}
+		}
+		if x.ctx.Err() != nil {
+			return MaybeWritten, x.exchangeError(x.ctx.Err())
+		}
+		// 2026-07-28: "Resumable SSE streams via Last-Event-ID are not supported."
+		if x.lastID == "" || fruitless == maxResumes || x.m.Version != "" {
+			x.noteEmptyEnd(broken)
+			return MaybeWritten, x.brokenStreamError(broken)
+		}
+		if !sleepFor(x.ctx, streamDelay(fruitless, x.retry, resumeMinDelay, resumeMaxDelay)) {
+			return MaybeWritten, x.exchangeError(x.ctx.Err())
+		}
+		next, err := x.resumeStream() //nolint:bodyclose // the next round reads it to its end and closes it
+		if err != nil {
+			return MaybeWritten, err
+		}
+		resp = next
+	}
+}
+
+// maxResumes is how many attempts in a row may bring nothing before a request is given up as lost. The pauses between
+// them begin at resumeMinDelay and double up to resumeMaxDelay, unless the server asks for another one.
+const (
+	maxResumes     = 5
+	resumeMinDelay = 100 * time.Millisecond
+	resumeMaxDelay = 5 * time.Second
+)
+
+func (x *exchange) brokenStreamError(cause error) *Error {
+	if cause == nil {
+		cause = io.ErrUnexpectedEOF
+	}
+	return &Error{Class: messages.ClassNetwork, Err: cause,
+		Text: x.origin.label + " broke the stream before the answer came"}
+}
+
+// readResponse reads one response up to the answer or its end.
+func (x *exchange) readResponse(resp *http.Response) (done bool, err error) {
+	x.hadEvents = false
+	r := newEventReader(resp.Body, x.origin.limit, x.newReservation())
+	defer func() {
+		if !done {
+			r.releaseBuffers()
+			_ = resp.Body.Close()
+		}
+	}()
+	for {
+		e, err := r.nextEvent()
+		if r.id != "" {
+			x.hadEvents = x.hadEvents || r.id != x.lastID
+			x.lastID = r.id
+		}
+		if r.retry > 0 {
+			x.retry, x.hadEvents = r.retry, true
+		}
+		if err != nil {
+			if errors.Is(err, errEndlessEvent) {
+				return false, x.tooLongError()
+			}
+			return false, err
+		}
+		x.hadEvents = true
+		answer, tooLong := x.deliverEvent(e)
+		if tooLong {
+			return false, x.tooLongError()
+		}
+		if answer {
+			x.drainStream(resp, r, true)
+			return true, nil
+		}
+	}
+}
+
+// resumeStream asks for the rest of the stream. A nil response without an error means: try again.
+func (x *exchange) resumeStream() (*http.Response, *Error) {
+	resp, err := x.c.openStream(x.ctx, x.lastID)
+	if err != nil {
+		var own *Error
+		switch {
+		case x.ctx.Err() != nil:
+			return nil, x.exchangeError(err)
+		case errors.As(err, &own) && own.Class != messages.ClassNetwork:
+			return nil, own
+		}
+		return nil, nil
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	e := x.readRefusal(resp)
+	if e.Class == messages.ClassNetwork && e.Status >= 500 || e.Class == messages.ClassThrottled {
+		x.retry = max(x.retry, e.RetryAfter)
+		return nil, nil
+	}
+	if e.Class == messages.ClassSession || e.Class == messages.ClassUnauthorized {
+		return nil, e
+	}
+	return nil, x.brokenStreamError(e)
+}
+
+// openStream opens a stream by GET, to go on after lastID if it is not empty. A response other than 200 is the
+// caller's to judge; a 200 that is no event stream is an *Error.
+//
+// "The client MUST include an Accept header, listing text/event-stream as a supported content type."
+func (c *httpConn) openStream(ctx context.Context, lastID string) (*http.Response, error) {
+	h := sessionHeader(c.sessionAndVersion())
+	h.Set("Accept", "text/event-stream")
+	if lastID != "" {
+		h.Set("Last-Event-Id", lastID)
+	}
+	resp, _, err := c.origin.roundTrip(ctx, http.MethodGet, c.origin.url, &headerSet{own: h}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK && mediaType(resp.Header) != mediaEventStream {
+		_ = resp.Body.Close()
+		return nil, &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
+			Text: c.origin.label + " answered a GET with something else than an event stream"}
+	}
+	return resp, nil
+}
+
+// sleepFor waits and reports false if ctx ended first.
+func sleepFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,82 @@
+package transports
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// responseDrainTime and responseDrainSize bound how much of a response is read after what was asked for has come.
+const (
+	responseDrainTime = 2 * time.Second
+	responseDrainSize = 1 << 20
+)
+
+// drainResponse reads the response to a message that expects no answer. Such a response has no body; what one has is
+// read to its end, so that the connection can be used again.
+func (x *exchange) drainResponse(resp *http.Response, kind string) {
+	if resp.ContentLength == 0 || resp.Body == http.NoBody {
+		_ = resp.Body.Close()
+		return
+	}
+	if kind == mediaEventStream {
+		x.drainStream(resp, newEventReader(io.LimitReader(resp.Body, responseDrainSize), x.origin.limit, x.newReservation()), false)
+		return
+	}
+	x.readRestAsync(resp, func() { _, _ = io.CopyN(io.Discard, resp.Body, responseDrainSize) })
+}
+
+// drainStream reads what a stream has after the answer: most often only its end, without which net/http opens a new connection
+// for the next request. Messages in it are delivered. With answered it waits for the end, if that is worth it: whoever
+// calls again at once finds the connection then.
+func (x *exchange) drainStream(resp *http.Response, r *eventReader, answered bool) {
+	if r.isExhausted() {
+		r.releaseBuffers()
+		_ = resp.Body.Close()
+		return
+	}
+	began := time.Now()
+	bound := endBound(began.Sub(x.began))
+	ended := x.readRestAsync(resp, func() {
+		defer r.releaseBuffers()
+		for {
+			e, err := r.nextEvent()
+			if err != nil {
+				if after := time.Since(began); after < bound {
+					x.c.endTimes.noteEnd(after)
+				}
+				return
+			}
+			x.deliverEvent(e)
+		}
+	})
+	if !answered || resp.ProtoMajor > 1 || !x.c.endTimes.isWorthWaiting(bound) { // HTTP/2 shares a connection between requests
+		return
+	}
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-x.callerCtx.Done():
+	case <-timer.C:
+		x.c.endTimes.noteEnd(bound)
+	}
+}
+
+// readRestAsync reads on in a goroutine that ends with the response, with the connection, or after responseDrainTime. ended is closed when
+// read has returned.
+func (x *exchange) readRestAsync(resp *http.Response, read func()) (ended <-chan struct{}) {
+	x.readsRestAsync = true
+	x.stop()
+	done := make(chan struct{})
+	go func() {
+		defer x.lifetime.leaveRecovering()
+		defer x.cancel()
+		timer := time.AfterFunc(responseDrainTime, x.cancel)
+		defer timer.Stop()
+		defer func() { _ = resp.Body.Close() }()
+		defer close(done)
+		read()
+	}()
+	return done
+}

@@ -1,0 +1,12 @@
+package transports
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// setUnackedTimeout bounds how long bytes may go without an acknowledgement.
+func setUnackedTimeout(fd uintptr, d time.Duration) {
+	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
+}

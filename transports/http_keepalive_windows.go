@@ -1,0 +1,15 @@
+package transports
+
+import (
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// maxRT is TCP_MAXRT of ws2ipdef.h, in seconds.
+const maxRT = 5
+
+// setUnackedTimeout bounds how long bytes may go without an acknowledgement.
+func setUnackedTimeout(fd uintptr, d time.Duration) {
+	_ = windows.SetsockoptInt(windows.Handle(fd), windows.IPPROTO_TCP, maxRT, int(d.Seconds()))
+}

@@ -1,0 +1,188 @@
+package transports
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/internal/launcher"
+	"github.com/mcpvisor/mcpvisor/transports/isolation"
+)
+
+// childIsolation holds what one connection's child is kept from, and what must be removed when it has ended. A nil one keeps it from
+// nothing.
+type childIsolation struct {
+	steps   isolation.Steps
+	tempDir string // the private folder, if there is one
+	remove  func()
+}
+
+// planIsolation plans what cfg asks for and makes the private folder. release must be called when no process of the child's group is
+// left.
+func planIsolation(cfg *StdioConfig, can func(messages.Isolation) isolation.Capabilities) (*childIsolation, *Error) {
+	if !cfg.Isolation.Asks() {
+		return nil, nil
+	}
+	if faults := isolation.Check(cfg.Isolation); len(faults) > 0 {
+		f := faults[0]
+		return nil, &Error{Class: messages.ClassConfig, Text: "isolation." + f.Key + ": " + f.Text, Fix: f.Fix}
+	}
+	steps, err := isolation.Plan(cfg.Isolation, can(*cfg.Isolation))
+	var no *isolation.UnsupportedError
+	if errors.As(err, &no) {
+		return nil, &Error{Class: messages.ClassConfig, Text: no.Error(), Fix: no.Fix(), Err: no}
+	}
+	i := &childIsolation{steps: steps}
+	if !steps.Temp {
+		return i, nil
+	}
+	if i.tempDir, i.remove, err = temps.makeChildDir(); err != nil {
+		return nil, &Error{Class: messages.ClassExhausted, Err: systemCause(err),
+			Text: "no folder can be made for the temporary files of the server: " + causeText(err),
+			Fix:  "see whether the temporary folder of this system exists and has room"}
+	}
+	if f := i.steps.Files; f != nil && f.Write != nil {
+		own := *f
+		own.Write = append([]string{i.tempDir}, f.Write...)
+		i.steps.Files = &own
+	} else if f != nil && f.Read != nil {
+		own := *f
+		own.Read = append([]string{i.tempDir}, f.Read...)
+		i.steps.Files = &own
+	}
+	return i, nil
+}
+
+// releaseTemp removes the private folder.
+func (i *childIsolation) releaseTemp() {
+	if i != nil && i.remove != nil {
+		i.remove()
+	}
+}
+
+// withTempEnv is the environment of an isolated child.
+func (i *childIsolation) withTempEnv(env []string) []string {
+	if i == nil || i.tempDir == "" {
+		return env
+	}
+	own := make([]string, 0, len(env)+len(tempVariables))
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if runtime.GOOS == "windows" {
+			name = strings.ToUpper(name)
+		}
+		if !tempVariables[name] {
+			own = append(own, kv)
+		}
+	}
+	return append(own, "TMPDIR="+i.tempDir, "TMP="+i.tempDir, "TEMP="+i.tempDir)
+}
+
+var tempVariables = stringSet("TMPDIR", "TMP", "TEMP")
+
+// enforcedParts returns the parts that are in force, nil if none was asked for.
+func (i *childIsolation) enforcedParts() *messages.Enforced {
+	if i == nil {
+		return nil
+	}
+	return &i.steps.Enforced
+}
+
+// startChild starts cmd as a child, and returns when its program runs. No process is left if it fails.
+func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child) (release func(), err error) {
+	if i == nil || !i.steps.Launch() {
+		return launchChild(ctx, children.trackedStart(cmd, as))
+	}
+	l, err := launcher.Wrap(cmd, i.steps)
+	if err != nil {
+		return nil, &launcherError{err}
+	}
+	release, err = launchChild(ctx, children.trackedStart(cmd, as))
+	if err != nil {
+		l.Abandon()
+		return nil, &launcherError{err}
+	}
+	if err = l.Finish(ctx); err != nil {
+		// Its group, because it may have become the program while ctx ended, and have started something.
+		if g, err := newProcessGroup(cmd.Process); err == nil {
+			g.kill()
+			g.close()
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		children.markReaped(cmd.Process.Pid)
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// launcherError is one of starting the launcher, not the server's program.
+type launcherError struct{ err error }
+
+func (e *launcherError) Error() string { return e.err.Error() }
+func (e *launcherError) Unwrap() error { return e.err }
+
+// launchFailure returns why an isolated child could not be started; nil if the program itself was the reason.
+func (i *childIsolation) launchFailure(err error) *Error {
+	var step *launcher.StepError
+	var start *launcherError
+	switch {
+	case errors.As(err, &step) && step.Step == "exec":
+		if i.steps.Files != nil && i.steps.Files.Read != nil && errors.Is(err, syscall.EACCES) {
+			return &Error{Class: messages.ClassConfig, Err: systemCause(err),
+				Text: "the program may not be executed, or the interpreter that its first line names not be read",
+				Fix:  `add the folder of the interpreter to "read" of "isolation"`}
+		}
+	case errors.As(err, &step) && step.Path != "":
+		return &Error{Class: messages.ClassConfig, Err: systemCause(err),
+			Text: "isolation." + step.Step + ": " + quotePrintable(step.Path) + " cannot be used: " + causeText(err),
+			Fix:  "make it, or correct the path; a relative one starts at the working directory of the server"}
+	case errors.As(err, &step):
+		return &Error{Class: messages.ClassConfig, Err: systemCause(err),
+			Text: "isolation." + step.Step + " could not be enforced: " + causeText(err),
+			Fix:  `leave it out of "isolation", or allow it on this machine`}
+	case errors.Is(err, launcher.ErrNoLauncher):
+		return &Error{Class: messages.ClassConfig, Err: launcher.ErrNoLauncher,
+			Text: "the server cannot be isolated: " + launcher.ErrNoLauncher.Error(),
+			Fix:  "embed mcpvisor in a program written in Go, or leave isolation out"}
+	case errors.As(err, &start) && !isResourceShortage(err) && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE):
+		return &Error{Class: messages.ClassExited, Err: systemCause(err),
+			Text: "the launcher that isolates the server cannot be started: " + causeText(err)}
+	}
+	return nil
+}
+
+// Capabilities returns what this machine can keep a server from. Whether a network of its own can be made only trying tells: a
+// process is started for it, once, and the answer is kept.
+func Capabilities(ctx context.Context) isolation.Capabilities {
+	can := kernelCapabilities()
+	if can.NoNamespace == "" {
+		can.NoNamespace = probeNamespace(ctx)
+	}
+	return can
+}
+
+// CapabilitiesFor is Capabilities as far as they matter for want: nothing is started for most.
+func CapabilitiesFor(ctx context.Context, want messages.Isolation) isolation.Capabilities {
+	if want.Network == messages.NetworkLoopback {
+		return Capabilities(ctx)
+	}
+	return kernelCapabilities()
+}
+
+// namespaceProbe keeps the answer of the first try that had the time for one.
+var namespaceProbe struct {
+	sync.Mutex
+	done bool
+	why  string
+}
+
+// namespaceProbeTime bounds a try.
+const namespaceProbeTime = 20 * time.Second

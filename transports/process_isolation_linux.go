@@ -1,0 +1,43 @@
+package transports
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mcpvisor/mcpvisor/transports/internal/launcher"
+	"github.com/mcpvisor/mcpvisor/transports/isolation"
+)
+
+func kernelCapabilities() isolation.Capabilities {
+	can := isolation.Capabilities{System: runtime.GOOS, Arch: runtime.GOARCH, Kernel: "Linux"}
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		can.Kernel += " " + unix.ByteSliceToString(name.Release[:])
+	}
+	can.Landlock, can.NoLandlock, can.NoFilter = launcher.Detect()
+	return can
+}
+
+// probeNamespace says why no process can be started in a network of its own; empty if one can.
+func probeNamespace(ctx context.Context) string {
+	t := &namespaceProbe
+	t.Lock()
+	defer t.Unlock()
+	if t.done {
+		return t.why
+	}
+	ctx, cancel := context.WithTimeout(ctx, namespaceProbeTime)
+	defer cancel()
+	err := launcher.Try(ctx, isolation.Steps{Loopback: true, NoNewPrivileges: true})
+	problem := ""
+	if err != nil {
+		problem = "no user namespace with a network of its own can be made here (" + causeText(err) +
+			"): the system or a container forbids it"
+	}
+	if ctx.Err() == nil {
+		t.done, t.why = true, problem
+	}
+	return problem
+}

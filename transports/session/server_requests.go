@@ -1,0 +1,156 @@
+package session
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+const (
+	// maxRequestID bounds the ids that we echo, in bytes.
+	maxRequestID = 1024
+	// maxServed bounds the requests of one server that are being answered at a time. One more is refused.
+	maxServed = 32
+)
+
+// handleRequest answers a request of the server.
+//
+// 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT send
+// JSON-RPC responses", as its servers must not send requests. on is the id of the request on whose stream it came, 0 if
+// that is not known.
+func (s *Session) handleRequest(e *envelope, streamID int64) {
+	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
+		s.countNoise(e.rawID)
+		return
+	}
+	if s.isModern() {
+		s.counts.refused.Add(1)
+		return
+	}
+	id, method := string(e.rawID), string(e.method)
+	if method == "ping" {
+		s.postMessage(transports.Message{Body: appendAnswer(nil, id, []byte(`{}`), nil)}, false)
+		return
+	}
+	handle := s.handlerFor(method)
+	if handle == nil {
+		s.counts.refused.Add(1)
+		s.postMessage(transports.Message{Body: appendAnswer(nil, id, nil, methodNotFound)}, false)
+		return
+	}
+	ctx, origin, ok := s.trackServerRequest(id, method, streamID, e.params)
+	if !ok {
+		s.counts.refused.Add(1)
+		s.postMessage(transports.Message{Body: appendAnswer(nil, id, nil, tooManyRequests)}, false)
+		return
+	}
+	params := append([]byte(nil), e.params...) // without the rest of the body
+	if !s.spawn(func() {
+		defer s.finishServerRequest(id)
+		result, refused := s.runHandlerPaused(ctx, origin, handle, params)
+		if refused == nil {
+			result = withRelatedTask(result, params)
+		}
+		callEnded := context.Cause(ctx) == errCallEnded //nolint:errorlint // it is set as it is
+		if callEnded {
+			result, refused = nil, &responseError{codeInternal, errCallEnded.Error()}
+		}
+		if (ctx.Err() == nil || callEnded) && !s.isModern() { // a cancelled request wants no answer
+			s.postMessage(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
+		}
+	}) {
+		s.finishServerRequest(id)
+	}
+}
+
+// isModern reports whether the conversation belongs to the modern era, also before the server has said so.
+func (s *Session) isModern() bool { return s.cfg.Era == messages.EraModern || s.modern.Load() != nil }
+
+// runHandlerPaused runs a handler while the call that its request belongs to has patience.
+func (s *Session) runHandlerPaused(
+	ctx context.Context, origin requestOrigin, handle func(context.Context, []byte) ([]byte, *responseError), params []byte,
+) ([]byte, *responseError) {
+	defer s.pauseTimeout(ctx, origin.timeout)()
+	if origin.callerCtx != nil {
+		ctx = valuesContext{ctx, origin.callerCtx}
+	}
+	return handle(ctx, params)
+}
+
+// trackServerRequest notes that a request is being answered. It reports false if there are too many, or one with this id. roots/list
+// asks nobody and belongs to no call: it is answered also when the call that it came with has ended.
+func (s *Session) trackServerRequest(id, method string, streamID int64, params []byte) (context.Context, requestOrigin, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, duplicate := s.serverRequests[id]; duplicate || len(s.serverRequests) >= maxServed {
+		return nil, requestOrigin{}, false
+	}
+	if s.serverRequests == nil {
+		s.serverRequests = make(map[string]servedRequest)
+	}
+	ctx, cancel := context.WithCancelCause(s.lifetime)
+	var origin requestOrigin
+	if method != "roots/list" {
+		origin = s.originOf(streamID, params)
+	}
+	s.serverRequests[id] = servedRequest{origin, cancel}
+	return ctx, origin, true
+}
+
+func (s *Session) finishServerRequest(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, open := s.serverRequests[id]; open {
+		q.cancel(nil)
+		delete(s.serverRequests, id)
+	}
+}
+
+// handleCancelled takes the server's cancellation of a request of its own.
+//
+// 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request … Not
+// send a response for the cancelled request".
+func (s *Session) handleCancelled(params []byte) {
+	requestID := rawjson.Member(params, "requestId")
+	if s.modern.Load() != nil {
+		s.handleStreamTornDown(requestID)
+		return
+	}
+	s.mu.Lock()
+	q, open := s.serverRequests[string(requestID)]
+	s.mu.Unlock()
+	if open {
+		q.cancel(nil)
+	}
+}
+
+// appendAnswer writes a response to a request of the server, whose id is echoed as it stood.
+func appendAnswer(b []byte, id string, result []byte, refused *responseError) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	if refused == nil {
+		b = append(b, `,"result":`...)
+		b = appendOneLine(b, result)
+		return append(b, '}')
+	}
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, int64(refused.code), 10)
+	b = append(b, `,"message":`...)
+	b = appendString(b, refused.text)
+	return append(b, `}}`...)
+}
+
+// RootsChanged tells the server that the list of roots is another one. It does nothing in the modern era, where a server
+// asks anew with each call, and if no roots were announced.
+//
+// 2025-11-25: "When roots change, clients that support listChanged MUST send a notification".
+func (s *Session) RootsChanged() {
+	if s.Era() != "legacy" || s.cfg.Handlers.Roots == nil {
+		return
+	}
+	const method = "notifications/roots/list_changed"
+	s.postMessage(transports.Message{Method: method, Body: []byte(`{"jsonrpc":"2.0","method":"` + method + `"}`)}, false)
+}

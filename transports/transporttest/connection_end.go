@@ -1,0 +1,364 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+func classOf(err error) messages.Class {
+	var e *transports.Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return messages.ClassNone
+}
+
+// checkDownClass checks that the connection is down with an error of the wanted kind: canceled, or anything but that.
+func (c *conn) checkDownClass(canceled bool) {
+	c.s.t.Helper()
+	for _, err := range c.Downs() {
+		if got := classOf(err); (got == messages.ClassCanceled) != canceled {
+			c.s.t.Errorf("Down: class %q (%v); canceled is right only if Close caused it", got, err)
+		}
+	}
+}
+
+// awaitRelease waits for Released.
+func (c *conn) awaitRelease(after string) {
+	c.s.t.Helper()
+	select {
+	case <-c.Released():
+	case <-time.After(c.s.Bound):
+		c.s.t.Fatalf("Released is not closed %v after %s", c.s.Bound, after)
+	}
+}
+
+func peerDiesMidCall(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.checkAlive("Dial")
+	m := s.newRequest("die", nil)
+	s.runWithin("Send to a peer that dies", func() {
+		d, err := c.Send(context.Background(), m)
+		if d == transports.NotWritten {
+			t.Errorf("Send: %v, %v, and the peer has died of it", d, err)
+		}
+		if err != nil {
+			s.checkError("Send to a peer that dies", err)
+		} else if s.Features.SendWaits {
+			t.Error("Send of a request without an answer returned no error")
+		}
+	})
+	if s.Features.DeathIsDown {
+		c.Wait(t, s.Bound, "Down", func() bool { return len(c.Downs()) > 0 })
+		c.awaitRelease("the peer's death")
+		c.checkDownClass(false)
+		d, err := c.Send(context.Background(), s.newRequest("echo", nil))
+		if d != transports.NotWritten {
+			t.Errorf("Send after Down: %v; want not written", d)
+		}
+		s.checkError("Send after Down", err)
+		if got := classOf(err); got == messages.ClassCanceled || got == messages.ClassTimeout {
+			t.Errorf("Send after Down: class %q; nobody canceled it", got)
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
+	defer cancel()
+	if _, err := c.Send(ctx, s.newRequest("echo", nil)); err == nil {
+		t.Error("Send to a dead peer returned no error")
+	} else {
+		s.checkError("Send to a dead peer", err)
+	}
+}
+
+func lastMessages(t *testing.T, h Harness) {
+	for range 5 {
+		const n = 300
+		s := h.startSuite(t, Options{})
+		c := s.dialConn()
+		m := s.newRequest("last-words", commandParams{N: n})
+		if d, err := c.Send(context.Background(), m); d == transports.NotWritten {
+			t.Fatalf("Send: %v, %v", d, err)
+		}
+		c.Wait(t, s.Bound, "Down", func() bool { return len(c.Downs()) > 0 })
+		if got := len(c.Messages()); got != n+1 {
+			t.Fatalf("the peer wrote %d messages and died; %d of them were delivered before Down", n+1, got)
+		}
+		c.checkNotes(n)
+		c.awaitRelease("the peer's death")
+	}
+}
+
+func sendsRaceTheDeath(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.checkAlive("Dial")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 50 {
+				d, err := c.Send(context.Background(), s.newRequest("echo", nil))
+				if err != nil {
+					s.checkError("Send around the death", err)
+					return
+				}
+				if d != transports.Written {
+					t.Errorf("Send: %v without an error", d)
+				}
+			}
+		}()
+	}
+	_, _ = c.Send(context.Background(), s.newRequest("die", nil))
+	s.runWithin("every Send around the death", wg.Wait)
+	if s.Features.DeathIsDown {
+		c.Wait(t, s.Bound, "Down", func() bool { return len(c.Downs()) > 0 })
+		c.awaitRelease("the peer's death")
+	}
+}
+
+func closeConcurrently(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.checkAlive("Dial")
+	select {
+	case <-c.Released():
+		t.Fatal("Released is closed before Close")
+	default:
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
+			defer cancel()
+			if err := c.Close(ctx); err != nil {
+				t.Errorf("Close: %v", err)
+				return
+			}
+			select {
+			case <-c.Released():
+			default:
+				t.Error("Close returned nil before everything was released")
+			}
+			if n := len(c.Downs()); n != 1 {
+				t.Errorf("Close returned nil, and Down was called %d times", n)
+			}
+		}()
+	}
+	s.runWithin("every Close", wg.Wait)
+	c.checkDownClass(true)
+}
+
+func closeEndsWaitingSends(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.checkAlive("Dial")
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			d, err := c.Send(context.Background(), s.newRequest("silent", nil))
+			if err != nil {
+				s.checkError("Send ended by Close", err)
+			} else if d != transports.Written || s.Features.SendWaits {
+				t.Errorf("Send without an answer: %v and no error", d)
+			}
+		}()
+	}
+	time.Sleep(50 * time.Millisecond) // let them be written, in most runs
+	c.closeAndCheck()
+	s.runWithin("every waiting Send", wg.Wait)
+	c.checkDownClass(true)
+}
+
+func closeWithEndedContext(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.runWithin("Close with an ended context", func() {
+		if err := c.Close(ctx); err != nil {
+			s.checkError("Close with an ended context", err)
+		}
+	})
+	c.awaitRelease("a Close whose context had ended")
+	c.checkDownClass(true)
+}
+
+func closeRacesTheDeath(t *testing.T, h Harness) {
+	for range 10 {
+		s := h.startSuite(t, Options{})
+		c := s.dialConn()
+		go func() { _, _ = c.Send(context.Background(), s.newRequest("die", nil)) }()
+		time.Sleep(rand.N(3 * time.Millisecond))
+		c.closeAndCheck() // exactly one Down, whoever won
+	}
+}
+
+func closeRacesTraffic(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for {
+				d, err := c.Send(context.Background(), s.newRequest("notify", commandParams{N: 10}))
+				if err != nil {
+					s.checkError("Send around Close", err)
+					return
+				}
+				if d != transports.Written {
+					t.Errorf("Send: %v without an error", d)
+				}
+			}
+		}()
+	}
+	time.Sleep(50 * time.Millisecond)
+	c.closeAndCheck()
+	s.runWithin("every Send around Close", wg.Wait)
+}
+
+func dialWithEndedContext(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := &Recorder{}
+	if c, err := s.tr.Dial(ctx, r); err == nil {
+		t.Error("Dial with an ended context gave a connection")
+		_ = c.Close(context.Background())
+	} else {
+		s.checkError("Dial", err)
+		if got := classOf(err); got != messages.ClassCanceled {
+			t.Errorf("Dial with a canceled context: class %q", got)
+		}
+		s.nothingAfterDial(r)
+	}
+}
+
+// nothingAfterDial checks that a Dial that failed tells the sink nothing more, and no Down: there was no connection.
+func (s *suite) nothingAfterDial(r *Recorder) {
+	s.t.Helper()
+	time.Sleep(10 * time.Millisecond)
+	if d := r.Downs(); len(d) > 0 {
+		s.t.Errorf("Dial failed and called Down as well: %v", d)
+	}
+}
+
+func dialCanceled(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	for i := range 20 {
+		ctx, cancel := context.WithCancel(context.Background())
+		timer := time.AfterFunc(time.Duration(i)*150*time.Microsecond, cancel)
+		r := &Recorder{}
+		c, err := s.tr.Dial(ctx, r)
+		if err != nil {
+			s.checkError("Dial", err)
+			if got := classOf(err); got != messages.ClassCanceled {
+				t.Errorf("Dial canceled on its way: class %q (%v)", got, err)
+			}
+			s.nothingAfterDial(r)
+		} else {
+			cn := &conn{Conn: c, Recorder: r, s: s}
+			cn.closeAndCheck()
+		}
+		timer.Stop()
+		cancel()
+	}
+}
+
+func dialContextEndsLater(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Recorder{}
+	c, err := s.tr.Dial(ctx, r)
+	if err != nil {
+		t.Fatalf("Dial: %v", err)
+	}
+	cancel()
+	cn := &conn{Conn: c, Recorder: r, s: s}
+	cn.checkAlive("the end of the context of Dial")
+	if s.Features.Push {
+		cn.callPeer("push", commandParams{N: 3})
+		cn.checkNotes(3)
+	}
+	cn.closeAndCheck()
+}
+
+func dialAgain(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	for i := range 3 {
+		c := s.dialConn()
+		c.checkAlive(fmt.Sprintf("Dial number %d", i+1))
+		c.closeAndCheck()
+	}
+}
+
+func infoNeverBlocks(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			_ = c.Info()
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	c.callPeer("notify", commandParams{N: 200})
+	c.closeAndCheck()
+	close(stop)
+	s.runWithin("Info around the end", func() { <-done })
+}
+
+func childPID(t *testing.T, h Harness) {
+	c := h.startSuite(t, Options{}).dialConn()
+	if got := c.Info(); got.PID <= 0 || got.Exit != "" {
+		t.Errorf("Info of a live child: PID %d, Exit %q", got.PID, got.Exit)
+	}
+	c.closeAndCheck()
+	if got := c.Info(); got.Exit == "" {
+		t.Error("Info of an ended child does not say how it ended")
+	}
+}
+
+func brokenDial(t *testing.T, h Harness) {
+	for name, start := range h.Broken {
+		t.Run(name, func(t *testing.T) {
+			s := &suite{Harness: h, t: t}
+			s.registerLeakCheck()
+			tr, want := start(t, Options{Secret: canarySecret})
+			ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
+			defer cancel()
+			r := &Recorder{}
+			c, err := tr.Dial(ctx, r)
+			if err == nil {
+				_ = c.Close(ctx)
+				t.Fatal("Dial gave a connection")
+			}
+			s.checkError("Dial", err)
+			if got := classOf(err); got != want {
+				t.Errorf("class %q, want %q (%v)", got, want, err)
+			}
+			s.nothingAfterDial(r)
+		})
+	}
+}

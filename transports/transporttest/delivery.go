@@ -1,0 +1,197 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// echoes are params that a transport which decodes and encodes again would change.
+var echoes = []string{
+	`{}`,
+	`{"n":9007199254740993}`, // 2^53+1
+	`{"n":123456789012345678901234567890, "f":1.0, "e":1E+2}`,
+	`{"s":"ä 漢字 🚀 \u0000 \u2028 \/ <&>"}`,
+	"{\"raw\":\"\u2028\u2029\u200b\ufeff\"}",
+	`{ "spaces" :  [ 1,2 , 3 ] }`,
+	`{"dup":1,"dup":2,"order":{"z":1,"a":2}}`,
+	`{"data":"data: x\n\nevent: y\r\n: z"}`, // would end an event if it were not one line
+	`[[],[[]],{},"",null,true]`,
+}
+
+func echoIsByteExact(t *testing.T, h Harness) {
+	c := h.startSuite(t, Options{}).dialConn()
+	for _, want := range echoes {
+		m := c.s.newRequest("echo", want)
+		c.sendWritten(m)
+		if got := c.Answer(t, c.s.Bound, m.ID); string(got) != want {
+			t.Errorf("echo of %s gave %s", want, got)
+		}
+	}
+	for i, m := range c.Messages() {
+		if bytes.ContainsAny(m, "\r\n") {
+			t.Errorf("message %d holds a line break, which is a frame and no part of it: %q", i, m)
+		}
+	}
+}
+
+func concurrentSends(t *testing.T, h Harness) {
+	const callers, calls = 16, 25
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	want := make([][]string, callers)
+	ids := make([][]int64, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for j := range calls {
+				p := fmt.Sprintf(`{"caller":%d,"call":%d,"pad":%q}`, i, j, strings.Repeat("p", j*37))
+				m := s.newRequest("echo", p)
+				want[i], ids[i] = append(want[i], p), append(ids[i], m.ID)
+				ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
+				if d, err := c.Send(ctx, m); err != nil || d != transports.Written {
+					t.Errorf("Send: %v, %v; want written and no error", d, err)
+				}
+				cancel()
+			}
+		}()
+	}
+	wg.Wait()
+	for i := range ids {
+		for j, id := range ids[i] {
+			if got := string(c.Answer(t, s.Bound, id)); got != want[i][j] {
+				t.Fatalf("request %d got the answer %.100s, want %.100s", id, got, want[i][j])
+			}
+		}
+	}
+	if n := len(c.Messages()); n != callers*calls {
+		t.Errorf("%d messages for %d calls", n, callers*calls)
+	}
+}
+
+func notificationsAndResponses(t *testing.T, h Harness) {
+	c := h.startSuite(t, Options{}).dialConn()
+	c.checkAlive("Dial")
+	c.sendWritten(transports.Message{Method: "notifications/suite",
+		Body: []byte(`{"jsonrpc":"2.0","method":"notifications/suite"}`)})
+	c.sendWritten(transports.Message{Body: []byte(`{"jsonrpc":"2.0","id":"server-7","result":{}}`)})
+	deadline := time.Now().Add(c.s.Bound)
+	for {
+		seen := c.seenByPeer()
+		if seen["notifications/suite"] == 1 && seen[`response "server-7"`] == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the peer has seen %v: the notification and the response are not there once", seen)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func sendDoesNotKeepTheBody(t *testing.T, h Harness) {
+	c := h.startSuite(t, Options{}).dialConn()
+	var ids []int64
+	for range 50 {
+		m := c.s.newRequest("echo", `{"mine":"`+strings.Repeat("m", 500)+`"}`)
+		c.sendWritten(m)
+		clear(m.Body) // the caller's again
+		ids = append(ids, m.ID)
+	}
+	for _, id := range ids {
+		if got := c.Answer(t, c.s.Bound, id); bytes.Count(got, []byte("m")) != 501 {
+			t.Fatalf("the peer got a body that was changed after Send had returned: %.60s", got)
+		}
+	}
+}
+
+func incomingNotifications(t *testing.T, h Harness) {
+	const n = 500
+	c := h.startSuite(t, Options{}).dialConn()
+	c.callPeer("notify", commandParams{N: n})
+	c.checkNotes(n)
+	c.checkAlive("notifications")
+}
+
+// checkNotes waits for n notes, each exactly once, and in order if the kind keeps it.
+func (c *conn) checkNotes(n int) {
+	t := c.s.t
+	t.Helper()
+	var got []int
+	read := func() {
+		got = got[:0]
+		for _, m := range c.Messages() {
+			var e envelope
+			if json.Unmarshal(m, &e) == nil && e.Method == "note" {
+				got = append(got, paramsOf(e).N)
+			}
+		}
+	}
+	c.Wait(t, c.s.Bound, fmt.Sprintf("%d notifications", n), func() bool {
+		if len(c.Messages()) < n {
+			return false
+		}
+		read()
+		return len(got) >= n
+	})
+	count := map[int]int{}
+	for i, v := range got {
+		count[v]++
+		if c.s.Features.OneStream && v != i {
+			t.Fatalf("note %d arrived at place %d: the order of the stream is lost", v, i)
+		}
+	}
+	for i := range n {
+		if count[i] != 1 {
+			t.Fatalf("note %d arrived %d times, not once", i, count[i])
+		}
+	}
+}
+
+func pushedNotifications(t *testing.T, h Harness) {
+	c := h.startSuite(t, Options{}).dialConn()
+	c.callPeer("push", commandParams{N: 20})
+	c.checkNotes(20)
+}
+
+func endedContextWritesNothing(t *testing.T, h Harness) {
+	s := h.startSuite(t, Options{})
+	c := s.dialConn()
+	c.checkAlive("Dial")
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	expired, cancel := context.WithTimeout(context.Background(), -1)
+	defer cancel()
+	var ids []int64
+	for range 20 {
+		for want, ctx := range map[messages.Class]context.Context{
+			messages.ClassCanceled: canceled, messages.ClassTimeout: expired,
+		} {
+			m := s.newRequest("echo", nil)
+			ids = append(ids, m.ID)
+			d, err := c.Send(ctx, m)
+			if err == nil || d != transports.NotWritten {
+				t.Fatalf("Send with an ended context: %v, %v; want not written and an error", d, err)
+			}
+			s.checkError("Send with an ended context", err)
+			if got := classOf(err); got != want {
+				t.Errorf("Send with an ended context: class %q, want %q", got, want)
+			}
+		}
+	}
+	seen := c.seenByPeer()
+	for _, id := range ids {
+		if seen[fmt.Sprint(id)] > 0 {
+			t.Errorf("request %d was reported as not written, and the peer has seen it", id)
+		}
+	}
+}
