@@ -23,12 +23,12 @@ func TestWhateverComesFirstIsTold(t *testing.T) {
 		watcher := hub.Watch(10)
 		say(&changeNotifier{hub: hub, name: "a"})
 		watcher.Close()
-		var told []messages.Event
+		var got []messages.Event
 		for e := range watcher.Events(t.Context()) {
-			told = append(told, e)
+			got = append(got, e)
 		}
-		if len(told) != 1 || told[0].Kind != kind || told[0].Server != "a" || (told[0].URI == "x:///1") != (kind == messages.EventResourceUpdated) {
-			t.Errorf("%s: told %+v", kind, told)
+		if len(got) != 1 || got[0].Kind != kind || got[0].Server != "a" || (got[0].URI == "x:///1") != (kind == messages.EventResourceUpdated) {
+			t.Errorf("%s: got %+v", kind, got)
 		}
 	}
 }

@@ -46,10 +46,10 @@ func TestAManagerThatClosesRefusesCommands(t *testing.T) {
 // What cannot be done is refused with what to do, and nothing is changed.
 func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 	for what, c := range map[string]struct {
-		of   func(a *managedServer)
-		give func(s *supervisor, reply func(error))
-		want string
-		is   error
+		set     func(a *managedServer)
+		give    func(s *supervisor, reply func(error))
+		want    string
+		wantErr error
 	}{
 		"an unusable spec": {nil, func(s *supervisor, reply func(error)) { s.handleAdd(nil, addServer{name: "b", reply: reply}) },
 			"it has neither a command nor a url", nil},
@@ -87,8 +87,8 @@ func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 		*s.cfg = checked
 		a.spec.Source = "the file"
 		a.runtime = a.spec
-		if c.of != nil {
-			c.of(a)
+		if c.set != nil {
+			c.set(a)
 		}
 		before := *a
 		replies := make(chan error, 10)
@@ -96,7 +96,7 @@ func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 		if len(replies) != 1 {
 			t.Fatalf("%s has %d answers", what, len(replies))
 		}
-		if err := <-replies; err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+		if err := <-replies; err == nil || !strings.Contains(err.Error(), c.want) || c.wantErr != nil && !errors.Is(err, c.wantErr) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if len(s.servers) != 1 || a.wanted != before.wanted || a.removing != before.removing || a.runtime != before.runtime || len(sent) != 0 {

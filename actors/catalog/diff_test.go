@@ -19,9 +19,9 @@ func TestEachPartOfADefinitionCounts(t *testing.T) {
 	if !sameTool(whole(), whole()) {
 		t.Error("an equal definition is another one")
 	}
-	of := whole()
-	of.Server = "b"
-	if !sameTool(whole(), of) {
+	other := whole()
+	other.Server = "b"
+	if !sameTool(whole(), other) {
 		t.Error("the same definition of another server is another one")
 	}
 	for what, change := range map[string]func(*messages.Tool){

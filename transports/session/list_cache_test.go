@@ -64,10 +64,10 @@ func (v *versioned) dial(t *testing.T, cfg session.Config) *session.Session {
 	return s
 }
 
-// TestShelf holds the guarantees of a kept list against many callers and many changes: one fetch at a time, and nobody gets
+// TestListCache holds the guarantees of a kept list against many callers and many changes: one fetch at a time, and nobody gets
 // a list that is older than the newest change that they could know of. The time is virtual, so that every order of the two
 // comes up without waiting.
-func TestShelf(t *testing.T) {
+func TestListCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &versioned{think: 7 * time.Millisecond}
 		s := v.dial(t, session.Config{})
@@ -107,8 +107,8 @@ func TestShelf(t *testing.T) {
 	})
 }
 
-// TestShelfOutlivesCaller: the fetch belongs to the session. Its end is its answer, its bound, or the session's end.
-func TestShelfOutlivesCaller(t *testing.T) {
+// TestAListOutlivesItsCaller: the fetch belongs to the session. Its end is its answer, its bound, or the session's end.
+func TestAListOutlivesItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &versioned{think: time.Second}
 		s := v.dial(t, session.Config{})

@@ -15,14 +15,14 @@ import (
 // TestAnAnswerAboutAnotherTaskIsNone: what a server tells of another task than it was asked about is not believed.
 func TestAnAnswerAboutAnotherTaskIsNone(t *testing.T) {
 	w := &wire{}
-	told := "one"
+	taskID := "one"
 	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 		switch m.Method {
 		case "initialize":
 			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
 				`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
 		case "tasks/get":
-			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":%q,"status":"working"}}`, m.ID, told))
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":%q,"status":"working"}}`, m.ID, taskID))
 		}
 		return transports.Written, nil
 	}
@@ -30,7 +30,7 @@ func TestAnAnswerAboutAnotherTaskIsNone(t *testing.T) {
 	if task, err := s.Task(t.Context(), "one"); err != nil || task.ID != "one" || task.State != messages.TaskWorking {
 		t.Errorf("%+v, %v", task, err)
 	}
-	told = "two"
+	taskID = "two"
 	_, err := s.Task(t.Context(), "one")
 	var e *messages.Error
 	if !errors.As(err, &e) || e.Class != messages.ClassProtocol || !strings.Contains(e.Text, "another task") {

@@ -66,11 +66,11 @@ func TestTasksThatAreNone(t *testing.T) {
 		`{"status":"working"}`, `{"taskId":"","status":"working"}`, `{"taskId":7,"status":"working"}`, `{"taskId":null,"status":"working"}`,
 		`{"taskId":"` + strings.Repeat("x", maxTaskID+1) + `","status":"working"}`, `{"taskId":"a"}`, `{"taskId":"a","status":"dancing"}`,
 	} {
-		if _, wrong := readTask([]byte(raw)); wrong == "" {
+		if _, problem := readTask([]byte(raw)); problem == "" {
 			t.Errorf("%.60s is a task", raw)
 		}
 	}
-	if _, wrong := readTask([]byte(`{"taskId":"` + strings.Repeat("x", maxTaskID) + `","status":"working"}`)); wrong != "" {
-		t.Errorf("the longest id: %s", wrong)
+	if _, problem := readTask([]byte(`{"taskId":"` + strings.Repeat("x", maxTaskID) + `","status":"working"}`)); problem != "" {
+		t.Errorf("the longest id: %s", problem)
 	}
 }

@@ -62,7 +62,7 @@ var outcomeCheck = newCheck("I2", "one outcome per call",
 			c.checkOwnResult(call, ran)
 		}
 		c.checkCallWait()
-		c.released()
+		c.checkReleasedCalls()
 	})
 
 // checkUnended judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.

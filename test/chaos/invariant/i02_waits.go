@@ -32,17 +32,17 @@ func (c *checker) checkCallWait() {
 		if stays[call.Server] == nil {
 			stays[call.Server] = c.phaseSpans(call.Server)
 		}
-		of := stays[call.Server]
-		if !c.waitsLongEnough(call, of, shows[call.Server]) || c.isLazy(call.Server, begin.T, end.T) || c.underFault("", begin.T, end.T) {
+		spans := stays[call.Server]
+		if !c.waitsLongEnough(call, spans, shows[call.Server]) || c.isLazy(call.Server, begin.T, end.T) || c.underFault("", begin.T, end.T) {
 			continue
 		}
-		c.waitsNoLonger(call, of)
+		c.waitsNoLonger(call, spans)
 	}
 }
 
-// released is I2 for calls that wait for their turn when the connection ends: who waits is told, or goes to the next connection, which he waits
+// checkReleasedCalls judges I2 for calls that wait for their turn when the connection ends: who waits is told, or goes to the next connection, which he waits
 // for as long as he may.
-func (c *checker) released() {
+func (c *checker) checkReleasedCalls() {
 	for _, call := range c.x.Calls() {
 		if call.Begin < 0 || len(call.Received) > 0 || c.spec[call.Server] == nil {
 			continue
