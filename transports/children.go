@@ -9,42 +9,51 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
-// Child is a process that this program has started as a server or as a helper: a command that prints headers, say. What
-// descends from it belongs to it, and so does who is in the session or the process group that has its number.
+// Child is a process that this program has started as a server or as a helper (a command that prints headers, say). Its
+// descendants belong to it, and so do all processes of the session or the process group that has its number. The control socket
+// uses this to decide whether a caller is a child of a server.
 type Child struct {
 	PID int
-	// Start tells it from a later process of the same number, in the unit of procinfo.Process; 0 is not known.
+	// Start is when it was started, which tells it from a later process of the same number, in the unit of procinfo.Process; 0 if
+	// the system did not say.
 	Start uint64
-	// Server is the name of the server that it is, empty for a helper or where StdioConfig.Server was not given.
+	// Server is the name of the server that it runs, empty for a helper or where StdioConfig.Server was not given.
 	Server string
-	// MayControl is StdioConfig.MayControl.
+	// MayControl is [StdioConfig.MayControl].
 	MayControl bool
-	// Isolated says that it is kept from something.
+	// Isolated is true if the child was started with any isolation.
 	Isolated bool
-	// Ended says that it has been reaped. Others of its session may live on.
+	// Ended is true after it has been reaped. Other processes of its session may live on.
 	Ended bool
 }
 
-// maxEndedChildren bounds the children that are remembered after their end.
+// maxEndedChildren bounds the children that are remembered after their end, because their descendants may still call. The oldest
+// is forgotten first.
 const maxEndedChildren = 4096
 
-// children are all of this program, whatever manager they belong to.
+// children has all children of this program, whatever manager they belong to: process numbers are unique in the machine.
 var children childTable
 
-// childTable knows the children by their numbers. A number that is given to a new child is free of the old one's session:
-// no system gives a number away while a session or a group has it. Safe for concurrent use; the zero value is ready.
+// childTable knows the children by their numbers. An entry is replaced only when its number is given to a new child, and then no
+// process of the old one's session is left: no system gives a number away while a session or a group has it. It is safe for
+// concurrent use; the zero value is ready.
 type childTable struct {
-	mu       sync.Mutex
-	known    map[int]*Child
-	ended    []*Child // the oldest first
+	// mu guards all fields.
+	mu    sync.Mutex
+	known map[int]*Child
+	// ended has the reaped ones, the oldest first, at most maxEndedChildren.
+	ended []*Child
+	// isolated is true once any child was started isolated, and stays so.
 	isolated bool
-	starting []chan struct{} // one for each start under way, closed at its end
+	// starting has a channel for each start under way, which is closed at the start's end.
+	starting []chan struct{}
 }
 
-// trackedStart gives a function that starts cmd and notes the child before it returns, for launch. The child may run a little
-// earlier than it is known: see await.
+// trackedStart returns a function that starts cmd and notes the child before it returns, for launchChild. The child may run for a
+// moment before it is known; AwaitStarts covers that moment.
 func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 	return func() error {
+		// The start is announced first, so that awaitStarts has something to wait for before the child can exist.
 		done := make(chan struct{})
 		t.mu.Lock()
 		t.starting = append(t.starting, done)
@@ -52,7 +61,8 @@ func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 		err := cmd.Start()
 		if err == nil {
 			child.PID = cmd.Process.Pid
-			if p, err := procinfo.Find(child.PID); err == nil { // it has not been reaped: the number is its own
+			// The child has not been reaped, so that the number is still its own.
+			if p, err := procinfo.Find(child.PID); err == nil {
 				child.Start = p.Start
 			}
 		}
@@ -72,7 +82,7 @@ func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 	}
 }
 
-// markReaped notes that a child has ended.
+// markReaped notes that a child has ended, and forgets the oldest of the ended ones when there are more than maxEndedChildren.
 func (t *childTable) markReaped(pid int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,12 +96,13 @@ func (t *childTable) markReaped(pid int) {
 	}
 	oldest := t.ended[0]
 	t.ended = slices.Delete(t.ended, 0, 1)
+	// The number may belong to a new child by now, whose entry must stay.
 	if t.known[oldest.PID] == oldest {
 		delete(t.known, oldest.PID)
 	}
 }
 
-// awaitStarts returns when every start has ended that was under way when it was called.
+// awaitStarts returns when every start has ended that was under way when it was called. Later starts do not hold it up.
 func (t *childTable) awaitStarts(ctx context.Context) error {
 	t.mu.Lock()
 	starting := slices.Clone(t.starting)
@@ -106,11 +117,13 @@ func (t *childTable) awaitStarts(ctx context.Context) error {
 	return nil
 }
 
-// AwaitStarts returns when every child is known to FindChild that could run when it was called. The error is that of ctx:
-// a program on a file system that hangs may take long to start.
+// AwaitStarts returns when FindChild knows every child that could already run when it was called. The control socket calls it
+// before it judges a caller that it does not know. The error is that of ctx: a program on a file system that hangs may take long
+// to start.
 func AwaitStarts(ctx context.Context) error { return children.awaitStarts(ctx) }
 
-// FindChild is the newest child of this program with a number: one that runs, or one of the last 4,096 that have ended.
+// FindChild returns the newest child of this program with a number: one that runs, or one of the last 4,096 that have ended. It
+// reports false if there is none.
 func FindChild(pid int) (Child, bool) {
 	children.mu.Lock()
 	defer children.mu.Unlock()
@@ -120,7 +133,7 @@ func FindChild(pid int) (Child, bool) {
 	return Child{}, false
 }
 
-// IsolatesChildren reports whether any child of this program was started isolated.
+// IsolatesChildren reports whether any child of this program was started isolated since the program began.
 func IsolatesChildren() bool {
 	children.mu.Lock()
 	defer children.mu.Unlock()

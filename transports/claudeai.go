@@ -8,39 +8,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// headerConnector names the connector to the proxy.
+// headerConnector is the header that names the connector to the proxy. No specification has it; it is this program's own choice.
 const headerConnector = "X-Mcp-Connector-Id"
 
-// ClaudeAIConfig says where a connector's proxy is, and which connector is meant. It is a value: neither you nor this package changes it
-// after NewClaudeAI.
+// ClaudeAIConfig says where a connector's proxy is, and which connector is meant. NewClaudeAI copies it; neither the caller nor
+// this package changes it afterwards.
 type ClaudeAIConfig struct {
-	// HTTPConfig is how the proxy is reached. Its URL is the only one: none is built in. The session token of the
-	// account comes from its Auth or stands in its Headers. FallbackSSE means nothing here.
+	// HTTPConfig describes the connection to the proxy. Its URL is the only one: none is built in. The session token of the
+	// account comes from its Auth or stands in its Headers. FallbackSSE has no effect here.
 	HTTPConfig
-	// ConnectorID is the connector's id, visible ASCII characters. It goes with every request in the header
-	// X-Mcp-Connector-Id, and over one of that name in Headers.
+	// ConnectorID is the connector's id, visible ASCII characters. Every request carries it in the header X-Mcp-Connector-Id,
+	// which replaces one of that name in Headers.
 	ConnectorID string
 }
 
-// ClaudeAI is streamable HTTP to a proxy that stands before the connectors of an account. No specification describes
-// it: what is certain is a type, a URL and an id. How a proxy wants to be told the id is its own affair; one that wants it
-// in the path has it in the URL, and one that knows our header finds it there.
+// ClaudeAI is streamable HTTP to a proxy that stands before the connectors of an account. No specification describes the proxy;
+// all that is known of it is a type, a URL and an id. A proxy that wants the id in the path gets it in the configured URL, and a
+// proxy that reads the header finds it there.
 //
-// A session token that the proxy refuses (401) is ClassUnauthorized: the person must log in again. Everything else is as
-// HTTP has it.
+// When the proxy refuses the session token (401), the error has ClassUnauthorized: the person must log in again. Everything else
+// is as [HTTP] has it.
 type ClaudeAI struct {
+	// err is the fault of the configuration that Dial returns, nil if there is none; http is nil then.
 	http *HTTP
 	err  *Error
 }
 
 var _ Transport = (*ClaudeAI)(nil)
 
-// NewClaudeAI makes a transport. A configuration that cannot work is reported by Dial.
+// NewClaudeAI makes a transport and connects to nothing. A configuration that cannot work is reported by Dial, with ClassConfig.
 func NewClaudeAI(cfg ClaudeAIConfig) *ClaudeAI {
+	// The id becomes a header value, so that a space or a line break in it must not get there.
 	if cfg.ConnectorID == "" || strings.IndexFunc(cfg.ConnectorID, func(c rune) bool { return c <= ' ' || c > '~' }) >= 0 {
 		return &ClaudeAI{err: &Error{Class: messages.ClassConfig, Text: "the connector's id is missing or cannot be one",
 			Fix: "give the id of the connector, letters, digits and signs without spaces"}}
 	}
+	// The caller's map stays as it is. Header names match in any case, and two ids in one request would be ambiguous.
 	headers := maps.Clone(cfg.Headers)
 	if headers == nil {
 		headers = map[string]string{}
@@ -54,7 +57,7 @@ func NewClaudeAI(cfg ClaudeAIConfig) *ClaudeAI {
 // Kind implements Transport.
 func (t *ClaudeAI) Kind() messages.TransportKind { return messages.ClaudeAIProxy }
 
-// Dial implements Transport. It does not block.
+// Dial implements Transport. It does not block: HTTP opens its connections with the first message.
 func (t *ClaudeAI) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	if t.err != nil {
 		return nil, t.err

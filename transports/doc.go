@@ -1,19 +1,34 @@
-// Package transports moves JSON-RPC messages between this process and one server: bytes in, bytes out. One file per
-// kind, behind one small interface:
+// Package transports moves JSON-RPC messages between this process and one server: bytes in, bytes out. There is one file per kind
+// of connection, behind one small interface:
 //
 //	Transport.Dial opens a Conn;  Conn.Send writes;  a Sink receives;  Conn.Close releases
 //
-// It knows the frames of each kind (lines, server-sent events, HTTP status and headers) and nothing of what the messages
-// say. Restarting and retrying are decided by the packages above (actors, supervisor/restart), protocol versions by
-// transports/session: a Conn that ends stays ended.
+// The package knows the frames of each kind (lines, server-sent events, HTTP status and headers) and nothing of what the messages
+// say. The packages above (actors, supervisor/restart) decide about restarts and retries, and transports/session about protocol
+// versions: a Conn that ends stays ended.
 //
-// Guarantees, for every kind (package transporttest checks each of them):
+// # How it fits
+//
+// Package supervisor makes one [Transport] for each server's entry and gives it to the server's actor. For every attempt to
+// connect, the actor calls session.Dial, which calls [Transport.Dial] and is the [Sink] of the connection. The transport owns
+// what the connection consists of (a child process, pipes, sockets, goroutines) from Dial until [Conn.Released] is closed. It
+// asks package auth for credentials, package budget for memory and for pauses, and package isolation for what a child may touch.
+//
+//	supervisor ── makes ──> Transport
+//	                            │ Dial
+//	actor ──> session ── Send ──┴──> Conn ──> pipe, HTTP or WebSocket ──> server
+//	             ^                     │
+//	             └── Sink: Message … Down ──────────── what the server says
+//
+// # Guarantees
+//
+// They hold for every kind, and package transporttest checks each of them:
 //
 //   - Send reports whether the message was not written, maybe written, or written, and never blocks past its context.
 //   - Sink.Down is called exactly once, after the last message that the peer delivered before its end.
-//   - One incoming message never occupies more than the configured limit; a longer one costs itself, not the connection.
+//   - One incoming message never occupies more than the configured limit; a longer one is lost, and the connection goes on.
 //   - After Close, or the peer's end, everything the connection held is released within a bound: Released is closed.
 //   - No header value, environment value or token appears in an error or in Info, except Info.SessionID.
 //
-// Not promised: that a message which was Written was read, that two messages sent concurrently arrive in any order.
+// Not promised: that the server has read a message which was Written, or that two messages sent concurrently arrive in any order.
 package transports

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// ChildEnv makes the environment of a child from the parent's ("NAME=value" each, as os.Environ gives it) and what was
-// declared for it. Of the parent's, only a short list is passed on: what a program needs to find its files, its user,
-// its language and the network. Everything else, and with it every secret in this process's environment, is withheld,
-// unless inherit asks for all of it. What is declared wins. MCPVISOR_PASSPHRASE, which opens every secret that this
-// program keeps, is passed on only if it is declared.
+// ChildEnv makes the environment of a child from the parent's ("NAME=value" each, as os.Environ gives it) and from what was
+// declared for it. Of the parent's, it passes on only a short list: what a program needs to find its files, its user, its
+// language and the network. It withholds everything else, and with it every secret in this process's environment, unless inherit
+// asks for all of it. Declared values replace inherited ones. MCPVISOR_PASSPHRASE, which opens every secret that this program
+// keeps, is passed on only if it is declared.
 //
-// env is sorted and has each name once. withheld are the names that were not passed on and not declared, sorted: the
-// first place to look when a server misses something.
+// env is sorted and has each name once. withheld has the names that were neither passed on nor declared, sorted: a person whose
+// server misses something looks there first.
 //
 // The list (on Windows names match in any case):
 //
@@ -27,23 +27,26 @@ import (
 //     ProgramW6432, CommonProgramFiles, CommonProgramFiles(x86), CommonProgramW6432, PUBLIC, COMPUTERNAME,
 //     NUMBER_OF_PROCESSORS, PROCESSOR_ARCHITECTURE, PSModulePath.
 //
-// A proxy's URL may hold a password. It is passed on all the same: without it a server behind the proxy reaches
-// nothing. A value that begins with "()" is a function exported by a shell, and code, and never passed on.
+// A proxy's URL may hold a password. It is passed on all the same, because a server behind the proxy reaches nothing without it.
+// A value that begins with "()" is a function that a shell has exported; it is code, and never passed on unless all is inherited.
 func ChildEnv(parent []string, declared map[string]string, inherit bool) (env, withheld []string) {
 	return childEnvFor(runtime.GOOS, parent, declared, inherit)
 }
 
-// childEnvFor is ChildEnv on a system of that name.
+// childEnvFor does the work of ChildEnv for the named system, so that tests on one system cover the lists of all three.
 func childEnvFor(goos string, parent []string, declared map[string]string, inherit bool) (env, withheld []string) {
+	// Two names that the system takes for the same variable must have the same key, or the child would get both.
 	key := func(name string) string { return name }
 	if goos == "windows" {
 		key = strings.ToUpper
 	}
-	values := map[string]string{}        // by key: "NAME=value"
-	withheldNames := map[string]string{} // by key: the name as it is written
+	// values has the "NAME=value" of each key, withheldNames the name as the parent writes it.
+	values := map[string]string{}
+	withheldNames := map[string]string{}
 	for _, kv := range parent {
 		name, value, ok := strings.Cut(kv, "=")
-		if !ok || name == "" { // "=C:=C:\dir" on Windows
+		// On Windows, "=C:=C:\dir" keeps the current directory of a drive; it is no variable.
+		if !ok || name == "" {
 			continue
 		}
 		k := key(name)
@@ -54,6 +57,7 @@ func childEnvFor(goos string, parent []string, declared map[string]string, inher
 			withheldNames[k] = name
 		}
 	}
+	// In sorted order, so that of two declared names that differ in case alone the same one wins every time.
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		values[key(name)] = name + "=" + declared[name]
 		delete(withheldNames, key(name))
@@ -63,10 +67,10 @@ func childEnvFor(goos string, parent []string, declared map[string]string, inher
 	return env, withheld
 }
 
-// passphraseVariable is the variable that package auth reads.
+// passphraseVariable is the variable from which package auth reads the passphrase of the encrypted store.
 const passphraseVariable = "MCPVISOR_PASSPHRASE"
 
-// isAllowedEnv reports whether a variable of the parent is passed on. name is in upper case on Windows.
+// isAllowedEnv reports whether a variable of the parent is passed on. The caller gives name in upper case on Windows.
 func isAllowedEnv(goos, name string) bool {
 	if allowedEnv[name] || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_") {
 		return true
@@ -80,6 +84,8 @@ func isAllowedEnv(goos, name string) bool {
 	return false
 }
 
+// allowedEnv are the names of the list in ChildEnv that every system passes on. The variables of proxies are looked up in lower
+// case too, because curl and many libraries read only those.
 var allowedEnv = stringSet(
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TEMP", "TMP",
 	"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
@@ -87,6 +93,8 @@ var allowedEnv = stringSet(
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 )
 
+// allowedEnvWindows are the further names of the list on Windows, in upper case. Programs there fail in odd ways without
+// SystemRoot (no sockets) and ComSpec (no shell).
 var allowedEnvWindows = stringSet(
 	"SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "OS", "USERNAME", "USERDOMAIN", "USERPROFILE",
 	"HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "ALLUSERSPROFILE", "PROGRAMDATA", "PROGRAMFILES",
@@ -94,6 +102,7 @@ var allowedEnvWindows = stringSet(
 	"COMPUTERNAME", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PSMODULEPATH",
 )
 
+// stringSet makes a set for look-ups.
 func stringSet(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -102,7 +111,7 @@ func stringSet(names ...string) map[string]bool {
 	return m
 }
 
-// lookupEnv finds a variable in a list. The last one counts, as it does for the system.
+// lookupEnv finds a variable in a list. The last one counts, because exec.Cmd drops the earlier ones, too.
 func lookupEnv(env []string, name string) (string, bool) {
 	for _, kv := range slices.Backward(env) {
 		n, value, ok := strings.Cut(kv, "=")

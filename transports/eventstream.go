@@ -11,58 +11,63 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// The event-stream format of the HTML standard, as MCP uses it: bounded in memory whatever the server sends.
+// This file reads the event-stream format of the HTML standard as MCP uses it, with bounded memory whatever the server sends.
 
-// event is one event of a stream.
+// event is one event of a stream, as the format's dispatch step yields it.
 type event struct {
-	// name is empty for the default, which is "message".
+	// name is the value of the field "event", empty for the default, which is "message".
 	name string
-	// data belongs to the receiver; empty for an event that only carries an id or a retry time.
+	// data belongs to the receiver; it is empty for an event that only carries an id or a retry time.
 	data []byte
-	// oversized is set instead of data if data was over the limit.
+	// oversized is set in place of data if data was over the limit or had no room in the server's share of the memory.
 	oversized *oversizedMessage
 }
 
-// isMessage reports whether the event carries JSON-RPC. Events with names that MCP does not define carry something
-// else.
+// isMessage reports whether the event carries JSON-RPC. Events with other names are not defined by MCP and are skipped.
 func (e event) isMessage() bool { return e.name == "" || e.name == "message" }
 
 // maxFieldLine is the longest line, in bytes, of a field other than data. A longer one is ignored.
 const maxFieldLine = 8 << 10
 
-// maxRetry is the longest reconnection time that is believed.
+// maxRetry is the longest reconnection time that a server can ask for. A longer one counts as this.
 const maxRetry = time.Hour
 
-// errEndlessEvent says that one event went on far beyond the limit. The stream is of no more use.
+// errEndlessEvent means that one event went on beyond skipBound. The stream is of no more use, because its next event may never
+// begin.
 var errEndlessEvent = errors.New("an event without an end")
 
-// eventReader takes a stream of bytes apart into events. It is not safe for concurrent use.
+// eventReader cuts a stream of bytes into events. One goroutine uses it; it is not safe for concurrent use.
 type eventReader struct {
-	// id is the last event id that the stream committed to, retry the last reconnection time, 0 if it gave none. Both
-	// hold after an error too.
+	// id is the last event id that an event carried, retry the last reconnection time, 0 if the stream gave none. Both stay valid
+	// after an error and after releaseBuffers: the reconnection needs them.
 	id    string
 	retry time.Duration
 
+	// limit bounds the data of one event in bytes.
 	src            io.Reader
 	limit          int64
-	buf            *[]byte // from eventBuffers
-	bufPos, bufEnd int     // what of buf has not been looked at
-	err            error   // what src said last; it comes after the bytes that came with it
+	buf            *[]byte // from eventBuffers or wideBuffers, nil after releaseBuffers
+	bufPos, bufEnd int     // what of buf has not been parsed
+	err            error   // what src returned last; it is handed on after the bytes that came with it
 
 	line   []byte // the beginning of the line, until it is known which field it is
 	mode   lineMode
 	first  bool // no line is complete yet: a byte order mark may stand here
 	skipLF bool // the line before ended with CR: LF belongs to it
 
+	// The event that is being collected: name and nextID are its fields until now, hasData is true after its first data line, and
+	// oversized is set once data was given up.
 	name      string
 	nextID    *string
 	hasData   bool
 	data      messageBuffer
 	oversized *oversizedMessage
 
-	unchargedLines int // that carried no data, and were not charged yet
+	// unchargedLines counts the lines without data that were not charged to the server's share yet.
+	unchargedLines int
 }
 
+// lineMode says which part of a line the next bytes belong to.
 type lineMode uint8
 
 const (
@@ -72,14 +77,15 @@ const (
 	lineSkip                  // a comment, or a field that is too long
 )
 
-// eventBuffers saves 4 KiB of garbage per answer. A stream that waits keeps one; only within a large message a stream
-// takes one of wideBuffers instead.
+// eventBuffers saves 4 KiB of garbage per answer. A stream that waits keeps one of its buffers; only within a large message a
+// stream takes one of wideBuffers instead, which saves system calls.
 var (
 	eventBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
 	wideBuffers  = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
 )
 
-// resizeBuffer exchanges the buffer, which is empty, for the size that fits what is being read.
+// resizeBuffer exchanges the buffer for one of the size that fits the message being read. The caller has used it up, so that
+// nothing need be copied.
 func (r *eventReader) resizeBuffer() {
 	if wide := len(*r.buf) > 4<<10; wide == (len(r.data.b) > 16<<10) {
 		return
@@ -92,27 +98,30 @@ func (r *eventReader) resizeBuffer() {
 	}
 }
 
-// newEventReader reads events with at most limit bytes of data each. The reader calls release when it stops.
+// newEventReader reads events with at most limit bytes of data each. The caller must call releaseBuffers when it stops.
 func newEventReader(src io.Reader, limit int64, h memoryReservation) *eventReader {
 	r := &eventReader{src: src, limit: limit, buf: eventBuffers.Get().(*[]byte), first: true}
 	r.data.reservation = h
 	return r
 }
 
-// releaseBuffers gives the buffer back. The reader must not be used afterwards, except for id and retry.
+// releaseBuffers gives the buffers and the reserved memory back, and may be called twice. Only id and retry may be used
+// afterwards.
 func (r *eventReader) releaseBuffers() {
 	if r.buf != nil {
 		r.data.releaseBuffer()
+		// The event was given up, so that resizeBuffer finds little data and brings the small buffer back.
 		r.resizeBuffer()
 		eventBuffers.Put(r.buf)
 		r.buf, r.bufPos, r.bufEnd = nil, 0, 0
 	}
 }
 
-// isExhausted reports that the source has ended and nothing of it is left.
+// isExhausted reports that the source has ended and that all of it was parsed, so that the HTTP connection can be used again.
 func (r *eventReader) isExhausted() bool { return r.bufPos == r.bufEnd && errors.Is(r.err, io.EOF) }
 
-// nextEvent is the next event. An event that the end of the stream cuts off is dropped, as the format wants it.
+// nextEvent returns the next event, and blocks until there is one. The error is that of the source, or errEndlessEvent. An event
+// that the end of the stream cuts off is dropped, as the format says.
 func (r *eventReader) nextEvent() (event, error) {
 	for {
 		if r.bufPos == r.bufEnd {
@@ -120,6 +129,8 @@ func (r *eventReader) nextEvent() (event, error) {
 				return event{}, err
 			}
 		}
+		// A line ends with LF, CR or CRLF. A CR at the end of the chunk ends the line at once, because waiting for the next byte
+		// would hold up an event that is complete; skipLF drops the LF if it comes.
 		chunk := (*r.buf)[r.bufPos:r.bufEnd]
 		if r.skipLF {
 			r.skipLF = false
@@ -152,6 +163,7 @@ func (r *eventReader) nextEvent() (event, error) {
 	}
 }
 
+// fillBuffer reads once into the empty buffer. It gives up after 100 reads without bytes and without an error, as bufio does.
 func (r *eventReader) fillBuffer() error {
 	if r.err != nil {
 		return r.err
@@ -170,7 +182,8 @@ func (r *eventReader) fillBuffer() error {
 	return io.ErrNoProgress
 }
 
-// takeLinePiece adds a piece of a line, without its end.
+// takeLinePiece adds a piece of a line, without its end. It decides the field from as few bytes as possible, so that data, which
+// may be megabytes in one line, goes straight to addData and only short fields are kept in line.
 func (r *eventReader) takeLinePiece(p []byte) error {
 	if len(p) == 0 {
 		return nil
@@ -187,7 +200,7 @@ func (r *eventReader) takeLinePiece(p []byte) error {
 	case lineData:
 		return r.addData(p)
 	}
-	// The usual line begins with data: and is not copied twice.
+	// The usual line begins with "data:" and comes in one piece: its value is not copied into line first.
 	if len(r.line) == 0 {
 		if value, ok := bytes.CutPrefix(p, []byte("data:")); ok {
 			return r.beginData(value)
@@ -197,24 +210,27 @@ func (r *eventReader) takeLinePiece(p []byte) error {
 	if r.first {
 		if bytes.HasPrefix(r.line, byteOrderMark) {
 			r.line, r.first = r.line[len(byteOrderMark):], false
+			// The mark may still be incomplete: wait for its next bytes.
 		} else if bytes.HasPrefix(byteOrderMark, r.line) {
 			return nil
 		}
 	}
 	if value, ok := bytes.CutPrefix(r.line, []byte("data:")); ok {
-		// Rare: the field's name was cut in two, or followed a byte order mark.
+		// This is rare: the field's name was cut in two, or followed a byte order mark.
 		r.line = r.line[:0]
 		return r.beginData(value)
 	}
+	// A comment, or a field longer than any that is used: what follows of the line is dropped unread.
 	if len(r.line) > 0 && r.line[0] == ':' || len(r.line) > maxFieldLine {
 		r.line, r.mode = r.line[:0], lineSkip
 	}
 	return nil
 }
 
+// byteOrderMark may stand at the beginning of a stream; the format says to skip it.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// beginData starts a line of data. Lines of one event are joined by LF.
+// beginData starts the value of a data line. The format joins the lines of one event by LF.
 func (r *eventReader) beginData(value []byte) error {
 	r.mode = lineValue
 	if r.hasData {
@@ -226,7 +242,8 @@ func (r *eventReader) beginData(value []byte) error {
 	return r.takeLinePiece(value)
 }
 
-// addData adds to the data of the event, or only to its measure once that is over the limit.
+// addData adds to the data of the event. Once the data is over the limit, or the server's share of the memory is used up, it
+// keeps only the ends and the size. It returns errEndlessEvent when more than skipBound was dropped.
 func (r *eventReader) addData(p []byte) error {
 	tooLong := int64(len(r.data.b)+len(p)) > r.limit
 	if r.oversized == nil && (tooLong || !r.data.makeRoom(p, int(r.limit))) {
@@ -245,7 +262,8 @@ func (r *eventReader) addData(p []byte) error {
 	return nil
 }
 
-// endLine ends the current line. ok is true if that ended an event with data.
+// endLine ends the current line: it stores a short field, or dispatches the event at an empty line. ok is true if that event has
+// data.
 func (r *eventReader) endLine() (e event, ok bool) {
 	r.first = false
 	mode, line := r.mode, r.line
@@ -264,7 +282,8 @@ func (r *eventReader) endLine() (e event, ok bool) {
 		value = value[1:]
 	}
 	switch string(field) {
-	case "data": // without a colon: an empty line of data
+	// The field without a colon is an empty line of data.
+	case "data":
 		_ = r.beginData(nil)
 		r.mode = lineStart
 	case "event":
@@ -276,6 +295,7 @@ func (r *eventReader) endLine() (e event, ok bool) {
 			r.nextID = &id
 		}
 	case "retry":
+		// The standard says: digits only, else the field is ignored.
 		if ms, err := strconv.ParseUint(string(value), 10, 63); err == nil {
 			r.retry = maxRetry
 			if ms < uint64(maxRetry/time.Millisecond) {
@@ -286,8 +306,9 @@ func (r *eventReader) endLine() (e event, ok bool) {
 	return event{}, false
 }
 
-// chargeLine notes a line that carries no data. A stream may be comments without an end; that of an answer has two or three
-// such lines.
+// chargeLine charges the server for lines that carry no data. A server can send comments without an end, each of which costs
+// processor time here; the stream of an ordinary answer has two or three such lines, and so pays nothing. Every 256 lines are
+// charged at once, at 50 ns each, and then the reader pauses as long as the share says.
 func (r *eventReader) chargeLine() {
 	if r.unchargedLines++; r.unchargedLines < 256 {
 		return
@@ -298,7 +319,8 @@ func (r *eventReader) chargeLine() {
 	takePause(h.share, h.connEnded)
 }
 
-// dispatchEvent ends an event.
+// dispatchEvent hands out the event that an empty line has ended, and commits its id. It resets the collected fields, but never
+// the id: the format keeps the last one for the reconnection.
 func (r *eventReader) dispatchEvent() (e event, ok bool) {
 	if r.nextID != nil {
 		r.id, r.nextID = *r.nextID, nil
@@ -309,16 +331,20 @@ func (r *eventReader) dispatchEvent() (e event, ok bool) {
 	return e, ok
 }
 
-// oversizedMessage measures a message that is over the limit and keeps its ends.
+// oversizedMessage measures a message that was not kept, and keeps its first and last bytes: the id of a JSON-RPC message stands
+// in one of them.
 type oversizedMessage struct {
+	// head and tail have at most keptEndSize bytes each, and overlap for a short message.
 	head, tail []byte
 	size       int64
-	overBudget bool // it was not over the limit: the server's share of the memory had no room for it
+	// overBudget is true if the message was not over the limit, but the server's share of the memory had no room for it.
+	overBudget bool
 }
 
-// keptEndSize is how many bytes of each end of an oversized message are kept.
+// keptEndSize is how many bytes of each end of an oversized message are kept: 4 KiB hold the envelope around any result.
 const keptEndSize = 4 << 10
 
+// addBytes measures the next bytes, fills head, and moves tail on so that it always has the last bytes.
 func (o *oversizedMessage) addBytes(p []byte) {
 	o.size += int64(len(p))
 	if room := keptEndSize - len(o.head); room > 0 {
@@ -334,6 +360,6 @@ func (o *oversizedMessage) addBytes(p []byte) {
 	o.tail = append(o.tail, p...)
 }
 
-// skipBound is how many bytes of one oversized message are read before its connection is given up: what is dropped
-// costs time and traffic, and a body without an end never ends by itself.
+// skipBound returns how many bytes of one oversized message are read before its connection is given up: 16 limits, and at least
+// 64 MiB. Dropping them costs time and traffic, and a body without an end never ends by itself.
 func skipBound(limit int64) int64 { return max(16*limit, 64<<20) }

@@ -12,40 +12,50 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// lifetime tells the end of a connection that has no process. A goroutine that may still give something to the sink is inside (enter,
-// leave). After end none enters, and when the last one has left, Down is called: so Down comes once, and last.
+// lifetime ends a connection that has no process, exactly once. A goroutine that may still give something to the sink is inside
+// (enter, leave). After endConn none enters, and when the last one has left, the lifetime calls Down: so Down comes once, and
+// last.
 //
-// An idle life has no goroutine. end starts one, which ends with released.
+//	enter … leave   ┐
+//	enter … leave   ├─ endConn: no more enter ─> last leave ─> Down ─> afterDown ─> released
+//	enter … leave   ┘
+//
+// An idle lifetime has no goroutine. endConn starts one, which ends when released is closed.
 type lifetime struct {
 	sink Sink
-	// ctx ends with the connection. Everything that waits inside waits for it too.
+	// ctx ends with the connection. Every wait of a goroutine that is inside also waits for it, so that leave follows soon.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// requestCtx is ctx for what waits for the answer to a message. It ends with ctx, but for a lost session, where it is
-	// given lastAnswersTime first: each message that is under way is refused by itself then, and its sender knows that it did
-	// not run.
+	// requestCtx is ctx for whatever waits for the answer to a message. It ends with ctx, except when the session was lost: then
+	// it ends lastAnswersTime later, so that the server refuses each message that is under way by itself, and its sender learns
+	// that it did not run.
 	requestCtx     context.Context
 	cancelRequests context.CancelFunc
-	// afterDown, if not nil, runs after Down, with its own bound. It is the last thing that the connection does.
+	// afterDown, if not nil, runs after Down, with its own bound: over HTTP the DELETE that ends the session. It is the last
+	// thing that the connection does.
 	afterDown func(cause *Error)
 
-	// state is whether the connection has ended and how many are inside, in one, so that "ended and empty" is one moment.
+	// state holds in one word the bit that the connection has ended and the number of goroutines inside, so that "ended and
+	// empty" becomes true at one moment.
 	state atomic.Uint64
 
-	mu       sync.Mutex
-	cause    *Error        // set once, by the first end, before word says so
-	empty    chan struct{} // closed when no goroutine is inside any more; made by end, before word says that it has ended
+	// mu guards cause, and the order in which endConn sets cause and empty before the bit in state.
+	mu    sync.Mutex
+	cause *Error // set once, by the first endConn
+	// empty is closed when no goroutine is inside any more. endConn makes it before state shows the end, so that leave always
+	// finds it.
+	empty    chan struct{}
 	released chan struct{}
 }
 
-// endedBit is the bit of word that says that the connection has ended. The other bits count.
+// endedBit is the bit of state that says that the connection has ended. The other bits count the goroutines inside.
 const endedBit = 1 << 63
 
-// lastAnswersTime is how long messages that are under way when the session turns out to be lost may wait for their own
+// lastAnswersTime is how long the messages that are under way when the session turns out to be lost may wait for their own
 // refusal.
 const lastAnswersTime = time.Second
 
-// newLifetime is the life of a connection where nothing waits for the answer to a message: asking is ctx.
+// newLifetime makes the lifetime of a connection where nothing waits for the answer to a message: requestCtx is ctx.
 func newLifetime(sink Sink) *lifetime {
 	l := &lifetime{sink: sink, released: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -53,14 +63,14 @@ func newLifetime(sink Sink) *lifetime {
 	return l
 }
 
-// newRequestLifetime is the life of a connection over HTTP.
+// newRequestLifetime makes the lifetime of a connection over HTTP, whose requests outlast ctx when the session is lost.
 func newRequestLifetime(sink Sink) *lifetime {
 	l := newLifetime(sink)
 	l.requestCtx, l.cancelRequests = context.WithCancel(context.Background())
 	return l
 }
 
-// enter reports false if the connection has ended. Otherwise the caller must leave.
+// enter lets the caller use the connection, and reports false if it has ended. After true the caller must call leave.
 func (l *lifetime) enter() bool {
 	for {
 		w := l.state.Load()
@@ -73,14 +83,16 @@ func (l *lifetime) enter() bool {
 	}
 }
 
+// leave undoes enter. The last one to leave an ended connection lets notifyDown go on.
 func (l *lifetime) leave() {
 	if l.state.Add(^uint64(0)) == endedBit {
-		close(l.empty) // once: no goroutine enters an ended life, so the count reaches zero once
+		// This happens once: no goroutine enters an ended connection, so that the count reaches zero once.
+		close(l.empty)
 	}
 }
 
-// endError is why the connection has ended, nil while it lives. It is without the status and the body of a refusal: they
-// are about the one message that was refused, and who asks is another.
+// endError returns why the connection has ended, nil while it lives. It leaves out the status and the body of a refusal, because
+// they are about the one message that was refused, and the caller asks about another.
 func (l *lifetime) endError() *Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +104,7 @@ func (l *lifetime) endError() *Error {
 	return &e
 }
 
-// endConn ends the connection. Only the first cause counts. It does not wait.
+// endConn ends the connection and does not wait. Only the cause of the first call counts.
 func (l *lifetime) endConn(cause *Error) {
 	l.mu.Lock()
 	first := l.cause == nil
@@ -100,12 +112,14 @@ func (l *lifetime) endConn(cause *Error) {
 		l.cause = cause
 		l.empty = make(chan struct{})
 		if l.state.Or(endedBit) == 0 {
-			close(l.empty) // no goroutine was inside, so that leave cannot see the last one go
+			// No goroutine was inside, so that no leave will close it.
+			close(l.empty)
 		}
 	}
 	l.mu.Unlock()
 	if first {
 		l.cancel()
+		// After a lost session the requests keep their time to be refused; notifyDown ends it.
 		if cause.Class != messages.ClassSession {
 			l.cancelRequests()
 		}
@@ -113,12 +127,14 @@ func (l *lifetime) endConn(cause *Error) {
 	}
 }
 
+// notifyDown waits until no goroutine is inside, and then calls Down and afterDown. It runs in the goroutine that endConn starts.
 func (l *lifetime) notifyDown() {
 	defer close(l.released)
 	defer func() {
-		// A sink that panics in Down, or a farewell, must not keep Close waiting, nor end the program.
+		// A sink that panics in Down, or a panic in afterDown, must not keep Close waiting, nor end the program.
 		_ = recover()
 	}()
+	// Those who wait for a last answer hold up Down for lastAnswersTime at most.
 	timer := time.AfterFunc(lastAnswersTime, l.cancelRequests)
 	<-l.empty
 	timer.Stop()
@@ -129,9 +145,10 @@ func (l *lifetime) notifyDown() {
 	}
 }
 
-// close ends the connection because its owner asked for it, and waits for the release.
+// close ends the connection because its owner asked for it, and waits until it is released or ctx ends.
 func (l *lifetime) close(ctx context.Context) error {
 	l.endConn(&Error{Class: messages.ClassCanceled, Text: "the connection was closed"})
+	// A connection that is released already succeeds, also when ctx has ended.
 	select {
 	case <-l.released:
 		return nil
@@ -145,7 +162,7 @@ func (l *lifetime) close(ctx context.Context) error {
 	}
 }
 
-// leaveRecovering is deferred by every goroutine that is inside: a panic of ours costs the connection, not the program.
+// leaveRecovering is deferred by every goroutine that is inside: a panic in this package ends the connection and not the program.
 func (l *lifetime) leaveRecovering() {
 	if v := recover(); v != nil {
 		l.endConn(panicError(v))
@@ -153,6 +170,7 @@ func (l *lifetime) leaveRecovering() {
 	l.leave()
 }
 
+// panicError makes the error of a panic. Its text has the first 200 bytes of the value, its cause the stack for the logs.
 func panicError(v any) *Error {
 	return &Error{
 		Class: messages.ClassPanic,
@@ -161,7 +179,8 @@ func panicError(v any) *Error {
 	}
 }
 
-// contextError says that ctx has ended while something was being done.
+// contextError returns the error for a ctx that has ended while something was being done: ClassTimeout after a deadline, else
+// ClassCanceled.
 func contextError(ctx context.Context, doing string) *Error {
 	if err := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Class: messages.ClassTimeout, Text: doing + " took too long", Err: err}

@@ -7,42 +7,46 @@ import (
 )
 
 const (
-	// noiseSize is how much of a line of noise the sink gets.
+	// noiseSize is how many bytes of a line of noise the sink gets.
 	noiseSize = 256
-	// endlessLine is the length at which a line is given up as one that never ends. What is dropped costs nothing but
-	// time, so it is above anything that a broken tool has been seen to print (1 GiB).
+	// endlessLine is the length at which a line is given up as one that never ends. Dropping bytes costs nothing but time, so
+	// that the bound is above anything that a broken tool has been seen to print (1 GiB).
 	endlessLine = 2 << 30
-	// linePieceSize is how much of a long line one buffer holds. Buffers are kept for the next long line, of any connection.
+	// linePieceSize is how much of a long line one buffer holds. Buffers are pooled for the next long line, of any connection.
 	linePieceSize = 1 << 20
 )
 
-// lineSplitter cuts what a child writes into messages. It is fed with pieces of any size; where they are cut makes no
-// difference. A line whose first character is { or [ is a message; an empty line is nothing; any other line is noise,
-// and so is a message that the end of the stream cuts off. A byte order mark and white space before the line, and white
-// space after it (a carriage return), do not belong to it.
+// lineSplitter cuts a child's output into messages. Its reader feeds it pieces of any size; where they are cut makes no
+// difference. A line whose first character is { or [ is a message; an empty line is nothing; any other line is noise, and so is a
+// message that the end of the stream cuts off. A byte order mark and white space before the line, and white space after it (a
+// carriage return), do not belong to it.
 //
-// Memory: a message is copied once, into a slice of its own size, which the sink owns. A line that spans pieces is
-// gathered in pooled buffers, of 1 MiB at most and one more than it fills. Of a line that is noise or over the limit only
-// the ends are kept, as of one that the server's share of the memory has no room for. Between two lines nothing is held.
+// Memory: a message is copied once, into a slice of its own size, which the sink owns. A line that spans pieces is gathered in
+// pooled buffers of at most 1 MiB each. Of a line that is noise, over the limit, or without room in the server's share of the
+// memory, only the ends are kept. Between two lines the splitter holds no buffer. One goroutine uses it.
 type lineSplitter struct {
 	limit       int64 // of one message, without its newline
 	endlessSize int64 // of one line
-	overlap     int   // what noise is given of a line beyond noiseSize, to find secrets across the cut
+	// overlap is how many bytes of a noise line beyond noiseSize are kept, so that a secret across the cut can be found.
+	overlap int
 
-	reservation memoryReservation // what is in full, and as much again for the copy
+	reservation memoryReservation // for what is in fullPieces, and as much again for the copy in one piece
 
+	// The three callbacks run in the goroutine that feeds.
 	onMessage   func(body []byte) // owns body
 	onOversized func(over *oversizedMessage)
 	onNoise     func(line []byte) // must not keep line
 
-	state      lineState
-	markBytes  int     // bytes of the byte order mark seen, in state inBlank
-	lineSize   int64   // bytes of the line until now
-	lastPiece  *[]byte // what there is of the line, in state inMessage, behind what is in full
+	state     lineState
+	markBytes int   // bytes of the byte order mark seen, in state inBlank
+	lineSize  int64 // bytes of the line until now
+	// lastPiece has the end of the line and fullPieces what is before it, in state inMessage; nil in other states.
+	lastPiece  *[]byte
 	fullPieces []*[]byte
 	oversized  oversizedMessage // the ends of the line, in states inOversized and inNoise
 }
 
+// lineState says what the line at hand is, as far as its first bytes have shown.
 type lineState uint8
 
 const (
@@ -53,11 +57,13 @@ const (
 )
 
 var (
+	// utf8ByteOrderMark is written by some programs on Windows before their first line.
 	utf8ByteOrderMark = []byte("\xef\xbb\xbf")
-	lineBuffers       = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
+	// lineBuffers start at 64 KiB and may have grown to linePieceSize when they come back.
+	lineBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
 )
 
-// feed takes the next piece of the stream. It reports false if the line at hand is endless; nothing may be fed then.
+// feed takes the next piece of the stream. It reports false if the line at hand is endless; the caller must feed nothing then.
 func (l *lineSplitter) feed(p []byte) bool {
 	for {
 		i := bytes.IndexByte(p, '\n')
@@ -66,7 +72,8 @@ func (l *lineSplitter) feed(p []byte) bool {
 			return l.lineSize <= l.endlessSize
 		}
 		if l.state == inBlank && l.markBytes == 0 && i > 0 && isMessageStart(p[0]) && int64(i) <= l.limit {
-			l.onMessage(bytes.Clone(trimEnd(p[:i]))) // nearly every line comes by here
+			// Nearly every line comes by here: it is whole in one piece, and is copied once without a pooled buffer.
+			l.onMessage(bytes.Clone(trimEnd(p[:i])))
 		} else {
 			l.addLinePart(p[:i])
 			l.endLine()
@@ -75,8 +82,8 @@ func (l *lineSplitter) feed(p []byte) bool {
 	}
 }
 
-// endStream is the end of the stream. A last line without a newline counts if it is a whole message: some servers answer and
-// exit without one.
+// endStream handles the end of the stream. A last line without a newline counts if it is valid JSON, because some servers answer
+// and exit without writing one.
 func (l *lineSplitter) endStream() {
 	if l.state == inMessage {
 		if p, _ := l.joinedLine(); !json.Valid(p) {
@@ -88,7 +95,7 @@ func (l *lineSplitter) endStream() {
 	l.endLine()
 }
 
-// addLinePart takes a part of a line, the last one or not.
+// addLinePart takes a part of a line, the last one or not, and decides by the first visible byte what the line is.
 func (l *lineSplitter) addLinePart(p []byte) {
 	l.lineSize += int64(len(p))
 	if l.state == inBlank {
@@ -99,12 +106,13 @@ func (l *lineSplitter) addLinePart(p []byte) {
 			l.state, l.lastPiece = inMessage, emptyBuffer()
 		} else {
 			l.state = inNoise
-			l.oversized.addBytes(utf8ByteOrderMark[:l.markBytes]) // it was none
+			// The bytes were no byte order mark, and so belong to the line.
+			l.oversized.addBytes(utf8ByteOrderMark[:l.markBytes])
 		}
 	}
 	switch l.state {
 	case inMessage:
-		// One byte more than the limit, because the last one may be a carriage return.
+		// The bound is one byte more than the limit, because the last byte may be a carriage return.
 		if int64(len(l.fullPieces)*linePieceSize+len(*l.lastPiece)+len(p)) > l.limit+1 {
 			l.keepEndsOnly(p)
 			return
@@ -122,7 +130,8 @@ func (l *lineSplitter) addLinePart(p []byte) {
 	}
 }
 
-// keepEndsOnly keeps the ends of the line alone. rest follows the bytes that are held.
+// keepEndsOnly turns the line into an oversized one: it measures what was collected and rest, which follows it, and frees the
+// buffers.
 func (l *lineSplitter) keepEndsOnly(rest []byte) {
 	for _, piece := range l.fullPieces {
 		l.oversized.addBytes(*piece)
@@ -133,7 +142,8 @@ func (l *lineSplitter) keepEndsOnly(rest []byte) {
 	l.state = inOversized
 }
 
-// bufferBytes appends to the bytes that are held, and returns as rest those for which there is no room, nil if there are none.
+// bufferBytes appends p to the collected bytes. It returns as rest the bytes for which the server's share has no room, nil if all
+// fit.
 func (l *lineSplitter) bufferBytes(p []byte) (rest []byte) {
 	for {
 		n := min(len(p), linePieceSize-len(*l.lastPiece))
@@ -146,6 +156,7 @@ func (l *lineSplitter) bufferBytes(p []byte) (rest []byte) {
 		if p = p[n:]; len(p) == 0 {
 			return nil
 		}
+		// A second piece means a large message: it is charged twice, because endLine joins the pieces into a copy.
 		if !l.reservation.reserveMore(2 * linePieceSize) {
 			return p
 		}
@@ -153,14 +164,15 @@ func (l *lineSplitter) bufferBytes(p []byte) (rest []byte) {
 	}
 }
 
-// emptyBuffer takes a buffer that others have used: nothing of what they held may come before this line.
+// emptyBuffer takes a pooled buffer and empties it: nothing of an earlier line may come before this one.
 func emptyBuffer() *[]byte {
 	b := lineBuffers.Get().(*[]byte)
 	*b = (*b)[:0]
 	return b
 }
 
-// joinedLine returns the bytes that are held, in one piece. It copies them if they are in several.
+// joinedLine returns the collected bytes in one slice. copied is false if the slice is a pooled buffer, which the caller must
+// clone before it releases the buffers.
 func (l *lineSplitter) joinedLine() (p []byte, copied bool) {
 	if len(l.fullPieces) == 0 {
 		return *l.lastPiece, false
@@ -172,7 +184,8 @@ func (l *lineSplitter) joinedLine() (p []byte, copied bool) {
 	return append(p, *l.lastPiece...), true
 }
 
-// skipLinePrefix removes what does not belong to a line from its beginning.
+// skipLinePrefix removes white space and a byte order mark from the beginning of a line. It remembers in markBytes how much of a
+// mark it has seen, because the mark may be cut by the end of a piece.
 func (l *lineSplitter) skipLinePrefix(p []byte) []byte {
 	for i, c := range p {
 		switch {
@@ -186,7 +199,8 @@ func (l *lineSplitter) skipLinePrefix(p []byte) []byte {
 	return nil
 }
 
-// endLine ends the line at hand.
+// endLine ends the line at hand and gives it to the callback that fits. The state is reset first, so that a callback that panics
+// leaves a usable splitter.
 func (l *lineSplitter) endLine() {
 	state, over := l.state, l.oversized
 	l.state, l.markBytes, l.lineSize, l.oversized = inBlank, 0, 0, oversizedMessage{}
@@ -202,6 +216,7 @@ func (l *lineSplitter) endLine() {
 			l.onMessage(p)
 			return
 		}
+		// Only the carriage return that was allowed for was no carriage return: the message is over the limit by one byte.
 		over.addBytes(p)
 		l.releaseBuffers()
 		fallthrough
@@ -214,10 +229,10 @@ func (l *lineSplitter) endLine() {
 	}
 }
 
-// isDropping reports whether the line at hand is one of which only the ends are kept.
+// isDropping reports whether the bytes of the line at hand are dropped, which the reader charges to the server.
 func (l *lineSplitter) isDropping() bool { return l.state == inOversized || l.state == inNoise }
 
-// releaseBuffers gives the held line's buffers back.
+// releaseBuffers gives the line's buffers back to the pool and its memory to the server's share.
 func (l *lineSplitter) releaseBuffers() {
 	for _, piece := range l.fullPieces {
 		*piece = (*piece)[:0]
@@ -229,8 +244,10 @@ func (l *lineSplitter) releaseBuffers() {
 	l.reservation.releaseAll()
 }
 
+// isMessageStart reports whether a line that begins so can be JSON-RPC: an object, or a batch.
 func isMessageStart(c byte) bool { return c == '{' || c == '[' }
 
+// trimEnd removes white space at the end of a line. Programs on Windows end their lines with CRLF.
 func trimEnd(p []byte) []byte {
 	for len(p) > 0 && (p[len(p)-1] == '\r' || p[len(p)-1] == ' ' || p[len(p)-1] == '\t') {
 		p = p[:len(p)-1]
@@ -238,5 +255,5 @@ func trimEnd(p []byte) []byte {
 	return p
 }
 
-// noisePart returns as much of a line as the code that hides secrets in it needs.
+// noisePart returns as much of a line as the redactor needs to hide secrets in its first noiseSize bytes.
 func (l *lineSplitter) noisePart(p []byte) []byte { return p[:min(len(p), noiseSize+l.overlap)] }

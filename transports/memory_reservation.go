@@ -6,25 +6,30 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// reservationWait is how long a message waits, half received, until others let go of so much that the rest of it may be held too.
-// Nothing more is read from the server meanwhile. Then the message is discarded: two of them that wait for each other end so.
+// reservationWait is how long a half-received message waits until other servers release so much that the rest of it fits. The
+// connection reads nothing more from the server meanwhile. Then the message is discarded, which also ends the deadlock of two
+// messages that wait for each other's memory.
 const reservationWait = 2 * time.Second
 
-// memoryReservation counts the bytes that a connection holds of messages that are not complete, as far as the server's share knows of it: what
-// fits into the buffers that are used again is not counted. The zero value holds nothing and asks no share. It is used by
-// one goroutine at a time.
+// memoryReservation counts the bytes that a connection has taken from the server's share for messages that are not complete. What
+// fits into the pooled buffers is not counted. The zero value holds nothing and asks no share. One goroutine at a time uses it.
 type memoryReservation struct {
-	share     *budget.Share
-	connEnded <-chan struct{} // closed when the connection ends: whatever waits for room gives up then
-	reserved  int64
+	// share is the server's part of the memory budget, nil for no bound.
+	share *budget.Share
+	// connEnded is closed when the connection ends; reserveMore gives up then.
+	connEnded <-chan struct{}
+	// reserved is the number of bytes that share counts for this connection.
+	reserved int64
 }
 
-// reserveMore asks for n more bytes. It reports false if they are not to be had.
+// reserveMore takes n more bytes, and waits up to reservationWait for them. It reports false if they are still not free, or if
+// the connection has ended; the caller discards the message then.
 func (h *memoryReservation) reserveMore(n int64) bool {
 	if h.share == nil {
 		return true
 	}
-	freed := h.share.Freed() // before asking: what is given back in between counts
+	// The channel is fetched before the attempt, so that a release between the two wakes the wait below.
+	freed := h.share.Freed()
 	if h.share.Take(n) == nil {
 		h.reserved += n
 		return true
@@ -47,23 +52,23 @@ func (h *memoryReservation) reserveMore(n int64) bool {
 	}
 }
 
-// releaseBytes lets n bytes go.
+// releaseBytes gives n bytes back to the share.
 func (h *memoryReservation) releaseBytes(n int64) {
 	h.share.Give(n)
 	h.reserved -= n
 }
 
-// releaseAll lets everything go.
+// releaseAll gives everything back. The reservation can be used again.
 func (h *memoryReservation) releaseAll() { h.releaseBytes(h.reserved) }
 
-// DiscardSink is a Sink that wants to know which messages were discarded because the server's share of the memory is used
-// up, and not because of the limit. A sink that wraps another one may leave it out: Oversized says the same and less.
+// DiscardSink is a Sink that wants to know which messages were discarded because the server's share of the memory was used up,
+// and not because of the limit. A sink that wraps another one may leave it out: it gets Oversized in both cases then.
 type DiscardSink interface {
-	// Discarded is Oversized.
+	// Discarded gets the same as Oversized.
 	Discarded(head, tail []byte, size int64)
 }
 
-// reportDiscarded tells a sink of a message that was not kept.
+// reportDiscarded gives a sink the ends of a message that was not kept, by the method that fits the reason.
 func reportDiscarded(to Sink, big *oversizedMessage) {
 	if d, ok := to.(DiscardSink); ok && big.overBudget {
 		d.Discarded(big.head, big.tail, big.size)
@@ -72,8 +77,8 @@ func reportDiscarded(to Sink, big *oversizedMessage) {
 	to.Oversized(big.head, big.tail, big.size)
 }
 
-// takePause leaves a server unread that has made us work unasked, as long as its share says, or until ended is closed. What it
-// writes meanwhile waits in the pipe or the connection, and so does the server when that is full.
+// takePause stops reading from a server that has caused unasked work, as long as its share says, or until ended is closed. What
+// the server writes meanwhile stays in the pipe or the connection; when that is full, the server itself is held up.
 func takePause(share *budget.Share, ended <-chan struct{}) {
 	d := share.Pause(time.Now())
 	if d <= 0 {
@@ -87,5 +92,5 @@ func takePause(share *budget.Share, ended <-chan struct{}) {
 	}
 }
 
-// readCost returns the processor time that reading and dropping so many bytes costs: 64 KiB in some 30 µs.
+// readCost returns the processor time that reading and dropping n bytes costs, half a nanosecond each: 64 KiB in some 30 µs.
 func readCost(n int) time.Duration { return time.Duration(n / 2) }

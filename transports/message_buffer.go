@@ -6,23 +6,26 @@ import (
 	"sync"
 )
 
-// messageBuffer collects a message whose size is not known beforehand. Beyond its first piece it does so in a buffer that is used
-// again, so that a message below 128 KiB costs one allocation of its size: growing by steps costs four times the
-// message, and at 64 KiB the garbage of that cost more than the call. The zero value is empty.
+// messageBuffer collects a message whose size is not known beforehand. Beyond its first piece it does so in a pooled buffer, so
+// that a message below 128 KiB costs one allocation of its size: growing by steps costs four times the message, and at 64 KiB the
+// garbage of that cost more than the call. The zero value is empty. One goroutine uses it.
 type messageBuffer struct {
-	b      []byte
-	pooled *[]byte // the buffer that b is in, nil if b is an array of its own
+	b []byte
+	// pooled is the buffer that b is in, nil if b is an array of its own.
+	pooled *[]byte
 
-	reservation memoryReservation // arrays of its own beyond the first piece
+	// reservation counts the arrays that are too large for the pool.
+	reservation memoryReservation
 }
 
-// pooledBufferSize is the size of a shared buffer.
+// pooledBufferSize is the capacity of a pooled buffer.
 const pooledBufferSize = 128 << 10
 
+// messageBuffers has the pooled buffers. They never grow, because larger messages get arrays of their own.
 var messageBuffers = sync.Pool{New: func() any { b := make([]byte, 0, pooledBufferSize); return &b }}
 
-// reserveBytes makes room for need bytes altogether. What does not fit into a shared buffer is doubled, up to most if that is
-// enough. It reports false if the server's share of the memory has no room for that.
+// reserveBytes makes room for need bytes altogether. An array that is too large for the pool at least doubles, but does not grow
+// beyond limit for that. It reports false if the server's share of the memory has no room; the bytes collected so far stay.
 func (g *messageBuffer) reserveBytes(need, limit int) bool {
 	if need <= cap(g.b) {
 		return true
@@ -35,6 +38,7 @@ func (g *messageBuffer) reserveBytes(need, limit int) bool {
 		}
 		messageBuffers.Put(shared)
 	}
+	// The old array is counted until the copy is made, because both exist at that moment.
 	room := max(need, min(2*cap(g.b), limit))
 	before := g.reservation.reserved
 	if !g.reservation.reserveMore(int64(room)) {
@@ -50,12 +54,14 @@ func (g *messageBuffer) reserveBytes(need, limit int) bool {
 	return true
 }
 
-// makeRoom makes room for p behind what is there. The first piece is most often the only one, and gets an array of its size.
+// makeRoom makes room for p behind the collected bytes. The first piece is most often the only one; append gives it an array of
+// its size, without a pooled buffer.
 func (g *messageBuffer) makeRoom(p []byte, limit int) bool {
 	return len(g.b) == 0 || g.reserveBytes(len(g.b)+len(p), limit)
 }
 
-// readFirstPiece reads the first piece of src, up to 4 KiB. It gives the error with which src ended meanwhile, io.EOF among them.
+// readFirstPiece reads the first piece of src, up to 4 KiB, and stores it. It returns the error with which src ended meanwhile,
+// io.EOF among them, and nil if there is more.
 func (g *messageBuffer) readFirstPiece(src io.Reader) (err error) {
 	first := eventBuffers.Get().(*[]byte)
 	defer eventBuffers.Put(first)
@@ -66,13 +72,15 @@ func (g *messageBuffer) readFirstPiece(src io.Reader) (err error) {
 		n += more
 	}
 	if err == nil { // there is more
-		g.reserveBytes(n+1, n+1) // it fits into a shared buffer
+		// This takes a pooled buffer, which always has the room, so that the result need not be checked.
+		g.reserveBytes(n+1, n+1)
 	}
 	g.b = append(g.b, (*first)[:n]...)
 	return err
 }
 
-// takeMessage gives what was collected, which belongs to the caller, and empties g.
+// takeMessage returns the collected message, which belongs to the caller, and empties g. A pooled buffer goes back to its pool,
+// so that the message is copied out of it.
 func (g *messageBuffer) takeMessage() []byte {
 	b := g.b
 	if g.pooled != nil {
@@ -82,7 +90,7 @@ func (g *messageBuffer) takeMessage() []byte {
 	return b
 }
 
-// releaseBuffer empties g.
+// releaseBuffer empties g, and gives its buffer and its reserved memory back.
 func (g *messageBuffer) releaseBuffer() {
 	if g.pooled != nil {
 		messageBuffers.Put(g.pooled)

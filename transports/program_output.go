@@ -9,22 +9,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Output runs a program that is no server to its end and gives what it has written to its standard output: a helper
-// that prints a password. Its standard input is closed, what it writes to standard error is dropped. Of cfg it uses
-// what describes the child (Command, Args, Env, Dir), Terminal and Guard.
+// Output runs a program that is no server to its end and returns what it has written to its standard output. Helpers that print a
+// password or headers run by it. Its standard input is closed, and what it writes to standard error is dropped. Of cfg it uses
+// the fields that describe the child (Command, Args, Env, Dir), Terminal and Guard.
 //
-// The child gets a session of its own, as Stdio's does, or with cfg.Terminal a process group. When ctx ends, when the child has written more than most
-// bytes, and when it has ended, the whole group is killed: nothing that it has started outlives the call, except what
-// has left the group.
+// The child gets a session of its own, as Stdio's does, or with cfg.Terminal a process group. When ctx ends, when the child has
+// written more than limit bytes, and when it has ended, Output kills the whole group: nothing that it has started outlives the
+// call, except a process that has left the group.
 //
-// An error is an *Error of the classes that Stdio.Dial has, ClassExited for any other end than exit status 0, or
-// ClassProtocol for too much output. It holds nothing of what the child has written.
+// An error is an [*Error] of the classes that [Stdio.Dial] has, ClassExited for any other end than exit status 0, or
+// ClassProtocol for too much output. It holds nothing of what the child has written, because that may be a secret.
 func Output(ctx context.Context, cfg StdioConfig, limit int) ([]byte, error) {
 	return Filter(ctx, cfg, nil, limit)
 }
 
-// Filter is Output for a program that is given something: input is written to its standard input, which is closed then.
-// A program that does not read it all is no error.
+// Filter does the same as [Output] for a program with input: it writes input to the program's standard input, and closes that
+// then. It is no error if the program does not read all of it.
 func Filter(ctx context.Context, cfg StdioConfig, input []byte, limit int) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "starting the process")
@@ -42,8 +42,10 @@ func Filter(ctx context.Context, cfg StdioConfig, input []byte, limit int) ([]by
 		r.releaseGuard = cfg.Guard.Watch(p.cmd.Process.Pid)
 	}
 	r.startReading()
-	go func() { // it ends at the latest when the pipe is closed
-		_, _ = p.stdin.Write(input) // what is not read is the program's own choice
+	// This goroutine ends at the latest when endProgram closes the pipe.
+	go func() {
+		// A program may end without reading its input, so that an error here means nothing.
+		_, _ = p.stdin.Write(input)
 		_ = p.stdin.Close()
 	}()
 	go p.awaitExit()
@@ -60,27 +62,32 @@ func Filter(ctx context.Context, cfg StdioConfig, input []byte, limit int) ([]by
 		return nil, failed
 	case !ended || exit != "exit status 0":
 		return nil, exitError(exit)
+	// The output may have gone over the limit in the same moment in which the program ended.
 	case r.tooMuch:
 		return nil, &Error{Class: messages.ClassProtocol, Text: fmt.Sprintf("the program wrote more than %d bytes", limit)}
 	}
 	return r.out, nil
 }
 
-// runningProgram is a child whose output is collected.
+// runningProgram is a child whose output is collected. Filter owns it, or the goroutine that endProgram leaves behind.
 type runningProgram struct {
-	p            *process
+	p *process
+	// releaseGuard tells the guardian that the group is gone.
 	releaseGuard func()
 
+	// maxOutput bounds out in bytes.
 	maxOutput int
-	out       []byte // of the reading goroutine, until drained
-	tooMuch   bool
-	overflow  chan struct{} // closed when there is too much
+	// out and tooMuch belong to the goroutine that reads standard output, until drained is closed.
+	out      []byte
+	tooMuch  bool
+	overflow chan struct{} // closed when the program has written more than maxOutput
 
 	stdout, stderr pipeReader
 	drained        chan struct{} // closed when both outputs have been read
 }
 
-// startReading starts reading both outputs.
+// startReading starts the goroutines that read both outputs. Standard error is read and dropped, because a full pipe would stop
+// the child.
 func (r *runningProgram) startReading() {
 	r.stdout, r.stderr = pipeReader{f: r.p.stdout}, pipeReader{f: r.p.stderr}
 	var readers sync.WaitGroup
@@ -102,8 +109,8 @@ func (r *runningProgram) startReading() {
 	}()
 }
 
-// endProgram ends the group and releases everything. ended is false if the child cannot be killed (it waits for a device):
-// what it holds is released when it ends.
+// endProgram ends the group and releases everything. ended is false if the child cannot be killed (it waits for a device): a
+// goroutine releases what it holds when it ends, and Filter does not wait for that.
 func (r *runningProgram) endProgram(kill bool) (exit string, ended bool) {
 	if kill {
 		r.p.group.kill()
@@ -118,10 +125,13 @@ func (r *runningProgram) endProgram(kill bool) (exit string, ended bool) {
 	return r.releaseProgram(), true
 }
 
+// releaseProgram reads what is left of the output, kills the group, reaps the child and frees its resources. It returns how the
+// child ended. The child must have ended.
 func (r *runningProgram) releaseProgram() (exit string) {
-	// What has been started and holds the output open may hold it for ever.
+	// A process that the child has started may hold the output open for ever, so that the wait is bounded.
 	awaitWithin(r.drained, drainTime)
-	r.p.group.kill() // as long as the child is a zombie, no other process can have the group's id
+	// As long as the child is a zombie, no other process can have the group's id.
+	r.p.group.kill()
 	r.stdout.stopReading()
 	r.stderr.stopReading()
 	<-r.drained
@@ -134,7 +144,7 @@ func (r *runningProgram) releaseProgram() (exit string) {
 	return exit
 }
 
-// awaitWithin waits for done, for at most d, and reports whether it came.
+// awaitWithin waits until done is closed, for at most d, and reports whether it was.
 func awaitWithin(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -8,28 +8,36 @@ import (
 	"sync"
 )
 
-// processTempDir is the folder of this process in the system's temporary folder, which holds the private ones of its children. It
-// exists while there is one of these, and bears a lock that the system releases when this process dies, so that the next
-// process of the same user that needs such a folder removes it (not on Windows, where folders cannot be locked).
+// processTempDir is the folder of this process in the system's temporary folder. The private temporary folders of isolated
+// children are made in it. It exists while there is one of these, and bears a lock that the system releases when this process
+// dies, so that the next process of the same user that needs such a folder removes it (not on Windows, where folders cannot be
+// locked).
 type processTempDir struct {
+	// mu guards the other fields. users counts the children's folders; path is empty and lock nil while it is 0.
 	mu    sync.Mutex
 	users int
 	path  string
-	lock  *os.File
+	// lock is the open folder that holds the lock, nil on Windows.
+	lock *os.File
 }
 
 const (
+	// tempPrefix begins the name of every such folder; removeStaleTemps looks at no other names.
 	tempPrefix = "mcpvisor-tmp-"
-	// tempMarker is a file in the folder of a process, without which a folder of that name is not ours to remove.
+	// tempMarker is a file in the folder of a process. removeStaleTemps leaves a folder without it alone, because another program
+	// may have made it.
 	tempMarker = ".mcpvisor-process"
 )
 
+// temps is the one folder of this process, shared by all connections.
 var temps processTempDir
 
-// makeChildDir makes a private folder. remove removes it, with whatever is in it; it may be called once.
+// makeChildDir makes a private folder for one child. remove removes it and all that is in it; the caller calls it once, when no
+// process of the child is left.
 func (h *processTempDir) makeChildDir() (dir string, remove func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// The first user also clears what killed processes have left, because nothing else ever does.
 	if h.users == 0 {
 		removeStaleTemps(os.TempDir())
 		if h.path, h.lock, err = makeProcessDir(os.TempDir()); err != nil {
@@ -44,6 +52,7 @@ func (h *processTempDir) makeChildDir() (dir string, remove func(), err error) {
 		return "", nil, err
 	}
 	h.users++
+	// A child's folder that is removed late must not take a newer folder of this process with it.
 	home := h.path
 	return dir, func() {
 		removeTemp(dir)
@@ -55,6 +64,8 @@ func (h *processTempDir) makeChildDir() (dir string, remove func(), err error) {
 	}, nil
 }
 
+// removeProcessDir removes the folder and then releases the lock, so that no other process takes it for abandoned meanwhile. The
+// caller holds mu.
 func (h *processTempDir) removeProcessDir() {
 	removeTemp(h.path)
 	if h.lock != nil {
@@ -63,8 +74,8 @@ func (h *processTempDir) removeProcessDir() {
 	h.path, h.lock = "", nil
 }
 
-// makeProcessDir makes and locks the folder of this process. One that another process has taken for an abandoned one, in the
-// moment before it was locked, is replaced.
+// makeProcessDir makes and locks the folder of this process. Between making and locking, another process may have taken it for an
+// abandoned one and removed it; then makeProcessDir makes another.
 func makeProcessDir(parent string) (string, *os.File, error) {
 	for {
 		path, err := os.MkdirTemp(parent, tempPrefix) // 0700
@@ -89,7 +100,8 @@ func makeProcessDir(parent string) (string, *os.File, error) {
 	}
 }
 
-// removeStaleTemps removes what processes of this user have left that were killed.
+// removeStaleTemps removes the folders that killed processes of this user have left. A folder whose lock another process holds
+// belongs to a living process and stays.
 func removeStaleTemps(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -98,6 +110,7 @@ func removeStaleTemps(parent string) {
 	for _, e := range entries {
 		path := filepath.Join(parent, e.Name())
 		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.IsDir() || !isOwnDir(path) || !hasTempMarker(path) {
+			// Without a lock (Windows) no folder can be told from one in use, so that none is removed.
 			continue
 		}
 		if lock, ok := lockDir(path); ok && lock != nil {
@@ -107,13 +120,15 @@ func removeStaleTemps(parent string) {
 	}
 }
 
-// hasTempMarker reports whether a folder was made for a process.
+// hasTempMarker reports whether a folder was made for a process. A link of that name, which another user could have made, does
+// not count.
 func hasTempMarker(path string) bool {
 	info, err := os.Lstat(filepath.Join(path, tempMarker))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// removeTemp removes a folder. What a child has protected from itself, as Go's cache of modules is, is opened first.
+// removeTemp removes a folder. Where that fails, it first opens the folders that a child has made read-only, as Go's module cache
+// is. Errors are ignored: what stays is removed by removeStaleTemps of a later process.
 func removeTemp(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir takes the lock of a folder, if no process has it and the folder is still there.
+// lockDir takes the lock of a folder without waiting. ok is false if another process has it, or if the folder was removed, or
+// removed and made anew, between opening and locking: the lock would be on a folder that no path leads to.
 func lockDir(path string) (*os.File, bool) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -26,7 +27,7 @@ func lockDir(path string) (*os.File, bool) {
 	return nil, false
 }
 
-// isOwnDir reports whether a folder is this user's: the temporary folder of the system is everybody's.
+// isOwnDir reports whether a folder belongs to this user. Every user can make folders in the system's temporary folder.
 func isOwnDir(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
