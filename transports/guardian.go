@@ -14,27 +14,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Guardian is a second process that outlives this one by a few seconds. It is told of every process group that is
-// started (it is a Guard), and it holds the reading end of a pipe, the lifeline. When the lifeline closes, because
-// Close was called or because this process was killed in whatever way, the guardian sends SIGTERM to every group that
-// is still there, 2 s later SIGKILL, and ends.
+// Guardian is a second process that outlives this one by a few seconds. This process writes to it about every process group that
+// it starts (Guardian is a [Guard]), through a pipe, the lifeline. When the lifeline closes, because Close was called or because
+// this process was killed in whatever way, the guardian sends SIGTERM to every group that is still there, 2 s later SIGKILL, and
+// ends.
 //
-// The guardian is in a session of its own: Ctrl-C, the end of the terminal and a signal to this process's group do not
-// reach it. It does not trust numbers: before it signals a group it compares when the group's first process was
-// started, and without that one, whether the group's members belong to the same session, so that a number that was
-// given to another process does no harm (on Linux and macOS; other systems do not tell).
+//	this process ── "watch 4711 …", "release 4711" ──> guardian
+//	     └─ killed: the pipe ends ─────────────────────> SIGTERM, 2 s, SIGKILL
 //
-// Not covered: a process that has left its group; this process and the guardian being killed at the same moment; the
-// microseconds between the start of a group and its announcement.
+// The guardian is in a session of its own: Ctrl-C, the end of the terminal and a signal to this process's group do not reach it.
+// It does not trust numbers: before it signals a group it compares when the group's first process was started, and without that
+// one, whether the group's members belong to the same session, so that a number that was given to another process does no harm
+// (on Linux and macOS; other systems do not say).
 //
-// On Windows there is no such process, and none is needed: the system ends job objects with the process that holds
-// them. StartGuardian starts nothing there.
+// Not covered: a process that has left its group; this process and the guardian being killed at the same moment; the microseconds
+// between the start of a group and its announcement.
+//
+// On Windows there is no such process, and none is needed: the system ends job objects with the process that holds them.
+// [StartGuardian] starts nothing there.
 type Guardian struct {
-	mu          sync.Mutex
-	lifeline    *os.File // the lifeline; nil on Windows and after Close
-	lifelineErr error    // the guardian does not listen any more
+	// mu guards lifeline and lifelineErr.
+	mu       sync.Mutex
+	lifeline *os.File // nil on Windows and after Close
+	// lifelineErr is set when the guardian does not read any more; nothing is written then.
+	lifelineErr error
 	cmd         *exec.Cmd
-	done        chan struct{}
+	// done is closed when the guardian has ended.
+	done chan struct{}
 }
 
 var _ Guard = (*Guardian)(nil)
@@ -45,10 +51,12 @@ const guardianGrace = 2 * time.Second
 // lifelineTimeout bounds how long a guardian that does not read can hold up a start.
 const lifelineTimeout = time.Second
 
-// StartGuardian starts cmd as the guardian of this process. cmd is this program again, with an argument (or a variable)
-// that makes it call RunGuardian(os.Stdin) and nothing else, before it does anything that could be seen. Its standard
-// input is set here; its output goes nowhere unless cmd says otherwise, so that a program that reads our output does not wait for the guardian. Its
-// environment is empty if cmd.Env is nil: it needs nothing of ours, and keeps none of its secrets.
+// StartGuardian starts cmd as the guardian of this process. cmd is this program again, with an argument (or a variable) that
+// makes it call RunGuardian(os.Stdin) and nothing else, before it does anything that could be seen.
+//
+// StartGuardian sets the standard input. The output goes nowhere unless cmd says otherwise, so that a program that reads this
+// process's output does not wait for the guardian. The environment is empty if cmd.Env is nil: the guardian needs nothing of it,
+// and must not keep its secrets.
 func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 	g := &Guardian{done: make(chan struct{})}
 	if !guardianNeeded {
@@ -65,7 +73,8 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 		cmd.Env = []string{}
 	}
 	if path, err := filepath.Abs(cmd.Path); err == nil && cmd.Dir == "" {
-		cmd.Path, cmd.Dir = path, "/" // it keeps no directory from being removed
+		// A guardian in this process's directory would keep that from being removed or unmounted.
+		cmd.Path, cmd.Dir = path, "/"
 	}
 	if err := cmd.Start(); err != nil {
 		_ = w.Close()
@@ -74,17 +83,19 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 	g.lifeline, g.cmd = w, cmd
 	go func() {
 		defer close(g.done)
-		_ = cmd.Wait() // how it ended tells nothing: it ends with the lifeline, or was killed
+		// The result says nothing: the guardian ends with the lifeline, or was killed.
+		_ = cmd.Wait()
 	}()
 	return g, nil
 }
 
+// guardianError translates an error of starting the guardian.
 func guardianError(err error) *Error {
 	e := startError(&StdioConfig{Command: "guardian"}, err)
 	return &Error{Class: e.Class, Text: "the guardian process cannot be started: " + causeText(err), Err: e.Err}
 }
 
-// Watch implements Guard. A nil Guardian guards nothing.
+// Watch implements Guard. It writes the group's number and its identity to the guardian. A nil Guardian guards nothing.
 func (g *Guardian) Watch(pgid int) (release func()) {
 	if g == nil || !guardianNeeded {
 		return func() {}
@@ -94,6 +105,7 @@ func (g *Guardian) Watch(pgid int) (release func()) {
 	return sync.OnceFunc(func() { g.writeLifeline("release %d\n", pgid) })
 }
 
+// writeLifeline writes one line, or nothing once a write has failed: half a line would be read as another one.
 func (g *Guardian) writeLifeline(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,12 +116,13 @@ func (g *Guardian) writeLifeline(format string, args ...any) {
 	_, g.lifelineErr = fmt.Fprintf(g.lifeline, format, args...)
 }
 
-// Done is closed when the guardian has ended. If that was not Close, no process ends the groups when this one is
-// killed.
+// Done is closed when the guardian has ended. If that happens without Close, no process ends the groups when this one is killed;
+// a program should start another guardian, or warn.
 func (g *Guardian) Done() <-chan struct{} { return g.done }
 
-// Close ends the guardian. Groups that were not released are ended by it, so close the connections first. It returns
-// when the guardian has ended, which takes a moment, or 2 s if groups were left that do not end when asked.
+// Close ends the guardian. The guardian ends the groups that were not released, so close the connections first. Close returns
+// when the guardian has ended, which takes a moment, or 2 s if groups were left that ignore SIGTERM. A guardian that takes 4 s is
+// killed, and Close returns an error.
 func (g *Guardian) Close() error {
 	g.mu.Lock()
 	line := g.lifeline
@@ -133,9 +146,9 @@ func (g *Guardian) Close() error {
 	}
 }
 
-// RunGuardian does the work of a guardian process: it reads what the lifeline tells until that ends, and then ends what is
-// left. It ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, for this whole process. Its error is one of reading;
-// the groups have been ended then too.
+// RunGuardian does the work of a guardian process: it reads the lifeline until that ends, and then ends the groups that are left.
+// It ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, for this whole process, so that it survives what ends its parent. Its
+// error is one of reading; the groups have been ended then, too.
 func RunGuardian(lifeline io.Reader) error {
 	ignoreSignals()
 	groups := map[int]processIdentity{}
@@ -153,7 +166,7 @@ func RunGuardian(lifeline io.Reader) error {
 	return in.Err()
 }
 
-// processIdentity tells a process group from another one that was given the same number later. Zero values are not known.
+// processIdentity tells a process group from another one that was given the same number later. A zero field is not known.
 type processIdentity struct {
 	start   uint64 // when the first process was started, in the system's own unit
 	session int

@@ -2,7 +2,7 @@ package transports
 
 import "golang.org/x/sys/unix"
 
-// identifyProcess reads when a process was started, in microseconds. Sessions are not told by number.
+// identifyProcess reads when a process was started, in microseconds since 1970. The kernel does not give sessions by number here.
 func identifyProcess(pid int) processIdentity {
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(p.Proc.P_pid) != pid {
@@ -11,7 +11,8 @@ func identifyProcess(pid int) processIdentity {
 	return processIdentity{start: uint64(p.Proc.P_starttime.Sec)*1e6 + uint64(p.Proc.P_starttime.Usec)}
 }
 
-// memberSessions gives one zero, the session of every identity here, for each member of a group.
+// memberSessions returns one zero for each member of a group: the session is 0 in every identity here, so that any member
+// matches.
 func memberSessions(pgid int) []int {
 	members, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", pgid)
 	if err != nil {

@@ -10,15 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// guardianNeeded is true because a killed process leaves its children running here.
 const guardianNeeded = true
 
+// guardianAttributes starts the guardian in a session of its own, out of reach of the terminal's signals.
 func guardianAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// ignoreSignals keeps the guardian alive through the signals that end its parent.
 func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 }
 
-// endGroups asks every group to end and kills after grace what has not.
+// endGroups sends SIGTERM to every group, and SIGKILL after grace to those that are left. It forgets groups whose number was
+// given to others.
 func endGroups(groups map[int]processIdentity, grace time.Duration) {
 	signal := func(s syscall.Signal) {
 		for pgid, id := range groups {
@@ -41,19 +45,19 @@ func endGroups(groups map[int]processIdentity, grace time.Duration) {
 	signal(syscall.SIGKILL)
 }
 
-// matchesGroup reports whether the group of that number is still the one that was meant.
+// matchesGroup reports whether the group of that number is still the one that was announced.
 func (id processIdentity) matchesGroup(pgid int) bool {
 	if unix.Kill(-pgid, 0) == unix.ESRCH {
 		return false
 	}
 	if id.start == 0 {
-		return true // the system did not tell
+		return true // the system did not say
 	}
 	if now := identifyProcess(pgid); now.start != 0 {
 		return now.start == id.start
 	}
-	// The first process is gone. As long as the group has members its number is taken, and it had some a moment ago:
-	// this process was told when it had none. So these are the ones, if they live where they should.
+	// The first process is gone. As long as the group has members its number is taken, and it had members a moment ago, because
+	// no release has come. So these are its members if they are in the announced session.
 	for _, session := range memberSessions(pgid) {
 		if session == id.session {
 			return true

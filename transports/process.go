@@ -12,32 +12,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// process is one child with its process group: itself and everything that it starts and that does not leave the group. On
-// Unix the group is the first of a session that has the same id.
+// process is one child with its process group: itself and everything that it starts and that does not leave the group. On Unix
+// the group is the first of a session that has the same id.
 //
-// On Linux the end of a child is noticed through a descriptor (pidfd) and the runtime's poller, so that 1,000 children
-// cost no 1,000 threads. The child stays a zombie until reap, and while it is one its group id cannot be given to
-// anybody else: killing the group before reap cannot hit a stranger.
+// On Linux a descriptor (pidfd) in the runtime's poller shows the end of a child, so that 1,000 children cost no 1,000 threads.
+// The child stays a zombie until reapChild, and as long its group id cannot be given to another process: killing the group before
+// reapChild cannot hit a stranger.
 type process struct {
-	cmd           *exec.Cmd
-	group         processGroup
-	releaseThread func() // gives the thread back that the child's life hangs on
+	cmd   *exec.Cmd
+	group processGroup
+	// releaseThread releases the thread that started the child: on Linux the child would be killed if that thread ended.
+	releaseThread func()
 
-	stdin, stdout, stderr *os.File // our ends
+	stdin, stdout, stderr *os.File // this process's ends of the pipes
 
-	isolation *childIsolation // what it is kept from
+	isolation *childIsolation // nil if the child is not isolated
 	started   time.Time
 
-	exited   chan struct{} // closed when the child has ended
-	reapOnce sync.Once     // reaps
-	exitText string        // how it ended, set by reap
+	exited chan struct{} // closed by awaitExit when the child has ended
+	// reapOnce guards exitText, which says how the child ended.
+	reapOnce sync.Once
+	exitText string
 }
 
-// A group ends a whole tree of processes, by the means of the platform. Its methods fail silently: what cannot be
-// signalled is gone, or not ours.
+// processGroup ends a whole tree of processes, by the means of the platform. Its methods fail silently, because a process that
+// cannot be signalled is gone, or another user's.
 type processGroup interface {
-	// terminate asks, kill ends. alive reports whether anybody is left, living whether anybody but zombies is, which
-	// costs far more to know; they may only be asked after the child was reaped.
+	// terminate asks the processes to end, kill ends them. hasMembers reports whether any process is left, hasLivingMembers
+	// whether any but zombies is, which costs far more to know. Both may only be called after the child was reaped.
 	terminate()
 	kill()
 	hasMembers() bool
@@ -46,7 +48,7 @@ type processGroup interface {
 	close()
 }
 
-// startProcess starts what cfg describes, which has been resolved to path.
+// startProcess starts the program at path with what cfg says. If it fails, nothing is left: no process, no pipe and no folder.
 func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *process, failed *Error) {
 	restrictions, failed := planIsolation(cfg, func(want messages.Isolation) isolation.Capabilities { return CapabilitiesFor(ctx, want) })
 	if failed != nil {
@@ -55,6 +57,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	p := &process{exited: make(chan struct{}), isolation: restrictions, started: time.Now()}
 	var childFiles []*os.File
 	defer func() {
+		// The child has its own copies of its ends. This process must close them, or it would never see the end of the output.
 		for _, f := range childFiles {
 			_ = f.Close()
 		}
@@ -74,6 +77,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 		*end = r
 		childFiles = append(childFiles, w)
 	}
+	// Starting is repeated only while the program's file is busy, after 5, 10, … 160 ms.
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		p.cmd = &exec.Cmd{
 			Path: path, Args: append([]string{cfg.Command}, cfg.Args...), Dir: dir, Env: childEnv(restrictions.withTempEnv(cfg.Env), dir),
@@ -84,8 +88,8 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 			p.releaseThread = release
 			break
 		}
-		// A file that has just been written (an upgrade, a build) can be held open for writing by another thread's
-		// fork for a moment.
+		// Linux refuses to execute a file that is open for writing. A file that has just been written (an upgrade, a build) can
+		// be open for a moment in a child that another thread has forked and that has not executed its program yet.
 		if !isTextBusy(err) || wait > 200*time.Millisecond || !sleepContext(ctx, wait) {
 			if ctx.Err() != nil {
 				return nil, contextError(ctx, "starting the process")
@@ -98,6 +102,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	}
 	g, err := newProcessGroup(p.cmd.Process)
 	if err != nil {
+		// Without a group nothing could end what the child starts, so that the child must not live.
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 		children.markReaped(p.cmd.Process.Pid)
@@ -108,22 +113,23 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	return p, nil
 }
 
-// childEnv returns the whole environment of the child. PWD is set as a shell would for a directory.
+// childEnv returns the whole environment of the child. It sets PWD, as a shell does on changing to a directory.
 func childEnv(env []string, dir string) []string {
-	env = append([]string{}, env...) // not nil, which would mean everything
+	env = append([]string{}, env...) // nil would mean this process's own environment
 	if dir != "" {
 		env = append(env, "PWD="+dir)
 	}
 	return env
 }
 
-// reapChild takes the child's status from the system, so that no zombie is left, and gives its text. It must not be called
-// before the child has ended.
+// reapChild takes the child's status from the system, so that no zombie is left, and returns it as text. The caller must wait for
+// exited first.
 func (p *process) reapChild() string {
 	p.reapOnce.Do(func() {
 		state := p.waitStatus()
 		children.markReaped(p.cmd.Process.Pid)
-		p.exitText = "unknown exit status" // other code of this process has waited for the child
+		// This text stays if other code of this process has waited for the child and taken its status.
+		p.exitText = "unknown exit status"
 		if state != nil {
 			p.exitText = state.String()
 		}
@@ -133,11 +139,11 @@ func (p *process) reapChild() string {
 }
 
 // awaitGroupEnd waits until no process of the group is left, for at most d, and reports whether that is so. The child must have
-// been reaped. With killed set, members that are only zombies do not count: the parent that has to reap them may be slow, or
-// never do it (the first process of many containers).
+// been reaped. With killed set, zombies do not count: the parent that has to reap them may be slow, or never do it (the first
+// process of many containers).
 //
-// While anybody is left, the group's id is taken; it would have to become free, be given to a new process and that
-// one's group within one period of asking for this to see a stranger.
+// While the group has a member, its id is taken. For this loop to see a stranger, the id would have to become free and be given
+// to a new process and its group between two looks, of which the first ones are 1 ms apart and none more than 25 ms.
 func (p *process) awaitGroupEnd(d time.Duration, killed bool) bool {
 	deadline := time.Now().Add(d)
 	for period := time.Millisecond; ; period = min(2*period, 25*time.Millisecond) {
@@ -151,6 +157,7 @@ func (p *process) awaitGroupEnd(d time.Duration, killed bool) bool {
 	}
 }
 
+// closePipes closes this process's ends of the pipes, as far as they were made.
 func (p *process) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
 		if f != nil {
@@ -159,7 +166,7 @@ func (p *process) closePipes() {
 	}
 }
 
-// killAndRelease ends a process at once that no connection needs any more.
+// killAndRelease ends a process at once that no connection has taken over.
 func (p *process) killAndRelease() {
 	p.group.kill()
 	p.awaitExit()
@@ -169,7 +176,7 @@ func (p *process) killAndRelease() {
 	p.isolation.releaseTemp()
 }
 
-// sleepContext reports false if ctx ended first.
+// sleepContext waits for d and reports false if ctx ended first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -181,11 +188,11 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// watchdogTime is how soon after its start a program that watches its parent notices that it may not signal it. Most look every
-// few seconds.
+// watchdogTime is how soon after its start a program that watches its parent fails, because it may not signal it. Most such
+// programs check every few seconds.
 const watchdogTime = time.Minute
 
-// exitError says that the child has ended by itself, and what may have been the reason.
+// exitError returns the error for a child that has ended by itself, with advice where the isolation may be the reason.
 func (p *process) exitError(exit string) *Error {
 	e := exitError(exit)
 	if f := p.isolation; f != nil && f.steps.Files.HidesSignals() && time.Since(p.started) < watchdogTime &&
@@ -197,7 +204,7 @@ func (p *process) exitError(exit string) *Error {
 	return e
 }
 
-// exitError says that the child has ended by itself.
+// exitError returns the error for a process that ended with the given text, which os.ProcessState wrote.
 func exitError(exit string) *Error {
 	e := &Error{Class: messages.ClassExited, Text: "the process ended with " + exit}
 	if signal, ok := strings.CutPrefix(exit, "signal: "); ok {

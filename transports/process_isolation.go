@@ -15,20 +15,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// childIsolation holds what one connection's child is kept from, and what must be removed when it has ended. A nil one keeps it from
-// nothing.
+// childIsolation has what one connection's child is kept from, and what must be removed when the child has ended. A nil one is a
+// child without isolation; its methods do nothing then.
 type childIsolation struct {
-	steps   isolation.Steps
-	tempDir string // the private folder, if there is one
+	steps isolation.Steps
+	// tempDir is the private temporary folder and remove its removal; empty and nil without one.
+	tempDir string
 	remove  func()
 }
 
-// planIsolation plans what cfg asks for and makes the private folder. release must be called when no process of the child's group is
-// left.
+// planIsolation plans what cfg asks for and makes the private folder. The caller calls releaseTemp when no process of the child's
+// group is left. can is asked only if the configuration is valid, because finding out may start a process.
 func planIsolation(cfg *StdioConfig, can func(messages.Isolation) isolation.Capabilities) (*childIsolation, *Error) {
 	if !cfg.Isolation.Asks() {
 		return nil, nil
 	}
+	// The configuration was checked when it was read; a program that embeds this package may bring its own.
 	if faults := isolation.Check(cfg.Isolation); len(faults) > 0 {
 		f := faults[0]
 		return nil, &Error{Class: messages.ClassConfig, Text: "isolation." + f.Key + ": " + f.Text, Fix: f.Fix}
@@ -47,6 +49,7 @@ func planIsolation(cfg *StdioConfig, can func(messages.Isolation) isolation.Capa
 			Text: "no folder can be made for the temporary files of the server: " + causeText(err),
 			Fix:  "see whether the temporary folder of this system exists and has room"}
 	}
+	// The private folder must be usable under any rule about files. The rule's slices are shared, so that they are copied.
 	if f := i.steps.Files; f != nil && f.Write != nil {
 		own := *f
 		own.Write = append([]string{i.tempDir}, f.Write...)
@@ -59,14 +62,14 @@ func planIsolation(cfg *StdioConfig, can func(messages.Isolation) isolation.Capa
 	return i, nil
 }
 
-// releaseTemp removes the private folder.
+// releaseTemp removes the private folder, if there is one.
 func (i *childIsolation) releaseTemp() {
 	if i != nil && i.remove != nil {
 		i.remove()
 	}
 }
 
-// withTempEnv is the environment of an isolated child.
+// withTempEnv returns the environment of the child: the three variables that name the temporary folder lead to the private one.
 func (i *childIsolation) withTempEnv(env []string) []string {
 	if i == nil || i.tempDir == "" {
 		return env
@@ -84,9 +87,10 @@ func (i *childIsolation) withTempEnv(env []string) []string {
 	return append(own, "TMPDIR="+i.tempDir, "TMP="+i.tempDir, "TEMP="+i.tempDir)
 }
 
+// tempVariables are the names that withTempEnv replaces; on Windows they are compared in upper case.
 var tempVariables = stringSet("TMPDIR", "TMP", "TEMP")
 
-// enforcedParts returns the parts that are in force, nil if none was asked for.
+// enforcedParts returns the parts that are in force, nil if the configuration asks for none.
 func (i *childIsolation) enforcedParts() *messages.Enforced {
 	if i == nil {
 		return nil
@@ -94,7 +98,8 @@ func (i *childIsolation) enforcedParts() *messages.Enforced {
 	return &i.steps.Enforced
 }
 
-// startChild starts cmd as a child, and returns when its program runs. No process is left if it fails.
+// startChild starts cmd as a child, through the launcher if a step needs one, and returns when the program itself runs. No
+// process is left if it fails.
 func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child) (release func(), err error) {
 	if i == nil || !i.steps.Launch() {
 		return launchChild(ctx, children.trackedStart(cmd, as))
@@ -109,7 +114,7 @@ func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child
 		return nil, &launcherError{err}
 	}
 	if err = l.Finish(ctx); err != nil {
-		// Its group, because it may have become the program while ctx ended, and have started something.
+		// The whole group, because the launcher may have become the program while ctx ended, and have started something.
 		if g, err := newProcessGroup(cmd.Process); err == nil {
 			g.kill()
 			g.close()
@@ -123,13 +128,14 @@ func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child
 	return release, nil
 }
 
-// launcherError is one of starting the launcher, not the server's program.
+// launcherError marks an error of starting the launcher, as distinct from one of the server's program.
 type launcherError struct{ err error }
 
 func (e *launcherError) Error() string { return e.err.Error() }
 func (e *launcherError) Unwrap() error { return e.err }
 
-// launchFailure returns why an isolated child could not be started; nil if the program itself was the reason.
+// launchFailure returns the error for an isolated child that could not be started; nil if the program itself was the reason,
+// which startError describes better.
 func (i *childIsolation) launchFailure(err error) *Error {
 	var step *launcher.StepError
 	var start *launcherError
@@ -159,8 +165,8 @@ func (i *childIsolation) launchFailure(err error) *Error {
 	return nil
 }
 
-// Capabilities returns what this machine can keep a server from. Whether a network of its own can be made only trying tells: a
-// process is started for it, once, and the answer is kept.
+// Capabilities returns what this machine can keep a server from. Only a try shows whether a network of its own can be made: a
+// process is started for it, once, and the answer is kept for the life of this process.
 func Capabilities(ctx context.Context) isolation.Capabilities {
 	can := kernelCapabilities()
 	if can.NoNamespace == "" {
@@ -169,7 +175,7 @@ func Capabilities(ctx context.Context) isolation.Capabilities {
 	return can
 }
 
-// CapabilitiesFor is Capabilities as far as they matter for want: nothing is started for most.
+// CapabilitiesFor returns the Capabilities that matter for want. It starts the trial process only if want needs the answer.
 func CapabilitiesFor(ctx context.Context, want messages.Isolation) isolation.Capabilities {
 	if want.Network == messages.NetworkLoopback {
 		return Capabilities(ctx)
@@ -177,12 +183,13 @@ func CapabilitiesFor(ctx context.Context, want messages.Isolation) isolation.Cap
 	return kernelCapabilities()
 }
 
-// namespaceProbe keeps the answer of the first try that had the time for one.
+// namespaceProbe keeps the answer of the first try that was not cut off by its context. why is empty if the try succeeded. The
+// lock is held during a try, so that callers that come together start one process.
 var namespaceProbe struct {
 	sync.Mutex
 	done bool
 	why  string
 }
 
-// namespaceProbeTime bounds a try.
+// namespaceProbeTime bounds a try; a busy machine may take seconds.
 const namespaceProbeTime = 20 * time.Second

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
+// kernelCapabilities asks the kernel for its version, Landlock and system call filters. It starts nothing.
 func kernelCapabilities() isolation.Capabilities {
 	can := isolation.Capabilities{System: runtime.GOOS, Arch: runtime.GOARCH, Kernel: "Linux"}
 	var name unix.Utsname
@@ -20,7 +21,8 @@ func kernelCapabilities() isolation.Capabilities {
 	return can
 }
 
-// probeNamespace says why no process can be started in a network of its own; empty if one can.
+// probeNamespace returns why no process can be started in a network of its own; empty if one can. Containers and distributions
+// often forbid it, and the kernel has no other way to ask. An answer that ctx has cut off is not kept.
 func probeNamespace(ctx context.Context) string {
 	t := &namespaceProbe
 	t.Lock()

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
+// kernelCapabilities names the system for errors; it can enforce nothing with namespaces here.
 func kernelCapabilities() isolation.Capabilities {
 	kernel := map[string]string{"darwin": "macOS", "windows": "Windows"}[runtime.GOOS]
 	if kernel == "" {
@@ -17,4 +18,5 @@ func kernelCapabilities() isolation.Capabilities {
 	return isolation.Capabilities{System: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernel, NoNamespace: "only Linux has them"}
 }
 
+// probeNamespace is not called with success here, because NoNamespace is set already.
 func probeNamespace(context.Context) string { return "" }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes puts the child into a session of its own and lets the kernel end it when this process is killed. The kernel
-// reaches the child only, not what the child has started: the guardian ends that, and asks first. So if there is a guardian,
-// the kernel asks too.
+// processAttributes puts the child into a session of its own and lets the kernel end it when this process is killed. The kernel's
+// signal reaches the child only, and not the processes that it has started: the guardian ends those, with SIGTERM first. So if
+// there is a guardian, the kernel sends SIGTERM as well, and the child can end its own children in order.
 func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr {
 	a := ownSession(cfg.Terminal)
 	a.Pdeathsig = syscall.SIGKILL
@@ -22,15 +22,16 @@ func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr {
 	return a
 }
 
-// The kernel sends the death signal when the *thread* that created the child ends, and Go ends threads as it likes. So
-// all children are created by one thread, which lives from the first child's start to the last one's end.
+// starterThread is the one thread that creates all children. The kernel sends the death signal when the *thread* that created the
+// child ends, and Go ends threads as it likes; this one lives from the first child's start to the last one's end. The mutex
+// guards children, the number of living ones, and jobs, which is closed when that is 0.
 var starterThread struct {
 	sync.Mutex
 	children int
 	jobs     chan func()
 }
 
-// launchChild runs start on the thread of all children. release must be called when the child has been reaped.
+// launchChild runs start on the thread of all children. The caller calls release when the child has been reaped.
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	starterThread.Lock()
 	if starterThread.children == 0 {
@@ -51,6 +52,7 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 	done := make(chan error, 1)
 	select {
 	case jobs <- func() {
+		// A panic in start would end the thread, and with it every child.
 		defer func() {
 			if v := recover(); v != nil {
 				done <- panicError(v)
@@ -58,7 +60,7 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 		}()
 		done <- start()
 	}:
-		// A start takes a millisecond and cannot be interrupted.
+		// A start takes a millisecond and cannot be interrupted, so that ctx does not count here.
 		if err = <-done; err == nil {
 			return release, nil
 		}
@@ -69,7 +71,7 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 	return nil, err
 }
 
-// startThread never unlocks its thread, so the thread ends with it.
+// startThread runs the jobs on a thread of its own. It never unlocks the thread, so that the thread ends with it.
 func startThread(jobs <-chan func()) {
 	runtime.LockOSThread()
 	for job := range jobs {
@@ -77,7 +79,7 @@ func startThread(jobs <-chan func()) {
 	}
 }
 
-// awaitExit returns when the child has ended. It is a zombie then.
+// awaitExit returns when the child has ended, and closes exited. The child is a zombie then.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	pid := p.cmd.Process.Pid
@@ -91,11 +93,11 @@ func (p *process) awaitExit() {
 			return
 		}
 	}
-	// A kernel before 5.10, or a sandbox that does not know the call: wait in a thread.
+	// A kernel before 5.10, or a sandbox that does not know the call: wait in a thread of this child's own.
 	hasEnded(unix.P_PID, pid, 0)
 }
 
-// hasEnded reports whether a child is a zombie, without reaping it. With no option it waits until that is so.
+// hasEnded reports whether a child is a zombie, without reaping it. With no option it waits until the child is one.
 func hasEnded(kind, id, option int) bool {
 	for {
 		var info unix.Siginfo
@@ -108,8 +110,8 @@ func hasEnded(kind, id, option int) bool {
 	}
 }
 
-// waitStatus takes the status of the zombie.
+// waitStatus takes the status of the zombie, which reaps it. It is nil if the status is lost.
 func (p *process) waitStatus() *os.ProcessState {
-	_ = p.cmd.Wait() // its error repeats the status
+	_ = p.cmd.Wait() // the error repeats the status
 	return p.cmd.ProcessState
 }

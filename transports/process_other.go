@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// processAttributes puts the child into a session of its own. The kernel does not end it when this process is killed: its input
-// ends, and the guardian ends it if there is one.
+// processAttributes puts the child into a session of its own. The kernel here does not end it when this process is killed: its
+// input ends, and the guardian ends it if there is one.
 func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr { return ownSession(cfg.Terminal) }
 
+// launchChild starts the child on any thread, because no signal depends on it here.
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -19,14 +20,16 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 	return func() {}, start()
 }
 
-// awaitExit returns when the child has ended. It has been reaped then: the id of its group is free if no other process is in
-// it, and every system gives ids out in a cycle, so that no process gets it within the milliseconds until we ask.
+// awaitExit returns when the child has ended, and closes exited. The child has been reaped then: the id of its group is free if
+// no other process is in it. Every system gives ids out in a cycle, so that no process gets this one within the milliseconds
+// until the group is killed.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	_ = p.cmd.Wait()
 }
 
+// waitStatus returns the status that awaitExit has taken.
 func (p *process) waitStatus() *os.ProcessState { return p.cmd.ProcessState }
 
-// hasLivingMember cannot be told apart from a zombie here.
+// hasLivingMember counts every member as living, because zombies cannot be told apart here.
 func hasLivingMember(int) bool { return true }

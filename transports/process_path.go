@@ -15,11 +15,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// resolveCommand finds the program and the working directory of cfg, and says what cannot work before anything is started.
+// resolveCommand finds the program and the working directory of cfg, and refuses what cannot work before anything is started.
 //
-// A command without a separator is looked up in the PATH of the child's environment, because that is what the person
-// wrote it for, and in ours if the child has none. A command with one that is not absolute is relative to the working
-// directory. Relative entries of PATH are not searched: a server must not depend on where we were started.
+// A command without a separator is looked up in the PATH of the child's environment, because its author wrote it for that, and in
+// this process's if the child has none. A relative command with a separator starts at the working directory. Relative entries of
+// PATH are not searched: a server must not depend on where this process was started.
 func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 	if cfg.Command == "" {
 		return "", "", &Error{Class: messages.ClassConfig, Text: "no command is given", Fix: `set "command"`}
@@ -58,13 +58,15 @@ func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 		return path, dir, nil
 	}
 	e := lookPathError(cfg, err)
+	// The person probably meant this program's directory; say so.
 	if _, here := os.Stat(cfg.Command); here == nil && isNotFound(err) {
 		e.Fix = "it exists in this program's own directory, but a relative command starts at " + quotePrintable(dir)
 	}
 	return "", "", e
 }
 
-// searchPath walks the directories of PATH.
+// searchPath looks the command up in the directories of PATH. A file that may not be executed is remembered as the error, but
+// does not end the search, as in a shell.
 func searchPath(cfg *StdioConfig) (string, *Error) {
 	list, ok := lookupEnv(cfg.Env, "PATH")
 	if !ok {
@@ -93,7 +95,8 @@ func searchPath(cfg *StdioConfig) (string, *Error) {
 	return "", e
 }
 
-// checkText refuses what no system call can carry.
+// checkText refuses text that no system call can carry: zero bytes, and variables without a name. The value of a variable stays
+// out of the error.
 func checkText(cfg *StdioConfig) *Error {
 	for what, list := range map[string][]string{
 		"the command": {cfg.Command}, "an argument": cfg.Args, "the working directory": {cfg.Dir},
@@ -122,7 +125,7 @@ func checkText(cfg *StdioConfig) *Error {
 	return nil
 }
 
-// lookPathError translates what exec.LookPath says of one path.
+// lookPathError translates an error of exec.LookPath for one path.
 func lookPathError(cfg *StdioConfig, err error) *Error {
 	switch {
 	case isNotFound(err):
@@ -140,10 +143,12 @@ func lookPathError(cfg *StdioConfig, err error) *Error {
 	return startError(cfg, err)
 }
 
+// isNotFound reports whether err says that there is no such file.
 func isNotFound(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)
 }
 
+// missingError is the error for a command that does not exist. A command with spaces was probably meant as a whole command line.
 func missingError(cfg *StdioConfig) *Error {
 	e := &Error{
 		Class: messages.ClassMissing, Text: "the command " + shownCommand(cfg.Command) + " does not exist",
@@ -155,8 +160,8 @@ func missingError(cfg *StdioConfig) *Error {
 	return e
 }
 
-// startError translates what the system says when a process is started. Our own shortage is told apart from what is
-// wrong with the server, because it passes by itself.
+// startError translates the system's error when a process is started. A shortage of this machine has its own class, because it
+// passes by itself, and the server is not at fault.
 func startError(cfg *StdioConfig, err error) *Error {
 	e := &Error{Class: messages.ClassExited, Err: systemCause(err)}
 	switch {
@@ -168,7 +173,7 @@ func startError(cfg *StdioConfig, err error) *Error {
 	case isTextBusy(err):
 		e.Class, e.Text = messages.ClassExhausted, "the program "+shownCommand(cfg.Command)+" is being written by another process"
 	case isNotFound(err):
-		// The program was there a moment ago.
+		// resolveCommand has found the program a moment ago, so that the interpreter is the more likely reason.
 		e.Class = messages.ClassMissing
 		e.Text = "the program " + shownCommand(cfg.Command) + ", or the interpreter that its first line names, does not exist"
 		e.Fix = "install it"
@@ -186,12 +191,13 @@ func startError(cfg *StdioConfig, err error) *Error {
 	return e
 }
 
+// dirError is the error for a working directory that cannot be used.
 func dirError(dir, what string, err error) *Error {
 	return &Error{Class: messages.ClassConfig, Text: "the working directory " + quotePrintable(dir) + " " + what,
 		Fix: `correct "cwd"`, Err: systemCause(err)}
 }
 
-// systemCause is the bare error of the system: what wraps it may repeat a whole command line.
+// systemCause returns the bare error of the system: an error that wraps it may repeat a whole command line, and a token in it.
 func systemCause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -205,10 +211,11 @@ func systemCause(err error) error {
 	return errors.New("not started")
 }
 
+// causeText returns the system's error as a part of a sentence.
 func causeText(err error) string { return strings.TrimRight(systemCause(err).Error(), ".") }
 
-// shownCommand returns a command as an error may show it: up to the first space, because its author may have put arguments behind it,
-// and a token among them.
+// shownCommand returns a command as an error may show it: up to the first space, because its author may have put arguments behind
+// it, and a token among them.
 func shownCommand(command string) string {
 	if words := strings.Fields(command); len(words) > 1 {
 		return quotePrintable(words[0] + " …")
@@ -216,4 +223,5 @@ func shownCommand(command string) string {
 	return quotePrintable(command)
 }
 
+// quotePrintable quotes s for a person: control characters of s must not reach a terminal.
 func quotePrintable(s string) string { return strconv.Quote(messages.Printable(s)) }

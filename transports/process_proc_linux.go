@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// identifyProcess reads when a process was started (in clock ticks since boot) and its session, of a zombie too.
+// identifyProcess reads when a process was started (in clock ticks since boot) and its session. It works for a zombie, too. The
+// zero value means that there is no such process.
 func identifyProcess(pid int) processIdentity {
 	f, ok := statFields(pid)
 	if !ok {
@@ -15,7 +16,7 @@ func identifyProcess(pid int) processIdentity {
 	return processIdentity{start: f.start, session: f.session}
 }
 
-// walkGroupMembers walks over the members of a group, until f reports false. That reads all of /proc.
+// walkGroupMembers calls f for each member of a group until f reports false. It reads all of /proc, which is slow on a machine with many processes.
 func walkGroupMembers(pgid int, f func(procStat) bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -30,7 +31,7 @@ func walkGroupMembers(pgid int, f func(procStat) bool) {
 	}
 }
 
-// memberSessions lists the sessions of the members of a group.
+// memberSessions lists the sessions of the members of a group, one for each member.
 func memberSessions(pgid int) (sessions []int) {
 	walkGroupMembers(pgid, func(s procStat) bool {
 		sessions = append(sessions, s.session)
@@ -39,7 +40,7 @@ func memberSessions(pgid int) (sessions []int) {
 	return sessions
 }
 
-// hasLivingMember reports whether a group has a member that is no zombie.
+// hasLivingMember reports whether a group has a member that is neither a zombie nor dead.
 func hasLivingMember(pgid int) (found bool) {
 	walkGroupMembers(pgid, func(s procStat) bool {
 		found = s.state != 'Z' && s.state != 'X'
@@ -48,14 +49,16 @@ func hasLivingMember(pgid int) (found bool) {
 	return found
 }
 
+// procStat has the fields of /proc/PID/stat that are used here.
 type procStat struct {
 	state          byte
 	group, session int
-	start          uint64
+	// start is in clock ticks since boot.
+	start uint64
 }
 
-// statFields reads /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, so the
-// fields are counted from the last parenthesis.
+// statFields reads /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, spaces and
+// parentheses among them, so that the fields are counted from the last parenthesis.
 func statFields(pid int) (procStat, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

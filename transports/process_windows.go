@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// processAttributes starts the child suspended: it must be in its job object before it can start anything itself.
+// processAttributes starts the child suspended, because it must be in its job object before it can start anything itself.
 func processAttributes(*StdioConfig) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
@@ -18,6 +18,7 @@ func processAttributes(*StdioConfig) *syscall.SysProcAttr {
 	}
 }
 
+// launchChild starts the child on any thread, because no signal depends on it here.
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -25,8 +26,8 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 	return func() {}, start()
 }
 
-// jobGroup is a job object. The system ends everything in it when its last handle is closed, and it closes ours when we
-// are killed: no guardian is needed.
+// jobGroup is a job object. The system ends everything in it when its last handle is closed, and it closes this process's handle
+// when this process is killed: no guardian is needed.
 type jobGroup struct {
 	job windows.Handle
 	pid uint32
@@ -60,7 +61,7 @@ func newProcessGroup(p *os.Process) (processGroup, error) {
 	return g, nil
 }
 
-// resumeProcess lets the threads of a suspended process run: it has one.
+// resumeProcess lets the one thread of a suspended process run. The API finds threads only by a walk over those of all processes.
 func resumeProcess(pid uint32) error {
 	all, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {
@@ -95,8 +96,9 @@ func (g *jobGroup) terminate() { _ = windows.GenerateConsoleCtrlEvent(windows.CT
 func (g *jobGroup) kill()      { _ = windows.TerminateJobObject(g.job, 1) }
 func (g *jobGroup) close()     { _ = windows.CloseHandle(g.job) }
 
+// hasMembers asks the system for the number of processes in the job. An error counts as none.
 func (g *jobGroup) hasMembers() bool {
-	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
+	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, which package windows does not declare
 		userTime, kernelTime, periodUserTime, periodKernelTime    int64
 		pageFaults, processes, activeProcesses, limitTerminations uint32
 	}
@@ -105,24 +107,29 @@ func (g *jobGroup) hasMembers() bool {
 	return err == nil && info.activeProcesses > 0
 }
 
+// hasLivingMembers is hasMembers, because Windows has no zombies.
 func (g *jobGroup) hasLivingMembers() bool { return g.hasMembers() }
 
-// awaitExit returns when the child has ended. Its id stays taken while the handle is open.
+// awaitExit returns when the child has ended, and closes exited. The child's id stays taken while the handle is open.
 func (p *process) awaitExit() {
 	defer close(p.exited)
 	_ = p.cmd.Wait()
 }
 
+// waitStatus returns the status that awaitExit has taken.
 func (p *process) waitStatus() *os.ProcessState { return p.cmd.ProcessState }
 
+// isResourceShortage reports whether this machine has run out of memory, handles or processes, which passes by itself.
 func isResourceShortage(err error) bool {
 	return errors.Is(err, windows.ERROR_NOT_ENOUGH_MEMORY) || errors.Is(err, windows.ERROR_COMMITMENT_LIMIT) ||
 		errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES) || errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) ||
 		errors.Is(err, windows.ERROR_NO_PROC_SLOTS)
 }
 
+// isTextBusy reports whether another process writes the program's file.
 func isTextBusy(err error) bool { return errors.Is(err, windows.ERROR_SHARING_VIOLATION) }
 
+// isUnusableProgram reports whether the file is no program for this machine, or a directory.
 func isUnusableProgram(err error) bool {
 	return errors.Is(err, windows.ERROR_BAD_EXE_FORMAT) || errors.Is(err, windows.ERROR_DIRECTORY)
 }

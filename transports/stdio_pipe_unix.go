@@ -12,23 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPipeSize is the most that a pipe can hold without special rights. What was written before an end is never more.
+// maxPipeSize is the most that a pipe can hold without special rights. After stopReading no more than this is read, so that a
+// process that keeps writing cannot hold up the end.
 const maxPipeSize = 1 << 20
 
-// pipeReader reads a pipe to its end. An inlet that waits holds no buffer.
+// pipeReader reads a pipe to its end. It takes a buffer only when there is something to read, so that an idle connection holds
+// none.
 type pipeReader struct {
+	// f is in non-blocking mode and belongs to the runtime's poller. stopping is set by stopReading.
 	f        *os.File
 	stopping atomic.Bool
 }
 
-// readUntilEnd gives everything that comes to feed, which must not keep it, until the end of the pipe, until feed reports false,
-// or until stop.
+// readUntilEnd gives all bytes to feed, which must not keep them, until the end of the pipe, until feed reports false, or until
+// stopReading was called and the pipe is empty.
 func (in *pipeReader) readUntilEnd(feed func([]byte) bool) {
 	raw, err := in.f.SyscallConn()
 	if err != nil {
 		return
 	}
 	last := maxPipeSize
+	// The poller calls step whenever the pipe may have bytes, and waits again when step reports false.
 	step := func(fd uintptr) (done bool) {
 		buf := pipeBuffers.Get().(*[]byte)
 		defer pipeBuffers.Put(buf)
@@ -52,21 +56,24 @@ func (in *pipeReader) readUntilEnd(feed func([]byte) bool) {
 		}
 		return true
 	}
-	// One call reads for as long as the pipe lives. Its error is the deadline that stop has set, or a closed file.
+	// One call reads for as long as the pipe lives. Its error is the deadline that stopReading has set, or a closed file.
 	if err := raw.Read(step); errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = in.f.SetReadDeadline(time.Time{})
-		_ = raw.Read(step) // does not wait any more
+		// With stopping set, step reports true at an empty pipe, so that this call does not wait.
+		_ = raw.Read(step)
 	}
 }
 
-// stopReading lets run read what is in the pipe now and return.
+// stopReading makes readUntilEnd read the bytes that are in the pipe now and return. The deadline in the past wakes its wait.
 func (in *pipeReader) stopReading() {
 	in.stopping.Store(true)
 	_ = in.f.SetReadDeadline(time.Unix(1, 0))
 }
 
-// pipeWriter writes into a pipe. It is used by one goroutine at a time.
+// pipeWriter writes into a pipe. One goroutine at a time uses it: the writeQueue sees to that.
 type pipeWriter struct {
+	// raw is the pipe. buf, n and err are the argument and the results of writeOnce, which is made once so that tryWrite
+	// allocates nothing.
 	raw       syscall.RawConn
 	buf       []byte
 	n         int
@@ -74,9 +81,10 @@ type pipeWriter struct {
 	writeOnce func(fd uintptr) bool
 }
 
-// nonblocking says that a write never waits, so that a sender may try by itself, and that a read can be interrupted.
+// nonblocking is true where a write never waits, so that a sender may try by itself, and where a read can be interrupted.
 const nonblocking = true
 
+// newPipeWriter fails only if f is closed.
 func newPipeWriter(f *os.File) (*pipeWriter, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -90,7 +98,7 @@ func newPipeWriter(f *os.File) (*pipeWriter, error) {
 	return o, nil
 }
 
-// tryWrite writes as much as fits and does not wait.
+// tryWrite writes as many bytes as fit now, maybe none, and does not wait.
 func (o *pipeWriter) tryWrite(buf []byte) (int, error) {
 	o.buf = buf
 	if err := o.raw.Write(o.writeOnce); err != nil {
@@ -100,13 +108,14 @@ func (o *pipeWriter) tryWrite(buf []byte) (int, error) {
 	return o.n, o.err
 }
 
-// writeLoop calls step whenever more fits, until it reports that it is done. It returns early if the file is closed.
+// writeLoop calls step whenever the pipe has room, until step reports that it is done. It returns early if the file is closed.
 func (o *pipeWriter) writeLoop(step func(write func([]byte) (int, error)) (done bool)) {
 	_ = o.raw.Write(func(fd uintptr) bool {
 		return step(func(buf []byte) (int, error) { return writeNow(int(fd), buf) })
 	})
 }
 
+// writeNow makes one write. A full pipe is no error: it has taken 0 bytes.
 func writeNow(fd int, buf []byte) (int, error) {
 	for {
 		n, err := unix.Write(fd, buf)

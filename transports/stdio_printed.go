@@ -2,12 +2,12 @@ package transports
 
 import "bytes"
 
-// printedSize is how much is kept of what a child prints to standard output before its first message.
+// printedSize bounds in bytes what is kept of a child's standard output before its first message.
 const printedSize = 4 << 10
 
-// onMessage hands on what begins as a message does. A line of a log begins so, too: "[ERROR] no token", or an object of
-// JSON. What has the member that every message must have counts as the child's first message, and what was printed
-// before it is forgotten: it was no reason to end.
+// onMessage gives the sink a line that begins as a message does. A line of a log may begin so, too: "[ERROR] no token", or an
+// object in JSON. A line with the member "jsonrpc", which every message must have, counts as the child's first message, and the
+// lines before it are forgotten, because the child did not end after them.
 func (c *stdioConn) onMessage(body []byte) {
 	if !c.gotMessage.Load() {
 		if bytes.Contains(body, []byte(`"jsonrpc"`)) {
@@ -20,15 +20,17 @@ func (c *stdioConn) onMessage(body []byte) {
 	c.sink.Message(body)
 }
 
+// onNoise gives the sink a line that cannot be a message, and keeps it if the child has not sent a message yet.
 func (c *stdioConn) onNoise(line []byte) {
 	c.noise.Add(1)
-	text := c.redactor.redactStart(string(line), noiseSize) // a copy: line is a part of the reader's buffer
+	// The conversion copies, because line is a part of the reader's buffer.
+	text := c.redactor.redactStart(string(line), noiseSize)
 	if !c.gotMessage.Load() {
 		c.keepPrinted(text)
 	}
 	c.sink.Noise([]byte(text))
 }
 
-// keepPrinted keeps a line of a child that has not spoken yet: many a program says on standard output why it ends. It is kept
-// apart from standard error, where it could cut a secret in two that comes in pieces.
+// keepPrinted keeps a line of a child that has sent no message yet: many programs say on standard output why they end. It is kept
+// apart from standard error, where it could come between two halves of a secret, which would not be found then.
 func (c *stdioConn) keepPrinted(line string) { c.earlyStdout.write([]byte(line + "\n")) }

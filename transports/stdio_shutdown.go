@@ -3,35 +3,39 @@ package transports
 import "time"
 
 const (
-	// drainTime is how long the output of a child that has ended is read if something else holds it open.
+	// drainTime is how long the output of an ended child is read if another process holds it open.
 	drainTime = 20 * time.Millisecond
-	// exitTime is how long a child that has closed a pipe is given to end, so that the error can say how. A child that
-	// ends closes its pipes a moment before it can be waited for.
+	// exitTime is how long a child that has closed a pipe is given to end, so that the error can say how. The kernel closes the
+	// pipes of an ending child a moment before the child can be waited for.
 	exitTime = 100 * time.Millisecond
 	// fetchGraces times the grace is how long an installation has to take back what it has begun.
 	fetchGraces = 4
-	// killTime is how long a killed group is waited for. What is left then cannot be killed (it waits for a device), or
-	// is a zombie whose parent does not reap it.
+	// killTime is how long the connection waits for a killed group. A process that is left then cannot be killed (it waits for a
+	// device), or is a zombie whose parent does not reap it.
 	killTime = 2 * time.Second
 )
 
-// endCause says what has begun the end of a connection. Only the first cause counts.
+// endCause says which event has begun the end of a connection. Only the first one counts.
 type endCause uint8
 
 const (
-	childEnded endCause = iota // by itself
+	childEnded endCause = iota // Close was called
 	weClosed                   // Close
-	pipeClosed                 // the child has closed its input or output; it is ending, or useless
-	connFault                  // it lives, and must not be listened to any more
+	pipeClosed                 // the child has closed its input or output: it is ending, or useless
+	connFault                  // the child lives, and its output cannot be trusted any more, or our code has panicked
 )
 
-// beginShutdown begins the end, once. It does not wait.
+// beginShutdown starts finishShutdown, once. It does not wait, so that readers and writers may call it.
 func (c *stdioConn) beginShutdown(cause endCause, err *Error) {
 	c.endOnce.Do(func() { go c.finishShutdown(cause, err) })
 }
 
-// finishShutdown ends everything, in an order that keeps the promises: first what was delivered reaches the sink, then Down is
-// called, and only then, because that takes time, the rest is released.
+// finishShutdown ends the connection, in an order that keeps the promises of Sink: first the messages that the child delivered
+// reach the sink, then Down is called, and then, because that takes time, everything is released.
+//
+//	childEnded:  drain ─> kill group ─> reap ─> Down ─> wait for the group ─> release
+//	weClosed:    stopChild ─> drain ─> reap ─> Down ─> ask, then kill the group ─> release
+//	otherwise:   drain ─> Down ─> stopChild ─> kill group ─> reap ─> release
 func (c *stdioConn) finishShutdown(cause endCause, err *Error) {
 	released := c.releaseResources
 	defer func() {
@@ -41,26 +45,30 @@ func (c *stdioConn) finishShutdown(cause endCause, err *Error) {
 		}
 		released()
 	}()
-	var killAt time.Time // when the group, which was asked to end, is killed
+	// killAt is when the group, which was asked to end, is killed; zero if it was not asked.
+	var killAt time.Time
 	switch {
 	case cause == weClosed:
 		c.out.failAll(err)
-		c.startSkippingPauses() // a child whose output is full may not see that its input was closed
+		// A child whose output is full may not notice that its input was closed.
+		c.startSkippingPauses()
 		killAt = c.stopChild()
 	case cause == connFault, cause == pipeClosed && !c.exitsWithin(exitTime):
-		// The truth is known, and the calls that wait need not wait for the ladder.
+		// The cause is known, and callers need not wait for the steps that stop the child.
 		c.drainOutput(0)
 		c.notifyDown(err)
 		killAt = c.stopChild()
 	}
-	if !c.exitsWithin(0) { // after SIGKILL
+	// Even SIGKILL has not ended it.
+	if !c.exitsWithin(0) {
 		c.notifyDown(err)
 		released = c.abandonChild
 		return
 	}
 	c.drainOutput(drainTime)
 	if cause != weClosed {
-		c.p.group.kill() // as long as the child is a zombie, no other process can have the group's id
+		// As long as the child is a zombie, no other process can have the group's id.
+		c.p.group.kill()
 	}
 	exit := c.p.reapChild()
 	c.exitText.Store(&exit)
@@ -71,8 +79,8 @@ func (c *stdioConn) finishShutdown(cause endCause, err *Error) {
 	c.endGroup(cause, killAt)
 }
 
-// stopChild makes the child end: its input is closed, then its group is asked, then killed. It returns as soon as the
-// child has ended, with the time at which the rest of the group is due, zero if it was not asked.
+// stopChild makes the child end: it closes the child's input, then sends SIGTERM to the group, then kills it. It returns as soon
+// as the child has ended, with the time at which the rest of the group is to be killed, zero if the group was not asked to end.
 func (c *stdioConn) stopChild() (killAt time.Time) {
 	_ = c.p.stdin.Close()
 	first, last := c.grace, c.grace
@@ -91,7 +99,8 @@ func (c *stdioConn) stopChild() (killAt time.Time) {
 	return killAt
 }
 
-// endGroup ends what the child has left behind. After Close it is asked first, as the child was.
+// endGroup ends the processes that the child has left behind. After Close it asks them first and gives them the same time as the
+// child.
 func (c *stdioConn) endGroup(cause endCause, killAt time.Time) {
 	if cause == weClosed && c.p.group.hasMembers() {
 		if killAt.IsZero() {
@@ -106,8 +115,8 @@ func (c *stdioConn) endGroup(cause endCause, killAt time.Time) {
 	c.p.awaitGroupEnd(killTime, true)
 }
 
-// drainOutput waits until both outputs were read to their ends, for at most d, and ends the reading then: what is in the
-// pipes now is still taken.
+// drainOutput waits until both outputs were read to their ends, for at most d, and stops the readers then: they still read what
+// is in the pipes at that moment. After it, no reader calls the sink any more.
 func (c *stdioConn) drainOutput(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -119,25 +128,26 @@ func (c *stdioConn) drainOutput(d time.Duration) {
 	c.startSkippingPauses()
 	c.stdout.stopReading()
 	c.stderr.stopReading()
+	// Reads cannot be interrupted here: the job must end before the pipes do.
 	if !nonblocking {
 		c.p.group.kill()
 	}
 	<-c.drained
 }
 
-// notifyDown tells the sink, once, and ends every Send that waits.
+// notifyDown gives the sink the cause, once, and ends every Send that waits.
 func (c *stdioConn) notifyDown(err *Error) {
 	c.out.failAll(err)
 	c.downOnce.Do(func() {
 		defer func() {
-			// A sink that panics in Down costs nothing: there is nothing left to end.
+			// A sink that panics in Down has no effect: the connection is ending already.
 			_ = recover()
 		}()
 		c.sink.Down(err)
 	})
 }
 
-// releaseResources closes what is left. Everybody who used it has ended.
+// releaseResources closes what is left and closes released. The readers have ended; writers end when the pipes are closed.
 func (c *stdioConn) releaseResources() {
 	c.p.closePipes()
 	c.out.writers.Wait()
@@ -147,7 +157,8 @@ func (c *stdioConn) releaseResources() {
 	close(c.released)
 }
 
-// abandonChild is for a child that cannot be killed. The connection waits for it no more; what it holds is released when it ends.
+// abandonChild is for a child that cannot be killed. It reports the connection as released, because nothing can speed this up,
+// and frees what the child holds when the child ends, however long that takes.
 func (c *stdioConn) abandonChild() {
 	close(c.released)
 	<-c.p.exited
@@ -158,7 +169,7 @@ func (c *stdioConn) abandonChild() {
 	c.releaseGuard()
 }
 
-// exitsWithin waits until the child has ended, for at most d, and reports whether it has.
+// exitsWithin waits until the child has ended, for at most d, and reports whether it has. With d = 0 it only looks.
 func (c *stdioConn) exitsWithin(d time.Duration) bool {
 	select {
 	case <-c.p.exited:

@@ -12,45 +12,58 @@ import (
 
 // writeQueue writes messages to a child, each followed by a newline, in the order in which Send was called.
 //
-// A sender that finds the pipe free writes its message by itself, which saves two switches between goroutines. What
-// does not fit, and what comes meanwhile, is written by a goroutine that lives until nothing waits any more: it takes
-// as many messages at once as fit into one write. As long as there are several to take, no sender writes its own message, and it
-// lets those go first who are about to send: of 64 callers that get their answers together the next requests leave
-// together. The queue needs no bound of its own: every message in it has a sender that waits for it or for its answer,
-// except for the rest of one whose sender has left.
+// A sender that finds the pipe free writes its message by itself, which saves two switches between goroutines. What does not fit,
+// and what comes meanwhile, is written by a goroutine that lives until the queue is empty: it takes as many messages at once as
+// fit into one write. While its writes have several messages each, no sender writes its own message, and the goroutine lets those
+// go first who are about to send: of 64 callers that get their answers together the next requests leave together.
+//
+// The queue needs no bound of its own: every message in it has a sender that waits for it or for its answer, except for the rest
+// of one whose sender has left.
 type writeQueue struct {
-	pipe     *pipeWriter
-	onBroken func() // the pipe takes nothing any more; called once, without the lock
+	pipe *pipeWriter
+	// onBroken is called once, without the lock, when the pipe takes nothing any more.
+	onBroken func()
 
-	mu           sync.Mutex
-	queue        []*queuedMessage
-	busy         bool   // a goroutine writes; only that one changes the front of the queue
-	lastWasBatch bool   // the last write of the goroutine was of several messages
-	closed       bool   // the pipe takes nothing any more
-	failed       *Error // why nothing is accepted any more; set once
-	writers      sync.WaitGroup
+	// mu guards everything below, and the fields of each queuedMessage.
+	mu    sync.Mutex
+	queue []*queuedMessage
+	// busy is true while a goroutine writes; only that goroutine changes the front of the queue.
+	busy bool
+	// lastWasBatch is true if the last write of the goroutine had several messages: more are likely to come together.
+	lastWasBatch bool
+	// closed is set when the pipe takes nothing any more. failed is why nothing is accepted, and is set once, by failAll: a
+	// broken pipe alone does not say how the child ended.
+	closed  bool
+	failed  *Error
+	writers sync.WaitGroup
 }
 
-// queuedMessage is one message in the queue. Its fields belong to the lock.
+// queuedMessage is one message in the queue. The queue's lock guards its fields.
 type queuedMessage struct {
-	queue       *writeQueue
-	body        []byte
-	off         int  // bytes that the system has taken, the newline included
-	writing     bool // its bytes are part of the write that is going on
-	abandoned   bool // its sender has gone away and reads no outcome
-	senderWaits bool // its sender wants to know when it is written, and not only when it will not be
+	queue *writeQueue
+	body  []byte
+	// off counts the bytes that the system has taken, the newline included.
+	off int
+	// writing is true while its bytes are a part of the write in progress.
+	writing bool
+	// abandoned is true if its sender has called Leave and reads no outcome.
+	abandoned bool
+	// senderWaits is true if its sender wants to know when it is written, and not only when it will not be.
+	senderWaits bool
 	completed   bool
 	delivery    Delivery
 	err         error
-	done        chan struct{} // holds one token when settled, if its sender waits for that
+	// done gets one token when the message is completed, if its sender waits for that, or if it failed.
+	done chan struct{}
 }
 
+// A message and its channel are used again: a call through a pipe then allocates neither.
 var (
 	queuedMessages = sync.Pool{New: func() any { return &queuedMessage{done: make(chan struct{}, 1)} }}
 	pipeBuffers    = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
 )
 
-// Send implements Conn.Send for one stream.
+// Send queues body and waits until it is written, or until ctx ends.
 func (o *writeQueue) Send(ctx context.Context, body []byte) (Delivery, error) {
 	if ctx.Err() != nil {
 		return NotWritten, contextError(ctx, "sending the message")
@@ -71,7 +84,7 @@ func (o *writeQueue) Send(ctx context.Context, body []byte) (Delivery, error) {
 	}
 }
 
-// Post implements Poster.Post for one stream.
+// Post queues body. It returns nil and the outcome if the message is completed already.
 func (o *writeQueue) Post(body []byte) (PendingPost, Delivery, error) {
 	if m, delivery, err := o.putMessage(body, false); m == nil {
 		return nil, delivery, err
@@ -80,8 +93,10 @@ func (o *writeQueue) Post(body []byte) (PendingPost, Delivery, error) {
 	}
 }
 
-// putMessage queues a message, and writes it if the pipe is free. m is nil if it is settled.
+// putMessage queues a message, and writes it if the pipe is free. m is nil if the message is completed; d and err are its
+// outcome.
 func (o *writeQueue) putMessage(body []byte, waits bool) (m *queuedMessage, d Delivery, err error) {
+	// A newline in the body would end the line early, and the child would see two broken messages.
 	if len(body) == 0 || bytes.IndexByte(body, '\n') >= 0 {
 		return nil, NotWritten, &Error{Class: messages.ClassInvalid, Text: "the message is empty or holds a newline"}
 	}
@@ -115,10 +130,10 @@ func (o *writeQueue) putMessage(body []byte, waits bool) (m *queuedMessage, d De
 	return nil, d, err
 }
 
-// Failed implements Posting.
+// Failed implements PendingPost. The channel gets its token in completeDelivery.
 func (m *queuedMessage) Failed() <-chan struct{} { return m.done }
 
-// Leave implements Posting. What is settled is used again.
+// Leave implements PendingPost. A message that was written goes back to the pool; the sender must not touch it afterwards.
 func (m *queuedMessage) Leave() (Delivery, error) {
 	m.queue.mu.Lock()
 	if !m.completed {
@@ -129,23 +144,25 @@ func (m *queuedMessage) Leave() (Delivery, error) {
 	m.queue.mu.Unlock()
 	if err == nil {
 		m.returnToPool()
-	} // else a write that is going on may still know it
+		// A failed message is left to the collector, because a write in progress may still refer to it.
+	}
 	return delivery, err
 }
 
-// withdrawMessage takes a message back whose sender does not wait any more. If its first byte is on its way, the rest must
-// follow, or the next message would be unreadable.
+// withdrawMessage takes back a message whose sender has left, if none of its bytes was written. Otherwise the rest must follow,
+// or the next message would be unreadable: the queue keeps a copy of the body. The caller holds mu.
 func (o *writeQueue) withdrawMessage(m *queuedMessage) Delivery {
 	m.abandoned = true
 	if !m.writing && m.off == 0 {
 		o.queue = slices.DeleteFunc(o.queue, func(q *queuedMessage) bool { return q == m })
 		return NotWritten
 	}
-	m.body = bytes.Clone(m.body) // the sender's memory is its own again
+	// The sender may use its memory again from here on.
+	m.body = bytes.Clone(m.body)
 	return MaybeWritten
 }
 
-// writeLoop writes until nothing waits, or the pipe is closed.
+// writeLoop is the goroutine that writes until the queue is empty, or the pipe is closed.
 func (o *writeQueue) writeLoop() {
 	defer o.writers.Done()
 	defer func() {
@@ -167,10 +184,12 @@ func (o *writeQueue) writeLoop() {
 				return false
 			}
 		}
-		o.busy, done = false, true // from here on busy belongs to another sender
+		// From here on, busy belongs to another sender.
+		o.busy, done = false, true
 		return true
 	})
-	if !done { // the file was closed while we waited
+	// The file was closed while the loop waited for room.
+	if !done {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.busy = false
@@ -178,14 +197,14 @@ func (o *writeQueue) writeLoop() {
 	}
 }
 
-// writeBatch makes one write of the front of the queue and reports whether another one may be tried at once. The lock is
-// held, and given up during the write.
+// writeBatch makes one write of the front of the queue and reports whether another one may be tried at once. The caller holds mu,
+// which writeBatch gives up during the write, so that senders can queue meanwhile.
 func (o *writeQueue) writeBatch(write func([]byte) (int, error)) (more bool) {
 	buf := pipeBuffers.Get().(*[]byte)
 	defer pipeBuffers.Put(buf)
 	size, count := o.fillBuffer(*buf)
 	if size == 0 {
-		return true // everybody has left
+		return true // every sender has left
 	}
 	batch := o.queue[:count]
 	o.mu.Unlock()
@@ -198,11 +217,12 @@ func (o *writeQueue) writeBatch(write func([]byte) (int, error)) (more bool) {
 	return n > 0 && err == nil
 }
 
-// fillBuffer copies as much of the queue as fits into buf.
+// fillBuffer copies as much of the queue as fits into buf, and marks those messages as being written.
 func (o *writeQueue) fillBuffer(buf []byte) (size, count int) {
 	for _, m := range o.queue {
 		if size == len(buf) || !nonblocking && count > 0 {
-			break // a write that may wait must not put more than one message in doubt
+			// A write that may wait (Windows) must not put more than one message in doubt.
+			break
 		}
 		m.writing = true
 		count++
@@ -220,7 +240,8 @@ func (o *writeQueue) fillBuffer(buf []byte) (size, count int) {
 	return size, count
 }
 
-// accountWritten notes that the system has taken n bytes of the batch, which is the front of the queue.
+// accountWritten notes that the system has taken n bytes of the batch, which is the front of the queue, and completes the
+// messages that are written whole. The caller holds mu.
 func (o *writeQueue) accountWritten(batch []*queuedMessage, n int) {
 	keep := o.queue[:0]
 	for _, m := range batch {
@@ -230,7 +251,8 @@ func (o *writeQueue) accountWritten(batch []*queuedMessage, n int) {
 		switch {
 		case m.off > len(m.body):
 			m.completeDelivery(Written, nil)
-		case m.off == 0 && m.abandoned: // it need not be written, and must not be: its sender has an outcome
+		// It need not be written, and must not be: its sender was told NotWritten or MaybeWritten already.
+		case m.off == 0 && m.abandoned:
 		default:
 			keep = append(keep, m)
 		}
@@ -240,7 +262,8 @@ func (o *writeQueue) accountWritten(batch []*queuedMessage, n int) {
 	o.queue = keep
 }
 
-// markBroken is called when the pipe takes nothing any more. What waits goes on waiting for fail, which knows the reason.
+// markBroken is called when the pipe takes nothing any more. Queued messages wait on for failAll, which knows how the child
+// ended. The caller holds mu.
 func (o *writeQueue) markBroken() {
 	if !o.closed {
 		o.closed = true
@@ -248,7 +271,7 @@ func (o *writeQueue) markBroken() {
 	}
 }
 
-// failAll ends every message that waits, and refuses every further one.
+// failAll completes every queued message with err, and refuses every later one. Only the first call counts.
 func (o *writeQueue) failAll(err *Error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,12 +286,14 @@ func (o *writeQueue) failAll(err *Error) {
 			m.completeDelivery(NotWritten, err)
 		}
 	}
+	// A writing goroutine still looks at the front of the queue; it drops the rest itself when it sees closed.
 	if !o.busy {
 		clear(o.queue)
 		o.queue = nil
 	}
 }
 
+// completeDelivery sets the outcome once, and wakes a sender that waits for it. The caller holds mu.
 func (m *queuedMessage) completeDelivery(d Delivery, err error) {
 	if m.completed || m.abandoned {
 		return
@@ -279,7 +304,7 @@ func (m *queuedMessage) completeDelivery(d Delivery, err error) {
 	}
 }
 
-// returnToPool makes a settled message ready for another Send.
+// returnToPool makes a completed message ready for another Send. It takes out the token that its sender may not have read.
 func (m *queuedMessage) returnToPool() {
 	select {
 	case <-m.done:
