@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// answersRequest reports whether body is the response to the request with that id, or a batch that holds it. It reads no
-// further than it must: serialisers put the id before the result, and a result may have megabytes. For anything that is
-// not JSON it is false. The head of a message that was cut off is enough, if the id is in it.
+// answersRequest reports whether body is the response to the request with that id, or a batch that holds it. It reads no further
+// than it must: serialisers put the id before the result, and a result may have megabytes. It is false for anything that is not
+// JSON. The head of a message that was cut off suffices if the id is in it.
 func answersRequest(body []byte, id int64) bool {
 	for n := range responseIDs(body) {
 		if n == id {
@@ -22,7 +22,7 @@ func answersRequest(body []byte, id int64) bool {
 	return false
 }
 
-// responseIDs gives the ids of the responses in body, which is a message or a batch.
+// responseIDs yields the ids of the responses in body, which is a message or a batch, and stops at the first byte it cannot read.
 func responseIDs(body []byte) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		s := jsonScanner{b: body}
@@ -38,6 +38,7 @@ func responseIDs(body []byte) iter.Seq[int64] {
 				if id, ok := s.scanResponse(); ok && !yield(id) {
 					return
 				}
+				// scanResponse stops where it is certain, so that the walk to the next member begins at the start again.
 				if s.i = start; !s.skipValue() || s.peekByte() != ',' {
 					return
 				}
@@ -47,13 +48,14 @@ func responseIDs(body []byte) iter.Seq[int64] {
 	}
 }
 
-// jsonScanner walks over JSON without decoding it, and without judging it: the code that decodes it later does that.
+// jsonScanner walks over JSON without decoding or validating it: the session decodes it later, and finds every fault then.
 type jsonScanner struct {
 	b []byte
+	// i is the index of the next byte.
 	i int
 }
 
-// peekByte is the next byte that is not space, 0 at the end.
+// peekByte returns the next byte that is not space, 0 at the end, and moves to it.
 func (s *jsonScanner) peekByte() byte {
 	for ; s.i < len(s.b); s.i++ {
 		switch s.b[s.i] {
@@ -65,8 +67,8 @@ func (s *jsonScanner) peekByte() byte {
 	return 0
 }
 
-// scanResponse reads the members of an object up to the point where it is certain whether it is a response, and to which
-// request. Ids that are no integers are none of ours.
+// scanResponse reads the members of an object until it is certain whether it is a response, and to which request. Ids that are no
+// integers belong to no request of this client. The opening brace is next.
 func (s *jsonScanner) scanResponse() (id int64, ok bool) {
 	s.i++
 	isResponse, hasID := false, false
@@ -84,6 +86,7 @@ func (s *jsonScanner) scanResponse() (id int64, ok bool) {
 		value := s.i
 		switch string(key) {
 		case `"method"`:
+			// A member "method" makes it a request or a notification of the server.
 			return 0, false
 		case `"result"`, `"error"`:
 			if isResponse = true; hasID {
@@ -106,7 +109,7 @@ func (s *jsonScanner) scanResponse() (id int64, ok bool) {
 	return 0, false
 }
 
-// skipString skips a string, whose opening quote is next.
+// skipString skips a string, whose opening quote is next. It reports false if the string does not end in b.
 func (s *jsonScanner) skipString() bool {
 	for s.i++; ; {
 		n := bytes.IndexByte(s.b[s.i:], '"')
@@ -114,8 +117,9 @@ func (s *jsonScanner) skipString() bool {
 			return false
 		}
 		s.i += n
+		// A quote ends the string if the number of backslashes before it is even.
 		slashes := 0
-		for s.b[s.i-1-slashes] == '\\' { // ends at the opening quote at the latest
+		for s.b[s.i-1-slashes] == '\\' { // the opening quote ends this loop at the latest
 			slashes++
 		}
 		s.i++
@@ -125,7 +129,7 @@ func (s *jsonScanner) skipString() bool {
 	}
 }
 
-// skipValue skips one value. It reports false if the value does not end in b.
+// skipValue skips one value. It reports false if the value does not end in b, which a message that was cut off does not.
 func (s *jsonScanner) skipValue() bool {
 	depth := 0
 	for ; s.i < len(s.b); s.i++ {
@@ -143,7 +147,8 @@ func (s *jsonScanner) skipValue() bool {
 			depth++
 		case '}', ']':
 			if depth--; depth < 0 {
-				return true // of the object around a number or a word
+				// The brace belongs to the object around a number or a literal.
+				return true
 			}
 			if depth == 0 {
 				s.i++
@@ -164,29 +169,32 @@ const (
 	mediaJSON        = "application/json"
 )
 
-// mediaType is the type of a response's body, in lower case and without parameters; empty if it says none.
+// mediaType returns the type of a response's body, in lower case and without parameters; empty if the response names none.
 func mediaType(h http.Header) string {
 	full := h.Get("Content-Type")
 	switch kind, _, _ := strings.Cut(full, ";"); kind {
-	case mediaEventStream, mediaJSON: // as almost everybody writes them
+	// Nearly every server writes them like this, and mime.ParseMediaType allocates.
+	case mediaEventStream, mediaJSON:
 		return kind
 	}
 	kind, _, _ := mime.ParseMediaType(full)
 	return kind
 }
 
-// readBody reads one message. big is set instead if the message is over the limit, or if h has no room for it.
+// readBody reads one message of the announced length, or of an unknown one if length is negative. oversized is set in place of
+// msg if the message is over the limit, or if the server's share of the memory has no room for it.
 func readBody(body io.Reader, length, limit int64, h memoryReservation) (msg []byte, oversized *oversizedMessage, err error) {
 	g := messageBuffer{reservation: h}
 	defer g.releaseBuffer()
 	if length >= 0 {
-		// One byte more than announced, so that the end of the body is seen without growing.
+		// The buffer has one byte more than announced, so that the end of the body is seen without growing.
 		size := min(length, limit) + 1
 		if size > pooledBufferSize && !g.reservation.reserveMore(size) {
 			return measureRest(nil, body, limit, true)
 		}
 		g.b = make([]byte, 0, size)
 	} else {
+		// A body without a length is most often short: its first piece comes without a large buffer.
 		err = g.readFirstPiece(body)
 	}
 	for err == nil && int64(len(g.b)) <= limit {
@@ -202,14 +210,15 @@ func readBody(body io.Reader, length, limit int64, h memoryReservation) (msg []b
 	switch {
 	case int64(len(g.b)) > limit:
 		return measureRest(g.b, body, limit, false)
+	// Only the bare io.EOF is the end of the body.
 	case err != io.EOF: //nolint:errorlint // one that wraps it may be a connection that broke
 		return nil, nil, err
 	}
 	return g.takeMessage(), nil, nil
 }
 
-// measureRest reads the rest of a body that is not kept and keeps its ends. What comes after skipBound is not read:
-// the exchange is given up then, and its connection with it.
+// measureRest reads the rest of a body that is not kept and keeps its ends. It stops at skipBound; the caller gives up the
+// exchange then, and its connection with it.
 func measureRest(seen []byte, body io.Reader, limit int64, overBudget bool) ([]byte, *oversizedMessage, error) {
 	big := &oversizedMessage{overBudget: overBudget}
 	big.addBytes(seen)

@@ -12,15 +12,14 @@ import (
 
 // readAnswerStream reads the answer's event stream until the answer, over as many responses as that takes.
 //
-// 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to
-// network failure or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the
-// Last-Event-ID header to indicate the last event ID it received." A stream without event ids cannot be resumed, and
-// the request is lost.
+// 2025-11-25, Resumability and Redelivery: "If the client wishes to resume after a disconnection (whether due to network failure
+// or server-initiated closure), it SHOULD issue an HTTP GET to the MCP endpoint, and include the Last-Event-ID header to indicate
+// the last event ID it received." A stream without event ids cannot be resumed, and the request is lost.
 //
-// A server may let us poll for as long as the request takes: "After the server has sent an SSE event with an event ID
-// to the client, the server MAY close the connection (without terminating the SSE stream) at any time in order to avoid
-// holding a long-lived connection. The client SHOULD then \"poll\" the SSE stream by attempting to reconnect." Each
-// response that brings a message, a new id or a time to wait counts as a success; only the others are numbered.
+// A server may let the client poll for as long as the request takes: "After the server has sent an SSE event with an event ID to
+// the client, the server MAY close the connection (without terminating the SSE stream) at any time in order to avoid holding a
+// long-lived connection. The client SHOULD then \"poll\" the SSE stream by attempting to reconnect." Each response that brings a
+// message, a new id or a retry time counts as a success; only the others count towards maxResumes.
 func (x *exchange) readAnswerStream(resp *http.Response) (Delivery, *Error) {
 	for fruitless := 0; ; fruitless++ {
 		var broken error
@@ -29,6 +28,7 @@ func (x *exchange) readAnswerStream(resp *http.Response) (Delivery, *Error) {
 			if done {
 				return Written, nil
 			}
+			// An *Error says that the answer came and cannot be used, so that resuming would bring the same again.
 			var own *Error
 			if errors.As(err, &own) {
 				return Written, own
@@ -56,14 +56,15 @@ func (x *exchange) readAnswerStream(resp *http.Response) (Delivery, *Error) {
 	}
 }
 
-// maxResumes is how many attempts in a row may bring nothing before a request is given up as lost. The pauses between
-// them begin at resumeMinDelay and double up to resumeMaxDelay, unless the server asks for another one.
+// maxResumes is how many attempts in a row may bring nothing before a request is given up as lost. The pauses between them begin
+// at resumeMinDelay and double up to resumeMaxDelay, unless the server asks for another one.
 const (
 	maxResumes     = 5
 	resumeMinDelay = 100 * time.Millisecond
 	resumeMaxDelay = 5 * time.Second
 )
 
+// brokenStreamError is the error for a stream that ended before the answer and cannot be resumed. cause is nil for a clean end.
 func (x *exchange) brokenStreamError(cause error) *Error {
 	if cause == nil {
 		cause = io.ErrUnexpectedEOF
@@ -72,7 +73,8 @@ func (x *exchange) brokenStreamError(cause error) *Error {
 		Text: x.origin.label + " broke the stream before the answer came"}
 }
 
-// readResponse reads one response up to the answer or its end.
+// readResponse reads one response up to the answer or its end. It notes in x the last event id, the retry time, and whether there
+// was any event. err is an *Error if resuming cannot help. After done, drainStream owns the body.
 func (x *exchange) readResponse(resp *http.Response) (done bool, err error) {
 	x.hadEvents = false
 	r := newEventReader(resp.Body, x.origin.limit, x.newReservation())
@@ -109,7 +111,8 @@ func (x *exchange) readResponse(resp *http.Response) (done bool, err error) {
 	}
 }
 
-// resumeStream asks for the rest of the stream. A nil response without an error means: try again.
+// resumeStream asks for the rest of the stream by a GET. A nil response without an error asks the caller to try again after a
+// pause: the network or the server failed in a way that passes. Any other refusal is final.
 func (x *exchange) resumeStream() (*http.Response, *Error) {
 	resp, err := x.c.openStream(x.ctx, x.lastID)
 	if err != nil {
@@ -125,6 +128,7 @@ func (x *exchange) resumeStream() (*http.Response, *Error) {
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
+	// The server is overloaded or restarting, and may still have the stream.
 	e := x.readRefusal(resp)
 	if e.Class == messages.ClassNetwork && e.Status >= 500 || e.Class == messages.ClassThrottled {
 		x.retry = max(x.retry, e.RetryAfter)
@@ -136,10 +140,10 @@ func (x *exchange) resumeStream() (*http.Response, *Error) {
 	return nil, x.brokenStreamError(e)
 }
 
-// openStream opens a stream by GET, to go on after lastID if it is not empty. A response other than 200 is the
-// caller's to judge; a 200 that is no event stream is an *Error.
+// openStream opens a stream by GET, to go on after lastID if that is not empty. The caller judges a response with another status
+// than 200; a 200 that is no event stream is an *Error.
 //
-// "The client MUST include an Accept header, listing text/event-stream as a supported content type."
+// 2025-11-25: "The client MUST include an Accept header, listing text/event-stream as a supported content type."
 func (c *httpConn) openStream(ctx context.Context, lastID string) (*http.Response, error) {
 	h := sessionHeader(c.sessionAndVersion())
 	h.Set("Accept", "text/event-stream")
@@ -158,7 +162,7 @@ func (c *httpConn) openStream(ctx context.Context, lastID string) (*http.Respons
 	return resp, nil
 }
 
-// sleepFor waits and reports false if ctx ended first.
+// sleepFor waits for d and reports false if ctx ended first.
 func sleepFor(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,29 +13,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// Authorizer gives the requests of one remote server their credentials. Safe for concurrent use. Package auth has the
+// Authorizer gives the requests of one remote server their credentials. It must be safe for concurrent use. Package auth has the
 // usual kinds; a program may bring its own.
 //
-// A transport asks it at most once about a refusal of one request, and repeats the request at most once. Of one
-// connection's requests that are refused together one asks, and the others adopt what it was told. Credentials that the
-// server has answered with 401, and for which there were no others, are not sent again on that connection.
+// A transport asks it at most once about a refusal of one request, and repeats the request at most once. When several requests of
+// one connection are refused together, one of them asks, and the others take over the answer. Credentials that the server has
+// answered with 401, and for which the Authorizer had no others, are not sent again on that connection.
 type Authorizer interface {
-	// Authorize adds credentials to the headers of a request that is about to be sent. h is empty at first; what is in
-	// it afterwards takes the place of configured headers of the same name. It may block (a refresh); an error, an
-	// *Error of class ClassUnauthorized or ClassNetwork, keeps the request from being sent (NotWritten).
+	// Authorize adds credentials to the headers of a request that is about to be sent. h is empty at first; its content
+	// afterwards replaces configured headers of the same name. Authorize may block (a refresh). Its error, an [*Error] of class
+	// ClassUnauthorized or ClassNetwork, keeps the request from being sent (NotWritten).
 	Authorize(ctx context.Context, h http.Header) error
-	// Refused is told that the server refused (401, or 403 insufficient_scope) a request that had been sent with the
-	// headers used. retry reports that there are other credentials now, so that the same request is worth sending once
-	// more. challenge may be nil. The caller gets an error in the place of the refusal: of class ClassNetwork,
-	// that it is not known yet whether there are others (the token endpoint does not answer).
+	// Refused handles a refusal (401, or 403 insufficient_scope) of a request that was sent with the headers in used. retry
+	// reports that there are other credentials now, so that the same request is worth sending once more. challenge may be nil.
+	// The caller gets err in place of the refusal: with class ClassNetwork it says that it is not known yet whether there are
+	// others (the token endpoint does not answer).
 	Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (retry bool, err error)
 }
 
-// sendAuthorized sends one request with the connection's credentials, and once more if the server refuses them and there
-// are others. used is what send has to put into the request's headers, nil for nothing; send reports as roundTrip does.
-// The response may be a refusal: it is the caller's to judge, like every other.
+// sendAuthorized sends one request with the connection's credentials, and once more if the server refuses them and there are
+// others. send must put used into the request's headers, nil for nothing; it reports as roundTrip does. The response may be a
+// refusal: the caller judges it like any other.
 //
-// It is made for any request that ends in an *http.Response, the upgrade to a websocket among them.
+// It serves every request that ends in an *http.Response, the upgrade to a WebSocket among them.
 func (o *origin) sendAuthorized(ctx context.Context,
 	send func(used http.Header) (*http.Response, Delivery, error)) (*http.Response, Delivery, error) {
 	c := o.credentials
@@ -57,13 +57,14 @@ func (o *origin) sendAuthorized(ctx context.Context,
 		c.rememberRejection(o, resp, used)
 		return resp, d, err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, keptEndSize) // so that the connection can be used again
+	// The rest of the body is read so that the connection can be used again.
+	_, _ = io.CopyN(io.Discard, resp.Body, keptEndSize)
 	_ = resp.Body.Close()
 	if failed == nil {
 		used, _, failed = c.authorizeRequest(ctx, o)
 	}
 	if failed != nil {
-		// The server has refused the message before it looked at it, which its status says.
+		// The server has refused the message before it looked at it; the status in the error says so.
 		failed.Status = status
 		if failed.Challenge == nil && (failed.Class == messages.ClassUnauthorized ||
 			failed.Class == messages.ClassForbidden) {
@@ -78,11 +79,11 @@ func (o *origin) sendAuthorized(ctx context.Context,
 	return resp, d, err
 }
 
-// refusalStatus is the status of a response that means the credentials, else 0.
+// refusalStatus returns the status of a response that is a refusal of the credentials, else 0.
 //
-// 2026-07-28, Authorization, Error Handling: 401 is for "Authorization required or token invalid", 403 for "Invalid
-// scopes or insufficient permissions". Only a 403 that says insufficient_scope can be cured by other credentials; one
-// that names scopes and no error means the same.
+// 2026-07-28, Authorization, Error Handling: 401 is for "Authorization required or token invalid", 403 for "Invalid scopes or
+// insufficient permissions". Other credentials can help only against a 403 that says insufficient_scope, or that names scopes and
+// no error, which means the same.
 func refusalStatus(resp *http.Response) int {
 	switch {
 	case resp == nil:
@@ -97,7 +98,8 @@ func refusalStatus(resp *http.Response) int {
 	return 0
 }
 
-// forConnection is o for one connection: what a connection learns about its credentials ends with it.
+// forConnection returns o for one connection. What the connection learns about its credentials ends with it, so that a new
+// connection tries the same credentials once more.
 func (o *origin) forConnection() *origin {
 	if o.auth == nil {
 		return o
@@ -107,15 +109,15 @@ func (o *origin) forConnection() *origin {
 	return &k
 }
 
-// checkCredentialURL refuses a configuration that would show credentials to everybody on the way.
+// checkCredentialURL refuses a configuration that would send credentials in the clear to another machine.
 //
-// 2026-07-28, Authorization Security Considerations, Communication Security: "All authorization server
-// endpoints MUST be served over HTTPS." The token itself deserves no less.
+// 2026-07-28, Authorization Security Considerations, Communication Security: "All authorization server endpoints MUST be served
+// over HTTPS." The same care is taken here for the token itself.
 func checkCredentialURL(u *url.URL, allowed bool) *Error {
 	if u.Scheme == "https" || u.Scheme == "wss" || allowed {
 		return nil
 	}
-	// Names below localhost are another machine: requests to them go through a configured proxy, in the clear.
+	// Names below localhost count as another machine, because requests to them may go through a configured proxy, in the clear.
 	if addresses.ThisMachine(u.Hostname()) {
 		return nil
 	}
@@ -124,13 +126,15 @@ func checkCredentialURL(u *url.URL, allowed bool) *Error {
 		Fix:  "use https, or allow it for this server"}
 }
 
-// authError turns what an Authorizer returned into an error of this boundary that holds none of the known secrets.
+// authError turns the error of an Authorizer into an error of this boundary, and takes every known secret out of it. An error
+// that is no *Error counts as ClassUnauthorized.
 func (o *origin) authError(ctx context.Context, err error) *Error {
 	clean := func(s string) string { return string(o.redactText([]byte(s), "")) }
 	var own *Error
 	switch {
 	case errors.As(err, &own):
-		e := *own // another caller may be given the same one
+		// This is a copy, because several callers may get the same error.
+		e := *own
 		e.Text, e.Fix, e.Body = clean(e.Text), clean(e.Fix), o.redactText(e.Body, "")
 		if e.Err != nil && clean(e.Err.Error()) != e.Err.Error() {
 			e.Err = errors.New(clean(e.Err.Error()))
@@ -143,7 +147,8 @@ func (o *origin) authError(ctx context.Context, err error) *Error {
 		Text: "there are no credentials for " + o.label + ": " + shortSentence(clean(err.Error()))}
 }
 
-// usableHeaders keeps of the headers that an Authorizer gave what may go into a request.
+// usableHeaders returns the headers that an Authorizer gave, without those that no Authorizer may set. A value that HTTP does not
+// allow is an error.
 func (o *origin) usableHeaders(given http.Header) (http.Header, *Error) {
 	used := make(http.Header, len(given))
 	for name, values := range given {
@@ -164,7 +169,8 @@ func (o *origin) usableHeaders(given http.Header) (http.Header, *Error) {
 	return used, nil
 }
 
-// isReservedHeader reports whether a header belongs to the message or the session, so that no configuration may set it.
+// isReservedHeader reports whether a header belongs to the message or the session, so that neither the configuration nor an
+// Authorizer may set it.
 func isReservedHeader(name string) bool {
 	switch name {
 	case "Content-Length", "Transfer-Encoding", "Connection", headerSession, headerVersion:

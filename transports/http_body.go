@@ -7,22 +7,24 @@ import (
 )
 
 // maxCopiedBody is the size in bytes up to which a message is copied. net/http writes a body that it knows to lie in memory
-// together with the headers, through a buffer of 4 KiB, and any other body after them: copying this much costs less than
-// a second write, a second TLS record and the server's second read.
+// together with the headers, through a buffer of 4 KiB, and any other body after them: copying this much costs less than a second
+// write, a second TLS record and the server's second read.
 const maxCopiedBody = 3 << 10
 
-// requestBody is the body of a message that belongs to the caller of Send. net/http may go on reading a body after the
-// exchange has failed; detach makes sure that it does not, so that the caller may reuse the bytes, and so that nothing
-// is written any more of a message whose caller has been told its end. A small message is a copy, which is written in
-// one piece or not at all.
+// requestBody is the body of a message that belongs to the caller of Send. net/http may go on reading a body after the exchange
+// has failed. detachReaders makes sure that it does not, so that the caller may reuse the bytes, and so that nothing more is
+// written of a message whose caller has been told its end. A small message is a copy, which is written in one piece or not at
+// all.
 type requestBody struct {
 	data   []byte
 	copied bool
 
+	// mu guards detached, and holds up detachReaders while a Read copies from data.
 	mu       sync.Mutex
 	detached bool
 }
 
+// setData sets the message before the first reader is made.
 func (b *requestBody) setData(data []byte) {
 	b.data = data
 	if len(data) <= maxCopiedBody {
@@ -30,6 +32,7 @@ func (b *requestBody) setData(data []byte) {
 	}
 }
 
+// detachReaders ends every reader of a body that is not a copy. The bytes belong to the caller again when it returns.
 func (b *requestBody) detachReaders() {
 	if b.copied {
 		return
@@ -39,8 +42,8 @@ func (b *requestBody) detachReaders() {
 	b.detached = true
 }
 
-// newReader reads the body from its beginning. A redirect, or a connection that broke before anything was written, makes
-// net/http ask for another one.
+// newReader reads the body from its beginning. net/http asks for another reader after a redirect, or when the connection broke
+// before anything was written.
 func (b *requestBody) newReader() io.ReadCloser {
 	if b.copied {
 		return io.NopCloser(bytes.NewReader(b.data))
@@ -48,6 +51,7 @@ func (b *requestBody) newReader() io.ReadCloser {
 	return &bodyReader{body: b}
 }
 
+// bodyReader reads a body that is not a copy. net/http uses each reader from one goroutine.
 type bodyReader struct {
 	body   *requestBody
 	offset int
@@ -57,7 +61,8 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	r.body.mu.Lock()
 	defer r.body.mu.Unlock()
 	if r.offset == len(r.body.data) {
-		return 0, io.EOF // also when detached: net/http looks for the end when the response may be there already
+		// This is the end also when detached: net/http looks for it when the response may be there already.
+		return 0, io.EOF
 	}
 	if r.body.detached {
 		return 0, io.ErrClosedPipe

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// challengeOf is the one of the WWW-Authenticate challenges that MCP means: the first Bearer, else the first of any kind.
-// It is nil if there is none.
+// challengeOf returns the WWW-Authenticate challenge that MCP means: the first Bearer, else the first of any kind, with every
+// secret hidden and cut to a length that errors can show. It is nil if there is none.
 func (o *origin) challengeOf(h http.Header, session string) *messages.Challenge {
 	found := bearerChallenge(h)
 	if found == nil {
@@ -31,7 +31,7 @@ func (o *origin) challengeOf(h http.Header, session string) *messages.Challenge 
 	}
 }
 
-// bearerChallenge is the challenge that MCP means, as it was sent.
+// bearerChallenge returns the challenge that MCP means, as it was sent.
 func bearerChallenge(h http.Header) (found *authChallenge) {
 	for _, value := range h.Values("Www-Authenticate") {
 		for _, c := range parseChallenges(value) {
@@ -43,13 +43,15 @@ func bearerChallenge(h http.Header) (found *authChallenge) {
 	return found
 }
 
+// authChallenge is one challenge of a WWW-Authenticate header.
 type authChallenge struct {
 	scheme string
 	params map[string]string // names in lower case
 }
 
-// parseChallenges reads a WWW-Authenticate value (RFC 9110, 11.6.1): challenges separated by commas, whose parameters
-// are separated by commas too. What cannot be read ends the parsing; what was read before it counts.
+// parseChallenges reads a WWW-Authenticate value (RFC 9110, 11.6.1): challenges separated by commas, whose parameters are
+// separated by commas too. A name before "=" is a parameter, any other name a scheme. At the first byte that it cannot read it
+// returns the challenges before it.
 func parseChallenges(s string) []authChallenge {
 	var out []authChallenge
 	for {
@@ -68,7 +70,7 @@ func parseChallenges(s string) []authChallenge {
 			s = rest
 			continue
 		}
-		// A scheme. Credentials in one piece (token68) may follow it; they mean nothing in a challenge of MCP.
+		// The name is a scheme. Credentials in one piece (token68) may follow it; no challenge of MCP uses them.
 		out = append(out, authChallenge{scheme: name, params: map[string]string{}})
 		s = rest
 		if len(after) < len(rest) && after != "" {
@@ -79,7 +81,7 @@ func parseChallenges(s string) []authChallenge {
 	}
 }
 
-// cutToken cuts an RFC 9110 token off s.
+// cutToken cuts an RFC 9110 token off s. The token is empty if s does not begin with one.
 func cutToken(s string) (token, rest string) {
 	i := 0
 	for i < len(s) && (s[i] > ' ' && s[i] < 0x7f) && !strings.ContainsRune(`()<>@,;:\"/[]?={}`, rune(s[i])) {
@@ -88,8 +90,8 @@ func cutToken(s string) (token, rest string) {
 	return s[:i], s[i:]
 }
 
-// cutValue cuts a token or a quoted string off s. Unquoted values are taken up to the next comma or space: servers
-// write URLs without quotes.
+// cutValue cuts a token or a quoted string off s. An unquoted value reaches up to the next comma or space, because servers write
+// URLs without quotes. ok is false for a string without its closing quote.
 func cutValue(s string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		i := strings.IndexAny(s, ", \t")
@@ -113,7 +115,7 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// token68Length is the length of the token68 that s begins with, if it stands alone up to a comma or the end; else 0.
+// token68Length returns the length of the token68 that s begins with, if it stands alone up to a comma or the end; else 0.
 func token68Length(s string) int {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' ||
@@ -129,11 +131,11 @@ func token68Length(s string) int {
 	return i
 }
 
-// maxRetryAfter keeps a mistake of a server from parking a client for years.
+// maxRetryAfter keeps a server's mistake from stopping a client for years.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads the header Retry-After: seconds, or a date, which is compared with the server's own clock if it tells
-// it, else with now. It is 0 if there is none, or none that can be read, and at most a day.
+// RetryAfter reads the header Retry-After: seconds, or a date. It compares a date with the server's own clock if the response has
+// one, else with now, because clocks differ. It is 0 if there is no header or none that can be read, and at most a day.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {

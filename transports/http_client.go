@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// sharedClient is used by HTTP and SSE if the configuration names no client. Its idle connections outlive the last
-// user's Close by up to 90 s: who must not leave any behind uses a client of its own.
+// sharedClient is used by HTTP and SSE if the configuration names no client. Its idle connections outlive the last user's Close
+// by up to 90 s; a program that must not leave any behind uses a client of its own.
 var sharedClient = sync.OnceValue(NewClient)
 
-// NewClient makes a client with the settings that HTTP and SSE need. One is enough for any number of servers: those
-// behind one host share its idle connections, and nothing of one server's requests is kept in it, for it has no
-// cookies. When the last connection that uses it is closed, CloseIdleConnections releases what is left.
+// NewClient makes a client with the settings that HTTP and SSE need. One is enough for any number of servers: those behind one
+// host share its idle connections, and it keeps nothing of one server's requests, because it has no cookies. A program calls
+// CloseIdleConnections after it has closed the last connection that uses the client.
 func NewClient() *http.Client { return NewTLSClient(nil) }
 
-// NewTLSClient makes a client like NewClient's that makes its connections safe as cfg says; LoadTLS makes one. cfg is the
-// client's from then on. A certificate in it is shown to every server that the client is used for: use one client per
-// origin and configuration.
+// NewTLSClient makes a client like NewClient's that secures its connections as cfg says; [LoadTLS] makes a cfg, which belongs to
+// the client from then on. Every server that the client is used for sees the certificate in it: use one client per origin and
+// configuration.
 func NewTLSClient(cfg *tls.Config) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -27,13 +27,12 @@ func NewTLSClient(cfg *tls.Config) *http.Client {
 		TLSHandshakeTimeout: 15 * time.Second,
 		ForceAttemptHTTP2:   true,
 		HTTP2:               pingConfig(DefaultDeadAfter),
-		// 64 callers of one server find their connections again. A connection that is not used goes after 90 s.
-		// A thousand callers of one server find their connections again; a connection that is not used goes after 90 s. With fewer, each
-		// caller beyond them opens a connection for every call, which over TLS costs many times the call.
+		// A thousand callers of one server find their connections again. With fewer, each caller beyond them would open a
+		// connection for every call, which over TLS costs many times the call. A connection that is not used is closed after 90
+		// s.
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     90 * time.Second,
-		// No ResponseHeaderTimeout: a tool may think for as long as its caller waits, and a stream may begin with
-		// silence.
+		// There is no ResponseHeaderTimeout: a tool may take as long as its caller waits, and a stream may begin with silence.
 		MaxResponseHeaderBytes: 64 << 10,
 	}}
 }

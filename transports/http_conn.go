@@ -10,42 +10,51 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The header names of MCP, in Go's canonical form. Names of headers do not depend on case.
+// The header names of MCP, in Go's canonical form, so that they can be map keys of an http.Header. Names do not depend on case.
 const (
 	headerSession = "Mcp-Session-Id"
 	headerVersion = "Mcp-Protocol-Version"
 )
 
-// httpConn is one connection of HTTP. It holds no socket of its own: the client's pool does.
+// httpConn is one connection of HTTP. It holds no socket of its own; the client's pool does. Its only goroutine of long life
+// reads the stream for unasked messages; each Send runs in its caller's goroutine.
 type httpConn struct {
 	origin   *origin
 	lifetime *lifetime
 	grace    time.Duration
 
-	// sseFallback is set for good when the server turned out to speak HTTP+SSE: everything goes there then.
+	// sseFallback is set once, when the server turned out to speak HTTP+SSE: every later message goes there.
 	sseFallback atomic.Pointer[sseConn]
 
 	reopenSink  StreamReopenSink  // the sink, if it is one
 	requestSink RequestStreamSink // likewise
 
-	// endTimes is when the streams of answers end.
+	// endTimes notes how soon after their answers the streams of this server end.
 	endTimes streamEndTimes
 
-	mu              sync.Mutex
-	canFallBack     bool // an initialize that is refused may still turn the connection into SSE
-	session         string
-	version         string
-	postHeaders     *headerSet // of a POST with that session and version; nil until one is needed
-	listening       bool
-	hasListenStream bool                // the stream for unasked messages is open, or will be again
-	listenReady     chan struct{}       // closed when its first opening has succeeded or failed; nil before listen
-	listenSince     time.Time           // when listen began
-	pending         map[int64]*exchange // the requests under way, by their ids; legacy era only
+	// mu guards everything below.
+	mu sync.Mutex
+	// canFallBack is true until an initialize has succeeded, or has been refused once.
+	canFallBack bool
+	session     string
+	// session and version are empty before the handshake's answer has brought them.
+	version string
+	// postHeaders has the headers of a POST with that session and version; nil until one is needed.
+	postHeaders *headerSet
+	listening   bool
+	// hasListenStream is true while the stream for unasked messages is open, or will be again.
+	hasListenStream bool
+	// listenReady is closed when the first opening has succeeded or failed; nil before startListening, which also sets
+	// listenSince.
+	listenReady chan struct{}
+	listenSince time.Time
+	// pending has the requests under way by their ids; legacy era only.
+	pending map[int64]*exchange
 }
 
 var _ Conn = (*httpConn)(nil)
 
-// Negotiated implements Conn.
+// Negotiated implements Conn. The headers of later requests carry the version.
 func (c *httpConn) Negotiated(protocolVersion string) {
 	c.mu.Lock()
 	c.version, c.postHeaders = protocolVersion, nil
@@ -61,25 +70,26 @@ func (c *httpConn) Close(ctx context.Context) error { return c.lifetime.close(ct
 // Released implements Conn.
 func (c *httpConn) Released() <-chan struct{} { return c.lifetime.released }
 
-// Info implements Conn.
+// Info implements Conn. The session id is empty for servers that give none.
 func (c *httpConn) Info() Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Info{SessionID: c.session}
 }
 
-// sessionAndVersion holds the values that the headers of the next request depend on.
+// sessionAndVersion returns the values that the headers of the next request depend on.
 func (c *httpConn) sessionAndVersion() (session, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session, c.version
 }
 
-// beginExchange makes a request of the legacy era known to the connection's other streams, until forget, and gives it what its
-// headers depend on.
+// beginExchange gives a request of the legacy era its headers, and makes it known to the connection's other streams until
+// forgetExchange, because its answer may come on one of them.
 func (c *httpConn) beginExchange(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// They are built once for all requests, which saves most of the allocations of a small call.
 	if c.postHeaders == nil {
 		h := sessionHeader(c.session, c.version)
 		setPostHeaders(h)
@@ -95,7 +105,7 @@ func (c *httpConn) beginExchange(x *exchange) {
 	c.pending[x.m.ID] = x
 }
 
-// sessionHeader is the part of the headers that all methods share.
+// sessionHeader returns the headers that all methods share. An empty session or version leaves its header out.
 //
 // 2025-11-25, Session Management: "If an MCP-Session-Id is returned by the server during initialization, clients using
 // the Streamable HTTP transport MUST include it in the MCP-Session-Id header on all of their subsequent HTTP requests."
@@ -112,7 +122,7 @@ func sessionHeader(session, version string) http.Header {
 	return h
 }
 
-// setPostHeaders adds what every POST carries.
+// setPostHeaders adds the headers that every POST carries.
 //
 // 2025-11-25, Sending Messages to the Server: "The client MUST include an Accept header, listing both application/json
 // and text/event-stream as supported content types."
@@ -121,10 +131,11 @@ func setPostHeaders(h http.Header) {
 	h["Accept"] = []string{"application/json, text/event-stream"}
 }
 
-// captureSession takes the session id from the answer to initialize.
+// captureSession takes the session id from the answer to initialize. An initialize without an id gives a connection without
+// session.
 //
-// "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)." An id that does not cannot
-// be echoed as it is.
+// "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)." Any other id could not be echoed as it
+// is in a header.
 func (c *httpConn) captureSession(h http.Header) *Error {
 	id := h.Get(headerSession)
 	for i := range len(id) {
@@ -139,11 +150,11 @@ func (c *httpConn) captureSession(h http.Header) *Error {
 	return nil
 }
 
-// deleteSession is the farewell of a session that we close.
+// deleteSession ends the server's session after Close. It does nothing if the connection ended for another reason, because the
+// server may not answer, or has no session any more.
 //
-// "Clients that no longer need a particular session … SHOULD send an HTTP DELETE to the MCP endpoint with the
-// MCP-Session-Id header, to explicitly terminate the session." Whether it arrives changes nothing for us, so no caller
-// learns how it went.
+// "Clients that no longer need a particular session … SHOULD send an HTTP DELETE to the MCP endpoint with the MCP-Session-Id
+// header, to explicitly terminate the session." The result does not matter here, so that no caller learns of it. Grace bounds it.
 func (c *httpConn) deleteSession(cause *Error) {
 	session, version := c.sessionAndVersion()
 	if session == "" || cause.Class != messages.ClassCanceled || c.sseFallback.Load() != nil {
@@ -162,8 +173,8 @@ func (c *httpConn) deleteSession(cause *Error) {
 
 // endIfSessionLost ends the connection if the server has forgotten its session. It returns e.
 //
-// "When a client receives HTTP 404 in response to a request containing an MCP-Session-Id, it MUST start a new session":
-// that is a new connection, and the layer above opens it.
+// "When a client receives HTTP 404 in response to a request containing an MCP-Session-Id, it MUST start a new session": that is a
+// new connection, which the server's actor opens.
 func (c *httpConn) endIfSessionLost(e *Error) *Error {
 	if e.Class == messages.ClassSession {
 		c.lifetime.endConn(e)

@@ -11,34 +11,36 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// credentials remembers what one connection knows about the credentials that its Authorizer gives it.
+// credentials remembers what one connection knows about the credentials that its Authorizer gives it. All its requests share it.
 type credentials struct {
 	authorizer Authorizer
 
+	// mu guards everything below. It is not held while the Authorizer is called.
 	mu sync.Mutex
-	// runningCall is the question about a refusal that is being asked, last the one before it. rounds counts those that
-	// have an answer: a request that took its credentials in an earlier round need not ask.
+	// runningCall is the call of Refused in progress, nil for none; lastCall is the one before it. rounds counts the calls that
+	// have an answer: a request that took its credentials in an earlier round uses the answer and need not ask.
 	runningCall, lastCall *refusalCall
 	rounds                int
-	// givenHeaders are the headers that were given for the newest request, used what of them went into it; rejected those that
-	// the server did not want, and what it said. None of them is written to.
+	// givenHeaders are the headers that the Authorizer gave for the newest request, usedHeaders those of them that went into it.
+	// rejectedHeaders are those that the server did not want, and rejection is its refusal. No code writes to any of them.
 	givenHeaders, usedHeaders, rejectedHeaders http.Header
 	rejection                                  *Error
-	// secrets are the values given lately, newest first, in the form of origin.secrets.
+	// secrets has the values given lately, newest first, at most maxSecretSets, in the form of origin.secrets.
 	secrets []credentialSecrets
 }
 
-// credentialSecrets are those of one set of headers.
+// credentialSecrets has the secret values in one set of headers.
 type credentialSecrets struct {
 	headers http.Header
 	values  [][]byte
 }
 
-// maxSecretSets is how many sets of credentials are remembered: what a server repeats belongs to a request that is under
-// way.
+// maxSecretSets is how many sets of credentials are remembered for redaction: a server can only repeat one that a request under
+// way has carried.
 const maxSecretSets = 8
 
-// refusalCall is one call of Refused. done is closed when the rest is set.
+// refusalCall is one call of Authorizer.Refused, which several refused requests share. done is closed when the fields below are
+// set.
 type refusalCall struct {
 	status int
 	scope  string
@@ -46,16 +48,17 @@ type refusalCall struct {
 
 	retry bool
 	err   *Error
-	// aborted says that the caller who asked gave up: there is no answer.
+	// aborted is true if the context of the asking request ended: there is no answer, and the next request asks anew.
 	aborted bool
 }
 
+// isForRefusal reports whether the answer counts for another refusal: same status, same scope.
 func (q *refusalCall) isForRefusal(status int, scope string) bool {
 	return q.status == status && q.scope == scope
 }
 
-// authorizeRequest gives the headers of a request, and the round in which they were taken. While a question is being asked it
-// waits for the answer: the credentials that were refused would be refused again.
+// authorizeRequest returns the headers of a request, and the round in which they were taken. While a call of Refused runs it
+// waits for that, because credentials that were refused would be refused again.
 func (c *credentials) authorizeRequest(ctx context.Context, o *origin) (used http.Header, round int, _ *Error) {
 	c.mu.Lock()
 	for c.runningCall != nil {
@@ -81,6 +84,7 @@ func (c *credentials) authorizeRequest(ctx context.Context, o *origin) (used htt
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The server has refused credentials for good. They are not sent again; other ones clear the memory of it.
 	if c.rejection == nil {
 		return used, round, nil
 	}
@@ -92,8 +96,8 @@ func (c *credentials) authorizeRequest(ctx context.Context, o *origin) (used htt
 	return used, round, nil
 }
 
-// handleRefusal asks the Authorizer about a refusal, or adopts the answer to the same question that was asked since the
-// request took its credentials.
+// handleRefusal asks the Authorizer about a refusal, or takes over the answer to the same refusal that another request has got
+// since this one took its credentials. It blocks until there is an answer or ctx ends.
 func (c *credentials) handleRefusal(ctx context.Context, o *origin, round, status int, challenge *messages.Challenge,
 	used http.Header) (retry bool, _ *Error) {
 	scope := ""
@@ -124,6 +128,7 @@ func (c *credentials) handleRefusal(ctx context.Context, o *origin, round, statu
 		c.runningCall = call
 		c.mu.Unlock()
 	}
+	// The others wait for done, so that it is closed also if the Authorizer panics.
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -135,6 +140,7 @@ func (c *credentials) handleRefusal(ctx context.Context, o *origin, round, statu
 		close(call.done)
 	}()
 	err := callRecovering(func() (err error) {
+		// The Authorizer gets a copy: used may be shared by all requests.
 		call.retry, err = c.authorizer.Refused(ctx, status, challenge, used.Clone())
 		return err
 	})
@@ -145,7 +151,7 @@ func (c *credentials) handleRefusal(ctx context.Context, o *origin, round, statu
 	return call.retry, call.errorCopy()
 }
 
-// errorCopy is the error, for one caller.
+// errorCopy returns the error for one caller, who may change it.
 func (q *refusalCall) errorCopy() *Error {
 	if q.err == nil {
 		return nil
@@ -154,8 +160,8 @@ func (q *refusalCall) errorCopy() *Error {
 	return &e
 }
 
-// rememberRejection remembers that the server does not want these credentials, and that there are no others. A refused scope is
-// about one request only.
+// rememberRejection remembers that the server does not want these credentials, and that there are no others. It ignores a 403,
+// because a missing scope concerns one request only.
 func (c *credentials) rememberRejection(o *origin, resp *http.Response, used http.Header) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return
@@ -167,8 +173,8 @@ func (c *credentials) rememberRejection(o *origin, resp *http.Response, used htt
 	c.rejectedHeaders, c.rejection = used, e
 }
 
-// acceptHeaders keeps the values in h for scrub, and gives what of h may go into a request: the same header again, for as long
-// as what is given stays the same.
+// acceptHeaders keeps the values in h for redaction, and returns the headers of h that may go into a request: the same map again
+// for as long as the Authorizer gives the same, so that merged headers can be reused.
 func (c *credentials) acceptHeaders(o *origin, h http.Header) (http.Header, *Error) {
 	if len(h) == 0 {
 		return nil, nil
@@ -184,7 +190,7 @@ func (c *credentials) acceptHeaders(o *origin, h http.Header) (http.Header, *Err
 	return used, failed
 }
 
-// storeHeaders makes h what was given last.
+// storeHeaders makes h the set that was given last, and forgets the oldest beyond maxSecretSets. The caller holds mu.
 func (c *credentials) storeHeaders(h http.Header) {
 	c.givenHeaders = h.Clone()
 	set := credentialSecrets{headers: c.givenHeaders}
@@ -199,7 +205,7 @@ func (c *credentials) storeHeaders(h http.Header) {
 	c.secrets = c.secrets[:min(len(c.secrets), maxSecretSets)]
 }
 
-// secretValues are the values that texts must not hold.
+// secretValues returns the values that no text may hold, longest first. A nil c has none.
 func (c *credentials) secretValues() [][]byte {
 	if c == nil {
 		return nil
@@ -214,10 +220,11 @@ func (c *credentials) secretValues() [][]byte {
 	return all
 }
 
+// sameHeader reports whether two headers have the same values, in the same order.
 func sameHeader(a, b http.Header) bool { return maps.EqualFunc(a, b, slices.Equal) }
 
-// callRecovering runs code that is not ours and returns its panic as an error, because the callers that wait for the result would wait for
-// ever otherwise.
+// callRecovering runs code of another package and returns its panic as an error, because the callers that wait for the result
+// would wait for ever otherwise.
 func callRecovering(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -227,7 +234,8 @@ func callRecovering(f func() error) (err error) {
 	return f()
 }
 
-// appendSecret adds a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
+// appendSecret adds a value that no text may hold, and its words: of "Bearer abc", a server may repeat abc alone. Words below 5
+// bytes, and the names of the schemes, would hide harmless text.
 func appendSecret(to [][]byte, value string) [][]byte {
 	for _, v := range append(strings.Fields(value), value) {
 		if len(v) >= 5 && !strings.EqualFold(v, "bearer") && !strings.EqualFold(v, "basic") {

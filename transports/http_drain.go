@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// responseDrainTime and responseDrainSize bound how much of a response is read after what was asked for has come.
+// responseDrainTime and responseDrainSize bound how much of a response is read after its answer has come. A longer rest costs
+// more than the new connection that reading it saves.
 const (
 	responseDrainTime = 2 * time.Second
 	responseDrainSize = 1 << 20
 )
 
-// drainResponse reads the response to a message that expects no answer. Such a response has no body; what one has is
-// read to its end, so that the connection can be used again.
+// drainResponse reads the response to a message that expects no answer. Such a response should have no body; a body is read to
+// its end all the same, so that the connection can be used again.
 func (x *exchange) drainResponse(resp *http.Response, kind string) {
 	if resp.ContentLength == 0 || resp.Body == http.NoBody {
 		_ = resp.Body.Close()
 		return
 	}
+	// Some servers answer a notification with a stream; messages on it are delivered.
 	if kind == mediaEventStream {
 		x.drainStream(resp, newEventReader(io.LimitReader(resp.Body, responseDrainSize), x.origin.limit, x.newReservation()), false)
 		return
@@ -27,8 +29,8 @@ func (x *exchange) drainResponse(resp *http.Response, kind string) {
 }
 
 // drainStream reads what a stream has after the answer: most often only its end, without which net/http opens a new connection
-// for the next request. Messages in it are delivered. With answered it waits for the end, if that is worth it: whoever
-// calls again at once finds the connection then.
+// for the next request. It delivers messages. With answered it waits for the end, if that is worth it: a caller that calls again
+// at once then finds the connection free.
 func (x *exchange) drainStream(resp *http.Response, r *eventReader, answered bool) {
 	if r.isExhausted() {
 		r.releaseBuffers()
@@ -42,6 +44,7 @@ func (x *exchange) drainStream(resp *http.Response, r *eventReader, answered boo
 		for {
 			e, err := r.nextEvent()
 			if err != nil {
+				// The end came soon; the next Send may wait for it.
 				if after := time.Since(began); after < bound {
 					x.c.endTimes.noteEnd(after)
 				}
@@ -50,7 +53,8 @@ func (x *exchange) drainStream(resp *http.Response, r *eventReader, answered boo
 			x.deliverEvent(e)
 		}
 	})
-	if !answered || resp.ProtoMajor > 1 || !x.c.endTimes.isWorthWaiting(bound) { // HTTP/2 shares a connection between requests
+	// HTTP/2 shares a connection between requests, so that nothing is gained by waiting.
+	if !answered || resp.ProtoMajor > 1 || !x.c.endTimes.isWorthWaiting(bound) {
 		return
 	}
 	timer := time.NewTimer(bound)
@@ -63,10 +67,12 @@ func (x *exchange) drainStream(resp *http.Response, r *eventReader, answered boo
 	}
 }
 
-// readRestAsync reads on in a goroutine that ends with the response, with the connection, or after responseDrainTime. ended is closed when
-// read has returned.
+// readRestAsync reads on in a goroutine that ends with the response, with the connection, or after responseDrainTime. ended is
+// closed when read has returned. The goroutine takes over the exchange's place inside the lifetime, so that endExchange does not
+// leave.
 func (x *exchange) readRestAsync(resp *http.Response, read func()) (ended <-chan struct{}) {
 	x.readsRestAsync = true
+	// From here on the end of the caller's context does not cut the response off.
 	x.stop()
 	done := make(chan struct{})
 	go func() {

@@ -18,9 +18,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// networkError translates what net, crypto/tls and net/http say when there was no response, or not all of it. The text
-// is made of host and port and our own words. The cause may repeat what the server sent, and that what it was sent: a
-// cause that holds a secret is replaced by its text without it. session is a session id, or empty.
+// networkError translates an error of net, crypto/tls or net/http when there was no response, or not all of it. The text consists
+// of host and port and of this package's own words. The cause may repeat what the server or this client sent: a cause that holds
+// a secret is replaced by its text without it. session is a session id to hide, or empty.
 func (o *origin) networkError(err error, session string) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -41,6 +41,7 @@ func (o *origin) networkError(err error, session string) *Error {
 		verify    *tls.CertificateVerificationError
 		timeout   net.Error
 	)
+	// The order counts: a shortage of this machine first, then causes with the clearest advice, then those that wrap others.
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		e.Class = messages.ClassExhausted
@@ -64,7 +65,8 @@ func (o *origin) networkError(err error, session string) *Error {
 		e.Text = o.label + " has a certificate that has expired or is not valid yet"
 	case errors.As(err, &verify), errors.As(err, &invalid), errors.As(err, &alert):
 		e.Text = "no agreement on TLS with " + o.label
-	case errors.As(err, &op) && op.Op == "remote error": // so crypto/tls says what the other side has complained of
+	// crypto/tls reports an alert that the server has sent with this Op.
+	case errors.As(err, &op) && op.Op == "remote error":
 		e.Text = o.label + " refused our side of TLS: " + shortSentence(op.Err.Error())
 		e.Fix = "if it asks for a certificate, give tls.certFile and tls.keyFile"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
@@ -74,7 +76,8 @@ func (o *origin) networkError(err error, session string) *Error {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		e.Text = o.label + " broke the connection"
-	case strings.Contains(err.Error(), "malformed HTTP"): // net/http has no type for it
+	// net/http has no type for it.
+	case strings.Contains(err.Error(), "malformed HTTP"):
 		e.Text, e.Fix = o.label+" does not speak HTTP", "is this its port?"
 	case errors.As(err, &op) && op.Op == "dial":
 		e.Text = "cannot connect to " + o.label
@@ -84,10 +87,10 @@ func (o *origin) networkError(err error, session string) *Error {
 	return e
 }
 
-// errorBodyTime is how long the body of an error response may take: it is nice to have and nothing more.
+// errorBodyTime bounds the wait for the body of an error response, because the status alone decides; the body only explains.
 const errorBodyTime = time.Second
 
-// readErrorBody reads the start of an error's body. cancel ends the request and with it a body that does not come.
+// readErrorBody reads the start of an error's body. cancel ends the request, and with it a body that does not come.
 func readErrorBody(body io.Reader, cancel func()) []byte {
 	t := time.AfterFunc(errorBodyTime, cancel)
 	defer t.Stop()
@@ -98,8 +101,8 @@ func readErrorBody(body io.Reader, cancel func()) []byte {
 // maxErrorBody is how many bytes of an error's body are kept if it is a JSON-RPC error, which may carry data.
 const maxErrorBody = 64 << 10
 
-// statusError translates a response that is no success. session is the session id that the request carried, or empty;
-// body is the start of the response's body.
+// statusError translates a response that is no success. session is the session id that the request carried, or empty; body is the
+// start of the response's body, of which the error keeps keptEndSize bytes, or all if it is a JSON-RPC error.
 func (o *origin) statusError(resp *http.Response, body []byte, session string) *Error {
 	size := len(body)
 	if size > keptEndSize {
@@ -150,19 +153,19 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 	return e
 }
 
-// RefusalError is the error of a response that is no success, as HTTP and SSE make it: for a transport of another kind, or one
-// in memory, that is refused in the words of HTTP. label names the server in the text, body is the start of the response's
-// body, and session says that the request carried a session id. The error holds what the response says, with no secret
-// taken out.
+// RefusalError returns the error of a response that is no success, as [HTTP] and [SSE] make it. A transport of another kind, or
+// one in memory, uses it to translate refusals in terms of HTTP. label names the server in the text, body is the start of the
+// response's body, and session says that the request carried a session id. No secret is taken out of the error.
 func RefusalError(label string, resp *http.Response, body []byte, session bool) *Error {
 	id := ""
 	if session {
-		id = "\x00" // only whether there is one counts, and nothing that a server writes holds this
+		// statusError only asks whether there is an id; no server writes this one into a body, where it would be hidden.
+		id = "\x00"
 	}
 	return (&origin{label: label}).statusError(resp, body, id)
 }
 
-// rpcError is the error of a JSON-RPC response.
+// rpcError has the parts of a JSON-RPC error response that decide the class and the text.
 type rpcError struct {
 	ID    json.RawMessage `json:"id"`
 	Error *struct {
@@ -171,13 +174,14 @@ type rpcError struct {
 	} `json:"error"`
 }
 
+// parseRPCError reports false if body is not a JSON-RPC error.
 func parseRPCError(body []byte) (rpcError, bool) {
 	var f rpcError
 	err := json.Unmarshal(body, &f)
 	return f, err == nil && f.Error != nil
 }
 
-// isUnknownMethod reports that a 404 is about the method, and not about the session or the address.
+// isUnknownMethod reports whether a 404 is about the method, and not about the session or the address.
 //
 // 2026-07-28: "If the server does not implement the requested RPC method, it MUST respond with 404 Not Found and a
 // JSON-RPC error with code -32601".
@@ -186,7 +190,7 @@ func isUnknownMethod(body []byte) bool {
 	return ok && f.Error.Code == -32601
 }
 
-// isModern reports that a refusal is one of those that only a server of the modern era makes.
+// isModern reports whether only a server of the modern era gives such a refusal.
 //
 // 2026-07-28, Backward Compatibility: "If the body contains a recognized modern JSON-RPC error, the server speaks a
 // modern version of MCP".
@@ -196,14 +200,14 @@ func (e *Error) isModern() bool {
 		e.Status == http.StatusNotFound && isUnknownMethod(e.Body))
 }
 
-// staleSessionText recognises how servers word a forgotten session where they should have answered 404.
+// staleSessionText matches how servers word a forgotten session where they should have answered 404.
 var staleSessionText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)no valid session|(invalid|unknown|expired|stale)( or expired)? session|` +
 		`session( id)?( was| is| has| does)?( not)?( been)? (found|exist|expired|terminated|closed|invalid|unknown|valid)`)
 })
 
-// saysStaleSession reports that a 400 says that the session is gone. An error that carries the request's id and an own code
-// for bad parameters is about the request, whatever words it uses.
+// saysStaleSession reports whether a 400 says that the session is gone. An error with the request's id and the code for bad
+// parameters is about the request, whatever words it uses.
 func saysStaleSession(body []byte) bool {
 	text := string(body)
 	if f, ok := parseRPCError(body); ok {

@@ -9,8 +9,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// serverErrorText returns the server's own text about its refusal, in a line: the message of an error in JSON, of whatever kind, or plain
-// text, also where nothing says that it is text. The text of an HTML page is about HTML.
+// serverErrorText returns the server's own text about its refusal as one line: the message of an error in JSON, of whatever kind,
+// or plain text, also where no header says that it is text. It is empty for an HTML page, which describes itself and not the
+// error.
 func serverErrorText(h http.Header, body []byte) string {
 	if f, ok := parseRPCError(body); ok {
 		return shortSentence(f.Error.Message)
@@ -22,6 +23,7 @@ func serverErrorText(h http.Header, body []byte) string {
 	if rawjson.Valid(body) {
 		return shortSentence(errorTextIn(body[i:], 0))
 	}
+	// What is not JSON may be text: without a type, valid UTF-8 that does not begin like markup counts as text.
 	switch kind := mediaType(h); {
 	case kind == "text/plain":
 	case kind != "" || body[i] == '<' || !utf8.Valid(body) || strings.ContainsFunc(string(body), isUnprintable):
@@ -30,11 +32,12 @@ func serverErrorText(h http.Header, body []byte) string {
 	return shortSentence(string(body))
 }
 
-// errorTextMembers are where errors in JSON have their text, the one that says most first: OAuth, problem details (RFC 9457), and
-// what frameworks write.
+// errorTextMembers names the members in which errors in JSON have their text, the most telling one first: those of OAuth, of
+// problem details (RFC 9457), and of web frameworks.
 var errorTextMembers = []string{"error_description", "message", "detail", "error", "errors", "reason", "title", "msg"}
 
-// errorTextIn finds the text of an error in JSON. depth bounds the search: an error in an error, in a list.
+// errorTextIn finds the text of an error in JSON. It goes down at most three levels (an error in an error, in a list), because a
+// stranger's body may be nested without an end.
 func errorTextIn(value []byte, depth int) string {
 	switch {
 	case depth > 3:
@@ -58,17 +61,18 @@ func errorTextIn(value []byte, depth int) string {
 	return ""
 }
 
+// isUnprintable reports whether r is a control character that no plain text has.
 func isUnprintable(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }
 
+// shortSentence returns s as one line of at most 200 bytes without a final full stop, to go on in a sentence.
 func shortSentence(s string) string { return strings.TrimRight(messages.Line(s, 200), ". ") }
 
-// forbiddenFix says what a person can do about a 403, of which the specification says no more than this:
-//
-// RFC 9110, 15.5.4: "If authentication credentials were provided in the request, the server considers them insufficient to
-// grant access." and "a request might be forbidden for reasons unrelated to the credentials".
+// forbiddenFix says what a person can do about a 403, of which RFC 9110, 15.5.4 says no more than this: "If authentication
+// credentials were provided in the request, the server considers them insufficient to grant access." and "a request might be
+// forbidden for reasons unrelated to the credentials".
 func forbiddenFix(request *http.Request) string {
 	switch {
-	case request == nil: // in memory
+	case request == nil: // a transport in memory has none
 		return ""
 	case carriesCredentials(request):
 		return "the credentials that were sent do not suffice: see whether they are the right ones, and have the right that this needs"
@@ -76,6 +80,7 @@ func forbiddenFix(request *http.Request) string {
 	return "no credentials were sent: if it wants some, give them in headers or auth; if it names a host or an address, write that into the url"
 }
 
+// carriesCredentials reports whether a request had a header or a parameter that holds credentials.
 func carriesCredentials(request *http.Request) bool {
 	for name := range request.Header {
 		if name == "Cookie" || name == "Authorization" || isSecretName(strings.ReplaceAll(name, "-", "_")) {

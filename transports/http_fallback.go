@@ -7,15 +7,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// mayFallBack reports, once per connection, whether a refused initialize means an older server.
+// mayFallBack reports, once per connection, whether a refused initialize means a server of the version 2024-11-05.
 //
-// 2025-11-25, Backwards Compatibility: "If it fails with the following HTTP status codes \"400 Bad Request\", \"404 Not
-// Found\" or \"405 Method Not Allowed\": Issue a GET request to the server URL, expecting that this will open an SSE
-// stream and return an endpoint event as the first event." 2026-07-28 adds: "and the response body is not a recognized
-// modern JSON-RPC error".
+// 2025-11-25, Backwards Compatibility: "If it fails with the following HTTP status codes \"400 Bad Request\", \"404 Not Found\"
+// or \"405 Method Not Allowed\": Issue a GET request to the server URL, expecting that this will open an SSE stream and return an
+// endpoint event as the first event." 2026-07-28 adds: "and the response body is not a recognized modern JSON-RPC error".
 //
-// What other messages were answered with is of no account: a server of either older kind may refuse the question for
-// the era (server/discover) in any way.
+// Refusals of other messages do not count: a server of either older kind may refuse the question for the era (server/discover) in
+// any way.
 func (c *httpConn) mayFallBack(e *Error) bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -32,14 +31,15 @@ func (c *httpConn) mayFallBack(e *Error) bool {
 	return may
 }
 
-// fallBack turns the connection into one of SSE and sends the message there. refused is the error of streamable HTTP; it
-// stays the error if there is no SSE either, because it is about the address that was configured.
+// fallBack turns the connection into one of SSE and sends the message there. refused is the error of streamable HTTP; it stays
+// the error if there is no SSE either, because it is about the address that was configured.
 func (c *httpConn) fallBack(ctx context.Context, m Message, refused *Error) (Delivery, error) {
 	older, err := openSSE(ctx, c.origin, c.lifetime)
 	if err == nil {
 		c.sseFallback.Store(older)
 		return older.Send(ctx, m)
 	}
+	// These say that SSE itself was refused or cut off, and so are worth more to the caller than the first refusal.
 	switch err.Class {
 	case messages.ClassUnauthorized, messages.ClassThrottled, messages.ClassCanceled, messages.ClassTimeout:
 		return Written, err

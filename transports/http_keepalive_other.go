@@ -4,5 +4,5 @@ package transports
 
 import "time"
 
-// setUnackedTimeout is left to the system.
+// setUnackedTimeout does nothing: the system's own bound counts here.
 func setUnackedTimeout(uintptr, time.Duration) {}

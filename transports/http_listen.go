@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// startListening opens the stream for what the server sends unasked, once, if the protocol version has one: the versions from
-// 2026 on do not.
+// startListening opens the stream for unasked messages, once, if the protocol version has one: the versions from 2026 on do not.
+// Send calls it after notifications/initialized.
 func (c *httpConn) startListening() {
 	c.mu.Lock()
 	start := !c.listening && c.version != "" && c.version < "2026"
@@ -30,16 +30,14 @@ func (c *httpConn) startListening() {
 	}
 }
 
-// listenReadyTimeout is how long a request waits for the stream to be open, counted from the handshake. Servers answer the
-// GET at once, so that nothing is waited for as a rule; this is for those that keep the head back until there is an
-// event.
+// listenReadyTimeout is how long a request waits for the stream to be open, counted from the handshake. Most servers answer the
+// GET at once, so that no request waits; the bound is for those that send no response header before the first event.
 const listenReadyTimeout = time.Second
 
-// awaitListenStream waits with a request that a server may have questions about until the stream is open on which it asks them.
-// What it asks while no stream is open is lost, and it waits for the answer until its own timeout.
+// awaitListenStream delays a request during which a server may ask for something until the stream is open on which it asks. A
+// question that the server sends while no stream is open is lost, and the server waits for the answer until its own timeout.
 //
-// 2025-11-25, Listening for Messages from the Server: "The server MAY send JSON-RPC requests and notifications on the
-// stream."
+// 2025-11-25, Listening for Messages from the Server: "The server MAY send JSON-RPC requests and notifications on the stream."
 func (c *httpConn) awaitListenStream(ctx context.Context, m Message) {
 	switch m.Method {
 	case "tools/call", "prompts/get", "resources/read":
@@ -57,6 +55,7 @@ func (c *httpConn) awaitListenStream(ctx context.Context, m Message) {
 		return
 	default:
 	}
+	// Long after the handshake the rest of the time is negative, and the timer fires at once.
 	timer := time.NewTimer(listenReadyTimeout - time.Since(since))
 	defer timer.Stop()
 	select {
@@ -67,14 +66,15 @@ func (c *httpConn) awaitListenStream(ctx context.Context, m Message) {
 	}
 }
 
+// endListening notes that no stream for unasked messages will come any more, so that no Send waits for an answer on it.
 func (c *httpConn) endListening() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hasListenStream = false
 }
 
-// The pauses before the stream is opened again. After a stream that worked, the first one: a proxy that cuts idle
-// streams costs a second each time. Then they double. A server's own wish (retry, Retry-After) is a lower bound.
+// The pauses before the stream is opened again. After a stream that worked it is listenMinDelay: a proxy that cuts idle streams
+// costs a second each time. Then they double. A time that the server asks for (retry, Retry-After) is a lower bound.
 const (
 	listenMinDelay = time.Second
 	listenMaxDelay = 30 * time.Second
@@ -82,8 +82,8 @@ const (
 	listenWorkedTime = 10 * time.Second
 )
 
-// keepListening keeps the stream open until the connection ends or the server says that there is none. A lost stream is
-// no lost connection, however long it lasts.
+// keepListening keeps the stream open until the connection ends or the server says that there is none. A broken stream does not
+// end the connection, however long it lasts, because requests go on without it.
 func (c *httpConn) keepListening() {
 	l := streamListener{c: c, firstOpened: c.listenReady}
 	for failures := 0; ; failures++ {
@@ -101,20 +101,22 @@ func (c *httpConn) keepListening() {
 	}
 }
 
-// streamListener holds the state that one stream hands on to the one that replaces it.
+// streamListener has the state that one stream hands on to the one that replaces it. One goroutine, keepListening's, uses it.
 type streamListener struct {
-	c      *httpConn
+	c *httpConn
+	// lastID is the last event id, empty if the server does not number its events; retry is the last time that it asked for.
 	lastID string
 	retry  time.Duration
 	// wait is the least pause that the server asks for before the next attempt.
 	wait time.Duration
 	// firstOpened is closed when the first opening is done, and nil after that.
 	firstOpened chan struct{}
-	// gap says that there was a time since the handshake in which no stream was open.
+	// gap is true after the first attempt: from then on there was a time in which no stream was open.
 	gap bool
 }
 
-// listenOnce opens the stream and reads it to its end. more is false if the server has no stream.
+// listenOnce opens the stream and reads it to its end. more is false if the server has no stream; heard is true if any event
+// came.
 func (l *streamListener) listenOnce() (more, heard bool) {
 	ctx, cancel := context.WithCancel(l.c.lifetime.ctx)
 	defer cancel()
@@ -124,11 +126,12 @@ func (l *streamListener) listenOnce() (more, heard bool) {
 		close(l.firstOpened)
 		l.firstOpened = nil
 	}
+	// With an event id the server sends again what was missed, so that nothing is lost.
 	gap := l.gap && l.lastID == ""
 	l.gap = true
 	if err != nil {
-		// A redirect that is not followed, or a page: there is no stream. Without credentials there is none either,
-		// unless it is the network that keeps them.
+		// A redirect that is not followed, or a page: the server has no stream. Without credentials there is none either, unless
+		// only the network keeps them away.
 		var own *Error
 		return !errors.As(err, &own) || own.Class == messages.ClassNetwork, false
 	}
@@ -149,11 +152,11 @@ func (l *streamListener) listenOnce() (more, heard bool) {
 
 // mayReopen reports whether a refusal means that the stream may be had later.
 //
-// "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP 405
-// Method Not Allowed, indicating that the server does not offer an SSE stream at this endpoint." Most other refusals
-// mean the same; a POST will show what is wrong, if anything is. But 409 is how servers say that they have not
-// noticed the end of the stream before, and a server that has a stream may refuse to go on after an event that it
-// does not know any more.
+// "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET, or else return HTTP 405 Method Not
+// Allowed, indicating that the server does not offer an SSE stream at this endpoint." Most other refusals mean the same; a POST
+// will show the fault, if there is one. But servers answer 409 when they have not noticed the end of the stream before, and a
+// server that has a stream may refuse to go on after an event that it no longer knows: the next attempt then goes without an
+// event id.
 func (l *streamListener) mayReopen(e *Error) bool {
 	switch {
 	case e.Class == messages.ClassThrottled, e.Status >= 500 && e.Status != http.StatusNotImplemented,
@@ -167,11 +170,12 @@ func (l *streamListener) mayReopen(e *Error) bool {
 	return true
 }
 
-// deliverEvents delivers everything that a stream brings.
+// deliverEvents delivers every message that a stream brings, until the stream ends. heard is true if any event came.
 func (l *streamListener) deliverEvents(resp *http.Response) (heard bool) {
 	r := newEventReader(resp.Body, l.c.origin.limit, memoryReservation{share: l.c.origin.share, connEnded: l.c.lifetime.ctx.Done()})
 	defer r.releaseBuffers()
-	x := exchange{origin: l.c.origin, lifetime: l.c.lifetime, c: l.c} // of no message: nothing is its own answer
+	// This exchange belongs to no message, so that no event counts as its answer.
+	x := exchange{origin: l.c.origin, lifetime: l.c.lifetime, c: l.c}
 	for ; ; heard = true {
 		e, err := r.nextEvent()
 		if r.id != "" {
@@ -187,13 +191,13 @@ func (l *streamListener) deliverEvents(resp *http.Response) (heard bool) {
 	}
 }
 
-// streamDelay is the pause before a stream is opened again: from first, doubled for each failure in a row up to most,
-// shortened by up to a half at random so that a thousand streams that one proxy cut do not come back in one moment.
-// asked is the server's wish, 0 if it has none. It is kept as it is after a stream that worked, and is a lower bound
-// after failures.
+// streamDelay returns the pause before a stream is opened again: from first, doubled for each failure in a row up to maxDelay,
+// and shortened by up to a half at random, so that a thousand streams that one proxy has cut do not come back in one moment.
+// serverDelay is the time that the server asks for, 0 if it does not. It is kept as it is after a stream that worked, and is a
+// lower bound after failures.
 //
-// 2025-11-25: "If a server sends a retry field, the client MUST respect it, waiting the given number of milliseconds
-// before attempting to reconnect."
+// 2025-11-25: "If a server sends a retry field, the client MUST respect it, waiting the given number of milliseconds before
+// attempting to reconnect."
 func streamDelay(failures int, serverDelay, first, maxDelay time.Duration) time.Duration {
 	if failures == 0 && serverDelay > 0 {
 		return max(serverDelay, minStreamDelay)
@@ -206,5 +210,5 @@ func streamDelay(failures int, serverDelay, first, maxDelay time.Duration) time.
 	return max(d, serverDelay)
 }
 
-// minStreamDelay keeps a server that asks for no pause, and ends each stream at once, from keeping us busy.
+// minStreamDelay bounds the load of a server that asks for no pause, and ends each stream at once: 50 attempts a second.
 const minStreamDelay = 20 * time.Millisecond

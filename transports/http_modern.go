@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The headers of the modern era, 2026-07-28 on. They repeat what the message says, so that who stands between us and
-// the server can route it without reading it.
+// The headers of the modern era, 2026-07-28 on. They repeat parts of the message, so that a proxy between client and server can
+// route it without reading it.
 const (
 	headerMethod = "Mcp-Method"
 	headerName   = "Mcp-Name"
@@ -20,21 +20,21 @@ const (
 	headerParam = "Mcp-Param-"
 )
 
-// Around a value that is not plain. "These markers are case-sensitive and MUST appear exactly as shown (lowercase)."
+// The marks around an encoded value. "These markers are case-sensitive and MUST appear exactly as shown (lowercase)."
 const (
 	encodedFrom = "=?base64?"
 	encodedTo   = "?="
 )
 
-// HeaderValue is value as the value of a header Mcp-Name or Mcp-Param-…: as it is if a header can carry it, otherwise
-// in the encoding of the specification. Different values have different headers, and a header always means one value.
+// HeaderValue returns value as the value of a header Mcp-Name or Mcp-Param-…: as it is if a header can carry it, otherwise in the
+// encoding of the specification. Different values have different headers, and a header always means one value.
 //
-// 2026-07-28, Value Encoding: "When a value cannot be safely represented as a plain ASCII header value (e.g., it
-// contains non-ASCII characters, control characters, or has leading/trailing whitespace), clients MUST use Base64
-// encoding of the UTF-8 representation". "To avoid ambiguity, clients MUST also Base64-encode any plain-ASCII value
-// that matches the sentinel pattern (i.e., starts with =?base64? and ends with ?=)."
+// 2026-07-28, Value Encoding: "When a value cannot be safely represented as a plain ASCII header value (e.g., it contains
+// non-ASCII characters, control characters, or has leading/trailing whitespace), clients MUST use Base64 encoding of the UTF-8
+// representation". "To avoid ambiguity, clients MUST also Base64-encode any plain-ASCII value that matches the sentinel pattern
+// (i.e., starts with =?base64? and ends with ?=)."
 //
-// A tab inside a value is allowed either way; it is encoded here, because some who pass a header on make a space of it.
+// A tab inside a value is allowed either way; HeaderValue encodes it, because some proxies pass it on as a space.
 func HeaderValue(value string) string {
 	if isPlainHeaderValue(value) {
 		return value
@@ -42,6 +42,7 @@ func HeaderValue(value string) string {
 	return encodedFrom + base64.StdEncoding.EncodeToString([]byte(value)) + encodedTo
 }
 
+// isPlainHeaderValue reports whether a header can carry value as it is and whether a reader would not take it for an encoded one.
 func isPlainHeaderValue(value string) bool {
 	for i := range len(value) {
 		if value[i] < ' ' || value[i] > '~' {
@@ -52,7 +53,7 @@ func isPlainHeaderValue(value string) bool {
 		(!strings.HasPrefix(value, encodedFrom) || !strings.HasSuffix(value, encodedTo))
 }
 
-// modernHeaders are the headers of a message of the modern era. An error means that the message cannot be sent.
+// modernHeaders returns the headers of a message of the modern era. An error means that the message cannot be sent.
 //
 // 2026-07-28, Standard Request Headers: Mcp-Method is "Required For All requests", Mcp-Name, from "params.name or
 // params.uri", for "tools/call, resources/read, prompts/get requests". The extension for tasks adds the methods that
@@ -61,6 +62,7 @@ func (o *origin) modernHeaders(m Message) (*headerSet, *Error) {
 	h := make(http.Header, 5+len(m.Header))
 	h[headerVersion] = []string{m.Version}
 	setPostHeaders(h)
+	// Only headers of parameters may come with a message: any other one could replace a header of the transport.
 	for name, value := range m.Header {
 		key := textproto.CanonicalMIMEHeaderKey(name)
 		if !strings.HasPrefix(key, headerParam) || key == headerParam ||
@@ -78,7 +80,7 @@ func (o *origin) modernHeaders(m Message) (*headerSet, *Error) {
 	return &headerSet{own: h}, nil
 }
 
-// isCancellation reports that the message is not sent over HTTP, because the end of a Send says it.
+// isCancellation reports whether the message is not sent over HTTP, because the end of a Send says the same.
 //
 // 2026-07-28: "on Streamable HTTP, closing the SSE response stream is itself the cancellation signal and no
 // notifications/cancelled message is expected".

@@ -17,31 +17,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// origin is the one place that all requests of a connection go to: where it is, what every request carries, and what
-// must never be shown. It is immutable and shared by the connections of a transport, but for the credentials: they are
-// what one connection knows (connection).
+// origin is the one place that all requests of a connection go to: its address, the headers that every request carries, and the
+// secrets that no text may hold. It is immutable and shared by the connections of a transport; only forConnection gives each
+// connection a copy with credentials of its own.
 type origin struct {
-	url     *url.URL // without user information and fragment
-	host    string   // the Host header, if it was configured
-	header  http.Header
-	label   string // host:port, for people
+	url  *url.URL // without user information and fragment
+	host string   // the Host header, if it was configured; else empty
+	// header has the configured headers, without reserved ones, with User-Agent and maybe Authorization.
+	header http.Header
+	label  string // host:port, for people
+	// secrets are the values that no text may hold, longest first.
 	secrets [][]byte
 	rt      http.RoundTripper
-	limit   int64
-	// sharesHeaders says that rt is known to leave requests as they are: what all requests of a connection have in common is
-	// made once then.
+	limit   int64 // largest message in bytes
+	// sharesHeaders is true if rt is known to leave requests as they are. The common headers of a connection's requests are made
+	// once then, and shared.
 	sharesHeaders bool
 
 	share *budget.Share
 
 	auth        Authorizer   // nil if there is none
-	credentials *credentials // nil until connection, and if there is no auth
+	credentials *credentials // nil until forConnection, and if there is no auth
 }
 
-// defaultMaxBody is HTTPConfig.MaxMessage if it is 0.
+// defaultMaxBody is the limit of one message if MaxMessage is 0.
 const defaultMaxBody = 16 << 20
 
-// newOrigin checks the configuration. Its errors name keys and never values.
+// newOrigin checks the configuration. Its errors name keys and never values, because values may be secrets.
 func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
@@ -74,6 +76,7 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 		o.header.Set(name, value)
 	}
 	o.takeURLSecrets()
+	// Only now, after the secrets of all headers were noted: also those that are not sent must not be shown.
 	maps.DeleteFunc(o.header, func(name string, _ []string) bool { return isReservedHeader(name) })
 	if o.auth = cfg.Auth; o.auth != nil {
 		if err := checkCredentialURL(u, cfg.PlainCredentials); err != nil {
@@ -87,7 +90,8 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 	return o, nil
 }
 
-// takeURLSecrets moves credentials from the URL to the header and remembers what of the URL is secret.
+// takeURLSecrets moves credentials from the URL to the header and notes the secrets in the URL. A query often holds an API key,
+// so that all its values count.
 func (o *origin) takeURLSecrets() {
 	if user := o.url.User; user != nil {
 		password, _ := user.Password()
@@ -103,6 +107,7 @@ func (o *origin) takeURLSecrets() {
 	o.addQuerySecrets(o.url)
 }
 
+// addQuerySecrets notes every value in the query of u.
 func (o *origin) addQuerySecrets(u *url.URL) {
 	for _, values := range u.Query() {
 		for _, v := range values {
@@ -111,7 +116,7 @@ func (o *origin) addQuerySecrets(u *url.URL) {
 	}
 }
 
-// withQuerySecrets is the same origin, with what the query of u holds among its secrets: a session id, for one.
+// withQuerySecrets returns a copy of o that also hides the values in the query of u, a session id for example.
 func (o *origin) withQuerySecrets(u *url.URL) *origin {
 	k := *o
 	k.secrets = slices.Clone(o.secrets)
@@ -120,21 +125,21 @@ func (o *origin) withQuerySecrets(u *url.URL) *origin {
 	return &k
 }
 
-// sortSecrets puts longer ones first: one may contain the other.
+// sortSecrets puts longer ones first: one may contain the other, and would be hidden only in part.
 func sortSecrets(secrets [][]byte) {
 	slices.SortFunc(secrets, func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
 }
 
-// addSecret remembers a value that texts must not hold, and its words: of "Bearer abc", a server may repeat abc alone.
+// addSecret notes a value that no text may hold, and its words: of "Bearer abc", a server may repeat abc alone.
 func (o *origin) addSecret(value string) { o.secrets = appendSecret(o.secrets, value) }
 
-// redactText replaces every secret in what a server said, in each form in which programs write it. extra is a secret that came
-// later, or empty. It comes before the text is cut; redactStart cuts.
+// redactText replaces every secret in a text of the server, in each form in which programs write it. extra is a secret that
+// became known later (a session id), or empty. Call it before the text is cut, or use redactStart: half a secret is not found.
 func (o *origin) redactText(text []byte, extra string) []byte {
 	return o.redactStart(text, len(text), extra)
 }
 
-// redactStart is scrub for the first bytes of a text: a secret that the cut goes through is hidden whole.
+// redactStart does the work of redactText for the first size bytes of a text: a secret that the cut goes through is hidden whole.
 func (o *origin) redactStart(text []byte, size int, extra string) []byte {
 	text = text[:min(len(text), size+messages.LongestWritten)]
 	known := append(o.credentials.secretValues(), o.secrets...)
@@ -146,13 +151,14 @@ func (o *origin) redactStart(text []byte, size int, extra string) []byte {
 		r.values[i] = string(s)
 	}
 	clean := []byte(r.redactStart(string(text), size))
-	for _, s := range known { // also those that are too short to be looked for otherwise
+	// Secrets that are too short for the redactor are replaced where they stand as they are.
+	for _, s := range known {
 		clean = bytes.ReplaceAll(clean, s, []byte(redactedMark))
 	}
 	return clean
 }
 
-// hostPort is the host with its port, also where the URL leaves the port out.
+// hostPort returns the host with its port, also where the URL leaves the port out, so that equal origins have equal texts.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

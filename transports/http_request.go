@@ -10,18 +10,18 @@ import (
 	"sync/atomic"
 )
 
-// headerSet are the headers that a kind of request adds to the configured ones, for as long as a session and its version
-// stay what they are. They are immutable.
+// headerSet has the headers that a kind of request adds to the configured ones, for as long as the session and its version stay
+// the same. own is immutable; merged keeps the last result of mergeHeaders.
 type headerSet struct {
 	own    http.Header
 	merged atomic.Pointer[mergedHeader]
 }
 
-// mergedHeader is everything that a request carries with the credentials in used.
+// mergedHeader has all headers of a request that carries the credentials in auth.
 type mergedHeader struct{ auth, all http.Header }
 
-// header is the header of a request: the credentials in used come on top of the configured headers, and f on top of both.
-// It must not be written to if o shares; then it is made once for all requests with these credentials.
+// mergeHeaders returns all headers of a request: the credentials in used replace configured headers, and those of f replace both.
+// The caller must not write to the result if o shares headers; then it is made once for all requests with these credentials.
 func (o *origin) mergeHeaders(f *headerSet, used http.Header) http.Header {
 	if w := f.merged.Load(); w != nil && o.sharesHeaders && sameHeader(w.auth, used) {
 		return w.all
@@ -35,15 +35,16 @@ func (o *origin) mergeHeaders(f *headerSet, used http.Header) http.Header {
 		return all
 	}
 	for k, v := range all {
-		all[k] = slices.Clip(v) // the slices are shared: appending to one must copy it
+		all[k] = slices.Clip(v) // the values are shared: appending to one must copy it
 	}
 	return all
 }
 
-// newRequest builds one request. body may be nil.
+// newRequest builds one request. body may be nil. It skips http.NewRequest, which would parse the URL for every message.
 func (o *origin) newRequest(ctx context.Context, method string, u *url.URL, used http.Header, f *headerSet, body *requestBody) *http.Request {
 	if !o.sharesHeaders {
-		target := *u // a RoundTripper that changes its request must not change the next one
+		// A RoundTripper of another program that changes its request must not change the next one.
+		target := *u
 		u = &target
 	}
 	req := (&http.Request{
@@ -52,6 +53,7 @@ func (o *origin) newRequest(ctx context.Context, method string, u *url.URL, used
 	}).WithContext(ctx)
 	if body != nil {
 		req.Body = body.newReader()
+		// net/http calls GetBody when it repeats a request on another connection.
 		req.GetBody = func() (io.ReadCloser, error) { return body.newReader(), nil }
 		req.ContentLength = int64(len(body.data))
 	}

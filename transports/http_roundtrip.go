@@ -12,14 +12,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxRedirects is how many redirects of one request are followed. They all stay inside the origin.
+// maxRedirects is how many redirects of one request are followed. All of them stay inside the origin.
 const maxRedirects = 5
 
-// roundTrip sends one request and returns the response, whatever its status. A redirect is followed only if it keeps
-// the request what it is, within the same origin; any other redirect is an *Error. Other errors are not translated.
+// roundTrip sends one request and returns the response, whatever its status. It follows a redirect only if that keeps the method
+// and the body, within the same origin; any other redirect is an *Error. Other errors are not translated.
 //
-// The Delivery belongs to an error only. It is NotWritten if it is certain that no connection was ever given the
-// request.
+// The Delivery counts only with an error. It is NotWritten if it is certain that no connection was ever given the request.
 func (o *origin) roundTrip(ctx context.Context, method string, u *url.URL, f *headerSet, body *requestBody) (
 	*http.Response, Delivery, error) {
 	return o.sendAuthorized(ctx, func(used http.Header) (*http.Response, Delivery, error) {
@@ -27,7 +26,7 @@ func (o *origin) roundTrip(ctx context.Context, method string, u *url.URL, f *he
 	})
 }
 
-// roundTripWith is roundTrip with the credentials in used.
+// roundTripWith does the work of roundTrip with the credentials in used.
 func (o *origin) roundTripWith(ctx context.Context, used http.Header, method string, u *url.URL, f *headerSet,
 	body *requestBody) (*http.Response, Delivery, error) {
 	var reached writeState
@@ -35,6 +34,7 @@ func (o *origin) roundTripWith(ctx context.Context, used http.Header, method str
 	for hops := 0; ; hops++ {
 		resp, err := o.rt.RoundTrip(o.newRequest(ctx, method, u, used, f, body))
 		if err != nil {
+			// After a redirect, the first server has read the message, even if the second one never got it.
 			if hops > 0 || reached.mayBeWritten() {
 				return nil, MaybeWritten, err
 			}
@@ -44,7 +44,8 @@ func (o *origin) roundTripWith(ctx context.Context, used http.Header, method str
 			return resp, Written, nil
 		}
 		next, refused := o.redirectTarget(method, u, resp)
-		_, _ = io.CopyN(io.Discard, resp.Body, keptEndSize) // so that the connection can be used again
+		// The rest of the body is read so that the connection can be used again.
+		_, _ = io.CopyN(io.Discard, resp.Body, keptEndSize)
 		_ = resp.Body.Close()
 		switch {
 		case refused != nil:
@@ -57,11 +58,11 @@ func (o *origin) roundTripWith(ctx context.Context, used http.Header, method str
 	}
 }
 
-// redirectTarget is where to go next.
+// redirectTarget returns the address that a redirect leads to, or why it is not followed.
 //
-// RFC 9110, 15.4: "307 (Temporary Redirect) … the user agent MUST NOT change the request method if it performs an
-// automatic redirection". The others turn a POST into a GET in practice, and the message would be lost without a word.
-// Another origin is refused because it would be sent the message, and the credentials with it.
+// RFC 9110, 15.4: "307 (Temporary Redirect) … the user agent MUST NOT change the request method if it performs an automatic
+// redirection". The other codes turn a POST into a GET in practice, and the message would be lost without a word. Another origin
+// is refused because the message, and the credentials with it, would go there.
 func (o *origin) redirectTarget(method string, from *url.URL, resp *http.Response) (*url.URL, *Error) {
 	fail := func(text, fix string) *Error {
 		return &Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
@@ -88,21 +89,23 @@ func (o *origin) redirectTarget(method string, from *url.URL, resp *http.Respons
 	return nil, fail("", "check the URL")
 }
 
-// writeState finds out whether a request may have been written. Between the moment when it is given to a connection and the
-// moment when it is written, it cannot be taken back: from the first of them on, the request may have been delivered.
+// writeState finds out whether a request may have been written. Between the moment when net/http gives it to a connection and the
+// moment when it is written, it cannot be taken back: from the first moment on it may have been delivered.
 //
-// A request that was given to a connection and asks for another one (GetConn again) has not been written: net/http
-// repeats a POST only if nothing of it was, or if the HTTP/2 server has said that it did not look at it.
+// A request that was given to a connection and asks for another one (GetConn again) has not been written: net/http repeats a POST
+// only if nothing of it was written, or if the HTTP/2 server has said that it did not look at it.
 type writeState struct {
 	connWanted, connGiven atomic.Bool
 	trace                 httptrace.ClientTrace
 }
 
+// withTrace returns a context by which net/http reports to r. net/http may call the functions from other goroutines.
 func (r *writeState) withTrace(ctx context.Context) context.Context {
 	r.trace.GetConn = func(string) { r.connGiven.Store(false); r.connWanted.Store(true) }
 	r.trace.GotConn = func(httptrace.GotConnInfo) { r.connGiven.Store(true) }
 	return httptrace.WithClientTrace(ctx, &r.trace)
 }
 
-// mayBeWritten is true as well for a RoundTripper that tells nothing.
+// mayBeWritten reports whether the peer may have the request. It is also true for a RoundTripper that calls no trace function,
+// because nothing is known then.
 func (r *writeState) mayBeWritten() bool { return r.connGiven.Load() || !r.connWanted.Load() }

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// Send implements Conn. It works in the caller's goroutine until the answer has been given to the sink.
+// Send implements Conn. It works in the caller's goroutine until the sink has the answer.
 func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if older := c.sseFallback.Load(); older != nil {
 		return older.Send(ctx, m)
@@ -22,6 +22,7 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if !c.lifetime.enter() {
 		return NotWritten, c.lifetime.endError()
 	}
+	// The session cancels the request's own Send, which closes the stream; there is nothing to post.
 	if m.isCancellation() {
 		c.lifetime.leave()
 		return Written, nil
@@ -36,7 +37,7 @@ func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	return d, c.endIfSessionLost(err)
 }
 
-// sendOnce is one message and what came of it. The caller is inside c.life; sendOnce leaves.
+// sendOnce posts one message and reads its answer. The caller has entered c.lifetime; sendOnce leaves it.
 func (c *httpConn) sendOnce(ctx context.Context, m Message) (Delivery, *Error) {
 	x := newExchange(ctx, c.origin, c.lifetime, m)
 	defer x.endExchange()
@@ -54,41 +55,48 @@ func (c *httpConn) sendOnce(ctx context.Context, m Message) (Delivery, *Error) {
 	}
 	defer c.forgetExchange(x)
 	if d, err := x.postMessage(); err != nil {
+		// The answer may have come, or may still come, on another stream.
 		return x.awaitStrayAnswer(d, err)
 	}
 	return Written, nil
 }
 
-// exchange is one POST with its response, and the GETs that resume it.
+// exchange is one POST with its response, and the GETs that resume it. The goroutine of its Send owns it, until a goroutine that
+// reads the rest of the response takes over.
 type exchange struct {
-	origin    *origin
-	lifetime  *lifetime
-	c         *httpConn // nil for SSE
-	m         Message
+	origin   *origin
+	lifetime *lifetime
+	c        *httpConn // nil for SSE
+	m        Message
+	// callerCtx is the context of Send; its end cancels ctx until the answer has come.
 	callerCtx context.Context
 	began     time.Time
 	body      requestBody
 
-	session, version string // at the beginning; no session in the modern era
+	// session and version are those at the beginning; there is no session in the modern era.
+	session, version string
 	headers          *headerSet
 
-	ctx            context.Context
-	cancel         context.CancelFunc
-	stop           func() bool
-	readsRestAsync bool // a goroutine of its own reads the rest of the response, and leaves
+	// ctx is the context of the requests, which ends with the connection; stop detaches it from the caller's.
+	ctx    context.Context
+	cancel context.CancelFunc
+	stop   func() bool
+	// readsRestAsync is true if a goroutine reads the rest of the response; that one leaves the lifetime then.
+	readsRestAsync bool
 
-	// lastID and retry are what the answer's stream has said until now.
+	// lastID and retry are the last event id and the last reconnection time on the answer's stream.
 	lastID string
 	retry  time.Duration
-	// hadEvents says that the stream has brought something since it was opened.
+	// hadEvents is true if the stream has brought anything since it was opened last.
 	hadEvents bool
 
-	// unanswered says that the response ended as if it needed no answer, elsewhere that another stream brought it.
+	// unanswered is true if the response ended as if no answer were needed. answeredElsewhere is true if another stream has
+	// brought the answer; the reader of that stream sets it.
 	unanswered        bool
 	answeredElsewhere atomic.Bool
 }
 
-// newExchange begins an exchange for a caller that is inside l. The caller leaves by leave.
+// newExchange begins an exchange for a caller that has entered l. endExchange leaves l.
 func newExchange(ctx context.Context, o *origin, l *lifetime, m Message) *exchange {
 	x := &exchange{origin: o, lifetime: l, m: m, callerCtx: ctx, began: time.Now()}
 	x.body.setData(m.Body)
@@ -99,11 +107,13 @@ func newExchange(ctx context.Context, o *origin, l *lifetime, m Message) *exchan
 	return x
 }
 
-// newReservation is for what this exchange receives.
+// newReservation makes the reservation for one message that this exchange receives.
 func (x *exchange) newReservation() memoryReservation {
 	return memoryReservation{share: x.origin.share, connEnded: x.ctx.Done()}
 }
 
+// endExchange ends an exchange: net/http reads no more of the caller's bytes, and the requests are canceled unless a goroutine
+// still reads the rest of the response.
 func (x *exchange) endExchange() {
 	x.body.detachReaders()
 	x.stop()
@@ -113,7 +123,7 @@ func (x *exchange) endExchange() {
 	}
 }
 
-// postMessage sends the message.
+// postMessage sends the message and reads its answer, by the kind of the response.
 func (x *exchange) postMessage() (Delivery, *Error) {
 	resp, d, err := x.origin.roundTrip(x.ctx, http.MethodPost, x.origin.url, x.headers, &x.body)
 	if err != nil {
@@ -131,6 +141,7 @@ func (x *exchange) postMessage() (Delivery, *Error) {
 	switch kind := mediaType(resp.Header); {
 	case x.m.ID == 0:
 		x.drainResponse(resp, kind)
+		// Only now may the server send requests of its own (2025-11-25, Initialization).
 		if x.m.Method == "notifications/initialized" {
 			x.c.startListening()
 		}
@@ -145,7 +156,8 @@ func (x *exchange) postMessage() (Delivery, *Error) {
 	}
 }
 
-// exchangeError is why an exchange broke: the connection's end, the caller's, or the network's.
+// exchangeError returns the error of an exchange that broke: the connection's end counts first, then the caller's, then the
+// network's.
 func (x *exchange) exchangeError(err error) *Error {
 	if ended := x.lifetime.endError(); ended != nil {
 		return ended
@@ -156,14 +168,14 @@ func (x *exchange) exchangeError(err error) *Error {
 	return x.origin.networkError(err, x.session)
 }
 
-// readRefusal reads a response that is no success.
+// readRefusal reads a response that is no success and translates it.
 func (x *exchange) readRefusal(resp *http.Response) *Error {
 	body := readErrorBody(resp.Body, x.cancel)
 	_ = resp.Body.Close()
 	return x.origin.statusError(resp, body, x.session)
 }
 
-// wrongAnswerError says what is wrong with a successful response that holds no answer.
+// wrongAnswerError is the error for a successful response that holds no answer.
 func (x *exchange) wrongAnswerError(resp *http.Response, kind string) *Error {
 	e := &Error{Class: messages.ClassProtocol, Status: resp.StatusCode}
 	switch {
@@ -179,7 +191,8 @@ func (x *exchange) wrongAnswerError(resp *http.Response, kind string) *Error {
 	return e
 }
 
-// readJSONAnswer reads an answer in one piece.
+// readJSONAnswer reads an answer in one piece. A message that is not the answer reaches the sink all the same, because it may be
+// the answer to another request, or may explain the fault.
 func (x *exchange) readJSONAnswer(resp *http.Response) *Error {
 	defer func() { _ = resp.Body.Close() }()
 	msg, big, err := readBody(resp.Body, resp.ContentLength, x.origin.limit, x.newReservation())
@@ -195,6 +208,7 @@ func (x *exchange) readJSONAnswer(resp *http.Response) *Error {
 	isAnswer := answersRequest(msg, x.m.ID)
 	var start []byte
 	var others []*exchange
+	// Both are prepared before the sink gets the message, because the sink owns the bytes from then on.
 	if !isAnswer {
 		others = x.answeredExchanges(msg)
 		start = x.origin.redactStart(msg, keptEndSize, x.session)
@@ -208,19 +222,20 @@ func (x *exchange) readJSONAnswer(resp *http.Response) *Error {
 	return nil
 }
 
+// tooLongError is the error for the caller of an answer over the limit; the sink has its ends.
 func (x *exchange) tooLongError() *Error {
 	return &Error{Class: messages.ClassProtocol, Text: x.origin.label + " gave an answer that is over the limit",
 		Fix: "raise maxMessage, or ask for less"}
 }
 
-// chargeEmptyEvent has the server pay for an event that carries nothing.
+// chargeEmptyEvent charges the server for an event that carries no message, and pauses reading if the share says so.
 func (x *exchange) chargeEmptyEvent(size int) {
 	x.origin.share.Charge(time.Microsecond+readCost(size), budget.Unknown, time.Now())
 	takePause(x.origin.share, x.lifetime.ctx.Done())
 }
 
-// deliverEvent gives an event's message to the sink and reports whether it was the answer; tooLongError that it was the answer,
-// or may have been, and was over the limit.
+// deliverEvent gives an event's message to the sink and reports whether it was the answer to this exchange's request. tooLong
+// reports that it was the answer, or its beginning, and was over the limit.
 func (x *exchange) deliverEvent(e event) (answer, tooLong bool) {
 	switch {
 	case !e.isMessage():
@@ -240,12 +255,14 @@ func (x *exchange) deliverEvent(e event) (answer, tooLong bool) {
 	if !answer {
 		others = x.answeredExchanges(e.data)
 	}
-	if x.m.ID != 0 && x.c.requestSink != nil { // only a message of ours has a connection here for sure
+	// The exchange of a stream that belongs to no request has id 0; its messages go to Message.
+	if x.m.ID != 0 && x.c.requestSink != nil {
 		x.c.requestSink.MessageOn(x.m.ID, e.data)
 	} else {
 		x.lifetime.sink.Message(e.data)
 	}
 	completeAnswered(others)
+	// Answers are asked for and cost nothing here; the session charges them to the caller's limits.
 	if !answer {
 		takePause(x.origin.share, x.lifetime.ctx.Done())
 	}

@@ -6,31 +6,34 @@ import (
 	"sync/atomic"
 )
 
-// maxQueuedBytes is how many bytes may wait to be read.
+// maxQueuedBytes is how many bytes of messages may wait for the server. Senders block beyond that.
 const maxQueuedBytes = 4 << 20
 
-// inProcessQueue holds messages in the order in which they were put. A message is accepted when there is room for it
-// behind those accepted before, or when it is read; until then it can be withdrawn. So a message of any size passes,
-// and it is always known whether a withdrawn one was seen. The zero value is empty.
+// inProcessQueue holds messages in the order in which they were put. It accepts a message when there is room for it behind those
+// accepted before, or when the server reads it; until then its sender can withdraw it. So a message of any size passes, and it is
+// always known whether the server has seen a withdrawn one. The zero value is empty.
 type inProcessQueue struct {
-	// allHandled says that the reader has handled everything that was put: it has found nothing more, and nothing came since.
+	// allHandled is true when the server has handled every message: it has found the queue empty, and no message came since.
 	allHandled atomic.Bool
 
+	// mu guards everything below.
 	mu       sync.Mutex
 	items    []*inProcessItem
 	accepted int           // how many of items, from the front, are accepted
-	bytes    int           // of the accepted ones
-	more     chan struct{} // closed when something is put; nil while no reader waits
-	receive  func([]byte)  // is given what comes, in the place of take; nil if take is used
-	claimed  bool          // a goroutine gives it
+	bytes    int           // bytes of the accepted ones, at most maxQueuedBytes
+	more     chan struct{} // closed when a message is put; nil while no reader waits
+	receive  func([]byte)  // gets the messages in place of takeMessage; nil if takeMessage is used
+	claimed  bool          // a goroutine gives them to receive
 }
 
+// inProcessItem is one message in the queue.
 type inProcessItem struct {
 	msg      []byte
 	accepted chan struct{} // nil if it was accepted at once
 }
 
-// putMessage appends a copy of msg. It returns nil if the message is accepted, otherwise the item to wait for.
+// putMessage appends a copy of msg. It returns nil if the message is accepted, otherwise the item whose accepted the sender waits
+// for.
 func (q *inProcessQueue) putMessage(msg []byte) *inProcessItem {
 	item := &inProcessItem{msg: append(make([]byte, 0, len(msg)), msg...)}
 	q.mu.Lock()
@@ -50,7 +53,8 @@ func (q *inProcessQueue) putMessage(msg []byte) *inProcessItem {
 	return item
 }
 
-// takeMessage removes the first message, or returns a channel that is closed when there may be one; nil if it is not for take.
+// takeMessage removes the first message, or returns a channel that is closed when there may be one. Both are nil if a Receive
+// function gets the messages. Asking again is the sign that the reader has handled the message before.
 func (q *inProcessQueue) takeMessage() (msg []byte, more <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,7 +71,7 @@ func (q *inProcessQueue) takeMessage() (msg []byte, more <-chan struct{}) {
 	return nil, q.more
 }
 
-// setReceiver has receive given what comes, from now on.
+// setReceiver makes receive get every message from now on.
 func (q *inProcessQueue) setReceiver(receive func([]byte)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,8 +81,8 @@ func (q *inProcessQueue) setReceiver(receive func([]byte)) {
 	}
 }
 
-// claimReceiver makes the caller the one who takes next until there is nothing more, and returns whom to give it to; nil if there is
-// nothing, nobody to give it to, or somebody else who does.
+// claimReceiver makes the caller the one goroutine that calls nextClaimed until the queue is empty, and returns the function to
+// give the messages to. It returns nil if the queue is empty, there is no such function, or another goroutine has the claim.
 func (q *inProcessQueue) claimReceiver() func([]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +93,7 @@ func (q *inProcessQueue) claimReceiver() func([]byte) {
 	return q.receive
 }
 
-// nextClaimed removes the first message. With nil, the claim ends.
+// nextClaimed removes the first message. When it returns nil, the claim has ended.
 func (q *inProcessQueue) nextClaimed() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,13 +105,13 @@ func (q *inProcessQueue) nextClaimed() []byte {
 	return q.pop()
 }
 
-// markHandled is when everything was handled. The caller holds mu, here and below.
+// markHandled notes that the server has handled every message. The caller holds mu, here and below.
 func (q *inProcessQueue) markHandled() {
 	q.items = nil // an idle connection keeps no memory of busier times
 	q.allHandled.Store(true)
 }
 
-// pop removes the first message, which must be there.
+// pop removes the first message, which must be there. A message that had no room yet is accepted by that.
 func (q *inProcessQueue) pop() []byte {
 	first := q.items[0]
 	q.items[0] = nil
@@ -122,7 +126,7 @@ func (q *inProcessQueue) pop() []byte {
 	return first.msg
 }
 
-// admitWaiting accepts what there is room for.
+// admitWaiting accepts messages from the front for as long as there is room, and so wakes their senders.
 func (q *inProcessQueue) admitWaiting() {
 	for q.accepted < len(q.items) && q.bytes+len(q.items[q.accepted].msg) <= maxQueuedBytes {
 		next := q.items[q.accepted]
@@ -132,14 +136,14 @@ func (q *inProcessQueue) admitWaiting() {
 	}
 }
 
-// withdrawItem removes an item that is not accepted yet. It reports false if it is too late.
+// withdrawItem removes an item that is not accepted yet. It reports false if the item was accepted in the meantime.
 func (q *inProcessQueue) withdrawItem(item *inProcessItem) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := q.accepted; i < len(q.items); i++ {
 		if q.items[i] == item {
 			q.items = slices.Delete(q.items, i, i+1)
-			q.admitWaiting() // it may have been in the way of smaller ones
+			q.admitWaiting() // it may have blocked smaller ones
 			return true
 		}
 	}

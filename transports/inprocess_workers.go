@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// workerPool is the goroutines on which a Direct server answers. A message is handed to one that waits, and only if none does a
-// new one begins: a goroutine that has answered before has a stack that is large enough, and being woken by a channel it
-// runs next on its waker's processor. Their number has no bound of its own, because each message is one request of a caller
-// who waits.
+// workerPool has the goroutines on which a DirectPeer answers. It hands a message to a goroutine that waits, and starts a new one
+// only if none does: a goroutine that has answered before has a stack that is large enough, and one that a channel wakes runs
+// next on its waker's processor. Their number has no bound of its own, because each message is one request of a caller who waits.
 //
-// Goroutines that have nothing to do leave: within two workerIdleCheck all of them when nothing comes any more, half of those
-// that wait per workerIdleCheck while something does.
+// Idle goroutines are dismissed: all of them within two workerIdleCheck when no message comes any more, half of those that wait
+// per workerIdleCheck while messages come.
 type workerPool struct {
 	answer func(m Message) // set once, before jobs is used; it does not panic
-	// jobs has no buffer: it takes a message only from a sender who finds a goroutine waiting. The zero Message dismisses.
+	// jobs has no buffer: a sender can give it a message only if a goroutine waits. The zero Message dismisses a goroutine.
 	jobs           chan Message
-	usedSinceCheck atomic.Bool // something was given since the last look
+	usedSinceCheck atomic.Bool // a message was dispatched since the last check
 
+	// mu guards everything below.
 	mu      sync.Mutex
-	workers int         // goroutines, those that answer included
-	timer   *time.Timer // of the next look; nil while there is none
+	workers int         // all goroutines, those that answer included
+	timer   *time.Timer // runs the next check; nil while there is none
 	closed  bool
-	allDone chan struct{} // made by close, closed when there is no goroutine any more
+	allDone chan struct{} // made by close, closed when the last goroutine has ended
 }
 
-// workerIdleCheck is the time between two looks at who waits in vain.
+// workerIdleCheck is the time between two checks for idle goroutines.
 const workerIdleCheck = time.Second
 
-// startAnswering must be called before give, which does not lock for what it sets.
+// startAnswering must be called before the first dispatchMessage, which reads the fields that it sets without the lock.
 func (c *workerPool) startAnswering(answer func(Message)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *workerPool) startAnswering(answer func(Message)) {
 	}
 }
 
-// dispatchMessage has m answered. It does not block, and must not be called after close.
+// dispatchMessage gives m to a goroutine that answers it. It does not block, and must not be called after close.
 func (c *workerPool) dispatchMessage(m Message) {
 	if !c.usedSinceCheck.Load() {
 		c.usedSinceCheck.Store(true)
@@ -56,7 +56,7 @@ func (c *workerPool) dispatchMessage(m Message) {
 	}
 }
 
-// goTracked runs f on a goroutine of its own, which close waits for. After close it does nothing.
+// goTracked runs f on a goroutine of its own, for which close waits. After close it does nothing.
 func (c *workerPool) goTracked(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,14 +70,16 @@ func (c *workerPool) goTracked(f func()) {
 	}()
 }
 
+// answerLoop answers m, and then every message that it gets from jobs, until it is dismissed.
 func (c *workerPool) answerLoop(m Message) {
 	defer c.workerDone() // also if the answer ends its goroutine
 	for m.ID != 0 {
 		c.answer(m)
-		m = <-c.jobs // the zero Message once it is closed
+		m = <-c.jobs // the zero Message once jobs is closed
 	}
 }
 
+// workerDone counts a goroutine out. The last one after close lets the connection's end go on.
 func (c *workerPool) workerDone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +88,8 @@ func (c *workerPool) workerDone() {
 	}
 }
 
-// dismissIdle lets go who is not needed.
+// dismissIdle ends goroutines that wait for a message: all if none came since the last check, else half. It never blocks, because
+// it offers the dismissal only to goroutines that wait at that moment.
 func (c *workerPool) dismissIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +111,7 @@ func (c *workerPool) dismissIdle() {
 	c.timer.Reset(workerIdleCheck)
 }
 
-// close lets everybody go and returns a channel that is closed when they have gone.
+// close dismisses every goroutine and returns a channel that is closed when all have ended.
 func (c *workerPool) close() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxPEM is the largest file of certificates or keys that is read: the authorities of a whole system have 250 KB.
+// maxPEM is the largest file of certificates or keys that is read, in bytes: the authorities of a whole system have 250 KB.
 const maxPEM = 4 << 20
 
-// LoadTLS reads the files that t names, for NewTLSClient. content identifies what was read, without telling it: it is
-// another one when a file was renewed. The error is an *Error of class ClassConfig that names the file, and never what
-// is in it.
+// LoadTLS reads the files that t names, for [NewTLSClient]. content identifies what was read by a hash: it changes when a file
+// was renewed, so that the caller can make a new client then. The error is an [*Error] of class ClassConfig that names the file,
+// and never shows its content.
 func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 	cfg = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	sum := sha256.New()
@@ -34,6 +34,8 @@ func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 		b, err := read("tls.caFile", t.CAFile)
 		if err != nil {
 			return nil, "", err
+			// The configured authorities count in addition to the system's, because a server behind a public certificate must go
+			// on working.
 		}
 		if cfg.RootCAs, err = x509.SystemCertPool(); err != nil {
 			cfg.RootCAs = x509.NewCertPool()
@@ -65,12 +67,13 @@ func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 	return cfg, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// tlsError is the error for one file that cannot be used.
 func tlsError(what, path, text string, err error) *Error {
 	return &Error{Class: messages.ClassConfig, Text: what + " " + messages.Line(path, 300) + " " + text, Err: err,
 		Fix: "check the file, and reconnect"}
 }
 
-// readPEM reads a file whole. What is no regular file (a pipe, a device) could keep us waiting for ever.
+// readPEM reads a whole file. It refuses anything but a regular file, because reading a pipe or a device could block for ever.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -89,7 +92,7 @@ func readPEM(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxPEM))
 }
 
-// plainFileError says what went wrong, without the path, which the caller names.
+// plainFileError returns the reason without the path, which the caller names.
 func plainFileError(err error) string {
 	if p, ok := err.(*os.PathError); ok { //nolint:errorlint // as os returns it
 		err = p.Err

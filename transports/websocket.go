@@ -13,51 +13,53 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// WebSocketConfig says where a server behind a WebSocket is. It is a value: neither you nor this package changes it after NewWebSocket.
+// WebSocketConfig says where a server behind a WebSocket is. NewWebSocket copies it; neither the caller nor this package changes
+// it afterwards, its map included.
 type WebSocketConfig struct {
 	// URL is absolute, ws or wss; http and https mean the same. User information in it becomes an Authorization header,
 	// unless there is one.
 	URL string
 	// Headers go with the handshake, and only to the origin of URL. No error and no Info holds one of their values.
 	Headers map[string]string
-	// Auth gives the handshake its credentials, nil for none, as HTTPConfig.Auth does.
+	// Auth gives the handshake its credentials, nil for none, as [HTTPConfig.Auth] does.
 	Auth Authorizer
 	// PlainCredentials lets Auth be used over plain ws to another machine, as HTTPConfig.PlainCredentials does.
 	PlainCredentials bool
-	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. More costs memory: one message is held whole.
+	// MaxMessage is the largest incoming message in bytes, 0 for 16 MiB. One message is held whole in memory.
 	MaxMessage int64
-	// Share bounds the bytes that are held for the server of the memory for all servers, and charges it for its floods; nil is no
-	// bound.
+	// Share is the server's part of the memory for all servers: it bounds the bytes of half-received messages, and is charged for
+	// pings, after which the reader pauses. nil means no bound and no pauses.
 	Share *budget.Share
 	// Client sends the handshake; nil is a client that all connections share. Only its Transport is used, which must
 	// give a body that can be written to when the server switches protocols, as http.Transport does.
 	Client *http.Client
 	// Grace bounds the closing handshake when a connection is closed; 0 means 1 s.
 	Grace time.Duration
-	// Ping is how long a server may be silent before it is pinged; 0 means 15 s, negative never. The connection is down
-	// after three times as long without a sign of life: 45 s. Less notices a dead network sooner, and takes a server for
-	// dead that reads nothing while it works.
+	// Ping is how long a server may be silent before it is pinged; 0 means 15 s, negative never. The connection is down after
+	// three times as long without a sign of life: 45 s. A shorter time notices a dead network sooner, and gives up servers that
+	// read nothing while they work.
 	Ping time.Duration
 }
 
-// WebSocket is one JSON-RPC message per text frame, subprotocol "mcp". No version of the specification describes it; it
-// is what servers and clients with a WebSocket agree on.
+// WebSocket carries one JSON-RPC message per text frame, subprotocol "mcp". No version of the specification describes it; servers
+// and clients with a WebSocket agree on this much.
 //
-// Dial returns when the server has switched protocols. Send returns when the system has taken the message; answers
-// arrive on the same stream, in the server's order. The end of the stream is the end of the connection, at once: what
-// the server would have said is lost.
+// Dial returns when the server has switched protocols. Send returns when the system has taken the message; answers arrive on the
+// same stream, in the server's order. The end of the stream is the end of the connection, at once: it cannot be resumed, so that
+// what the server would have said is lost.
 //
-// Signs of life are everything that the server sends, pongs among it, and that it goes on taking a message which is too
-// large for the buffers on the way. A server that gives none for 3 × Ping is down, also if no packet ever says so.
+// Everything that the server sends is a sign of life, pongs included, and so is progress in taking a message that is too large
+// for the buffers on the way. A server that gives none for 3 × Ping is down, also if no packet ever says so.
 //
-// A proxy of the environment is asked for a tunnel to a wss server, and is sent the handshake of a ws server as it is:
-// many proxies do not pass that on.
+// A proxy of the environment is asked for a tunnel to a wss server, and gets the handshake of a ws server as it is: many proxies
+// do not pass that on.
 //
 // Frames that cannot hold a message (binary ones, and text that begins neither with { nor with [) are noise.
 type WebSocket struct {
 	cfg    WebSocketConfig
 	origin *origin
-	err    *Error
+	// err is the fault of the configuration that Dial returns, nil if there is none.
+	err *Error
 }
 
 var _ Transport = (*WebSocket)(nil)
@@ -65,10 +67,10 @@ var _ Transport = (*WebSocket)(nil)
 // subprotocol is the only protocol that this client proposes in the handshake.
 const subprotocol = "mcp"
 
-// defaultPing is WebSocketConfig.Ping if it is 0.
+// defaultPing is the default of WebSocketConfig.Ping.
 const defaultPing = 15 * time.Second
 
-// NewWebSocket makes a transport. A configuration that cannot work is reported by Dial.
+// NewWebSocket makes a transport and connects to nothing. A configuration that cannot work is reported by Dial, with ClassConfig.
 func NewWebSocket(cfg WebSocketConfig) *WebSocket {
 	if cfg.Grace <= 0 {
 		cfg.Grace = time.Second
@@ -88,13 +90,14 @@ func NewWebSocket(cfg WebSocketConfig) *WebSocket {
 		MaxMessage: cfg.MaxMessage, Share: cfg.Share, Client: cfg.Client,
 	})
 	if t.err == nil {
-		t.origin.header.Del("Upgrade") // what the handshake says by itself
+		// The library sets these headers itself, and a configured one would break the handshake.
+		t.origin.header.Del("Upgrade")
 		t.origin.header.Del("Sec-Websocket-Extensions")
 	}
 	return t
 }
 
-// webURL is the URL of the handshake, which is HTTP.
+// webURL returns the URL of the handshake, which is a request over HTTP.
 func webURL(raw string) (string, bool) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -115,7 +118,7 @@ func webURL(raw string) (string, bool) {
 // Kind implements Transport.
 func (t *WebSocket) Kind() messages.TransportKind { return messages.WebSocket }
 
-// Dial implements Transport.
+// Dial implements Transport. It blocks until the server has answered the handshake, or until ctx ends.
 func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	switch {
 	case t.err != nil:
@@ -143,8 +146,8 @@ func (t *WebSocket) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	return c, nil
 }
 
-// wsHandshake sends the request that the library makes, by the rules of origin: to one place, with the configured
-// headers, redirected only within its origin. It keeps what the connection is made of.
+// wsHandshake sends the request that the library makes, by the rules of origin: to one place, with the configured headers,
+// redirected only within its origin. It keeps the stream that the connection is made of.
 type wsHandshake struct {
 	origin   *origin
 	lifetime *lifetime
@@ -172,6 +175,7 @@ func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, o.noSwitchError(resp, readErrorBody(resp.Body, cancel))
 	}
+	// From here on the stream belongs to the connection; ctx may only have ended before.
 	if !stop() {
 		_ = resp.Body.Close()
 		return nil, contextError(req.Context(), "connecting to "+o.label)
@@ -182,13 +186,14 @@ func (h *wsHandshake) RoundTrip(req *http.Request) (*http.Response, error) {
 			Text: o.label + " wants to speak the subprotocol " + messages.Line(string(o.redactText([]byte(chosen), "")), 60) +
 				" and not mcp", Fix: "check that the URL is an MCP endpoint"}
 	}
+	// A body that cannot be written to is left to the library, which refuses it.
 	if stream, ok := newWSStream(resp.Body); ok {
 		h.stream, resp.Body = stream, stream
 	}
 	return resp, nil
 }
 
-// noSwitchError translates a response that leaves the connection what it was.
+// noSwitchError translates a response that has not switched protocols.
 func (o *origin) noSwitchError(resp *http.Response, body []byte) *Error {
 	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusUpgradeRequired {
 		return o.statusError(resp, body, "")
@@ -198,7 +203,7 @@ func (o *origin) noSwitchError(resp *http.Response, body []byte) *Error {
 	return e
 }
 
-// handshakeError is why the library has refused what came back, or why nothing did.
+// handshakeError returns the error of the handshake: this package's own, or the library's about the response.
 func (h *wsHandshake) handshakeError(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -209,7 +214,7 @@ func (h *wsHandshake) handshakeError(err error) *Error {
 		Fix:  "check that the URL is an MCP endpoint"}
 }
 
-// redactedError is err, or its text without the secrets that it held.
+// redactedError returns err, or an error with its text without the secrets that it held.
 func (o *origin) redactedError(err error) error {
 	text := err.Error()
 	if clean := string(o.redactText([]byte(text), "")); clean != text {

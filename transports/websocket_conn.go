@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// wsConn is one connection of WebSocket. An idle one has one goroutine, which reads; another one writes while there is
-// something to write. The reader never waits for the writer: pongs are the writer's too.
+// wsConn is one connection of WebSocket. An idle one has one goroutine, which reads; another one writes while there is something
+// to write. The reader never waits for the writer: it queues pongs, so that a server that does not read cannot stop the reading.
 type wsConn struct {
 	origin    *origin
 	lifetime  *lifetime
@@ -29,15 +29,16 @@ type wsConn struct {
 
 var _ Conn = (*wsConn)(nil)
 
-// startLoops brings the connection to life. It is the first thing that is called, before anybody else knows of it.
+// startLoops starts the reader, the end of the stream with the lifetime, and the keepalive. Dial calls it before it returns c.
 func (c *wsConn) startLoops(conn *websocket.Conn, stream *wsStream) {
 	c.conn, c.stream = conn, stream
-	conn.SetReadLimit(-1) // the limit is kept here, where it costs the message and not the connection
+	conn.SetReadLimit(-1) // readBody keeps the limit, so that a longer message costs itself and not the connection
 	c.out = wsWriteQueue{
 		lifetime: c.lifetime, writeControl: func(frame []byte) error { _, err := stream.Write(frame); return err },
 		writeText:   func(body []byte) error { return conn.Write(context.Background(), websocket.MessageText, body) },
 		writesBegun: stream.writesBegun.Load, onBroken: c.handleWriteError,
 	}
+	// One for the reader, one for closeStream, so that Down waits for both.
 	c.lifetime.enter()
 	c.lifetime.enter()
 	go c.readLoop()
@@ -45,7 +46,7 @@ func (c *wsConn) startLoops(conn *websocket.Conn, stream *wsStream) {
 	c.startKeepalive()
 }
 
-// Send implements Conn. It returns when the system has taken the message.
+// Send implements Conn. It returns when the system has taken the message, which the server may not have read yet.
 func (c *wsConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	if ctx.Err() != nil {
 		return NotWritten, contextError(ctx, "sending to "+c.origin.label)
@@ -67,7 +68,7 @@ func (c *wsConn) Send(ctx context.Context, m Message) (Delivery, error) {
 	return d, nil
 }
 
-// Negotiated implements Conn. Every version of the protocol has the same frames.
+// Negotiated implements Conn. It does nothing, because every version of the protocol has the same frames.
 func (c *wsConn) Negotiated(string) {}
 
 // Close implements Conn.
@@ -79,7 +80,7 @@ func (c *wsConn) Released() <-chan struct{} { return c.lifetime.released }
 // Info implements Conn.
 func (c *wsConn) Info() Info { return Info{Noise: c.noise.Load()} }
 
-// readLoop gives the sink what comes, until nothing comes any more.
+// readLoop gives the sink every message, until the stream ends or breaks a rule.
 func (c *wsConn) readLoop() {
 	defer c.lifetime.leaveRecovering()
 	for {
@@ -90,7 +91,8 @@ func (c *wsConn) readLoop() {
 		}
 		msg, big, err := readBody(r, 0, c.origin.limit, memoryReservation{share: c.origin.share, connEnded: c.lifetime.ctx.Done()})
 		if err == nil && c.stream.readFailed.Load() {
-			// The library takes the end of the stream for the end of a message if it comes between two reads.
+			// The library takes the end of the stream for the end of a message if it comes between two reads: half a message must
+			// not reach the sink.
 			err = net.ErrClosed
 		}
 		switch {
@@ -115,13 +117,13 @@ func (c *wsConn) readLoop() {
 	}
 }
 
-// beginsMessage reports whether text can be JSON-RPC.
+// beginsMessage reports whether text can be JSON-RPC: an object, or a batch.
 func beginsMessage(text []byte) bool {
 	s := jsonScanner{b: text}
 	return isMessageStart(s.peekByte())
 }
 
-// readError is why nothing more can be read.
+// readError returns the cause of the end when reading has failed: the server's closing handshake, the network, or a broken rule.
 func (c *wsConn) readError(err error) *Error {
 	var closed websocket.CloseError
 	switch {
@@ -138,11 +140,12 @@ func (c *wsConn) readError(err error) *Error {
 		Text: c.origin.label + " sent something that WebSocket does not allow"}
 }
 
-// wsDrainTime is how long the reader may go on when nothing can be written any more: what the server said before it
-// went is still on its way, and so is the reason.
+// wsDrainTime is how long the reader may go on when nothing can be written any more: the server's last messages and the reason
+// for its end may still be on their way.
 const wsDrainTime = time.Second
 
-// handleWriteError is called by the writer.
+// handleWriteError ends the connection wsDrainTime after a write has failed, unless the reader finds the reason before. The queue
+// calls it with its lock held, so that it must not block.
 func (c *wsConn) handleWriteError(err error) {
 	time.AfterFunc(wsDrainTime, func() { c.lifetime.endConn(c.origin.networkError(err, "")) })
 }
@@ -172,16 +175,17 @@ func (o *origin) closeError(closed websocket.CloseError) *Error {
 	return e
 }
 
-// closeStream runs once, when the life has ended.
+// closeStream closes the stream when the lifetime has ended. It runs once, in a goroutine of its own.
 //
-// RFC 6455, 7.1.1: "To _Close the WebSocket Connection_, an endpoint closes the underlying TCP connection. An endpoint
-// SHOULD use a method that cleanly closes the TCP connection". We ask the server first, if the end was our wish, and
-// give it Grace to agree.
+// RFC 6455, 7.1.1: "To _Close the WebSocket Connection_, an endpoint closes the underlying TCP connection. An endpoint SHOULD use
+// a method that cleanly closes the TCP connection". If the owner has closed the connection, the server is asked first, and gets
+// Grace to agree.
 func (c *wsConn) closeStream() {
 	defer c.lifetime.leaveRecovering()
 	cause := c.lifetime.endError()
 	c.out.failAll(cause)
 	c.stopKeepalive()
+	// The library's own timeout is longer than Grace may be.
 	timer := time.AfterFunc(c.grace, c.stream.closeOnce)
 	defer timer.Stop()
 	if cause.Class == messages.ClassCanceled {

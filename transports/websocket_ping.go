@@ -10,21 +10,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// wsKeepalive watches for signs of life. Its fields but the timer belong to the timer's function, which never runs twice at
-// once.
+// wsKeepalive watches for signs of life. mu guards timer. The other fields belong to the timer's function, checkKeepalive, which
+// never runs twice at once.
 type wsKeepalive struct {
 	mu    sync.Mutex
-	timer *time.Timer // nil when it is not wanted, or not any more
+	timer *time.Timer // nil without pings, and after stopKeepalive
 
-	missedPings int   // pings without any sign of life since
-	lastRead    int64 // when the last byte had come, when we looked last
-	lastMessage int64 // the message that was being written when we looked last
-	lastWritten int64 // the bytes that had been taken then
+	missedPings int   // pings since the last sign of life
+	lastRead    int64 // lastRead of the stream at the last check
+	lastMessage int64 // number of the message that was being written at the last check
+	lastWritten int64 // bytes that the system had taken at the last check
 }
 
-// maxMissedPings is how many pings in a row may bring no sign of life, each given WebSocketConfig.Ping.
+// maxMissedPings is how many pings in a row may stay without a sign of life. Each has WebSocketConfig.Ping as its time.
 const maxMissedPings = 2
 
+// startKeepalive starts the checks, unless Ping is negative or the connection has ended already.
 func (c *wsConn) startKeepalive() {
 	if c.ping < 0 {
 		return
@@ -38,6 +39,7 @@ func (c *wsConn) startKeepalive() {
 	}
 }
 
+// stopKeepalive ends the checks. One that runs at that moment does not schedule another one.
 func (c *wsConn) stopKeepalive() {
 	c.keepalive.mu.Lock()
 	defer c.keepalive.mu.Unlock()
@@ -47,7 +49,7 @@ func (c *wsConn) stopKeepalive() {
 	}
 }
 
-// scheduleCheck looks after that time again.
+// scheduleCheck runs the next check after that time, unless stopKeepalive was called.
 func (p *wsKeepalive) scheduleCheck(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +58,8 @@ func (p *wsKeepalive) scheduleCheck(after time.Duration) {
 	}
 }
 
-// checkKeepalive is called when the server may have been silent for long enough.
+// checkKeepalive runs when the server may have been silent for long enough. It pings, waits on, or ends the connection. Being a
+// timer's function it must not block: it only queues the ping.
 func (c *wsConn) checkKeepalive() {
 	if !c.lifetime.enter() {
 		return
@@ -64,7 +67,7 @@ func (c *wsConn) checkKeepalive() {
 	defer c.lifetime.leaveRecovering()
 	p := &c.keepalive
 	current, written := c.out.currentMessage(), c.stream.bytesWritten.Load()
-	// A message that is longer on its way than this has filled every buffer: what still moves is taken by the server.
+	// A message whose writing spans two checks has filled every buffer on the way: if more bytes go out, the server takes them.
 	progressing := current != 0 && current == p.lastMessage && written > p.lastWritten
 	heard, silent := c.stream.lastRead.Load(), c.stream.silentFor()
 	if progressing || heard != p.lastRead {
@@ -87,11 +90,11 @@ func (c *wsConn) checkKeepalive() {
 	}
 }
 
-// pongCost is the processor time that reading a ping and writing a pong costs.
+// pongCost is the processor time that reading a ping and writing a pong costs, for which the server is charged.
 const pongCost = 5 * time.Microsecond
 
-// onPing is called by the library in the reader's goroutine. It never lets the library answer: that would hold up
-// reading for as long as a message is being written, and end the connection if that takes more than 5 s.
+// onPing queues the pong. The library calls it in the reader's goroutine. It returns false so that the library does not answer
+// itself: that would hold up reading for as long as a message is being written, and end the connection after 5 s.
 func (c *wsConn) onPing(_ context.Context, payload []byte) bool {
 	c.out.queuePong(payload)
 	c.origin.share.Charge(pongCost, budget.Unknown, time.Now())
@@ -99,13 +102,13 @@ func (c *wsConn) onPing(_ context.Context, payload []byte) bool {
 	return false
 }
 
-// The control frames that we write (RFC 6455, 5.5).
+// The codes of the control frames that this client writes itself (RFC 6455, 5.5).
 const (
 	opPing = 0x9
 	opPong = 0xa
 )
 
-// controlFrame is a whole control frame of at most 125 bytes of payload. It must be written at once, and not within
+// controlFrame returns a whole control frame; payload has at most 125 bytes. The caller must write it at once, and not within
 // another frame.
 //
 // RFC 6455, 5.3: "A masked frame MUST have the field frame-masked set to 1 … The masking key needs to be

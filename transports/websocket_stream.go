@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// wsStream is the connection below the library: what it reads and writes passes here and is counted.
+// wsStream is the connection below the library. It counts the bytes that the library reads and writes, for the keepalive.
 type wsStream struct {
 	rwc       io.ReadWriteCloser
 	openedAt  time.Time
-	closeOnce func() // closes it, once; safe for concurrent use
+	closeOnce func() // closes the stream, once; safe for concurrent use
 
-	lastRead     atomic.Int64 // when the last byte came, in nanoseconds since born
+	lastRead     atomic.Int64 // when the last byte came, in nanoseconds since openedAt
 	bytesWritten atomic.Int64 // bytes that the system has taken
-	writesBegun  atomic.Int64 // writes begun
+	writesBegun  atomic.Int64 // number of writes begun, by which the queue sees whether a failed write has begun
 	readFailed   atomic.Bool  // a read has failed: there is nothing more
-	err          error        // belongs to the reader: what the next read returns
+	err          error        // of the read before; only the reader uses it
 }
 
 // newWSStream reports false if body is read-only.
@@ -31,7 +31,8 @@ func newWSStream(body io.ReadCloser) (*wsStream, bool) {
 	return s, true
 }
 
-// Read implements io.Reader. It fails only when it has nothing to give: so over is set only for who wanted more.
+// Read implements io.Reader. It returns an error only without bytes, so that readFailed is set only when a reader wanted more
+// than there was.
 func (s *wsStream) Read(p []byte) (n int, err error) {
 	if s.err == nil {
 		n, s.err = s.rwc.Read(p)
@@ -60,7 +61,7 @@ func (s *wsStream) Close() error {
 	return nil
 }
 
-// silentFor is how long nothing has come.
+// silentFor returns how long no byte has come.
 func (s *wsStream) silentFor() time.Duration {
 	return time.Since(s.openedAt) - time.Duration(s.lastRead.Load())
 }

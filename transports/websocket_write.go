@@ -6,40 +6,45 @@ import (
 	"sync"
 )
 
-// wsWriteQueue writes messages in the order in which send was called, and between them the control frames that are owed.
+// wsWriteQueue writes messages in the order in which sendMessage was called, and between them the pings and pongs that are due.
 //
-// One goroutine writes, and lives until nothing waits. A message is copied when its turn has come: from then on it is
-// written to its end, whatever becomes of its sender, because half a frame would make the next one unreadable. Until
-// then it can be taken back. The queue needs no bound of its own: every message in it has a sender that waits for it.
-// Of control frames at most two are owed.
+// One goroutine writes, and lives until the queue is empty. It copies a message when its turn has come: from then on the message
+// is written to its end, even if its sender leaves, because half a frame would make the next one unreadable. Until then the
+// sender can take it back. The queue needs no bound of its own: every message in it has a sender that waits for it. Of control
+// frames at most one ping and one pong are due.
 type wsWriteQueue struct {
 	lifetime     *lifetime
 	writeText    func(body []byte) error
 	writeControl func(frame []byte) error
 	writesBegun  func() int64 // writes that were begun on the stream until now
-	onBroken     func(error)  // nothing can be written any more; called once, without the lock
+	// onBroken is called once, with the lock held, when nothing can be written any more: it must not block.
+	onBroken func(error)
 
+	// mu guards everything below, and the fields of each wsQueuedMessage.
 	mu           sync.Mutex
 	queue        []*wsQueuedMessage
-	messageCount int64  // messages whose turn has come until now
-	pong         []byte // the payload of the pong that is owed, nil for none
-	ping         bool   // a ping is owed
+	messageCount int64  // counts messages whose writing has begun
+	pong         []byte // payload of the pong that is due, nil for none
+	ping         bool   // a ping is due
 	busy         bool   // a goroutine writes
 	closed       bool   // nothing can be written any more
-	failed       *Error // why nothing is accepted any more; set once
+	// failed is why no message is accepted any more; failAll sets it once.
+	failed *Error
 }
 
-// wsQueuedMessage is one message. Its fields belong to the lock.
+// wsQueuedMessage is one message in the queue.
 type wsQueuedMessage struct {
-	body      []byte
-	writing   bool // its turn has come
-	unwritten bool // its turn has come and failed before anything of it was written
+	body []byte
+	// writing is true once its turn has come; unwritten is true if that write failed before any byte was written.
+	writing   bool
+	unwritten bool
 	delivery  Delivery
 	err       *Error
-	done      chan struct{} // closed when settled
+	done      chan struct{} // closed when the outcome is set
 }
 
-// sendMessage returns Written, or what became of the message when ctx ended first, with no error, or why nothing can be sent.
+// sendMessage queues body and returns when it is written. If ctx ends first it returns how far the message got and a nil error,
+// which the caller replaces; err is set if nothing can be sent.
 func (o *wsWriteQueue) sendMessage(ctx context.Context, body []byte) (Delivery, error) {
 	m := &wsQueuedMessage{body: body, done: make(chan struct{})}
 	o.mu.Lock()
@@ -69,7 +74,7 @@ func (o *wsWriteQueue) sendMessage(ctx context.Context, body []byte) (Delivery, 
 	return m.delivery, nil
 }
 
-// queuePong notes that the server wants a sign of life, with its own payload.
+// queuePong makes a pong with that payload due; it replaces one that is still waiting.
 //
 // RFC 6455, 5.5.3: "If an endpoint receives a Ping frame and has not yet sent Pong frame(s) in response to previous
 // Ping frame(s), the endpoint MAY elect to send a Pong frame for only the most recently processed Ping frame."
@@ -80,6 +85,7 @@ func (o *wsWriteQueue) queuePong(payload []byte) {
 	o.startWriter()
 }
 
+// queuePing makes a ping due.
 func (o *wsWriteQueue) queuePing() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,7 +93,7 @@ func (o *wsWriteQueue) queuePing() {
 	o.startWriter()
 }
 
-// currentMessage is the number of the message that is being written, 0 for none.
+// currentMessage returns the number of the message that is being written, 0 for none.
 func (o *wsWriteQueue) currentMessage() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,7 +103,7 @@ func (o *wsWriteQueue) currentMessage() int64 {
 	return 0
 }
 
-// startWriter makes sure that a goroutine writes. The lock is held.
+// startWriter starts the writing goroutine unless there is one. It counts as inside the lifetime. The caller holds mu.
 func (o *wsWriteQueue) startWriter() {
 	if o.busy || o.closed || !o.lifetime.enter() {
 		return
@@ -106,7 +112,7 @@ func (o *wsWriteQueue) startWriter() {
 	go o.writeLoop()
 }
 
-// writeLoop writes until nothing waits.
+// writeLoop is the writing goroutine. Control frames go first, because they are short and the peer waits for them.
 func (o *wsWriteQueue) writeLoop() {
 	defer o.lifetime.leaveRecovering()
 	o.mu.Lock()
@@ -125,13 +131,14 @@ func (o *wsWriteQueue) writeLoop() {
 			return
 		}
 		if err != nil && !o.closed {
-			o.closed = true // what waits goes on waiting for fail, which knows the reason
+			// Queued messages wait on for failAll, which knows the reason.
+			o.closed = true
 			o.onBroken(err)
 		}
 	}
 }
 
-// takeControlFrame is the control frame that is to be sent next, nil for none.
+// takeControlFrame removes and returns the control frame to be written next, nil for none. The caller holds mu.
 func (o *wsWriteQueue) takeControlFrame() (frame []byte) {
 	switch {
 	case o.pong != nil:
@@ -142,7 +149,7 @@ func (o *wsWriteQueue) takeControlFrame() (frame []byte) {
 	return frame
 }
 
-// writeMessage writes the first message. The lock is held, and given up meanwhile.
+// writeMessage writes the first message. The caller holds mu, which writeMessage gives up during the write.
 func (o *wsWriteQueue) writeMessage(m *wsQueuedMessage) error {
 	m.writing = true
 	o.messageCount++
@@ -152,7 +159,7 @@ func (o *wsWriteQueue) writeMessage(m *wsQueuedMessage) error {
 	o.mu.Unlock()
 	err := o.writeText(*buf)
 	if cap(*buf) <= linePieceSize {
-		*buf = (*buf)[:0] // who takes it next appends to it
+		*buf = (*buf)[:0] // the next user appends to it
 		lineBuffers.Put(buf)
 	}
 	o.mu.Lock()
@@ -168,7 +175,7 @@ func (o *wsWriteQueue) writeMessage(m *wsQueuedMessage) error {
 	return nil
 }
 
-// failAll ends every message that waits, and refuses every further one.
+// failAll completes every waiting message with err, and refuses every later one. Only the first call counts.
 func (o *wsWriteQueue) failAll(err *Error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -186,6 +193,7 @@ func (o *wsWriteQueue) failAll(err *Error) {
 	o.queue = nil
 }
 
+// completeDelivery sets the outcome once and wakes the sender. The caller holds mu.
 func (m *wsQueuedMessage) completeDelivery(d Delivery, err *Error) {
 	if !m.isCompleted() {
 		m.delivery, m.err = d, err
@@ -193,6 +201,7 @@ func (m *wsQueuedMessage) completeDelivery(d Delivery, err *Error) {
 	}
 }
 
+// isCompleted reports whether the outcome is set.
 func (m *wsQueuedMessage) isCompleted() bool {
 	select {
 	case <-m.done:
