@@ -14,7 +14,7 @@ import (
 // uses this to decide whether a caller is a child of a server.
 type Child struct {
 	PID int
-	// Start is when it was started, which tells it from a later process of the same number, in the unit of procinfo.Process; 0 if
+	// Start is the time of its start, which tells it from a later process of the same number, in the unit of procinfo.Process; 0 if
 	// the system did not say.
 	Start uint64
 	// Server is the name of the server that it runs, empty for a helper or where StdioConfig.Server was not given.

@@ -341,7 +341,7 @@ type oversizedMessage struct {
 	overBudget bool
 }
 
-// keptEndSize is how many bytes of each end of an oversized message are kept: 4 KiB hold the envelope around any result.
+// keptEndSize is the number of bytes kept of each end of an oversized message: 4 KiB hold the envelope around any result.
 const keptEndSize = 4 << 10
 
 // addBytes measures the next bytes, fills head, and moves tail on so that it always has the last bytes.

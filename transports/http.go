@@ -75,7 +75,7 @@ type HTTPConfig struct {
 // context of a Send bounds that.
 type HTTP struct {
 	cfg HTTPConfig
-	// origin is what the configuration has been checked to, nil if err is set, which Dial returns then.
+	// origin is the checked configuration, nil if err is set, which Dial returns then.
 	origin *origin
 	err    *Error
 }

@@ -56,7 +56,7 @@ func (x *exchange) readAnswerStream(resp *http.Response) (Delivery, *Error) {
 	}
 }
 
-// maxResumes is how many attempts in a row may bring nothing before a request is given up as lost. The pauses between them begin
+// maxResumes bounds the attempts in a row that bring nothing; then the request is given up as lost. The pauses between them begin
 // at resumeMinDelay and double up to resumeMaxDelay, unless the server asks for another one.
 const (
 	maxResumes     = 5

@@ -35,7 +35,7 @@ type credentialSecrets struct {
 	values  [][]byte
 }
 
-// maxSecretSets is how many sets of credentials are remembered for redaction: a server can only repeat one that a request under
+// maxSecretSets bounds the sets of credentials that are remembered for redaction: a server can only repeat one that a request under
 // way has carried.
 const maxSecretSets = 8
 

@@ -26,7 +26,7 @@ func (e *streamEndTimes) isWorthWaiting(bound time.Duration) bool {
 	return time.Duration(e.average.Load()) <= bound/4
 }
 
-// endTimeWeight is how many ends the average goes back: each new one counts for an eighth.
+// endTimeWeight is the number of ends over which the average goes: each new one counts for an eighth.
 const endTimeWeight = 8
 
 // noteEnd notes an end that came so long after its answer, or that was waited for so long in vain.

@@ -98,7 +98,7 @@ func readErrorBody(body io.Reader, cancel func()) []byte {
 	return b
 }
 
-// maxErrorBody is how many bytes of an error's body are kept if it is a JSON-RPC error, which may carry data.
+// maxErrorBody is the number of bytes kept of an error's body if it is a JSON-RPC error, which may carry data.
 const maxErrorBody = 64 << 10
 
 // statusError translates a response that is no success. session is the session id that the request carried, or empty; body is the

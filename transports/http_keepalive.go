@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// DefaultDeadAfter is how long a client of NewClient keeps a connection whose peer gives no sign of life.
+// DefaultDeadAfter is the time for which a client of NewClient keeps a connection whose peer gives no sign of life.
 const DefaultDeadAfter = time.Minute
 
 // SetDeadAfter changes DefaultDeadAfter for a client that NewClient or NewTLSClient made, before its first use. d is at least 4

@@ -30,7 +30,7 @@ func (c *httpConn) startListening() {
 	}
 }
 
-// listenReadyTimeout is how long a request waits for the stream to be open, counted from the handshake. Most servers answer the
+// listenReadyTimeout bounds the wait of a request for the stream to be open, counted from the handshake. Most servers answer the
 // GET at once, so that no request waits; the bound is for those that send no response header before the first event.
 const listenReadyTimeout = time.Second
 
@@ -78,7 +78,7 @@ func (c *httpConn) endListening() {
 const (
 	listenMinDelay = time.Second
 	listenMaxDelay = 30 * time.Second
-	// listenWorkedTime is how long a stream must last, without an event, to count as one that worked.
+	// listenWorkedTime is the time that a stream without an event must last to count as one that worked.
 	listenWorkedTime = 10 * time.Second
 )
 

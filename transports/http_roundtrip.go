@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxRedirects is how many redirects of one request are followed. All of them stay inside the origin.
+// maxRedirects bounds the redirects that one request follows. All of them stay inside the origin.
 const maxRedirects = 5
 
 // roundTrip sends one request and returns the response, whatever its status. It follows a redirect only if that keeps the method

@@ -10,7 +10,7 @@ import (
 // specification's legacy versions forbid it ("The server MUST NOT send a JSON-RPC response on the stream unless resuming a stream
 // associated with a previous client request"), but the id shows which request it answers, so that this file lets it count.
 
-// strayAnswerTime is how long Send waits for an answer on another stream after its own response has ended without one.
+// strayAnswerTime bounds the wait of Send for an answer on another stream after its own response has ended without one.
 const strayAnswerTime = 2 * time.Second
 
 // forgetExchange ends what beginExchange began. A later request with the same id stays known.

@@ -77,7 +77,7 @@ func NewInProcess(serve func(ctx context.Context, peer Peer) error) *InProcess {
 	return &InProcess{serve: serve}
 }
 
-// serveGrace is how long the end of a connection waits for serve after its context has ended.
+// serveGrace bounds the time for which the end of a connection waits for serve after its context has ended.
 const serveGrace = 5 * time.Second
 
 // Kind implements Transport.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// maxQueuedBytes is how many bytes of messages may wait for the server. Senders block beyond that.
+// maxQueuedBytes bounds the bytes of messages that wait for the server. Senders block beyond that.
 const maxQueuedBytes = 4 << 20
 
 // inProcessQueue holds messages in the order in which they were put. It accepts a message when there is room for it behind those

@@ -51,7 +51,7 @@ type lifetime struct {
 // endedBit is the bit of state that says that the connection has ended. The other bits count the goroutines inside.
 const endedBit = 1 << 63
 
-// lastAnswersTime is how long the messages that are under way when the session turns out to be lost may wait for their own
+// lastAnswersTime bounds the wait of messages that are under way when the session turns out to be lost for their own
 // refusal.
 const lastAnswersTime = time.Second
 

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// noiseSize is how many bytes of a line of noise the sink gets.
+	// noiseSize is the number of bytes of a line of noise that the sink gets at most.
 	noiseSize = 256
 	// endlessLine is the length at which a line is given up as one that never ends. Dropping bytes costs nothing but time, so
 	// that the bound is above anything that a broken tool has been seen to print (1 GiB).
 	endlessLine = 2 << 30
-	// linePieceSize is how much of a long line one buffer holds. Buffers are pooled for the next long line, of any connection.
+	// linePieceSize is the number of bytes of a long line in one buffer. Buffers are pooled for the next long line, of any connection.
 	linePieceSize = 1 << 20
 )
 
@@ -27,7 +27,7 @@ const (
 type lineSplitter struct {
 	limit       int64 // of one message, without its newline
 	endlessSize int64 // of one line
-	// overlap is how many bytes of a noise line beyond noiseSize are kept, so that a secret across the cut can be found.
+	// overlap is the number of bytes kept of a noise line beyond noiseSize, so that a secret across the cut can be found.
 	overlap int
 
 	reservation memoryReservation // for what is in fullPieces, and as much again for the copy in one piece

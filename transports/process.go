@@ -188,7 +188,7 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// watchdogTime is how soon after its start a program that watches its parent fails, because it may not signal it. Most such
+// watchdogTime is the age by which a program that watches its parent has failed, because it may not signal it. Most such
 // programs check every few seconds.
 const watchdogTime = time.Minute
 

@@ -49,7 +49,7 @@ type StdioConfig struct {
 	Env []string
 	// Dir is the working directory, empty for this process's own.
 	Dir string
-	// Grace is how long each of the two steps before SIGKILL may take: default 2 s. Less makes Close faster, and takes from a
+	// Grace bounds each of the two steps before SIGKILL: default 2 s. Less makes Close faster, and takes from a
 	// server the time to save its state.
 	Grace time.Duration
 	// Fetches says that the command first downloads the program that it runs (package runner): see Close above.
@@ -60,7 +60,7 @@ type StdioConfig struct {
 	// Share is the server's part of the memory for all servers: it bounds the bytes of half-received messages, and is charged for
 	// noise and floods, after which the reader pauses. nil means no bound and no pauses.
 	Share *budget.Share
-	// StderrTail is how many of the last bytes of standard error are kept: default 64 KiB.
+	// StderrTail is the number of bytes kept of the end of standard error: default 64 KiB.
 	StderrTail int
 	// Secrets are values to hide in Info.StderrTail and in noise. The values of those variables of Env whose name says that they
 	// hold a secret (…TOKEN…, …_KEY) are hidden as well. Values shorter than 6 bytes are not hidden.

@@ -3,14 +3,14 @@ package transports
 import "time"
 
 const (
-	// drainTime is how long the output of an ended child is read if another process holds it open.
+	// drainTime bounds the reading of an ended child's output that another process holds open.
 	drainTime = 20 * time.Millisecond
-	// exitTime is how long a child that has closed a pipe is given to end, so that the error can say how. The kernel closes the
+	// exitTime is the time that a child which has closed a pipe gets to end, so that the error can say how. The kernel closes the
 	// pipes of an ending child a moment before the child can be waited for.
 	exitTime = 100 * time.Millisecond
 	// fetchGraces times the grace is how long an installation has to take back what it has begun.
 	fetchGraces = 4
-	// killTime is how long the connection waits for a killed group. A process that is left then cannot be killed (it waits for a
+	// killTime bounds the wait of the connection for a killed group. A process that is left then cannot be killed (it waits for a
 	// device), or is a zombie whose parent does not reap it.
 	killTime = 2 * time.Second
 )
@@ -45,7 +45,7 @@ func (c *stdioConn) finishShutdown(cause endCause, err *Error) {
 		}
 		released()
 	}()
-	// killAt is when the group, which was asked to end, is killed; zero if it was not asked.
+	// killAt is the time at which the group, which was asked to end, is killed; zero if it was not asked.
 	var killAt time.Time
 	switch {
 	case cause == weClosed:

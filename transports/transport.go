@@ -187,7 +187,7 @@ type Error struct {
 	// most 4 KiB, or 64 KiB if it holds a JSON-RPC error). It is kept because a JSON-RPC error in it says more than the status.
 	Status int
 	Body   []byte
-	// RetryAfter is how long the server asked the client to wait, 0 if it did not.
+	// RetryAfter is the time that the server asked the client to wait, 0 if it did not.
 	RetryAfter time.Duration
 	// Challenge is parsed from the header WWW-Authenticate, nil if there was none. It says how to sign in.
 	Challenge *messages.Challenge

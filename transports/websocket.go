@@ -35,7 +35,7 @@ type WebSocketConfig struct {
 	Client *http.Client
 	// Grace bounds the closing handshake when a connection is closed; 0 means 1 s.
 	Grace time.Duration
-	// Ping is how long a server may be silent before it is pinged; 0 means 15 s, negative never. The connection is down after
+	// Ping is the silence of the server after which it is pinged; 0 means 15 s, negative never. The connection is down after
 	// three times as long without a sign of life: 45 s. A shorter time notices a dead network sooner, and gives up servers that
 	// read nothing while they work.
 	Ping time.Duration

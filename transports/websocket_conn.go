@@ -140,7 +140,7 @@ func (c *wsConn) readError(err error) *Error {
 		Text: c.origin.label + " sent something that WebSocket does not allow"}
 }
 
-// wsDrainTime is how long the reader may go on when nothing can be written any more: the server's last messages and the reason
+// wsDrainTime bounds the reading when nothing can be written any more: the server's last messages and the reason
 // for its end may still be on their way.
 const wsDrainTime = time.Second
 

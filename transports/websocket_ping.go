@@ -22,7 +22,7 @@ type wsKeepalive struct {
 	lastWritten int64 // bytes that the system had taken at the last check
 }
 
-// maxMissedPings is how many pings in a row may stay without a sign of life. Each has WebSocketConfig.Ping as its time.
+// maxMissedPings bounds the pings in a row without a sign of life. Each has WebSocketConfig.Ping as its time.
 const maxMissedPings = 2
 
 // startKeepalive starts the checks, unless Ping is negative or the connection has ended already.
