@@ -10,10 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// commandLimit is how long a command may take if nothing else is configured.
+// commandLimit bounds a command if nothing else is configured.
 const commandLimit = 10 * time.Second
 
-// ShellCommand is a command line for the system's shell: /bin/sh -c, on Windows cmd /C.
+// ShellCommand returns the configuration that runs a command line in the system's shell: /bin/sh -c, on Windows cmd /C.
 func ShellCommand(line string) transports.StdioConfig {
 	if runtime.GOOS == "windows" {
 		return transports.StdioConfig{Command: "cmd", Args: []string{"/C", line}}
@@ -21,7 +21,8 @@ func ShellCommand(line string) transports.StdioConfig {
 	return transports.StdioConfig{Command: "/bin/sh", Args: []string{"-c", line}}
 }
 
-// runCommand runs a command that prints credentials. What it printed is in no error: the beginning of a token is a secret too.
+// runCommand runs a command that prints credentials. No error repeats its output, because the beginning of a token is secret too.
+// Errors that may pass have ClassNetwork, so that the server is tried again; the others ask for a person.
 func runCommand(ctx context.Context, program transports.StdioConfig, limit time.Duration, what string) ([]byte, error) {
 	if limit <= 0 {
 		limit = commandLimit
@@ -38,6 +39,7 @@ func runCommand(ctx context.Context, program transports.StdioConfig, limit time.
 	}
 	fail := *e
 	switch {
+	// The caller has given up, which says nothing about the command.
 	case ctx.Err() != nil:
 		return nil, &fail
 	case e.Class == messages.ClassTimeout:

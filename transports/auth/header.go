@@ -13,30 +13,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// APIKey puts the value of a source into a header of every request.
+// APIKey sends the value of a source in a header of every request.
 func APIKey(header string, from Source) transports.Authorizer {
 	return newValue(header, "", from)
 }
 
-// Bearer sends the value of a source as a bearer token: "Authorization: Bearer …". A value that begins with "Bearer "
-// is taken as it is.
+// Bearer sends the value of a source as a bearer token: "Authorization: Bearer …". A value that begins with "Bearer " is sent as
+// it is.
 func Bearer(from Source) transports.Authorizer {
 	return newValue("Authorization", "Bearer ", from)
 }
 
-// TokenFile is Bearer(File(path)): a token that another program writes, and replaces when it must.
+// TokenFile sends the token in a file that another program writes and replaces. It is short for Bearer(File(path)).
 func TokenFile(path string) transports.Authorizer { return Bearer(File(path)) }
 
-// headerAuthorizer is one header whose value comes from a source. The value in use is read without a lock; the goroutine that reads the
-// source holds the turn.
+// headerAuthorizer sets one header whose value comes from a source. Requests read the value in use without a lock; the goroutine
+// that reads the source holds readLock, so that a command runs once for many requests.
 type headerAuthorizer struct {
 	header, prefix string
 	source         Source
-	readLock       chan struct{}
-	inUse          atomic.Pointer[sourceValue]
+	// readLock is held while it has an element; a channel, so that waiting ends with a context.
+	readLock chan struct{}
+	// inUse is nil until the first value was read.
+	inUse atomic.Pointer[sourceValue]
 }
 
-// sourceValue holds the value that a source gave, and how the source looked before.
+// sourceValue is a value that a source gave, with the stamp of the source from before the reading.
 type sourceValue struct {
 	text  string
 	stamp fileStamp
@@ -44,11 +46,12 @@ type sourceValue struct {
 
 var _ Awaiter = (*headerAuthorizer)(nil)
 
+// newValue makes an Authorizer that puts prefix before every value.
 func newValue(header, prefix string, from Source) *headerAuthorizer {
 	return &headerAuthorizer{header: header, prefix: prefix, source: from, readLock: make(chan struct{}, 1)}
 }
 
-// Authorize implements transports.Authorizer.
+// Authorize implements transports.Authorizer. An error keeps the request from being sent.
 func (v *headerAuthorizer) Authorize(ctx context.Context, h http.Header) error {
 	if !httpguts.ValidHeaderFieldName(v.header) {
 		return noCredentialsError("the header "+quoteLine(v.header)+" has a name that HTTP does not allow", "correct it", nil)
@@ -61,7 +64,8 @@ func (v *headerAuthorizer) Authorize(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused implements transports.Authorizer: the source may have another value now. The same one would be refused again.
+// Refused implements transports.Authorizer. It reads the source again, because that may have another value now; the same one
+// would be refused again. A 403 is about rights that no other value of this source can be expected to have.
 func (v *headerAuthorizer) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
 	if status != http.StatusUnauthorized || v.source.fixed {
 		return false, nil
@@ -74,6 +78,7 @@ func (v *headerAuthorizer) Refused(ctx context.Context, status int, _ *messages.
 		return false, err
 	}
 	defer v.unlock()
+	// Another request may have read the source while this one waited.
 	if r := v.inUse.Load(); r != nil && r.text != refused {
 		return true, nil
 	}
@@ -84,8 +89,8 @@ func (v *headerAuthorizer) Refused(ctx context.Context, status int, _ *messages.
 	return r.text != refused, nil
 }
 
-// Await implements Awaiter. It looks every two seconds at a source that can be looked at; others never change by
-// themselves.
+// Await implements Awaiter. It reads a file every two seconds; the other sources show no change by themselves, so that it waits
+// for ctx then.
 func (v *headerAuthorizer) Await(ctx context.Context, used http.Header) error {
 	for {
 		if v.source.stamp != nil {
@@ -99,7 +104,7 @@ func (v *headerAuthorizer) Await(ctx context.Context, used http.Header) error {
 	}
 }
 
-// currentValue is the value in use, read first if there is none or its source looks different.
+// currentValue returns the value in use. It reads the source first if there is no value yet or if the source looks different.
 func (v *headerAuthorizer) currentValue(ctx context.Context) (*sourceValue, error) {
 	if r := v.inUse.Load(); r != nil && !v.isStale(r) {
 		return r, nil
@@ -114,16 +119,19 @@ func (v *headerAuthorizer) currentValue(ctx context.Context) (*sourceValue, erro
 	}
 	r, err := v.readSource(ctx)
 	if err != nil && before != nil {
-		return before, nil // the next request looks again
+		// The file may be being written: the value from before still counts, and the next request tries again.
+		return before, nil
 	}
 	return r, err
 }
 
+// isStale reports whether the source has changed since r was read, as far as its stamp shows.
 func (v *headerAuthorizer) isStale(r *sourceValue) bool {
 	return v.source.stamp != nil && v.source.stamp() != r.stamp
 }
 
-// readSource reads the source. The stamp is from before the reading: what changes meanwhile is read again.
+// readSource reads the source into inUse. It takes the stamp before the reading, so that a change meanwhile is read again. The
+// caller holds readLock.
 func (v *headerAuthorizer) readSource(ctx context.Context) (*sourceValue, error) {
 	r := &sourceValue{}
 	if v.source.stamp != nil {
@@ -138,6 +146,7 @@ func (v *headerAuthorizer) readSource(ctx context.Context) (*sourceValue, error)
 	return r, nil
 }
 
+// withPrefix returns text with the prefix, unless it begins with it in any case of letters.
 func (v *headerAuthorizer) withPrefix(text string) string {
 	if len(text) > len(v.prefix) && strings.EqualFold(text[:len(v.prefix)], v.prefix) {
 		return text
@@ -145,6 +154,7 @@ func (v *headerAuthorizer) withPrefix(text string) string {
 	return v.prefix + text
 }
 
+// lock takes readLock, or returns an error when ctx ends.
 func (v *headerAuthorizer) lock(ctx context.Context) error {
 	select {
 	case v.readLock <- struct{}{}:
@@ -156,8 +166,8 @@ func (v *headerAuthorizer) lock(ctx context.Context) error {
 
 func (v *headerAuthorizer) unlock() { <-v.readLock }
 
-// Awaiter is an Authorizer that can tell when it has other credentials than those that were refused: what a server that
-// needs authorization waits for.
+// Awaiter is an Authorizer that can wait for other credentials than those that were refused. The actor of a server that needs
+// authorization waits so, and reconnects the server then.
 type Awaiter interface {
 	transports.Authorizer
 	// Await returns nil as soon as there may be credentials other than used, which is empty if there were none. It
@@ -165,10 +175,10 @@ type Awaiter interface {
 	Await(ctx context.Context, used http.Header) error
 }
 
-// awaitPeriod is how often a place is looked at that does not tell of its changes.
+// awaitPeriod is the pause between two looks at a file or a store, which send no event when they change.
 const awaitPeriod = 2 * time.Second
 
-// sleepContext reports false if ctx ended first.
+// sleepContext waits for d and reports false if ctx ended first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -180,7 +190,7 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// contextError says that ctx has ended while something was being done.
+// contextError returns the error for a ctx that has ended while something was being done.
 func contextError(ctx context.Context, doing string) *transports.Error {
 	if err := ctx.Err(); err == context.DeadlineExceeded {
 		return &transports.Error{Class: messages.ClassTimeout, Text: doing + " took too long", Err: err}

@@ -14,28 +14,30 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// HelperConfig describes a helper: a command that prints headers.
+// HelperConfig describes a helper: a command that prints headers as JSON.
 type HelperConfig struct {
-	// Program is the command: Command, Args, the complete Env, Dir and Guard count. ShellCommand makes one of a line.
+	// Program is the command: its Command, Args, complete Env, Dir and Guard count. ShellCommand makes one of a command line.
 	Program transports.StdioConfig
-	// Limit bounds each run, 0 for 10 s. At its end the helper is killed with everything that it has started.
+	// Limit bounds each run, 0 for 10 s. At its end the helper is killed with every process that it has started.
 	Limit time.Duration
 }
 
-// Helper runs a command that prints a JSON object of strings, which become headers of every request: {"X-Key": "…"}. It
-// runs at the first request and again when the server answers 401; its input is closed. What it prints, and what it
-// writes to standard error, is in no log and no error.
+// Helper runs a command that prints a JSON object of strings, which become headers of every request: {"X-Key": "…"}. The command
+// runs at the first request, and again when the server answers 401; its standard input is closed. Its output and its standard
+// error are in no log and no error.
 //
 // Several requests that find no headers wait for one run.
 func Helper(cfg HelperConfig) transports.Authorizer {
 	return &helper{cfg: cfg, description: "the helper " + quoteLine(commandName(cfg.Program.Command)), runLock: make(chan struct{}, 1)}
 }
 
+// helper is the Authorizer of one command.
 type helper struct {
 	cfg         HelperConfig
 	description string
 	runLock     chan struct{} // held by the goroutine that runs it
-	inUse       atomic.Pointer[map[string]string]
+	// inUse points to the headers of the last run, nil before the first. The map is never written to.
+	inUse atomic.Pointer[map[string]string]
 }
 
 // Authorize implements transports.Authorizer.
@@ -53,7 +55,7 @@ func (p *helper) Authorize(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused implements transports.Authorizer.
+// Refused implements transports.Authorizer. It runs the helper again, unless that has happened since the request was sent.
 func (p *helper) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
 	if status != http.StatusUnauthorized {
 		return false, nil
@@ -68,7 +70,8 @@ func (p *helper) Refused(ctx context.Context, status int, _ *messages.Challenge,
 	return !maps.Equal(*before, *p.inUse.Load()), nil
 }
 
-// runHelper runs the helper, unless another goroutine has replaced the headers that were in use before.
+// runHelper runs the helper, unless another goroutine has replaced the headers that were in use before. Comparing pointers
+// suffices, because every run makes a new map.
 func (p *helper) runHelper(ctx context.Context, before *map[string]string) error {
 	select {
 	case p.runLock <- struct{}{}:
@@ -91,7 +94,7 @@ func (p *helper) runHelper(ctx context.Context, before *map[string]string) error
 	return nil
 }
 
-// parseHeaders reads what a helper printed. Its errors name headers and never values: what is not JSON may be a bare token.
+// parseHeaders reads a helper's output. Its errors name headers and never values: output that is not JSON may be a bare token.
 func (p *helper) parseHeaders(out []byte) (map[string]string, error) {
 	var given map[string]any
 	if err := json.Unmarshal(out, &given); err != nil || given == nil {
@@ -114,7 +117,7 @@ func (p *helper) parseHeaders(out []byte) (map[string]string, error) {
 	return headers, nil
 }
 
-// matchesHeaders reports whether used are these headers. A transport may leave some of them out.
+// matchesHeaders reports whether a request was sent with these headers. The transport may have left some of them out.
 func matchesHeaders(headers map[string]string, used http.Header) bool {
 	for name := range used {
 		if value, ok := headers[name]; !ok || value != used.Get(name) {

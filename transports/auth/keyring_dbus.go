@@ -13,10 +13,10 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// probeKeyring asks the bus whether a program is, or can be started as, the Secret Service, and that one for its default
-// collection. It asks for no secret, so a locked keyring does not ask for its password.
+// probeKeyring asks the bus whether a program is, or can be started as, the Secret Service, and asks that one for its default
+// collection. It reads no secret, so that a locked keyring does not ask for its password.
 //
-// The library would start a bus of its own where there is none, and leave it behind: so the bus is looked for first.
+// The library would start a bus of its own where there is none, and leave it behind: so hasSessionBus looks for one first.
 func probeKeyring(ctx context.Context) error {
 	if !hasSessionBus() {
 		return errors.New("there is no session bus")
@@ -44,6 +44,7 @@ func probeKeyring(ctx context.Context) error {
 	return err
 }
 
+// hasSessionBus reports whether a session bus runs, by the variable or by the socket that systemd and others make.
 func hasSessionBus() bool {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
 		return !strings.HasPrefix(address, "autolaunch:")
@@ -56,5 +57,5 @@ func hasSessionBus() bool {
 	return false
 }
 
-// keyringReason is why a call failed: errors of D-Bus name what was called, and no secret.
+// keyringReason returns why a call failed: errors of D-Bus name the method that was called, and no secret.
 func keyringReason(err error) string { return ": " + errorReason(err) }

@@ -10,8 +10,8 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// probeKeyring: the keyring is a part of these systems, and asked for something that is not there. Other systems have
-// none.
+// probeKeyring reads an entry that is not there: the keyring is a part of macOS and Windows, and answers that it has none. Other
+// systems have no keyring that the library knows.
 func probeKeyring(context.Context) error {
 	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" {
 		return errors.New("this system has none that is known")
@@ -22,5 +22,5 @@ func probeKeyring(context.Context) error {
 	return nil
 }
 
-// keyringReason tells nothing: an error may repeat what a program printed.
+// keyringReason returns nothing, because an error may repeat the output of a program that the library runs.
 func keyringReason(error) string { return "" }

@@ -10,22 +10,23 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Locks are locks by name that exclude goroutines and processes alike. The kernel releases those of a process that
-// dies. They are advice: they bind who asks for them.
+// Locks are locks by name that exclude goroutines and processes alike. The kernel releases those of a process that dies. They are
+// advisory: they bind only programs that take them.
 type Locks struct {
+	// dir is empty for locks among goroutines alone. local comes first, because a file lock does not exclude goroutines.
 	dir   string
 	local goroutineLocks
 }
 
-// NewLocks makes locks whose files are in dir, which all processes that share a Store must name alike; it is made, for
-// the user alone, if need be. The files stay: to remove one while a process waits for it would let two in. An
-// empty dir excludes the goroutines of this Locks only: right for a Memory store.
+// NewLocks makes locks whose files are in dir, which all processes that share a Store must name alike; it is made, for the user
+// alone, if need be. The files stay after use: removing one while a process waits for it would let two processes in. With an
+// empty dir the locks exclude the goroutines of this Locks only, which suits a Memory store.
 //
 // On a network file system the locks are as good as that file system's.
 func NewLocks(dir string) *Locks { return &Locks{dir: dir} }
 
-// Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. A goroutine that
-// waits gets its turn in the order of this process; among processes the first that asks gets it.
+// Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. Waiting
+// goroutines of this process get the lock in turn; among processes the first one that tries after a release gets it.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	leave, err := l.local.lockKey(ctx, key)
 	if err != nil {
@@ -45,6 +46,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 		case err != nil:
 			leave()
 			return nil, storeError("the lock "+shortPath(file.Path())+" cannot be taken", err)
+		// The file is released before the next goroutine of this process may try for it.
 		case ok:
 			return sync.OnceFunc(func() {
 				_ = file.Unlock()
@@ -58,8 +60,8 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 	}
 }
 
-// A lock of another process is asked for again after lockMinDelay, then after twice that, up to lockMaxDelay: a refresh takes
-// a few hundred milliseconds.
+// The pauses between two attempts to get a lock that another process holds: lockMinDelay, then doubled up to lockMaxDelay. A
+// refresh takes a few hundred milliseconds, and no system call waits for a file lock and a context at once.
 const (
 	lockMinDelay = 2 * time.Millisecond
 	lockMaxDelay = 50 * time.Millisecond

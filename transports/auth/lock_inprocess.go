@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// goroutineLocks are locks by name among goroutines. The zero value is ready.
+// goroutineLocks are locks by name among goroutines. mu guards locks and the users of each. The zero value is ready.
 type goroutineLocks struct {
 	mu    sync.Mutex
 	locks map[string]*keyLock
 }
 
-// keyLock is a lock that a goroutine holds or waits for.
+// keyLock is a lock that a goroutine holds or waits for. It exists only as long as there is one, so that the map does not grow.
 type keyLock struct {
 	token chan struct{} // holds one element while the lock is free
-	users int           // holders and waiters; with 0 the turn is dropped
+	users int           // holders and waiters; with 0 the lock is dropped
 }
 
-// lockKey waits for its turn, or until ctx ends.
+// lockKey waits for the lock of a key, or until ctx ends. The caller calls unlock, once or more.
 func (p *goroutineLocks) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	p.mu.Lock()
 	t := p.locks[key]

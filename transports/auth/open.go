@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Open opens the store that the options ask for. With KindAuto that is the keyring if there is one, with encrypted
-// files for what it does not take, else the encrypted files. It takes at most 3 s, for a keyring that does not answer.
+// Open opens the store that the options ask for. With KindAuto that is the keyring if there is one, with encrypted files for
+// secrets that the keyring does not take, else the encrypted files. Open takes at most 3 s, for a keyring that does not answer.
 func Open(opts Options) (Store, error) {
 	switch opts.Kind {
 	case KindMemory:
@@ -27,7 +27,7 @@ func Open(opts Options) (Store, error) {
 		Fix: "known are auto, keyring, files and memory"}
 }
 
-// asStore keeps a nil pointer from becoming a Store that is not nil.
+// asStore keeps a nil pointer from becoming a Store that is not nil, which a caller would use.
 func asStore[S Store](s S, err error) (Store, error) {
 	if err != nil {
 		return nil, err
@@ -35,9 +35,11 @@ func asStore[S Store](s S, err error) (Store, error) {
 	return s, nil
 }
 
+// openAuto opens the keyring and the files. It fails only if both are missing, and then explains both.
 func openAuto(opts Options) (Store, error) {
 	if !filepath.IsAbs(opts.Dir) {
-		_, err := OpenFiles(opts) // says it
+		// OpenFiles refuses the path with the right error. Without a directory there could be no marks either.
+		_, err := OpenFiles(opts)
 		return nil, err
 	}
 	files, noFiles := OpenFiles(opts)
@@ -51,9 +53,9 @@ func openAuto(opts Options) (Store, error) {
 		locks: NewLocks(opts.Dir), warned: map[string]bool{}}, nil
 }
 
-// DefaultDir is where mcpvisor keeps what is not in the keyring: secrets below the user's directory for state,
+// DefaultDir returns the directory for secrets that are not in the keyring: secrets below the user's directory for state,
 // $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows under
-// %LocalAppData%.
+// %LocalAppData%. A relative XDG_STATE_HOME does not count, as its specification demands.
 func DefaultDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "mcpvisor", "secrets"), nil

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// privateDir makes a directory if need be, and refuses one that others may look into or write to.
+// privateDir makes a directory if need be, and refuses one that others may look into or write to: they could exchange its files.
 func privateDir(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +33,7 @@ func privateDir(dir string) error {
 	return checkPrivate(dir, info)
 }
 
-// checkPrivate refuses what is not the user's alone.
+// checkPrivate refuses a file or directory that others may use.
 func checkPrivate(path string, info fs.FileInfo) error {
 	problem, mode := exposureReason(info), "0600"
 	if info.IsDir() {
@@ -46,12 +46,12 @@ func checkPrivate(path string, info fs.FileInfo) error {
 		Fix: "make it yours alone (mode " + mode + "), and sign in again if somebody may have read it"}
 }
 
-// errNoFile says that a pipe, a device or a directory stands where a file should.
+// errNoFile means that a pipe, a device or a directory stands where a file should.
 var errNoFile = errors.New("no regular file")
 
-// openRegular opens a file that must be one: opening a pipe, or reading a device, would wait for ever.
+// openRegular opens a regular file and nothing else, because opening a pipe, or reading a device, could block for ever.
 func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path) // a person's own link to a file is fine
+	info, err := os.Stat(path) // a person's own link to a file is allowed
 	switch {
 	case err != nil:
 		return nil, err
@@ -61,7 +61,8 @@ func openRegular(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 }
 
-// readPrivate reads a file that must be the user's alone. The error is fs.ErrNotExist (by errors.Is) if there is none.
+// readPrivate reads a file that only the user may read, of at most maxSecret and the overhead of sealing. The error is
+// fs.ErrNotExist (by errors.Is) if there is none.
 func readPrivate(path string) ([]byte, error) {
 	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +79,7 @@ func readPrivate(path string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, storeError(shortPath(path)+" cannot be read", err)
-	case !info.Mode().IsRegular(): // it was exchanged meanwhile
+	case !info.Mode().IsRegular(): // it was exchanged after openRegular had looked
 		return nil, damagedError(path, "is no regular file")
 	}
 	if err := checkPrivate(path, info); err != nil {
@@ -97,19 +98,21 @@ func readPrivate(path string) ([]byte, error) {
 	return b, nil
 }
 
-// replaceFile writes a file so that a crash leaves the old or the new. The caller holds a lock, so that no other does so at the same time.
+// replaceFile writes a file so that a crash leaves the old or the new one: it writes beside the file, syncs and renames. The
+// caller holds a lock, so that no other process does so at the same time.
 func replaceFile(path string, content []byte) (err error) {
 	next := path + ".new"
 	fail := func(err error) error {
 		_ = os.Remove(next)
 		return storeError(shortPath(path)+" cannot be written", err)
 	}
-	_ = os.Remove(next) // of a process that was killed; a pipe there would be waited for
+	_ = os.Remove(next) // a killed process may have left it; opening a pipe there would block
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return storeError(shortPath(path)+" cannot be written", err)
 	}
 	defer f.Close()
+	// The halves let tests kill the process between them.
 	testStep("file: created")
 	half := len(content) / 2
 	if _, err := f.Write(content[:half]); err != nil {
@@ -135,7 +138,7 @@ func replaceFile(path string, content []byte) (err error) {
 	return nil
 }
 
-// renameFile waits on Windows for programs that read the file that is replaced.
+// renameFile repeats the rename on Windows, for 200 ms, while another program reads the file that it replaces.
 func renameFile(from, to string) (err error) {
 	for range 20 {
 		if err = os.Rename(from, to); err == nil || runtime.GOOS != "windows" {
@@ -146,7 +149,7 @@ func renameFile(from, to string) (err error) {
 	return err
 }
 
-// syncDir makes a rename last beyond a loss of power, where the system can.
+// syncDir makes a rename survive a loss of power, where the system can. Errors are ignored: the content itself was synced.
 func syncDir(dir string) {
 	if runtime.GOOS == "windows" {
 		return
@@ -157,7 +160,7 @@ func syncDir(dir string) {
 	}
 }
 
-// fileName is a file name for a key: a part that a person recognises, and a digest that tells keys apart.
+// fileName returns a file name for a key: a part that a person recognises, and a digest that tells keys apart.
 func fileName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	readable := strings.Map(func(r rune) rune {
@@ -169,7 +172,7 @@ func fileName(key string) string {
 	return readable[:min(len(readable), 40)] + "-" + hex.EncodeToString(sum[:10])
 }
 
-// shortPath is a path for people, with ~ for their home.
+// shortPath returns a path for people, with ~ for their home directory.
 func shortPath(path string) string {
 	if home, err := os.UserHomeDir(); err == nil && home != "/" {
 		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
@@ -179,7 +182,8 @@ func shortPath(path string) string {
 	return messages.Line(path, 300)
 }
 
-// storeError is trouble of a store that may pass: a full disk, a keyring that does not answer.
+// storeError is the error for trouble of a store that may pass, such as a full disk, and so has ClassNetwork. A missing
+// permission does not pass, and has ClassConfig.
 func storeError(text string, err error) *transports.Error {
 	e := &transports.Error{Class: messages.ClassNetwork, Text: text + ": " + errorReason(err), Err: innermostError(err)}
 	if errors.Is(err, fs.ErrPermission) {
@@ -188,7 +192,7 @@ func storeError(text string, err error) *transports.Error {
 	return e
 }
 
-// damagedError is the error for a file whose content cannot be read any more.
+// damagedError is the error for a file whose content cannot be used any more.
 func damagedError(path, what string) *transports.Error {
 	return &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " " + what,
 		Fix: "remove it and sign in again"}

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// openNonblock keeps the opening of a pipe from waiting for a writer.
+// openNonblock keeps the opening of a pipe from waiting for a writer, if one was put in the file's place.
 const openNonblock = syscall.O_NONBLOCK
 
-// exposureReason says why a file is not the user's alone, empty if it is.
+// exposureReason returns why others may use a file, empty if only the user may.
 func exposureReason(info fs.FileInfo) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int64(s.Uid) != int64(os.Geteuid()) {
 		return fmt.Sprintf("belongs to another user (%d)", s.Uid)

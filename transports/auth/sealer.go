@@ -13,43 +13,46 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// storeHeader is the file store.json of encrypted files: how their key comes to be. It holds no secret.
+// storeHeader is the content of store.json: the origin of the key of the encrypted files. It holds no secret.
 type storeHeader struct {
 	Format int    `json:"format"` // 1
 	Key    string `json:"key"`    // passphrase, file or plain
 
-	// For a passphrase: Argon2id (RFC 9106), whose parameters are those of the day when the store was made.
+	// For a passphrase: the parameters of Argon2id (RFC 9106), which stay those of the program that made the store.
 	Salt      []byte `json:"salt,omitempty"`
 	Time      uint32 `json:"time,omitempty"`
 	MemoryKiB uint32 `json:"memoryKiB,omitempty"`
 	Threads   uint8  `json:"threads,omitempty"`
 
-	// Check is a known text sealed with the key: with another key nothing is read, and above all nothing is written.
+	// Check is a known text sealed with the key. A wrong key does not open it, so that nothing is ever written with one.
 	Check []byte `json:"check,omitempty"`
 }
 
+// The values of storeHeader.Key.
 const (
 	keyPassphrase = "passphrase"
 	keyFile       = "file"
 	keyPlain      = "plain"
 )
 
-// RFC 9106, 4: "If much less memory is available, a uniformly safe option is Argon2id with t=3 iterations, p=4 lanes,
-// m=2^(16) (64 MiB of RAM), 128-bit salt, and 256-bit tag size." That takes a tenth of a second, once in a process.
+// argonCost has the parameters for new stores. RFC 9106, 4: "If much less memory is available, a uniformly safe option is
+// Argon2id with t=3 iterations, p=4 lanes, m=2^(16) (64 MiB of RAM), 128-bit salt, and 256-bit tag size." That takes a tenth of a
+// second, once in a process.
 var argonCost = storeHeader{Time: 3, MemoryKiB: 64 << 10, Threads: 4}
 
-// The bounds of what a header may ask for: a program that can write it must not be able to use up the memory.
+// The bounds of a header's parameters: a program that can write the header must not be able to use up the memory.
 const (
 	maxArgonTime   = 20
 	maxArgonMemory = 1 << 20 // KiB
 )
 
+// The known text of storeHeader.Check, and the name under which it is sealed, which is no key of a secret.
 const (
 	checkText = "mcpvisor"
-	checkName = "\x00check" // no key of a secret
+	checkName = "\x00check"
 )
 
-// newHeader describes a store whose key is not known yet.
+// newHeader describes a new store. sealerFor adds the check when the key is known.
 func newHeader(kind string) *storeHeader {
 	h := &storeHeader{Format: 1, Key: kind}
 	if kind == keyPassphrase {
@@ -60,6 +63,7 @@ func newHeader(kind string) *storeHeader {
 	return h
 }
 
+// parseHeader reads store.json and refuses parameters out of bounds. path is for errors.
 func parseHeader(path string, b []byte) (*storeHeader, error) {
 	h := &storeHeader{}
 	if err := json.Unmarshal(b, h); err != nil {
@@ -82,10 +86,11 @@ func (h *storeHeader) deriveKey(passphrase []byte) []byte {
 	return argon2.IDKey(passphrase, h.Salt, h.Time, h.MemoryKiB, h.Threads, chacha20poly1305.KeySize)
 }
 
-// sealer encrypts and authenticates secrets, each together with the key it is stored under: XChaCha20-Poly1305, whose
-// nonces are long enough to be random. A nil sealer leaves them in the clear.
+// sealer encrypts and authenticates secrets, each together with the key it is stored under, so that files cannot be exchanged for
+// one another: XChaCha20-Poly1305, whose nonces are long enough to be random. A nil sealer leaves secrets in the clear.
 type sealer struct{ aead cipher.AEAD }
 
+// newSealer fails only for a key of the wrong length.
 func newSealer(key []byte) (*sealer, error) {
 	aead, err := chacha20poly1305.NewX(key)
 	if err != nil {
@@ -94,12 +99,13 @@ func newSealer(key []byte) (*sealer, error) {
 	return &sealer{aead}, nil
 }
 
-// The first line of a file says what the rest is.
+// The first line of a file says whether the rest is sealed, and in which format.
 const (
 	sealedMagic = "mcpvisor secret 1\n"
 	plainMagic  = "mcpvisor plain 1\n"
 )
 
+// seal returns the content of the file for a secret that is stored under name.
 func (s *sealer) seal(name string, secret []byte) []byte {
 	if s == nil {
 		return append([]byte(plainMagic), secret...)
@@ -110,7 +116,7 @@ func (s *sealer) seal(name string, secret []byte) []byte {
 	return s.aead.Seal(out, nonce, secret, []byte(sealedMagic+name))
 }
 
-// open reports false for what this sealer has not sealed under that name.
+// open returns the secret in a file's content. It reports false for content that this sealer has not sealed under that name.
 func (s *sealer) open(name string, content []byte) ([]byte, bool) {
 	magic := plainMagic
 	if s != nil {

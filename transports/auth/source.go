@@ -16,33 +16,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Source is where one secret value comes from: Text, Env, File or Command. White space around the value does not count.
+// Source is the place of one secret value: [Text], [Env], [File] or [Command]. White space around the value does not count,
+// because editors and commands end files with a newline.
 type Source struct {
-	// description names the place for people, never the value.
+	// description names the place for people, never the value. It begins the errors about it.
 	description string
-	read        func(ctx context.Context) (string, error)
-	// stamp changes when the value may have changed; nil: only a refusal shows it.
+	// read returns the value as it is; nil in the zero Source, which has none.
+	read func(ctx context.Context) (string, error)
+	// stamp changes when the value may have changed; nil if only a refusal by the server shows a change.
 	stamp func() fileStamp
-	// fixed: reading again brings the same.
+	// fixed is true if reading again returns the same value, so that a refusal is final.
 	fixed bool
 }
 
-// fileStamp tells one state of a file from another, as far as that can be seen without reading it.
+// fileStamp tells one state of a file from another, as far as that can be seen without reading it. It is zero without a file.
 type fileStamp struct {
 	modified time.Time
 	size     int64
 }
 
-// maxValue bounds what is read as one value, in bytes.
+// maxValue bounds one value in bytes. No server takes a header of this size.
 const maxValue = 64 << 10
 
-// Text is a value that the configuration holds.
+// Text makes a Source of a value in the configuration itself.
 func Text(value string) Source {
 	return Source{description: "the configured value", fixed: true,
 		read: func(context.Context) (string, error) { return value, nil }}
 }
 
-// Env is the value of a variable of this process's environment, as it is at the first request.
+// Env makes a Source of a variable of this process's environment. Its value at the first request counts.
 func Env(name string) Source {
 	what := "the environment variable " + quoteLine(name)
 	return Source{description: what, fixed: true, read: func(context.Context) (string, error) {
@@ -54,9 +56,9 @@ func Env(name string) Source {
 	}}
 }
 
-// File is the content of a file. It is read again when its time or size has changed, and when the server refuses what
-// it held. A file that is missing or empty for a moment, because a program writes it, costs nothing while there is a
-// value from before.
+// File makes a Source of a file's content. The file is read again when its time or size has changed, and when the server refuses
+// the value. A file that is missing or empty for a moment, because a program writes it, does no harm while there is a value from
+// before.
 func File(path string) Source {
 	what := "the file " + quoteLine(path)
 	return Source{description: what,
@@ -71,6 +73,7 @@ func File(path string) Source {
 	}
 }
 
+// readFile reads at most maxValue bytes. Its errors name the file and never show its content.
 func readFile(path, what string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,8 +93,8 @@ func readFile(path, what string) (string, error) {
 	return string(b), nil
 }
 
-// Command takes the output of a program. It runs at the first request, and again when the server refuses what it printed;
-// limit bounds each run, 0 for 10 s. Of program only what describes a child is used; see transports.Output.
+// Command makes a Source of the output of a program. The program runs at the first request, and again when the server refuses the
+// value; limit bounds each run, 0 means 10 s. Only the fields of program that describe a child count; see transports.Output.
 func Command(program transports.StdioConfig, limit time.Duration) Source {
 	what := "the command " + quoteLine(commandName(program.Command))
 	return Source{description: what, read: func(ctx context.Context) (string, error) {
@@ -100,14 +103,14 @@ func Command(program transports.StdioConfig, limit time.Duration) Source {
 	}}
 }
 
-// Value reads the value: for a program that needs it for something else than a header, such as a token to exchange. The
-// error is a *transports.Error and does not hold the value.
+// Value reads the value for a use other than a header, such as a token to exchange. The error is a *transports.Error and does not
+// hold the value.
 func (s Source) Value(ctx context.Context) (string, error) { return s.readValue(ctx) }
 
 // Describe names the place for people, and never the value.
 func (s Source) Describe() string { return s.description }
 
-// readValue reads the value and checks that a header can carry it.
+// readValue reads the value and checks that a header can carry it, because a line break in it would end the header.
 func (s Source) readValue(ctx context.Context) (string, error) {
 	if s.read == nil {
 		return "", noCredentialsError("no source of a value is configured", "", nil)
@@ -127,14 +130,15 @@ func (s Source) readValue(ctx context.Context) (string, error) {
 	return value, nil
 }
 
-// noCredentialsError says that there are no credentials, and why. text and cause hold no secret.
+// noCredentialsError is the error for missing credentials. Callers put no secret into text or cause.
 func noCredentialsError(text, fix string, cause error) *transports.Error {
 	return &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: fix, Err: cause}
 }
 
+// quoteLine quotes s, cut to 300 bytes and without control characters, for an error.
 func quoteLine(s string) string { return strconv.Quote(messages.Line(s, 300)) }
 
-// commandName returns a command without its arguments, of which one may be a token.
+// commandName returns a command without its arguments, because one of them may be a token.
 func commandName(command string) string {
 	if words := strings.Fields(command); len(words) > 1 {
 		return words[0] + " …"
@@ -142,7 +146,8 @@ func commandName(command string) string {
 	return command
 }
 
-// innermostError is the innermost error: what wraps it says again what our text says.
+// innermostError returns the innermost error: the outer ones repeat what the text of this package says already, the path above
+// all.
 func innermostError(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -153,6 +158,7 @@ func innermostError(err error) error {
 	}
 }
 
+// errorReason returns the reason of err as a part of a sentence.
 func errorReason(err error) string {
 	return strings.TrimRight(messages.Line(innermostError(err).Error(), 200), ".")
 }

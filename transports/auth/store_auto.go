@@ -11,29 +11,30 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// autoStore keeps secrets in the keyring, and in files what the keyring does not take. One of the two may be missing: the
+// autoStore keeps secrets in the keyring, and in files those that the keyring does not take. One of the two may be missing: the
 // keyring is there on the desktop, and not over SSH.
 //
-// Which of them has the secret of a key is told by a mark, a file beside the encrypted ones, and by nothing else: so an
-// old token in one place is never taken for the new one in the other, and a secret that is in a keyring out of reach is
-// an error, not the absence of a secret. Setting or removing the mark is the moment in which a secret moves.
+// A mark, which is a file beside the encrypted ones, says that the secret of a key is in the keyring, and only the mark decides.
+// So an old token in one place is never taken for the new one in the other, and a secret in a keyring that cannot be reached is
+// an error, and not a missing secret. A secret moves at the moment in which its mark is set or removed.
 type autoStore struct {
 	opts              Options
 	ring              *Keyring // nil if there is none
 	files             *Files   // nil if these options cannot have them
-	ringErr, filesErr error    // why not
-	locks             *Locks
+	ringErr, filesErr error    // why ring or files is nil
+	// locks exclude other processes that write the same key.
+	locks *Locks
 
 	mu     sync.Mutex
-	warned map[string]bool // by key
+	warned map[string]bool // by key; mu guards it
 }
 
 var _ LocatedStore = (*autoStore)(nil)
 
-// LocatedStore is a Store that keeps secrets in several places.
+// LocatedStore is a Store that keeps secrets in more than one place.
 type LocatedStore interface {
 	Store
-	// Location says for people where the secret of one key is, or would be.
+	// Location names for people the place of the secret of one key, or where Put would store it.
 	Location(key string) string
 }
 
@@ -45,7 +46,7 @@ func (a *autoStore) Where() string {
 	return a.files.Where()
 }
 
-// Location implements Placed.
+// Location implements LocatedStore.
 func (a *autoStore) Location(key string) string {
 	_, err := os.Lstat((&Files{opts: a.opts}).secretPath(key))
 	switch {
@@ -57,16 +58,18 @@ func (a *autoStore) Location(key string) string {
 	return a.Where()
 }
 
+// markPath returns the path of a key's mark.
 func (a *autoStore) markPath(key string) string {
 	return filepath.Join(a.opts.Dir, fileName(key)+".keyring")
 }
 
+// isMarked reports whether the keyring has the secret of a key.
 func (a *autoStore) isMarked(key string) bool {
 	_, err := os.Lstat(a.markPath(key))
 	return err == nil
 }
 
-// Get implements Store.
+// Get implements Store. It reads the place that the mark names, and never falls back to the other one.
 func (a *autoStore) Get(ctx context.Context, key string) ([]byte, error) {
 	if a.isMarked(key) {
 		if a.ring == nil {
@@ -85,7 +88,7 @@ func (a *autoStore) Get(ctx context.Context, key string) ([]byte, error) {
 	return nil, ErrNotFound
 }
 
-// Put implements Store.
+// Put implements Store. It tries the keyring first, and moves the secret between the two if need be.
 func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 	if err := privateDir(a.opts.Dir); err != nil {
 		return err
@@ -108,6 +111,7 @@ func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 	if a.files == nil {
 		return a.filesErr
 	}
+	// The new secret is in its file before the mark goes, so that a crash in between leaves the old one in force.
 	if err := a.files.Put(ctx, key, secret); err != nil {
 		return err
 	}
@@ -119,7 +123,7 @@ func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 	return nil
 }
 
-// moveToRing is for a secret that the keyring has.
+// moveToRing sets the mark of a secret that the keyring has, and removes the file that it replaces.
 func (a *autoStore) moveToRing(key string) error {
 	testStep("auto: in keyring")
 	if a.isMarked(key) {
@@ -129,11 +133,12 @@ func (a *autoStore) moveToRing(key string) error {
 		return err
 	}
 	testStep("auto: marked")
-	_ = os.Remove((&Files{opts: a.opts}).secretPath(key)) // no program reads it any more
+	_ = os.Remove((&Files{opts: a.opts}).secretPath(key)) // with the mark set, no program reads it any more
 	return nil
 }
 
-// Delete implements Store.
+// Delete implements Store. It removes the file, the entry in the keyring and the mark, in an order that leaves no secret in force
+// if it is cut short.
 func (a *autoStore) Delete(ctx context.Context, key string) error {
 	if _, err := os.Stat(a.opts.Dir); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -161,7 +166,7 @@ func (a *autoStore) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// warnOnce warns once about each key: a token that is too large is written again with each refresh.
+// warnOnce warns once about each key, because a token that is too large is written again with each refresh.
 func (a *autoStore) warnOnce(key, text string) {
 	a.mu.Lock()
 	first := !a.warned[key]
@@ -172,7 +177,7 @@ func (a *autoStore) warnOnce(key, text string) {
 	}
 }
 
-// asError is an error of this package as what it is.
+// asError returns an error of this package as a *transports.Error.
 func asError(err error) *transports.Error {
 	var e *transports.Error
 	if errors.As(err, &e) {

@@ -12,32 +12,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Files is a Store of one encrypted file (0600) per key in a directory of its own (0700), whose key comes from a
-// passphrase or a key file. How it does is decided when the first secret is written, and kept in store.json.
+// Files is a Store of one encrypted file (0600) per key in a directory of its own (0700), whose key comes from a passphrase or a
+// key file. Which of them is decided when the first secret is written, and kept in store.json.
 //
-// A file is replaced by a rename, after its successor has reached the disk. A file that others may read, that belongs
-// to another user or that was changed is refused, not repaired. File names tell the keys, not the secrets; sizes tell
-// the sizes.
+// A file is replaced by a rename, after its successor has reached the disk. A file that others may read, that belongs to another
+// user or that was changed is refused, not repaired. The names of the files show the keys, not the secrets; their sizes show the
+// sizes.
 //
-// Not covered: a program that runs as the same user and finds the passphrase in this process's memory or environment; an
-// old file put back in the place of a newer one.
+// Not covered: a program that runs as the same user and finds the passphrase in this process's memory or environment; an old file
+// that is put back in place of a newer one.
 type Files struct {
-	opts     Options
-	locks    *Locks // between writers
+	opts Options
+	// locks exclude other writers; readers need none, because files are replaced whole.
+	locks *Locks
+	// openLock is held by the goroutine that opens the store, while it has an element. unlocked is set once, when the key is
+	// known.
 	openLock chan struct{}
 	unlocked atomic.Pointer[unlockedStore]
 }
 
-// unlockedStore holds what can be read once the key is known.
+// unlockedStore has what is needed to read and write once the key is known. Its sealer is nil for a store in the clear.
 type unlockedStore struct{ sealer *sealer }
 
 var _ Store = (*Files)(nil)
 
-// maxSecret is the largest secret in bytes.
+// maxSecret is the largest secret in bytes. Larger ones are a mistake of the caller.
 const maxSecret = 1 << 20
 
-// OpenFiles makes the store. Nothing is asked and nothing is written yet; an error says that nothing could ever be
-// stored with these options, or that Dir is open to others.
+// OpenFiles makes the store. It asks for no passphrase and writes nothing yet; an error means that nothing could ever be stored
+// with these options, or that Dir is open to others.
 func OpenFiles(opts Options) (*Files, error) {
 	if !filepath.IsAbs(opts.Dir) {
 		return nil, &transports.Error{Class: messages.ClassConfig,
@@ -69,7 +72,7 @@ func (f *Files) Where() string {
 	return "encrypted files in " + shortPath(f.opts.Dir)
 }
 
-// Get implements Store.
+// Get implements Store. It asks for the passphrase only if there is a secret under the key.
 func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 	path := f.secretPath(key)
 	content, err := readPrivate(path)
@@ -90,7 +93,7 @@ func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 	return secret, nil
 }
 
-// Put implements Store.
+// Put implements Store. The first call makes the directory and the header.
 func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
 	if len(secret) > maxSecret {
 		return &transports.Error{Class: messages.ClassInvalid, Text: "a secret of more than 1 MiB is not stored"}
@@ -107,7 +110,7 @@ func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
 	return replaceFile(f.secretPath(key), o.sealer.seal(key, secret))
 }
 
-// Delete implements Store.
+// Delete implements Store. It needs no passphrase, so that a person who has lost it can still sign out.
 func (f *Files) Delete(ctx context.Context, key string) error {
 	if _, err := os.Lstat(f.secretPath(key)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -120,23 +123,26 @@ func (f *Files) Delete(ctx context.Context, key string) error {
 	if err := os.Remove(f.secretPath(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return storeError(shortPath(f.secretPath(key))+" cannot be removed", err)
 	}
-	_ = os.Remove(f.secretPath(key) + ".new") // of a process that was killed
+	_ = os.Remove(f.secretPath(key) + ".new") // a process that was killed may have left it
 	syncDir(f.opts.Dir)
 	return nil
 }
 
+// secretPath returns the path of a key's file.
 func (f *Files) secretPath(key string) string {
 	return filepath.Join(f.opts.Dir, fileName(key)+".secret")
 }
 
+// headerPath returns the path of the file that says how the others are encrypted.
 func (f *Files) headerPath() string { return filepath.Join(f.opts.Dir, "store.json") }
 
-// lockWriters excludes other writers, of all processes.
+// lockWriters excludes other writers, of all processes. There is one lock for the whole store, because the header counts for all
+// files.
 func (f *Files) lockWriters(ctx context.Context) (unlock func(), err error) {
-	return f.locks.Lock(ctx, "\x00store") // no key of a secret
+	return f.locks.Lock(ctx, "\x00store") // no secret has this key
 }
 
-// readHeader reads store.json; nil if there is none.
+// readHeader reads store.json; it returns nil without an error if there is none.
 func (f *Files) readHeader() (*storeHeader, error) {
 	b, err := readPrivate(f.headerPath())
 	switch {

@@ -17,7 +17,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// keyKind is where the key comes from: h says it, or, for a new store (nil), the options do.
+// keyKind returns the origin of the key: h names it, or, for a new store (h is nil), the options do. It is an error if the
+// options lack what h names, because nothing could be read then.
 func (f *Files) keyKind(h *storeHeader) (string, error) {
 	no := func(text, fix string) (string, error) {
 		return "", &transports.Error{Class: messages.ClassConfig, Text: text, Fix: fix}
@@ -47,7 +48,8 @@ func (f *Files) keyKind(h *storeHeader) (string, error) {
 	return no("the secrets in "+dir+" are not encrypted", "remove that directory and sign in again, or allow it")
 }
 
-// openSealer makes the sealer, once. With create set it makes a new store if there is none.
+// openSealer makes the sealer, once. With create set it makes a new store if there is none. Waiting ends with ctx, because a
+// person may be typing the passphrase.
 func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, error) {
 	if o := f.unlocked.Load(); o != nil {
 		return o, nil
@@ -77,7 +79,8 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 			return nil, err
 		}
 		defer unlock()
-		if h, err = f.readHeader(); err != nil { // another process may have been faster
+		// Another process may have made the store while this one waited for the lock.
+		if h, err = f.readHeader(); err != nil {
 			return nil, err
 		}
 	}
@@ -95,6 +98,7 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 			return nil, err
 		}
 	}
+	// The header is written last: a passphrase that could not be had leaves no store behind.
 	if fresh {
 		b, err := json.Marshal(h)
 		if err == nil {
@@ -108,7 +112,8 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 	return o, nil
 }
 
-// sealerFor gets the key and compares it with the header, or completes a fresh header.
+// sealerFor gets the key and checks it against the header, or completes a fresh header. A wrong key is an error here, before a
+// secret could be written with it.
 func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sealer, error) {
 	var key []byte
 	mismatch := "the key in " + shortPath(f.opts.KeyFile) + " is not that of the secrets in " + shortPath(f.opts.Dir)
@@ -145,7 +150,7 @@ func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sea
 	return s, nil
 }
 
-// readKeyFile reads the key, 32 bytes in base64. With create set it makes one if there is none.
+// readKeyFile reads the key, 32 bytes in base64. With create set it makes the file if there is none.
 func readKeyFile(path string, create bool) ([]byte, error) {
 	b, err := readPrivate(path)
 	switch {

@@ -18,31 +18,30 @@ import (
 // Keyring is a Store in the operating system's keyring: the Secret Service (GNOME Keyring, KWallet, KeePassXC) over
 // D-Bus, macOS's Keychain, Windows's Credential Manager.
 //
-// A keyring may ask the person for a password, and may hang. So every call is bounded, by its context and by a minute;
-// calls go one after another, and one that hangs makes the later ones fail until it returns. It is never more than one
-// goroutine that hangs.
+// A keyring may ask the person for a password, and may hang. So every call is bounded, by its context and by a minute; calls go
+// one after another, and while one hangs, later ones fail at their bound. So at most one goroutine of a Keyring ever hangs.
 //
-// Not covered: other programs of the same user, which most keyrings let read everything. On Windows a secret has at
-// most 2.5 KiB, on macOS 3 KiB: see ErrTooLarge.
+// Not covered: other programs of the same user, which most keyrings let read everything. On Windows a secret has at most 2.5 KiB,
+// on macOS 3 KiB: see [ErrTooLarge].
 type Keyring struct {
 	service  string
-	callLock chan struct{} // held by the call that is under way, also if its caller waits for it no more
+	callLock chan struct{} // held by the goroutine of a call, also if the caller has stopped waiting
 }
 
 var _ Store = (*Keyring)(nil)
 
-// ErrTooLarge says that the keyring does not take a secret of this size.
+// ErrTooLarge means that the keyring does not take a secret of this size. A store of kind auto puts it into a file then.
 var ErrTooLarge = errors.New("the secret is too large for the keyring")
 
 const (
-	// probeTime bounds the question whether there is a keyring.
+	// probeTime bounds the look for a keyring at the start.
 	probeTime = 3 * time.Second
 	// keyringTime bounds every other call. A person may have to type a password.
 	keyringTime = time.Minute
 )
 
-// OpenKeyring opens the keyring, if there is one that answers within 3 s. It reads nothing and asks no person for a
-// password. An error says that there is none, and why.
+// OpenKeyring opens the keyring, if there is one that answers within 3 s. It reads no secret and makes no person type a password.
+// An error means that there is none, and says why.
 func OpenKeyring(ctx context.Context, opts Options) (*Keyring, error) {
 	k := &Keyring{service: opts.Service, callLock: make(chan struct{}, 1)}
 	if k.service == "" {
@@ -60,7 +59,7 @@ func OpenKeyring(ctx context.Context, opts Options) (*Keyring, error) {
 // Where implements Store.
 func (k *Keyring) Where() string { return "keyring" }
 
-// textPrefix marks a secret that is no text, which keyrings are made for.
+// textPrefix marks a secret that is stored in base64, because keyrings are made for text.
 const textPrefix = "base64:"
 
 // Get implements Store.
@@ -82,7 +81,8 @@ func (k *Keyring) Get(ctx context.Context, key string) ([]byte, error) {
 	return secret, nil
 }
 
-// Put implements Store. The error is ErrTooLarge (by errors.Is) if the keyring does not take a secret of this size.
+// Put implements Store. The error is ErrTooLarge (by errors.Is) if the keyring does not take a secret of this size. Bytes that a
+// keyring could change (spaces at the ends, zero bytes) are stored in base64.
 func (k *Keyring) Put(ctx context.Context, key string, secret []byte) error {
 	text := string(secret)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || strings.HasPrefix(text, textPrefix) ||
@@ -102,7 +102,8 @@ func (k *Keyring) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// callBounded runs one call of the library, which knows no context.
+// callBounded runs one call of the library, which takes no context, in a goroutine. When ctx ends it returns an error; the
+// goroutine goes on and holds callLock until the library returns.
 func (k *Keyring) callBounded(ctx context.Context, doing string, f func() (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, keyringTime)
 	defer cancel()
@@ -135,6 +136,7 @@ func (k *Keyring) callBounded(ctx context.Context, doing string, f func() (strin
 	}
 }
 
+// waitError is the error for a call that was not answered in time. doing completes "waiting for the keyring to be …".
 func (k *Keyring) waitError(ctx context.Context, doing string) *transports.Error {
 	e := contextError(ctx, "waiting for the keyring to be "+doing)
 	if e.Class == messages.ClassTimeout {
@@ -143,6 +145,7 @@ func (k *Keyring) waitError(ctx context.Context, doing string) *transports.Error
 	return e
 }
 
+// translateError translates the library's error into one of this package.
 func (k *Keyring) translateError(err error, doing string) error {
 	switch {
 	case err == nil:
@@ -153,7 +156,7 @@ func (k *Keyring) translateError(err error, doing string) error {
 		return &transports.Error{Class: messages.ClassConfig, Err: ErrTooLarge, Text: ErrTooLarge.Error(),
 			Fix: "keep secrets in encrypted files"}
 	}
-	// On macOS an error may repeat what a program was told, so only its kind is passed on.
+	// On macOS the library's error may repeat the arguments of a program, so that keyringReason leaves it out there.
 	return &transports.Error{Class: messages.ClassNetwork, Text: "the keyring cannot be " + doing + keyringReason(err),
 		Fix: "unlock it, or keep secrets in encrypted files"}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Memory is a Store that lives as long as the process, for tests and for programs that want nothing written.
+// Memory is a Store that lives as long as the process, for tests and for programs that want nothing written. mu guards secrets.
 type Memory struct {
 	mu      sync.Mutex
 	secrets map[string][]byte

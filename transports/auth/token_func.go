@@ -9,17 +9,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// TokenFunc is how a program gives bearer tokens of its own. It is asked before every request, so it keeps what it has;
-// refused is empty then. After a 401 it is asked with the token that the server refused: if it gives another one, the
-// request is sent again. An error keeps the request from being sent; a *transports.Error decides by its class what that
-// means for the server, any other means that a person must sign in.
+// TokenFunc returns bearer tokens of the embedding program. It is called before every request with refused empty, so that it
+// should keep its token. After a 401 it is called with the token that the server refused: if it returns another one, the request
+// is sent again. An error keeps the request from being sent; the class of a *transports.Error decides what it means for the
+// server, any other error means that a person must sign in.
 type TokenFunc func(ctx context.Context, refused string) (token string, err error)
 
-// Tokens makes an Authorizer of a function. A program that needs more than one header, or the server's challenge,
-// brings a transports.Authorizer of its own.
+// Tokens makes an Authorizer of a function. A program that needs more than one header, or the server's challenge, implements
+// transports.Authorizer itself.
 func Tokens(f TokenFunc) transports.Authorizer { return f }
 
-// Authorize implements transports.Authorizer.
+// Authorize implements transports.Authorizer. An empty token sends no header.
 func (f TokenFunc) Authorize(ctx context.Context, h http.Header) error {
 	token, err := f(ctx, "")
 	if err != nil {
