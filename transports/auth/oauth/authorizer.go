@@ -16,31 +16,40 @@ import (
 )
 
 // Authorizer signs the requests of one server. All methods are safe for concurrent use.
+//
+// Order of locks: the lock of a sign-in (runExclusive), then the lock of the key in the store (replaceStored), then mu, which is
+// held for moments and never during I/O.
 type Authorizer struct {
-	cfg       Config
-	url       *url.URL // canonical
-	label     string   // the server's host, for people
+	// cfg, url, label, key, transport and refresher do not change after New.
+	cfg   Config
+	url   *url.URL // canonical
+	label string   // the server's host, for people
+	// key is the key of the record in the store.
 	key       string
 	transport *guardedTransport
 	refresher *auth.Refresher
 
-	mu              sync.Mutex
+	// mu guards everything below.
+	mu sync.Mutex
+	// current is the record in use, nil if none is stored. Nothing writes to it; a newer one replaces it.
 	current         *loadedSignIn
-	lookedAt        time.Time    // into the store
-	unsaved         []byte       // the record that could not be stored, newer than the stored one
+	lookedAt        time.Time    // when the store was read last
+	unsaved         []byte       // the record that could not be stored, newer than the stored one; nil for none
 	unsavedReplaces auth.Version // the version that unsaved is to replace
-	storeRetryAt    time.Time    // when to try again
-	call            *sharedCall
-	backoff         backoff
-	autoSignIns     []time.Time // sign-ins that refusals began
+	storeRetryAt    time.Time    // when to try again to store unsaved
+	// call is the refresh or sign-in in progress, nil for none.
+	call        *sharedCall
+	backoff     backoff
+	autoSignIns []time.Time // the times of recent sign-ins that refusals began
 }
 
 var _ transports.Authorizer = (*Authorizer)(nil)
 
+// Both are methods so that no other code of the package reads the clock or the randomness.
 func (a *Authorizer) now() time.Time          { return time.Now() }
 func (a *Authorizer) randomFraction() float64 { return rand.Float64() }
 
-// loginCommand is the command line that signs in.
+// loginCommand returns the advice for a server that needs a sign-in.
 func (a *Authorizer) loginCommand() string {
 	if !a.cfg.Grant.needsPerson() {
 		return "check the client credentials"
@@ -48,9 +57,9 @@ func (a *Authorizer) loginCommand() string {
 	return "run: mcpvisor login " + messages.Line(a.cfg.Server, 100)
 }
 
-// Authorize implements transports.Authorizer. Without a sign-in it adds nothing: the server says what it wants. A token
-// whose time to be refreshed has come is refreshed by the first request that sees it; requests beside that go on with
-// the old one while it lasts.
+// Authorize implements transports.Authorizer. Without a sign-in it adds no header, so that the server's refusal says how to sign
+// in. When a token is due for its refresh, the first request that sees it refreshes it; other requests go on with the old one
+// while that is good.
 func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 	cur, err := a.loadSignIn(ctx)
 	if err != nil {
@@ -62,14 +71,17 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 	a.retryStore(ctx)
 	now := a.now()
 	ended := cur.hasEnded(now)
+	// A token that is due and still good is refreshed only if no other request does so already.
 	if ended || !cur.refreshAt.IsZero() && !now.Before(cur.refreshAt) {
 		if ended || !a.isCallRunning() {
 			err = a.renewToken(ctx, cur)
 		}
+		// The refresh has failed for good. A program with Interactive can have the person sign in at once.
 		if ended && a.cfg.Interactive != nil && !isTransient(err) && a.currentSignIn().isUnusable(a.now()) {
 			err = a.signInAgain(ctx, nil)
 		}
 		switch next := a.currentSignIn(); {
+		// Another goroutine or process may have brought a token even if this one's refresh has failed.
 		case !next.isUnusable(a.now()):
 			cur = next
 		case err != nil:
@@ -82,11 +94,11 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused implements transports.Authorizer.
+// Refused implements transports.Authorizer. It returns true if there is another token than the refused one.
 //
-// 401: another process may have a newer token; else the token is refreshed, if it is older than a minute; else a grant
-// without a person gets a new one, or Config.Interactive asks for one. 403 insufficient_scope: what the server asks for
-// is remembered for the next sign-in, and asked for at once by a grant without a person, or by Config.Interactive.
+// After a 401 it first looks for a newer token of another process; else it refreshes the token, if that is older than a minute;
+// else a grant without a person gets a new one, or Config.Interactive asks for one. After a 403 insufficient_scope it remembers
+// the missing scopes for the next sign-in; a grant without a person, or Config.Interactive, asks for them at once.
 func (a *Authorizer) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
 	bool, error) {
 	sent := strings.TrimPrefix(used.Get("Authorization"), "Bearer ")
@@ -119,10 +131,10 @@ func (a *Authorizer) Refused(ctx context.Context, status int, challenge *message
 	return newer(), nil
 }
 
-// freshFor is the age below which a refused token is not refreshed: the same would come out.
+// freshFor is the age below which a refused token is not refreshed: the refresh would bring one of the same kind.
 const freshFor = time.Minute
 
-// isFresh reports a token in its first minute, or in the first half of a shorter life.
+// isFresh reports whether a token is in its first minute, or in the first half of a shorter life.
 func (r *storedSignIn) isFresh(now time.Time) bool {
 	d := freshFor
 	if !r.Expires.IsZero() {
@@ -131,10 +143,10 @@ func (r *storedSignIn) isFresh(now time.Time) bool {
 	return now.Sub(r.Obtained) < d
 }
 
-// stepUp answers a 403.
+// stepUp handles a 403. It remembers the scopes that the token lacks, and signs in for them if no person need ask for it.
 //
-// 2026-07-28, Step-Up Authorization Flow: "Retry the original request with the new authorization no more than a few
-// times and treat this as a permanent authorization failure". "Clients SHOULD implement retry limits".
+// 2026-07-28, Step-Up Authorization Flow: "Retry the original request with the new authorization no more than a few times and
+// treat this as a permanent authorization failure". "Clients SHOULD implement retry limits".
 func (a *Authorizer) stepUp(ctx context.Context, cur *loadedSignIn, challenge *messages.Challenge, newer func() bool) (
 	bool, error) {
 	if cur == nil || challenge == nil {
@@ -143,10 +155,13 @@ func (a *Authorizer) stepUp(ctx context.Context, cur *loadedSignIn, challenge *m
 	want := scopesOf(challenge.Scope)
 	missing := missingScopes(want, cur.Granted)
 	if len(missing) == 0 {
-		return false, nil // it has all that it asks for: no sign-in gives more
+		// The token has every scope that the server asks for: no sign-in could give more.
+		return false, nil
 	}
 	if len(missingScopes(missing, cur.Wanted)) > 0 {
-		_, _ = a.updateStored(ctx, func(r *storedSignIn) error { // a note that cannot be written does not change the answer
+		// A note that cannot be written does not change the answer.
+		_, _ = a.updateStored(ctx, func(r *storedSignIn) error {
+			// A sign-in meanwhile may have brought the scopes; its record is not changed.
 			if r.Access == cur.Access {
 				r.Wanted = unionScopes(r.Wanted, missing)
 				r.Wanted = r.Wanted[:min(len(r.Wanted), maxWanted)]
@@ -161,10 +176,11 @@ func (a *Authorizer) stepUp(ctx context.Context, cur *loadedSignIn, challenge *m
 	return err == nil && newer(), nil
 }
 
-// maxWanted bounds what a server may make us remember.
+// maxWanted bounds the scopes that a server can make this client remember.
 const maxWanted = 50
 
-// signInAgain gets a token from nothing, without Login, if that is possible.
+// signInAgain gets a token from nothing, without Login, if the grant needs no person or Config.Interactive is set. All requests
+// that need it share one attempt, and after failures attempts keep a distance.
 func (a *Authorizer) signInAgain(ctx context.Context, challenge *messages.Challenge) error {
 	var handler redirectHandler
 	if a.cfg.Grant.needsPerson() {
@@ -185,7 +201,8 @@ func (a *Authorizer) signInAgain(ctx context.Context, challenge *messages.Challe
 			now, err := a.reloadSignIn(ctx)
 			if handler != nil && err == nil && now != nil && !now.hasEnded(a.now()) &&
 				(before == nil || before.Access != now.Access) {
-				return now, nil // a person has signed in while this process waited for its turn
+				// A person has signed in while this process waited for its turn.
+				return now, nil
 			}
 			return a.acquireToken(ctx, challenge, nil, handler, a.cfg.Confirm)
 		}
@@ -200,12 +217,13 @@ func (a *Authorizer) signInAgain(ctx context.Context, challenge *messages.Challe
 	})
 }
 
-// The bound of sign-ins that refusals begin.
+// The bound of sign-ins that refusals begin: a server that refuses every token must not cause them without an end.
 const (
 	maxAutoSignIns   = 3
 	autoSignInWindow = 5 * time.Minute
 )
 
+// maySignIn reports whether another sign-in may begin by itself, and counts it.
 func (a *Authorizer) maySignIn() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -220,7 +238,8 @@ func (a *Authorizer) maySignIn() bool {
 	return true
 }
 
-// authNeededError is the error that makes a server needs-auth.
+// authNeededError is the error that puts a server into the phase needs-auth. Its challenge is never nil, because the status shows
+// it.
 func (a *Authorizer) authNeededError(challenge *messages.Challenge, text string) *transports.Error {
 	if challenge == nil {
 		challenge = &messages.Challenge{Scheme: "Bearer", Text: text}
@@ -231,8 +250,8 @@ func (a *Authorizer) authNeededError(challenge *messages.Challenge, text string)
 	}
 }
 
-// signInError turns the failure of a sign-in into the error of a request: what the moment may cure stays what it is, the
-// rest needs a person.
+// signInError turns the failure of a sign-in into the error of a request. A failure that may pass stays as it is; any other one
+// asks for a person.
 func (a *Authorizer) signInError(err error, challenge *messages.Challenge) error {
 	if err == nil || isTransient(err) {
 		return err
@@ -248,7 +267,7 @@ func (a *Authorizer) signInError(err error, challenge *messages.Challenge) error
 	return e
 }
 
-// isTransient reports an error that says nothing about the sign-in.
+// isTransient reports whether an error may pass and so says nothing about the sign-in.
 func isTransient(err error) bool {
 	if err == nil {
 		return false
@@ -261,6 +280,7 @@ func isTransient(err error) bool {
 	return false
 }
 
+// classOf returns the class of an error of this package or of a context.
 func classOf(err error) messages.Class {
 	var own *transports.Error
 	if asError(err, &own) && own.Class != messages.ClassNone {
@@ -269,4 +289,5 @@ func classOf(err error) messages.Class {
 	return messages.ClassOf(err)
 }
 
+// asError is errors.As with the one type that this package looks for.
 func asError(err error, e **transports.Error) bool { return errors.As(err, e) }

@@ -10,28 +10,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Confirmation is the question to a person before a secret goes to a place that a server has named. It holds nothing
-// secret. Texts of it came from strangers, but for Server and What: they are printable ASCII.
+// Confirmation is the question to a person before a secret goes to a host that the server has named. It holds no secret. All its
+// texts but Server and What come from strangers; they are printable ASCII.
 type Confirmation struct {
 	// Server is the server's id.
 	Server string
-	// Issuer is the authorization server as the server has named it. Nothing has verified that it is the right one.
+	// Issuer is the authorization server that the server has named. Nothing has verified that it is the right one.
 	Issuer string
-	// TokenURL is where What would be sent.
+	// TokenURL is the address that would get What.
 	TokenURL string
-	// What would be sent, in words: "the client secret", "the answer of the sign-in".
+	// What names the secret in words: "the client secret", "the answer of the sign-in".
 	What string
-	// Page is the page that the person would be sent to first, without its parameters; empty if none. Nothing shows that
-	// it and TokenURL belong together.
+	// Page is the page that the person would be sent to first, without its parameters; empty if there is none. Nothing proves
+	// that it belongs to the owner of TokenURL.
 	Page string
 }
 
-// Confirm asks a person whether something may be sent. true is a yes; an error is the end of the sign-in. It must
-// return when ctx ends.
+// Confirm asks a person whether a secret may be sent. true means yes; an error ends the sign-in. It must return when ctx ends.
 type Confirm func(ctx context.Context, c Confirmation) (bool, error)
 
-// sentSecrets names what a sign-in sends to the authorization server that others could use, empty for nothing. A client
-// assertion is no such thing: its audience is the one server that it is for.
+// sentSecrets names the secrets that a sign-in sends to the authorization server and that would be useful elsewhere, empty for
+// none. A client assertion does not count, because its audience is one server.
 func (a *Authorizer) sentSecrets() string {
 	var all []string
 	if what := a.cfg.Grant.sentSecret(); what != "" {
@@ -43,15 +42,15 @@ func (a *Authorizer) sentSecrets() string {
 	return strings.Join(all, " and ")
 }
 
-// confirmBinding sees to it that the authorization server which secrets are about to be sent to was configured, or shown to a
-// person and stored. The answer is stored before anything is sent.
+// confirmBinding makes sure that the authorization server which is about to get secrets was configured, or was confirmed by a
+// person. It stores the person's answer before anything is sent.
 //
-// 2026-07-28, Authorization Server Binding: clients "MUST NOT assume that credentials valid for one authorization server
-// will be accepted by another", and credentials are kept "keyed by the authorization server's issuer identifier".
+// 2026-07-28, Authorization Server Binding: clients "MUST NOT assume that credentials valid for one authorization server will be
+// accepted by another", and credentials are kept "keyed by the authorization server's issuer identifier".
 func (a *Authorizer) confirmBinding(ctx context.Context, s *signInAttempt, known map[string]client) error {
 	what := a.sentSecrets()
 	if what == "" || a.cfg.Issuer != "" || a.cfg.TokenURL != "" || len(a.boundTo(known)) > 0 {
-		return nil // belongs has compared them
+		return nil // checkBinding has compared them
 	}
 	p := s.target
 	err := a.askConfirmation(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: p.issuer, TokenURL: p.server.TokenEndpoint, What: what},
@@ -64,7 +63,7 @@ func (a *Authorizer) confirmBinding(ctx context.Context, s *signInAttempt, known
 	return err
 }
 
-// askConfirmation asks a person. The error says what to do where there is none, or where the answer was no.
+// askConfirmation asks a person. The error says what to configure if there is no person to ask, or if the answer was no.
 func (a *Authorizer) askConfirmation(ctx context.Context, s *signInAttempt, c Confirmation, reason string) error {
 	fix := `if it is the right one, add "issuer": "` + messages.Line(c.Issuer, maxURL) + `" to the auth of this server, or run: ` +
 		"mcpvisor login " + messages.Line(a.cfg.Server, 100)
@@ -83,7 +82,7 @@ func (a *Authorizer) askConfirmation(ctx context.Context, s *signInAttempt, c Co
 	return nil
 }
 
-// boundTo are the issuers that the configured client id was used with, or is to be used with, sorted.
+// boundTo returns the issuers that the configured client id was used with, or may be used with, sorted.
 func (a *Authorizer) boundTo(known map[string]client) []string {
 	var all []string
 	for _, issuer := range slices.Sorted(maps.Keys(known)) {
@@ -94,8 +93,8 @@ func (a *Authorizer) boundTo(known map[string]client) []string {
 	return all
 }
 
-// configuredClients are the clients of a record that a sign-out leaves: which authorization server configured credentials belong
-// to is no part of a sign-in.
+// configuredClients returns the clients of a record that a sign-out keeps: the binding of configured credentials to their
+// authorization server is no part of the sign-in, and losing it would let a server name another one.
 func (r *storedSignIn) configuredClients() map[string]client {
 	configured := map[string]client{}
 	for issuer, c := range r.Clients {
@@ -106,8 +105,8 @@ func (r *storedSignIn) configuredClients() map[string]client {
 	return configured
 }
 
-// isForOtherServer reports that the configuration names another authorization server than a record is of: nothing of ours goes to
-// the old one any more.
+// isForOtherServer reports whether the configuration names another authorization server than the record is from. No secret goes
+// to the old one any more then.
 func (a *Authorizer) isForOtherServer(r *storedSignIn) bool {
 	switch {
 	case r.TokenURL == "":

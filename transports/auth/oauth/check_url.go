@@ -8,14 +8,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// maxURL bounds an address that a stranger names, in bytes: each is shown to a person, stored, and sent on.
+// maxURL bounds an address that a stranger names, in bytes, because it is shown to a person, stored, and sent on.
 const maxURL = 8 << 10
 
-// checkWellFormed refuses of an address that a stranger names what people, browsers and this program may read differently:
-// anything but printable ASCII, user information, fragments, escapes in the host, and hosts that browsers take for an
-// address in another writing (127.1, 0x7f000001).
+// checkWellFormed refuses an address of a stranger that people, browsers and this program may read differently: anything but
+// printable ASCII, user information, fragments, escapes in the host, and hosts that browsers take for an address in another
+// writing (127.1, 0x7f000001).
 //
-// RFC 6749, 3.1 and 3.2: "The endpoint URI MUST NOT include a fragment component." RFC 8414, 2, says it of issuers.
+// RFC 6749, 3.1 and 3.2: "The endpoint URI MUST NOT include a fragment component." RFC 8414, 2, says the same of issuers.
 func checkWellFormed(raw string) error {
 	if len(raw) > maxURL {
 		return refusalError("has an address of more than 8 KiB")
@@ -33,7 +33,7 @@ func checkWellFormed(raw string) error {
 	return nil
 }
 
-// isPrintable reports text of visible ASCII characters alone.
+// isPrintable reports whether s has visible ASCII characters alone.
 func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
@@ -43,7 +43,7 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// isPlainHost reports a host, with or without a port, that reads the same everywhere.
+// isPlainHost reports whether a host, with or without a port, reads the same for every program.
 func isPlainHost(host string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {
@@ -63,18 +63,19 @@ func isPlainHost(host string) bool {
 	name = strings.TrimSuffix(name, ".")
 	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-		_, err := netip.ParseAddr(name) // the URL standard of browsers takes such a host for an IPv4 address
+		// The URL standard of browsers takes a host with such an end for an IPv4 address.
+		_, err := netip.ParseAddr(name)
 		return err == nil
 	}
 	return true
 }
 
-// checkURL judges an address that a stranger names by what is written in it.
+// checkURL checks the text of an address that a stranger names. The address that it leads to is checked on the connection.
 //
 // 2026-07-28, security considerations: "All authorization server endpoints MUST be served over HTTPS."
 func (w *guardedTransport) checkURL(raw string) error {
 	u, err := url.Parse(raw)
-	// The MCP server's own host is the person's choice, in whatever writing.
+	// The MCP server's own host is the person's choice, however it is written.
 	own := err == nil && w.isServerURL(u) && u.User == nil && !strings.Contains(raw, "#") && len(raw) <= maxURL
 	if !own {
 		if err := checkWellFormed(raw); err != nil {
@@ -90,8 +91,8 @@ func (w *guardedTransport) checkURL(raw string) error {
 	return nil
 }
 
-// checkPage judges an address that a browser is to open. It looks no name up, because the browser does that itself;
-// over https a page at a private address would have to show a certificate for the name.
+// checkPage checks an address that a browser is to open. It looks up no name, because the browser does that itself; over https a
+// page at a private address would have to show a certificate for the name.
 func (w *guardedTransport) checkPage(u *url.URL, serverZone networkZone) error {
 	zone := zoneOfHost(u.Hostname())
 	if zone == zonePublic || w.trusted[u.Host] || zone < zoneForbidden && zone <= serverZone {
@@ -100,7 +101,7 @@ func (w *guardedTransport) checkPage(u *url.URL, serverZone networkZone) error {
 	return refusalError("is inside a private network or on this machine, and the MCP server is not")
 }
 
-// refusalError is our own no, in words that follow the name of a host.
+// refusalError is this package's refusal of an address, in words that follow the name of a host.
 type refusalError string
 
 func (r refusalError) Error() string { return string(r) }

@@ -13,35 +13,38 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// SignInRequest is the question to a person to sign in at URL. It holds nothing secret.
+// SignInRequest asks a person to sign in at URL. It holds no secret.
 type SignInRequest struct {
-	// Server is the server's id, and Issuer who will ask for the password.
+	// Server is the server's id. Issuer is the authorization server, which will ask for the password.
 	Server, Issuer string
-	// URL is the address to open. It is good for one sign-in.
+	// URL is the address to open. It is valid for one sign-in.
 	URL string
-	// RedirectURL is where the browser will be sent at the end.
+	// RedirectURL is the address that the browser is sent to at the end.
 	RedirectURL string
-	// Scopes are the rights that are asked for.
+	// Scopes are the rights that are requested.
 	Scopes []string
 
+	// state identifies the sign-in in its answer.
 	state string
 }
 
-// Interactive takes a person to ask.URL and returns where they were redirected to: the whole address, its query, or the
-// bare code. It must return when ctx ends.
+// Interactive takes a person to ask.URL and returns the address that the browser was redirected to: the whole address, its query,
+// or the bare code. It must return when ctx ends.
 type Interactive func(ctx context.Context, ask SignInRequest) (redirected string, err error)
 
-// redirectHandler brings a person to the authorization server and their answer back.
+// redirectHandler brings a person to the authorization server and the answer back.
 type redirectHandler interface {
-	// redirectURL says where the answer is to be sent, given where it was sent at the last registration.
+	// redirectURL returns the redirect URL for this sign-in. registered is the one of the last registration, empty for none:
+	// returning it saves another registration.
 	redirectURL(registered string) (string, error)
+	// awaitAnswer asks the person and blocks until there is an answer, which it does not check.
 	awaitAnswer(ctx context.Context, ask SignInRequest) (string, error)
 }
 
-// staticRedirect is the redirect URL of sign-ins for which no listener waits: the person pastes the address.
+// staticRedirect is the redirect URL of sign-ins without a listener: the person copies the address out of the browser.
 const staticRedirect = "http://127.0.0.1:33418/callback"
 
-// interactiveHandler makes a courier of an Interactive.
+// interactiveHandler makes a redirectHandler of an Interactive.
 type interactiveHandler struct {
 	url         string
 	interactive Interactive
@@ -69,6 +72,7 @@ func (AuthorizationCode) needsPerson() bool         { return true }
 func (AuthorizationCode) sentSecret() string        { return "" }
 func (AuthorizationCode) endpointURLs() []string    { return nil }
 
+// obtainToken sends a person to the authorization server's page, checks the answer, and exchanges its code.
 func (AuthorizationCode) obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error) {
 	p := s.target
 	switch {
@@ -123,9 +127,9 @@ func (AuthorizationCode) obtainToken(ctx context.Context, a *Authorizer, s *sign
 	})
 }
 
-// confirmAnswer asks whether the answer of one host's page may go to another host, where the authorization server does not
-// promise to say in the answer who it is from: metadata may name the page of another server, and have the person's code there
-// sent to itself.
+// confirmAnswer asks the person whether the answer of one host's page may go to another host, if the authorization server does
+// not promise to name itself in the answer. Otherwise metadata could name the page of another authorization server, and have the
+// person's code from there sent to its own token endpoint.
 //
 // RFC 9700, 2.1: "clients MUST prevent mix-up attacks … when they interact with more than one authorization server".
 func (a *Authorizer) confirmAnswer(ctx context.Context, s *signInAttempt) error {
@@ -148,7 +152,7 @@ func (a *Authorizer) confirmAnswer(ctx context.Context, s *signInAttempt) error 
 			", which "+messages.Line(s.target.issuer, maxURL)+" names")
 }
 
-// interruptedError is the end of a sign-in that no answer came from.
+// interruptedError is the error for a sign-in that ended without an answer. A timeout asks for a person, not for a retry.
 func (a *Authorizer) interruptedError(ctx context.Context, err error) error {
 	if own := (*transports.Error)(nil); asError(err, &own) {
 		return own
@@ -161,16 +165,16 @@ func (a *Authorizer) interruptedError(ctx context.Context, err error) error {
 		Fix: a.loginCommand()}
 }
 
-// codeFromResponse takes the code out of an authorization response.
+// codeFromResponse takes the code out of an authorization response, after the checks that the specification asks for.
 //
-// 2026-07-28, security considerations: clients "discard any results that do not include or have a mismatch with the
-// original state." Authorization Response Validation: "On receiving the authorization response, MCP clients MUST apply
-// the validation in RFC9207 Section 2.4 before transmitting the authorization code to any token endpoint": with
-// authorization_response_iss_parameter_supported, a response without iss is rejected; an iss that is present is
-// compared, advertised or not, by "simple string comparison". "This validation applies equally to error responses".
+// 2026-07-28, security considerations: clients "discard any results that do not include or have a mismatch with the original
+// state." Authorization Response Validation: "On receiving the authorization response, MCP clients MUST apply the validation in
+// RFC9207 Section 2.4 before transmitting the authorization code to any token endpoint": with
+// authorization_response_iss_parameter_supported, a response without iss is rejected; an iss that is present is compared,
+// advertised or not, by "simple string comparison". "This validation applies equally to error responses".
 //
-// A bare code, as some authorization servers show it to be copied, carries neither state nor iss. It is accepted where
-// iss is not required: PKCE binds it to this sign-in.
+// A bare code, as some authorization servers show it to be copied, carries neither state nor iss. It is accepted where iss is not
+// required, because PKCE binds it to this sign-in.
 func codeFromResponse(answer, state string, p *authTarget) (string, error) {
 	fail := func(text string) (string, error) {
 		return "", &transports.Error{Class: messages.ClassUnauthorized, Text: text, Fix: "sign in again"}
@@ -181,6 +185,7 @@ func codeFromResponse(answer, state string, p *authTarget) (string, error) {
 	}
 	q, full := responseQuery(answer)
 	if !full {
+		// Some pages show the code with the state behind a "#".
 		code, said, has := strings.Cut(answer, "#")
 		switch {
 		case has && said != state:
@@ -220,7 +225,7 @@ func codeFromResponse(answer, state string, p *authTarget) (string, error) {
 	return q.Get("code"), nil
 }
 
-// responseQuery reads an address, or the query of one. full is false for anything else.
+// responseQuery reads an address, or the query of one. full is false for any other text, which may be a bare code.
 func responseQuery(answer string) (q url.Values, full bool) {
 	if u, err := url.Parse(answer); err == nil && u.Scheme != "" && (u.Host != "" || u.RawQuery != "") {
 		return u.Query(), true

@@ -13,78 +13,79 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// Config says how to be let in by one server. Only Server, URL, Store and Locks are required. It is a value: no code
-// changes it after New.
+// Config says how to sign in to one server. Only Server, URL, Store and Locks are required. New copies it, and nothing changes it
+// afterwards.
 type Config struct {
-	// Server is the server's id: for texts, and part of the key of what is stored.
+	// Server is the server's id. It is used in texts, and is a part of the key under which the sign-in is stored.
 	Server string
-	// URL is where the server is, as in its specification. A sign-in is stored for this address and used for no other.
+	// URL is the server's address, as in its specification. A sign-in is stored for this address and used for no other.
 	URL string
-	// Store keeps the sign-in, and Locks see to one refresh at a time. All processes that share the Store must share the
+	// Store keeps the sign-in, and Locks let one process refresh at a time. All processes that share the Store must share the
 	// Locks.
 	Store auth.Store
 	Locks *auth.Locks
 
-	// Grant is how tokens are had; nil is AuthorizationCode, a person in a browser.
+	// Grant is the way to get tokens; nil is AuthorizationCode, a person in a browser.
 	Grant Grant
 
-	// ClientID and, for a confidential client, ClientSecret or Key are credentials that were registered beforehand. They
-	// go before everything else.
+	// ClientID and, for a confidential client, ClientSecret or Key are credentials that were registered beforehand. They are
+	// preferred to a metadata document and to a registration.
 	ClientID, ClientSecret string
-	// Key signs client assertions (private_key_jwt) in the place of a secret.
+	// Key signs client assertions (private_key_jwt) in place of a secret.
 	Key *Key
-	// Issuer is the authorization server: the server may name no other, and ClientID is registered with it. If it and
-	// TokenURL are empty, a client secret and what a grant sends of ours (a token to exchange, an assertion) go to an
-	// authorization server that a person has confirmed (Confirm), and else nowhere; a ClientID without a secret goes to the
-	// first that it is used with. Either is remembered, also over a sign-out, and they are used with no other.
+	// Issuer is the authorization server that ClientID is registered with; the server may name no other one. If Issuer and
+	// TokenURL are empty, a client secret and the secrets that a grant sends (a token to exchange, an assertion) go only to an
+	// authorization server that a person has confirmed (Confirm), and a ClientID without a secret goes to the first authorization
+	// server that it is used with. Either is remembered, also over a sign-out, and they are used with no other.
 	Issuer string
-	// ClientMetadataURL is an https URL where a client-id metadata document describes this client; it is the client id
-	// at authorization servers that support that. Its redirect_uris must hold the redirect URL in use.
+	// ClientMetadataURL is the https URL of a client-id metadata document that describes this client. The URL is the client id at
+	// authorization servers that support such documents. Its redirect_uris must hold the redirect URL in use.
 	ClientMetadataURL string
 	// ClientName is the name that people see after a dynamic registration; "mcpvisor" if empty.
 	ClientName string
 
-	// AuthURL and TokenURL are the endpoints, for servers that publish no metadata: set, nothing is discovered, and PKCE
-	// is taken to be supported. AuthURL is not needed for grants without a person.
+	// AuthURL and TokenURL are the endpoints, for servers that publish no metadata. If they are set, nothing is discovered, and
+	// PKCE is assumed to be supported. AuthURL is not needed for grants without a person.
 	AuthURL, TokenURL string
-	// Resource is the resource parameter in the place of the one that is discovered (the server's own URL, as a rule). A
-	// metadata document about this resource is accepted, whatever the server's URL is: set it only to what you know.
+	// Resource replaces the resource parameter that is discovered (in most cases the server's own URL). A metadata document about
+	// this resource is accepted, whatever the server's URL is: set it only to a resource that you know.
 	Resource string
-	// Scopes are asked for in the place of what the server proposes. More may come by a step-up.
+	// Scopes are requested in place of those that the server proposes. A step-up may add more.
 	Scopes []string
 
-	// RedirectURL is the redirect URL in the place of http://127.0.0.1:PORT/callback: what was registered, or what is in
-	// the client-id metadata document. Login listens on its port if its host is this machine.
+	// RedirectURL replaces http://127.0.0.1:PORT/callback: it is the URL that was registered, or that stands in the client-id
+	// metadata document. Login listens on its port if its host is this machine.
 	RedirectURL string
-	// CallbackPort is the port that Login listens on at 127.0.0.1; 0 takes the one of the last registration if it is free,
-	// else any free one. Set it if the authorization server compares ports, or if a firewall or an ssh -L must know it.
+	// CallbackPort is the port that Login listens on at 127.0.0.1; with 0 it uses the one of the last registration if that is
+	// free, else any free one. Set it if the authorization server compares ports, or if a firewall or an ssh -L must know it.
 	CallbackPort int
 
-	// Interactive, if set, lets Authorize and Refused begin a sign-in by themselves: it takes a person (or a test) to
-	// ask.URL and returns the address they were redirected to. At most three are begun within five minutes. nil (the
-	// default) leaves it to Login.
+	// Interactive, if set, lets Authorize and Refused begin a sign-in by themselves: it takes a person (or a test) to ask.URL and
+	// returns the address that the browser was redirected to. At most three are begun within five minutes, so that a server that
+	// refuses every token does not open pages without an end. nil (the default) leaves sign-ins to Login.
 	Interactive Interactive
 
-	// Confirm asks a person during sign-ins that requests begin, before something goes to an authorization server that the
-	// server has named and no person has confirmed; see Prompt.Confirm. nil refuses.
+	// Confirm asks a person, during sign-ins that requests begin, before a secret goes to an authorization server that the server
+	// has named and no person has confirmed; see Prompt.Confirm. nil refuses.
 	Confirm Confirm
 
-	// Early is how long before its end a token is refreshed; each process draws up to half of it on top. 0 means a fifth
-	// of the token's life, between 5 s and 5 min. More of it survives a longer outage of the token endpoint and costs more
-	// refreshes.
+	// Early is the time before its end at which a token is refreshed; each process adds a random part of up to half of it, so
+	// that not all refresh at once. 0 means a fifth of the token's life, between 5 s and 5 min. A longer time survives a longer
+	// outage of the token endpoint and costs more refreshes.
 	Early time.Duration
-	// TLS is how connections to the server itself are made safe (an authority of a company's own, a certificate of ours),
-	// asked anew for each; nil is as the system does. Authorization servers are judged by the system's authorities.
+	// TLS returns the configuration of connections to the server itself (a company's own authority, a client certificate). It is
+	// called for each connection; nil means the system's settings. Authorization servers are verified by the system's
+	// authorities.
 	TLS func() (*tls.Config, error)
-	// AllowHTTP accepts endpoints over plain http on other machines. Tokens and codes are readable on the way then.
+	// AllowHTTP accepts endpoints over plain http on other machines. Every machine on the way can read tokens and codes then.
 	AllowHTTP bool
-	// Transport sends the requests to the authorization server and for metadata in the place of our own. It must guard
-	// against private addresses itself.
+	// Transport sends the requests to the authorization server and for metadata in place of the guarded one. It must itself
+	// refuse private addresses.
 	Transport http.RoundTripper
 }
 
-// New makes an Authorizer. It reads and sends nothing. The error is a *transports.Error of ClassConfig, whose text
-// holds no value of the configuration but its URLs.
+// New makes an Authorizer. It reads and sends nothing. The error is a *transports.Error of ClassConfig, whose text holds no value
+// of the configuration but its URLs.
 func New(cfg Config) (*Authorizer, error) {
 	fail := func(text, fix string) (*Authorizer, error) {
 		return nil, &transports.Error{Class: messages.ClassConfig, Text: text, Fix: fix}
@@ -128,6 +129,7 @@ func New(cfg Config) (*Authorizer, error) {
 		refresher: auth.NewRefresher(cfg.Store, cfg.Locks),
 	}
 	a.transport = newGuardedTransport(resource, cfg.AllowHTTP, cfg.Transport, cfg.TLS)
+	// The person who configured these hosts may have put them into a private network; a server may not.
 	for _, named := range append(cfg.Grant.endpointURLs(), cfg.TokenURL, cfg.Issuer) {
 		a.transport.trustHost(named)
 	}
@@ -139,11 +141,11 @@ func New(cfg Config) (*Authorizer, error) {
 	return a, nil
 }
 
-// canonicalURL is the server's URL as a resource identifier.
+// canonicalURL returns the server's URL as a resource identifier.
 //
-// 2026-07-28, Canonical Server URI: "While the canonical form uses lowercase scheme and host components …
-// implementations SHOULD consistently use the form without the trailing slash for better interoperability unless the
-// trailing slash is semantically significant". A path's last slash is kept, because only the server knows what it means.
+// 2026-07-28, Canonical Server URI: "While the canonical form uses lowercase scheme and host components … implementations SHOULD
+// consistently use the form without the trailing slash for better interoperability unless the trailing slash is semantically
+// significant". The last slash of a path is kept, because only the server knows what it means.
 func canonicalURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// authTarget is where to authorize for a server, validated.
+// authTarget is the authorization server for one server, with everything in it validated.
 type authTarget struct {
 	// resource is the resource parameter of every request (RFC 8707).
 	resource string
-	// scopes are the resource's scopes_supported.
+	// scopes are the resource's scopes_supported, nil if its metadata names none.
 	scopes []string
 	server *oauthex.AuthServerMeta
-	// issuer is the key by which credentials are kept: the authorization server's issuer, or a stand-in if the endpoints were
-	// configured without one.
+	// issuer is the key by which credentials are kept: the authorization server's issuer, or configuredIssuer and the token
+	// endpoint if the endpoints were configured without an issuer.
 	issuer string
-	// unadvertised says that there is no metadata: nothing is known of what the server supports.
+	// unadvertised is true without metadata, so that nothing is known about the server's features.
 	unadvertised bool
 }
 
-// discoverTarget finds the authorization server. challenge may be nil. prefer are issuers that credentials exist for: of
+// discoverTarget finds the authorization server. challenge may be nil. prefer are issuers that there are credentials for: of
 // several authorization servers that a resource names, the first preferred one is taken, else the first.
 func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Challenge, prefer []string) (*authTarget, error) {
 	if a.cfg.TokenURL != "" {
@@ -54,8 +54,8 @@ func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Cha
 			}
 		}
 	} else {
-		// 2025-03-26, 2.3.2: "the authorization base URL MUST be determined from the MCP server URL by discarding any
-		// existing path component."
+		// Servers of the version 2025-03-26 have no resource metadata. 2025-03-26, 2.3.2: "the authorization base URL MUST be
+		// determined from the MCP server URL by discarding any existing path component."
 		legacy, issuer = true, a.url.Scheme+"://"+a.url.Host
 	}
 	if a.cfg.Resource != "" {
@@ -90,21 +90,21 @@ func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Cha
 	return p, nil
 }
 
-// configuredIssuer begins the stand-in for an issuer that the configuration does not name.
+// configuredIssuer begins the issuer of endpoints that were configured without one. No URL begins so.
 const configuredIssuer = "configured "
 
-// withoutQuery is a URL as a resource identifier. A query may hold a key.
+// withoutQuery returns a URL as a resource identifier. It leaves the query out, because that may hold a key.
 //
-// RFC 8707, 2: the resource parameter "SHOULD NOT include a query component, but it is recognized that there are cases
-// that make a query component a useful and necessary part of the resource parameter": Config.Resource is for those.
+// RFC 8707, 2: the resource parameter "SHOULD NOT include a query component, but it is recognized that there are cases that make
+// a query component a useful and necessary part of the resource parameter": Config.Resource is for those.
 func withoutQuery(at *url.URL) string {
 	u := *at
 	u.RawQuery, u.ForceQuery = "", false
 	return u.String()
 }
 
-// withoutSecretQuery leaves the query out of a resource that a server has named, if a secret may stand in it: it is shown to a
-// person, and goes to a browser and to the authorization server.
+// withoutSecretQuery leaves out the query of a resource that a server has named, if it may hold a secret, because the resource is
+// shown to a person, and goes to a browser and to the authorization server.
 func withoutSecretQuery(resource string) string {
 	u, err := url.Parse(resource)
 	if err != nil || u.RawQuery == "" {
@@ -120,13 +120,13 @@ func withoutSecretQuery(resource string) string {
 	return resource
 }
 
-// secretNames are parts of the names that keys have in queries; secretLength is the length from which a value may be one
-// whatever its name.
+// secretNames are parts of the names that keys have in queries; secretLength is the length from which a value may be a key under
+// any name.
 var secretNames = []string{"key", "token", "secret", "auth", "pass", "pwd", "sig", "cred", "code", "session"}
 
 const secretLength = 20
 
-// configuredTarget is the place of Config.AuthURL and TokenURL.
+// configuredTarget returns the target that Config.AuthURL and TokenURL name.
 func (a *Authorizer) configuredTarget() *authTarget {
 	p := &authTarget{resource: a.cfg.Resource, issuer: a.cfg.Issuer, unadvertised: true,
 		server: &oauthex.AuthServerMeta{
@@ -144,10 +144,9 @@ func (a *Authorizer) configuredTarget() *authTarget {
 
 // resourceMetadata gets the protected-resource metadata, nil if the server has none.
 //
-// 2026-07-28, authorization server discovery: "MCP clients MUST … use the resource metadata URL from the parsed
-// WWW-Authenticate headers when present; otherwise, they MUST fall back to constructing and requesting the well-known
-// URIs in the order listed": at the path of the MCP endpoint, then at the root. A named document that is not there
-// (4xx) is looked for there too.
+// 2026-07-28, authorization server discovery: "MCP clients MUST … use the resource metadata URL from the parsed WWW-Authenticate
+// headers when present; otherwise, they MUST fall back to constructing and requesting the well-known URIs in the order listed":
+// at the path of the MCP endpoint, then at the root. If the named document is missing (4xx), these places are tried as well.
 func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.Challenge) (
 	*oauthex.ProtectedResourceMetadata, error) {
 	var locations []string
@@ -171,7 +170,7 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 		}
 		switch {
 		// RFC 9728, 3.3: "If these values are not identical, the data contained in the response MUST NOT be used." Going on
-		// without the document would be using it: the server might have another issuer in mind than we would guess.
+		// without the document would be using it, too: the server might mean another issuer than the one that would be guessed.
 		case !a.coversServer(doc.Resource, at):
 			return nil, &transports.Error{Class: messages.ClassProtocol,
 				Text: "the resource metadata of " + hostLabel(at) + " is about another resource, " +
@@ -186,8 +185,8 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 	return nil, nil
 }
 
-// mayName reports whether the server may name a place for its metadata. One over plain http, which has shown no
-// certificate, may name places of its own only: what it is near to is judged on the connection that brings them.
+// mayName reports whether the server may name another host for its metadata. A server over plain http has shown no certificate,
+// so that it may name its own host only: any machine on the way could have answered in its place.
 func (a *Authorizer) mayName(at string) bool {
 	if a.url.Scheme == "https" || addresses.ThisMachine(a.url.Hostname()) {
 		return true
@@ -213,10 +212,10 @@ func wellKnownURL(u *url.URL, path string) string {
 	return at.String()
 }
 
-// coversServer reports whether a metadata document from the address at speaks for our server: resource is the server's own
-// URL, or a part of its beginning, on the same origin, whose own well-known document this is. The second is how a host
-// speaks for all that stands on it. It is not enough that a document names such a resource: the host that serves one
-// path of a host must not get tokens for the whole host.
+// coversServer reports whether a metadata document from the address at speaks for this server. Its resource must be the server's
+// own URL, or a parent of it on the same origin whose own well-known document this is: so a host can speak for all servers on it.
+// It does not suffice that a document names such a resource, because the program that serves one path of a host must not get
+// tokens for the whole host.
 //
 // A resource that the configuration names was chosen by the person who wrote it: it may be any.
 func (a *Authorizer) coversServer(resource, at string) bool {
@@ -241,11 +240,10 @@ func (a *Authorizer) coversServer(resource, at string) bool {
 	return strings.HasPrefix(own(a.url)+"/", own(r)+"/") && from.String() == wellKnownURL(r, resourceWellKnown)
 }
 
-// serverMetadata gets an authorization server's metadata, nil if there is none anywhere.
+// serverMetadata gets an authorization server's metadata, nil if it publishes none.
 //
-// 2026-07-28, authorization server metadata discovery, for issuers with a path: "1. OAuth 2.0 Authorization Server
-// Metadata with path insertion … 2. OpenID Connect Discovery 1.0 with path insertion … 3. OpenID Connect Discovery 1.0
-// path appending".
+// 2026-07-28, authorization server metadata discovery, for issuers with a path: "1. OAuth 2.0 Authorization Server Metadata with
+// path insertion … 2. OpenID Connect Discovery 1.0 with path insertion … 3. OpenID Connect Discovery 1.0 path appending".
 func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
 	u, err := canonicalURL(issuer)
 	if err != nil || u.RawQuery != "" || strings.ContainsAny(issuer, "?#") {
@@ -280,9 +278,9 @@ func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthe
 	return nil, nil
 }
 
-// sameIssuer compares issuers as identifiers, but for the slash of an empty path: programs that print URLs add it to
-// one of two documents (RFC 3986, 6.2.3: "an empty path … should be normalized to a path of "/""). The iss parameter of
-// an authorization response is not compared by this.
+// sameIssuer compares issuers as identifiers, but ignores the slash of an empty path: programs that print URLs add it to one of
+// two documents (RFC 3986, 6.2.3: "an empty path … should be normalized to a path of "/""). The iss parameter of an authorization
+// response is compared exactly, and not by this.
 func sameIssuer(x, y string) bool {
 	if x == y {
 		return true

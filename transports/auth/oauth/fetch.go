@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// fetchTime bounds one exchange with an authorization server, fetchSize its body, and fetchHops the redirects of a
-	// metadata document. Requests that carry secrets are never redirected.
+	// fetchTime bounds one exchange with an authorization server, fetchSize its body in bytes, and fetchHops the redirects of a
+	// metadata document. Requests that carry secrets follow no redirects.
 	fetchTime = 15 * time.Second
 	fetchSize = 1 << 20
 	fetchHops = 3
 )
 
-// newClient sends requests that are not redirected.
+// newClient returns a client that follows no redirects.
 func (w *guardedTransport) newClient() *http.Client {
 	return &http.Client{
 		Transport: w, Timeout: fetchTime,
@@ -32,8 +32,8 @@ func (w *guardedTransport) newClient() *http.Client {
 	}
 }
 
-// fetchMetadata gets a metadata document. found is false if the answer was 4xx: there is none. The error is a
-// *transports.Error.
+// fetchMetadata gets a metadata document into doc. found is false if the answer was 4xx or an HTML page: there is no document.
+// The error is a *transports.Error.
 func (w *guardedTransport) fetchMetadata(ctx context.Context, address, what string, doc any) (found bool, err error) {
 	fail := func(class messages.Class, text string, cause error) (bool, error) {
 		return false, &transports.Error{Class: class, Err: cause,
@@ -48,6 +48,7 @@ func (w *guardedTransport) fetchMetadata(ctx context.Context, address, what stri
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "mcpvisor")
 	client := w.newClient()
+	// A redirect must not lead out of TLS; guardedTransport checks each address itself.
 	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		switch from := via[len(via)-1].URL; {
 		case len(via) > fetchHops:
@@ -78,22 +79,22 @@ func (w *guardedTransport) fetchMetadata(ctx context.Context, address, what stri
 	switch {
 	case len(body) > fetchSize:
 		return fail(messages.ClassProtocol, "is larger than 1 MiB", nil)
-	case kind == "text/html": // sites answer everything with their page
+	case kind == "text/html": // sites answer every address with their page
 		return false, nil
-	case rawjson.Unmarshal(body, doc) != nil: // a doubled name is one too
+	case rawjson.Unmarshal(body, doc) != nil: // a doubled name is an error, too
 		return fail(messages.ClassProtocol, "is not the JSON it should be", nil)
 	}
 	return true, nil
 }
 
-// fetchError translates what net/http says when there was no whole answer.
+// fetchError translates an error of net/http without a whole answer.
 func (w *guardedTransport) fetchError(what, address string, err error) *transports.Error {
 	var no refusalError
 	if errors.As(err, &no) {
 		return &transports.Error{Class: messages.ClassDenied, Text: fmt.Sprintf("%s of %s %s", what, hostLabel(address), no)}
 	}
 	var at *url.Error
-	if errors.As(err, &at) {
+	if errors.As(err, &at) { // the URL in it may hold a secret
 		err = at.Err // the URL around it is not for people
 	}
 	e := &transports.Error{Class: messages.ClassNetwork, Err: err,
@@ -105,10 +106,10 @@ func (w *guardedTransport) fetchError(what, address string, err error) *transpor
 	return e
 }
 
-// maxRetryAfter is the longest wait that an authorization server may ask for: a token is worth another try.
+// maxRetryAfter is the longest wait that an authorization server may ask for, because without a token every request fails.
 const maxRetryAfter = 10 * time.Minute
 
-// unavailableError is an answer that says nothing about us.
+// unavailableError is the error for an answer that says nothing about this client: 429, 5xx, or a page of a proxy.
 func unavailableError(who string, resp *http.Response) *transports.Error {
 	e := &transports.Error{Class: messages.ClassNetwork, Status: resp.StatusCode,
 		Text: fmt.Sprintf("%s cannot be had now (%d)", who, resp.StatusCode)}
@@ -119,7 +120,7 @@ func unavailableError(who string, resp *http.Response) *transports.Error {
 	return e
 }
 
-// hostLabel is a URL's host and port for people: never its path and query, which may hold anything.
+// hostLabel returns a URL's host and port for people. Path and query may hold secrets and are left out.
 func hostLabel(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {

@@ -13,29 +13,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Grant is a way to get tokens: AuthorizationCode, ClientCredentials, TokenExchange, JWTBearer or Enterprise. All but
-// the first work without a person: an Authorizer uses them by itself when the server asks for authorization.
+// Grant is a way to get tokens: [AuthorizationCode], [ClientCredentials], [TokenExchange], [JWTBearer] or [Enterprise]. All but
+// the first work without a person: an Authorizer uses them by itself when the server asks for authorization. Only this package
+// implements it.
 type Grant interface {
-	// checkConfig says what the configuration lacks, empty for nothing.
+	// checkConfig returns what the configuration lacks, empty for nothing.
 	checkConfig(cfg Config) string
-	// needsPerson reports that a person has to sign in.
+	// needsPerson reports whether a person has to sign in.
 	needsPerson() bool
-	// sentSecret names what of ours goes to the authorization server and would be good elsewhere, in words; empty for nothing.
+	// sentSecret names the secret that the grant sends to the authorization server and that would be useful elsewhere; empty for
+	// none.
 	sentSecret() string
-	// endpointURLs are those that the configuration names.
+	// endpointURLs are the endpoints that the configuration names; they may be in a private network.
 	endpointURLs() []string
-	// obtainToken gets a token.
+	// obtainToken gets a token from nothing. It blocks, for a person as long as ctx allows.
 	obtainToken(ctx context.Context, a *Authorizer, s *signInAttempt) (*oauth2.Token, error)
 }
 
-// signInAttempt is one attempt to get a token from nothing.
+// signInAttempt is one attempt to get a token from nothing, with the choices made for it. One goroutine uses it.
 type signInAttempt struct {
-	target   *authTarget
-	client   client
-	scopes   []string
+	target *authTarget
+	client client
+	scopes []string
+	// redirect and handler are empty and nil for a grant without a person.
 	redirect string
 	handler  redirectHandler
-	confirm  Confirm // nil if there is no person
+	confirm  Confirm // nil if no person can be asked
 }
 
 // tokenParams adds the resource and the scopes to the parameters of a token request.
@@ -47,13 +50,14 @@ func (s *signInAttempt) tokenParams(params url.Values) url.Values {
 	return params
 }
 
+// Values of grant_type and of token types that oauthex does not define.
 const (
 	grantJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	tokenAccess    = "urn:ietf:params:oauth:token-type:access_token"
 )
 
-// ClientCredentials is for programs that act for themselves (extension
-// io.modelcontextprotocol/oauth-client-credentials): Config.ClientID with ClientSecret or Key.
+// ClientCredentials is the grant of programs that act for themselves (extension
+// io.modelcontextprotocol/oauth-client-credentials), with Config.ClientID and ClientSecret or Key.
 type ClientCredentials struct{}
 
 func (ClientCredentials) checkConfig(cfg Config) string {
@@ -72,29 +76,30 @@ func (ClientCredentials) obtainToken(ctx context.Context, a *Authorizer, s *sign
 		s.tokenParams(url.Values{"grant_type": {"client_credentials"}}))
 }
 
-// Source gives a token or an assertion whenever one is needed, from a file, a metadata service or a command. It is
-// called again for every new access token, and must return when ctx ends. What it returns is never stored.
+// Source returns a token or an assertion, from a file, a metadata service or a command. It is called again for every new access
+// token, and must return when ctx ends. Its result is never stored.
 type Source func(ctx context.Context) (string, error)
 
+// readToken calls the source and trims the result. what names it in errors.
 func (s Source) readToken(ctx context.Context, what string) (string, error) {
 	v, err := s(ctx)
 	if own := (*transports.Error)(nil); asError(err, &own) {
 		return "", own
 	}
 	if v = strings.TrimSpace(v); err != nil || v == "" {
-		// The error's text is not ours, and may hold the token.
+		// The error's text comes from the source's own code, and may hold the token.
 		return "", &transports.Error{Class: messages.ClassUnauthorized, Text: "there is no " + what + " to sign in with"}
 	}
 	return v, nil
 }
 
-// TokenExchange exchanges a token that we have for one that the server takes (RFC 8693).
+// TokenExchange exchanges a token that this program has for one that the server takes (RFC 8693).
 type TokenExchange struct {
-	// Subject gives the token that we have. Required.
+	// Subject returns the token to exchange. Required.
 	Subject Source
-	// SubjectType is its kind; an access token (urn:ietf:params:oauth:token-type:access_token) if empty.
+	// SubjectType is the type of that token; an access token (urn:ietf:params:oauth:token-type:access_token) if empty.
 	SubjectType string
-	// Audience names the server at the authorization server, where the resource parameter does not do.
+	// Audience names the server at the authorization server, where the resource parameter does not suffice.
 	Audience string
 }
 
@@ -127,10 +132,10 @@ func (x TokenExchange) obtainToken(ctx context.Context, a *Authorizer, s *signIn
 	return a.requestToken(ctx, s.client, s.target.server.TokenEndpoint, s.target.issuer, params)
 }
 
-// JWTBearer presents an assertion of an issuer that the authorization server trusts, such as a workload's identity
-// (RFC 7523, 2.1).
+// JWTBearer presents an assertion of an issuer that the authorization server trusts, such as a workload's identity (RFC 7523,
+// 2.1).
 type JWTBearer struct {
-	// Assertion gives the JWT. Required.
+	// Assertion returns the JWT. Required.
 	Assertion Source
 }
 
@@ -154,15 +159,15 @@ func (j JWTBearer) obtainToken(ctx context.Context, a *Authorizer, s *signInAtte
 		s.tokenParams(url.Values{"grant_type": {grantJWTBearer}, "assertion": {assertion}}))
 }
 
-// Enterprise signs in by a company's identity provider (extension io.modelcontextprotocol/enterprise-managed-
-// authorization): an ID token is exchanged there for an identity assertion (ID-JAG), and that at the server's
-// authorization server for an access token.
+// Enterprise signs in by a company's identity provider (extension io.modelcontextprotocol/enterprise-managed-authorization). It
+// exchanges an ID token there for an identity assertion (ID-JAG), and that at the server's authorization server for an access
+// token.
 type Enterprise struct {
 	// Issuer is the identity provider, and TokenURL its token endpoint if it publishes no metadata.
 	Issuer, TokenURL string
-	// ClientID and ClientSecret are those of our registration there. ClientID is required.
+	// ClientID and ClientSecret are those of this client's registration at the identity provider. ClientID is required.
 	ClientID, ClientSecret string
-	// IDToken gives the person's ID token. Required.
+	// IDToken returns the person's ID token. Required.
 	IDToken Source
 }
 
@@ -177,12 +182,12 @@ func (Enterprise) needsPerson() bool        { return false }
 func (Enterprise) sentSecret() string       { return "" } // an identity assertion is for one authorization server
 func (e Enterprise) endpointURLs() []string { return []string{e.Issuer, e.TokenURL} }
 
-// checkAssertion refuses what an identity provider issued in the place of an identity assertion for one authorization
-// server: an access token of its own, for one, or an assertion for another. The MCP server has named the authorization
+// checkAssertion refuses a token that an identity provider issued in place of an identity assertion for this authorization
+// server: an access token of its own, for example, or an assertion for another one. The MCP server has named the authorization
 // server, and could use either elsewhere.
 //
-// Identity Assertion JWT Authorization Grant, 4.3 and 5: issued_token_type is
-// "urn:ietf:params:oauth:token-type:id-jag", and aud "the issuer URL of the Authorization Server of the Resource".
+// Identity Assertion JWT Authorization Grant, 4.3 and 5: issued_token_type is "urn:ietf:params:oauth:token-type:id-jag", and aud
+// "the issuer URL of the Authorization Server of the Resource".
 func checkAssertion(t *oauth2.Token, issuer, endpoint string) error {
 	refuse := func(text string) error {
 		return &transports.Error{Class: messages.ClassProtocol,
@@ -191,6 +196,7 @@ func checkAssertion(t *oauth2.Token, issuer, endpoint string) error {
 	if kind, _ := t.Extra("issued_token_type").(string); kind != oauthex.TokenTypeIDJAG {
 		return refuse("issues something else than an identity assertion")
 	}
+	// The signature is for the authorization server to check; only the audience matters here.
 	claims, _, err := jwt.NewParser().ParseUnverified(t.AccessToken, jwt.MapClaims{})
 	if err != nil {
 		return refuse("issues an identity assertion that cannot be read")

@@ -15,34 +15,39 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// guardedTransport sends requests to places that a server names, and a server may name a place in the person's own network. What it refuses:
+// guardedTransport sends requests to addresses that a server names, and a server may name one in the person's own network. It
+// refuses:
 //   - anything but https, and http on this machine (unless plain http is allowed);
-//   - addresses that are more private than those of the MCP server itself: a server on the internet has no business
-//     with a router, an intranet, or a program on this machine.
+//   - addresses that are more private than those of the MCP server itself: a server on the internet has no business with a
+//     router, an intranet, or a program on this machine.
 //
-// Addresses are judged on the connection that is used: of an authorization server when it is dialled, of the MCP server
-// on connections that web made to it. The owner of a name gains nothing by changing what it means between two look-ups,
-// because no look-up decides.
+// It judges the address of the connection in use: of an authorization server when it is dialled, of the MCP server on connections
+// that guardedTransport made to it. The owner of a name gains nothing by changing its address between two look-ups, because no
+// look-up decides.
 //
-// Hosts that the configuration names are exempt from the second: a company's identity provider may stand in its
-// intranet. Behind a proxy the proxy looks names up: only names and addresses that are written out can be judged.
+// Hosts that the configuration names are exempt from the second rule: a company's identity provider may stand in its intranet.
+// Behind a proxy the proxy looks names up, so that only names and addresses as they are written can be judged.
 type guardedTransport struct {
 	server    *url.URL // the MCP server
 	allowHTTP bool
 	trusted   map[string]bool // hosts with ports, as in a URL
 
+	// direct checks each address as it dials; proxied uses the environment's proxy. Both are Config.Transport if that is set.
 	direct, proxied    http.RoundTripper
 	newServerTransport func() http.RoundTripper // for the MCP server's origin
-	proxy              func(*http.Request) (*url.URL, error)
-	// probe connects to the MCP server and says the address that answered.
+	// proxy chooses the proxy of a request; nil with Config.Transport.
+	proxy func(*http.Request) (*url.URL, error)
+	// probe connects to the MCP server and returns the address that answered; nil with Config.Transport.
 	probe func(context.Context) (netip.Addr, error)
 
+	// mu guards serverZone, which counts once zoneKnown is true.
 	mu         sync.Mutex
-	serverZone networkZone // of the MCP server, once known
+	serverZone networkZone // the most public zone of the MCP server seen
 	zoneKnown  bool
 }
 
-// newGuardedTransport makes a web for a server. secure is how the server's own connections are made safe, nil for as the system does.
+// newGuardedTransport makes the transport for one server. rt replaces it if it is not nil. secure returns the TLS configuration
+// of connections to the server itself, nil for the system's settings.
 func newGuardedTransport(server *url.URL, allowHTTP bool, rt http.RoundTripper, secure func() (*tls.Config, error)) *guardedTransport {
 	w := &guardedTransport{server: server, allowHTTP: allowHTTP, trusted: map[string]bool{}, direct: rt, proxied: rt}
 	w.newServerTransport = func() http.RoundTripper { return rt }
@@ -61,7 +66,8 @@ func newGuardedTransport(server *url.URL, allowHTTP bool, rt http.RoundTripper, 
 		}
 		cfg, err := secure()
 		if err != nil {
-			return nil // the connection fails, or is public: both are safe
+			// Without it the connection fails, or the server has a public certificate: both are safe.
+			return nil
 		}
 		return cfg
 	}
@@ -74,10 +80,11 @@ func newGuardedTransport(server *url.URL, allowHTTP bool, rt http.RoundTripper, 
 	return w
 }
 
-// dialTime bounds the making of one connection.
+// dialTime bounds the making of one connection, and of its TLS handshake.
 const dialTime = 10 * time.Second
 
-// newTransport keeps no connection: these requests are rare, and no code closes a connection that stays idle.
+// newTransport makes a transport that keeps no connection, because these requests are rare, and no code would close one that
+// stays idle.
 func newTransport(dial func(context.Context, string, string) (net.Conn, error), secure *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext: dial, TLSHandshakeTimeout: dialTime, DisableKeepAlives: true, TLSClientConfig: secure,
@@ -85,8 +92,8 @@ func newTransport(dial func(context.Context, string, string) (net.Conn, error), 
 	}
 }
 
-// probeAddr makes a connection to a server and ends it. Over https the address is that of a machine which has shown a
-// certificate for the server's name.
+// probeAddr connects to a server and closes the connection. Over https the address is that of a machine which has shown a
+// certificate for the server's name, so that a forged name look-up proves nothing.
 func probeAddr(ctx context.Context, server *url.URL, secure *tls.Config) (netip.Addr, error) {
 	port := server.Port()
 	if port == "" {
@@ -109,7 +116,7 @@ func probeAddr(ctx context.Context, server *url.URL, secure *tls.Config) (netip.
 	return remoteAddr(conn), nil
 }
 
-// remoteAddr is the address at the other end, the zero Addr if it is none of IP.
+// remoteAddr returns the address at the other end, the zero Addr if it is not an IP address.
 func remoteAddr(conn net.Conn) netip.Addr {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -118,18 +125,18 @@ func remoteAddr(conn net.Conn) netip.Addr {
 	return at.Addr()
 }
 
-// trustHost exempts the host of a URL that the configuration names.
+// trustHost exempts the host of a URL that the configuration names from the check of its address.
 func (w *guardedTransport) trustHost(raw string) {
 	if u, err := url.Parse(raw); err == nil && u.Host != "" {
 		w.trusted[u.Host] = true
 	}
 }
 
-// trustedKey marks the context of a request to a trusted host; dialling keeps a request's values.
+// trustedKey marks the context of a request to a trusted host; the context of its dial keeps the values of the request's.
 type trustedKey struct{}
 
-// serverProbeKey marks the context of a request that is for the MCP server itself and carries nothing: plain http to it is the
-// configuration's wish.
+// serverProbeKey marks the context of a request to the MCP server itself without credentials: the configuration asks for plain
+// http then, and checkURL is left out.
 type serverProbeKey struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -158,7 +165,7 @@ func (w *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.proxied.RoundTrip(r)
 }
 
-// roundTripOwn sends a request to the MCP server and takes note of where it is.
+// roundTripOwn sends a request to the MCP server and notes its address for findServerZone.
 func (w *guardedTransport) roundTripOwn(r *http.Request, proxied bool) (*http.Response, error) {
 	if !proxied {
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
@@ -182,7 +189,7 @@ func sameOrigin(x, y *url.URL) bool {
 	return err == nil && a.Scheme == b.Scheme && a.Host == b.Host
 }
 
-// checkDial sees the address that is about to be dialled.
+// checkDial refuses an address that is about to be dialled, after the name look-up.
 func (w *guardedTransport) checkDial(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -191,7 +198,8 @@ func (w *guardedTransport) checkDial(ctx context.Context, _, address string, _ s
 	return w.checkAddr(ctx, at.Addr())
 }
 
-// checkOwnDial keeps a server over plain http, which anybody can pretend to be, where it has been.
+// checkOwnDial keeps a server over plain http, which any machine on the way can pretend to be, from moving into a private
+// network.
 func (w *guardedTransport) checkOwnDial(_ context.Context, _, address string, _ syscall.RawConn) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,11 +210,13 @@ func (w *guardedTransport) checkOwnDial(_ context.Context, _, address string, _ 
 	return nil
 }
 
+// checkAddr refuses an address by its zone.
 func (w *guardedTransport) checkAddr(ctx context.Context, ip netip.Addr) error {
 	return w.checkZone(ctx, zoneOfAddr(ip))
 }
 
-// checkZone judges how far away something may be used from.
+// checkZone refuses a zone that is more private than the MCP server's, unless the host is trusted. zoneForbidden is always
+// refused.
 func (w *guardedTransport) checkZone(ctx context.Context, zone networkZone) error {
 	if zone == zonePublic || ctx.Value(trustedKey{}) != nil {
 		return nil
@@ -217,12 +227,13 @@ func (w *guardedTransport) checkZone(ctx context.Context, zone networkZone) erro
 	return refusalError("has an address inside a private network, and the MCP server is not in one")
 }
 
-// noteServerAddr takes note of an address that a connection to the MCP server was made to. Of several the most public counts.
+// noteServerAddr notes an address that a connection to the MCP server was made to. Of several addresses the most public one
+// counts.
 func (w *guardedTransport) noteServerAddr(ip netip.Addr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	zone := zoneOfAddr(ip)
-	if zone == zoneForbidden { // no place that anything follows from
+	if zone == zoneForbidden { // nothing follows from such an address
 		zone = zonePublic
 	}
 	if !w.zoneKnown || zone < w.serverZone {
@@ -230,7 +241,8 @@ func (w *guardedTransport) noteServerAddr(ip netip.Addr) {
 	}
 }
 
-// findServerZone is the reach of the MCP server itself.
+// findServerZone returns the zone of the MCP server itself. If no connection has shown it yet, it connects once; on any failure
+// it returns zonePublic, which allows the least.
 func (w *guardedTransport) findServerZone(ctx context.Context) networkZone {
 	if near, ok := w.knownZone(); ok {
 		return near
@@ -255,13 +267,14 @@ func (w *guardedTransport) findServerZone(ctx context.Context) networkZone {
 	return near
 }
 
+// knownZone returns the zone that connections have shown. ok is false before the first one.
 func (w *guardedTransport) knownZone() (zone networkZone, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.serverZone, w.zoneKnown
 }
 
-// viaProxy reports whether requests to the MCP server go through a proxy.
+// viaProxy reports whether requests to the MCP server go through a proxy, which hides the server's address.
 func (w *guardedTransport) viaProxy() bool {
 	if w.proxy == nil {
 		return false

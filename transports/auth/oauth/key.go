@@ -16,15 +16,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Key signs client assertions.
+// Key signs client assertions. It is immutable.
 type Key struct {
 	private crypto.Signer
 	method  jwt.SigningMethod
 	id      string
 }
 
-// ParseKey reads a private key in PEM (PKCS #8, PKCS #1 or SEC 1). algorithm is that of JWS (ES256, RS256, PS256, EdDSA
-// and so on); empty is the usual one for the key. id is the key's kid, or empty. No error repeats the key.
+// ParseKey reads a private key in PEM (PKCS #8, PKCS #1 or SEC 1). algorithm is a name of JWS (ES256, RS256, PS256, EdDSA and so
+// on); empty selects the usual one for the key. id becomes the header kid, if it is not empty. No error repeats the key.
 func ParseKey(text []byte, algorithm, id string) (*Key, error) {
 	fail := func(why string) (*Key, error) {
 		return nil, &transports.Error{Class: messages.ClassConfig, Text: "the client key " + why}
@@ -61,13 +61,14 @@ func ParseKey(text []byte, algorithm, id string) (*Key, error) {
 	if k.method == nil {
 		return fail("is to be used with an algorithm that is not known here")
 	}
+	// A key of the wrong type or curve for the algorithm shows here, and not at the first sign-in.
 	if _, err := k.method.Sign("probe", k.private); err != nil {
 		return fail("does not fit the algorithm " + messages.Line(algorithm, 20))
 	}
 	return k, nil
 }
 
-// signAssertion proves who the client is (RFC 7523, 2.2 and 3), for as long as clocks may differ. The audience is the
+// signAssertion proves the client's identity (RFC 7523, 2.2 and 3) for 5 minutes, because clocks may differ. The audience is the
 // issuer: an assertion for a token endpoint's URL could be used at another server that claims that endpoint.
 func (k *Key) signAssertion(client, issuer string, now time.Time) (string, error) {
 	t := jwt.NewWithClaims(k.method, jwt.MapClaims{

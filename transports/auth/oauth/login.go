@@ -16,33 +16,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// Prompt is how a person is asked to sign in. At least one of Open and Show is required.
+// Prompt says how to ask a person to sign in. At least one of Open and Show is required.
 type Prompt struct {
-	// Open shows a URL in the person's browser. Its failure is no failure: the person may open it. nil opens nothing.
+	// Open shows a URL in the person's browser. Its error ends the sign-in only if there is no Show. nil opens nothing.
 	Open func(ctx context.Context, url string) error
-	// Show tells the person what to open. It is called before Open.
+	// Show shows the person the address to open. It is called before Open.
 	Show func(SignInRequest)
-	// Paste reads what the person pasted: the address that the browser was sent to, or the code that was shown. It is
-	// called again after something unusable, with the reason, and must return when ctx ends. It may run beside the
-	// listener: the first answer counts. nil reads nothing.
+	// Paste reads the text that the person pasted: the address that the browser was sent to, or the code that was shown. It is
+	// called again after an unusable text, with the problem, and must return when ctx ends. It may run while the listener waits:
+	// the first answer counts. nil reads nothing.
 	Paste func(ctx context.Context, problem string) (string, error)
 	// NoListen leaves out the listener on this machine, for SSH and containers. Paste is required then.
 	NoListen bool
-	// Scopes are asked for on top.
+	// Scopes are requested in addition to those that the server asks for.
 	Scopes []string
 	// Timeout bounds the whole sign-in; 0 means 5 min.
 	Timeout time.Duration
-	// Confirm asks the person before a client secret, or what a grant sends of ours, goes to an authorization server that
-	// the server has named and the configuration does not (Config.Issuer); the yes is remembered. It asks as well before a
-	// page is opened whose answer would go to another host, if nothing shows that they belong together. nil refuses both:
-	// the error says what to configure.
+	// Confirm asks the person before a client secret, or a secret that a grant sends, goes to an authorization server that the
+	// server has named and the configuration does not (Config.Issuer); a yes is remembered. It also asks before a page is opened
+	// whose answer would go to another host, if nothing shows that they belong together. nil refuses both, and the error says
+	// what to configure.
 	Confirm Confirm
-	// Challenge is the server's, as its status has it. Without one the server is asked.
+	// Challenge is the server's, as its status has it. Without one Login sends the server a request to get it.
 	Challenge *messages.Challenge
 }
 
-// Login signs in anew, whatever is stored, and stores the outcome; what was stored stays if it fails. For a grant
-// without a person p may be empty. The error is a *transports.Error.
+// Login signs in anew, whatever is stored, and stores the outcome; if it fails, the stored sign-in stays. For a grant without a
+// person p may be empty. The error is a *transports.Error.
 func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 	fail := func(text string) (Status, error) {
 		return Status{}, &transports.Error{Class: messages.ClassInvalid, Text: text}
@@ -64,7 +64,7 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 		defer d.close()
 		handler = d
 	}
-	// A record that cannot be read, or a store that cannot be, shows when the outcome is to be stored.
+	// An unreadable record, or a store that fails, shows when the outcome is to be stored.
 	_, _ = a.reloadSignIn(ctx)
 	challenge := p.Challenge
 	if challenge == nil && a.cfg.TokenURL == "" {
@@ -83,14 +83,15 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 		}
 		return Status{}, err
 	}
+	// A person has acted: earlier failures do not hold up the next requests.
 	a.mu.Lock()
 	a.backoff, a.autoSignIns = backoff{}, nil
 	a.mu.Unlock()
 	return a.statusOf(h), nil
 }
 
-// probeChallenge sends the server a request without credentials, for the challenge of its refusal: a ping, or, for a server of the
-// older HTTP+SSE kind, the opening of a stream. Discovery goes on without a challenge too.
+// probeChallenge sends the server a request without credentials, to get the challenge of its refusal: a ping, or, for a server of
+// the version 2024-11-05, the opening of a stream. Without a challenge discovery uses the well-known addresses.
 func (a *Authorizer) probeChallenge(ctx context.Context) *messages.Challenge {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -102,6 +103,7 @@ func (a *Authorizer) probeChallenge(ctx context.Context) *messages.Challenge {
 	return nil
 }
 
+// challengeBy sends one request and returns the Bearer challenge of a 401, nil for any other outcome.
 func (a *Authorizer) challengeBy(ctx context.Context, method string) *messages.Challenge {
 	var body io.Reader
 	if method == http.MethodPost {
@@ -139,18 +141,19 @@ func (a *Authorizer) challengeBy(ctx context.Context, method string) *messages.C
 	return nil
 }
 
-// Logout removes what is stored, and asks the authorization server to revoke it, if that can be asked. revoked says
-// whether it did. Client credentials that were registered go too; which authorization server configured ones belong to
-// stays: see Forget. An error is about the store.
+// Logout removes the stored sign-in, and asks the authorization server to revoke it, if it has an endpoint for that. revoked says
+// whether it did. Registered client credentials are removed as well; the binding of configured ones to their authorization server
+// stays: see [Authorizer.Forget]. An error is one of the store.
 func (a *Authorizer) Logout(ctx context.Context) (revoked bool, err error) {
 	return a.signOut(ctx, false)
 }
 
-// Forget is Logout, and forgets which authorization server configured credentials belong to: a person is asked anew.
+// Forget does what Logout does, and also removes the binding of configured credentials, so that a person is asked anew.
 func (a *Authorizer) Forget(ctx context.Context) (revoked bool, err error) {
 	return a.signOut(ctx, true)
 }
 
+// signOut removes the record first and revokes then, because a revocation that hangs must not keep the token in use.
 func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err error) {
 	unlock, err := a.cfg.Locks.Lock(ctx, a.key)
 	if err != nil {
@@ -182,12 +185,13 @@ func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err e
 	return revoked, nil
 }
 
-// revokeToken asks for the end of a grant (RFC 7009).
+// revokeToken asks the authorization server to end the grant (RFC 7009), and reports whether it has. It makes one attempt.
 func (a *Authorizer) revokeToken(ctx context.Context, r *storedSignIn) bool {
 	token, hint := r.Refresh, "refresh_token"
 	if token == "" {
 		token, hint = r.Access, "access_token"
 	}
+	// Revocation with a signed assertion is not supported.
 	if token == "" || r.RevokeURL == "" || r.Client.Method == methodKey {
 		return false
 	}
@@ -216,32 +220,33 @@ func (a *Authorizer) revokeToken(ctx context.Context, r *storedSignIn) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Status describes a sign-in. It holds no secret.
+// Status describes a sign-in for people and programs. It holds no secret.
 type Status struct {
-	// SignedIn: there is a token that is good, or can be refreshed.
+	// SignedIn is true if there is a token that is good or can be refreshed.
 	SignedIn bool `json:"signedIn"`
-	// Who is the person, if the authorization server said so.
+	// Who is the person, if the authorization server named one.
 	Who string `json:"who,omitempty"`
-	// Issuer is the authorization server, Resource what the token is for.
+	// Issuer is the authorization server. Resource is the server that the token is for.
 	Issuer   string `json:"issuer,omitempty"`
 	Resource string `json:"resource,omitempty"`
-	// Scopes were granted; Wanted were asked for by the server since, and would be asked for by the next sign-in.
+	// Scopes were granted. Wanted are those that the server has asked for since; the next sign-in requests them.
 	Scopes []string `json:"scopes,omitempty"`
 	Wanted []string `json:"wanted,omitempty"`
-	// Expires is the end of the access token, zero if the authorization server did not say. Renewable: it is refreshed without a person.
+	// Expires is the end of the access token, zero if the authorization server did not say. Renewable is true if it is refreshed
+	// without a person.
 	Expires   time.Time `json:"expires,omitzero"`
 	Renewable bool      `json:"renewable"`
-	// Refused: the authorization server has refused to refresh it.
+	// Refused is true if the authorization server has refused to refresh it.
 	Refused bool `json:"refused,omitempty"`
-	// Client is how the client is known there: "configured", "metadata" (its id is a URL of ours) or "registered".
+	// Client is the kind of client credentials: "configured", "metadata" (the id is Config.ClientMetadataURL) or "registered".
 	Client string `json:"client,omitempty"`
-	// Where is where it is stored, for people.
+	// Where names the place of the stored sign-in, for people.
 	Where string `json:"where"`
-	// Unsaved: the newest token could not be stored, and is held in memory.
+	// Unsaved is true if the newest token could not be stored, and is only in memory.
 	Unsaved bool `json:"unsaved,omitempty"`
 }
 
-// Status reads what is stored. It sends nothing.
+// Status reads the store. It sends nothing.
 func (a *Authorizer) Status(ctx context.Context) (Status, error) {
 	h, err := a.reloadSignIn(ctx)
 	if err != nil {
@@ -250,6 +255,7 @@ func (a *Authorizer) Status(ctx context.Context) (Status, error) {
 	return a.statusOf(h), nil
 }
 
+// statusOf describes a record, nil for none.
 func (a *Authorizer) statusOf(h *loadedSignIn) Status {
 	s := Status{Where: a.cfg.Store.Where()}
 	if h == nil || h.Access == "" {

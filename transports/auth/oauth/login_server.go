@@ -14,23 +14,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// loginServer is the courier of Login: it listens on this machine, or takes what is pasted, or both.
+// loginServer is the redirectHandler of Login: it listens on this machine, or reads pasted text, or both. One sign-in uses it.
 type loginServer struct {
 	prompt        Prompt
 	configuredURL string // Config.RedirectURL
 	port          int    // Config.CallbackPort
 
+	// listener is nil until redirectURL has opened it, and with Prompt.NoListen. path is the path that counts on it.
 	listener net.Listener
 	path     string
 }
 
+// callbackPath is the path of redirect URLs that this program makes.
 const callbackPath = "/callback"
 
-// redirectURL opens the listener, if there is to be one, on the configured port, else on that of the registration if it is
-// free, else on any.
+// redirectURL opens the listener, if there is to be one, on the configured port, else on that of the registration if it is free,
+// else on any.
 //
-// RFC 8252, 7.3: "The authorization server MUST allow any port to be specified at the time of the request for loopback
-// IP redirect URIs"; one that does not gets another registration.
+// RFC 8252, 7.3: "The authorization server MUST allow any port to be specified at the time of the request for loopback IP
+// redirect URIs"; for one that does not, chooseClient makes another registration.
 func (d *loginServer) redirectURL(registered string) (string, error) {
 	to := &url.URL{Scheme: "http", Host: "127.0.0.1:" + strconv.Itoa(d.port), Path: callbackPath}
 	if d.configuredURL != "" {
@@ -89,10 +91,12 @@ func (d *loginServer) close() {
 	}
 }
 
-// awaitAnswer implements courier.
+// awaitAnswer implements redirectHandler. The listener and the paste prompt run at the same time; it fails when all that there
+// are have failed.
 func (d *loginServer) awaitAnswer(ctx context.Context, ask SignInRequest) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Both channels have room for every sender, so that none of them blocks after this function has returned.
 	answers := make(chan string, 2)
 	failures := make(chan error, 2)
 	waiting := 0
@@ -140,9 +144,10 @@ func (d *loginServer) awaitAnswer(ctx context.Context, ask SignInRequest) (strin
 	}
 }
 
-// maxPastes is how often a person may paste something unusable.
+// maxPastes bounds the attempts of a person to paste an answer.
 const maxPastes = 5
 
+// readPasted reads until a text is usable: an address with this sign-in's state, or something that may be a code.
 func (d *loginServer) readPasted(ctx context.Context, ask SignInRequest) (string, error) {
 	problem := ""
 	for range maxPastes {
@@ -163,9 +168,8 @@ func (d *loginServer) readPasted(ctx context.Context, ask SignInRequest) (string
 	return "", errors.New("nothing usable was pasted")
 }
 
-// serveCallback serves the callback until the answer came or stop is called. Only a GET of the callback's path with this
-// sign-in's state counts; whatever else comes is told nothing and changes nothing. The page repeats nothing that was
-// sent.
+// serveCallback serves the redirect URL until stop is called. Only a GET of its path with this sign-in's state counts as the
+// answer, and only the first one; any other request changes nothing. The page repeats nothing of the request.
 func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (stop func()) {
 	unanswered := make(chan struct{}, 1)
 	unanswered <- struct{}{}
@@ -181,7 +185,7 @@ func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (s
 			host = name
 		}
 		switch {
-		case !addresses.ThisMachine(host): // another name that was made to point here
+		case !addresses.ThisMachine(host): // a name that its owner has pointed at this machine (DNS rebinding)
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
 		case r.URL.Path != d.path:
@@ -217,7 +221,7 @@ func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (s
 		_ = server.Serve(d.listener)
 	}()
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the page is still being written
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the page may still be being written
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
@@ -226,6 +230,7 @@ func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (s
 	}
 }
 
+// answerPage returns the page that the person sees in the browser.
 func answerPage(text string) string {
 	return `<!doctype html><html lang="en"><meta charset="utf-8"><title>mcpvisor</title>` +
 		`<body style="font:1.1rem system-ui;margin:4rem auto;max-width:32rem"><p>` + text +

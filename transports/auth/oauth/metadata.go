@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// checkServer judges what an authorization server's metadata names, before anything of it is used or shown.
+// checkServer checks the endpoints in an authorization server's metadata, before any of them is used or shown.
 func (a *Authorizer) checkServer(ctx context.Context, doc *oauthex.AuthServerMeta, issuer string) error {
 	for _, endpoint := range []string{
 		doc.AuthorizationEndpoint, doc.TokenEndpoint, doc.RegistrationEndpoint, doc.RevocationEndpoint,
@@ -34,22 +34,24 @@ func (a *Authorizer) checkServer(ctx context.Context, doc *oauthex.AuthServerMet
 	return a.checkAuthorization(ctx, doc.AuthorizationEndpoint)
 }
 
+// badEndpoint is the error for an endpoint that is refused. err completes the sentence.
 func badEndpoint(endpoint string, err error) error {
 	return &transports.Error{Class: messages.ClassDenied,
 		Text: "an endpoint of the authorization server, " + hostLabel(endpoint) + ", " + err.Error()}
 }
 
-// checkAuthorization judges the page that the browser is to open: it must not be a private one if the MCP server is
-// none, and must not have parameters that decide in the place of ours.
+// checkAuthorization checks the page that the browser is to open: it must not be in a private network if the MCP server is not,
+// and must not have parameters of its own that replace this program's.
 //
-// RFC 6749, 3.1: the endpoint's query "MUST be retained when adding additional query parameters", and "Request and
-// response parameters MUST NOT be included more than once."
+// RFC 6749, 3.1: the endpoint's query "MUST be retained when adding additional query parameters", and "Request and response
+// parameters MUST NOT be included more than once."
 func (a *Authorizer) checkAuthorization(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return badEndpoint(endpoint, refusalError("is not a usable URL"))
 	}
-	if a.cfg.Issuer == "" && zoneOfHost(u.Hostname()) != zonePublic { // what the person's own issuer names is its business
+	// An issuer that the person has configured may name pages in a private network.
+	if a.cfg.Issuer == "" && zoneOfHost(u.Hostname()) != zonePublic {
 		if err := a.transport.checkPage(u, a.transport.findServerZone(ctx)); err != nil {
 			e := badEndpoint(endpoint, err).(*transports.Error) //nolint:errorlint // as badEndpoint returns it
 			e.Fix = `if the authorization server is the right one, add its "issuer" to the server's auth`
@@ -69,14 +71,14 @@ func (a *Authorizer) checkAuthorization(ctx context.Context, endpoint string) er
 	return nil
 }
 
-// ourParameters are those of an authorization request that the client decides on, in lower case: of RFC 6749, RFC 7636,
-// RFC 8707 and OpenID Connect, and those that replace them all (RFC 9101).
+// ourParameters are the parameters of an authorization request that the client decides on, in lower case: those of RFC 6749, RFC
+// 7636, RFC 8707 and OpenID Connect, and those that replace them all (RFC 9101).
 var ourParameters = []string{
 	"response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource",
 	"response_mode", "nonce", "request", "request_uri", "claims", "authorization_details", "dpop_jkt",
 }
 
-// authorizationURL is the page with our parameters, each once: those of a configured page are replaced.
+// authorizationURL returns the page's URL with this program's parameters, each once. It drops those of a configured page.
 func authorizationURL(endpoint string, params url.Values) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {

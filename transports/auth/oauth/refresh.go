@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// renewToken replaces the token of seen, by its refresh token or, for a grant without a person, from nothing. Afterwards a
-// newer record is held, or there is an error.
+// renewToken replaces the token of seen, by its refresh token or, for a grant without a person, from nothing. Either there is a
+// newer record afterwards, or it returns an error. Concurrent callers share one exchange.
 func (a *Authorizer) renewToken(ctx context.Context, seen *loadedSignIn) error {
 	if !seen.canRenew() && a.cfg.Grant.needsPerson() {
 		return a.authNeededError(nil, "the sign-in to "+a.label+" has ended")
@@ -27,8 +27,10 @@ func (a *Authorizer) renewToken(ctx context.Context, seen *loadedSignIn) error {
 	}
 	return a.runShared(ctx, func(ctx context.Context) error {
 		if cur := a.currentSignIn(); cur != seen && cur != nil && cur.Access != seen.Access && !cur.hasEnded(a.now()) {
-			return nil // the flight before this one brought it
+			// The shared call before this one has brought it.
+			return nil
 		}
+		// That call may just as well have failed.
 		if err := a.backoffError(); err != nil {
 			return err
 		}
@@ -38,6 +40,11 @@ func (a *Authorizer) renewToken(ctx context.Context, seen *loadedSignIn) error {
 	})
 }
 
+// refreshToken makes one exchange under the lock of the record, in steps that a crash can interrupt:
+//
+//	store Trying ─> ask the token endpoint ─> store the new token, or Spent
+//
+// seen is the record that the caller found due; if another process has stored a newer one, nothing is exchanged.
 func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error {
 	var refused error
 	var announced auth.Version
@@ -61,12 +68,13 @@ func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error
 		if err := a.exchangeToken(ctx, &r); err != nil {
 			if grantCode(err) == "" {
 				if !isAnswerLost(err) && r.canRenew() {
-					_ = a.cfg.Store.Put(ctx, a.key, current) // nothing has happened
+					// The server has not seen the request, so that the note of storeIntent is taken back.
+					_ = a.cfg.Store.Put(ctx, a.key, current)
 				}
 				return nil, err
 			}
-			// What was refused once will be refused again: the next sign-in puts something else in its place. Nothing is
-			// removed: a person may want to look at it.
+			// A token that was refused once will be refused again, until a sign-in replaces it. Nothing is removed, because a
+			// person may want to look at it.
 			r.Spent = true
 			if code := grantCode(err); code == "invalid_client" || code == "unauthorized_client" {
 				r.Clients = maps.Clone(r.Clients)
@@ -83,7 +91,7 @@ func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error
 			a.dropCurrent()
 			return a.authNeededError(nil, "somebody has signed out of "+a.label)
 		}
-		_, _ = a.reloadSignIn(ctx) // if it fails, what is held stays
+		_, _ = a.reloadSignIn(ctx) // if this fails, the current record stays
 		return a.storeError(ctx, err)
 	}
 	a.mu.Lock()
@@ -100,11 +108,11 @@ func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error
 	return nil
 }
 
-// storeIntent writes down that a refresh token is about to be spent. If this process dies before the outcome is stored,
+// storeIntent notes in the store that a refresh token is about to be spent. If this process dies before the outcome is stored,
 // the next one knows that the refresh token may be spent, and works with the access token to its end before it tries:
 // authorization servers that see a spent refresh token revoke the access token with it.
 //
-// The version is that of what is stored now, zero if nothing was.
+// It returns the version of the note, zero if there is no refresh token and nothing was stored.
 func (a *Authorizer) storeIntent(ctx context.Context, r storedSignIn) (auth.Version, error) {
 	if !r.canRenew() {
 		return auth.Version{}, nil
@@ -117,10 +125,9 @@ func (a *Authorizer) storeIntent(ctx context.Context, r storedSignIn) (auth.Vers
 	return auth.VersionOf(raw), nil
 }
 
-// exchangeToken gets a new access token into r.
+// exchangeToken gets a new access token into r: by the refresh token, or else by the grant, if that needs no person.
 //
-// 2026-07-28, Token Audience Binding: "MCP clients MUST include the resource parameter in authorization and token
-// requests".
+// 2026-07-28, Token Audience Binding: "MCP clients MUST include the resource parameter in authorization and token requests".
 func (a *Authorizer) exchangeToken(ctx context.Context, r *storedSignIn) error {
 	if r.canRenew() {
 		t, err := a.requestToken(ctx, r.Client, r.TokenURL, r.Issuer, url.Values{
@@ -130,10 +137,12 @@ func (a *Authorizer) exchangeToken(ctx context.Context, r *storedSignIn) error {
 			granted := r.Granted
 			r.takeToken(t, a.now(), r.Requested)
 			if _, hasScope := t.Extra("scope").(string); !hasScope {
-				r.Granted = granted // RFC 6749, 6: "if omitted is treated as equal to the scope originally granted"
+				// RFC 6749, 6: "if omitted is treated as equal to the scope originally granted".
+				r.Granted = granted
 			}
 			return nil
 		}
+		// A grant without a person has another way if the refresh token was refused.
 		if a.cfg.Grant.needsPerson() || grantCode(err) == "" {
 			return err
 		}
@@ -149,7 +158,7 @@ func (a *Authorizer) exchangeToken(ctx context.Context, r *storedSignIn) error {
 	return nil
 }
 
-// endedError is a refusal of the token endpoint as the error of a request.
+// endedError turns a refusal of the token endpoint into the error of a request.
 func (a *Authorizer) endedError(err error) error {
 	e := a.authNeededError(nil, "the sign-in to "+a.label+" has ended")
 	var own *transports.Error
@@ -160,7 +169,7 @@ func (a *Authorizer) endedError(err error) error {
 	return e
 }
 
-// storedVersion is the version that a Once must find: of what is stored, not of what could not be.
+// storedVersion returns the version that Once must find in the store. For an unsaved record that is the version it is to replace.
 func (a *Authorizer) storedVersion(seen *loadedSignIn) auth.Version {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,17 +179,18 @@ func (a *Authorizer) storedVersion(seen *loadedSignIn) auth.Version {
 	return seen.version
 }
 
+// dropCurrent forgets the sign-in, which was deleted from the store.
 func (a *Authorizer) dropCurrent() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.current, a.unsaved = nil, nil
 }
 
-// storeTime bounds the storing of a sign-in, the waiting for a refresh by another process included.
+// storeTime bounds the storing of a sign-in, with the wait for another process's refresh.
 const storeTime = 2 * time.Minute
 
-// runExclusive runs a sign-in with a person under a lock of its own: one person is asked once, whatever the number of
-// processes.
+// runExclusive runs a sign-in with a person under a lock of its own, so that one person is asked once, whatever the number of
+// processes. The record's lock stays free meanwhile, so that other processes can refresh.
 func (a *Authorizer) runExclusive(ctx context.Context, work func() (*loadedSignIn, error)) (*loadedSignIn, error) {
 	unlock, err := a.cfg.Locks.Lock(ctx, a.key+" sign-in")
 	if err != nil {
@@ -190,7 +200,8 @@ func (a *Authorizer) runExclusive(ctx context.Context, work func() (*loadedSignI
 	return work()
 }
 
-// acquireToken gets a token from nothing and stores it. more are scopes to ask for on top.
+// acquireToken gets a token from nothing and stores it. more are scopes to request in addition; handler is nil for a grant
+// without a person, and confirm is nil if no person can be asked.
 func (a *Authorizer) acquireToken(ctx context.Context, challenge *messages.Challenge, more []string, handler redirectHandler,
 	confirm Confirm) (*loadedSignIn, error) {
 	var old storedSignIn
@@ -209,6 +220,7 @@ func (a *Authorizer) acquireToken(ctx context.Context, challenge *messages.Chall
 	if s.client, s.redirect, err = a.chooseClient(ctx, p, old.Clients, redirect); err != nil {
 		return nil, err
 	}
+	// Scopes of another authorization server mean nothing to this one.
 	var before []string
 	if old.Issuer == p.issuer {
 		before = unionScopes(old.Requested, old.Wanted)
@@ -218,7 +230,7 @@ func (a *Authorizer) acquireToken(ctx context.Context, challenge *messages.Chall
 		s.scopes = withOffline(s.scopes, p)
 	}
 	if s.client.Kind == kindRegistered && old.Clients[p.issuer] != s.client {
-		// A sign-in that is not finished shall not cost another registration.
+		// The registration is stored at once: a sign-in that is not finished must not cost another registration.
 		if _, err := a.updateStored(ctx, func(r *storedSignIn) error { r.rememberClient(p.issuer, s.client); return nil }); err != nil {
 			return nil, err
 		}
@@ -230,12 +242,13 @@ func (a *Authorizer) acquireToken(ctx context.Context, challenge *messages.Chall
 	if err != nil {
 		return nil, a.dropUnknownClient(ctx, p, s.client, err)
 	}
-	// The new token is stored, also if the caller has given up: the old one is spent.
+	// The new token is stored also if the caller has given up, because the old one may be invalid by now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	return a.updateStored(ctx, func(r *storedSignIn) error {
 		r.Resource, r.Issuer, r.Client = p.resource, p.issuer, s.client
 		r.TokenURL, r.RevokeURL = p.server.TokenEndpoint, p.server.RevocationEndpoint
+		// A new sign-in may be another person's; takeToken replaces the random account if the server names a subject.
 		r.Refresh, r.Who, r.Wanted = "", "", nil
 		r.Account = accountOf(rand.Text())
 		r.rememberClient(p.issuer, s.client)
@@ -245,10 +258,10 @@ func (a *Authorizer) acquireToken(ctx context.Context, challenge *messages.Chall
 }
 
 // dropUnknownClient forgets a registration that the authorization server does not know any more, so that the next sign-in makes
-// another one.
+// another one. It returns err.
 func (a *Authorizer) dropUnknownClient(ctx context.Context, p *authTarget, c client, err error) error {
 	if code := grantCode(err); c.Kind == kindRegistered && (code == "invalid_client" || code == "unauthorized_client") {
-		_, _ = a.updateStored(ctx, func(r *storedSignIn) error { // the refusal matters more
+		_, _ = a.updateStored(ctx, func(r *storedSignIn) error { // an error here matters less than the refusal
 			r.Clients = maps.Clone(r.Clients)
 			delete(r.Clients, p.issuer)
 			return nil
@@ -259,24 +272,26 @@ func (a *Authorizer) dropUnknownClient(ctx context.Context, p *authTarget, c cli
 
 // rememberClient keeps client credentials by issuer.
 //
-// 2026-07-28, Authorization Server Binding: clients "MUST associate those credentials with the specific authorization
-// server that issued them, keyed by the authorization server's issuer identifier."
+// 2026-07-28, Authorization Server Binding: clients "MUST associate those credentials with the specific authorization server that
+// issued them, keyed by the authorization server's issuer identifier."
 func (r *storedSignIn) rememberClient(issuer string, c client) {
 	if c.Kind == kindMetadata {
-		return // portable: its id is a URL of ours
+		// A metadata document's id is valid at every authorization server.
+		return
 	}
 	clients := maps.Clone(r.Clients)
 	if clients == nil {
 		clients = map[string]client{}
 	}
-	maps.DeleteFunc(clients, func(_ string, old client) bool { // configured ones belong to one
+	// Configured credentials belong to one authorization server.
+	maps.DeleteFunc(clients, func(_ string, old client) bool {
 		return c.Kind == kindConfigured && old.Kind == kindConfigured && old.ID == c.ID
 	})
 	clients[issuer] = c
 	r.Clients = clients
 }
 
-// knownIssuers are those that credentials exist for, the one of the last sign-in first.
+// knownIssuers returns the issuers that there are credentials for, the one of the last sign-in first.
 func knownIssuers(r *storedSignIn) []string {
 	all := slices.Sorted(maps.Keys(r.Clients))
 	if r.Issuer != "" {

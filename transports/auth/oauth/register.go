@@ -15,19 +15,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
+// The kinds of client credentials: from the configuration, a metadata document, or a dynamic registration.
 const (
 	kindConfigured = "configured"
 	kindMetadata   = "metadata"
 	kindRegistered = "registered"
 )
 
-// chooseClient chooses the client credentials for an authorization server. known are those kept by issuer. redirect is the URL that
-// the redirect URL will be, given the one that a registered client has; nil for grants without a person.
+// chooseClient chooses the client credentials for an authorization server. known are those kept by issuer. redirect returns the
+// redirect URL, given that of a registered client; it is nil for grants without a person.
 //
-// 2026-07-28, client registration: "1. Use pre-registered client information for the server if the client has it
-// available. 2. Use Client ID Metadata Documents if the Authorization Server indicates that it supports them … 3. Use
-// Dynamic Client Registration as a fallback … 4. Prompt the user to enter the client information if no other option is
-// available."
+// 2026-07-28, client registration: "1. Use pre-registered client information for the server if the client has it available. 2.
+// Use Client ID Metadata Documents if the Authorization Server indicates that it supports them … 3. Use Dynamic Client
+// Registration as a fallback … 4. Prompt the user to enter the client information if no other option is available."
 func (a *Authorizer) chooseClient(ctx context.Context, p *authTarget, known map[string]client,
 	redirect func(registered string) (string, error)) (c client, to string, err error) {
 	old := known[p.issuer]
@@ -59,7 +59,7 @@ func (a *Authorizer) chooseClient(ctx context.Context, p *authTarget, known map[
 		Fix:  "register mcpvisor there, with the redirect URL " + to + ", and set clientId"}
 }
 
-// checkBinding reports whether the configured client id may be used at an authorization server.
+// checkBinding refuses the configured client id at another authorization server than the one that it belongs to.
 //
 // 2026-07-28, Authorization Server Binding: "If the authorization server indicated by protected resource metadata no
 // longer matches the one the credentials were registered with, clients SHOULD surface an error rather than silently
@@ -75,7 +75,7 @@ func (a *Authorizer) checkBinding(p *authTarget, known map[string]client) error 
 	return a.otherIssuer(p.issuer, bound[0])
 }
 
-// otherIssuer says that the server has named another authorization server than the one that is right.
+// otherIssuer is the error for a server that names another authorization server than the right one.
 func (a *Authorizer) otherIssuer(named, right string) error {
 	what := "the configured clientId belongs to "
 	if a.cfg.ClientID == "" {
@@ -88,7 +88,7 @@ func (a *Authorizer) otherIssuer(named, right string) error {
 			"to forget the old one: mcpvisor logout --forget " + messages.Line(a.cfg.Server, 100)}
 }
 
-// registerClient registers a public client, if the server has such. The server may decide otherwise, and its word counts.
+// registerClient registers a public client, if the server accepts one. The server may decide otherwise, and its decision counts.
 //
 // 2026-07-28, Dynamic Client Registration: "MCP clients MUST specify an appropriate application_type … Native
 // applications (desktop applications, mobile apps, CLI tools, and locally-hosted web applications accessed via
@@ -130,16 +130,16 @@ func (a *Authorizer) registerClient(ctx context.Context, p *authTarget, redirect
 	return c, nil
 }
 
-// maxID bounds a client id, and a client secret, that was given out, in bytes.
+// maxID bounds a client id or secret that a server gives out, in bytes, because it is stored and sent with every request.
 const maxID = 8 << 10
 
-// usableID reports a client id or secret of RFC 6749, appendix A: visible ASCII and spaces.
+// usableID reports whether s is a client id or secret of RFC 6749, appendix A: visible ASCII and spaces.
 func usableID(s string) bool {
 	return len(s) <= maxID && isPrintable(strings.ReplaceAll(s, " ", "-")) && s != ""
 }
 
-// registrationError translates what RegisterClient says. Its text is not kept: it may repeat the whole response, a
-// client secret in it included.
+// registrationError translates an error of RegisterClient. It keeps nothing of its text, which may repeat the whole response with
+// a client secret in it.
 func (a *Authorizer) registrationError(err error, at string, resp *http.Response, kind, redirect string) error {
 	var no *oauthex.ClientRegistrationError
 	who := "the registration endpoint of " + hostLabel(at)
@@ -162,7 +162,7 @@ func (a *Authorizer) registrationError(err error, at string, resp *http.Response
 		Fix:  "register one by hand and set clientId"}
 }
 
-// responseRecorder remembers the last response's head.
+// responseRecorder remembers the last response, of which registrationError uses the status. One request uses it.
 type responseRecorder struct {
 	http.RoundTripper
 	last *http.Response

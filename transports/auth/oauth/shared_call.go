@@ -9,24 +9,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// sharedCall is work that everybody who needs it waits for: a refresh, or a sign-in. It belongs to the Authorizer and not
-// to the request that began it: a request that is given up must not lose a token that was bought.
-type sharedCall struct {
+// sharedCall is a refresh or a sign-in for which all requests wait that need its outcome. It belongs to the Authorizer and not to
+// the request that began it, so that a request which is given up loses no token.
+type sharedCall struct { // closed when err is set
 	done chan struct{}
 	err  error
 }
 
-// sharedCallTime bounds a flight: a lock, several exchanges, and a person.
+// sharedCallTime bounds a call: the wait for a lock, several exchanges, and a person.
 const sharedCallTime = 10 * time.Minute
 
-// runShared runs work in a goroutine of its own, or waits for what runs already. It returns when that has ended, with its
-// error, or when ctx has.
+// runShared runs work in a goroutine of its own, or waits for the call that runs already, whatever its work is. It returns when
+// that has ended, with its error, or when ctx has. So callers check afterwards whether they have what they need.
 func (a *Authorizer) runShared(ctx context.Context, work func(context.Context) error) error {
 	a.mu.Lock()
 	f := a.call
 	if f == nil {
 		f = &sharedCall{done: make(chan struct{})}
 		a.call = f
+		// The call keeps the values of the first caller's context, and outlives its end.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedCallTime)
 		go func() {
 			defer cancel()
@@ -35,6 +36,7 @@ func (a *Authorizer) runShared(ctx context.Context, work func(context.Context) e
 					f.err = &transports.Error{Class: messages.ClassPanic,
 						Text: fmt.Sprintf("the sign-in to %s failed by a mistake of ours (%T)", a.label, p)}
 				}
+				// The next caller may begin another call before the waiters of this one have run.
 				a.mu.Lock()
 				a.call = nil
 				a.mu.Unlock()
@@ -53,15 +55,15 @@ func (a *Authorizer) runShared(ctx context.Context, work func(context.Context) e
 	}
 }
 
-// isCallRunning reports that a flight is under way.
+// isCallRunning reports whether a refresh or a sign-in is in progress.
 func (a *Authorizer) isCallRunning() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.call != nil
 }
 
-// Close waits until a refresh or a sign-in that is under way has been stored, or ctx has ended. The Authorizer can
-// still be used.
+// Close waits until a refresh or a sign-in in progress has been stored, or until ctx has ended. It stops nothing, and the
+// Authorizer can still be used.
 func (a *Authorizer) Close(ctx context.Context) error {
 	a.mu.Lock()
 	f := a.call
@@ -77,20 +79,21 @@ func (a *Authorizer) Close(ctx context.Context) error {
 	}
 }
 
-// backoff keeps a token endpoint that cannot answer from being asked by every request.
+// backoff keeps requests from asking a token endpoint that cannot answer. a.mu guards it.
 type backoff struct {
+	// fails counts the failures in a row; until is the end of the pause, and err the failure that requests get meanwhile.
 	fails int
 	until time.Time
 	err   error
 }
 
-// The pauses double from minBackoff to maxBackoff, each with up to a fifth less.
+// The pauses double from minBackoff to maxBackoff, each shortened by up to a fifth at random.
 const (
 	minBackoff = time.Second
 	maxBackoff = time.Minute
 )
 
-// backoffError is the error of the last attempt while it is too soon for another one.
+// backoffError returns the error of the last attempt during the pause after it, nil if another attempt may be made.
 func (a *Authorizer) backoffError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,12 +103,12 @@ func (a *Authorizer) backoffError() error {
 	return nil
 }
 
-// noteAttempt takes note of how an attempt ended.
+// noteAttempt begins a pause after a failure, and ends it after a success. A longer Retry-After counts.
 func (a *Authorizer) noteAttempt(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil || !isTransient(err) && a.cfg.Grant.needsPerson() {
-		a.backoff = backoff{} // after a refusal a person is waited for
+		a.backoff = backoff{} // a refusal is final: a person has to act
 		return
 	}
 	wait := min(minBackoff<<min(a.backoff.fails, 10), maxBackoff)

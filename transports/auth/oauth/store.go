@@ -10,15 +10,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// currentSignIn returns the record that is held now, nil if none was found yet.
+// currentSignIn returns the record in use, nil if none was found yet. The caller must not write to it.
 func (a *Authorizer) currentSignIn() *loadedSignIn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.current
 }
 
-// loadSignIn returns the record that is held, or the stored one if none is: a sign-in by another process is found within storePollPeriod by any
-// request, and at once by one that is refused.
+// loadSignIn returns the record in use, or the stored one if there is none with a token. So any request finds a sign-in by
+// another process within storePollPeriod, and a request that is refused finds it at once.
 func (a *Authorizer) loadSignIn(ctx context.Context) (*loadedSignIn, error) {
 	a.mu.Lock()
 	cur, recent := a.current, a.now().Sub(a.lookedAt) < storePollPeriod
@@ -29,11 +29,11 @@ func (a *Authorizer) loadSignIn(ctx context.Context) (*loadedSignIn, error) {
 	return a.reloadSignIn(ctx)
 }
 
-// storePollPeriod is how often a server that wants no sign-in costs a look into the store.
+// storePollPeriod is the least time between two reads of the store for a server without a sign-in, which may need none.
 const storePollPeriod = 2 * time.Second
 
-// reloadSignIn reads what is stored. A record that could not be stored yet is newer, unless another process has stored another
-// one since.
+// reloadSignIn reads the store and makes its record the current one. A record that could not be stored yet stays current, unless
+// another process has stored another one since.
 func (a *Authorizer) reloadSignIn(ctx context.Context) (*loadedSignIn, error) {
 	raw, err := a.cfg.Store.Get(ctx, a.key)
 	if err != nil && !errors.Is(err, auth.ErrNotFound) {
@@ -42,6 +42,7 @@ func (a *Authorizer) reloadSignIn(ctx context.Context) (*loadedSignIn, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.unsaved != nil && auth.VersionOf(raw) == a.unsavedReplaces {
+		// The store still has the version that unsaved is to replace, so that unsaved is newer.
 		return a.current, nil
 	}
 	a.unsaved = nil
@@ -52,14 +53,15 @@ func (a *Authorizer) reloadSignIn(ctx context.Context) (*loadedSignIn, error) {
 	return h, err
 }
 
-// setCurrent makes raw the current record. a.mu is held.
+// setCurrent makes raw the current record, nil if raw is empty. The caller holds a.mu.
 func (a *Authorizer) setCurrent(raw []byte) (*loadedSignIn, error) {
 	if len(raw) == 0 {
 		a.current = nil
 		return nil, nil
 	}
 	if a.current != nil && a.current.version == auth.VersionOf(raw) {
-		return a.current, nil // its due time is drawn once
+		// The same content keeps its record, whose random refresh time is drawn once.
+		return a.current, nil
 	}
 	next, err := a.decodeStored(raw)
 	if err != nil {
@@ -70,12 +72,13 @@ func (a *Authorizer) setCurrent(raw []byte) (*loadedSignIn, error) {
 	return next, nil
 }
 
-// updateStored changes the stored record under its lock, and holds the outcome. change may run more than once; its error is
-// returned. A record that cannot be read is begun anew.
+// updateStored changes the stored record under its lock, and makes the outcome current. change may run more than once; its error
+// is returned. A record that cannot be read is begun anew.
 func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSignIn) error) (*loadedSignIn, error) {
 	for range 10 {
 		raw, err := a.cfg.Store.Get(ctx, a.key)
 		if err != nil && !errors.Is(err, auth.ErrNotFound) {
+			// replaceStored calls back only if no other process has changed the record since it was read; else it is read again.
 			return nil, a.storeError(ctx, err)
 		}
 		changed := false
@@ -95,7 +98,8 @@ func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSign
 		})
 		switch {
 		case errors.Is(err, auth.ErrNotFound) || err == nil && !changed:
-			continue // another goroutine was faster; it is our turn all the same
+			// Another process was faster, and its record must be changed as well.
+			continue
 		case err != nil:
 			return nil, err
 		}
@@ -107,14 +111,16 @@ func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSign
 		Text: "the stored sign-in of " + a.label + " changes all the time"}
 }
 
-// replaceStored is auth's Once with what happens when the new record cannot be stored: it is held in memory, and stored by the
-// next call. The refresh token of what is stored may be spent, and giving up the new one would be a sign-out. over, if
-// it is not nil, is the version of what do has stored itself.
+// replaceStored calls auth's Once, and keeps a new record in memory that cannot be stored; the next call stores it. That is
+// needed because the refresh token in the store may be spent, and giving up the new one would be a sign-out. announced, if it is
+// not nil, points to the version that do itself has stored in between.
 func (a *Authorizer) replaceStored(ctx context.Context, have auth.Version, announced *auth.Version,
 	do func(ctx context.Context, current []byte) ([]byte, error)) ([]byte, error) {
-	var next []byte // guarded by a.mu: Once goes on by itself when ctx ends
+	// a.mu guards next: Once goes on in its own goroutine when ctx ends.
+	var next []byte
 	stored, err := a.refresher.Once(ctx, a.key, have, func(ctx context.Context, current []byte) ([]byte, error) {
 		a.mu.Lock()
+		// The unsaved record is the truth; the stored one is only older.
 		if a.unsaved != nil && a.unsavedReplaces == auth.VersionOf(current) {
 			current = a.unsaved
 		}
@@ -134,6 +140,7 @@ func (a *Authorizer) replaceStored(ctx context.Context, have auth.Version, annou
 	case next == nil || errors.Is(err, auth.ErrNotFound):
 		return nil, err
 	}
+	// do has written a note into the store, so that the version to be replaced is the note's.
 	if announced != nil && *announced != (auth.Version{}) {
 		have = *announced
 	}
@@ -141,10 +148,11 @@ func (a *Authorizer) replaceStored(ctx context.Context, have auth.Version, annou
 	return next, nil
 }
 
-// storeRetryDelay is the pause before another attempt to store what could not be stored.
+// storeRetryDelay is the pause before another attempt to store a record that could not be stored.
 const storeRetryDelay = 10 * time.Second
 
-// retryStore tries to store what could not be stored.
+// retryStore tries to store the unsaved record, if there is one and the pause is over. Its error is ignored: requests go on from
+// memory.
 func (a *Authorizer) retryStore(ctx context.Context) {
 	a.mu.Lock()
 	owing := a.unsaved != nil && a.call == nil && !a.now().Before(a.storeRetryAt)
@@ -157,8 +165,8 @@ func (a *Authorizer) retryStore(ctx context.Context) {
 	}
 }
 
-// Changed waits until a usable token is stored that is not the one held: a person has signed in, in whatever process.
-// It looks every two seconds, and returns an error when ctx ends. It is for a server that is needs-auth.
+// Changed waits until the store holds a usable token other than the one in use: a person has signed in, in any process. It looks
+// every two seconds, and returns an error when ctx ends. The supervisor calls it for a server in the phase needs-auth.
 func (a *Authorizer) Changed(ctx context.Context) error {
 	var refused string
 	if cur := a.currentSignIn(); cur != nil {
@@ -178,7 +186,8 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 			_, err = a.reloadSignIn(ctx)
 			return err
 		}
-		_, _ = a.reloadSignIn(ctx) // an error is waited out, as by the store's own Changed
+		// An error of the store is waited out, as in the Refresher's own Changed.
+		_, _ = a.reloadSignIn(ctx)
 		select {
 		case <-time.After(storePollPeriod):
 		case <-ctx.Done():
@@ -186,13 +195,13 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 	}
 }
 
-// worthRenewing reports a token that has ended and was good for a while. One that ended as soon as it was given out says
-// that the next will: two processes that tell each other of theirs would go on for ever.
+// worthRenewing reports whether a token has ended that was good for a while. One that ended as soon as it was given out says that
+// the next one will: two processes that show each other theirs would go on for ever.
 func (r *storedSignIn) worthRenewing() bool {
 	return r.canRenew() && (r.Expires.IsZero() || r.Expires.Sub(r.Obtained) >= freshFor)
 }
 
-// storeError translates an error of the store.
+// storeError translates an error of the store. The error of a context keeps its class.
 func (a *Authorizer) storeError(ctx context.Context, err error) error {
 	var own *transports.Error
 	switch {

@@ -11,18 +11,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// strictTransport stands before decoders that are not ours (golang.org/x/oauth2 for tokens, go-sdk's oauthex for registrations),
-// which take the last of several equal names and names of another case: an answer that could be read in two ways, or that
-// is too long, does not reach them.
+// strictTransport checks answers before the decoders of other libraries read them (golang.org/x/oauth2 for tokens, go-sdk's oauthex
+// for registrations). These take the last of several equal names, and names in another case: an answer that could be read in two
+// ways, or that is too long, does not reach them.
 type strictTransport struct{ http.RoundTripper }
 
-// errAmbiguous says that an answer has names twice.
+// errAmbiguous means that an answer has a name twice, and that two programs could read it differently.
 var errAmbiguous = errors.New("the answer has a name twice")
 
-// errTooLong says that an answer is longer than fetchSize.
+// errTooLong means that an answer is longer than fetchSize.
 var errTooLong = errors.New("the answer is longer than 1 MiB")
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It reads the whole body, so that a failed exchange shows as an error of the exchange.
 func (s strictTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.RoundTripper.RoundTrip(r)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s strictTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case len(body) > fetchSize:
 		return nil, errTooLong
-	case strings.HasPrefix(kind, "text/") || kind == "application/x-www-form-urlencoded": // a page, or a form
+	case strings.HasPrefix(kind, "text/") || kind == "application/x-www-form-urlencoded": // no JSON, so that the library reads no names
 	case errors.As(rawjson.CheckNames(body), &doubled):
 		return nil, errAmbiguous
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// storedSignIn is stored for one server, as JSON.
+// storedSignIn is the record that is stored for one server, as JSON. Processes of other versions of this program read it, too.
 type storedSignIn struct {
 	Version int `json:"version"` // 1
-	// URL is the server that this is for.
+	// URL is the server that this record is for, with its query.
 	URL string `json:"url"`
-	// Where the token comes from. Endpoints are remembered so that a refresh needs no discovery, and so that a refresh
-	// token goes nowhere else.
+	// The origin of the token. Endpoints are remembered so that a refresh needs no discovery, and so that a refresh token goes to
+	// the endpoint that issued it.
 	Resource  string `json:"resource,omitempty"`
 	Issuer    string `json:"issuer,omitempty"`
 	TokenURL  string `json:"tokenUrl,omitempty"`
@@ -34,38 +34,41 @@ type storedSignIn struct {
 	Access    string    `json:"access,omitempty"`
 	Refresh   string    `json:"refresh,omitempty"`
 	Obtained  time.Time `json:"obtained,omitzero"`
-	Expires   time.Time `json:"expires,omitzero"`    // zero: the authorization server has not said when
+	Expires   time.Time `json:"expires,omitzero"`    // zero: the authorization server has not said
 	Requested []string  `json:"requested,omitempty"` // scopes
-	Granted   []string  `json:"granted,omitempty"`   // scopes, as far as told
-	Who       string    `json:"who,omitempty"`       // the person, as far as told
-	// Account tells one person's sign-ins from another's: a digest of the subject that the authorization server named, or
-	// of one sign-in if it named none.
+	Granted   []string  `json:"granted,omitempty"`   // scopes, as far as the server said
+	Who       string    `json:"who,omitempty"`       // the person, as far as the server said
+	// Account tells one person's sign-ins from another's: a digest of the subject that the authorization server named, or a
+	// random one for each sign-in if it named none.
 	Account string `json:"account,omitempty"`
-	// Spent says that the token endpoint has refused Refresh for good.
+	// Spent is true when the token endpoint has refused Refresh for good.
 	Spent bool `json:"spent,omitempty"`
-	// Trying is when a refresh began whose outcome was not stored: the refresh token may be spent.
+	// Trying is the start of a refresh whose outcome was not stored: the refresh token may be spent. Zero otherwise.
 	Trying time.Time `json:"trying,omitzero"`
-	// Wanted are scopes that a refusal asked for and no sign-in has brought.
+	// Wanted are scopes that a refusal asked for and that no sign-in has brought, at most maxWanted.
 	Wanted []string `json:"wanted,omitempty"`
 
-	// Clients are the client credentials by issuer, those registered dynamically and those bound to their first use.
+	// Clients are the client credentials by issuer, registered ones and configured ones with the issuer they are bound to.
 	Clients map[string]client `json:"clients,omitempty"`
 }
 
-// storeKey names a record. It holds nothing secret: a query may be.
+// storeKey returns the key of a server's record. Keys are not secret, so that the query, which may be, is left out.
 func storeKey(server string, at *url.URL) string {
 	u := *at
 	u.RawQuery = ""
 	return "oauth " + server + " " + u.String()
 }
 
-// loadedSignIn is a record as it was read, with what follows from it.
+// loadedSignIn is a record as it was read, with its version in the store. It is immutable.
 type loadedSignIn struct {
 	storedSignIn
-	version   auth.Version
-	refreshAt time.Time // when to refresh; zero: not before the token has ended
+	version auth.Version
+	// refreshAt is the time from which a request refreshes the token; zero: not before the token has ended.
+	refreshAt time.Time
 }
 
+// decodeStored reads a record. A record of another resource or of another authorization server than the configured one comes back
+// without its token: only the clients in it still count.
 func (a *Authorizer) decodeStored(raw []byte) (*loadedSignIn, error) {
 	h := &loadedSignIn{version: auth.VersionOf(raw)}
 	if err := json.Unmarshal(raw, &h.storedSignIn); err != nil || h.Version != 1 {
@@ -78,12 +81,14 @@ func (a *Authorizer) decodeStored(raw []byte) (*loadedSignIn, error) {
 	if a.isForOtherServer(&h.storedSignIn) {
 		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: 1, URL: h.URL, Clients: h.Clients}}, nil
 	}
+	// After an interrupted refresh the token is used to its end first: see storeIntent.
 	if h.Trying.IsZero() {
 		h.refreshAt = a.refreshTime(h.Obtained, h.Expires)
 	}
 	return h, nil
 }
 
+// encodeJSON returns the record as it is stored. It cannot fail, because every field has a plain type.
 func (r *storedSignIn) encodeJSON() []byte {
 	r.Version = 1
 	var b bytes.Buffer
@@ -95,7 +100,8 @@ func (r *storedSignIn) encodeJSON() []byte {
 	return b.Bytes()
 }
 
-// hasEnded reports that the access token is not worth sending: it ends within the time that a request may be on its way.
+// hasEnded reports whether the access token is not worth sending: it ends within the time that a request may be on its way, which
+// is 10 s or a tenth of its life.
 func (r *storedSignIn) hasEnded(now time.Time) bool {
 	if r.Access == "" {
 		return true
@@ -107,14 +113,14 @@ func (r *storedSignIn) hasEnded(now time.Time) bool {
 	return !now.Before(r.Expires.Add(-margin))
 }
 
-// isUnusable reports that there is no token, or one that has ended.
+// isUnusable reports whether there is no token, or one that has ended.
 func (h *loadedSignIn) isUnusable(now time.Time) bool { return h == nil || h.hasEnded(now) }
 
-// canRenew reports that a new access token can be had without a person.
+// canRenew reports whether the refresh token can bring a new access token without a person.
 func (r *storedSignIn) canRenew() bool { return r.Refresh != "" && !r.Spent && r.TokenURL != "" }
 
-// refreshTime is when a token is to be refreshed: early enough that the old one survives an outage of the token endpoint, and
-// the death of the process that refreshes.
+// refreshTime returns the time at which a token is to be refreshed: early enough that the old one outlasts an outage of the token
+// endpoint, and the death of the process that refreshes, but never in the first half of its life.
 func (a *Authorizer) refreshTime(obtained, expires time.Time) time.Time {
 	if expires.IsZero() {
 		return time.Time{}
@@ -128,7 +134,8 @@ func (a *Authorizer) refreshTime(obtained, expires time.Time) time.Time {
 	return expires.Add(-min(early, lifetime/2))
 }
 
-// takeToken puts the answer of a token endpoint into the record.
+// takeToken puts the answer of a token endpoint into the record. An answer without a refresh token keeps the old one (RFC 6749,
+// 6).
 func (r *storedSignIn) takeToken(t *oauth2.Token, now time.Time, requested []string) {
 	r.Access, r.Obtained, r.Expires = t.AccessToken, now, t.Expiry
 	if t.RefreshToken != "" {
@@ -152,15 +159,15 @@ func (r *storedSignIn) takeToken(t *oauth2.Token, now time.Time, requested []str
 	}
 }
 
-// accountOf is a digest: status and errors need no more than that two differ.
+// accountOf returns a digest, because a status and an error need only show that two accounts differ.
 func accountOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:12])
 }
 
-// Account tells the account that requests are sent for from others, as far as that is known; empty while no person is signed
-// in. It is no name and no secret. A session that was begun for one account must not go on for another: what it has
-// listed may be that one's alone.
+// Account identifies the account that requests are sent for, as far as it is known; empty while no person is signed in. It is
+// neither a name nor a secret. The supervisor ends a session when it changes, because lists in that session may belong to the
+// former account alone.
 func (a *Authorizer) Account() string {
 	switch cur := a.currentSignIn(); {
 	case cur == nil || cur.Access == "":
@@ -174,8 +181,8 @@ func (a *Authorizer) Account() string {
 	}
 }
 
-// whoIs reads the name of a person, and what identifies them, out of an ID token. It comes straight from the token endpoint, so
-// that its signature need not be looked at (OpenID Connect Core, 3.1.3.7, 6).
+// whoIs reads the name and the subject of a person out of an ID token. The token comes straight from the token endpoint over TLS,
+// so that its signature need not be checked (OpenID Connect Core, 3.1.3.7, 6).
 func whoIs(id string) (who, subject string) {
 	parts := strings.Split(id, ".")
 	if len(parts) != 3 {

@@ -19,16 +19,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// client is how we show who we are to one authorization server.
+// client has the credentials by which this program identifies itself to one authorization server.
 type client struct {
 	ID string `json:"id,omitempty"`
-	// Kind is "configured", "metadata" or "registered".
+	// Kind is kindConfigured, kindMetadata or kindRegistered.
 	Kind string `json:"kind,omitempty"`
-	// Method is the token endpoint's: client_secret_basic, client_secret_post, private_key_jwt or none.
+	// Method is the client authentication at the token endpoint: client_secret_basic, client_secret_post, private_key_jwt or
+	// none.
 	Method string `json:"method,omitempty"`
-	// Secret is kept only for registered clients: a configured secret stays in the configuration.
+	// Secret is kept only for registered clients, because a configured secret stays in the configuration.
 	Secret string `json:"secret,omitempty"`
-	// Redirect is the redirect URL of a client's registration.
+	// Redirect is the redirect URL of a client's registration, empty for other clients.
 	Redirect string `json:"redirect,omitempty"`
 }
 
@@ -40,28 +41,30 @@ const (
 	methodNone  = "none"
 )
 
+// assertionType is the value of client_assertion_type (RFC 7523, 2.2).
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// grantError marks a refusal that carries an OAuth error code: the request was understood, and will be refused again.
+// grantError marks a refusal with an OAuth error code: the server has understood the request, and will refuse it again.
 type grantError struct{ code string }
 
 func (e *grantError) Error() string { return e.code }
 
-// lostAnswerError marks an exchange whose request may have been carried out, and whose answer was lost.
+// lostAnswerError marks an exchange whose answer was lost: the server may have carried it out and spent the refresh token.
 type lostAnswerError struct{ error }
 
 func (e *lostAnswerError) Unwrap() error { return e.error }
 
+// isAnswerLost reports whether err is of such an exchange.
 func isAnswerLost(err error) bool {
 	var l *lostAnswerError
 	return errors.As(err, &l)
 }
 
-// requestToken makes one request to a token endpoint. params hold grant_type and what belongs to it. issuer is for the
+// requestToken makes one request to a token endpoint. params have grant_type and the parameters of that grant. issuer becomes the
 // audience of a client assertion.
 //
-// The error is a *transports.Error: of ClassUnauthorized, around an *grantError, if the endpoint refused; of ClassNetwork
-// or ClassThrottled if nothing is known. Its text repeats nothing of what was sent.
+// The error is a *transports.Error: of ClassUnauthorized, around a *grantError, if the endpoint refused; of ClassNetwork or
+// ClassThrottled if it could not answer. Its text repeats no value of the request.
 func (a *Authorizer) requestToken(ctx context.Context, c client, endpoint, issuer string, params url.Values) (
 	*oauth2.Token, error) {
 	t, err := a.requestAnyToken(ctx, c, endpoint, issuer, params)
@@ -73,7 +76,7 @@ func (a *Authorizer) requestToken(ctx context.Context, c client, endpoint, issue
 	return t, err
 }
 
-// requestAnyToken is token for whatever kind of token.
+// requestAnyToken does the work of requestToken for any type of token.
 func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, issuer string, params url.Values) (
 	*oauth2.Token, error) {
 	cfg := clientcredentials.Config{
@@ -98,7 +101,8 @@ func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, is
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	var connWanted, connected atomic.Bool // a RoundTripper that tells nothing may have sent everything
+	// A RoundTripper that calls no trace function may have sent everything.
+	var connWanted, connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { connWanted.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
@@ -107,6 +111,7 @@ func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, is
 	web.Transport = strictTransport{a.transport}
 	t, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, web))
 	if err != nil {
+		// After a status of a gateway or without an answer the server may have acted, if the request reached a connection.
 		e := a.tokenError(err, endpoint, secretValues(params, a.secretOf(c)))
 		switch e.Status {
 		case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -119,7 +124,7 @@ func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, is
 	return t, nil
 }
 
-// secretOf is the client's secret: configured ones are not stored.
+// secretOf returns the client's secret. That of a configured client comes from the configuration.
 func (a *Authorizer) secretOf(c client) string {
 	if c.Kind == kindConfigured && c.ID == a.cfg.ClientID {
 		return a.cfg.ClientSecret
@@ -127,7 +132,7 @@ func (a *Authorizer) secretOf(c client) string {
 	return c.Secret
 }
 
-// secretValues are the values of a request that a text must not repeat.
+// secretValues returns the values of a request that no text may repeat. Every parameter counts that is not known to be harmless.
 func secretValues(params url.Values, secret string) []string {
 	all := []string{secret}
 	for name, values := range params {
@@ -141,7 +146,7 @@ func secretValues(params url.Values, secret string) []string {
 	return all
 }
 
-// redactSecrets takes what must not be shown out of what a server said.
+// redactSecrets replaces the secrets in a server's text, as they are and URL-encoded, the longest first.
 func redactSecrets(text string, secrets []string) string {
 	slices.SortFunc(secrets, func(x, y string) int { return len(y) - len(x) })
 	for _, s := range secrets {
@@ -153,10 +158,10 @@ func redactSecrets(text string, secrets []string) string {
 	return text
 }
 
-// transientCodes are error codes that are about the moment (RFC 6749, 4.1.2.1; RFC 8628, 3.5).
+// transientCodes are OAuth error codes for a failure that may pass (RFC 6749, 4.1.2.1; RFC 8628, 3.5).
 var transientCodes = []string{"temporarily_unavailable", "server_error", "slow_down"}
 
-// tokenError translates what x/oauth2 says. Its own error is not kept: it holds the whole response.
+// tokenError translates an error of x/oauth2, and does not keep it, because it holds the whole response.
 func (a *Authorizer) tokenError(err error, endpoint string, secrets []string) *transports.Error {
 	var no *oauth2.RetrieveError
 	if !errors.As(err, &no) {
@@ -169,7 +174,7 @@ func (a *Authorizer) tokenError(err error, endpoint string, secrets []string) *t
 	}
 	status := no.Response.StatusCode
 	if status == http.StatusTooManyRequests || status >= 500 || slices.Contains(transientCodes, no.ErrorCode) ||
-		no.ErrorCode == "" { // a page of something in between
+		no.ErrorCode == "" { // a page of a proxy, and no refusal
 		return unavailableError("the token endpoint of "+hostLabel(endpoint), no.Response)
 	}
 	code := messages.Line(redactSecrets(no.ErrorCode, secrets), 60)
@@ -181,7 +186,7 @@ func (a *Authorizer) tokenError(err error, endpoint string, secrets []string) *t
 	return e
 }
 
-// grantCode is the OAuth error code of a refusal, empty if err is none.
+// grantCode returns the OAuth error code of a refusal, empty if err is not one.
 func grantCode(err error) string {
 	var no *grantError
 	if errors.As(err, &no) {
@@ -190,7 +195,7 @@ func grantCode(err error) string {
 	return ""
 }
 
-// authMethod chooses how to authenticate at the token endpoint, by metadata.
+// authMethod chooses the client authentication at the token endpoint, by its metadata.
 func authMethod(p *authTarget, secret bool, key bool) string {
 	supported := p.server.TokenEndpointAuthMethodsSupported
 	switch {
