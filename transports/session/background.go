@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// startBackground begins what goes on beside the requests of callers, once the handshake is done.
+// startBackground begins the work that is independent of callers' requests, once the handshake is done: the
+// subscription to list changes in the modern era, the log level in the legacy one.
 func (s *Session) startBackground() {
 	c := &s.info.Load().Capabilities
 	if s.modern.Load() != nil {
@@ -17,8 +18,9 @@ func (s *Session) startBackground() {
 	}
 }
 
-// listenToLists opens the stream on which a server of the modern era tells that its lists changed, as far as it declares
-// that it does.
+// listenToLists opens the stream on which a server of the modern era announces changes of its lists, as far as it
+// declares that it does. Changes of the tools matter only if the owner wants to know; the other lists are cached
+// here, so their changes always matter.
 func (s *Session) listenToLists(c *Capabilities) {
 	st := s.newStream()
 	st.tools = c.ToolsListChanged && s.cfg.OnToolsChanged != nil
@@ -28,13 +30,13 @@ func (s *Session) listenToLists(c *Capabilities) {
 	}
 }
 
-// ownRequestTimeout is how long a request may take that the session makes on its own account.
+// ownRequestTimeout bounds a request that the session makes on its own account.
 const ownRequestTimeout = 30 * time.Second
 
 // setLogLevel asks for log messages. In the modern era every request carries the level instead (metaLogLevel).
 //
-// 2025-11-25, Logging: "To configure the minimum log level, clients MAY send a logging/setLevel request". A server that
-// refuses sends what it likes.
+// 2025-11-25, Logging: "To configure the minimum log level, clients MAY send a logging/setLevel request". A server
+// that refuses chooses its level itself, so the error is of no interest.
 func (s *Session) setLogLevel(level string) {
 	ctx, stop := context.WithTimeout(s.lifetime, ownRequestTimeout)
 	defer stop()

@@ -9,54 +9,59 @@ import (
 	"time"
 )
 
-// CallTimeout is a context that ends when a caller's patience does: after a time without progress, and after a longest time
-// whatever happens. The first clock stands still while a person (or a model) answers what the server asked, and begins
-// again with each progress notification; the second never does, nor does the context that it is made from.
+// CallTimeout is a context with two deadlines for one call: an idle timeout, which passes after a time without progress, and
+// a longest time, which passes in any case. The idle timeout stands still while a person (or a model) answers a question of
+// the server, and begins again with each progress notification; the longest time does neither, and neither does the parent
+// context.
 //
 // 2025-11-25, Timeouts: "implementations MAY choose to reset the timeout clock when receiving a progress notification
 // corresponding to the request … However, implementations SHOULD always enforce a maximum timeout, regardless of progress
 // notifications, to limit the impact of a misbehaving client or server."
 //
-// It is safe for concurrent use. Its Err is context.DeadlineExceeded when a clock ran out.
+// It is safe for concurrent use. Its Err is context.DeadlineExceeded when a deadline passed.
 //
-// It costs one allocation, of 64 bytes, as long as nobody asks for Done: a session does not, but looks after the clocks of
-// its own requests with one timer for all of them. Who does ask gets a timer of its own.
+// It costs one small allocation and no timer as long as its Done is not called: a session does not call it, but checks the
+// deadlines of all its requests with one timer (requestTimer). The first call of Done adds a timer and a channel.
 type CallTimeout struct {
 	parent      context.Context
-	idleTimeout time.Duration // 0: no first clock
-	endCause    atomic.Int32  // a lapse
+	idleTimeout time.Duration // 0: no idle timeout
+	// endCause is an endCause, 0 while the context lives. It changes once, under mu; readers need no lock.
+	endCause atomic.Int32
 
-	paused     int32 // mu guards it, and what follows
-	extended   bool  // extend has had its effect
+	// paused counts the open questions; the idle timeout runs at 0. mu guards it and the fields that follow.
+	paused     int32
+	extended   bool // extendOnce has had its effect
 	mu         sync.Mutex
-	idleDue    monotime   // when the first clock runs out; while it stands still, what is left of it
-	longestDue monotime   // when the second clock runs out
-	doneState  *doneState // nil until somebody has asked for Done
+	idleDue    monotime   // when the idle timeout passes; while paused, the time that is left of it
+	longestDue monotime   // when the longest time passes; 0: never
+	doneState  *doneState // nil until the first call of Done
 }
 
-// doneState is what there is once somebody has asked for Done.
+// doneState is the part of a CallTimeout that exists from the first call of Done on. CallTimeout.mu guards it.
 type doneState struct {
 	done         chan struct{}
 	timer        *time.Timer
-	detachParent func() bool // parent does not tell of its end any more
-	afterFuncs   []*func()   // what runs at the end
+	detachParent func() bool // ends the wait for the parent's end
+	afterFuncs   []*func()   // functions of AfterFunc, by pointer so that stop can find its own
 }
 
-// endCause is why a Patience has ended.
+// endCause is the reason for which a CallTimeout has ended.
 type endCause int32
 
 const (
-	_ endCause = iota // it has not
+	_ endCause = iota // it has not ended
 	causeStopped
-	causeParent  // parent has ended
-	causeIdle    // the first clock
-	causeLongest // the second clock
+	causeParent  // the parent has ended
+	causeIdle    // the idle timeout passed
+	causeLongest // the longest time passed
 )
 
-// errLongestTime is what a Patience ended of that was bounded in any case.
+// errLongestTime is the cause of a CallTimeout whose longest time has passed, so that the error text tells it from the idle
+// timeout.
 var errLongestTime = fmt.Errorf("the longest time for a call has passed: %w", context.DeadlineExceeded)
 
-// NewCallTimeout begins both clocks. timeout is the first, most the second; 0 or less is no clock. Stop must be called.
+// NewCallTimeout starts both deadlines now. timeout is the idle timeout, longest the longest time; 0 or less disables either.
+// The caller must call Stop, or the parent may keep the context alive.
 func NewCallTimeout(ctx context.Context, timeout, longest time.Duration) *CallTimeout {
 	p := &CallTimeout{parent: ctx, idleTimeout: max(timeout, 0)}
 	now := monotimeNow()
@@ -69,10 +74,11 @@ func NewCallTimeout(ctx context.Context, timeout, longest time.Duration) *CallTi
 
 var _ context.Context = (*CallTimeout)(nil)
 
-// Deadline implements context.Context: that of the context that the patience is made from.
+// Deadline implements context.Context: it returns the parent's deadline, because the idle timeout moves and a deadline must
+// not.
 func (p *CallTimeout) Deadline() (time.Time, bool) { return p.parent.Deadline() }
 
-// Done implements context.Context.
+// Done implements context.Context. The first call creates the channel and a timer, and registers with the parent.
 func (p *CallTimeout) Done() <-chan struct{} {
 	over := p.Err() != nil
 	p.mu.Lock()
@@ -87,13 +93,16 @@ func (p *CallTimeout) Done() <-chan struct{} {
 		defer p.mu.Unlock()
 		return a.done
 	}
+	// The hour does not matter: armTimer sets the right duration, and needs a timer for that.
 	a.timer = time.AfterFunc(time.Hour, p.handleTimer)
 	p.armTimer()
 	p.mu.Unlock()
+	// mu is released, because the function of context.AfterFunc may run at once in a goroutine, and Err takes mu.
 	detach := context.AfterFunc(p.parent, func() { _ = p.Err() })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.endCause.Load() != 0 {
+		// The context ended in between and could not detach what was not registered yet.
 		detach()
 	} else {
 		a.detachParent = detach
@@ -101,7 +110,7 @@ func (p *CallTimeout) Done() <-chan struct{} {
 	return a.done
 }
 
-// Err implements context.Context.
+// Err implements context.Context. It also discovers the parent's end: without Done nothing listens to the parent.
 func (p *CallTimeout) Err() error {
 	if p.endCause.Load() == 0 {
 		if p.parent.Err() == nil {
@@ -110,7 +119,7 @@ func (p *CallTimeout) Err() error {
 		p.mu.Lock()
 		p.endWith(causeParent)
 	}
-	p.mu.Lock() // who ends it has closed done when it gives mu up
+	p.mu.Lock() // endWith closes done before it releases mu, so Err never answers before Done is closed
 	defer p.mu.Unlock()
 	switch endCause(p.endCause.Load()) {
 	case causeStopped:
@@ -122,7 +131,7 @@ func (p *CallTimeout) Err() error {
 	return p.parent.Err()
 }
 
-// causeError is context.Cause of a patience that has ended.
+// causeError returns the cause of a CallTimeout that has ended, as context.Cause does for other contexts.
 func (p *CallTimeout) causeError() error {
 	switch endCause(p.endCause.Load()) {
 	case causeParent:
@@ -134,8 +143,8 @@ func (p *CallTimeout) causeError() error {
 	return p.Err()
 }
 
-// AfterFunc has contexts that are made from this one end with it, without a goroutine for each (package context looks for
-// it).
+// AfterFunc runs f when the context ends. Package context looks for this method: contexts that are derived from a CallTimeout
+// then end with it without a goroutine for each. stop reports whether it kept f from running.
 func (p *CallTimeout) AfterFunc(f func()) (stop func() bool) {
 	p.Done()
 	p.mu.Lock()
@@ -158,13 +167,14 @@ func (p *CallTimeout) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// Stop ends the context and its clocks. It is idempotent.
+// Stop ends the context and releases its timer. It is idempotent.
 func (p *CallTimeout) Stop() {
 	p.mu.Lock()
 	p.endWith(causeStopped)
 }
 
-// endWith ends it, unless it has ended. The caller holds mu, which is given up.
+// endWith ends the context for a cause, unless it has ended. The caller holds mu; endWith releases it, because the functions
+// that it calls may use the context.
 func (p *CallTimeout) endWith(cause endCause) {
 	a := p.doneState
 	if !p.endCause.CompareAndSwap(0, int32(cause)) || a == nil {
@@ -184,9 +194,10 @@ func (p *CallTimeout) endWith(cause endCause) {
 	}
 }
 
+// callTimeoutKey is the key under which Value returns the CallTimeout itself.
 type callTimeoutKey struct{}
 
-// Value makes the patience known to the session, also through contexts that were made from it.
+// Value returns the CallTimeout for the session's own key, so that the session finds it through derived contexts, too.
 func (p *CallTimeout) Value(key any) any {
 	if _, ours := key.(callTimeoutKey); ours {
 		return p
@@ -194,7 +205,7 @@ func (p *CallTimeout) Value(key any) any {
 	return p.parent.Value(key)
 }
 
-// callTimeoutOf is the patience that ctx was made from, nil if there is none.
+// callTimeoutOf returns the CallTimeout that ctx is or was derived from, nil if there is none.
 func callTimeoutOf(ctx context.Context) *CallTimeout {
 	if p, ours := ctx.(*CallTimeout); ours {
 		return p
@@ -203,7 +214,8 @@ func callTimeoutOf(ctx context.Context) *CallTimeout {
 	return p
 }
 
-// causeOf is context.Cause, and for a Patience which of its clocks ran out.
+// causeOf returns context.Cause of ctx. For a CallTimeout itself, which context.Cause does not look into, it tells the two
+// deadlines apart.
 func causeOf(ctx context.Context) error {
 	p, ours := ctx.(*CallTimeout)
 	if !ours || p.Err() == nil {
@@ -212,7 +224,7 @@ func causeOf(ctx context.Context) error {
 	return p.causeError()
 }
 
-// nextDue is when something may be due.
+// nextDue returns the time at which the next deadline may pass, 0 for never. A nil p has no deadline.
 func (p *CallTimeout) nextDue() monotime {
 	if p == nil {
 		return 0
@@ -222,7 +234,7 @@ func (p *CallTimeout) nextDue() monotime {
 	return p.nextDueLocked()
 }
 
-// nextDueLocked is moment for who holds mu.
+// nextDueLocked is nextDue for a caller that holds mu.
 func (p *CallTimeout) nextDueLocked() monotime {
 	if p.endCause.Load() != 0 {
 		return 0
@@ -233,7 +245,7 @@ func (p *CallTimeout) nextDueLocked() monotime {
 	return p.longestDue
 }
 
-// checkExpired looks which clock ran out, and ends the patience if one did.
+// checkExpired ends the context if a deadline has passed by now, and reports whether it has ended for any cause.
 func (p *CallTimeout) checkExpired(now monotime) bool {
 	p.mu.Lock()
 	switch {
@@ -249,7 +261,8 @@ func (p *CallTimeout) checkExpired(now monotime) bool {
 	return p.endCause.Load() != 0
 }
 
-// handleTimer is the timer's function: one that was set anew may have rung before.
+// handleTimer runs when the timer of Done fires. The deadline may have moved since the timer was set: then the timer is set
+// again.
 func (p *CallTimeout) handleTimer() {
 	if !p.checkExpired(monotimeNow()) {
 		p.mu.Lock()
@@ -258,7 +271,7 @@ func (p *CallTimeout) handleTimer() {
 	}
 }
 
-// armTimer sets the timer, if there is one. The caller holds mu.
+// armTimer sets the timer of Done to the next deadline, if there is a timer. The caller holds mu.
 func (p *CallTimeout) armTimer() {
 	if p.endCause.Load() != 0 || p.doneState == nil {
 		return
@@ -270,7 +283,8 @@ func (p *CallTimeout) armTimer() {
 	}
 }
 
-// pauseIdle stops the first clock until as many resume have followed. nil is nobody's patience.
+// pauseIdle stops the idle timeout until as many calls of resumeIdle have followed. A nil p is a request without a
+// CallTimeout.
 func (p *CallTimeout) pauseIdle() {
 	if p == nil {
 		return
@@ -279,11 +293,13 @@ func (p *CallTimeout) pauseIdle() {
 	defer p.mu.Unlock()
 	p.paused++
 	if p.paused == 1 && p.idleTimeout > 0 {
+		// While paused, idleDue holds a remaining time; resumeIdle turns it back into a point in time.
 		p.idleDue = monotime(p.idleDue.timeLeft())
 		p.armTimer()
 	}
 }
 
+// resumeIdle ends one pause. A session that checks the deadlines itself must arm its timer again: see resumeTimeout.
 func (p *CallTimeout) resumeIdle() {
 	if p == nil {
 		return
@@ -297,7 +313,8 @@ func (p *CallTimeout) resumeIdle() {
 	}
 }
 
-// extendOnce starts the first clock anew, once in the life of the patience: a question is open that may be about this call.
+// extendOnce starts the idle timeout anew, once in the life of the context: a question of the server is open that may be
+// about this call, and a server must not keep a call alive for ever by asking questions.
 func (p *CallTimeout) extendOnce() {
 	if p == nil {
 		return
@@ -311,7 +328,8 @@ func (p *CallTimeout) extendOnce() {
 	}
 }
 
-// restartIdle starts the first clock anew: there was progress.
+// restartIdle starts the idle timeout anew after progress. It only moves the deadline later, so a timer that was set for the
+// earlier one stays right: it fires, finds nothing due and is set again.
 func (p *CallTimeout) restartIdle() {
 	if p == nil {
 		return

@@ -8,28 +8,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Capabilities are what a server declares that it can do.
+// Capabilities are the features that a server declares in the handshake.
 type Capabilities struct {
-	// Tools says that there are tools, ToolsListChanged that the server tells when they change; the same for the others.
+	// Tools is true if the server has tools, ToolsListChanged if it announces changes of their list; the same for resources
+	// and prompts.
 	Tools, ToolsListChanged         bool
 	Resources, ResourcesListChanged bool
 	Prompts, PromptsListChanged     bool
-	// ResourcesSubscribe says that single resources can be watched.
+	// ResourcesSubscribe is true if a client can watch single resources.
 	ResourcesSubscribe bool
-	// Completions says that the server completes arguments, Logging that it sends log messages.
+	// Completions is true if the server completes arguments, Logging if it sends log messages.
 	Completions, Logging bool
-	// ToolTasks says that calls can run as tasks: in the core of 2025-11-25 (tasks.requests.tools.call), or by the
-	// extension of 2026-07-28. TasksList and TasksCancel are the legacy era's.
+	// ToolTasks is true if calls can run as tasks: in the core of 2025-11-25 (tasks.requests.tools.call), or by the extension
+	// of 2026-07-28. TasksList and TasksCancel are of the legacy era.
 	ToolTasks, TasksList, TasksCancel bool
-	// Raw is the whole object as sent; nil if there was none.
+	// Raw is the whole object as the server sent it; nil if there was none.
 	Raw json.RawMessage
-	// tasks says that the member tasks is there, coreTasks that it names tools/call.
+	// tasks is true if the member tasks is there, coreTasks if it names tools/call. Legacy requests about tasks need the
+	// first, calls as tasks the second.
 	tasks, coreTasks bool
 }
 
 // TasksExtension is the identifier of the tasks extension of 2026-07-28.
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
+// readCapabilities reads the member capabilities, of either era. A capability is declared by any value but null and
+// false: the specification has objects, and a server that writes true is understood, too.
 func readCapabilities(raw []byte) (c Capabilities) {
 	if !rawjson.IsObject(raw) {
 		return c
@@ -66,6 +70,7 @@ func readCapabilities(raw []byte) (c Capabilities) {
 
 func isTrue(value []byte) bool { return string(value) == "true" }
 
+// readServerInfo reads serverInfo. Members of a wrong type stay empty.
 func readServerInfo(raw []byte) (info messages.ServerInfo) {
 	if !rawjson.IsObject(raw) {
 		return info
@@ -91,10 +96,10 @@ func readServerInfo(raw []byte) (info messages.ServerInfo) {
 	return info
 }
 
-// maxIcons bounds the icons of one thing.
+// maxIcons bounds the icons that are kept of one server, tool, prompt or resource; more are dropped.
 const maxIcons = 16
 
-// readIcons keeps the icons whose source is safe.
+// readIcons reads a list of icons and keeps those whose source is safe.
 //
 // 2026-07-28, icons: "Ensure that the icon URI is either a HTTPS or data: URI. Clients MUST reject icon URIs that use unsafe
 // schemes and redirects, such as javascript:, file:, ftp:, ws:, or local app URI schemes."
@@ -130,6 +135,8 @@ func readIcons(raw []byte) (icons []messages.Icon) {
 	return icons
 }
 
+// safeIcon reports whether src has one of the two schemes that the specification allows. It lists the safe schemes, because
+// the list of unsafe ones is never complete.
 func safeIcon(src string) bool {
 	for _, scheme := range []string{"https://", "data:"} {
 		if len(src) > len(scheme) && strings.EqualFold(src[:len(scheme)], scheme) {

@@ -5,9 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// coalescedCall is a callback that several events become one call of, as long as it has not begun. The last event is never lost.
+// A coalescedCall turns several events into one call of a function, as long as the call has not begun. The last event
+// is never lost: an event during the call leads to another call.
 type coalescedCall struct{ scheduled atomic.Bool }
 
+// scheduleCall queues one call of f, unless one is queued already or f is nil. It is mandatory, so it is never
+// dropped; scheduled bounds it to one item.
 func (n *coalescedCall) scheduleCall(s *Session, f func()) {
 	if f == nil || !n.scheduled.CompareAndSwap(false, true) {
 		return
@@ -19,28 +22,30 @@ func (n *coalescedCall) scheduleCall(s *Session, f func()) {
 	})
 }
 
-// notifications are the events that callers are told of.
+// notifications are the changes that are waiting for their callbacks.
 type notifications struct {
 	tools, prompts, resources coalescedCall
 	updates                   updates
 }
 
-// notifyToolsChanged sees to it that whoever holds the tool list hears that it is old.
+// notifyToolsChanged schedules OnToolsChanged. The session keeps no cache of the tools: their owner lists them again.
 func (s *Session) notifyToolsChanged() { s.notifications.tools.scheduleCall(s, s.cfg.OnToolsChanged) }
 
+// notifyPromptsChanged drops the cached prompts before it schedules the callback, so that a list that the callback
+// asks for is a new one.
 func (s *Session) notifyPromptsChanged() {
 	s.listCaches.Load().invalidateLists(false, true)
 	s.notifications.prompts.scheduleCall(s, s.cfg.OnPromptsChanged)
 }
 
-// notifyResourcesChanged is for resources and templates: there is one notification for both.
+// notifyResourcesChanged does the same for resources and templates: the protocol has one notification for both.
 func (s *Session) notifyResourcesChanged() {
 	s.listCaches.Load().invalidateLists(true, false)
 	s.notifications.resources.scheduleCall(s, s.cfg.OnResourcesChanged)
 }
 
-// StreamReopened says that notifications may have been lost: every list may be another one, and every watched resource.
-// The server remembers our subscriptions: in the legacy era they belong to the session.
+// StreamReopened treats everything as changed: notifications may have been lost between two streams. The server still
+// knows our subscriptions, because in the legacy era they belong to the session and not to the stream.
 func (k *sink) StreamReopened() {
 	s := (*Session)(k)
 	defer s.recoverPanic()
@@ -63,17 +68,18 @@ func (k *sink) StreamReopened() {
 	}
 }
 
-// maxUpdates bounds the URIs that wait to be told as updated, beside those that are subscribed to.
+// maxUpdates bounds the URIs that wait for OnResourceUpdated, not counting those that are subscribed to.
 const maxUpdates = 1024
 
-// updates are the resources that were updated and of which the caller has not been told.
+// updates are the resources that were updated and whose callback has not begun.
 type updates struct {
 	mu      sync.Mutex
-	waiting map[string]struct{}
-	order   []string
+	waiting map[string]struct{} // the elements of order
+	order   []string            // in the order of the first update of each
 }
 
-// notifyResourceUpdated takes the news that a resource is another one: one that was subscribed to, or something inside it.
+// notifyResourceUpdated schedules OnResourceUpdated for a resource that was subscribed to, or for one inside it.
+// Several updates of one resource become one call; the first of several resources schedules the call for all.
 //
 // 2025-11-25, schema: the uri "might be a sub-resource of the one that the client actually subscribed to".
 func (s *Session) notifyResourceUpdated(uri string) {
@@ -88,7 +94,7 @@ func (s *Session) notifyResourceUpdated(uri string) {
 		return
 	}
 	if len(u.order) >= maxUpdates && !subscribed {
-		s.counts.unmatched.Add(1) // nobody asked for so many
+		s.counts.unmatched.Add(1) // a server that invents URIs fills no memory
 		return
 	}
 	if u.waiting == nil {
@@ -101,7 +107,8 @@ func (s *Session) notifyResourceUpdated(uri string) {
 	}
 }
 
-// publishUpdates tells of what waits now. What comes meanwhile is told after what else waits to be told.
+// publishUpdates calls OnResourceUpdated for every resource that waits now. Updates that come meanwhile wait for the
+// next run, behind other callbacks.
 func (s *Session) publishUpdates() {
 	u := &s.notifications.updates
 	u.mu.Lock()

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// contextMutex is a lock that is not waited for longer than a context lives. The zero value is free, and costs nothing until it is
-// taken once.
+// contextMutex is a mutex whose wait ends with a context, which sync.Mutex cannot do. It is not fair and not reentrant. The
+// zero value is unlocked, and allocates nothing until it is locked once.
 type contextMutex struct {
 	once sync.Once
-	slot chan struct{} // capacity 1
+	slot chan struct{} // capacity 1; full while the mutex is held
 }
 
-// lock reports false if ctx ended first. Otherwise the caller gives the turn back.
+// lock waits for the mutex and reports false if ctx ended first. After true the caller must call unlock.
 func (t *contextMutex) lock(ctx context.Context) bool {
 	t.once.Do(func() { t.slot = make(chan struct{}, 1) })
 	select {
@@ -23,4 +23,5 @@ func (t *contextMutex) lock(ctx context.Context) bool {
 	}
 }
 
+// unlock releases the mutex, which the caller holds.
 func (t *contextMutex) unlock() { <-t.slot }

@@ -10,9 +10,9 @@ import (
 
 // answerElicitation answers elicitation/create.
 //
-// 2025-11-25: "For backwards compatibility, servers MAY omit the mode field for form mode elicitation requests. Clients
-// MUST treat requests without a mode field as form mode." And: "Server sends an elicitation/create request with a mode not
-// declared in client capabilities: -32602 (Invalid params)".
+// 2025-11-25: "For backwards compatibility, servers MAY omit the mode field for form mode elicitation requests.
+// Clients MUST treat requests without a mode field as form mode." And: "Server sends an elicitation/create request
+// with a mode not declared in client capabilities: -32602 (Invalid params)".
 func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte, *responseError) {
 	if !rawjson.IsObject(params) {
 		return nil, &responseError{codeInvalidParams, "params is not an object"}
@@ -36,6 +36,7 @@ func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte,
 			r.ID, _ = rawjson.Text(value)
 		}
 	}
+	// The request is checked before a person sees it: a person should not be asked for an answer that cannot be sent.
 	switch {
 	case r.Mode == messages.ElicitForm && !rawjson.IsObject(r.Schema):
 		return nil, &responseError{codeInvalidParams, "requestedSchema is not an object"}
@@ -51,13 +52,14 @@ func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte,
 	return encodeElicitResult(r, res)
 }
 
-// encodeElicitResult writes the person's answer. Nothing is added to it: what the person was shown last is what is sent.
-// 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
+// encodeElicitResult writes the person's answer as the result. Nothing is added to it: exactly the content that the
+// person saw last is sent. 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
 func encodeElicitResult(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *responseError) {
 	switch res.Action {
 	case messages.ElicitAccept:
 	case messages.ElicitDecline, messages.ElicitCancel:
 		return []byte(`{"action":"` + res.Action + `"}`), nil
+	// An action that the specification does not know is a fault of the handler.
 	default:
 		return nil, &responseError{codeInternal, "the request could not be answered"}
 	}

@@ -6,40 +6,43 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// envelope is one JSON-RPC message, taken apart in one pass and not decoded further: its slices lie inside the body it
-// came from. A member that stands twice counts as it stands last, as in encoding/json.
+// An envelope is one JSON-RPC message, taken apart in one pass and not decoded further: its slices lie inside the body it
+// came from. If a member stands twice, the last one counts, as in encoding/json.
 type envelope struct {
-	// id is the number of rawID if that is a kind of id that we give out: a positive integer. Otherwise 0.
-	id    int64
+	// id is the number of rawID if rawID has the form of an id of ours: a positive integer. Otherwise 0.
+	id int64
+	// rawID is the member id as it stands in the message; nil if there is none.
 	rawID []byte
-	// method is without quotes and escapes; nil if there is none or it is not a string.
+	// method is without quotes and escapes; nil if there is none or it is not a string. params is nil if there are
+	// none.
 	method []byte
 	params []byte
-	// result and fault are the members result and error; nil if absent or null.
+	// result and errorObject are the members result and error; nil if absent or null.
 	result, errorObject []byte
 	// isError is the member isError of the result, as tools/call defines it.
 	isError bool
 	// resultType is the member resultType of the result, without quotes; empty for "complete", and if there is none.
 	resultType []byte
-	// hasVersion says that there is a member jsonrpc, whatever its value.
+	// hasVersion is true if there is a member jsonrpc, with any value.
 	hasVersion bool
 }
 
-// messageKind is what an envelope is to its receiver.
+// messageKind is the role of a message for its receiver.
 type messageKind int
 
 const (
-	// kindNotRPC: valid JSON that is no JSON-RPC message, such as a line of a structured log.
+	// kindNotRPC is valid JSON that is no JSON-RPC message, such as a line of a structured log.
 	kindNotRPC messageKind = iota
-	// kindRequest wants an answer; kindNotification does not.
+	// kindRequest is a request of the server, which needs an answer; kindNotification needs none.
 	kindRequest
 	kindNotification
 	// kindAnswer is an answer to a request of ours, or claims to be.
 	kindAnswer
 )
 
-// classify is lenient where a server can be understood: a missing or wrong jsonrpc member is no reason to lose an answer.
-// It is strict where a line of a structured log ({"level":"error","id":7,"error":"…"}) could be taken for an answer.
+// classify tells the kind of a message. It is lenient where a server can be understood: a missing or wrong jsonrpc member is
+// no reason to lose an answer. It is strict where a line of a structured log ({"level":"error","id":7,"error":"…"}) could be
+// taken for an answer: without jsonrpc the result or error must be an object.
 func (e *envelope) classify() messageKind {
 	switch {
 	case e.result != nil || e.errorObject != nil:
@@ -52,13 +55,14 @@ func (e *envelope) classify() messageKind {
 		}
 		return kindRequest
 	case e.hasVersion && e.rawID != nil:
-		return kindAnswer // neither a result nor an error: broken, and it costs its call
+		return kindAnswer // it holds neither a result nor an error: broken, and it costs only its own call
 	}
 	return kindNotRPC
 }
 
-// scanEnvelope reads the object at b[i] and returns the index after it, -1 if it is not valid JSON. The envelope holds
-// then what came before the fault.
+// scanEnvelope reads the object at b[i] and returns the index after it, -1 if it is not valid JSON. In that case the envelope
+// holds the members before the fault. depth is the nesting of the object in what surrounds it (1 in a batch), because the
+// nesting of a message is bounded.
 func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
 	m := rawjson.ObjectAt(b, i, depth)
 	for m.Next() {
@@ -86,12 +90,14 @@ func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
 	return e, m.End()
 }
 
-// scanResult reads the value of a result and, in the same pass, its members isError and resultType.
+// scanResult reads the value of a result and, in the same pass, its members isError and resultType: a result can have many
+// MiB, and a second pass would cost as much again.
 //
 // 2026-07-28: "For backward compatibility …, clients MUST treat an absent resultType as "complete"."
 func (e *envelope) scanResult(b []byte, m *rawjson.Object) {
 	e.result, e.isError, e.resultType = nil, false, nil
 	start := m.Position()
+	// A result that is no object has no members to look for.
 	if start >= len(b) || b[start] != '{' {
 		if result := m.Skip(); !rawjson.IsNull(result) {
 			e.result = result
@@ -114,14 +120,15 @@ func (e *envelope) scanResult(b []byte, m *rawjson.Object) {
 	if m.MoveTo(end); end < 0 {
 		return
 	}
+	// The third index keeps a later append to the result from writing into the rest of the body.
 	e.result, e.isError = b[start:end:end], isError
 	if string(resultType) != "complete" {
 		e.resultType = resultType
 	}
 }
 
-// idOf is the number of an id that can be ours, otherwise 0. Ours are written as plain digits; "7", 7.0 and 7e0 are
-// not.
+// idOf returns the number of an id that can be ours, otherwise 0. We write ids as plain digits; "7", 7.0 and 7e0 are not
+// ours. 18 digits always fit into an int64.
 func idOf(raw []byte) int64 {
 	if len(raw) == 0 || len(raw) > 18 {
 		return 0
@@ -138,6 +145,8 @@ func idOf(raw []byte) int64 {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// methodOf returns the text of a JSON string without its quotes, nil if value is no string. It decodes only if there is an
+// escape: method names rarely have one, and the common case must not allocate.
 func methodOf(value []byte) []byte {
 	if !rawjson.IsText(value) {
 		return nil

@@ -7,19 +7,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// DefaultModernVersions are the versions of the modern era that are spoken if Config.ModernVersions is empty, newest
-// first.
+// DefaultModernVersions returns the versions of the modern era that a session speaks if Config.ModernVersions is empty,
+// newest first.
 func DefaultModernVersions() []string { return slices.Clone(defaultModernVersions) }
 
-// ErrOnProbe is wrapped by the error of a handshake whose connection ended while the era was being found out: some
-// servers end when they are asked what they do not know. Another connection with Config.Era or Config.Known set to
+// The error of a handshake wraps ErrOnProbe if the connection ended while the session was finding out the era: some servers
+// end when they get a request that they do not know. Another connection with Config.Era or Config.Known set to
 // messages.EraLegacy may work.
 var ErrOnProbe = errors.New("the connection ended on the question which era the server speaks")
 
-// modernParams is what every request of the modern era carries.
+// modernParams are the parts of a request that are the same for every request of one modern session. They are built once,
+// because calls are many.
 type modernParams struct {
 	version string
-	// meta are the members of _meta, without braces.
+	// version goes with the message, so that the HTTP transport can set its header.
 	meta []byte
 }
 
@@ -33,7 +34,7 @@ const (
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
-// newModernParams makes what requests of a modern version carry.
+// newModernParams builds the version and the _meta of the requests in a modern version.
 //
 // 2026-07-28, Per-request protocol fields: "fields marked as required MUST be included on every request" (protocolVersion,
 // clientCapabilities) and "Clients SHOULD include io.modelcontextprotocol/clientInfo on every request".
@@ -51,7 +52,7 @@ func (s *Session) newModernParams(version string) *modernParams {
 	return &modernParams{version: version, meta: b}
 }
 
-// Era is the era that the handshake found, EraAuto before it.
+// Era returns the era that the handshake found, EraAuto before its end.
 func (s *Session) Era() messages.Era {
 	switch {
 	case s.modern.Load() != nil:
@@ -62,7 +63,8 @@ func (s *Session) Era() messages.Era {
 	return messages.EraAuto
 }
 
-// The codes of 2026-07-28 by which a server shows that it is a modern one.
+// The codes of errors that the session acts on. Those beyond -32020 are the codes of 2026-07-28 by which a server shows that
+// it is a modern one; -32002 is the code for an unknown resource in older versions.
 const (
 	codeHeaderMismatch      = -32020
 	codeMissingCapability   = -32021
@@ -73,7 +75,8 @@ const (
 	codeResourceNotFoundOld = -32002
 )
 
-// firstCommon is the first of ours that is among theirs, empty if none is.
+// firstCommon returns the first version of ours that is among theirs, empty if there is none. The order of ours is our
+// preference.
 func firstCommon(ours, theirs []string) string {
 	for _, v := range ours {
 		if slices.Contains(theirs, v) {

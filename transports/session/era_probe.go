@@ -1,65 +1,70 @@
 package session
 
-// eraProbe is what is known of a server's era while it is being found out. What follows depends on what was answered, and not on
-// what was answered first, or how soon: a server that was asked both questions while its machine was busy comes out like
-// one that was asked on an idle machine.
+// eraProbe is the state of the search for a server's era. It is a pure value: probeEra asks, records the answers here and
+// takes the next step from nextStep. The result depends on which answers came, and not on which came first, or how soon: a
+// server that got both questions while its machine was busy comes out like one on an idle machine.
 //
-//   - An answer to server/discover decides, whenever it comes before the verdict.
-//   - initialize alone does not: where it is answered and server/discover is not, the server is asked to ping, at once and
-//     again after Config.ProbeWait. Whoever answers what came so much later, and not what came first, does not know
-//     server/discover.
-//   - Where a server speaks both eras, and says so, one that keeps its session as long as its connection (a process, or
-//     a server of this program) is spoken to in the legacy one, and every other one in the modern one. See keepsSession.
+//   - An answer to server/discover decides, whenever it comes before the decision.
+//   - initialize alone does not decide: if the server answers it and not server/discover, the session sends ping, at once
+//     and again after Config.ProbeWait. A server that answers requests that came so much later, and not the first one, does
+//     not know server/discover.
+//   - If a server speaks both eras, and says so, the session uses the legacy one if the server keeps a session as long as
+//     its connection (a process, or a server of this program), and the modern one otherwise. See keepsSession.
 //
-// What is left to time: a server that answers initialize, and neither server/discover nor ping, for overdueWaits times
-// Config.ProbeWait, is of the legacy era; and one that answers server/discover only after that second ping is taken for one.
+// Time still decides in two cases: a server that answers initialize, and neither server/discover nor ping, for overdueWaits
+// times Config.ProbeWait, is of the legacy era; and a server that answers server/discover only after the second ping is taken
+// for one of the legacy era.
 type eraProbe struct {
-	// initializeFirst asks initialize before server/discover.
+	// initializeFirst asks initialize before server/discover (Config.InitializeFirst).
 	initializeFirst bool
-	// keepsSession says that a session costs nothing here, because the connection is one.
+	// keepsSession is true if a session costs nothing here, because the connection is one.
 	//
-	// 2026-07-28, Versioning: "The client SHOULD select a mutually supported version from the supported list", and of the server: "An
-	// initialize request selects legacy semantics, scoped to the stdio process". So the choice is the client's where both
-	// are listed. What the modern era brings is that no server need remember a client: that counts over HTTP, where sessions are
-	// lost with a restart and requests meet several machines. A process is a session in any case. There the modern era
-	// takes a description of the client with each request, and a standing request for what the legacy era says unasked;
-	// with mcp-go 1.2.1 it costs half of the throughput and three times the memory. What the legacy era has is what a
-	// server's authors have used longest, and logging, sampling and roots, which the modern one deprecates.
+	// 2026-07-28, Versioning: "The client SHOULD select a mutually supported version from the supported list", and of the
+	// server: "An initialize request selects legacy semantics, scoped to the stdio process". So the choice is the client's if
+	// the server lists both. The advantage of the modern era is that a server need not remember its clients: that counts over
+	// HTTP, where sessions are lost with a restart and requests meet several machines. A process is a session in any case.
+	// There the modern era costs a description of the client in each request, and a standing request for the notifications
+	// that the legacy era sends unasked; with mcp-go 1.2.1 it costs half of the throughput and three times the memory. The
+	// advantages of the legacy era are that servers have used it longest, and logging, sampling and roots, which the modern
+	// one deprecates.
 	keepsSession bool
 
+	// The states of the two questions.
 	discover, initialize probeState
-	// speaksBoth says that the answer to server/discover lists a version of the legacy era, too.
+	// speaksBoth is true if the answer to server/discover lists a version of the legacy era, too.
 	speaksBoth bool
-	// pings is how many were answered, pinging that one is out.
+	// pings counts the answered pings; pinging is true while one is unanswered.
 	pings   int
 	pinging bool
-	// probeWaitPassed says that Config.ProbeWait has passed since initialize was agreed to.
+	// probeWaitPassed is true once Config.ProbeWait has passed since the server agreed to initialize: it is time for the
+	// second ping.
 	probeWaitPassed bool
-	// overdue says that the question that is waited for has been out for long enough.
+	// overdue is true once the server has had enough time for the question that the probe waits for.
 	overdue bool
 }
 
-// overdueWaits times Config.ProbeWait is how long a server may take to answer what it is asked after initialize.
+// A server may take overdueWaits times Config.ProbeWait to answer a request that comes after initialize.
 const overdueWaits = 5
 
-// enoughPings are how many pings a server answers before it is believed not to answer server/discover.
+// A server that has answered enoughPings pings is believed not to answer server/discover any more.
 const enoughPings = 2
 
-// probeState is how far a question is.
+// probeState is the state of one question.
 type probeState uint8
 
 const (
+	// probeUnasked: the question was not sent; probePending: it was, and has no answer.
 	probeUnasked probeState = iota
 	probePending
-	// probeAccepted: server/discover found a version of the modern era that we speak, or initialize was agreed to.
+	// probeAccepted: the answer to server/discover names a modern version that we speak; or the server agreed to initialize.
 	probeAccepted
-	// probeRefused: initialize was; or what server/discover was answered is no answer of a modern server.
+	// probeRefused: the server refused initialize; or its answer to server/discover is not one of a modern server.
 	probeRefused
-	// probeFinal: what server/discover was answered leaves nothing to be asked.
+	// probeFinal: the answer to server/discover leaves nothing to ask. The handshake fails with it.
 	probeFinal
 )
 
-// probeStep is what is to be done next.
+// probeStep is the next thing that probeEra does.
 type probeStep uint8
 
 const (
@@ -72,9 +77,13 @@ const (
 	stepGiveUp
 )
 
+// nextStep returns the step that follows from the state. It first looks at server/discover, whose answer decides; only while
+// that is open does initialize matter.
 func (q eraProbe) nextStep() probeStep {
 	switch q.discover {
 	case probeUnasked:
+		// The other order, for servers that wait for initialize: the probe waits for its answer, or ProbeWait, before it goes
+		// on.
 		if q.initializeFirst && q.initialize == probeUnasked {
 			return stepInitialize
 		}
@@ -83,6 +92,7 @@ func (q eraProbe) nextStep() probeStep {
 		}
 		return stepDiscover
 	case probeAccepted:
+		// A modern server: the legacy era is the better choice only if it speaks both and keeps its session.
 		if !q.speaksBoth || !q.keepsSession || q.initialize == probeRefused {
 			return stepUseModern
 		}
@@ -93,6 +103,7 @@ func (q eraProbe) nextStep() probeStep {
 		return q.legacyStep()
 	case probePending:
 	}
+	// server/discover has no answer yet. After ProbeWait the probe asks initialize as well.
 	switch q.initialize {
 	case probeUnasked:
 		if q.overdue {
@@ -100,6 +111,7 @@ func (q eraProbe) nextStep() probeStep {
 		}
 		return stepWait
 	case probeAccepted:
+		// initialize works, and server/discover is still open: pings show whether the server is slow or ignores it.
 		switch {
 		case q.overdue, q.pings >= enoughPings:
 			return stepUseLegacy
@@ -111,7 +123,7 @@ func (q eraProbe) nextStep() probeStep {
 	return stepWait
 }
 
-// legacyStep is what follows once nothing but initialize is of interest.
+// legacyStep returns the step when server/discover has had its answer and only initialize can still decide.
 func (q eraProbe) legacyStep() probeStep {
 	switch q.initialize {
 	case probeUnasked:

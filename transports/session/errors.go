@@ -14,11 +14,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// maxText is how many characters of a server's own words an error repeats.
+// maxText bounds the characters of a server's own words that an error repeats.
 const maxText = 300
 
-// translateError turns what a transport reports into the module's error type; nothing else does. If the body of an HTTP
-// answer holds a JSON-RPC error, its words are added, because they say more than the status.
+// translateError turns a transport's error into the module's error type; no other function does. If the body of an HTTP
+// answer holds a JSON-RPC error, its words are added, because they explain more than the status. The outcome is left empty:
+// only the caller knows what was sent.
 func translateError(op string, err error) *messages.Error {
 	var te *transports.Error
 	switch {
@@ -27,6 +28,7 @@ func translateError(op string, err error) *messages.Error {
 			Op: op, Class: te.Class, Text: te.Text, Fix: te.Fix,
 			Challenge: te.Challenge, RetryAfter: te.RetryAfter, Err: te,
 		}
+		// Without a class of its own it is a failure of the network.
 		if e.Class == messages.ClassNone {
 			e.Class = messages.ClassNetwork
 		}
@@ -45,7 +47,8 @@ func translateError(op string, err error) *messages.Error {
 	}
 }
 
-// outcomeOf is what a failed Send means for the request.
+// outcomeOf returns the outcome of a request whose Send failed: how far the message got (d) and what the server said about it
+// (err) decide. A doubt gives OutcomeUnknown.
 func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 	if d == transports.NotWritten {
 		return messages.OutcomeNotSent
@@ -58,14 +61,16 @@ func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 	case messages.ClassSession, messages.ClassUnauthorized, messages.ClassForbidden:
 		switch {
 		case d == transports.MaybeWritten || te.Status == 0:
-			// It was accepted, and what was refused is another message, or the wish to hear the rest of the answer.
+			// The server accepted the request: it refused another message, or our wish to read the rest of the answer.
 			return messages.OutcomeUnknown
 		case te.Class == messages.ClassSession:
-			// The server does not know the session; a request of an unknown session is not run.
+			// The server does not know the session, and does not run a request of an unknown session.
 			return messages.OutcomeNotSent
 		}
 		return messages.OutcomeRejected
 	}
+	// A JSON-RPC error in the body is the server's own refusal, with any status. 408 says that the server did not wait
+	// for the whole request, which is not a refusal.
 	if _, ok := findRPCError(te.Body); ok {
 		return messages.OutcomeRejected
 	}
@@ -75,7 +80,7 @@ func outcomeOf(d transports.Delivery, err error) messages.Outcome {
 	return messages.OutcomeUnknown
 }
 
-// contextError says that ctx ended, and before what.
+// contextError returns the error for a ctx that ended before an event, which before names. The caller sets the outcome.
 func contextError(ctx context.Context, before string) *messages.Error {
 	if deadlinePassed(ctx) {
 		return &messages.Error{Class: messages.ClassTimeout, Text: "the deadline passed " + before, Err: causeOf(ctx)}
@@ -83,12 +88,12 @@ func contextError(ctx context.Context, before string) *messages.Error {
 	return &messages.Error{Class: messages.ClassCanceled, Text: "the caller gave up " + before, Err: causeOf(ctx)}
 }
 
-// deadlinePassed reports whether ctx ended because of time: its own deadline, or a clock of a Patience.
+// deadlinePassed reports whether ctx ended because of time: its own deadline, or one of a [CallTimeout].
 func deadlinePassed(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
-// asError is the error of an answer that is not a result; nil for one that is. It carries an outcome.
+// asError returns the error of an answer that is not a result, with its outcome; nil for a result.
 func (a answer) asError(method string) *messages.Error {
 	switch a.kind {
 	case answerRPCError:
@@ -107,18 +112,20 @@ func (a answer) asError(method string) *messages.Error {
 				Fix: "raise the memory budget, or ask for less", Err: messages.ErrMemory}
 		}
 		return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol, Text: text}
-	case answerResult, answerSessionEnded, answerTimedOut:
+	case answerResult, answerSessionEnded, answerTimedOut: // the last two never get here: sendAndWait turns them into errors
 	}
 	return nil
 }
 
-// rpcError is the error object of JSON-RPC, neutralised.
+// rpcError is the error object of JSON-RPC, neutralised for logs and terminals.
 type rpcError struct {
+	// code is 0 if the server gave none.
 	code    int
 	message string
 	data    json.RawMessage
 }
 
+// String returns the server's words with the code.
 func (f rpcError) String() string {
 	if f.code == 0 {
 		return f.message
@@ -126,7 +133,8 @@ func (f rpcError) String() string {
 	return f.message + " (code " + strconv.Itoa(f.code) + ")"
 }
 
-// readRPCError is lenient: whatever stands in the member error says that the server refused.
+// readRPCError reads the member error. It is lenient: any value of that member says that the server refused, even a plain
+// string.
 func readRPCError(raw []byte) rpcError {
 	var f rpcError
 	if rawjson.IsObject(raw) {
@@ -135,6 +143,7 @@ func readRPCError(raw []byte) rpcError {
 			value := m.Skip()
 			switch string(m.Name) {
 			case "code":
+				// A code may be written as 1e3 or -32602.0, or not fit: ParseFloat takes all of them.
 				if n, err := strconv.ParseFloat(string(value), 64); err == nil {
 					f.code = int(n)
 				}
@@ -155,7 +164,8 @@ func readRPCError(raw []byte) rpcError {
 	return f
 }
 
-// findRPCError finds a JSON-RPC error in the body of an HTTP answer.
+// findRPCError finds a JSON-RPC error in the body of an HTTP answer. ok is false for a body that is anything else, such as
+// the HTML page of a proxy.
 func findRPCError(body []byte) (rpcError, bool) {
 	i := rawjson.SkipSpace(body, 0)
 	if i >= len(body) || body[i] != '{' {
@@ -168,7 +178,8 @@ func findRPCError(body []byte) (rpcError, bool) {
 	return readRPCError(e.errorObject), true
 }
 
-// withoutForeignBody is err without a body that is the answer to another request: an error in it says nothing about this one.
+// withoutForeignBody returns err without its body if that body is the answer to another request: an error in it says nothing
+// about the request id.
 func withoutForeignBody(id int64, err error) error {
 	var te *transports.Error
 	if !errors.As(err, &te) {
@@ -181,6 +192,7 @@ func withoutForeignBody(id int64, err error) error {
 	if e, end := scanEnvelope(te.Body, i, 0); end < 0 || e.id == 0 || e.id == id {
 		return err
 	}
+	// The error may be shared with other requests, so a copy is changed.
 	own := *te
 	own.Body = nil
 	return &own

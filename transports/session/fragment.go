@@ -2,13 +2,14 @@ package session
 
 import "github.com/mcpvisor/mcpvisor/messages/rawjson"
 
-// findAnsweredID finds out which request a message answers of which only the first and the last bytes are known, or which is
-// not valid JSON as a whole. certain is false if that cannot be told; id is 0 then. An id of 0 that is certain means
-// that the message answers no request of ours: it has a method.
+// findAnsweredID finds out which request a message answers whose middle is missing (head and tail are its first and last
+// bytes), or which is not valid JSON as a whole. certain is false if the bytes do not show it; id is 0 then. An id of 0 that
+// is certain means that the message answers no request of ours: it has a method.
 //
-// The members that can be read are those before the first one that the head cuts off, and those after the last one that
-// the tail cuts off. That is enough in practice: serialisers write id before the result or right after it.
+// The members that can be read are those before the first one that the head cuts off, and those after the last one that the
+// tail cuts off. That is enough in practice: serialisers write id before the result or right after it.
 func findAnsweredID(head, tail []byte) (id int64, certain bool) {
+	// evidence is true once a member shows that this is an answer at all, and not a log line with an id.
 	found, evidence := int64(0), false
 	note := func(key, value []byte) {
 		switch string(key) {
@@ -33,7 +34,7 @@ func findAnsweredID(head, tail []byte) (id int64, certain bool) {
 	return 0, false
 }
 
-// visitFirstMembers visits the members of the object that head begins with, as far as they are complete in it.
+// visitFirstMembers visits the members of the object that head begins with, as far as they are complete in head.
 func visitFirstMembers(head []byte, visitMember func(key, value []byte)) {
 	i := rawjson.SkipSpace(head, 0)
 	if i >= len(head) || head[i] != '{' {
@@ -44,8 +45,8 @@ func visitFirstMembers(head []byte, visitMember func(key, value []byte)) {
 		key := m.Name
 		value := m.Skip()
 		if m.Position() < 0 || m.Position() >= len(head) {
-			// The value is cut off, or may be: 12 can be the beginning of 123. That a key such as result stands here
-			// is known all the same.
+			// The value is cut off, or may be: 12 can be the beginning of 123. The key is complete, and a key such as result
+			// is evidence.
 			visitMember(key, nil)
 			return
 		}
@@ -54,13 +55,14 @@ func visitFirstMembers(head []byte, visitMember func(key, value []byte)) {
 }
 
 // visitLastMembers visits the members of the object that tail ends with, from the last one backwards, as far as they are
-// complete in it. Reading JSON backwards is sound because a quote inside a string is always preceded by an odd number
-// of backslashes, and the quote that opens a string never is.
+// complete in tail. Reading JSON backwards is sound because a quote inside a string is always preceded by an odd number of
+// backslashes, and the quote that opens a string never is.
 func visitLastMembers(tail []byte, visitMember func(key, value []byte)) {
 	i := skipSpaceBack(tail, len(tail))
 	if i == 0 || tail[i-1] != '}' {
 		return
 	}
+	// Each round reads one member from its end: value, colon, key, and the comma before it.
 	for i--; ; i-- {
 		end := skipSpaceBack(tail, i)
 		start := valueStart(tail, end)
@@ -82,7 +84,7 @@ func visitLastMembers(tail []byte, visitMember func(key, value []byte)) {
 	}
 }
 
-// skipSpaceBack is the index after the last byte before i that is not whitespace.
+// skipSpaceBack returns the index after the last byte before i that is not whitespace.
 func skipSpaceBack(b []byte, i int) int {
 	for i > 0 && (b[i-1] == ' ' || b[i-1] == '\n' || b[i-1] == '\r' || b[i-1] == '\t') {
 		i--
@@ -90,7 +92,7 @@ func skipSpaceBack(b []byte, i int) int {
 	return i
 }
 
-// valueStart is the index of the first byte of the value that ends before end, -1 if it begins before b does.
+// valueStart returns the index of the first byte of the value that ends before end, -1 if that byte is not in b.
 func valueStart(b []byte, end int) int {
 	if end <= 0 {
 		return -1
@@ -102,6 +104,7 @@ func valueStart(b []byte, end int) int {
 		depth := 0
 		for i := end - 1; i >= 0; i-- {
 			switch b[i] {
+			// A brace inside a string does not count, so strings are skipped as a whole.
 			case '"':
 				if i = stringStart(b, i+1); i < 0 {
 					return -1
@@ -116,6 +119,7 @@ func valueStart(b []byte, end int) int {
 		}
 		return -1
 	}
+	// A number or a word. One that begins with b may be cut off, so it is not trusted.
 	i := end
 	for i > 0 && isScalar(b[i-1]) {
 		i--
@@ -126,11 +130,13 @@ func valueStart(b []byte, end int) int {
 	return i
 }
 
+// isScalar reports whether c can be part of a number, true, false or null. It accepts words such as NaN, because the message
+// may be invalid for just that reason.
 func isScalar(c byte) bool {
 	return isDigit(c) || c == '-' || c == '+' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// stringStart is the index of the opening quote of the string that ends before end, -1 if it is not in b.
+// stringStart returns the index of the opening quote of the string that ends before end, -1 if it is not in b.
 func stringStart(b []byte, end int) int {
 	if end <= 0 || b[end-1] != '"' {
 		return -1
@@ -139,13 +145,15 @@ func stringStart(b []byte, end int) int {
 		if b[i] != '"' {
 			continue
 		}
+		// Count the backslashes before the quote: an odd number escapes it.
 		slashes := 0
 		for slashes < i && b[i-slashes-1] == '\\' {
 			slashes++
 		}
 		switch {
 		case slashes == i || slashes > 0 && slashes%2 == 0:
-			// What stands before the quote is not in b; or no string can begin here.
+			// An even number of backslashes cannot stand before a quote that opens a string; and if all bytes before the
+			// quote are backslashes, the missing bytes decide whether it is escaped.
 			return -1
 		case slashes == 0:
 			return i

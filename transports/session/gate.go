@@ -9,21 +9,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Gate admits calls to a session, until it is closed, for ever. A session may have several gates, one after the other:
-// a server that is disabled and enabled again gets a new one on the same connection, and calls that were admitted by
-// the old one finish by themselves. All methods are safe for concurrent use.
+// Gate admits calls to a session until it is closed, and is never opened again. A session may have several gates, one after
+// the other: a server that is disabled and enabled again gets a new one on the same connection, and calls that the old one
+// admitted finish by themselves. All methods are safe for concurrent use.
 type Gate struct {
 	session *Session
-	// state is the open flag and the number of calls inside, in one, so that "closed and empty" is one moment.
+	// state holds the closed flag and the number of admitted calls in one word, so that "closed and empty" becomes true at
+	// one moment and a call cannot enter between the two.
 	state atomic.Uint64
-	// closed and drained are made by whoever waits for them; Session.mu guards them.
+	// closed and drained are made by the first caller of Shut and Drained, nil before; Session.mu guards them.
 	closed, drained chan struct{}
 }
 
-// gateClosed is the bit of word that says that the gate is closed. The other bits count.
+// gateClosed is the bit of Gate.state that marks the gate as closed. The other bits count the admitted calls.
 const gateClosed = 1 << 63
 
-// OpenGate opens an admission gate. The gate of a session that has ended, or that is being closed, is closed already.
+// OpenGate opens a gate. If the session has ended, or is being closed, the gate is closed from the beginning.
 func (s *Session) OpenGate() *Gate {
 	g := &Gate{session: s}
 	s.mu.Lock()
@@ -46,8 +47,8 @@ func (g *Gate) Call(ctx context.Context, tool string, args json.RawMessage) (Res
 	return g.CallWith(ctx, tool, args, nil)
 }
 
-// CallWith is Call with further wishes. The timeout of a Patience that ctx was made from pauses while a handler answers the
-// server, and begins anew with each progress notification.
+// CallWith is Call with the options o. If ctx was derived from a [CallTimeout], its idle timeout pauses while a handler
+// answers the server, and begins anew with each progress notification.
 func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
 	if !g.enter() {
 		return Result{}, g.session.gateClosedError(tool)
@@ -56,8 +57,8 @@ func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, 
 	return g.session.callTool(ctx, tool, args, o)
 }
 
-// Do runs f, which uses the session, as a call that the gate admitted. It reports a not-sent error without running f if
-// the gate is closed.
+// Do runs f, which uses the session, as one admitted call: Drained waits for it. If the gate is closed it returns a not-sent
+// error and does not run f.
 func (g *Gate) Do(f func(*Session) error) error {
 	if !g.enter() {
 		return g.session.gateClosedError("")
@@ -66,7 +67,8 @@ func (g *Gate) Do(f func(*Session) error) error {
 	return f(g.session)
 }
 
-// Close refuses every further call. It does not wait; calls that were admitted finish by themselves. It is idempotent.
+// Close refuses every further call. It does not wait; calls that were admitted finish by themselves, and Drained is closed
+// after the last. It is idempotent.
 func (g *Gate) Close() {
 	g.session.mu.Lock()
 	g.session.gates = slices.DeleteFunc(g.session.gates, func(open *Gate) bool { return open == g })
@@ -77,19 +79,21 @@ func (g *Gate) Close() {
 // Open reports whether calls are admitted.
 func (g *Gate) Open() bool { return g.state.Load()&gateClosed == 0 }
 
-// InFlight is the number of admitted calls that have not returned.
+// InFlight returns the number of admitted calls that have not returned.
 func (g *Gate) InFlight() int { return int(g.state.Load() &^ gateClosed) }
 
-// Shut is closed once the gate is.
+// Shut returns a channel that is closed once the gate is.
 func (g *Gate) Shut() <-chan struct{} {
 	return g.signalChannel(&g.closed, func(w uint64) bool { return w&gateClosed != 0 })
 }
 
-// Drained is closed once the gate is closed and no admitted call is left.
+// Drained returns a channel that is closed once the gate is closed and no admitted call is left.
 func (g *Gate) Drained() <-chan struct{} {
 	return g.signalChannel(&g.drained, func(w uint64) bool { return w == gateClosed })
 }
 
+// signalChannel returns the channel *c, which it makes on first use. If happened is true of the state by then, the channel is
+// closed at once; otherwise closeSignal closes it. Both run under Session.mu, so one of them sees the other's work.
 func (g *Gate) signalChannel(c *chan struct{}, happened func(word uint64) bool) <-chan struct{} {
 	g.session.mu.Lock()
 	defer g.session.mu.Unlock()
@@ -102,20 +106,22 @@ func (g *Gate) signalChannel(c *chan struct{}, happened func(word uint64) bool) 
 	return *c
 }
 
-// closeSignal ends the wait for a signal, if anybody waits. Session.mu must not be held.
+// closeSignal closes the channel *c if there is one. The caller does not hold Session.mu.
 func (g *Gate) closeSignal(c *chan struct{}) {
 	g.session.mu.Lock()
 	defer g.session.mu.Unlock()
 	if *c == nil {
-		return // who comes now sees it
+		return // a later signalChannel sees the state and closes its channel itself
 	}
 	select {
-	case <-*c: // made in the same moment
+	case <-*c: // signalChannel made it after the state had changed
 	default:
 		close(*c)
 	}
 }
 
+// enter admits one call, and reports false if the gate is closed. It is a loop without a lock because every call of every
+// caller passes here.
 func (g *Gate) enter() bool {
 	for {
 		w := g.state.Load()
@@ -128,12 +134,15 @@ func (g *Gate) enter() bool {
 	}
 }
 
+// leave ends one admitted call. After a close the last one to leave closes drained.
 func (g *Gate) leave() {
 	if g.state.Add(^uint64(0)) == gateClosed {
-		g.closeSignal(&g.drained) // once: nothing enters a closed gate, so the count reaches zero once
+		g.closeSignal(&g.drained) // this happens once: nothing enters a closed gate, so the count reaches zero once
 	}
 }
 
+// markClosed sets the closed flag and closes the channels that depend on it. It does not remove the gate from the session:
+// Close does, and the end of the session drops all of them.
 func (g *Gate) markClosed() {
 	before := g.state.Or(gateClosed)
 	if before&gateClosed != 0 {
@@ -142,10 +151,11 @@ func (g *Gate) markClosed() {
 	g.closeSignal(&g.closed)
 	if before == 0 {
 		g.closeSignal(&g.drained) // it was open and empty, so that leave cannot see the last one go
-	}
+	} // the gate was empty, so no call will leave and close drained
 }
 
-// gateClosedError is the error of a call that a closed gate did not admit.
+// gateClosedError returns the error of a call that a closed gate did not admit: the session's own end if it has ended, else
+// that the gate was closed on a living connection.
 func (s *Session) gateClosedError(tool string) *messages.Error {
 	e := s.endedError("call")
 	if e == nil {

@@ -9,36 +9,37 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Handlers answer what a server asks of us. What has no handler is not announced to the server, and refused if it is
-// asked for all the same. They run on goroutines of the session, several at once, and may take as long as a person does:
-// ctx ends with the session, with the server's cancellation, and with the call that the question belongs to, where that is
-// known; it has the values of that call's context then. While one of them works, the timeout of that call stands still
-// (Patience). Where it is not known, the timeout of each call under way begins anew once. A panic of one ends the session
-// as ClassPanic.
+// Handlers answer the requests of a server. A feature without a handler is not announced to the server, and refused
+// if the server asks for it all the same. Handlers run on goroutines of the session, several at once, and may take as
+// long as a person does. ctx ends with the session, with the server's cancellation, and with the call that the
+// question belongs to, if that is known; it has the values of that call's context then. While a handler works, the
+// idle timeout of that call stands still ([CallTimeout]). If the call is not known, the idle timeout of each pending
+// call begins anew once. A panic of a handler ends the session as ClassPanic.
 //
-// The server is told little of an error: that the request was refused if it is ErrDenied, that nobody could be asked if
-// it is messages.ErrNotShown, else that it failed.
+// The server learns little of a handler's error: that the request was refused if it is ErrDenied, that no person
+// could be asked if it is messages.ErrNotShown, else that it failed.
 type Handlers struct {
-	// Sample asks the model: the result of sampling/createMessage, a JSON object. SampleTools announces that the request
-	// may bring tools.
+	// Sample asks the model and returns the result of sampling/createMessage, a JSON object. SampleTools announces
+	// that the request may contain tools.
 	Sample      func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error)
 	SampleTools bool
-	// Elicit asks the person. ElicitURL announces that it can send a person to a URL, not only fill a form.
+	// Elicit asks the person. ElicitURL announces that Elicit can send a person to a URL, not only fill a form.
 	Elicit    func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error)
 	ElicitURL bool
-	// Roots lists where the server may work.
+	// Roots lists the directories in which the server may work.
 	Roots func(ctx context.Context) ([]messages.Root, error)
 }
 
-// appendCapabilities writes what we announce.
+// appendCapabilities appends the object of the capabilities that we announce: exactly those that have a handler.
 //
-// 2025-11-25, Elicitation: "Clients that support elicitation MUST declare the elicitation capability … Clients declaring
-// the elicitation capability MUST support at least one mode (form or url)."
+// 2025-11-25, Elicitation: "Clients that support elicitation MUST declare the elicitation capability … Clients
+// declaring the elicitation capability MUST support at least one mode (form or url)."
 func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	b = append(b, '{')
 	empty := len(b)
 	if h.Roots != nil {
 		b = append(appendComma(b, empty), `"roots":{`...)
+		// The modern era has no notification for changed roots: a server asks with each call.
 		if era == messages.EraLegacy {
 			b = append(b, `"listChanged":true`...)
 		}
@@ -66,18 +67,19 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	return append(b, '}')
 }
 
-// responseError is why we do not answer a request with a result.
+// A responseError is the JSON-RPC error with which we answer a request of the server.
 type responseError struct {
 	code int
 	text string
 }
 
+// They are shared and never changed.
 var (
 	methodNotFound  = &responseError{codeMethodNotFound, "method not found"}
 	tooManyRequests = &responseError{codeInternal, "too many requests are being answered already"}
 )
 
-// handlerFor is the function that answers a method, nil if nothing does.
+// handlerFor returns the function that answers a method, nil if there is no handler for it.
 func (s *Session) handlerFor(method string) func(ctx context.Context, params []byte) ([]byte, *responseError) {
 	h := &s.cfg.Handlers
 	switch {
@@ -91,7 +93,8 @@ func (s *Session) handlerFor(method string) func(ctx context.Context, params []b
 	return nil
 }
 
-// handlerError is what a server is told of a handler's error: no text of it, because nobody knows what it holds.
+// handlerError returns the error that a server gets for a handler's error. It contains no text of the handler's
+// error, which may hold secrets.
 func handlerError(err error) *responseError {
 	if errors.Is(err, messages.ErrNotShown) {
 		return &responseError{codeInternal, "nobody could be asked: " + messages.ErrNotShown.Error()}
@@ -103,12 +106,13 @@ func handlerError(err error) *responseError {
 	return &responseError{codeInternal, "the request could not be answered"}
 }
 
+// answerRoots answers roots/list.
 func (s *Session) answerRoots(ctx context.Context, _ []byte) ([]byte, *responseError) {
 	roots, err := s.cfg.Handlers.Roots(ctx)
 	if err != nil {
 		return nil, handlerError(err)
 	}
-	if roots == nil {
+	if roots == nil { // the specification demands an array; nil would become null
 		roots = []messages.Root{}
 	}
 	raw, err := json.Marshal(struct {
@@ -122,9 +126,9 @@ func (s *Session) answerRoots(ctx context.Context, _ []byte) ([]byte, *responseE
 
 // answerSampling answers sampling/createMessage.
 //
-// 2025-11-25: "Servers MUST NOT send tool-enabled sampling requests to Clients that have not declared support for tool use
-// via the sampling.tools capability"; and the schema of tools: "The client MUST return an error if this field is provided
-// but ClientCapabilities.sampling.tools is not declared."
+// 2025-11-25: "Servers MUST NOT send tool-enabled sampling requests to Clients that have not declared support for
+// tool use via the sampling.tools capability"; and the schema of tools: "The client MUST return an error if this
+// field is provided but ClientCapabilities.sampling.tools is not declared."
 func (s *Session) answerSampling(ctx context.Context, params []byte) ([]byte, *responseError) {
 	if !rawjson.IsObject(params) {
 		return nil, &responseError{codeInvalidParams, "params is not an object"}
@@ -136,6 +140,7 @@ func (s *Session) answerSampling(ctx context.Context, params []byte) ([]byte, *r
 	if err != nil {
 		return nil, handlerError(err)
 	}
+	// The handler's result goes into the message as it is, so it must not break it.
 	if !isWholeObject(raw) {
 		return nil, &responseError{codeInternal, "the request could not be answered"}
 	}

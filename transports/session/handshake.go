@@ -10,22 +10,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Info is what a server says of itself in the handshake. Its texts are untrusted.
+// Info is a server's description of itself from the handshake. Its texts are untrusted.
 type Info struct {
 	ServerInfo      messages.ServerInfo
 	Era             messages.Era
 	ProtocolVersion string
-	// Instructions are for the model, as the server wrote them; often empty.
+	// Instructions are the server's instructions for the model, as it wrote them; often empty.
 	Instructions string
 	Capabilities Capabilities
 }
 
-// Handshake finds out which era the server speaks, agrees on a protocol version and on what both sides can do. It is
-// called once, before everything else. A session whose handshake failed has ended: its connection is being closed.
+// Handshake finds out which era the server speaks, and agrees with it on a protocol version and on the capabilities of both
+// sides. The owner calls it once, before everything else; a second call is an error. A session whose handshake failed has
+// ended: its connection is being closed.
 //
-// An error keeps the class that the transport gave it. A server that refuses is ClassProtocol with the server's own
-// words, one that speaks only other versions ClassUnsupported. It wraps ErrOnProbe if the connection ended while the era
-// was being found out.
+// An error keeps the class that the transport gave it. A server that refuses is ClassProtocol with the server's own words,
+// one that speaks only other versions ClassUnsupported. It wraps ErrOnProbe if the connection ended while the session was
+// finding out the era. ctx bounds the handshake; there is no other bound.
 func (s *Session) Handshake(ctx context.Context) (Info, error) {
 	if s.handshakeBegun.Swap(true) {
 		return Info{}, &messages.Error{Op: "connect", Class: messages.ClassInvalid, Text: "the handshake was done before"}
@@ -33,6 +34,7 @@ func (s *Session) Handshake(ctx context.Context) (Info, error) {
 	info, e := s.negotiateEra(ctx)
 	if e != nil {
 		e.Op, e.Outcome = "connect", ""
+		// A rejected call can be corrected by its caller; a rejected handshake cannot.
 		if e.Class == messages.ClassRejected { // nothing can be done with a server that refuses this
 			e.Class = messages.ClassProtocol
 		}
@@ -43,7 +45,7 @@ func (s *Session) Handshake(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// initializeLegacy is the handshake of the legacy era.
+// initializeLegacy performs the handshake of the legacy era: initialize, then notifications/initialized.
 func (s *Session) initializeLegacy(ctx context.Context) (Info, *messages.Error) {
 	raw, e := s.offerVersion(ctx)
 	if e != nil {
@@ -52,7 +54,8 @@ func (s *Session) initializeLegacy(ctx context.Context) (Info, *messages.Error) 
 	return s.completeInitialize(ctx, raw)
 }
 
-// offerVersion asks initialize, for the newest version first.
+// offerVersion asks initialize, first for the newest version that we speak, and once more for another if the server's refusal
+// lists one that both speak.
 //
 // 2025-11-25: "In the initialize request, the client MUST send a protocol version it supports. This SHOULD be the latest
 // version supported by the client."
@@ -61,7 +64,7 @@ func (s *Session) offerVersion(ctx context.Context) ([]byte, *messages.Error) {
 	if e == nil {
 		return raw, nil
 	}
-	// Some servers refuse an unknown version instead of answering with one of theirs, and say which they have:
+	// Some servers refuse an unknown version instead of answering with one of theirs, and list their versions in the error:
 	// 2025-11-25 shows such an error with data.supported.
 	theirs := supportedVersionsIn(e.Data)
 	ours := firstCommon(s.cfg.Versions, theirs)
@@ -69,18 +72,19 @@ func (s *Session) offerVersion(ctx context.Context) ([]byte, *messages.Error) {
 	case len(theirs) == 0:
 		return nil, e
 	case ours == "" && s.cfg.Era != messages.EraLegacy && firstCommon(s.cfg.ModernVersions, theirs) != "":
-		// It is of the modern era, and what it was asked before, or will be asked next, is the right question: that this
-		// one was refused says nothing for good.
+		// The server is of the modern era, so server/discover, which was asked before or comes next, is the right question;
+		// that it refused initialize says nothing else.
 		return nil, e
 	case ours == "":
 		return nil, s.versionError(strings.Join(theirs, ", "))
 	case ours == s.cfg.Versions[0]:
-		return nil, e // it has what we asked for, and refuses for another reason
+		return nil, e // the server has the version that we offered, and refuses for another reason
 	}
 	return s.requestInitialize(ctx, ours)
 }
 
-// completeInitialize completes the handshake of the legacy era.
+// completeInitialize checks the server's answer to initialize, announces the version to the transport and tells the server
+// that we are ready. From here on Info has a value.
 func (s *Session) completeInitialize(ctx context.Context, raw []byte) (Info, *messages.Error) {
 	info := readInfo(raw)
 	if info.ProtocolVersion == "" {
@@ -94,6 +98,7 @@ func (s *Session) completeInitialize(ctx context.Context, raw []byte) (Info, *me
 		return Info{}, s.versionError(info.ProtocolVersion)
 	}
 	info.Era = messages.EraLegacy
+	// The transport needs the version before the next message: over HTTP it goes into a header.
 	s.conn.Negotiated(info.ProtocolVersion)
 	s.info.Store(&info)
 
@@ -108,6 +113,7 @@ func (s *Session) completeInitialize(ctx context.Context, raw []byte) (Info, *me
 	return info, nil
 }
 
+// requestInitialize sends one initialize for one version and returns the server's result.
 func (s *Session) requestInitialize(ctx context.Context, version string) ([]byte, *messages.Error) {
 	params := append([]byte(nil), `"protocolVersion":`...)
 	params = appendString(params, version)
@@ -118,7 +124,7 @@ func (s *Session) requestInitialize(ctx context.Context, version string) ([]byte
 	return s.requestResult(ctx, "connect", request{method: "initialize", fields: params})
 }
 
-// appendClientInfo writes who we are.
+// appendClientInfo appends the object clientInfo. Names come from a caller, so bytes that are not valid UTF-8 become "?".
 func (s *Session) appendClientInfo(b []byte) []byte {
 	b = append(b, `{"name":`...)
 	b = appendString(b, strings.ToValidUTF8(s.cfg.ClientName, "?"))
@@ -127,8 +133,8 @@ func (s *Session) appendClientInfo(b []byte) []byte {
 	return append(b, '}')
 }
 
-// notificationError is the error of a notification that could not be sent: the end of the session if that is known, because it
-// says more than a broken pipe.
+// notificationError returns the error of a notification that could not be sent: the reason of the session's end if the
+// session has ended, because that explains more than a broken pipe.
 func (s *Session) notificationError(ctx context.Context, err error) *messages.Error {
 	if e := s.endedError("connect"); e != nil {
 		return e
@@ -141,6 +147,7 @@ func (s *Session) notificationError(ctx context.Context, err error) *messages.Er
 	return e
 }
 
+// versionError returns the error for a server whose versions have nothing in common with those of the configured era.
 func (s *Session) versionError(theirs string) *messages.Error {
 	ours := s.cfg.Versions
 	switch s.cfg.Era {
@@ -157,13 +164,14 @@ func (s *Session) versionError(theirs string) *messages.Error {
 	}
 }
 
-// supportedVersionsIn reads data.supported of an error, as the specification's example of a refused version has it.
+// supportedVersionsIn reads data.supported of an error object, at most 100 versions, as the specification's example of a
+// refused version has it.
 func supportedVersionsIn(data []byte) []string {
 	return textsOf(rawjson.Member(data, "supported"), 100)
 }
 
-// readInfo takes what it can from the result of initialize: a server is not refused for a version number that is not
-// a string.
+// readInfo reads the result of initialize as far as it can: members of a wrong type stay empty, because a server is not
+// refused for a version number of itself that is no string.
 func readInfo(raw []byte) (info Info) {
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {

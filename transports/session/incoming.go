@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// sink is the side of a session that its connection calls. It is a type of its own so that its methods are not part of
-// the session's API. Nothing in it blocks.
+// sink is the receiving side of a session, which its connection calls. It is a type of its own so that its methods are not
+// part of the session's API. Nothing in it blocks, because the connection reads nothing while a method runs.
 type sink Session
 
 var (
@@ -22,15 +22,16 @@ var (
 	_ transports.DiscardSink       = (*sink)(nil)
 )
 
-// Message takes one body apart. Several messages one after the other in one body are read like several bodies: a server
-// that forgets a newline between two answers loses neither.
+// Message takes one body apart and dispatches its messages. Several messages one after the other in one body are treated like
+// several bodies: a server that forgets a newline between two answers loses neither.
 func (k *sink) Message(body []byte) { k.MessageOn(0, body) }
 
-// MessageOn is Message for what came on the stream of a request of ours.
+// MessageOn is Message for a body that came on the stream of the request id of ours; 0 for any other body.
 func (k *sink) MessageOn(id int64, body []byte) {
 	s := (*Session)(k)
 	defer s.recoverPanic()
 	s.lastHeard.Store(int64(monotimeNow()))
+	// Some programs write a byte order mark before their output.
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	for i := rawjson.SkipSpace(body, 0); i < len(body); i = rawjson.SkipSpace(body, i) {
 		switch body[i] {
@@ -53,9 +54,9 @@ func (k *sink) MessageOn(id int64, body []byte) {
 	}
 }
 
-// readBatch takes a batch apart. 2025-03-26: "MCP implementations MAY support sending JSON-RPC batches, but MUST support
-// receiving JSON-RPC batches." Requests in it are answered one by one. Later versions have no batches; receiving one
-// there does no harm.
+// readBatch dispatches the messages of a batch and returns the index after it, -1 if the JSON is broken. 2025-03-26: "MCP
+// implementations MAY support sending JSON-RPC batches, but MUST support receiving JSON-RPC batches." Requests in it are
+// answered one by one. Later versions have no batches; receiving one there does no harm.
 func (s *Session) readBatch(body []byte, i int, streamID int64) (end int) {
 	elements := rawjson.ArrayAt(body, i, 0)
 	empty := true
@@ -75,13 +76,15 @@ func (s *Session) readBatch(body []byte, i int, streamID int64) (end int) {
 		}
 		s.dispatchMessage(&e, body[start:end], streamID)
 	}
+	// An empty batch is invalid in JSON-RPC.
 	if end = elements.End(); end < 0 || empty {
 		s.countNoise(body[i:])
 	}
 	return end
 }
 
-// dispatchMessage acts on one message, which came on the stream of the request on, if that is not 0.
+// dispatchMessage acts on one message, which came on the stream of the request streamID of ours, 0 if that is not known.
+// Messages that the session did not ask for are charged to the server's share first.
 func (s *Session) dispatchMessage(e *envelope, whole []byte, streamID int64) {
 	switch e.classify() {
 	case kindAnswer:
@@ -101,18 +104,18 @@ func (s *Session) dispatchMessage(e *envelope, whole []byte, streamID int64) {
 	}
 }
 
-// handleAnswer gives an answer to whoever waits for it. An unknown, duplicate or late one is counted, no more.
+// handleAnswer gives an answer to the caller that waits for it. An unknown, duplicate or late answer is counted and dropped.
 //
-// 2025-11-25: "The sender of the cancellation notification SHOULD ignore any response to the request that arrives
-// afterward."
+// 2025-11-25: "The sender of the cancellation notification SHOULD ignore any response to the request that arrives afterward."
 func (s *Session) handleAnswer(e *envelope) {
 	f, ok := s.takePending(e.id)
 	if !ok && rawjson.IsNull(e.rawID) && e.errorObject != nil {
-		// JSON-RPC: "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid
-		// Request), it MUST be Null." Such an error could belong to anything we sent, unless we have sent one thing.
+		// JSON-RPC: "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid Request), it
+		// MUST be Null." Such an error can belong to any request. During the handshake there is only one.
 		f, ok = s.takeHandshakeRequest()
 	}
 	if !ok {
+		// A late answer shows that the server works on the abandoned request no more.
 		s.counts.unmatched.Add(1)
 		s.chargeUnasked(noticePrice, len(e.result)+len(e.errorObject))
 		s.mu.Lock()
@@ -120,6 +123,7 @@ func (s *Session) handleAnswer(e *envelope) {
 		s.mu.Unlock()
 		return
 	}
+	// The channel has room: takePending gave this goroutine the only right to send.
 	switch {
 	case e.errorObject != nil && e.result != nil:
 		f.answer <- answer{kind: answerUnusable, detail: "is a result and an error at once"}
@@ -134,7 +138,7 @@ func (s *Session) handleAnswer(e *envelope) {
 	}
 }
 
-// takeHandshakeRequest removes the only request that was sent before there is an agreement.
+// takeHandshakeRequest removes the only pending request, before the handshake is done; afterwards none.
 func (s *Session) takeHandshakeRequest() (*pendingRequest, bool) {
 	if s.info.Load() != nil {
 		return nil, false
@@ -142,7 +146,8 @@ func (s *Session) takeHandshakeRequest() (*pendingRequest, bool) {
 	return s.takeOnlyPending()
 }
 
-// handleNotification takes a notification. What is unknown, or not for us, is ignored.
+// handleNotification acts on a notification. It ignores unknown methods, and notifications of subscriptions that are not
+// ours.
 func (s *Session) handleNotification(e *envelope) {
 	switch string(e.method) {
 	case "notifications/tools/list_changed":
@@ -177,11 +182,13 @@ func (s *Session) handleNotification(e *envelope) {
 		if s.cfg.OnLog == nil || !rawjson.IsObject(e.params) {
 			return
 		}
-		params := bytes.Clone(e.params) // without the rest of the body
+		params := bytes.Clone(e.params) // without the clone the whole body would stay in memory until the callback has run
 		s.callbacks.put(len(params), false, func() { s.deliverLog(params) })
 	}
 }
 
+// deliverLog decodes one log message and calls OnLog. It runs on the queue callbacks, so that decoding does not hold up the
+// reader.
 func (s *Session) deliverLog(params []byte) {
 	var level, logger string
 	var data []byte
@@ -200,7 +207,8 @@ func (s *Session) deliverLog(params []byte) {
 	s.cfg.OnLog(level, logger, data)
 }
 
-// Oversized fails the call that a message belongs to which was too long to be kept. The tool ran.
+// Oversized ends the call whose answer exceeded the transport's limit, with an error that says that the tool ran. head and
+// tail are the first and last bytes of the message, size its length in bytes.
 func (k *sink) Oversized(head, tail []byte, size int64) {
 	(*Session)(k).failDiscarded(head, tail, answer{
 		kind:    answerUnusable,
@@ -209,7 +217,7 @@ func (k *sink) Oversized(head, tail []byte, size int64) {
 	})
 }
 
-// Discarded fails the call that a message belongs to for which the server's share of the memory had no room.
+// Discarded ends the call whose answer found no room in the server's share of the memory.
 func (k *sink) Discarded(head, tail []byte, size int64) {
 	(*Session)(k).failDiscarded(head, tail, answer{
 		kind:    answerNoMemory,
@@ -218,14 +226,14 @@ func (k *sink) Discarded(head, tail []byte, size int64) {
 	})
 }
 
-// failDiscarded ends with a the call that the message belongs to of which head and tail are left.
+// failDiscarded ends, with the answer a, the call that a discarded message belongs to, as far as head and tail show it.
 func (s *Session) failDiscarded(head, tail []byte, a answer) {
 	defer s.recoverPanic()
 	s.counts.oversized.Add(1)
 	id, certain := findAnsweredID(head, tail)
 	f, ok := s.takePending(id)
 	if !ok && !certain {
-		// Nothing in it says whose answer it is. If there is one request, it is that one's.
+		// The fragments name no request. If only one request is pending, the message was its answer.
 		f, ok = s.takeOnlyPending()
 	}
 	if ok {
@@ -235,8 +243,8 @@ func (s *Session) failDiscarded(head, tail []byte, a answer) {
 	s.chargeUnasked(noticePrice, len(head)+len(tail))
 }
 
-// handleInvalidJSON is a message that is not valid JSON. If it can be told whose answer it was meant to be, that call ends
-// now and not at its deadline. Python writes NaN into JSON, for one.
+// handleInvalidJSON treats a message that is not valid JSON. If the bytes show which request it was meant to answer, that
+// call ends now and not at its deadline: Python, for one, writes NaN into JSON.
 func (s *Session) handleInvalidJSON(body []byte) {
 	if id, certain := findAnsweredID(body, body); certain {
 		if f, ok := s.takePending(id); ok {
@@ -246,18 +254,19 @@ func (s *Session) handleInvalidJSON(body []byte) {
 	s.countNoise(body)
 }
 
-// Noise is a line that cannot be JSON-RPC.
+// Noise counts a line that cannot be JSON-RPC, such as a log line on standard output.
 func (k *sink) Noise(line []byte) {
 	s := (*Session)(k)
 	defer s.recoverPanic()
 	s.countNoise(line)
 }
 
-// countNoise counts something that is not JSON-RPC, and ends the session if there is too much of it.
+// countNoise counts a piece of input that is not JSON-RPC, and ends the session if there are more than Config.NoiseLimit in a
+// second.
 func (s *Session) countNoise(line []byte) {
 	s.chargeUnasked(noticePrice, len(line))
 	if s.noise.Load() == nil {
-		s.noise.CompareAndSwap(nil, new(noiseCounter))
+		s.noise.CompareAndSwap(nil, new(noiseCounter)) // two readers may race for the first line
 	}
 	if !s.noise.Load().countLine(line, s.cfg.NoiseLimit, time.Now()) {
 		return
@@ -270,7 +279,7 @@ func (s *Session) countNoise(line []byte) {
 	})
 }
 
-// Down ends the session.
+// Down ends the session: the connection calls it once, as its last call, with the reason for its end.
 func (k *sink) Down(err error) {
 	s := (*Session)(k)
 	s.endSession(translateError("connect", err))

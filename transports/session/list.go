@@ -14,76 +14,80 @@ import (
 )
 
 const (
-	// maxListBytes bounds all pages of one list, because the list keeps them: 1,000 pages of 16 MiB are too much.
+	// maxListBytes bounds the bytes of all pages of one list, because the list keeps them: MaxPages pages of the
+	// largest message would be too much.
 	maxListBytes = 256 << 20
-	// maxCursor bounds the cursor that we send back.
+	// maxCursor bounds the cursor that is sent back, in bytes.
 	maxCursor = 64 << 10
-	// maxFresh bounds how long a list may be valid by its own word.
+	// maxFresh bounds the time for which a list may call itself fresh.
 	maxFresh = 24 * time.Hour
 )
 
-// listKind is one of the lists that a server can have.
+// A listKind describes one of the lists that a server can have. It is shared by all sessions and never changed.
 type listKind[T any] struct {
-	// method asks for a page, member is the member of its result that holds the entries.
+	// method is the request for a page, member the member of its result that holds the entries.
 	method, member string
-	// singular and many are what the entries are called.
+	// singular and plural name the entries in error texts.
 	singular, plural string
-	// read reads one entry. key is what must be unique in the list, as far as it is known; reason says why the entry cannot
-	// be used, empty if it can.
+	// read reads one entry. key must be unique in the list and is set as far as it is known; reason says why the
+	// entry cannot be used, empty if it can.
 	read func(raw []byte) (entry T, key, reason string)
-	// unique says what key is.
+	// unique is the name of the key in texts: name, URI, id.
 	unique string
-	// optional says that a server without the method has an empty list.
+	// optional is true if a server without the method counts as one with an empty list.
 	optional bool
 }
 
-// pageCollector collects the pages of one list.
+// A pageCollector reads all pages of one list. One goroutine uses it, once.
 type pageCollector[T any] struct {
 	kind        *listKind[T]
 	maxEntries  int
-	names       map[string]struct{}
+	names       map[string]struct{} // the keys that were taken
 	cursors     map[string]struct{} // as they stood in the JSON
-	bytes       int
-	entriesSeen int   // definitions
-	cost        int64 // of what is kept of them, but for what an earlier list keeps
-	memoryTaken int64 // of the session's memory
-	firstPage   []byte
+	bytes       int                 // of all pages, for maxListBytes
+	entriesSeen int                 // all elements, the unusable ones too
+	cost        int64               // bytes of the entries that are kept, without those that an earlier list keeps
+	memoryTaken int64               // bytes reserved in Session.memory
+	firstPage   []byte              // the array of the first page
 
 	entries     []T
 	quarantined []messages.QuarantinedTool
-	// check, if there is one, says why an entry that could be read cannot be used all the same, empty if it can.
+	// check says why an entry that could be read cannot be used all the same, empty if it can; nil accepts all.
 	check func(entry T) (reason string)
-	// keepsDefinitions keeps what a digest of the list is made of.
+	// keepsDefinitions makes the collector keep the definitions, which contentHash needs.
 	keepsDefinitions bool
 	definitions      []definition
-	// findKnown, if there is one, finds an entry of an earlier list that was read from the same bytes. What it does not find is
-	// read from a copy: an entry must not keep a whole page alive for its sake when the others are those of earlier pages.
+	// findKnown finds an entry of an earlier list that was read from the same bytes; nil if there is no earlier list.
+	// An entry that it does not find is read from a copy of its bytes: otherwise one new entry would keep its whole
+	// page alive, while the other entries of the page live elsewhere.
 	findKnown func(raw []byte) (entry T, key string, ok bool)
-	// newCount are the entries that recall did not find.
+	// newCount counts the entries that findKnown did not find.
 	newCount int
-	// freshUntil is when the first page is not fresh any more, by the server's word; public, that every page said that it may be
-	// shared.
+	// freshUntil is the earliest time at which one of the pages stops being fresh, by the server's word; public is
+	// true if every page said that it may be shared.
 	freshUntil time.Time
 	public     bool
 }
 
-// definition is one element of the list: its bytes, and why it cannot be used, empty if it can.
+// A definition is one element of the list: its bytes, and why it cannot be used, empty if it can.
 type definition struct {
 	raw    []byte
 	reason string
 }
 
+// newPageCollector returns an empty collector for at most maxEntries entries.
 func newPageCollector[T any](k *listKind[T], maxEntries int) *pageCollector[T] {
 	return &pageCollector[T]{
 		kind: k, maxEntries: maxEntries, names: make(map[string]struct{}), cursors: make(map[string]struct{}), public: true,
 	}
 }
 
-// fetchPages asks for all pages. An error has its outcome.
+// fetchPages asks for all pages. An error has its outcome; the memory that was reserved is given back then.
 //
-// 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't
-// attempt to parse or modify cursors; Don't persist cursors across sessions".
+// 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format;
+// Don't attempt to parse or modify cursors; Don't persist cursors across sessions".
 func (l *pageCollector[T]) fetchPages(ctx context.Context, s *Session) (failed *messages.Error) {
+	// After success the memory belongs to the caller, which keeps or releases it.
 	defer func() {
 		if failed != nil {
 			s.memory.release(l.memoryTaken)
@@ -109,11 +113,13 @@ func (l *pageCollector[T]) fetchPages(ctx context.Context, s *Session) (failed *
 		if next == nil {
 			return nil
 		}
+		// The cursor goes back as the bytes that came, quotes and escapes included.
 		params = append([]byte(`"cursor":`), next...)
 	}
 	return l.listError(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
 }
 
+// listError returns the error of a list that is unusable as a whole.
 func (l *pageCollector[T]) listError(problem string) *messages.Error {
 	return &messages.Error{
 		Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol,
@@ -121,8 +127,8 @@ func (l *pageCollector[T]) listError(problem string) *messages.Error {
 	}
 }
 
-// addPage adds one page, which came at the time now. next is the cursor of the next page as it stood in the JSON, nil if
-// this was the last. wrong says what makes the whole list unusable.
+// addPage adds one page, which came at the time now. next is the cursor of the next page as it stood in the JSON, nil
+// if this was the last; problem says why the whole list is unusable, "" if it is not.
 func (l *pageCollector[T]) addPage(raw []byte, now time.Time) (next []byte, problem string) {
 	if l.bytes += len(raw); l.bytes > maxListBytes {
 		return nil, fmt.Sprintf("is larger than %d MiB", maxListBytes>>20)
@@ -159,7 +165,7 @@ func (l *pageCollector[T]) addPage(raw []byte, now time.Time) (next []byte, prob
 		return nil, ""
 	}
 	if next != nil {
-		// Cursors are opaque, so that all there is to see is the same one again.
+		// Cursors are opaque, so a repetition of the same cursor is the only sign of an endless list.
 		if _, seenBefore := l.cursors[string(next)]; seenBefore {
 			return nil, "has pages that repeat: a cursor came twice"
 		}
@@ -168,11 +174,11 @@ func (l *pageCollector[T]) addPage(raw []byte, now time.Time) (next []byte, prob
 	return next, l.addEntries(entries)
 }
 
-// noteFreshness notes until when a page is fresh. What the server does not say is stale at once.
+// noteFreshness records until when a page is fresh. A page that does not say is stale at once.
 //
-// 2026-07-28, Caching: "Each page response carries its own ttlMs value. The freshness clock for each page starts at the
-// time that page was received." "If ttlMs is absent, clients SHOULD assume a default of 0 (immediately stale)"; "If ttlMs is
-// negative, clients SHOULD ignore it and treat it as 0."
+// 2026-07-28, Caching: "Each page response carries its own ttlMs value. The freshness clock for each page starts at
+// the time that page was received." "If ttlMs is absent, clients SHOULD assume a default of 0 (immediately stale)";
+// "If ttlMs is negative, clients SHOULD ignore it and treat it as 0."
 func (l *pageCollector[T]) noteFreshness(ttl, scope []byte, now time.Time) {
 	until := now
 	if ms, err := strconv.ParseFloat(string(ttl), 64); err == nil && ms > 0 {
@@ -186,14 +192,15 @@ func (l *pageCollector[T]) noteFreshness(ttl, scope []byte, now time.Time) {
 }
 
 // emptyCursorMeansEnd recognises a server that writes an empty cursor where it means that there is no next page. An
-// empty string is a valid cursor, and it is followed; but if it leads to the first page again, byte for byte, with the
-// same empty cursor, the list was complete.
+// empty string is a valid cursor, and it is followed; but if it leads to the first page again, byte for byte, with
+// the same empty cursor, the list was complete.
 func (l *pageCollector[T]) emptyCursorMeansEnd(entries, next []byte) bool {
 	_, followed := l.cursors[`""`]
 	return followed && len(l.cursors) == 1 && string(next) == `""` && bytes.Equal(entries, l.firstPage)
 }
 
-// addEntries takes the definitions of one page.
+// addEntries adds the definitions of one page. One that cannot be used is quarantined with its reason and does not
+// spoil the others.
 func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 	elements := rawjson.ArrayAt(entries, 0, 0)
 	for elements.Next() {
@@ -203,6 +210,7 @@ func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 		}
 		fresh := l.newCount
 		entry, key, reason := l.readEntry(raw)
+		// An entry that shares the memory of an earlier list is already paid for.
 		if l.findKnown == nil || l.newCount > fresh {
 			l.cost += int64(len(raw)) + entryCost
 		}
@@ -211,6 +219,7 @@ func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 				reason = "the " + l.kind.unique + " is in the list twice; the first definition is used"
 			}
 		}
+		// check runs only on an entry that would be used, so it may have side effects for that one.
 		if reason == "" && l.check != nil {
 			reason = l.check(entry)
 		}
@@ -231,7 +240,7 @@ func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 	return ""
 }
 
-// readEntry is the entry that the bytes stand for.
+// readEntry returns the entry that the bytes stand for: that of the earlier list if the bytes are the same.
 func (l *pageCollector[T]) readEntry(raw []byte) (entry T, key, reason string) {
 	if l.findKnown == nil {
 		return l.kind.read(raw)
@@ -244,8 +253,8 @@ func (l *pageCollector[T]) readEntry(raw []byte) (entry T, key, reason string) {
 	return entry, key, reason
 }
 
-// contentHash is equal for two lists with the same definitions in whatever order. It covers the verdict too: which of two
-// definitions with one name is used depends on their order.
+// contentHash returns a digest that is equal for two lists with the same definitions in any order. It covers the
+// reasons too, because the order decides which of two definitions with one name is used.
 func (l *pageCollector[T]) contentHash() [sha256.Size]byte {
 	digests := make([][sha256.Size]byte, len(l.definitions))
 	one := sha256.New()
@@ -255,6 +264,7 @@ func (l *pageCollector[T]) contentHash() [sha256.Size]byte {
 		one.Write(d.raw)
 		one.Sum(digests[i][:0])
 	}
+	// Sorting the digests makes the order of the list irrelevant.
 	slices.SortFunc(digests, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	all := sha256.New()
 	for _, d := range digests {

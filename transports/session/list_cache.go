@@ -9,47 +9,53 @@ import (
 )
 
 const (
-	// listFetchTimeout is how long a list may take that is fetched for whoever needs it.
+	// listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
 	listFetchTimeout = 2 * time.Minute
-	// maxAgeUnannounced is how long a list is valid whose server does not tell about changes; maxAgeHTTP, over HTTP in the legacy
-	// era, how long one is valid at most.
+	// maxAgeUnannounced is how long a list is valid if its server does not announce changes; maxAgeHTTP is how long
+	// one is valid at most over HTTP in the legacy era, where a server may announce changes and have no stream to
+	// send them on.
 	maxAgeUnannounced = 5 * time.Second
 	maxAgeHTTP        = time.Minute
 )
 
-// listCache keeps one list of a session. All methods are safe for concurrent use.
+// A listCache keeps one list of a session. All methods are safe for concurrent use.
 //
 //  1. At most one fetch is under way.
-//  2. Nobody gets a list whose fetch began before the newest change that was told when they asked.
-//  3. What is kept was fetched after the newest change, and is valid now.
+//  2. No caller gets a list whose fetch began before the newest change that the server had announced when the
+//     caller asked.
+//  3. A cached list was fetched after the newest change, and is valid now.
 type listCache[T any] struct {
 	session *Session
 	kind    *listKind[T]
-	// declared says whether the server has the list, tellsChanges whether it announces changes.
+	// declared reports whether the server has the list, and whether it announces changes of it.
 	declared func(*Capabilities) (declared, tellsChanges bool)
 
+	// mu guards the fields below. spawn and the session's memory are called while it is held.
 	mu          sync.Mutex
-	changes     uint64 // so many changes have been told
-	used        bool   // somebody asked
+	changes     uint64 // number of changes that the server has announced
+	used        bool   // a caller has asked for the list
 	cached      *Listing[T]
-	until       time.Time     // of kept; zero for until it changes
-	memoryTaken int64         // of the session's memory, by kept
-	fetch       *listFetch[T] // under way
+	until       time.Time     // the end of cached's validity; zero: until it changes
+	memoryTaken int64         // bytes that cached has reserved in Session.memory
+	fetch       *listFetch[T] // the one under way, nil if there is none
 }
 
-// listFetch is one fetch of a list.
+// A listFetch is one fetch of a list. Its callers share it and read the result after done is closed.
 type listFetch[T any] struct {
-	done    chan struct{} // closed when what follows is set
-	changes uint64        // when it began
+	done    chan struct{} // closed when list and err are set
+	changes uint64        // listCache.changes when the fetch began
 	list    Listing[T]
 	err     *messages.Error
 }
 
+// init sets the fields that never change; the zero value of the others is an empty cache.
 func (h *listCache[T]) init(s *Session, k *listKind[T], declared func(*Capabilities) (bool, bool)) {
 	h.session, h.kind, h.declared = s, k, declared
 }
 
-// get is the list as it is now.
+// get returns the list as it is now: the cached one if it is valid, else that of a fetch. It waits for a fetch no
+// longer than ctx lasts; the fetch itself goes on for the other callers. A server that does not declare the list has
+// an empty one.
 func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 	s := h.session
 	if e := s.endedError("read"); e != nil {
@@ -82,9 +88,9 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 			return Listing[T]{}, e
 		}
 		switch {
-		case !current: // it began before the newest change: once more
+		case !current: // the fetch began before the newest change, so its list may be the old one: once more
 		case f.err != nil:
-			e := *f.err // whoever gets an error may complete it
+			e := *f.err // the fetch is shared, and a caller may complete its error
 			return Listing[T]{}, &e
 		default:
 			return f.list, nil
@@ -92,8 +98,8 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 	}
 }
 
-// findOrFetch is what is kept and valid, or the fetch that is under way, which begins now if none is. current says that it began
-// after the newest change. Both are nil when the session is over.
+// findOrFetch returns the cached list if it is valid, else the fetch that is under way, which it begins if there is
+// none. current is true if the fetch began after the newest change. Both are nil when the session is over.
 func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], current bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,21 +118,25 @@ func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], curre
 	return nil, h.fetch, h.fetch.changes == h.changes
 }
 
-// runFetch fetches the list. It belongs to the session, not to a caller.
+// runFetch fetches the list. It belongs to the session and not to a caller, so the end of one caller's context does
+// not take the list from the others.
 func (h *listCache[T]) runFetch(f *listFetch[T]) {
 	ctx, stop := context.WithTimeout(h.session.lifetime, listFetchTimeout)
 	defer stop()
 	l := newPageCollector(h.kind, h.session.cfg.MaxTools)
+	// This error stays if fetchPages panics: the deferred function then still ends the wait of the callers.
 	f.err = &messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a bug was caught"}
 	defer func() {
 		h.mu.Lock()
 		h.fetch = nil
+		// A list that became old during its fetch still goes to the callers that asked before the change, but is not
+		// kept.
 		if f.err == nil && f.changes == h.changes {
 			h.storeList(f, l.freshUntil)
 		}
 		if h.cached == &f.list {
 			h.memoryTaken = l.memoryTaken
-		} else { // it is its callers' alone
+		} else { // only its callers have it, and they are not counted
 			h.session.memory.release(l.memoryTaken)
 		}
 		h.mu.Unlock()
@@ -136,7 +146,8 @@ func (h *listCache[T]) runFetch(f *listFetch[T]) {
 	f.list = Listing[T]{Items: l.entries, Quarantined: l.quarantined, Public: l.public}
 }
 
-// storeList puts a list on the shelf if it is valid for any time. The caller holds mu.
+// storeList caches a list if it is valid for any time. until is its freshness by the server's word, which counts in
+// the modern era; the legacy era has ages of our own. The caller holds mu.
 func (h *listCache[T]) storeList(f *listFetch[T], until time.Time) {
 	s := h.session
 	if s.modern.Load() == nil {
@@ -155,17 +166,17 @@ func (h *listCache[T]) storeList(f *listFetch[T], until time.Time) {
 	h.cached, h.until = &f.list, until
 }
 
-// wasUsed reports whether anybody has asked for the list.
+// wasUsed reports whether a caller has asked for the list.
 func (h *listCache[T]) wasUsed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.used
 }
 
-// markChanged notes that the list may be another one now.
+// markChanged records that the list may have changed and drops the cached one.
 //
-// 2026-07-28, Caching: "When a relevant notification is received while a cached response is still fresh, the notification
-// invalidates the cached response and it should be considered immediately stale."
+// 2026-07-28, Caching: "When a relevant notification is received while a cached response is still fresh, the
+// notification invalidates the cached response and it should be considered immediately stale."
 func (h *listCache[T]) markChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,13 +184,13 @@ func (h *listCache[T]) markChanged() {
 	h.dropCached()
 }
 
-// dropCached drops what is kept. The caller holds mu.
+// dropCached drops the cached list and its memory. The caller holds mu.
 func (h *listCache[T]) dropCached() {
 	h.session.memory.release(h.memoryTaken)
 	h.cached, h.memoryTaken = nil, 0
 }
 
-// invalidReadError is the error of something that cannot be asked.
+// invalidReadError returns the error of a read that cannot be sent; it is not-sent.
 func invalidReadError(text string) *messages.Error {
 	return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: text}
 }

@@ -8,32 +8,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// ToolList is what a server offers.
+// ToolList is the list of a server's tools.
 type ToolList struct {
-	// Tools are in the server's order, without a Server; each name stands once.
+	// Tools are in the server's order, without a Server; no name stands twice.
 	Tools []messages.Tool
 	// Quarantined are the tools that cannot be used, with the reason. Their names are neutralised.
 	Quarantined []messages.QuarantinedTool
-	// Changed are the tools whose definition is not the one that was approved, whether they are among Tools or held back. A
-	// session knows of none: whoever remembers definitions says so.
+	// Changed are the tools whose definition differs from the approved one, whether they are among Tools or withheld.
+	// A session leaves it empty; the package that remembers the approved definitions fills it.
 	Changed []messages.ChangedTool
-	// Public says that the server lets the list be shared between users, as Listing.Public.
+	// Public is true if the server lets the list be shared between users, as Listing.Public.
 	Public bool
-	// Hash is equal for two lists with the same definitions in whatever order: a re-list that changed nothing.
+	// Hash is equal for two lists with the same definitions in any order, so that a new listing without changes is
+	// recognised.
 	Hash [sha256.Size]byte
 
-	// all are the tools as they were listed, whatever an owner makes of Tools.
+	// all are the tools as the server listed them. An owner may replace Tools; the next listing compares with all.
 	all []messages.Tool
 }
 
-// reuseDefinitions gives a list that is being read the definitions of this one which stand there byte for byte, nearly always in
-// the same order: one may have been put in, changed or taken out between two that are as they were. They share their
-// memory then, and nothing of the new list stays but what is new in it.
+// reuseDefinitions lets a list that is being read share the memory of this one's definitions that are the same byte
+// for byte. They are nearly always in the same order, so it looks only at the next two: enough to see one that was
+// inserted, changed or removed between equal ones. Only the memory of new definitions is added then.
 func (t *ToolList) reuseDefinitions(l *pageCollector[messages.Tool]) {
 	if t == nil || len(t.all) == 0 {
 		return
 	}
-	next := 0 // the first that has not been found
+	next := 0 // the first of t.all that was not found yet
 	l.findKnown = func(raw []byte) (messages.Tool, string, bool) {
 		for i := next; i < min(next+2, len(t.all)); i++ {
 			if bytes.Equal(t.all[i].Raw, raw) {
@@ -43,11 +44,12 @@ func (t *ToolList) reuseDefinitions(l *pageCollector[messages.Tool]) {
 		}
 		return messages.Tool{}, "", false
 	}
+	// The kind is shared by all sessions, so a copy of it gets the wrapped function.
 	read := l.kind.read
 	kind := *l.kind
 	kind.read = func(raw []byte) (messages.Tool, string, string) {
 		tool, key, reason := read(raw)
-		if next < len(t.all) && t.all[next].Name == key {
+		if next < len(t.all) && t.all[next].Name == key { // the same tool with another definition: the search goes on behind it
 			next++ // this one in another form
 		}
 		return tool, key, reason
@@ -55,8 +57,8 @@ func (t *ToolList) reuseDefinitions(l *pageCollector[messages.Tool]) {
 	l.kind = &kind
 }
 
-// nextList is the list that was read after this one, which may be nil. If it is this one, definition for definition, it
-// shares everything and needs no digest.
+// nextList returns the list that l has read after this one, which may be nil. If every definition is the same, the
+// lists share everything and no digest is computed.
 func (t *ToolList) nextList(l *pageCollector[messages.Tool]) *ToolList {
 	if l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
 		return &ToolList{Tools: t.all, Public: l.public, Hash: t.Hash, all: t.all}
@@ -64,6 +66,7 @@ func (t *ToolList) nextList(l *pageCollector[messages.Tool]) *ToolList {
 	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Public: l.public, Hash: l.contentHash(), all: l.entries}
 }
 
+// toolKind is the list of tools. It is not optional: a server that declares tools must list them.
 var toolKind = listKind[messages.Tool]{
 	method: "tools/list", member: "tools", singular: "tool", plural: "tools", unique: "name",
 	read: func(raw []byte) (messages.Tool, string, string) {
@@ -72,10 +75,11 @@ var toolKind = listKind[messages.Tool]{
 	},
 }
 
-// ListTools asks for all pages of the tool list. A server that declares no tools has an empty list and is not asked.
+// ListTools reads all pages of the tool list. A server that declares no tools has an empty list and is not asked.
 //
 // One tool that cannot be used does not spoil the list: it is quarantined. A list that cannot be read as a whole, or
-// whose pages never end, is an error of ClassProtocol; nothing of it should be used then.
+// whose pages never end, is an error of ClassProtocol; the caller should use nothing of it then. The owner calls it
+// again after OnToolsChanged.
 func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	if e := s.endedError("read"); e != nil {
 		return ToolList{}, e
@@ -87,8 +91,9 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 		}
 	}
 	l := newPageCollector(&toolKind, s.cfg.MaxTools)
-	l.keepsDefinitions, l.public = true, info.Capabilities.Tools // where nobody asks, nobody has said public
+	l.keepsDefinitions, l.public = true, info.Capabilities.Tools // public only if the server was asked and said so
 	mirrors := make(map[string]paramHeaders)
+	// Over HTTP in the modern era a tool with an invalid header annotation must not be used: check quarantines it.
 	if s.sendsParamHeaders() {
 		l.check = func(tool messages.Tool) string {
 			m, problem := paramHeadersOf(tool.InputSchema)
@@ -100,11 +105,12 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	}
 	before := s.toolList.Load()
 	before.reuseDefinitions(l)
-	if info.Capabilities.Tools {
+	if info.Capabilities.Tools { // before the first page: a change that is announced from now on concerns this list
 		s.toolsRequested.Store(true) // before the first page: what changes after it is a change of this list
 		if e := l.fetchPages(ctx, s); e != nil {
 			return ToolList{}, requiredRequestError(e)
 		}
+		// Listing needs large buffers, and the session may be idle for days after it.
 		s.freeIdleRequests()
 		s.toolHeaders.Store(&mirrors)
 		s.storeTaskSupport(l.entries)

@@ -11,25 +11,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Listing is one list of what a server offers. Whoever gets it may read it and nothing else: it is shared.
+// Listing is one list of a server: resources, resource templates or prompts. Its receivers share it and must not
+// change it.
 type Listing[T any] struct {
-	// Items are in the server's order, without a Server; each URI or name stands once.
+	// Items are in the server's order, without a Server; no URI or name stands twice.
 	Items []T
 	// Quarantined are the entries that cannot be used, with the reason. Their names are neutralised.
 	Quarantined []messages.QuarantinedTool
-	// Public says that the server lets the list be shared between users (cacheScope "public" on every page). A session is
-	// one authorization context: within it every list may be kept, and whoever hands one to other users looks here.
+	// Public is true if the server lets the list be shared between users (cacheScope "public" on every page). A
+	// session is one authorization context, so within it every list may be cached; a program that gives a list to
+	// other users must look here.
 	Public bool
 }
 
-// listCaches are the lists that a session keeps.
+// listCaches are the lists that a session caches. They are made together, on first use.
 type listCaches struct {
 	resources listCache[messages.Resource]
 	templates listCache[messages.ResourceTemplate]
 	prompts   listCache[messages.Prompt]
 }
 
-// ensureListCaches are the lists that the session keeps, made by whoever asks first: most servers have tools and nothing else.
+// ensureListCaches returns the caches of the session. The first caller makes them, because most servers have tools
+// and nothing else; of two first callers one wins.
 func (s *Session) ensureListCaches() *listCaches {
 	if o := s.listCaches.Load(); o != nil {
 		return o
@@ -42,7 +45,8 @@ func (s *Session) ensureListCaches() *listCaches {
 	return s.listCaches.Load()
 }
 
-// invalidateLists notes that lists may be others now. What nobody has asked for is not kept.
+// invalidateLists drops the lists that may have changed. o is nil if no caller has asked for any list: then there is
+// nothing to drop.
 func (o *listCaches) invalidateLists(resources, prompts bool) {
 	if o == nil {
 		return
@@ -56,7 +60,7 @@ func (o *listCaches) invalidateLists(resources, prompts bool) {
 	}
 }
 
-// usedLists reports whether anybody has asked for resources or templates, and for prompts.
+// usedLists reports whether a caller has asked for resources or templates, and for prompts.
 func (o *listCaches) usedLists() (resources, prompts bool) {
 	if o == nil {
 		return false, false
@@ -64,30 +68,32 @@ func (o *listCaches) usedLists() (resources, prompts bool) {
 	return o.resources.wasUsed() || o.templates.wasUsed(), o.prompts.wasUsed()
 }
 
-// Resources are all pages of the server's list of resources. A server that declares no resources has an empty list and is
-// not asked. One that cannot be used is quarantined.
+// Resources returns all pages of the server's list of resources. A server that declares no resources has an empty
+// list and is not asked. A resource that cannot be used is quarantined.
 //
-// The list is fetched on first use and kept as long as it is valid: until the server says that it changed, and in the
-// modern era as long as the server said (the shortest ttlMs of its pages; not at all without one). A server of the legacy
-// era that does not tell about changes is asked again after 5 s; one that is reached over HTTP after 1 min in any case,
-// because there a server may declare that it tells and offer no stream to tell on. Callers at the same time share one
-// fetch, which may take up to 2 min and is not ended by the end of a caller's ctx. An error is not kept.
+// The list is fetched on first use and cached as long as it is valid: until the server announces a change, and in the
+// modern era as long as the server said (the shortest ttlMs of its pages; not at all without one). A server of the
+// legacy era that does not announce changes is asked again after 5 s; one that is reached over HTTP after 1 min in
+// any case, because there a server may declare announcements and offer no stream to send them on. Callers at the same
+// time share one fetch, which may take up to 2 min and is not ended by the end of a caller's ctx. An error is not
+// cached.
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Resources(ctx context.Context) (Listing[messages.Resource], error) {
 	return s.ensureListCaches().resources.get(ctx)
 }
 
-// ResourceTemplates are the server's resource templates, kept like Resources.
+// ResourceTemplates returns the server's resource templates, cached like [Session.Resources].
 func (s *Session) ResourceTemplates(ctx context.Context) (Listing[messages.ResourceTemplate], error) {
 	return s.ensureListCaches().templates.get(ctx)
 }
 
-// Prompts are the server's prompts, kept like Resources.
+// Prompts returns the server's prompts, cached like [Session.Resources].
 func (s *Session) Prompts(ctx context.Context) (Listing[messages.Prompt], error) {
 	return s.ensureListCaches().prompts.get(ctx)
 }
 
+// The kinds of the cached lists.
 var (
 	resourceKind = listKind[messages.Resource]{
 		method: "resources/list", member: "resources", singular: "resource", plural: "resources", unique: "URI", read: readResource,
@@ -95,7 +101,7 @@ var (
 	templateKind = listKind[messages.ResourceTemplate]{
 		method: "resources/templates/list", member: "resourceTemplates", singular: "resource template",
 		plural: "resource templates", unique: "URI template", read: readTemplate,
-		optional: true, // many servers with resources have none, and do not answer
+		optional: true, // many servers with resources have no templates and do not know the method
 	}
 	promptKind = listKind[messages.Prompt]{
 		method: "prompts/list", member: "prompts", singular: "prompt", plural: "prompts", unique: "name", read: readPrompt,
@@ -103,13 +109,14 @@ var (
 )
 
 const (
-	// maxURI bounds a URI and a URI template, in bytes: what is longer is data. maxPromptName bounds the name of a prompt,
-	// for which the specification has no bound, in characters.
+	// maxURI bounds a URI and a URI template, in bytes: anything longer is data and no address. maxPromptName bounds
+	// the name of a prompt, in characters; the specification has no bound.
 	maxURI        = 8 << 10
 	maxPromptName = 512
 )
 
-// readResource reads one definition. What a resource can be used without is dropped silently if it has the wrong type.
+// readResource reads one definition. A member that a resource can be used without is dropped silently if it has a
+// wrong type; a URI that cannot be used gives a reason.
 func readResource(raw []byte) (r messages.Resource, uri, reason string) {
 	if !rawjson.IsObject(raw) {
 		return r, "", "the definition is not an object"
@@ -142,6 +149,7 @@ func readResource(raw []byte) (r messages.Resource, uri, reason string) {
 	return r, r.URI, tooLarge(raw, reason)
 }
 
+// readTemplate reads one resource template in the same way.
 func readTemplate(raw []byte) (t messages.ResourceTemplate, uri, reason string) {
 	if !rawjson.IsObject(raw) {
 		return t, "", "the definition is not an object"
@@ -172,6 +180,7 @@ func readTemplate(raw []byte) (t messages.ResourceTemplate, uri, reason string) 
 	return t, t.URITemplate, tooLarge(raw, reason)
 }
 
+// readPrompt reads one prompt in the same way; its key is the name.
 func readPrompt(raw []byte) (p messages.Prompt, name, reason string) {
 	if !rawjson.IsObject(raw) {
 		return p, "", "the definition is not an object"
@@ -200,7 +209,8 @@ func readPrompt(raw []byte) (p messages.Prompt, name, reason string) {
 	return p, p.Name, tooLarge(raw, reason)
 }
 
-// readPromptArguments leaves out what has no name: nobody can give it a value.
+// readPromptArguments reads the arguments of a prompt and leaves out those without a usable name: no value can be
+// given for them.
 func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
 	if !rawjson.IsArray(raw) {
 		return nil
@@ -233,7 +243,8 @@ func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
 	return args
 }
 
-// readKey is what a resource, a template or a prompt is called by.
+// readKey reads the member by which a resource, a template or a prompt is addressed. reason says why it cannot be
+// used, empty if it can.
 func readKey(raw []byte, what string, maxBytes int) (key, reason string) {
 	key, ok := rawjson.Text(raw)
 	switch {
@@ -252,7 +263,7 @@ func readKey(raw []byte, what string, maxBytes int) (key, reason string) {
 	return key, ""
 }
 
-// tooLarge adds the bound that all definitions have.
+// tooLarge returns reason, or the reason of a definition beyond the bound that all definitions have.
 func tooLarge(raw []byte, reason string) string {
 	if reason == "" && len(raw) > maxDefinition {
 		return "the definition is larger than 1 MiB"
@@ -260,11 +271,11 @@ func tooLarge(raw []byte, reason string) string {
 	return reason
 }
 
-// sizeOf is a size in bytes: nil for what is no whole number that an int64 holds, or negative.
+// sizeOf reads a size in bytes; nil for a negative number and for one that is no whole number of an int64.
 func sizeOf(value []byte) *int64 {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {
-		f, err := strconv.ParseFloat(string(value), 64) // 1024.0 and 1e3 are whole too
+		f, err := strconv.ParseFloat(string(value), 64) // 1024.0 and 1e3 are whole numbers of JSON, too
 		if err != nil || f != float64(int64(f)) || f >= 1<<53 {
 			return nil
 		}
@@ -276,9 +287,10 @@ func sizeOf(value []byte) *int64 {
 	return &n
 }
 
-// readResourceAnnotations is nil if nothing of it is understood.
+// readResourceAnnotations reads the annotations of a resource; nil if they hold nothing that is known.
 //
-// 2025-11-25, Annotations: audience has the "Valid values "user" and "assistant"", priority is a "number from 0.0 to 1.0".
+// 2025-11-25, Annotations: audience has the "Valid values "user" and "assistant"", priority is a "number from 0.0 to
+// 1.0".
 func readResourceAnnotations(raw []byte) *messages.ResourceAnnotations {
 	if !rawjson.IsObject(raw) {
 		return nil

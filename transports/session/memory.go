@@ -8,15 +8,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// memory is what a session holds of its server's share. What it has not given back when it ends, end does.
+// memory is the account of one session within its server's share of the memory. It knows how much the session has
+// reserved, so that releaseAll can give back the rest at the end.
 type memory struct {
-	share *budget.Share
+	share *budget.Share // nil: nothing is counted
 
+	// mu guards n and ended. It may be taken while the mutex of a queue or of a list is held; under it only the share
+	// is called.
 	mu    sync.Mutex
-	n     int64
-	ended bool
+	n     int64 // bytes reserved and not given back
+	ended bool  // releaseAll has run
 }
 
+// reserve counts n bytes against the share. An error says that the share has no room: it wraps messages.ErrMemory,
+// and nothing is reserved.
 func (m *memory) reserve(n int64) error {
 	if m.share == nil || n <= 0 {
 		return nil
@@ -24,7 +29,7 @@ func (m *memory) reserve(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
-		return nil // what comes now is let go at once
+		return nil // the session is over, and drops what it gets now at once
 	}
 	if err := m.share.Take(n); err != nil {
 		return err
@@ -33,6 +38,7 @@ func (m *memory) reserve(n int64) error {
 	return nil
 }
 
+// release gives n bytes back. After releaseAll it does nothing, because n is 0 then.
 func (m *memory) release(n int64) {
 	if m.share == nil || n <= 0 {
 		return
@@ -44,8 +50,8 @@ func (m *memory) release(n int64) {
 	m.share.Give(n)
 }
 
-// keepList makes the newest list of tools of what was taken for it. It is the server's from here on, and not the session's: whoever
-// dials the server again is given it as Config.Listed.
+// keepList turns the taken bytes into the memory of the newest list of tools, which has list bytes. From here on they
+// belong to the server and not to the session: the owner gives the list to the next connection as Config.Listed.
 func (m *memory) keepList(taken, list int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +63,7 @@ func (m *memory) keepList(taken, list int64) {
 	m.share.Keep(taken, list)
 }
 
-// releaseAll gives everything back.
+// releaseAll gives everything back that the session has reserved; later reservations are not counted.
 func (m *memory) releaseAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,10 +71,11 @@ func (m *memory) releaseAll() {
 	m.n, m.ended = 0, true
 }
 
-// entryCost is what an entry of a list costs besides its bytes: what was read of it, and its place in maps.
+// entryCost is the cost of one entry of a list besides its bytes, in bytes: the parsed entry and its place in maps.
+// It is an estimate.
 const entryCost = 512
 
-// Size is what the list costs its server's share of the memory, in bytes.
+// Size returns the bytes that the list costs its server's share of the memory.
 func (t *ToolList) Size() (n int64) {
 	if t == nil {
 		return 0
@@ -79,8 +86,8 @@ func (t *ToolList) Size() (n int64) {
 	return n
 }
 
-// reserveMemory takes the memory of the entries that were added last. A list that the server's share has no room for is an error,
-// and what was taken for it before is given back by fetch.
+// reserveMemory reserves the memory of the entries of the newest page. A list that the share has no room for is an
+// error; fetchPages then gives back the memory of the earlier pages.
 func (l *pageCollector[T]) reserveMemory(s *Session) *messages.Error {
 	err := s.memory.reserve(l.cost - l.memoryTaken)
 	if err == nil {
@@ -94,16 +101,18 @@ func (l *pageCollector[T]) reserveMemory(s *Session) *messages.Error {
 	}
 }
 
-// What a message costs that was not asked for, in processor time: for itself, and for its bytes. They were measured with
-// BenchmarkFlood, are rounded up, and include what net/http or a pipe takes to bring it.
+// The price of a message that the session did not ask for, in processor time: for itself, and for its bytes. The
+// prices were measured with BenchmarkFlood, are rounded up, and include the work of net/http or of a pipe.
 const (
 	noticePrice = 2 * time.Microsecond
-	logPrice    = 6 * time.Microsecond // it is hidden in, kept and told
-	askPrice    = 8 * time.Microsecond // it is answered
+	logPrice    = 6 * time.Microsecond // the session queues it, decodes it and calls OnLog
+	askPrice    = 8 * time.Microsecond // the session answers it
 	bytePrice   = 3 * time.Nanosecond
 )
 
-// chargeUnasked notes unasked work: the price of a message, and its bytes.
+// chargeUnasked charges a message of size bytes, which the session did not ask for, to the server's share: the
+// transports read a server more slowly that costs too much. The number of pending requests goes with it, because a
+// server that works on many may send more.
 func (s *Session) chargeUnasked(price time.Duration, size int) {
 	if s.cfg.Share == nil {
 		return

@@ -14,23 +14,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// headerKeyword is the keyword by which a tool's input schema asks for a parameter in a header.
+// headerKeyword is the keyword with which a tool's input schema asks for a parameter in an HTTP header.
 const headerKeyword = "x-mcp-header"
 
-// maxSchemaDepth is how deep schemas may stand in schemas to be read for annotations: each level reads again what is below
-// it. No real schema comes near.
+// maxSchemaDepth bounds the nesting of schemas that are searched for annotations: each level is read again by the
+// level above, so the cost grows with the depth. No real schema comes near.
 const maxSchemaDepth = 64
 
-// paramHeaders is what of a call's arguments goes into headers as well. The zero value mirrors nothing.
+// paramHeaders are the arguments of one tool that are repeated as HTTP headers. The zero value repeats none.
 type paramHeaders []paramHeader
 
-// paramHeader is one parameter: the chain of property names that leads to it, and its header.
+// A paramHeader is one parameter: the chain of property names that leads to it, and the name of its header.
 type paramHeader struct {
 	path   []string
 	header string
 }
 
-// paramHeadersOf reads a tool's input schema. wrong says why the tool may not be offered over HTTP, empty if it may.
+// paramHeadersOf reads the annotations of a tool's input schema. problem says why the tool may not be offered over
+// HTTP, empty if it may.
 //
 // 2026-07-28, Custom Headers from Tool Parameters: "While the use of x-mcp-header is optional for servers, clients
 // MUST support this feature. … Clients using the Streamable HTTP transport MUST reject tool definitions where any
@@ -38,7 +39,7 @@ type paramHeader struct {
 // result of tools/list." Other transports may ignore the annotation.
 func paramHeadersOf(schema []byte) (m paramHeaders, problem string) {
 	if !bytes.Contains(schema, []byte(headerKeyword)) && !bytes.Contains(schema, []byte(`\u`)) {
-		return nil, "" // almost every schema there is
+		return nil, "" // almost every schema ends here; the keyword could be written with escapes
 	}
 	r := headerSchemaReader{names: make(map[string]struct{})}
 	r.readSchema(schema, nil, true)
@@ -48,15 +49,15 @@ func paramHeadersOf(schema []byte) (m paramHeaders, problem string) {
 	return r.headers, ""
 }
 
-// sendsParamHeaders reports whether this conversation mirrors arguments: the modern era does, over HTTP.
+// sendsParamHeaders reports whether this conversation repeats arguments in headers: over HTTP in the modern era.
 func (s *Session) sendsParamHeaders() bool {
 	return s.modern.Load() != nil && s.overHTTP()
 }
 
-// overHTTP reports whether each request is an exchange of its own.
+// overHTTP reports whether each request is an HTTP exchange of its own.
 func (s *Session) overHTTP() bool { return s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy }
 
-// paramHeadersFor is the mirror of a tool, as the newest list has it.
+// paramHeadersFor returns the headers of a tool as the newest list has them.
 func (s *Session) paramHeadersFor(tool string) paramHeaders {
 	if m := s.toolHeaders.Load(); m != nil {
 		return (*m)[tool]
@@ -64,12 +65,13 @@ func (s *Session) paramHeadersFor(tool string) paramHeaders {
 	return nil
 }
 
-// refreshParamHeaders gives a call that was refused for its headers those that it needs by a new list, and reports whether they
-// are other ones. Of many such calls one lists, and the others look what it found.
+// refreshParamHeaders lists the tools again for a call that the server refused because of its headers, and reports
+// whether the call has other headers now, so that a retry makes sense. Of many such calls one lists; the others wait
+// for relistLock and find the new headers there.
 //
-// 2026-07-28, Client Behavior: "If the server rejects a request with a HeaderMismatch error because required Mcp-Param-*
-// headers are missing or do not match the body, the client SHOULD call tools/list to check for changes to the tool's
-// inputSchema, then retry the original request with the appropriate headers."
+// 2026-07-28, Client Behavior: "If the server rejects a request with a HeaderMismatch error because required
+// Mcp-Param-* headers are missing or do not match the body, the client SHOULD call tools/list to check for changes to
+// the tool's inputSchema, then retry the original request with the appropriate headers."
 func (s *Session) refreshParamHeaders(ctx context.Context, r *request) bool {
 	if !s.sendsParamHeaders() {
 		return false
@@ -79,13 +81,14 @@ func (s *Session) refreshParamHeaders(ctx context.Context, r *request) bool {
 	}
 	defer s.relistLock.unlock()
 	before := r.header
+	// Another call may have listed the tools while this one waited for the lock.
 	if fits := s.setParamHeaders(r); !fits || !maps.Equal(before, r.header) {
 		return fits
 	}
 	if _, err := s.ListTools(ctx); err != nil {
-		return false // the refusal of the call says more
+		return false // the refusal of the call explains more than this error
 	}
-	s.notifyToolsChanged() // whoever holds the old list has not heard of it
+	s.notifyToolsChanged() // the owner of the old list has had no announcement
 	return s.setParamHeaders(r) && !maps.Equal(before, r.header)
 }
 
@@ -99,21 +102,23 @@ func (s *Session) setParamHeaders(r *request) bool {
 	return true
 }
 
-// headerSchemaReader walks over a schema.
+// headerSchemaReader walks over a schema, collects the annotated parameters and stops at the first fault.
 type headerSchemaReader struct {
 	headers paramHeaders
-	names   map[string]struct{} // in lower case
+	names   map[string]struct{} // the headers' names in lower case, to find duplicates
 	depth   int                 // of the schema that is being read
-	problem string              // the first fault
+	problem string              // the first fault, empty if there is none
 }
 
+// setProblem records a fault, unless there was one before.
 func (r *headerSchemaReader) setProblem(format string, args ...any) {
 	if r.problem == "" {
 		r.problem = headerKeyword + " " + fmt.Sprintf(format, args...)
 	}
 }
 
-// What keywords of JSON Schema hold. Everything else is data, or unknown, and holds no schema.
+// The keywords of JSON Schema that hold a schema, a list of schemas, or an object of schemas. Every other keyword
+// holds data, or is unknown, and is not searched.
 var (
 	holdSchema = wordSet("items additionalItems contains additionalProperties propertyNames not if then else " +
 		"unevaluatedItems unevaluatedProperties contentSchema")
@@ -121,6 +126,7 @@ var (
 	holdNamed   = wordSet("patternProperties $defs definitions dependentSchemas dependencies")
 )
 
+// wordSet returns the words of s as a set.
 func wordSet(s string) map[string]bool {
 	set := make(map[string]bool)
 	for w := range strings.FieldsSeq(s) {
@@ -129,15 +135,17 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// readSchema reads one schema. reachable says that path leads to it through properties alone; path is empty for the root.
+// readSchema reads one schema. reachable is true if path leads to it through properties alone; path is empty for the
+// root.
 //
-// "The chain MUST NOT pass through items (or any other array keyword), composition keywords (oneOf, anyOf, allOf,
-// not), conditional keywords (if/then/else), or $ref. … An x-mcp-header annotation anywhere else makes the annotation
-// — and thus the tool definition — invalid."
+// 2026-07-28: "The chain MUST NOT pass through items (or any other array keyword), composition keywords (oneOf,
+// anyOf, allOf, not), conditional keywords (if/then/else), or $ref. … An x-mcp-header annotation anywhere else makes
+// the annotation — and thus the tool definition — invalid."
 func (r *headerSchemaReader) readSchema(raw []byte, path []string, reachable bool) {
 	if !rawjson.IsObject(raw) || r.problem != "" {
 		return
 	}
+	// Too deep to search: the tool is refused only if there could be an annotation.
 	if r.depth >= maxSchemaDepth {
 		if bytes.Contains(raw, []byte(headerKeyword)) {
 			r.setProblem("stands too deep")
@@ -168,12 +176,14 @@ func (r *headerSchemaReader) readSchema(raw []byte, path []string, reachable boo
 			}
 		}
 	}
+	// The type may stand behind the annotation, so the annotation is checked last.
 	if name != nil {
 		r.checkAnnotation(name, kind, path, reachable)
 	}
 }
 
-// readNamedSchemas reads an object whose members are schemas.
+// readNamedSchemas reads an object whose members are schemas. Each member gets a path of its own, because the paths
+// are kept.
 func (r *headerSchemaReader) readNamedSchemas(raw []byte, path []string, reachable bool) {
 	if !rawjson.IsObject(raw) {
 		return
@@ -185,7 +195,8 @@ func (r *headerSchemaReader) readNamedSchemas(raw []byte, path []string, reachab
 	}
 }
 
-// checkAnnotation judges one annotation.
+// checkAnnotation checks one annotation against the rules of the specification and records its header. raw is the
+// annotation's value, kind that of the keyword type beside it.
 func (r *headerSchemaReader) checkAnnotation(raw, kind []byte, path []string, reachable bool) {
 	name, ok := rawjson.Text(raw)
 	lower := strings.ToLower(name)
@@ -220,9 +231,9 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// allowsHeader reports whether a type is one of those that have headers: "primitive types (integer, string, boolean).
-// Parameters with type number are not permitted." A parameter may also be null: "Parameter value is null: Client MUST
-// omit the header".
+// allowsHeader reports whether a type is one of those that have headers. 2026-07-28: "primitive types (integer,
+// string, boolean). Parameters with type number are not permitted." A parameter may also be null: "Parameter value is
+// null: Client MUST omit the header".
 func allowsHeader(kind []byte) bool {
 	if text, ok := rawjson.Text(kind); ok {
 		return text == "string" || text == "integer" || text == "boolean"
@@ -244,15 +255,17 @@ func allowsHeader(kind []byte) bool {
 	return some
 }
 
-// maxParamHeaderBytes bounds the headers of one call together, in bytes. Servers close the connection over larger ones without
-// a word (8 KiB is the usual limit of all headers of a request), and whether the tool has run is not known then.
+// maxParamHeaderBytes bounds the headers of one call together, in bytes. Servers close the connection over larger
+// ones without a word (8 KiB is the usual limit of all headers of a request), and then the call's outcome would be
+// unknown.
 const maxParamHeaderBytes = 8 << 10
 
-// headerValues is what a call with these arguments needs: encoded values by their headers' names, nil for none. args is a
-// JSON object, or empty. long is the error of a call whose headers are over maxParamHeaderBytes, which is not sent.
+// headerValues returns the headers that a call with these arguments needs: encoded values by their headers' names,
+// nil for none. args is a JSON object, or empty. tooLong is the not-sent error of a call whose headers exceed
+// maxParamHeaderBytes.
 //
-// "Header extraction is defined as reading the instance value at the exact property path of the annotated property …
-// If no value is present at that path in the call arguments, the header is omitted."
+// 2026-07-28: "Header extraction is defined as reading the instance value at the exact property path of the annotated
+// property … If no value is present at that path in the call arguments, the header is omitted."
 func (m paramHeaders) headerValues(args []byte) (h map[string]string, tooLong *messages.Error) {
 	size := 0
 	for _, p := range m {
@@ -279,15 +292,15 @@ func (m paramHeaders) headerValues(args []byte) (h map[string]string, tooLong *m
 	return h, nil
 }
 
-// memberAt is the value of a member: nil if raw is no object or has none of that name. Of two the last one counts, as
-// it does for most readers of JSON.
+// memberAt returns the value of a member: nil if raw is no object or has none of that name. Of two the last one
+// counts, as it does for most readers of JSON.
 func memberAt(raw []byte, name string) []byte {
 	return rawjson.Member(raw[rawjson.SkipSpace(raw, 0):], name)
 }
 
-// headerText is a value as its header says it: "string: Use the value as-is; integer: Convert to decimal string
-// representation (e.g., 42, -7); boolean: Convert to lowercase true or false". What is neither has no header: the
-// server will refuse the arguments themselves.
+// headerText returns a value in the form of its header. 2026-07-28: "string: Use the value as-is; integer: Convert to
+// decimal string representation (e.g., 42, -7); boolean: Convert to lowercase true or false". Objects, arrays and
+// null have no header: the server will refuse the arguments themselves.
 func headerText(value []byte) (text string, ok bool) {
 	switch {
 	case rawjson.IsNull(value), rawjson.IsObject(value), rawjson.IsArray(value):
@@ -297,7 +310,7 @@ func headerText(value []byte) (text string, ok bool) {
 	}
 	text = string(value)
 	if strings.ContainsAny(text, ".eE") {
-		// 1e3 and 42.0 are integers too, for JSON Schema. 2⁵³ is where the specification ends.
+		// 1e3 and 42.0 are integers too, for JSON Schema. The specification's integers end at 2⁵³.
 		if f, err := strconv.ParseFloat(text, 64); err == nil && f == float64(int64(f)) && f > -1<<53 && f < 1<<53 {
 			text = strconv.FormatInt(int64(f), 10)
 		}

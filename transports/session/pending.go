@@ -7,41 +7,46 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// pendingRequest is one request on its way, from its registration until its caller has taken the answer.
+// A pendingRequest waits for its answer, from its registration until its caller has taken the answer.
 //
-// Whoever removes it from Session.pending, under the lock, decides how it ends: the reader with an answer, the end of
-// the session, or the caller who stops waiting. The first two send exactly one answer, the last makes sure that nobody
-// does. So every request ends once, and a flight can be reused as soon as its caller returns.
+// The goroutine that removes it from Session.pending, under mu, decides how it ends: the reader with an answer, the session
+// with its end, the timer with a timeout, or the caller that stops waiting. The first three send exactly one answer; if the
+// caller removes it, no goroutine can send one any more. So every request ends once, and a pendingRequest can be reused as
+// soon as its caller returns.
 type pendingRequest struct {
 	id     int64
 	answer chan answer // capacity 1: sending never blocks
-	body   []byte
-	// progress and patience are the caller's, or nil.
+	// body is the buffer of the message. The transport may read it until Send returns, or until Leave does for a posted
+	// message.
+	body []byte
+	// progress and timeout are the caller's; nil if it wants no progress, or has no CallTimeout.
 	progress *progressReporter
 	timeout  *CallTimeout
-	// ctx is the caller's if the server may ask questions about the request, else nil. Session.mu guards it.
+	// ctx is the caller's context if the server may ask questions about the request, else nil. Session.mu guards it.
 	ctx context.Context //nolint:containedctx // it is as long as the request
-	// watched says that the caller waits for the answer alone: the session ends the flight when its patience does.
+	// watched is true if the caller's context is a CallTimeout itself: then requestTimer ends the request when a deadline
+	// passes, and the caller listens to the parent only.
 	watched bool
-	// longLived says that the request ends when it likes: what cannot be told whose answer it is, is not its answer.
-	// Session.mu guards it.
+	// longLived marks a standing request (a subscription), which the server ends when it likes: an answer that names no
+	// request is never taken for its answer. Session.mu guards it.
 	longLived bool
 }
 
-// answer is what came back for a request.
+// An answer is the end of one request, as the reader or the session hands it to the caller.
 type answer struct {
 	kind    answerKind
 	isError bool
-	// toolRan says of an answerUnusable that it is the answer of a tool that has run.
+	// toolRan is true for an answerUnusable that the server gave after it had run the tool; the error text says so.
 	toolRan bool
-	// raw is the result, or the error object.
+	// raw is the result, or the error object. It shares the memory of the message's body.
 	raw []byte
-	// detail is the member resultType of a result, without quotes: empty for "complete" and if there is none. Of an answerUnusable
-	// or answerNoMemory it says what is wrong. They share a field because every frame of a call holds an answer: with net/http's, those of one
-	// fit into 8 KiB of stack, or take 16.
+	// detail is the member resultType of a result, without quotes: empty for "complete" and if there is none. For an
+	// answerUnusable or answerNoMemory it is the rest of a sentence about the fault. They share a field because every stack
+	// frame of a call holds an answer: with those of net/http, the frames of one call fit into 8 KiB of stack, or take 16.
 	detail string
 }
 
+// answerKind tells how a request ended, or what its answer holds.
 type answerKind uint8
 
 const (
@@ -51,24 +56,25 @@ const (
 	answerRPCError
 	// answerUnusable: the server answered with something that cannot be used.
 	answerUnusable
-	// answerNoMemory: there was no memory for the answer; word says so.
+	// answerNoMemory: the share of the memory had no room for the answer; detail says so.
 	answerNoMemory
 	// answerSessionEnded: the session ended before there was an answer.
 	answerSessionEnded
-	// answerTimedOut: the caller's patience ended before there was an answer.
+	// answerTimedOut: a deadline of the caller's CallTimeout passed before there was an answer.
 	answerTimedOut
 )
 
 const (
-	// maxReusedBuffer is the largest request buffer that is kept for reuse, in bytes, and maxIdleRequests how many flights are kept: an
-	// idle session holds at most 1 MiB because of them, and usually a few KiB.
+	// maxReusedBuffer is the largest request buffer that is kept for reuse, in bytes, and maxIdleRequests the number of
+	// requests that are kept: an idle session holds at most 1 MiB because of them, and usually a few KiB.
 	maxReusedBuffer = 16 << 10
 	maxIdleRequests = 64
 )
 
-// registerRequest makes a flight with a fresh id, known to the reader, or says why nothing can be sent any more.
+// registerRequest makes a request with a fresh id and registers it with the reader, or returns the reason for which nothing
+// can be sent any more (a not-sent error). allowQuestions keeps ctx, so that a question of the server finds its caller.
 //
-// Flights are kept per session and not in a sync.Pool of the package: a channel that was made inside a testing/synctest
+// Idle requests are kept per session and not in a sync.Pool of the package: a channel that was made inside a testing/synctest
 // bubble must not be used by another one.
 func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayAsk bool) (*pendingRequest, *messages.Error) {
 	timeout := callTimeoutOf(ctx)
@@ -90,6 +96,7 @@ func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayA
 		f.ctx = ctx
 	}
 	s.pending[f.id] = f
+	// Still under mu: otherwise expireRequests could run between the two and leave this deadline without a timer.
 	if watched {
 		s.armRequestTimer(timeout.nextDue())
 	}
@@ -97,13 +104,15 @@ func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayA
 	return f, nil
 }
 
-// recycleRequest gives f back. Its id must not be in pending and its channel must be empty.
+// recycleRequest keeps f for reuse. Its id must not be in pending and its channel must be empty. Questions that the server
+// asked about this request are withdrawn: their caller is gone.
 func (s *Session) recycleRequest(f *pendingRequest) {
 	s.mu.Lock()
 	if len(s.serverRequests) > 0 && f.ctx != nil {
 		defer s.withdrawQuestions(f.id, nil)()
 	}
 	f.ctx, f.longLived, f.watched, f.timeout, f.progress = nil, false, false, nil, nil
+	// A single large call must not make the session hold its buffer for days.
 	if cap(f.body) > maxReusedBuffer {
 		s.mu.Unlock()
 		return
@@ -115,18 +124,19 @@ func (s *Session) recycleRequest(f *pendingRequest) {
 	s.mu.Unlock()
 }
 
-// freeIdleRequests gives up what is kept for reuse. A list, which is rare, needs larger buffers than calls do, and a server that has been
-// listed may rest for days.
+// freeIdleRequests drops the requests that are kept for reuse. ListTools calls it at its end: a list needs larger buffers
+// than calls do, and a server that has been listed may rest for days.
 func (s *Session) freeIdleRequests() {
 	s.mu.Lock()
 	s.idleRequests = nil
 	if s.pending != nil && len(s.pending) == 0 {
-		s.pending = make(map[int64]*pendingRequest) // a map keeps the room that it once needed
+		s.pending = make(map[int64]*pendingRequest) // a Go map never shrinks: it keeps the buckets that it once needed
 	}
 	s.mu.Unlock()
 }
 
-// takePending removes the flight with this id. Exactly one of those who ask for it gets it.
+// takePending removes the request with this id and reports whether there was one. Exactly one of the goroutines that ask for
+// it gets it, and must end it.
 func (s *Session) takePending(id int64) (*pendingRequest, bool) {
 	s.mu.Lock()
 	f, ok := s.pending[id]
@@ -137,7 +147,8 @@ func (s *Session) takePending(id int64) (*pendingRequest, bool) {
 	return f, ok
 }
 
-// takeOnlyPending removes the flight if it is the only one.
+// takeOnlyPending removes the request if it is the only one that is not long-lived. An answer without a usable id can only
+// belong to that one.
 func (s *Session) takeOnlyPending() (only *pendingRequest, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,14 +168,17 @@ func (s *Session) takeOnlyPending() (only *pendingRequest, ok bool) {
 	return only, true
 }
 
-// exchangeMessage sends f.body, waits for what comes back and lands f. It gives an answer of any kind but answerSessionEnded, or an
-// error with its outcome.
+// exchangeMessage sends f.body, waits for the answer and recycles f. It returns an answer of any kind but answerSessionEnded
+// and answerTimedOut, or an error with its outcome.
 func (s *Session) exchangeMessage(ctx context.Context, f *pendingRequest, m *transports.Message) (answer, *messages.Error) {
 	a, e := s.sendAndWait(ctx, f, m)
-	s.recycleRequest(f) // not deferred: if the transport panics, f is still known to the reader
+	s.recycleRequest(f) // not deferred: if the transport panics, f is still in pending and must not be reused
 	return a, e
 }
 
+// sendAndWait sends the message and waits until the request has one end. For a connection that takes a message without
+// waiting (poster) it only posts: the answer itself shows that the message was written, so the caller wakes once instead of
+// twice.
 func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transports.Message) (answer, *messages.Error) {
 	var delivery transports.Delivery
 	var err error
@@ -179,10 +193,12 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 	var a answer
 	if err != nil {
 		err = withoutForeignBody(f.id, err)
+		// Nothing has answered: the failure of the send is the end of the request.
 		if _, ours := s.takePending(f.id); ours {
 			return answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
 		}
-		// Answered, or ended with the session, before Send came back with its error: that is the truth.
+		// The request was answered, timed out, or ended with the session, before Send returned its error. An answer is the
+		// truth, also if Send failed.
 		if a = <-f.answer; a.kind == answerTimedOut {
 			return answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
 		}
@@ -193,7 +209,7 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 			if _, ours := s.takePending(f.id); ours {
 				return answer{}, s.abandonRequest(ctx, f.id, m.Method)
 			}
-			a = <-f.answer // it is there, or about to be: who took the flight came first
+			a = <-f.answer // the answer is there, or about to be: its sender removed the request first
 		}
 		if a.kind == answerTimedOut {
 			return answer{}, s.abandonRequest(ctx, f.id, m.Method)
@@ -205,13 +221,14 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 	return answer{}, s.sessionLostError(delivery, err)
 }
 
-// sessionLostError is the error of a request that the session ended before. err is why it was not written, nil if it was.
+// sessionLostError is the error of a request that had no answer when the session ended. err is the reason for which it was
+// not written, nil if it was.
 func (s *Session) sessionLostError(delivery transports.Delivery, err error) *messages.Error {
 	outcome := messages.OutcomeUnknown
 	if err != nil {
 		outcome = outcomeOf(delivery, err)
 	}
-	// Why the session ended says more than why this one message was not sent, unless the server refused this one itself.
+	// The session's end explains more than the failure of this one message, unless the server refused this message itself.
 	e := s.endedError("")
 	if outcome != messages.OutcomeUnknown && delivery != transports.NotWritten {
 		e = translateError("", err)
@@ -220,8 +237,8 @@ func (s *Session) sessionLostError(delivery transports.Delivery, err error) *mes
 	return e
 }
 
-// callerDone is closed when the caller does not wait any more. If the session looks after the caller's patience, only what the
-// patience was made from is left to listen to.
+// callerDone returns a channel that is closed when the caller does not wait any more. For a watched request requestTimer
+// observes the CallTimeout, so that its Done, which costs a timer, is never called; only the parent is left to listen to.
 func (f *pendingRequest) callerDone(ctx context.Context) <-chan struct{} {
 	if f.watched {
 		return f.timeout.parent.Done()
@@ -229,7 +246,8 @@ func (f *pendingRequest) callerDone(ctx context.Context) <-chan struct{} {
 	return ctx.Done()
 }
 
-// abandonRequest tells the server that nobody waits any more, and is the error of that.
+// abandonRequest notifies the server that the caller does not wait any more, and returns the caller's error: the outcome is
+// unknown.
 func (s *Session) abandonRequest(ctx context.Context, id int64, method string) *messages.Error {
 	s.cancelRequest(ctx, id, method)
 	e := contextError(ctx, "before there was an answer")
@@ -237,7 +255,9 @@ func (s *Session) abandonRequest(ctx context.Context, id int64, method string) *
 	return e
 }
 
-// sendFailedError is the error of a request that the transport gave up on and nobody answered.
+// sendFailedError returns the error of a request that the transport gave up on and that has no answer. If the caller's
+// context ended, the error says that instead of the transport's symptom, and the server gets a cancellation if the message
+// may have reached it.
 func (s *Session) sendFailedError(
 	ctx context.Context, id int64, method string, d transports.Delivery, err error,
 ) *messages.Error {
@@ -255,6 +275,7 @@ func (s *Session) sendFailedError(
 			s.cancelRequest(ctx, id, method)
 		}
 	}
+	// The server has forgotten the session: every further request would fail the same way.
 	if e.Class == messages.ClassSession {
 		// 2025-11-25: "When a client receives HTTP 404 in response to a request containing an MCP-Session-Id, it MUST
 		// start a new session". This conversation is over; the caller of the session dials the next one.
@@ -263,6 +284,7 @@ func (s *Session) sendFailedError(
 	return e
 }
 
+// asNotSent marks e: no byte of the request left this process.
 func asNotSent(e *messages.Error) *messages.Error {
 	e.Outcome = messages.OutcomeNotSent
 	return e

@@ -9,13 +9,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// negotiateEra finds the era out, as far as it is not known, and shakes hands in it.
+// negotiateEra finds out the era, as far as the configuration leaves it open, and performs its handshake.
 func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 	// HTTP+SSE belongs to 2024-11-05: the modern era has no such transport.
 	if s.cfg.Era == messages.EraLegacy || s.kind == messages.SSE {
 		return s.initializeLegacy(ctx)
 	}
 	if s.cfg.Era == messages.EraModern {
+		// The caller pinned the modern era: there is no fallback.
 		d, e := s.requestDiscover(ctx)
 		if e == nil && d.version == "" {
 			e = s.versionError(d.versionList())
@@ -26,8 +27,9 @@ func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 		return s.adoptModern(d), nil
 	}
 	if s.cfg.Known == messages.EraLegacy {
-		// "The era determination is a property of the server … Clients … MAY persist it across restarts …, re-probing if the
-		// cached assumption later fails."
+		// 2026-07-28: "The era determination is a property of the server … Clients … MAY persist it across restarts …,
+		// re-probing if the cached assumption later fails." So a failed initialize is followed by server/discover, unless the
+		// failure has nothing to do with the era.
 		info, e := s.initializeLegacy(ctx)
 		if e == nil || ctx.Err() != nil || s.endedError("") != nil || wantsAuthOrDelay(e) {
 			return info, e
@@ -39,56 +41,61 @@ func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 		case discoverErr != nil && wantsAuthOrDelay(discoverErr):
 			return Info{}, discoverErr
 		}
+		// Both failed: the first error is about the era that the server had before, and so explains more.
 		return Info{}, e
 	}
 	info, serverAsked, e := s.probeEra(ctx)
+	// Only a server that got one of our questions can have ended because of it.
 	if e != nil && serverAsked && s.endedError("") != nil && ctx.Err() == nil {
 		e.Err = &probeError{e.Err}
 	}
 	return info, e
 }
 
-// wantsAuthOrDelay reports whether a refusal says what the server wants of us: credentials, or to be left alone for a time. Nothing
-// else is asked then, and no other refusal says more.
+// wantsAuthOrDelay reports whether a refusal asks for credentials or for a pause. The session asks nothing else then, and no
+// other refusal explains more.
 func wantsAuthOrDelay(e *messages.Error) bool {
 	return e.Class == messages.ClassUnauthorized || e.Class == messages.ClassThrottled || e.RetryAfter > 0
 }
 
-// probeError marks the cause of an error with ErrOnProbe.
+// probeError adds ErrOnProbe to the cause of an error.
 type probeError struct{ cause error }
 
 func (o *probeError) Error() string   { return ErrOnProbe.Error() }
 func (o *probeError) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
 
-// probeEra asks server/discover, and initialize as well if the server is silent about that for a moment, on the same connection: so
-// a server that is only slow to start costs nothing. An inquiry decides by what was answered, not by what was answered first.
+// probeEra asks server/discover, and initialize as well if the server leaves that unanswered for Config.ProbeWait, on the
+// same connection: so a server that is only slow to start costs nothing. An eraProbe decides which question comes next, and
+// by which answers the era is known.
 //
-// 2026-07-28, stdio, Backward Compatibility: probe with server/discover, and "fall back on any error that is not a
-// recognized modern error". Streamable HTTP: "attempt a modern request and inspect the body of a 400 Bad Request before
-// falling back".
+// 2026-07-28, stdio, Backward Compatibility: probe with server/discover, and "fall back on any error that is not a recognized
+// modern error". Streamable HTTP: "attempt a modern request and inspect the body of a 400 Bad Request before falling back".
 //
-// asked is false if no question can have reached the server: then it did not end because of one.
+// serverAsked is false if no question can have reached the server: then the server did not end because of one.
 func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, failed *messages.Error) {
 	askCtx, stop := context.WithCancel(ctx)
-	defer stop() // nobody waits for the other answers any more
+	defer stop() // the requests that are still waiting end with the probe
 	var (
 		q           = eraProbe{initializeFirst: s.cfg.InitializeFirst, keepsSession: s.kind == messages.Stdio || s.kind == messages.SDK}
 		found       discovery
 		raw         []byte
 		initErr     *messages.Error // of initialize
-		discoverErr *messages.Error // what server/discover was answered, if that is the end
+		discoverErr *messages.Error // the answer to server/discover, if it ends the probe
 		answers     = make(chan func(), 3)
-		timer       = time.NewTimer(s.cfg.ProbeWait)
+		// Each question runs on a goroutine of its own and returns a function that records its answer. This goroutine applies
+		// them, so q needs no lock.
+		timer = time.NewTimer(s.cfg.ProbeWait)
 	)
 	defer timer.Stop()
 	ask := func(question func() (apply func())) bool {
-		return s.spawn(func() { answers <- question() }) // there is room for every question that is out
+		return s.spawn(func() { answers <- question() }) // there is room for each of the three questions, so no goroutine waits here
 	}
 	for {
 		started := true
 		switch q.nextStep() {
 		case stepDiscover:
 			q.discover = probePending
+			// The time runs for the newest question.
 			timer.Reset(s.cfg.ProbeWait)
 			started = ask(func() func() {
 				d, e := s.requestDiscover(askCtx)
@@ -101,9 +108,11 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 			})
 		case stepInitialize:
 			q.initialize = probePending
+			// offerVersion may ask twice, for two versions.
 			started = ask(func() func() {
 				body, e := s.offerVersion(askCtx)
 				return func() {
+					// An initialize before server/discover does not count: every server of the legacy era must survive it.
 					raw, initErr, serverAsked = body, e, serverAsked || q.discover != probeUnasked
 					if q.initialize = probeAccepted; e != nil {
 						q.initialize = probeRefused
@@ -116,12 +125,13 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 		case stepPing:
 			q.pinging = true
 			started = ask(func() func() {
-				_, _ = s.sendRequest(askCtx, &request{method: "ping"}, nil) // a refusal is an answer, too
+				_, _ = s.sendRequest(askCtx, &request{method: "ping"}, nil) // a refusal of ping is a sign of life, too
 				return func() { q.pinging, q.pings = false, q.pings+1 }
 			})
 		case stepUseModern:
 			return s.adoptModern(found), serverAsked, nil
 		case stepUseLegacy:
+			// An answer to server/discover is of no interest any more.
 			stop()
 			info, failed = s.completeInitialize(ctx, raw)
 			return info, serverAsked, failed
@@ -136,11 +146,15 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 		case stepWait:
 			select {
 			case apply := <-answers:
+				// If the session has ended, or the caller has left, nothing can be asked; an answer that already decides for
+				// the modern era needs no further question.
 				apply()
 				if over := s.handshakeEndedError(ctx); over != nil && q.nextStep() != stepUseModern {
 					return Info{}, serverAsked, over
 				}
 			case <-timer.C:
+				// The first wait after initialize ends with the second ping, the second wait (the rest of overdueWaits) with
+				// a decision.
 				if q.initialize == probeAccepted && !q.probeWaitPassed {
 					q.probeWaitPassed = true
 					timer.Reset((overdueWaits - 1) * s.cfg.ProbeWait)
@@ -157,7 +171,8 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 	}
 }
 
-// handshakeEndedError is the error of a handshake that cannot go on, nil if it can.
+// handshakeEndedError returns the error of a handshake that cannot go on, because the session has ended or the caller left;
+// nil if it can.
 func (s *Session) handshakeEndedError(ctx context.Context) *messages.Error {
 	if e := s.endedError("connect"); e != nil {
 		return e
@@ -168,7 +183,7 @@ func (s *Session) handshakeEndedError(ctx context.Context) *messages.Error {
 	return nil
 }
 
-// classifyDiscovery says what an answer to server/discover means.
+// classifyDiscovery turns the answer to server/discover, or its error, into the state of that question.
 func (s *Session) classifyDiscovery(d discovery, e *messages.Error) probeState {
 	switch {
 	case e != nil && !indicatesLegacy(e):
@@ -177,15 +192,16 @@ func (s *Session) classifyDiscovery(d discovery, e *messages.Error) probeState {
 		return probeRefused
 	case d.version != "":
 		return probeAccepted
+	// The server lists versions, and none of them is one of ours: there is nothing to ask.
 	case len(d.supported) > 0 && firstCommon(s.cfg.Versions, d.supported) == "":
 		return probeFinal
 	}
 	return probeRefused
 }
 
-// indicatesLegacy reports whether a refused server/discover means a server of the legacy era. 2026-07-28: "a recognized modern
-// JSON-RPC error … identifies a modern server … Anything else identifies a legacy server." What says nothing about the
-// server (it cannot be reached, wants credentials, asks to wait) is an end.
+// indicatesLegacy reports whether a refused server/discover means a server of the legacy era. 2026-07-28: "a recognized
+// modern JSON-RPC error … identifies a modern server … Anything else identifies a legacy server." A failure that says nothing
+// about the server (it cannot be reached, wants credentials, asks to wait) ends the probe instead.
 func indicatesLegacy(e *messages.Error) bool {
 	switch e.Class {
 	case messages.ClassUnauthorized, messages.ClassThrottled, messages.ClassCanceled, messages.ClassExited,
@@ -193,14 +209,14 @@ func indicatesLegacy(e *messages.Error) bool {
 		return false
 	case messages.ClassNetwork:
 		if e.Outcome == messages.OutcomeNotSent {
-			return false // nobody is there
+			return false // nothing was reached that could be of any era
 		}
 	}
 	switch e.Code {
 	case codeHeaderMismatch, codeMissingCapability:
 		return false
 	case codeUnsupportedVersion:
-		return len(supportedVersionsIn(e.Data)) == 0 // no server of the modern era forgets to say which it has
+		return len(supportedVersionsIn(e.Data)) == 0 // a server of the modern era lists its versions in this error
 	}
 	return true
 }
@@ -208,11 +224,13 @@ func indicatesLegacy(e *messages.Error) bool {
 // discovery is the answer to server/discover.
 type discovery struct {
 	// version is the newest modern version that both sides speak, empty if there is none.
-	version   string
+	version string
+	// supported are the versions that the server lists, of both eras, at most 100.
 	supported []string
 	info      Info
 }
 
+// versionList returns the server's versions for an error text.
 func (d discovery) versionList() string {
 	if len(d.supported) == 0 {
 		return "that it does not name"
@@ -220,10 +238,11 @@ func (d discovery) versionList() string {
 	return strings.Join(d.supported, ", ")
 }
 
-// requestDiscover asks what the server is. An answer that names no versions is one of a server that answers everything.
+// requestDiscover asks server/discover. An answer without versions comes from a server that answers every request; its
+// discovery has no version.
 //
-// 2026-07-28, Versioning: "Servers MUST implement server/discover. Clients MAY call it before sending any other requests
-// to learn the server's supported versions up front". After an UnsupportedProtocolVersionError "the client SHOULD select a
+// 2026-07-28, Versioning: "Servers MUST implement server/discover. Clients MAY call it before sending any other requests to
+// learn the server's supported versions up front". After an UnsupportedProtocolVersionError "the client SHOULD select a
 // mutually supported version from the supported list and retry the request".
 func (s *Session) requestDiscover(ctx context.Context) (discovery, *messages.Error) {
 	version := s.cfg.ModernVersions[0]
@@ -240,9 +259,11 @@ func (s *Session) requestDiscover(ctx context.Context) (discovery, *messages.Err
 		theirs := supportedVersionsIn(e.Data)
 		next := firstCommon(s.cfg.ModernVersions, theirs)
 		if next != "" && tries == 0 {
-			version = next // it may be the very one that was refused: then the retry is the same request, once
+			version = next // it may be the version that was refused: then the same request is sent again, once
 			continue
 		}
+		// The refusal lists no version, or again one that was just tried: it is an error. Otherwise the list is the answer,
+		// and has nothing in common with ours.
 		if len(theirs) == 0 || next != "" {
 			return discovery{}, e
 		}
@@ -250,16 +271,19 @@ func (s *Session) requestDiscover(ctx context.Context) (discovery, *messages.Err
 	}
 }
 
-// adoptModern makes the session a modern one.
+// adoptModern makes the session a modern one: from here on every request carries its version and _meta.
 func (s *Session) adoptModern(d discovery) Info {
 	info := d.info
 	info.Era, info.ProtocolVersion = messages.EraModern, d.version
 	s.conn.Negotiated(d.version)
+	// modern is stored before info: a goroutine that sees info must not take the session for a legacy one.
 	s.modern.Store(s.newModernParams(d.version))
 	s.info.Store(&info)
 	return info
 }
 
+// readDiscovery reads the result of server/discover. serverInfo stands in _meta by the specification; a member of the result
+// is accepted, too.
 func readDiscovery(raw []byte) (d discovery) {
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {
@@ -282,7 +306,7 @@ func readDiscovery(raw []byte) (d discovery) {
 	return d
 }
 
-// textsOf is the strings of an array, at most limit.
+// textsOf returns the strings of a JSON array, at most limit; other elements are skipped.
 func textsOf(value []byte, limit int) (texts []string) {
 	if !rawjson.IsArray(value) {
 		return nil

@@ -9,20 +9,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// progressReporter is the way of one request's progress notifications to its caller.
+// A progressReporter delivers the progress notifications of one request to its caller. Its mutex is held during the callback,
+// so that finish can wait for it.
 type progressReporter struct {
 	mu       sync.Mutex
 	finished bool
 	callback func(messages.Progress)
 }
 
-// finish makes sure that nothing is told any more. It waits for a call that is under way.
+// finish makes sure that the callback does not run any more; it waits for one that is running. The callback must therefore
+// not wait for its own request to return.
 func (p *progressReporter) finish() {
 	p.mu.Lock()
 	p.finished = true
 	p.mu.Unlock()
 }
 
+// reportProgress calls the callback, unless the request has returned. It runs on the queue callbacks.
 func (p *progressReporter) reportProgress(v messages.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +34,8 @@ func (p *progressReporter) reportProgress(v messages.Progress) {
 	}
 }
 
-// handleProgress takes a progress notification. One for a request that has ended, or that asked for none, is ignored.
+// handleProgress finds the request that a progress notification belongs to, restarts its idle timeout and queues the caller's
+// callback. A notification for a request that has ended, or that asked for none, is ignored.
 //
 // 2025-11-25: "Progress notifications MUST only reference tokens that: Were provided in an active request".
 func (s *Session) handleProgress(params []byte) {
@@ -42,6 +46,7 @@ func (s *Session) handleProgress(params []byte) {
 	if f := s.pending[token]; f != nil {
 		p, timeout = f.progress, f.timeout
 	} else {
+		// The token of a request stays valid for the task that the request became.
 		for f := range s.followedTasks {
 			if token > 0 && f.token == token {
 				p, timeout = f.progress, f.timeout
@@ -49,14 +54,16 @@ func (s *Session) handleProgress(params []byte) {
 		}
 	}
 	s.mu.Unlock()
+	// The timeout restarts only for a request that asked for progress: only it gave the server a token.
 	if p == nil {
 		return
 	}
 	timeout.restartIdle()
-	params = bytes.Clone(params) // without the rest of the body
+	params = bytes.Clone(params) // without the clone the whole body would stay in memory
 	s.callbacks.put(len(params), false, func() { p.reportProgress(readProgress(params)) })
 }
 
+// readProgress decodes the params of a progress notification; members of a wrong type stay zero.
 func readProgress(params []byte) (v messages.Progress) {
 	m := rawjson.ObjectAt(params, 0, 0)
 	for m.Next() {

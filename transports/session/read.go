@@ -14,12 +14,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// ReadResource reads one resource: the server's result object, byte for byte. It asks the server each time. The result of
-// a read says for how long it is fresh (ttlMs, 2026-07-28), but a client only "MAY" rely on that, whoever reads a resource
-// wants what it holds now, and a session would hold all that was ever read of it.
+// ReadResource reads one resource and returns the server's result object, byte for byte. It asks the server each time: the
+// result says for how long it is fresh (ttlMs, 2026-07-28), but a client only "MAY" rely on that, the caller wants the
+// present content, and a cache would hold everything that was ever read.
 //
-// An error is a *messages.Error with Op "read" and an Outcome; one that says that there is no such resource wraps
-// messages.ErrUnknownResource.
+// An error is a *messages.Error with Op "read" and an Outcome; it wraps messages.ErrUnknownResource if the server says that
+// there is no such resource.
 func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (json.RawMessage, error) {
 	if e := s.checkReadRequest("resources", "URI of the resource", uri, func(c *Capabilities) bool { return c.Resources }); e != nil {
 		return nil, e
@@ -34,18 +34,18 @@ func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (jso
 		return raw, nil
 	}
 	// 2026-07-28, Resources: "If the requested resource does not exist, servers MUST return a JSON-RPC error with code -32602
-	// (Invalid Params)." And: "For backwards compatibility, clients SHOULD also accept -32002 as a resource not found error, as
-	// earlier protocol versions used this code." There is nothing else in this request that could be invalid.
+	// (Invalid Params)." And: "For backwards compatibility, clients SHOULD also accept -32002 as a resource not found error,
+	// as earlier protocol versions used this code." The request has no other member that could be invalid.
 	if e.Outcome == messages.OutcomeRejected && (e.Code == codeInvalidParams || e.Code == codeResourceNotFoundOld) {
 		e.Err = joinCause(messages.ErrUnknownResource, e.Err)
 	}
 	return nil, e
 }
 
-// GetPrompt fills a prompt: the server's result object, byte for byte.
+// GetPrompt fills a prompt with arguments and returns the server's result object, byte for byte.
 //
-// An error is a *messages.Error with Op "read" and an Outcome; one that says that there is no such prompt wraps
-// messages.ErrUnknownPrompt.
+// An error is a *messages.Error with Op "read" and an Outcome; it wraps messages.ErrUnknownPrompt if the server says that
+// there is no such prompt.
 func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]string, o *Options) (json.RawMessage, error) {
 	if e := s.checkReadRequest("prompts", "name of the prompt", name, func(c *Capabilities) bool { return c.Prompts }); e != nil {
 		return nil, e
@@ -78,6 +78,7 @@ func namesNoPrompt(e *messages.Error, name string) bool {
 	if e.Code != codeInvalidParams && e.Code != 0 {
 		return false
 	}
+	// The method's own name contains "prompt", and the prompt's name may contain "argument": neither may decide.
 	text := strings.ToLower(strings.ReplaceAll(e.Text, "prompts/get", ""))
 	if !strings.Contains(text, "prompt") || strings.Contains(strings.ReplaceAll(text, strings.ToLower(name), ""), "argument") {
 		return false
@@ -90,10 +91,11 @@ func namesNoPrompt(e *messages.Error, name string) bool {
 	return false
 }
 
-// maxCompletions is how many proposals are kept. 2025-11-25, Completion: "Maximum 100 items per response".
+// maxCompletions bounds the proposals that are kept. 2025-11-25, Completion: "Maximum 100 items per response".
 const maxCompletions = 100
 
-// Complete asks for proposals for the value of an argument. It keeps at most 100 of them.
+// Complete asks the server for proposals for the value of an argument, and keeps at most 100 of them (HasMore says that there
+// were more).
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (messages.Completion, error) {
@@ -101,7 +103,7 @@ func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (mes
 	if r.URITemplate != "" {
 		what, subject = "URI template", r.URITemplate
 	}
-	// Versions before 2025-03-26 have completion, and no capability for it.
+	// Versions before 2025-03-26 have completion, but no capability that declares it.
 	declared := func(c *Capabilities) bool { return c.Completions || s.Info().ProtocolVersion < "2025-03-26" }
 	if e := s.checkReadRequest("completions", what, subject, declared); e != nil {
 		return messages.Completion{}, e
@@ -130,6 +132,7 @@ func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (mes
 	return c, nil
 }
 
+// appendCompletion appends the params of completion/complete, without braces.
 func appendCompletion(b []byte, r messages.CompleteRequest) []byte {
 	if r.Prompt != "" {
 		b = appendString(append(b, `"ref":{"type":"ref/prompt","name":`...), r.Prompt)
@@ -144,6 +147,8 @@ func appendCompletion(b []byte, r messages.CompleteRequest) []byte {
 	return b
 }
 
+// readCompletion reads the member completion of the result. ok is false if it holds no array of values; single values of a
+// wrong type are dropped.
 func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 	values := rawjson.Member(raw, "values")
 	if !rawjson.IsArray(values) {
@@ -168,7 +173,8 @@ func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 	return c, true
 }
 
-// checkReadRequest says why something cannot be asked, nil if it can: the session, the server's capabilities, or what it is about.
+// checkReadRequest returns the error of a request that cannot be sent, nil if it can: because the session has ended, subject
+// (described by what) is not usable, or the server does not declare the capability. Every error is not-sent.
 //
 // 2025-11-25, Operation: "Both parties MUST: … Only use capabilities that were successfully negotiated".
 func (s *Session) checkReadRequest(capability, what, subject string, declared func(*Capabilities) bool) *messages.Error {
@@ -191,6 +197,7 @@ func (s *Session) checkReadRequest(capability, what, subject string, declared fu
 	return nil
 }
 
+// argumentsProblem returns the reason for which args cannot be written as JSON, "" if they can.
 func argumentsProblem(args map[string]string) string {
 	for name, value := range args {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
@@ -200,7 +207,7 @@ func argumentsProblem(args map[string]string) string {
 	return ""
 }
 
-// appendTexts writes an object of strings, in the order of its keys.
+// appendTexts appends an object of strings, in the order of its keys, so that equal arguments give equal requests.
 func appendTexts(b []byte, texts map[string]string) []byte {
 	b = append(b, '{')
 	empty := len(b)
@@ -211,7 +218,7 @@ func appendTexts(b []byte, texts map[string]string) []byte {
 	return append(b, '}')
 }
 
-// joinCause joins what an error means with what it came from.
+// joinCause returns an error that is both meaning, which callers test for, and cause, which may be nil.
 func joinCause(meaning, cause error) error {
 	if cause == nil {
 		return meaning

@@ -11,47 +11,50 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Options are what a caller may wish of one request. The zero value, and nil, wish nothing.
+// Options are a caller's wishes for one request. The zero value, and nil, wish nothing.
 type Options struct {
-	// Progress is called for each progress notification of the request, in order, one at a time, and never after the
-	// request has returned. It must return soon. What comes faster than it returns is dropped and counted, like log
-	// messages. Each notification begins the timeout of the request's Patience anew.
+	// The session calls Progress for each progress notification of the request, in order, one at a time, and never after the
+	// request has returned. It must return soon: notifications that come faster than it returns are dropped and counted, like
+	// log messages. Each notification restarts the idle timeout of the request's [CallTimeout].
 	Progress func(messages.Progress)
-	// Meta are further members of the request's _meta, a JSON object: a trace context, for one.
+	// Meta holds further members of the request's _meta, a JSON object: a trace context, for one.
 	Meta json.RawMessage
-	// Task is what the caller wishes of a task; nil wishes nothing.
+	// Task holds the caller's wishes for a task; nil wishes nothing.
 	Task *TaskOptions
-	// OnTask is called when the call has become a task, and whenever its status is another one, in order, on the goroutine
+	// The session calls OnTask when the call has become a task, and at each change of its status, in order, on the goroutine
 	// of the caller and never after the request has returned. It must return soon.
 	OnTask func(messages.TaskStatus)
 }
 
-// request is one request before it has an id. It can be sent again under another one.
+// A request is the content of one request before it has an id. It can be sent again under another id.
 type request struct {
 	method string
 	// name is the tool, prompt or URI that the request is about, if any.
 	name string
 	// args are the arguments of tools/call, whose tool is name: a JSON object, or empty.
 	args []byte
-	// fields are the other members of params, without braces.
+	// fields are the other members of params as JSON, without the braces around them.
 	fields []byte
-	// header goes with the message over HTTP.
+	// header holds further HTTP headers for the message; other transports ignore them.
 	header map[string]string
 	opts   *Options
-	// task is set if the request asks to become a task (legacy era); pursued, once it has become one, in either era.
+	// task is set if the request asks to become a task (legacy era); becameTask is true once it has become one, in either
+	// era.
 	task       *followedTask
 	becameTask bool
-	// continued is set once it was sent again with what the server asked for: then it is not begun anew.
+	// continued is true once the request was sent again with the input that the server had asked for: after that the server
+	// has a state of this request, and a retry from the beginning would be a second call.
 	continued bool
-	// era is what the request carries if that is not what the session found: nil for that.
+	// era replaces the session's own modern fields, for requests before the handshake is done; nil uses those of the session.
 	era *modernParams
 }
 
-// performRequest sends a request and sees it through until the server has nothing left to ask, and the task that it may have
-// become has ended.
+// performRequest sends a request and sees it through: it provides the input that the server asks for, and follows the task
+// that the request may become. The answer is of any kind but answerSessionEnded and answerTimedOut.
 func (s *Session) performRequest(ctx context.Context, r *request) (answer, *messages.Error) {
 	a, e := s.sendRequest(ctx, r, nil)
 	if s.modern.Load() == nil {
+		// Legacy era: URLElicitationRequired is an error that asks to send a person to a URL and to try again.
 		if e == nil && a.kind == answerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
 			a, e = s.retryAfterElicitation(ctx, r, a)
 		}
@@ -59,10 +62,12 @@ func (s *Session) performRequest(ctx context.Context, r *request) (answer, *mess
 			if task := rawjson.Member(a.raw, "task"); task != nil {
 				return s.pollTask(ctx, r, task)
 			}
-			// A server that answers at once has done what was asked, if not in the way that it MUST.
+			// A server that answers at once has done what was asked, although a server that accepts tasks MUST answer with a
+			// task.
 		}
 		return a, e
 	}
+	// Modern era: a question of the server is the answer to our request, which is sent again with the input.
 	if e == nil && a.kind == answerResult && a.detail == "input_required" {
 		a, e = s.provideInput(ctx, r, a)
 	}
@@ -79,7 +84,8 @@ func (s *Session) performRequest(ctx context.Context, r *request) (answer, *mess
 		detail: "has the unknown result type " + messages.Line(a.detail, 60)}, nil
 }
 
-// sendRequest sends a request once, under a fresh id. extra are further members of params, without braces.
+// sendRequest sends a request once, under a fresh id, and returns its answer. extra are further members of params, without
+// braces. If the caller's context has ended already, nothing is sent.
 func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (answer, *messages.Error) {
 	if e := callerLeftError(ctx); e != nil {
 		return answer{}, e
@@ -87,7 +93,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (an
 	var p *progressReporter
 	if r.opts != nil && r.opts.Progress != nil {
 		p = &progressReporter{callback: r.opts.Progress}
-		if r.task == nil { // that of a task lasts longer than its first answer
+		if r.task == nil { // a task reports progress after its first answer, too; endFollowing finishes its reporter
 			defer p.finish()
 		}
 	}
@@ -95,6 +101,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (an
 	if e != nil {
 		return answer{}, e
 	}
+	// The id is the progress token, and a task keeps that token after this request has been answered.
 	if r.task != nil && p != nil {
 		s.mu.Lock()
 		r.task.token, r.task.progress = f.id, p
@@ -112,7 +119,8 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (an
 	return s.exchangeMessage(ctx, f, &msg)
 }
 
-// appendTo writes the request.
+// appendTo appends the request as one line of JSON. It writes by hand because a call should allocate no more than its buffer;
+// an empty params is left out.
 func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = strconv.AppendInt(b, id, 10)
@@ -136,6 +144,7 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 			b = appendOneLine(appendComma(b, empty), fields)
 		}
 	}
+	// _meta is written only if it has members: servers of the legacy era then see the messages that they know.
 	if m != nil || r.opts != nil && (r.opts.Progress != nil || len(r.opts.Meta) > 0) {
 		b = append(appendComma(b, empty), `"_meta":{`...)
 		b = append(r.appendMeta(b, len(b), id, m), '}')
@@ -148,7 +157,7 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 	return append(b, '}')
 }
 
-// appendMeta writes the members of _meta. empty is the length of b without any.
+// appendMeta appends the members of _meta, without braces. empty is the length of b before the first member.
 func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []byte {
 	if m != nil {
 		b = append(b, m.meta...)
@@ -162,6 +171,7 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []b
 		b = append(appendComma(b, empty), `"progressToken":`...)
 		b = strconv.AppendInt(b, id, 10)
 	}
+	// Meta is a JSON object by now (metaProblem), so its first and last bytes, spaces aside, are braces.
 	if inner := bytes.TrimSpace(r.opts.Meta); len(inner) > 2 {
 		if inner = bytes.TrimSpace(inner[1 : len(inner)-1]); len(inner) > 0 {
 			b = appendOneLine(appendComma(b, empty), inner)
@@ -170,7 +180,7 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []b
 	return b
 }
 
-// appendComma separates what follows from what stands there, if anything does.
+// appendComma appends a comma if b has grown beyond the length empty, that is, if there is a member before the next one.
 func appendComma(b []byte, empty int) []byte {
 	if len(b) > empty {
 		return append(b, ',')
@@ -178,7 +188,7 @@ func appendComma(b []byte, empty int) []byte {
 	return b
 }
 
-// metaProblem says what makes a Meta impossible to send, "" if nothing does.
+// metaProblem returns the reason for which o.Meta cannot be sent, "" if there is none.
 func (o *Options) metaProblem() string {
 	if o == nil || len(o.Meta) == 0 || isWholeObject(o.Meta) {
 		return ""
@@ -186,7 +196,7 @@ func (o *Options) metaProblem() string {
 	return "the further members of _meta are not a JSON object"
 }
 
-// isWholeObject reports whether raw is one JSON object and nothing else.
+// isWholeObject reports whether raw is one JSON object and nothing else. It checks the structure without decoding.
 func isWholeObject(raw []byte) bool {
 	i := rawjson.SkipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {
@@ -196,7 +206,8 @@ func isWholeObject(raw []byte) bool {
 	return end >= 0 && rawjson.SkipSpace(raw, end) == len(raw)
 }
 
-// callerLeftError is the error of a request whose caller has left before it was sent.
+// callerLeftError returns the not-sent error of a request whose caller left before it was sent, nil if the caller still
+// waits.
 func callerLeftError(ctx context.Context) *messages.Error {
 	if ctx.Err() == nil {
 		return nil
@@ -204,7 +215,7 @@ func callerLeftError(ctx context.Context) *messages.Error {
 	return asNotSent(contextError(ctx, "before the request was sent"))
 }
 
-// requestResult performs a request and gives its result object, or an error that keeps its outcome.
+// requestResult performs a request and returns its result object, or an error with Op op that keeps its outcome.
 func (s *Session) requestResult(ctx context.Context, op string, r request) ([]byte, *messages.Error) {
 	a, e := s.performRequest(ctx, &r)
 	if e == nil {
@@ -217,8 +228,8 @@ func (s *Session) requestResult(ctx context.Context, op string, r request) ([]by
 	return a.raw, nil
 }
 
-// requiredRequestError is the error of what a session cannot do without: a server that refuses it is ClassProtocol, not
-// ClassRejected, and the error has no outcome.
+// requiredRequestError adapts the error of a request that a session cannot do without (a list): a server that refuses it
+// breaks the protocol (ClassProtocol, not ClassRejected), and the error has no outcome, because no call failed.
 func requiredRequestError(e *messages.Error) *messages.Error {
 	e.Outcome = ""
 	if e.Class == messages.ClassRejected {
@@ -227,8 +238,8 @@ func requiredRequestError(e *messages.Error) *messages.Error {
 	return e
 }
 
-// Ping asks for a sign of life: by ping in the legacy era, by server/discover in the modern one, which has no ping.
-// Every answer is one, also an error: a server that does not know the method is alive.
+// Ping asks the server for a sign of life: by ping in the legacy era, by server/discover in the modern one, which has no
+// ping. Every answer is one, also an error: a server that does not know the method is alive. ctx bounds the wait.
 func (s *Session) Ping(ctx context.Context) error {
 	method := "ping"
 	if s.modern.Load() != nil {

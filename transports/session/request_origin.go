@@ -10,48 +10,51 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// requestOrigin says which request of ours a request of the server belongs to. A question of the server is answered with the
-// values of that request's context, so that the person is asked whose call it is.
+// requestOrigin names the request of ours that a request of the server belongs to (the "originating client request"). The
+// handler of a question gets the values of that request's context, so that the question reaches the person whose call it is.
 //
-// In the modern era the server's question is the answer to a request, and nothing needs to be found out. In the legacy
-// era the session knows it in three cases:
-//   - the question came on the stream of one request over HTTP (2025-11-25, Sending Messages to the Server: "The server
-//     MAY send JSON-RPC requests and notifications before sending the JSON-RPC response. These messages SHOULD relate to
-//     the originating client request");
+// In the modern era the server's question is the answer to a request, and nothing needs to be found out. In the legacy era
+// the session knows the origin in three cases:
+//
+//   - the question came on the stream of one request over HTTP (2025-11-25, Sending Messages to the Server: "The server MAY
+//     send JSON-RPC requests and notifications before sending the JSON-RPC response. These messages SHOULD relate to the
+//     originating client request");
 //   - the question names a task that the session follows (relatedTask);
-//   - every request that the server has not answered is one caller's: a server that follows the specification asks while
-//     it works on a request, and has none of anybody else. Requests that were given up without an answer count as
-//     unanswered for lingering, because the server may still be at work on them.
+//   - all requests that the server has not answered belong to one caller: a server that follows the specification asks only
+//     while it works on a request, and has none of another caller. Requests that were given up without an answer count as
+//     unanswered for abandonedLifetime, because the server may still work on them.
 //
 // In every other case the question belongs to no caller, and the program answers it.
 type requestOrigin struct {
-	// callerCtx is the context whose values the answer is asked with; nil if no caller is known.
+	// callerCtx is the context whose values the handler gets; nil if no caller is known.
 	callerCtx context.Context
-	// requestID is the request whose end takes the question back, 0 for none; task is the same for a task.
+	// requestID is the request whose end withdraws the question, 0 for none; task is the same for a task.
 	requestID int64
 	task      *followedTask
-	// timeout stands still while the question is open; nil for none.
+	// timeout is the caller's CallTimeout, whose idle timeout stands still while the question is open; nil for none.
 	timeout *CallTimeout
 }
 
-// errCallEnded takes a question back whose call has ended.
+// errCallEnded is the cause with which a handler's context is cancelled after the call of its question has ended.
 var errCallEnded = errors.New("the call that the question belongs to has ended")
 
 const (
-	// abandonedLifetime is how long a request counts as unanswered that was given up: the longest time of a call by default.
+	// abandonedLifetime is how long a request counts as unanswered after its caller gave it up: as long as the longest time
+	// of a call by default.
 	abandonedLifetime = 10 * time.Minute
-	// maxAbandoned bounds how many are remembered one by one.
+	// maxAbandoned bounds the requests that are remembered one by one; older ones are merged.
 	maxAbandoned = 64
 )
 
-// abandonedRequest is a request that its caller gave up and the server has not answered.
+// An abandonedRequest is a request that its caller gave up and the server has not answered.
 type abandonedRequest struct {
-	id     int64
+	id int64
+	// caller is compared by identity only; nil is the program itself.
 	caller *messages.Answerer
-	until  monotime
+	until  monotime // when the session forgets it
 }
 
-// allowsServerRequests reports whether a server may ask questions while it works on such a request of ours.
+// allowsServerRequests reports whether a server may ask questions while it works on a request of ours with this method.
 func allowsServerRequests(method string) bool {
 	switch method {
 	case "tools/call", "prompts/get", "resources/read", "completion/complete", "tasks/result":
@@ -60,8 +63,8 @@ func allowsServerRequests(method string) bool {
 	return false
 }
 
-// originOf finds the request that a request of the server belongs to. on is the id of the request on whose stream it
-// came, 0 if that is not known. The caller holds mu.
+// originOf finds the request that a request of the server belongs to. streamID is the id of the request on whose stream it
+// came, 0 if that is not known; params are those of the server's request. The caller holds mu.
 func (s *Session) originOf(streamID int64, params []byte) requestOrigin {
 	if f := s.pending[streamID]; f != nil && f.ctx != nil {
 		return requestOrigin{callerCtx: f.ctx, requestID: streamID, timeout: f.timeout}
@@ -76,15 +79,15 @@ func (s *Session) originOf(streamID int64, params []byte) requestOrigin {
 	return s.onlyCaller()
 }
 
-// onlyCaller is the request that a question belongs to if every unanswered one is the same caller's. The clocks of
-// several requests are begun anew once for a question of which nobody knows whose it is: each call then lasts at most
-// one call timeout longer. The caller holds mu.
+// onlyCaller returns the origin of a question that names no request: the only request, if there is one, or the only caller of
+// all unanswered ones. Where the request is not certain, the idle timeout of every request is extended once, so that a call
+// does not time out while a person answers: each call then lasts at most one call timeout longer. The caller holds mu.
 func (s *Session) onlyCaller() (b requestOrigin) {
 	var one *messages.Answerer
 	n, mixed := 0, false
 	count := func(ctx context.Context, found requestOrigin) {
 		if n == 1 && found.timeout != nil && found.timeout == b.timeout {
-			return // the request by which a task's result is waited for
+			return // the request that waits for the result of a task, and the task itself, are one call
 		}
 		caller := messages.AnswererOf(ctx)
 		mixed = mixed || n > 0 && caller != one
@@ -102,9 +105,11 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 		}
 	}
 	if n == 0 {
+		// The server asks outside of any request of ours: the program answers.
 		return requestOrigin{}
 	}
 	now := monotimeNow()
+	// Abandoned requests of another caller make the origin uncertain; those of the same caller do not.
 	for _, l := range s.abandonedRequests {
 		mixed = mixed || l.until > now && l.caller != one
 	}
@@ -122,15 +127,16 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 	if mixed {
 		return requestOrigin{}
 	}
-	return requestOrigin{callerCtx: messages.WithAnswerer(context.Background(), one)}
+	return requestOrigin{callerCtx: messages.WithAnswerer(context.Background(), one)} // the caller is known, but not which of its requests: nothing pauses, and no end withdraws the question
 }
 
-// rememberAbandoned remembers a request that was given up. It is forgotten when its answer comes after all.
+// rememberAbandoned records a request that its caller gave up, until its answer comes after all or abandonedLifetime has
+// passed. It drops the expired records at the same time, so it needs no timer.
 func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
 	caller, now := messages.AnswererOf(ctx), monotimeNow()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending == nil {
+	if s.pending == nil { // the session has ended
 		return
 	}
 	remaining := s.abandonedRequests[:0]
@@ -140,6 +146,8 @@ func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
 		}
 	}
 	s.abandonedRequests = append(remaining, abandonedRequest{id, caller, now + monotime(abandonedLifetime)})
+	// The two oldest records become one, with the later end. If their callers differ, the merged record gets an Answerer that
+	// equals no caller, so that no question is attributed to one by mistake.
 	if n := len(s.abandonedRequests); n > maxAbandoned { // the oldest two become one, which no caller's question outlives
 		s.abandonedRequests[1].id = 0
 		if s.abandonedRequests[0].caller != s.abandonedRequests[1].caller {
@@ -149,7 +157,7 @@ func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
 	}
 }
 
-// forgetAbandoned forgets a request that was given up. The caller holds mu.
+// forgetAbandoned drops the record of an abandoned request because its answer has come. The caller holds mu.
 func (s *Session) forgetAbandoned(id int64) {
 	for i, l := range s.abandonedRequests {
 		if l.id == id && id != 0 {
@@ -159,14 +167,14 @@ func (s *Session) forgetAbandoned(id int64) {
 	}
 }
 
-// servedRequest is a request of the server that is being answered.
+// A servedRequest is a request of the server that a handler is answering.
 type servedRequest struct {
 	requestOrigin
 	cancel context.CancelCauseFunc
 }
 
-// withdrawQuestions ends the questions that belong to a request, or to a task, that has ended. The caller holds mu, and calls the
-// result without it.
+// withdrawQuestions collects the questions that belong to a request, or to a task, that has ended. The caller holds mu, and
+// calls cancelAll after it has released mu, because a cancellation runs the code of the handlers' contexts.
 func (s *Session) withdrawQuestions(requestID int64, task *followedTask) (cancelAll func()) {
 	var cancels []context.CancelCauseFunc
 	for _, q := range s.serverRequests {
@@ -181,7 +189,8 @@ func (s *Session) withdrawQuestions(requestID int64, task *followedTask) (cancel
 	}
 }
 
-// pauseTimeout stops the clock of one request until the result is called, or ctx ends.
+// pauseTimeout stops the idle timeout of one request until resume is called, or ctx ends: a handler that forgets to return
+// must not stop the clock for longer than its question lives.
 func (s *Session) pauseTimeout(ctx context.Context, p *CallTimeout) (resume func()) {
 	if p == nil {
 		return func() {}
@@ -195,13 +204,14 @@ func (s *Session) pauseTimeout(ctx context.Context, p *CallTimeout) (resume func
 	}
 }
 
-// valuesContext is a context with the values of another one.
+// valuesContext is a context with the values of another one, and its own deadline and end. A handler's context ends with the
+// session and not with the call, but carries the call's values.
 type valuesContext struct {
 	context.Context
 	values context.Context
 }
 
-// Value implements context.Context.
+// Value implements context.Context: its own values come before those of the other context.
 func (c valuesContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v

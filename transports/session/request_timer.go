@@ -2,15 +2,15 @@ package session
 
 import "time"
 
-// requestTimer is the one timer by which a session looks after the clocks of all its requests. It rings when the first of them may
-// be due, and earlier if that request has been answered in the meantime: then it is set for the next. So a call that is
-// answered in time touches no timer. Session.mu guards it.
+// requestTimer expires the requests of a session whose deadlines have passed: one timer for all of them. It fires when the
+// first may be due, and does nothing if that request has been answered in the meantime but set itself for the next. So a call
+// that is answered in time touches no timer. Session.mu guards it.
 type requestTimer struct {
 	timer   *time.Timer
-	firesAt monotime // when it rings
+	firesAt monotime // when the timer fires; 0 if it is not set
 }
 
-// armRequestTimer sets the alarm for a moment, unless it rings before. The caller holds mu.
+// armRequestTimer sets the timer for a time, unless it fires before that anyway; at 0 means never. The caller holds mu.
 func (s *Session) armRequestTimer(at monotime) {
 	if at == 0 || s.pending == nil || s.requestTimer.firesAt != 0 && at >= s.requestTimer.firesAt {
 		return
@@ -23,13 +23,15 @@ func (s *Session) armRequestTimer(at monotime) {
 	}
 }
 
-// expireRequests ends the requests whose callers have no patience any more.
+// expireRequests runs in the timer's goroutine. It ends the requests whose deadline has passed, and sets the timer for the
+// next deadline of those that are left.
 func (s *Session) expireRequests() {
 	defer s.recoverPanic()
 	var late []*pendingRequest
 	var next monotime
 	s.mu.Lock()
 	now := monotimeNow()
+	// The timer is not set any more: armRequestTimer below must not compare with the time that has just passed.
 	s.requestTimer.firesAt = 0
 	for id, f := range s.pending {
 		switch {
@@ -45,12 +47,14 @@ func (s *Session) expireRequests() {
 	}
 	s.armRequestTimer(next)
 	s.mu.Unlock()
+	// Each of these was removed from pending here, so its channel is empty and this cannot block.
 	for _, f := range late {
 		f.answer <- answer{kind: answerTimedOut}
 	}
 }
 
-// resumeTimeout ends a pause of a caller's patience, whose clock is looked after again.
+// resumeTimeout ends a pause of a caller's idle timeout. The timer must be armed again, because it may have fired during the
+// pause and found no deadline.
 func (s *Session) resumeTimeout(p *CallTimeout) {
 	p.resumeIdle()
 	s.mu.Lock()

@@ -10,31 +10,32 @@ import (
 )
 
 const (
-	// maxRounds bounds how often a server may ask for more input before a request is given up.
+	// maxRounds bounds how often a server may ask for input before a request is given up.
 	maxRounds = 32
-	// maxInputs bounds what it may ask for in one round.
+	// maxInputs bounds the inputs that a server may ask for in one round.
 	maxInputs = 32
-	// roundPause is the wait before a request is sent again for which the server wanted nothing but time. It doubles up
-	// to roundPauseMost.
+	// roundPause is the wait before a request is sent again for which the server wanted only time and no input. It
+	// doubles with each round, up to roundPauseMost.
 	roundPause     = 50 * time.Millisecond
 	roundPauseMost = 5 * time.Second
 )
 
-// provideInput gives a server the input that it requires, and sends the request again with it, until it is complete.
+// provideInput gives a server the input that it requires, and sends the request again with it, until the request is
+// complete.
 //
 // 2026-07-28, Multi Round-Trip Requests: "If a client receives an InputRequiredResult that contains the inputRequests
-// field, the client MUST construct the requested inputs before retrying the original request. … If an InputRequiredResult
-// contains the requestState field, the client MUST echo back the exact value of that field … If [it] does not contain a
-// requestState field, the client MUST NOT include one in the retry. The JSON-RPC id MUST be different between the initial
-// request and the retry … Both the inputRequests and requestState fields affect only the client's retry of the original
-// request. They MUST NOT be used for any other request".
+// field, the client MUST construct the requested inputs before retrying the original request. … If an
+// InputRequiredResult contains the requestState field, the client MUST echo back the exact value of that field … If
+// [it] does not contain a requestState field, the client MUST NOT include one in the retry. The JSON-RPC id MUST be
+// different between the initial request and the retry … Both the inputRequests and requestState fields affect only
+// the client's retry of the original request. They MUST NOT be used for any other request".
 //
-// The request has ended at the server with each round: sending it again is not a repetition.
+// The request has ended at the server with each round, so sending it again is not a repetition.
 func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answer, *messages.Error) {
 	switch r.method {
 	case "tools/call", "prompts/get", "resources/read":
 	default:
-		// "Servers MUST NOT send InputRequiredResult responses on any other client requests."
+		// 2026-07-28: "Servers MUST NOT send InputRequiredResult responses on any other client requests."
 		return answer{kind: answerUnusable, detail: "asks for input, which it may not"}, nil
 	}
 	for round := range maxRounds {
@@ -51,7 +52,7 @@ func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answe
 		r.continued = true
 		if a, e = s.sendRequest(ctx, r, extra); e != nil {
 			if e.Outcome == messages.OutcomeNotSent {
-				e.Outcome = messages.OutcomeUnknown // what the rounds before have done is not known
+				e.Outcome = messages.OutcomeUnknown // the effect of the earlier rounds is not known
 			}
 			return a, e
 		}
@@ -62,8 +63,8 @@ func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answe
 	return answer{kind: answerUnusable, detail: fmt.Sprintf("asked for input more than %d times", maxRounds)}, nil
 }
 
-// endWithoutInput is the end of a request whose next round cannot be sent: because the session or the caller ended
-// meanwhile, or because of what the server asked.
+// endWithoutInput ends a request whose next round cannot be sent: with the error of the session or of the caller if
+// one of them ended meanwhile, else with problem, the fault of the server's question.
 func (s *Session) endWithoutInput(ctx context.Context, problem string) (answer, *messages.Error) {
 	e := s.endedError("")
 	if e == nil && ctx.Err() != nil {
@@ -76,7 +77,8 @@ func (s *Session) endWithoutInput(ctx context.Context, problem string) (answer, 
 	return answer{}, e
 }
 
-// pauseFor waits, or says why the caller does not.
+// pauseFor waits for d. It returns an error if ctx ends first; the outcome is unknown, because the server has worked
+// on the request.
 func pauseFor(ctx context.Context, d time.Duration) *messages.Error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -90,7 +92,8 @@ func pauseFor(ctx context.Context, d time.Duration) *messages.Error {
 	}
 }
 
-// nextRoundParams are the further members of params for the next round. waits says that the server asked for nothing.
+// nextRoundParams returns the further members of params for the next round. waits is true if the server asked for
+// nothing but a retry; problem is the fault of the server's question, "" if there is none.
 func (s *Session) nextRoundParams(ctx context.Context, raw []byte) (extra []byte, waits bool, problem string) {
 	var inputRequests, state []byte
 	m := rawjson.ObjectAt(raw, 0, 0)
@@ -105,7 +108,8 @@ func (s *Session) nextRoundParams(ctx context.Context, raw []byte) (extra []byte
 	}
 	switch {
 	case rawjson.IsNull(inputRequests) && rawjson.IsNull(state):
-		// "Servers MUST include at least one of inputRequests or requestState in every InputRequiredResult response."
+		// 2026-07-28: "Servers MUST include at least one of inputRequests or requestState in every
+		// InputRequiredResult response."
 		return nil, false, "asks for input and does not say which"
 	case !rawjson.IsNull(inputRequests) && !rawjson.IsObject(inputRequests):
 		return nil, false, "asks for input in a form that is not known"
@@ -119,12 +123,15 @@ func (s *Session) nextRoundParams(ctx context.Context, raw []byte) (extra []byte
 	}
 	if !rawjson.IsNull(state) {
 		extra = append(appendComma(extra, 0), `"requestState":`...)
+		// The state goes back as the bytes that came.
 		extra = append(extra, state...)
 	}
 	return extra, waits, ""
 }
 
-// answerInputRequests answers the input requests one after the other, in their order: two questions at once confuse a person.
+// answerInputRequests runs the handlers of the input requests and appends their results to b. It runs them one after
+// the other, in their order, because two questions at once confuse a person. The caller's idle timeout stands still
+// meanwhile. The returned text is the problem, "" if there is none.
 func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []byte) ([]byte, string) {
 	empty := len(b)
 	timeout := callTimeoutOf(ctx)
@@ -132,6 +139,7 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 	defer s.resumeTimeout(timeout)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The handlers end with the caller's context or with the session, whichever is first.
 	defer context.AfterFunc(s.lifetime, cancel)()
 	n := 0
 	m := rawjson.ObjectAt(inputRequests, 0, 0)
@@ -143,7 +151,8 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 		method, _ := rawjson.Text(rawjson.Member(inputRequest, "method"))
 		handle := s.handlerFor(method)
 		if handle == nil {
-			// "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
+			// 2026-07-28: "Servers MUST NOT send an inputRequests that the client has not declared support for in its
+			// capabilities."
 			return nil, "asks for " + messages.Line(method, 60) + ", which was not announced"
 		}
 		result, refused := s.runHandlerDetached(ctx, handle, rawjson.Member(inputRequest, "params"))
@@ -156,8 +165,9 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 	return b, ""
 }
 
-// runHandlerDetached runs a handler beside its caller, who does not wait for it longer than ctx lasts: a handler may wait for a person
-// at a terminal, and nothing ends that. A panic of it ends the session, as it does elsewhere, and with it ctx.
+// runHandlerDetached runs a handler on a goroutine of its own and waits for it no longer than ctx lasts: a handler
+// may wait for a person at a terminal, and such a read cannot be interrupted. A panic of the handler ends the
+// session, and with it ctx.
 func (s *Session) runHandlerDetached(
 	ctx context.Context, handle func(context.Context, []byte) ([]byte, *responseError), params []byte,
 ) ([]byte, *responseError) {
@@ -165,7 +175,7 @@ func (s *Session) runHandlerDetached(
 		result  []byte
 		refused *responseError
 	}
-	done := make(chan handlerResult, 1)
+	done := make(chan handlerResult, 1) // capacity 1: a handler that is late can still return
 	if !s.spawn(func() {
 		result, refused := handle(ctx, params)
 		done <- handlerResult{result, refused}

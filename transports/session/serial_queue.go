@@ -2,29 +2,35 @@ package session
 
 import "sync"
 
-// serialQueue runs what is put into it, in order, on one goroutine that exists only while there is something to run. It is
-// bounded: what does not fit, or finds no memory, is dropped and counted, so that put never blocks.
+// A serialQueue runs the functions that are put into it, in order, on one goroutine that exists only while there is something
+// to run. It is bounded: an item that does not fit, or finds no memory, is dropped and counted, so that put never blocks the
+// goroutine that reads.
 type serialQueue struct {
-	spawn    func(func()) bool
+	// spawn starts the worker's goroutine; it reports false after the session has ended.
+	spawn func(func()) bool
+	// maxItems bounds the queue, mandatory items not included.
 	maxItems int
-	maxBytes int     // of the sizes given to put; one item may be larger than that on its own
-	memory   *memory // of which the sizes are taken; nil for none
+	maxBytes int     // bound of the sizes given to put; one item may be larger than that on its own
+	memory   *memory // account for the sizes; nil for none
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// mu guards the fields below it.
 	queue   []queuedItem
-	bytes   int
-	isOpen  bool
-	running bool
-	dropped int64
+	bytes   int   // sum of the sizes in queue
+	isOpen  bool  // open was called
+	running bool  // the worker's goroutine runs
+	dropped int64 // items that did not fit
 }
 
+// queuedItem is one function with its cost.
 type queuedItem struct {
 	run        func()
 	size       int
-	memoryHeld int64 // of memory
+	memoryHeld int64 // bytes reserved from memory, given back after run
 }
 
-// put queues run, which keeps size bytes alive. must is for the few items that may not be lost.
+// put queues run, which keeps size bytes alive until it has run. A mandatory item is never dropped and is not counted against
+// the memory; its sender bounds how many there are.
 func (l *serialQueue) put(size int, mandatory bool, run func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +50,7 @@ func (l *serialQueue) put(size int, mandatory bool, run func()) {
 	l.startWorker()
 }
 
-// open lets the lane run. Before that it only queues.
+// open starts the queue, which only collects items before that: they may use a connection that Dial has not returned yet.
 func (l *serialQueue) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,27 +58,29 @@ func (l *serialQueue) open() {
 	l.startWorker()
 }
 
-// startWorker begins the goroutine if it is needed. The caller holds mu.
+// startWorker begins the worker's goroutine if it is needed. The caller holds mu.
 func (l *serialQueue) startWorker() {
 	if l.isOpen && !l.running && len(l.queue) > 0 {
 		l.running = l.spawn(l.drain)
 		if !l.running {
-			l.queue, l.bytes = nil, 0 // the session is over
+			l.queue, l.bytes = nil, 0 // the session is over: no item will run
 		}
 	}
 }
 
-// drain runs the queue until it is empty. If an item panics, the lane stays marked as running, and so never runs again:
-// the session has ended.
+// drain runs items until the queue is empty. If an item panics, the queue stays marked as running and so never runs again:
+// the panic has ended the session.
 func (l *serialQueue) drain() {
 	for {
 		l.mu.Lock()
 		if len(l.queue) == 0 {
+			// queue is dropped, and not only emptied: a burst must not leave its memory behind.
 			l.queue, l.running = nil, false
 			l.mu.Unlock()
 			return
 		}
 		item := l.queue[0]
+		// The slot is cleared, or the item would live as long as the rest of the queue.
 		l.queue[0] = queuedItem{}
 		l.queue = l.queue[1:]
 		l.bytes -= item.size
@@ -84,7 +92,7 @@ func (l *serialQueue) drain() {
 	}
 }
 
-// droppedCount is the number of items that did not fit.
+// droppedCount returns the number of items that did not fit.
 func (l *serialQueue) droppedCount() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

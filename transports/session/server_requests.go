@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// maxRequestID bounds the ids that we echo, in bytes.
+	// maxRequestID bounds the ids of the server's requests, in bytes, because the answer echoes them.
 	maxRequestID = 1024
-	// maxServed bounds the requests of one server that are being answered at a time. One more is refused.
+	// maxServed bounds the requests of one server that handlers answer at the same time. One more is refused.
 	maxServed = 32
 )
 
-// handleRequest answers a request of the server.
+// handleRequest answers a request of the server: ping and refusals at once, everything else on a goroutine of its
+// own. streamID is the id of the request of ours on whose stream it came, 0 if that is not known.
 //
-// 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT send
-// JSON-RPC responses", as its servers must not send requests. on is the id of the request on whose stream it came, 0 if
-// that is not known.
+// 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT
+// send JSON-RPC responses", as its servers must not send requests.
 func (s *Session) handleRequest(e *envelope, streamID int64) {
+	// An id must be a string or a number. With any other there is no answer that the server could match.
 	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
 		s.countNoise(e.rawID)
 		return
@@ -47,29 +48,33 @@ func (s *Session) handleRequest(e *envelope, streamID int64) {
 		s.postMessage(transports.Message{Body: appendAnswer(nil, id, nil, tooManyRequests)}, false)
 		return
 	}
-	params := append([]byte(nil), e.params...) // without the rest of the body
+	params := append([]byte(nil), e.params...) // without the copy the whole body would live as long as the handler
 	if !s.spawn(func() {
 		defer s.finishServerRequest(id)
 		result, refused := s.runHandlerPaused(ctx, origin, handle, params)
 		if refused == nil {
 			result = withRelatedTask(result, params)
 		}
+		// A question whose call has ended gets an error; one that the server cancelled, or whose session has ended,
+		// gets no answer.
 		callEnded := context.Cause(ctx) == errCallEnded //nolint:errorlint // it is set as it is
 		if callEnded {
 			result, refused = nil, &responseError{codeInternal, errCallEnded.Error()}
 		}
-		if (ctx.Err() == nil || callEnded) && !s.isModern() { // a cancelled request wants no answer
+		if (ctx.Err() == nil || callEnded) && !s.isModern() { // the answer is mandatory in the queue: maxServed bounds how many there are
 			s.postMessage(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
 		}
 	}) {
-		s.finishServerRequest(id)
+		s.finishServerRequest(id) // the session is over, and the goroutine did not start
 	}
 }
 
-// isModern reports whether the conversation belongs to the modern era, also before the server has said so.
+// isModern reports whether the conversation belongs to the modern era, also before the handshake if the era is
+// pinned.
 func (s *Session) isModern() bool { return s.cfg.Era == messages.EraModern || s.modern.Load() != nil }
 
-// runHandlerPaused runs a handler while the call that its request belongs to has patience.
+// runHandlerPaused runs a handler with the values of its caller's context, and pauses the idle timeout of the
+// caller's request meanwhile.
 func (s *Session) runHandlerPaused(
 	ctx context.Context, origin requestOrigin, handle func(context.Context, []byte) ([]byte, *responseError), params []byte,
 ) ([]byte, *responseError) {
@@ -80,8 +85,10 @@ func (s *Session) runHandlerPaused(
 	return handle(ctx, params)
 }
 
-// trackServerRequest notes that a request is being answered. It reports false if there are too many, or one with this id. roots/list
-// asks nobody and belongs to no call: it is answered also when the call that it came with has ended.
+// trackServerRequest records that a request is being answered and returns the context for its handler, and the
+// request of ours that it belongs to. It reports false if there are maxServed, or one with this id, already.
+// roots/list belongs to no call, because no person is asked: it is answered also when the call that it came with has
+// ended.
 func (s *Session) trackServerRequest(id, method string, streamID int64, params []byte) (context.Context, requestOrigin, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,6 +107,7 @@ func (s *Session) trackServerRequest(id, method string, streamID int64, params [
 	return ctx, origin, true
 }
 
+// finishServerRequest forgets a request of the server after its handler has returned.
 func (s *Session) finishServerRequest(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,10 +117,11 @@ func (s *Session) finishServerRequest(id string) {
 	}
 }
 
-// handleCancelled takes the server's cancellation of a request of its own.
+// handleCancelled acts on the server's cancellation of a request of its own: it ends the handler's context. In the
+// modern era the same notification ends a subscription of ours.
 //
-// 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request … Not
-// send a response for the cancelled request".
+// 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request …
+// Not send a response for the cancelled request".
 func (s *Session) handleCancelled(params []byte) {
 	requestID := rawjson.Member(params, "requestId")
 	if s.modern.Load() != nil {
@@ -127,7 +136,8 @@ func (s *Session) handleCancelled(params []byte) {
 	}
 }
 
-// appendAnswer writes a response to a request of the server, whose id is echoed as it stood.
+// appendAnswer appends a response to a request of the server. The id is echoed byte for byte, because a server may
+// compare it as a text.
 func appendAnswer(b []byte, id string, result []byte, refused *responseError) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)
@@ -143,8 +153,9 @@ func appendAnswer(b []byte, id string, result []byte, refused *responseError) []
 	return append(b, `}}`...)
 }
 
-// RootsChanged tells the server that the list of roots is another one. It does nothing in the modern era, where a server
-// asks anew with each call, and if no roots were announced.
+// RootsChanged tells the server that the list of roots has changed. It does nothing in the modern era, where a server
+// asks anew with each call, and if no roots were announced. The notification is dropped if the queue to the server is
+// full.
 //
 // 2025-11-25: "When roots change, clients that support listChanged MUST send a notification".
 func (s *Session) RootsChanged() {

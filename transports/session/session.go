@@ -17,71 +17,78 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
-// Config says how to hold a conversation. The zero value works.
+// Config is the configuration of one [Session]. The zero value works.
 type Config struct {
-	// ClientName and ClientVersion are what the server is told about us; "mcpvisor" and "0" if empty.
+	// ClientName and ClientVersion identify this client in the handshake (clientInfo); "mcpvisor" and "0" if empty.
 	ClientName, ClientVersion string
 	// Versions are the versions of the legacy era to speak, newest first. The default is 2025-11-25, 2025-06-18, 2025-03-26,
-	// 2024-11-05. The server is asked for the first; it may choose any other of them.
+	// 2024-11-05. The session offers the first to the server; the server may choose any other of them.
 	Versions []string
 	// ModernVersions are the versions of the modern era to speak, newest first. The default is 2026-07-28.
 	ModernVersions []string
-	// Era pins the era; EraAuto finds it out. Known is what was found out about this server before: it is tried first and
-	// given up if it is wrong.
+	// Era pins the era; EraAuto lets the handshake find it out. Known is the era that an earlier handshake with this server
+	// found: the session tries it first and probes again if it proves wrong.
 	Era, Known messages.Era
-	// InitializeFirst asks initialize before server/discover, for a server that gave no answer in the other order: some wait for
-	// ever if their first message is another. The era is found out all the same.
+	// InitializeFirst asks initialize before server/discover, for a server that gave no answer in the other order: some
+	// servers wait for ever if their first message is not initialize. The handshake finds out the era all the same.
 	InitializeFirst bool
-	// Listed is what the server listed over an earlier connection, nil if there was none: what it lists again, byte for byte,
-	// is not read again and shares its memory.
+	// Listed is the list of tools that an earlier connection to this server gave, nil if there was none. A tool that the
+	// server lists again, byte for byte, is not parsed again and shares the memory of the earlier definition.
 	Listed *ToolList
-	// ProbeWait is how long a server may be silent about server/discover before it is asked initialize as well; 1 s if 0.
-	// Longer makes silent servers of the legacy era start later, shorter asks slow servers of the modern era twice.
+	// ProbeWait is how long the server may leave server/discover unanswered before the session asks initialize as well; 1 s
+	// if 0. With a longer wait silent servers of the legacy era start later, with a shorter one slow servers of the modern
+	// era get two questions.
 	ProbeWait time.Duration
-	// Handlers answer what the server asks of us.
+	// Handlers answer the requests of the server (roots, sampling, elicitation).
 	Handlers Handlers
-	// LogLevel is the least severe level of log messages to ask for, one of messages.LogLevels; empty leaves it to the
-	// server.
+	// LogLevel is the least severe level of log messages that the session asks for, one of messages.LogLevels; empty leaves
+	// the level to the server.
 	LogLevel string
-	// Share is what the server may hold of the memory for all servers, and what its floods cost; nil is no bound. The list of
-	// tools stays counted when the session has ended: see budget.Share.Keep.
+	// Share accounts for the memory that this server makes the session hold, within the budget of all servers, and for the
+	// cost of its floods; nil sets no bound. The list of tools stays counted after the end of the session, because the owner
+	// of the session keeps it: see budget.Share.Keep.
 	Share *budget.Share
-	// MaxPages bounds the pages of one list, 1,000 if 0; MaxTools its entries, of whatever kind, 100,000 if 0. A list beyond
-	// either fails as ClassProtocol. They stop a server that invents pages for ever; no real list comes near.
+	// MaxPages bounds the pages of one list, 1,000 if 0; MaxTools bounds the entries of one list of any kind, 100,000 if 0. A
+	// list beyond either fails as ClassProtocol. The bounds stop a server that invents pages for ever; no real list comes
+	// near.
 	MaxPages, MaxTools int
-	// NoiseLimit is how many lines that are no JSON-RPC message are ignored per second, 1,000 if 0. One more ends the
-	// session as ClassProtocol: such a server logs to its standard output and costs more than it gives.
+	// NoiseLimit is the number of lines per second that are no JSON-RPC message and are ignored, 1,000 if 0. One line more
+	// ends the session as ClassProtocol: such a server logs to its standard output, and reading it costs more than its tools
+	// are worth.
 	NoiseLimit int
-	// Rand draws the random part of pauses, numbers in [0,1); nil uses the runtime's generator. It is called from several
-	// goroutines at once.
+	// Rand draws the random part of pauses, numbers in [0,1); nil uses the runtime's generator. Several goroutines call it at
+	// once.
 	Rand func() float64
-	// OnToolsChanged is called after the server said that its tool list changed, or when that may have been missed. Several
-	// changes that arrive before the call begins are one call; the last one is never lost. nil: nobody is told. The same
-	// for the prompts, and for the resources and their templates, whose kept lists are forgotten before the call.
+	// The session calls OnToolsChanged after the server announced that its tool list changed, or when an announcement may
+	// have been missed. Several changes that arrive before the call begins become one call; the last one is never lost. nil
+	// ignores the changes. OnPromptsChanged does the same for the prompts, OnResourcesChanged for the resources and their
+	// templates; the session forgets the lists that it kept of them before it calls.
 	OnToolsChanged, OnPromptsChanged, OnResourcesChanged func()
-	// OnResourceUpdated is called after the server said that a resource was updated that it was asked to watch
-	// (Subscribe), or one inside it, or when that may have been missed. Several updates of one resource that arrive before
-	// the call begins are one call; the last one is never lost. Beyond 1,024 resources at a time, those that are not
-	// subscribed to are dropped. nil: nobody is told.
+	// The session calls OnResourceUpdated after the server announced an update of a resource that the session watches
+	// ([Session.Subscribe]), or of one inside it, or when an announcement may have been missed. Several updates of one
+	// resource that arrive before the call begins become one call; the last one is never lost. Beyond 1,024 resources at a
+	// time, those that are not subscribed to are dropped. nil ignores the updates.
 	OnResourceUpdated func(uri string)
-	// OnLog is called for each log message of the server, in order: level, logger (may be empty) and data as the server
-	// sent them, so neutralise them before showing them. What arrives faster than OnLog returns is dropped beyond 256
-	// messages or 1 MiB, and counted. nil: they are ignored.
+	// The session calls OnLog for each log message of the server, in order: level, logger (may be empty) and data as the
+	// server sent them, so the receiver must neutralise them before it shows them. Messages that arrive faster than OnLog
+	// returns are dropped beyond 256 messages or 1 MiB, and counted. nil ignores them.
 	//
-	// These functions run one at a time, never on the goroutine that reads, and may use the session. They should return
+	// The On… functions run one at a time, never on the goroutine that reads, and may use the session. They should return
 	// soon: Released waits for them. A panic of one ends the session as ClassPanic.
 	OnLog func(level, logger string, data json.RawMessage)
 }
 
-// DefaultVersions are the protocol versions that are spoken if Config.Versions is empty, newest first.
+// DefaultVersions returns the protocol versions of the legacy era that a session speaks if Config.Versions is empty, newest
+// first.
 func DefaultVersions() []string { return slices.Clone(defaultVersions) }
 
-// All sessions share these; nobody writes them.
+// All sessions share these slices and only read them; the exported functions return clones.
 var (
 	defaultVersions       = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 	defaultModernVersions = []string{"2026-07-28"}
 )
 
+// withDefaults returns c with each zero field replaced by the default that its comment names.
 func (c Config) withDefaults() Config {
 	if c.ClientName == "" {
 		c.ClientName = "mcpvisor"
@@ -113,69 +120,85 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Session is one MCP conversation. It lives as long as its connection and never reconnects: what comes after its end is
+// Session is one MCP conversation. It lives as long as its connection and never reconnects: after its end the owner dials
 // another Session. All methods are safe for concurrent use.
+//
+// Locks are taken in this order: a contextMutex; the mutex of a listCache, of subscriptions, then of subscriptionStreams; the
+// mutex of a serialQueue; Session.mu; the mutex of a [CallTimeout]. So nothing is put into a queue, and no goroutine is
+// spawned, while Session.mu is held.
 type Session struct {
 	cfg  Config
 	kind messages.TransportKind
-	conn transports.Conn // set once, before Dial returns
-	// poster is conn if that can be sent to without waiting, nil otherwise. It is set with conn.
+	// conn is set once, under mu, before Dial returns. Until then only the sink runs, and looks at it under mu.
+	conn transports.Conn
+	// poster is conn if conn can take a message without waiting until it is written, nil otherwise. It is set with conn.
 	poster transports.AsyncSender
-	// lifetime ends with the session; the background sends stop with it.
+	// lifetime ends with the session. Background sends and the handlers' contexts derive from it, so that they stop with the
+	// session.
 	lifetime    context.Context
 	endLifetime context.CancelFunc
 
 	handshakeBegun atomic.Bool // Handshake was called
 	info           atomic.Pointer[Info]
-	// modern is what requests carry, nil before the handshake and in the legacy era. It is set before info.
+	// modern holds the fields that every request of the modern era carries; nil before the handshake and in the legacy era.
+	// It is stored before info, so a goroutine that sees info sees the right era.
 	modern atomic.Pointer[modernParams]
-	// taskSupport is what the last list of tools says about tasks, by the tool's name.
+	// taskSupport maps the name of a tool to the task support that the newest list of tools declares for it.
 	taskSupport atomic.Pointer[map[string]string]
-	lastHeard   atomic.Int64 // when the last message came, a moment
+	lastHeard   atomic.Int64 // the monotime of the server's last message; 0 before the first
 
-	// mu guards what follows. Nothing blocks and nothing foreign is called while it is held.
-	mu                sync.Mutex
+	// mu guards the fields down to spawnClosed. Its holder neither blocks nor calls code of other packages that could.
+	mu sync.Mutex
+	// lastID is the id of the newest request. Ids are positive and never reused in one session, so a late answer finds no
+	// request.
 	lastID            int64
-	pending           map[int64]*pendingRequest         // nil after the end
-	idleRequests      []*pendingRequest                 // for reuse
-	gates             []*Gate                           // those that are open: usually one
-	serverRequests    map[string]servedRequest          // the server's requests that are being answered, by id
-	completions       map[string]*elicitationCompletion // where a person was sent, by the server's id of it
-	requestTimer      requestTimer                      // for the clocks of pending
+	pending           map[int64]*pendingRequest         // by id; nil after the end, which is how senders see it
+	idleRequests      []*pendingRequest                 // kept for reuse, at most maxIdleRequests
+	gates             []*Gate                           // the open ones: usually one
+	serverRequests    map[string]servedRequest          // the server's requests that a handler is answering, by the server's id
+	completions       map[string]*elicitationCompletion // URLs that a person was sent to, by the server's id of the elicitation
+	requestTimer      requestTimer                      // for the deadlines of pending
 	followedTasks     map[*followedTask]struct{}        // calls that are tasks, or may become one
-	abandonedRequests []abandonedRequest                // requests that were given up and not answered, the oldest first
-	// afterDeath runs when the session has died.
+	abandonedRequests []abandonedRequest                // given up by their callers and not answered, the oldest first
+	// afterDeath are the functions of AfterDeath; endSession runs each in a goroutine of its own.
 	afterDeath  []func()
 	closing     bool            // Close was called
-	endReason   *messages.Error // why it ended; nil while it lives
-	connEnded   bool            // the connection reported its end
-	spawnClosed bool            // no goroutine is begun any more
+	endReason   *messages.Error // why the session ended; nil while it lives
+	connEnded   bool            // the connection called sink.Down
+	spawnClosed bool            // spawn refuses; releaseWhenDone waits for the goroutines
 
+	// goroutines counts the goroutines of spawn. Nothing is added once spawnClosed is set, so that Wait cannot race with Add.
 	goroutines sync.WaitGroup
-	dead       chan struct{}
-	released   chan struct{}
+	// endSession closes dead, releaseWhenDone closes released.
+	dead     chan struct{}
+	released chan struct{}
 
-	writeQueue    serialQueue // answers and cancellations on their way to the server
+	writeQueue serialQueue // answers and cancellations for the server
+	// callbacks runs the functions of Config for logs and progress; notifications those for changes. Both run one function at
+	// a time.
 	callbacks     serialQueue
 	notifications notifications
-	listCaches    atomic.Pointer[listCaches] // nil until somebody asks for a list
-	// toolList is the newest tool list.
+	listCaches    atomic.Pointer[listCaches] // nil until a caller asks for a list
+	// toolList is the newest list of tools, or Config.Listed before the first; nil if there was neither.
 	toolList atomic.Pointer[ToolList]
-	// toolHeaders are the mirrors of the newest tool list.
+	// toolHeaders maps a tool to the HTTP headers that repeat its arguments (x-mcp-header), by the newest list.
 	toolHeaders atomic.Pointer[map[string]paramHeaders]
-	// relistLock is held by the one who lists the tools again because a call was refused for its headers.
+	// The caller that lists the tools again because a call was refused for its headers (HeaderMismatch) holds relistLock, so
+	// that many refused calls cost one listing.
 	relistLock contextMutex
-	// subscriptions are the resources that are watched.
+	// subscriptions are the resources that the session watches; streams are the standing requests of the modern era that
+	// carry the server's notifications.
 	subscriptions  subscriptions
 	streams        subscriptionStreams
-	toolsRequested atomic.Bool                  // ListTools has begun to ask
-	noise          atomic.Pointer[noiseCounter] // nil until there is some
-	memory         memory
-	counts         counts
+	toolsRequested atomic.Bool                  // ListTools has begun to ask: changes matter from then on
+	noise          atomic.Pointer[noiseCounter] // nil until the first line that is no JSON-RPC
+	// memory is the account of Config.Share, counts the numbers that Stats returns.
+	memory memory
+	counts counts
 }
 
-// Dial opens a connection and returns a session on it that has not shaken hands. An error is a *messages.Error, and
-// nothing is left open then. ctx bounds the opening only.
+// Dial opens a connection with t and returns a session on it that has not shaken hands; call [Session.Handshake] next. An
+// error is a *messages.Error, and nothing is left open then. ctx bounds the opening only.
 func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, error) {
 	s := &Session{
 		cfg:      cfg.withDefaults(),
@@ -186,13 +209,17 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 	}
 	s.toolList.Store(cfg.Listed)
 	s.memory.share = s.cfg.Share
+	// Without this the earlier list would live as long as the session, although toolList soon holds a newer one.
 	s.cfg.Listed = nil // or it would stay for as long as the session
 	s.lifetime, s.endLifetime = context.WithCancel(context.Background())
+	// The bounds of both queues: a message of ours or a callback that does not fit is dropped and counted, so that the reader
+	// never waits. The answers to the server's requests are mandatory, and bounded where the requests are admitted.
 	s.writeQueue = serialQueue{spawn: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
 	s.callbacks = serialQueue{spawn: s.spawn, maxItems: 256, maxBytes: 1 << 20, memory: &s.memory}
 
 	conn, err := t.Dial(ctx, (*sink)(s))
 	if err != nil {
+		// The sink may have reserved memory for messages that came before the transport gave up.
 		s.endLifetime()
 		s.memory.releaseAll()
 		return nil, translateError("connect", err)
@@ -202,24 +229,26 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 	s.poster, _ = conn.(transports.AsyncSender)
 	down, failed := s.connEnded, s.endReason != nil
 	s.mu.Unlock()
-	// The sink may have been busy before there was a connection to act on; now there is one.
+	// The connection may have called the sink before s.conn was set: Down and failSession then left their part to this place.
 	switch {
 	case down:
 		s.releaseWhenDone()
 	case failed:
 		s.spawn(s.closeConn)
 	}
+	// Both queues only collected until now, because their items use s.conn.
 	s.writeQueue.open()
 	s.callbacks.open()
 	return s, nil
 }
 
-// Dead is closed when the connection has died or was closed. Every waiting call has its end then and every gate is
-// closed.
+// Dead returns a channel that is closed when the connection has died or was closed. By then every waiting call has its end
+// and every gate is closed.
 func (s *Session) Dead() <-chan struct{} { return s.dead }
 
-// AfterDeath runs f in a goroutine of its own once Dead is closed; at once if it is. Until then it costs no goroutine, which
-// is why whoever watches many sessions asks for it instead of waiting for Dead. f must recover from its own panics.
+// AfterDeath runs f in a goroutine of its own once Dead is closed; at once if it is. Until then it costs no goroutine, so an
+// owner of many sessions should use it instead of waiting for Dead. f must recover from its own panics: its goroutine is not
+// one of the session.
 func (s *Session) AfterDeath(f func()) {
 	s.mu.Lock()
 	over := s.endReason != nil
@@ -228,6 +257,7 @@ func (s *Session) AfterDeath(f func()) {
 	}
 	s.mu.Unlock()
 	if over {
+		// endSession sets endReason a moment before it closes dead; f must not see that gap.
 		go func() {
 			<-s.dead
 			f()
@@ -235,7 +265,8 @@ func (s *Session) AfterDeath(f func()) {
 	}
 }
 
-// Err is why the session ended, a *messages.Error, and nil before Dead. Its class is ClassCanceled after Close.
+// Err returns the reason for which the session ended, a *messages.Error, and nil before Dead. Its class is ClassCanceled
+// after Close.
 func (s *Session) Err() error {
 	select {
 	case <-s.dead:
@@ -245,8 +276,8 @@ func (s *Session) Err() error {
 	}
 }
 
-// endedError is why nothing new can be asked: nil while the session lives and nobody closes it. It is a copy, because
-// whoever gets an error may complete it.
+// endedError returns the reason for which nothing new can be sent: nil while the session lives and is not being closed. It is
+// a copy, because the callers complete the error (operation, outcome, tool).
 func (s *Session) endedError(op string) *messages.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,11 +292,11 @@ func (s *Session) endedError(op string) *messages.Error {
 	return nil
 }
 
-// Released is closed when everything that the session held is gone: what the connection held, and every goroutine of
-// the session. It follows Dead within the bounds of the transport, provided that the callbacks return.
+// Released returns a channel that is closed when nothing of the session is left: neither a resource of the connection nor a
+// goroutine of the session. It follows Dead within the bounds of the transport, provided that the callbacks return.
 func (s *Session) Released() <-chan struct{} { return s.released }
 
-// Info is what the handshake brought, the zero value before it.
+// Info returns the server's description of itself from the handshake, the zero value before it.
 func (s *Session) Info() Info {
 	if info := s.info.Load(); info != nil {
 		return *info
@@ -273,19 +304,19 @@ func (s *Session) Info() Info {
 	return Info{}
 }
 
-// SharedInfo is Info without a copy, nil before the handshake. Nobody changes it.
+// SharedInfo is Info without a copy, nil before the handshake. The caller must not change it.
 func (s *Session) SharedInfo() *Info { return s.info.Load() }
 
-// LastMessageAt is when the last message of the server came, whatever it was; the zero time before the first.
+// LastMessageAt returns the time of the server's last message of any kind; the zero time before the first.
 func (s *Session) LastMessageAt() time.Time {
 	if at := s.lastHeard.Load(); at != 0 {
-		return clockStart.Add(time.Duration(at)) // on the monotonic clock: nobody sets that
+		return clockStart.Add(time.Duration(at)) // on the monotonic clock, which no clock adjustment moves
 	}
 	return time.Time{}
 }
 
-// Work is what the processes of the connection have done since they began: see transports.Worker. The error of a connection
-// without processes is procinfo.ErrUnknown.
+// Work returns the usage of the connection's processes since they began: see [transports.ProcessConn]. For a connection
+// without processes the error is procinfo.ErrUnknown.
 func (s *Session) Work() (procinfo.Usage, error) {
 	if w, ok := s.conn.(transports.ProcessConn); ok {
 		return w.Work()
@@ -293,19 +324,20 @@ func (s *Session) Work() (procinfo.Usage, error) {
 	return procinfo.Usage{}, procinfo.ErrUnknown
 }
 
-// Conn is what can be told about the connection now, also after its end.
+// Conn returns a description of the connection as it is now, also after its end.
 func (s *Session) Conn() transports.Info { return s.conn.Info() }
 
-// Close ends the session. Every gate is closed at once; calls that wait may still get their answer while the
-// connection closes, and end with it at the latest. Close returns nil when Dead is closed and the connection has
-// released what it held, or a *messages.Error when ctx has ended; the closing goes on then. It is idempotent. It may be
-// called from a callback, and therefore does not wait for callbacks: Released does.
+// Close ends the session. Every gate is closed at once; calls that wait may still get their answer while the connection
+// closes, and end with it at the latest. Close returns nil when Dead is closed and the connection has released its resources,
+// or a *messages.Error when ctx has ended; the closing goes on then. It is idempotent. A callback may call it, and therefore
+// it does not wait for callbacks: Released does.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
 	gates := s.gates
 	s.gates = nil
 	s.mu.Unlock()
+	// closing keeps OpenGate from adding another gate, so these are all.
 	for _, g := range gates {
 		g.markClosed()
 	}
@@ -315,7 +347,8 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// endSession ends the conversation: gates closed, waiting calls ended, Dead closed. The first reason counts.
+// endSession ends the conversation: it closes the gates, ends the waiting calls and closes Dead. It reports false if the
+// session had ended before: the first reason counts. It takes mu and does not block.
 func (s *Session) endSession(reason *messages.Error) (first bool) {
 	s.mu.Lock()
 	if s.endReason != nil {
@@ -324,6 +357,8 @@ func (s *Session) endSession(reason *messages.Error) (first bool) {
 	}
 	s.endReason = reason
 	waiting, gates, after := s.pending, s.gates, s.afterDeath
+	// Every map and slice that could grow is taken away under the lock; from here on registerRequest and OpenGate refuse, so
+	// the loops below meet every request and every gate.
 	s.pending, s.gates, s.idleRequests, s.afterDeath = nil, nil, nil, nil
 	if s.requestTimer.timer != nil {
 		s.requestTimer.timer.Stop()
@@ -334,6 +369,8 @@ func (s *Session) endSession(reason *messages.Error) (first bool) {
 		g.markClosed()
 	}
 	for _, f := range waiting {
+		// This cannot block: the channel has room for one answer, and only the goroutine that removes a request from
+		// pending sends one.
 		f.answer <- answer{kind: answerSessionEnded}
 	}
 	s.endLifetime()
@@ -344,8 +381,8 @@ func (s *Session) endSession(reason *messages.Error) (first bool) {
 	return true
 }
 
-// failSession ends the session for a reason of ours and lets the connection go. It does not block. cause may be an error that
-// somebody else gets too: what is only about one request is left out of the reason.
+// failSession ends the session for a reason of ours and closes the connection in the background. It does not block. cause may
+// be an error that a caller gets too: the fields about that one request are left out of the reason.
 func (s *Session) failSession(cause *messages.Error) {
 	reason := *cause
 	reason.Op, reason.Outcome, reason.Tool, reason.Code, reason.Data = "connect", "", "", 0, nil
@@ -355,22 +392,26 @@ func (s *Session) failSession(cause *messages.Error) {
 	s.mu.Lock()
 	ready := s.conn != nil
 	s.mu.Unlock()
-	if ready { // otherwise Dial does it
+	if ready { // otherwise Dial closes it, as soon as it has it
 		s.spawn(s.closeConn)
 	}
 }
 
+// closeConn closes the connection without a deadline: the transport bounds the closing itself, and Released needs its end
+// anyway.
 func (s *Session) closeConn() {
-	// No deadline: the transport has its own bounds, and Released needs the end of it anyway.
 	_ = s.conn.Close(context.Background()) // the reason of the end is known already
 }
 
-// releaseWhenDone waits for the connection's release and the session's goroutines, then closes Released. It is called once.
+// releaseWhenDone waits for the connection's release and the session's goroutines, then closes Released. It runs once: from
+// Down, or from Dial if Down came before the connection was known. Its goroutine is not one of spawn, because it waits for
+// those.
 func (s *Session) releaseWhenDone() {
 	go func() {
 		defer close(s.released)
 		defer s.recoverPanic()
 		<-s.conn.Released()
+		// The connection calls the sink no more. Only the goroutines that run now are left to wait for.
 		s.mu.Lock()
 		s.spawnClosed = true
 		s.mu.Unlock()
@@ -379,7 +420,8 @@ func (s *Session) releaseWhenDone() {
 	}()
 }
 
-// spawn runs f on a goroutine of the session. It reports false if the session has settled: then f does not run.
+// spawn runs f on a goroutine of the session, whose panic ends the session. It reports false if releaseWhenDone already waits
+// for the last goroutines: then f does not run.
 func (s *Session) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,7 +435,7 @@ func (s *Session) spawn(f func()) bool {
 	return true
 }
 
-// recoverPanic is deferred where code of ours, or a callback, might panic: that ends this session and nothing else.
+// recoverPanic is deferred where our own code, or a callback, might panic: the panic ends this session and not the program.
 func (s *Session) recoverPanic() {
 	if v := recover(); v != nil {
 		s.failSession(&messages.Error{
@@ -404,7 +446,7 @@ func (s *Session) recoverPanic() {
 	}
 }
 
-// panicError is the cause of a ClassPanic; its text is the stack, without values.
+// panicError is the cause of a ClassPanic. Its text is the stack of the goroutine that panicked.
 type panicError struct{ stack []byte }
 
 func (p *panicError) Error() string { return string(p.stack) }

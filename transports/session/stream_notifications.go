@@ -6,11 +6,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// handleAcknowledged takes the server's agreement to a stream.
+// handleAcknowledged acts on the server's agreement to a stream: it records the agreement, reports possible misses,
+// and lets Subscribe return.
 //
-// 2026-07-28, Subscriptions: "The notifications field in the acknowledgment reflects the subset the server agreed to honor."
-// "The client SHOULD check the acknowledged filter against what it requested and handle any unsupported types gracefully."
-// An agreement that does not say to what belongs to the stream that waits for one, if that is the only one.
+// 2026-07-28, Subscriptions: "The notifications field in the acknowledgment reflects the subset the server agreed to
+// honor." "The client SHOULD check the acknowledged filter against what it requested and handle any unsupported types
+// gracefully." An agreement that names no subscription belongs to the stream that waits for one, if there is only
+// one.
 func (s *Session) handleAcknowledged(params []byte) {
 	agreed := rawjson.Member(params, "notifications")
 	s.streams.mu.Lock()
@@ -18,6 +20,7 @@ func (s *Session) handleAcknowledged(params []byte) {
 	if st == nil && rawjson.IsNull(rawjson.Member(rawjson.Member(params, "_meta"), metaSubscription)) {
 		st = s.streams.onlyUnacknowledged()
 	}
+	// An unknown stream, or a second agreement.
 	if st == nil || st.agreed {
 		s.streams.mu.Unlock()
 		s.counts.unmatched.Add(1)
@@ -28,15 +31,17 @@ func (s *Session) handleAcknowledged(params []byte) {
 	st.noteAgreement(agreed)
 	nothing := st.agreedToNothing
 	s.streams.mu.Unlock()
+	// The owner hears of possible changes before Subscribe returns.
 	s.notifyMissed(st, reopened)
 	st.reportFirst(nil)
+	// A stream on which nothing will ever be sent costs a connection over HTTP and brings nothing.
 	if nothing {
 		st.stop()
 	}
 }
 
-// noteAgreement notes what the server agreed to. One that does not say to what agreed to everything. The caller holds
-// streams.mu.
+// noteAgreement records the notifications that the server agreed to. An agreement without a list is taken for one to
+// everything. The caller holds streams.mu.
 func (st *subscriptionStream) noteAgreement(agreed []byte) {
 	uris := st.uris
 	if !rawjson.IsNull(agreed) {
@@ -50,7 +55,8 @@ func (st *subscriptionStream) noteAgreement(agreed []byte) {
 	}
 }
 
-// onlyUnacknowledged is the stream to which the server has not agreed yet, if there is exactly one. The caller holds mu.
+// onlyUnacknowledged returns the stream to which the server has not agreed yet, if there is exactly one, else nil.
+// The caller holds mu.
 func (ss *subscriptionStreams) onlyUnacknowledged() (only *subscriptionStream) {
 	for _, st := range ss.byID {
 		if st.agreed {
@@ -64,8 +70,8 @@ func (ss *subscriptionStreams) onlyUnacknowledged() (only *subscriptionStream) {
 	return only
 }
 
-// notifyMissed does what follows from the time before the server agreed: what was read then may have changed without a word.
-// After a gap (again) the same goes for everything.
+// notifyMissed treats the time before the server's agreement as one in which changes went unannounced: lists that
+// were read then are reported as changed. After a gap (reopened) everything that the stream watches is.
 func (s *Session) notifyMissed(st *subscriptionStream, reopened bool) {
 	if st.tools && (reopened || s.toolsRequested.Load()) {
 		s.notifyToolsChanged()
@@ -81,6 +87,7 @@ func (s *Session) notifyMissed(st *subscriptionStream, reopened bool) {
 		return
 	}
 	for _, uri := range st.uris {
+		// The server does not watch the resource any more.
 		if !s.streams.honoursURI(st, uri) {
 			s.subscriptions.removeWatch(uri, st)
 		}
@@ -88,6 +95,7 @@ func (s *Session) notifyMissed(st *subscriptionStream, reopened bool) {
 	}
 }
 
+// honoursURI reports whether the server agreed, the last time, to watch uri on st.
 func (ss *subscriptionStreams) honoursURI(st *subscriptionStream, uri string) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -95,11 +103,12 @@ func (ss *subscriptionStreams) honoursURI(st *subscriptionStream, uri string) bo
 	return ok
 }
 
-// isOurNotification reports whether a notification belongs to one of our streams, or may be heeded without.
+// isOurNotification reports whether a notification belongs to one of our streams, or names none.
 //
-// 2026-07-28, Subscriptions: "On stdio, where all messages share a single channel, clients MUST use this field to correlate
-// notifications with their originating subscription." What names no subscription is heeded: that something changed is true
-// whoever asked for it. What names one that has ended is not.
+// 2026-07-28, Subscriptions: "On stdio, where all messages share a single channel, clients MUST use this field to
+// correlate notifications with their originating subscription." A notification that names no subscription is
+// accepted: the change has happened, for whichever client the server sent it. One that names a subscription that has
+// ended is not.
 func (s *Session) isOurNotification(params []byte) bool {
 	if s.modern.Load() == nil || rawjson.IsNull(rawjson.Member(rawjson.Member(params, "_meta"), metaSubscription)) {
 		return true
@@ -113,8 +122,8 @@ func (s *Session) isOurNotification(params []byte) bool {
 	return ours
 }
 
-// subscriptionOf is the subscription that a notification names, 0 for none of ours. The id is a number of ours; some
-// servers write it as a string.
+// subscriptionOf returns the subscription that a notification names, 0 for none of ours. The id is one of our
+// numbers; some servers write it as a string.
 func subscriptionOf(params []byte) int64 {
 	raw := rawjson.Member(rawjson.Member(params, "_meta"), metaSubscription)
 	if text, ok := rawjson.Text(raw); ok {
@@ -123,10 +132,12 @@ func subscriptionOf(params []byte) int64 {
 	return idOf(raw)
 }
 
-// handleStreamTornDown takes the server's end of a stream.
+// handleStreamTornDown ends the request of a stream that the server tears down; run then opens it again after a
+// pause.
 //
-// 2026-07-28, Cancellation: "A server MUST send notifications/cancelled referencing a subscriptions/listen request ID when
-// it tears down that subscription stream …. Servers MUST NOT send notifications/cancelled for any other purpose."
+// 2026-07-28, Cancellation: "A server MUST send notifications/cancelled referencing a subscriptions/listen request ID
+// when it tears down that subscription stream …. Servers MUST NOT send notifications/cancelled for any other
+// purpose."
 func (s *Session) handleStreamTornDown(requestID []byte) {
 	id := idOf(requestID)
 	if text, ok := rawjson.Text(requestID); ok {

@@ -15,15 +15,18 @@ const maxSubscriptions = 1024
 
 // subscriptions are the resources that a session watches.
 type subscriptions struct {
-	// changeLock is held by whoever changes them, while the server is asked.
+	// The caller that changes the subscriptions holds changeLock while it waits for the server, so that two changes
+	// cannot overtake each other.
 	changeLock contextMutex
 
+	// mu guards uris. It is taken before subscriptionStreams.mu.
 	mu sync.Mutex
-	// uris are those that are watched, with their stream; nil in the legacy era.
+	// uris maps each watched resource to the stream that carries its notifications; in the legacy era the values are
+	// nil.
 	uris map[string]*subscriptionStream
 }
 
-// addWatch notes who tells about a resource. The caller holds mu.
+// addWatch records that st carries the notifications of a resource. The caller holds mu.
 func (u *subscriptions) addWatch(uri string, st *subscriptionStream) {
 	if u.uris == nil {
 		u.uris = make(map[string]*subscriptionStream)
@@ -31,7 +34,8 @@ func (u *subscriptions) addWatch(uri string, st *subscriptionStream) {
 	u.uris[uri] = st
 }
 
-// removeWatch is for what the server does not watch any more, unless another stream does.
+// removeWatch forgets a resource that the server does not watch any more on st. If another stream has replaced st
+// meanwhile, the resource stays.
 func (u *subscriptions) removeWatch(uri string, st *subscriptionStream) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -40,21 +44,24 @@ func (u *subscriptions) removeWatch(uri string, st *subscriptionStream) {
 	}
 }
 
-// Subscribe asks the server to tell when a resource is updated (Config.OnResourceUpdated). It returns when the server has
-// agreed. To subscribe again to the same resource does nothing. A session watches at most 1,024 resources.
+// Subscribe asks the server to announce updates of a resource, which then reach Config.OnResourceUpdated. It returns
+// when the server has agreed. To subscribe again to the same resource does nothing. A session watches at most 1,024
+// resources.
 //
-// An error is a *messages.Error with Op "read" and an Outcome. It is ErrInvalid if the server does not declare that it
-// offers subscriptions.
+// An error is a *messages.Error with Op "read" and an Outcome. It is ErrInvalid if the server does not declare that
+// it offers subscriptions.
 func (s *Session) Subscribe(ctx context.Context, uri string) error {
 	return s.changeSubscription(ctx, uri, true)
 }
 
-// Unsubscribe ends what Subscribe began. A resource that is not watched is no error. After an error the resource is
-// watched as before, as far as is known.
+// Unsubscribe ends the watch that Subscribe began. A resource that is not watched is no error. After an error the
+// resource is watched as before, as far as is known.
 func (s *Session) Unsubscribe(ctx context.Context, uri string) error {
 	return s.changeSubscription(ctx, uri, false)
 }
 
+// changeSubscription watches a resource, or stops watching it, one change at a time. It sends nothing if the session
+// already has the wanted state.
 func (s *Session) changeSubscription(ctx context.Context, uri string, want bool) error {
 	declared := func(c *Capabilities) bool { return c.ResourcesSubscribe }
 	if e := s.checkReadRequest("resources.subscribe", "URI of the resource", uri, declared); e != nil {
@@ -82,7 +89,7 @@ func (s *Session) changeSubscription(ctx context.Context, uri string, want bool)
 	return nil
 }
 
-// requestSubscription asks in the way of the legacy era.
+// requestSubscription changes one subscription in the way of the legacy era, and records it if the server agreed.
 //
 // 2025-11-25, Resources: resources/subscribe and resources/unsubscribe, for servers whose capability resources has
 // subscribe: "whether the client can subscribe to be notified of changes to individual resources".
@@ -104,10 +111,11 @@ func (s *Session) requestSubscription(ctx context.Context, uri string, want bool
 	return e
 }
 
-// listenToResource asks in the way of the modern era, by standing requests. Over HTTP all resources share one, because each holds
-// a connection: a changed set opens a new one, and the old one is ended when the server has agreed to the new one, so that
-// nothing is missed in between. Elsewhere each resource has its own: it costs nothing there, and a server that keeps one
-// subscription per resource and conversation forgets the new one when the old one ends (the Go SDK, v1.8.0).
+// listenToResource changes one subscription in the way of the modern era, by standing requests. Over HTTP all
+// resources share one, because each holds a connection: a changed set opens a new one, and the old one ends when the
+// server has agreed to the new one, so that no update is missed in between. Elsewhere each resource has its own: it
+// costs nothing there, and a server that keeps one subscription per resource and conversation forgets the new one
+// when the old one ends (the Go SDK, v1.8.0).
 //
 // 2026-07-28, Subscriptions: "A client MAY have multiple active subscriptions concurrently".
 func (s *Session) listenToResource(ctx context.Context, uri string, want bool) *messages.Error {
@@ -132,7 +140,8 @@ func (s *Session) listenToResource(ctx context.Context, uri string, want bool) *
 	return nil
 }
 
-// replaceWatches notes what is watched now: uris by st, and uri by nothing else.
+// replaceWatches records that st watches uris and that uri is watched by nothing else, and stops the streams that st
+// replaces. st is nil if nothing is left to watch.
 func (s *Session) replaceWatches(uri string, uris []string, st *subscriptionStream) {
 	var unwatched []string
 	s.subscriptions.mu.Lock()
@@ -152,17 +161,21 @@ func (s *Session) replaceWatches(uri string, uris []string, st *subscriptionStre
 		}
 	}
 	s.subscriptions.mu.Unlock()
-	for _, u := range unwatched { // the server watched it before: it may be gone, and whoever holds it should look
+	// The server watched these before and does not agree to them any more: they may be gone, so their owner should
+	// look.
+	for _, u := range unwatched {
 		s.notifyResourceUpdated(u)
 	}
 }
 
-// openAgreed opens a stream and waits until the server has agreed to it. uri must be watched then, if it is wanted.
+// openAgreed opens a stream and waits until the server has agreed to it, at most for ownRequestTimeout. If want is
+// set, the server must have agreed to uri. After an error the stream is stopped.
 func (st *subscriptionStream) openAgreed(ctx context.Context, uri string, want bool) *messages.Error {
 	s := st.session
 	s.streams.mu.Lock()
 	refused := s.streams.methodUnknown
 	s.streams.mu.Unlock()
+	// A server that refused the method once is not asked again.
 	if refused {
 		return &messages.Error{
 			Op: "read", Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: codeMethodNotFound,
@@ -197,6 +210,7 @@ func (st *subscriptionStream) openAgreed(ctx context.Context, uri string, want b
 	return e
 }
 
+// isSubscribed reports whether the session watches a resource.
 func (s *Session) isSubscribed(uri string) bool {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
@@ -204,7 +218,7 @@ func (s *Session) isSubscribed(uri string) bool {
 	return ok
 }
 
-// subscribedURIs are the resources that are watched, in order.
+// subscribedURIs returns the resources that the session watches, sorted.
 func (s *Session) subscribedURIs() []string {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()

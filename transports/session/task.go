@@ -11,16 +11,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// TaskOptions are what a caller may wish of the task that its call may become.
+// TaskOptions are a caller's wishes for the task that its call may become.
 //
-// In the legacy era (2025-11-25) a call is a task only if the server declares it and the tool's definition in the last
-// list allows it; one that the tool requires is a task without any wish. In the modern era the server alone decides:
-// 2026-07-28: "The server is the sole decider; clients do not signal task preference on the request itself."
+// In the legacy era (2025-11-25) a call becomes a task only if the server declares tasks and the tool's definition in
+// the last list allows one; a tool that requires a task gets one without any wish. In the modern era the server alone
+// decides: 2026-07-28: "The server is the sole decider; clients do not signal task preference on the request itself."
 type TaskOptions struct {
-	// Want asks for a task where the tool leaves the choice to us.
+	// Want asks for a task if the tool leaves the choice to the client.
 	Want bool
-	// TTL is how long the server should keep the task from its creation on, rounded to milliseconds; 0 leaves it to the
-	// server, which may override any wish. Of the legacy era only.
+	// TTL is how long the server should keep the task from its creation on, rounded to milliseconds; 0 leaves it to
+	// the server, which may override any wish. It has an effect in the legacy era only.
 	TTL time.Duration
 }
 
@@ -28,13 +28,15 @@ type TaskOptions struct {
 const relatedTask = "io.modelcontextprotocol/related-task"
 
 const (
+	// The values of execution.taskSupport that ListTools keeps; "forbidden" is the default and kept as no value.
 	taskRequired = "required"
 	taskOptional = "optional"
-	// maxTaskID bounds the ids that are sent back, in bytes: one of the modern era travels in a header.
+	// maxTaskID bounds the ids of tasks, in bytes, because they are sent back: in the modern era they travel in a
+	// header.
 	maxTaskID = 4096
 )
 
-// storeTaskSupport keeps what the tools of a list say about tasks. A list without any such tool costs nothing.
+// storeTaskSupport records the task support of the tools of a list. A list without any such tool costs nothing.
 func (s *Session) storeTaskSupport(tools []messages.Tool) {
 	var support map[string]string
 	for i := range tools {
@@ -48,12 +50,14 @@ func (s *Session) storeTaskSupport(tools []messages.Tool) {
 	s.taskSupport.Store(&support)
 }
 
-// augmentWithTask decides whether a call of the legacy era is a task, and makes it one.
+// augmentWithTask decides whether a call of the legacy era becomes a task, and adds the member task to the request
+// then. The caller must call endFollowing if r.task is set afterwards.
 //
 // 2025-11-25, Tool-Level Negotiation: "If a server's capabilities do not include tasks.requests.tools.call, then
 // clients MUST NOT attempt to use task augmentation on that server's tools, regardless of the execution.taskSupport
 // value. … If execution.taskSupport is not present or "forbidden", clients MUST NOT attempt to invoke the tool as a
-// task. … If "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients MUST".
+// task. … If "optional", clients MAY invoke the tool as a task or as a normal request. … If "required", clients
+// MUST".
 func (s *Session) augmentWithTask(ctx context.Context, r *request) {
 	support := s.taskSupport.Load()
 	if support == nil || *support == nil || s.modern.Load() != nil {
@@ -68,6 +72,7 @@ func (s *Session) augmentWithTask(ctx context.Context, r *request) {
 		return
 	}
 	r.task = &followedTask{}
+	// The task is followed before the request is sent, so that its progress and questions find the call at once.
 	s.beginFollowing(ctx, r.task)
 	r.fields = append(r.fields, `"task":{`...)
 	if ms := wanted.TTL.Milliseconds(); ms > 0 {
@@ -77,7 +82,8 @@ func (s *Session) augmentWithTask(ctx context.Context, r *request) {
 	r.fields = append(r.fields, '}')
 }
 
-// readTask reads the object of a task, in either form. wrong says what makes it impossible to follow.
+// readTask reads the object of a task, in the form of either era. problem says why the task cannot be followed, empty
+// if it can.
 //
 // All versions: "Task IDs MUST be a string value."
 func readTask(raw []byte) (t messages.TaskStatus, problem string) {
@@ -118,7 +124,7 @@ func readTask(raw []byte) (t messages.TaskStatus, problem string) {
 	return t, ""
 }
 
-// timeOf is zero for what is no time.
+// timeOf reads an RFC 3339 time; the zero time for anything else.
 func timeOf(value []byte) time.Time {
 	text, _ := rawjson.Text(value)
 	t, err := time.Parse(time.RFC3339Nano, text)
@@ -128,8 +134,8 @@ func timeOf(value []byte) time.Time {
 	return t
 }
 
-// millisOf is a number of milliseconds; 0 for anything else, and for what is negative. What is longer than a duration
-// can be is no limit.
+// millisOf reads a number of milliseconds; 0 for anything else, for a negative number, and for one beyond a Duration,
+// which is as good as no limit.
 func millisOf(value []byte) time.Duration {
 	ms, err := strconv.ParseFloat(string(value), 64)
 	if err != nil || !(ms > 0) || ms > math.MaxInt64/1e6/2 {
@@ -138,10 +144,10 @@ func millisOf(value []byte) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// taskFields are the params of a request about one task.
+// taskFields returns the params of a request about one task, without braces.
 func taskFields(id string) []byte { return appendString([]byte(`"taskId":`), id) }
 
-// withRelatedTask ties the answer to a request of the server to the task that the request belongs to.
+// withRelatedTask adds to our answer the task that the server's request (params) belongs to.
 //
 // 2025-11-25: "All requests, notifications, and responses related to a task MUST include the
 // io.modelcontextprotocol/related-task key in their _meta field".
@@ -154,6 +160,7 @@ func withRelatedTask(result, params []byte) []byte {
 	related := appendString([]byte(`"`+relatedTask+`":{"taskId":`), id)
 	related = append(related, '}')
 
+	// The result is copied member by member, so that an existing _meta keeps its other members.
 	b, empty := append([]byte(nil), '{'), 1
 	var meta json.RawMessage
 	m := rawjson.ObjectAt(result, start, 0)

@@ -11,25 +11,27 @@ import (
 )
 
 const (
-	// firstPollPause is the wait before the first question after a task that came without a wish of the server; it grows by
-	// half with each, up to maxPollPause.
+	// firstPollPause is the wait before the first poll of a task for which the server gave no interval; it grows by
+	// half with each poll, up to maxPollPause.
 	firstPollPause = 500 * time.Millisecond
 	maxPollPause   = 5 * time.Second
-	// pollFloor and pollCeiling bound what a server wishes. The ceiling is half of the default timeout of a call, so that
-	// a server that wants to be asked rarely does not run into it.
+	// pollFloor and pollCeiling bound the interval that a server asks for. The ceiling is half of the default timeout
+	// of a call, so that a task that is polled rarely does not run into it.
 	pollFloor   = 100 * time.Millisecond
 	pollCeiling = 30 * time.Second
-	// pollFailures is how many questions in a row may fail before the task is given up; one lost packet is no reason.
+	// pollFailures is the number of polls in a row that may fail before the task is given up; one lost packet is no
+	// reason.
 	pollFailures = 5
-	// ttlGrace is how long after its time to live a task is still asked for.
+	// ttlGrace is how long after its time to live a task is still polled.
 	ttlGrace = 30 * time.Second
-	// taskCancelTimeout is how long the cancellation of a task may take that nobody waits for any more.
+	// taskCancelTimeout bounds the cancellation of a task whose caller has left.
 	taskCancelTimeout = 10 * time.Second
 )
 
-// followedTask is how the reader finds a call that is, or may become, a task. Session.mu guards it once it is in
-// Session.follows.
+// A followedTask lets the reader find a call that is, or may become, a task. Session.mu guards it once it is in
+// Session.followedTasks.
 type followedTask struct {
+	// id is empty until the server has created the task.
 	id string
 	// token is the progress token of the request that began the task, 0 if there is none.
 	//
@@ -37,11 +39,12 @@ type followedTask struct {
 	token    int64
 	progress *progressReporter
 	timeout  *CallTimeout
-	ctx      context.Context //nolint:containedctx // that of the caller, as long as the task is followed
-	// statusHint has room for one remark that the task's status may have changed.
+	ctx      context.Context //nolint:containedctx // the caller's, as long as the task is followed
+	// statusHint has room for one hint that the task's status may have changed; it makes the poller ask earlier.
 	statusHint chan struct{}
 }
 
+// beginFollowing registers f with the reader. Each call needs one endFollowing.
 func (s *Session) beginFollowing(ctx context.Context, f *followedTask) {
 	f.statusHint, f.ctx, f.timeout = make(chan struct{}, 1), ctx, callTimeoutOf(ctx)
 	s.mu.Lock()
@@ -52,6 +55,8 @@ func (s *Session) beginFollowing(ctx context.Context, f *followedTask) {
 	s.followedTasks[f] = struct{}{}
 }
 
+// endFollowing forgets f, withdraws the questions that belong to it, and ends its progress. It may wait for a
+// progress callback that is running.
 func (s *Session) endFollowing(f *followedTask) {
 	s.mu.Lock()
 	delete(s.followedTasks, f)
@@ -64,9 +69,9 @@ func (s *Session) endFollowing(f *followedTask) {
 	}
 }
 
-// handleTaskStatus takes the notification that a task's status changed, of either era. It only hastens the next question,
-// because "Requestors MUST NOT rely on receiving" it (2025-11-25), and nobody tells that it is newer than the last
-// answer.
+// handleTaskStatus acts on the notification of either era that a task's status changed. It only makes the next poll
+// come earlier, because "Requestors MUST NOT rely on receiving" it (2025-11-25), and because it may be older than the
+// last answer.
 func (s *Session) handleTaskStatus(params []byte) {
 	id, _ := rawjson.Text(rawjson.Member(params, "taskId"))
 	if id == "" {
@@ -80,53 +85,58 @@ func (s *Session) handleTaskStatus(params []byte) {
 		}
 		select {
 		case f.statusHint <- struct{}{}:
-		default:
+		default: // a hint is waiting already
 		}
 	}
 }
 
-// taskPoller sees one task through to its end, on its caller's goroutine.
+// A taskPoller polls one task until it ends, on its caller's goroutine, which owns all fields.
 type taskPoller struct {
 	s    *Session
 	f    *followedTask
 	opts *Options
-	// own says that the task is this call's own: it is cancelled when nobody waits for it any more.
+	// own is true if this call began the task: then the task is cancelled when the caller leaves. TaskResult only
+	// looks at a task.
 	own    bool
 	modern bool
 
+	// lastStatus is the newest status; its ID is empty before the first.
 	lastStatus messages.TaskStatus
-	detailed   bool // last came from tasks/get, which brings result and error in the modern era
-	reported   messages.TaskStatus
-	lastPolled time.Time     // when the server was asked last
-	pause      time.Duration // between questions, if the server has no wish
-	expires    time.Time     // zero for never
-	failures   int
+	detailed   bool                // lastStatus came from tasks/get, which in the modern era contains the result or the error
+	reported   messages.TaskStatus // the status that OnTask got last
+	lastPolled time.Time           // when the server was polled last
+	pause      time.Duration       // between polls, if the server gave no interval
+	expires    time.Time           // the end of its time to live with ttlGrace; zero for never
+	failures   int                 // failed polls in a row
 
-	// answeredInputs are the keys of the input requests that have their answer, rounds how often there were new ones.
+	// answeredInputs are the keys of the input requests that were answered, rounds the number of polls that had new
+	// ones.
 	answeredInputs map[string]struct{}
 	rounds         int
-	// pendingResult is where the answer to tasks/result arrives while one is under way (legacy era); early is one that came
-	// before the status was final, and fetched says that there was one since the task last asked for input.
+	// pendingResult receives the answer to tasks/result while one is under way (legacy era), else nil; earlyResult is
+	// an answer that came before the status was final; resultFetched is true if one was sent since the task last
+	// asked for input.
 	pendingResult chan requestEnd
 	earlyResult   *requestEnd
 	resultFetched bool
-	stopResult    context.CancelFunc // of tasks/result
+	stopResult    context.CancelFunc // ends the tasks/result that is under way; nil before the first
 }
 
-// requestEnd is how a request ended.
+// requestEnd is the end of a request: an answer or an error.
 type requestEnd struct {
 	a answer
 	e *messages.Error
 }
 
-// pollTask follows a task whose first status is raw.
+// pollTask follows a task whose first status is raw, until the call has its answer. If the caller leaves before, the
+// task is cancelled in the background.
 func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (answer, *messages.Error) {
 	status, problem := readTask(raw)
 	if problem != "" {
 		return answer{kind: answerUnusable, detail: problem}, nil
 	}
 	f := r.task
-	if f == nil { // a task that came unasked
+	if f == nil { // modern era: the server made the call a task of its own accord
 		f = &followedTask{}
 		s.beginFollowing(ctx, f)
 		defer s.endFollowing(f)
@@ -137,13 +147,14 @@ func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (answer,
 	return p.run(ctx)
 }
 
-// noteStatus notes a status and tells whoever wants to know.
+// noteStatus records a status and calls OnTask if the state or the message is another one.
 func (p *taskPoller) noteStatus(status messages.TaskStatus) {
 	if p.lastStatus.ID == "" {
 		p.s.mu.Lock()
 		p.f.id = status.ID
 		p.s.mu.Unlock()
 	}
+	// The server may change the time to live; it counts from the status that changed it, by our clock.
 	if ttl := time.Duration(status.TTL); ttl != time.Duration(p.lastStatus.TTL) || p.lastStatus.ID == "" {
 		p.expires = time.Time{}
 		if ttl > 0 {
@@ -160,26 +171,28 @@ func (p *taskPoller) noteStatus(status messages.TaskStatus) {
 	}
 }
 
-// reportStatus calls a function of the caller. A panic of it ends the session, as that of any other does.
+// reportStatus calls OnTask. A panic of it ends the session, as that of any other callback does.
 func (p *taskPoller) reportStatus(status messages.TaskStatus) {
 	defer p.s.recoverPanic()
 	p.opts.OnTask(status)
 }
 
-// run asks for the task until it has ended.
+// run polls the task until it has ended, and provides the input that it asks for.
 //
-// 2026-07-28, Task Polling: "Clients SHOULD continue polling until the task reaches a terminal status or until invoking
-// tasks/cancel."
+// 2026-07-28, Task Polling: "Clients SHOULD continue polling until the task reaches a terminal status or until
+// invoking tasks/cancel."
 func (p *taskPoller) run(ctx context.Context) (a answer, e *messages.Error) {
 	defer func() {
 		if p.stopResult != nil {
 			p.stopResult()
 		}
+		// The caller gets an error, and the task may still run: its result would have no receiver.
 		if e != nil && p.own && !p.lastStatus.State.Final() && e.Class != messages.ClassRejected {
 			p.s.abandonTask(p.lastStatus.ID)
 		}
 	}()
 	for {
+		// In the modern era only tasks/get brings the result, so a final status from elsewhere needs one more poll.
 		if p.lastStatus.State.Final() && (p.detailed || !p.modern) {
 			return p.finalAnswer(ctx)
 		}
@@ -203,13 +216,15 @@ func (p *taskPoller) run(ctx context.Context) (a answer, e *messages.Error) {
 		if e := p.pollStatus(ctx); e != nil {
 			return answer{}, e
 		}
+		// The answer to tasks/result was an error, and the poll shows that the task goes on: the error was about the
+		// request and not about the task.
 		if p.earlyResult != nil && !p.lastStatus.State.Final() {
 			p.earlyResult = nil // it was about tasks/result, and not about the task
 		}
 	}
 }
 
-// pollInterval is how long to wait before the next question.
+// pollInterval returns the time until the next poll: the server's interval within our bounds, longer after failures.
 //
 // 2026-07-28: "Clients SHOULD respect the pollIntervalMs provided in responses". A jitter of a tenth keeps many tasks
 // of one server apart.
@@ -223,12 +238,13 @@ func (p *taskPoller) pollInterval() time.Duration {
 	return d + time.Duration(p.s.cfg.Rand()*float64(d/10+1))
 }
 
-// waitForPoll waits until it is time to ask again: the interval, a hint that the status changed, or an answer to tasks/result.
-// What it gives is the end of the task, if that came.
+// waitForPoll waits until it is time to poll again: after the interval, after a hint that the status changed, or when
+// tasks/result was answered. The returned requestEnd is the end of the task, if that came; the error is that of a
+// caller that left, of a session that ended, or of a task whose time to live has passed.
 func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Error) {
 	if !p.expires.IsZero() && time.Now().After(p.expires) {
-		// 2026-07-28: "if the task's observable status has not reflected the update after createdAt plus ttlMs has elapsed,
-		// the client MAY consider the task to no longer be usable."
+		// 2026-07-28: "if the task's observable status has not reflected the update after createdAt plus ttlMs has
+		// elapsed, the client MAY consider the task to no longer be usable."
 		return nil, p.taskError(messages.ClassTimeout, "the task's time to live has passed, and it has not ended")
 	}
 	timer := time.NewTimer(p.pollInterval())
@@ -239,7 +255,7 @@ func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Er
 		case <-timer.C:
 			return nil, nil
 		case <-woken:
-			// Hints that come faster than the floor are one hint.
+			// Hints that come faster than pollFloor count as one hint.
 			woken = nil
 			timer.Reset(max(pollFloor-time.Since(p.lastPolled), 0))
 		case end := <-p.pendingResult:
@@ -247,7 +263,7 @@ func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Er
 			if end.e == nil && end.a.kind == answerResult {
 				return &end, nil
 			}
-			p.earlyResult = &end // the status says what it means
+			p.earlyResult = &end // the next status shows whether the task failed or only this request
 			return nil, nil
 		case <-p.s.dead:
 			return nil, p.interruptedError(ctx)
@@ -257,7 +273,7 @@ func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Er
 	}
 }
 
-// pollStatus gets the status, unless the question failed in a way that another one may not.
+// pollStatus gets the status of the task. It returns nil also after a failure that a later poll may not have.
 func (p *taskPoller) pollStatus(ctx context.Context) *messages.Error {
 	id := p.lastStatus.ID
 	a, e := p.s.performRequest(ctx, &request{method: "tasks/get", name: id, fields: taskFields(id)})
@@ -271,14 +287,16 @@ func (p *taskPoller) pollStatus(ctx context.Context) *messages.Error {
 	if problem != "" {
 		return p.taskError(messages.ClassProtocol, "the server's answer to tasks/get "+problem)
 	}
+	// An answer is a sign of life, as progress is.
 	callTimeoutOf(ctx).restartIdle()
 	p.failures, p.detailed = 0, true
 	p.noteStatus(status)
 	return nil
 }
 
-// checkAnswer judges the answer to a request about the task. again says that it is worth repeating: all of them are, because
-// none changes what another of the same kind has changed.
+// checkAnswer evaluates the answer to a request about the task. retry is true if the request is worth repeating, up
+// to pollFailures times in a row; every request about a task can be repeated, because the second has the effect of
+// the first. Both results are zero for a usable answer.
 func (p *taskPoller) checkAnswer(ctx context.Context, a answer, e *messages.Error, method string) (retry bool, _ *messages.Error) {
 	switch {
 	case e != nil:
@@ -291,13 +309,13 @@ func (p *taskPoller) checkAnswer(ctx context.Context, a answer, e *messages.Erro
 		}
 		e.Outcome, e.Task = messages.OutcomeUnknown, p.lastStatus.ID
 	case a.kind == answerRPCError:
-		// "Invalid or nonexistent taskId …: -32602", which is also what is said of an expired one.
+		// "Invalid or nonexistent taskId …: -32602", which is also the answer for an expired task.
 		f := readRPCError(a.raw)
 		retry = f.code == codeInternal
 		e = p.taskError(messages.ClassRejected, "the server rejected "+method+" for the task of this call: "+f.String())
 		e.Code, e.Data = f.code, f.data
 		if f.code == codeInvalidParams {
-			e.Task = "" // there is nothing to go on with
+			e.Task = "" // the server does not know the task: the caller could not ask for it later
 		}
 	case a.kind == answerUnusable:
 		e = p.taskError(messages.ClassProtocol, "the server's answer to "+method+" "+a.detail)
@@ -316,8 +334,8 @@ func (p *taskPoller) checkAnswer(ctx context.Context, a answer, e *messages.Erro
 
 // provideInput gives a task the input that it requires.
 //
-// 2025-11-25: "When the requestor encounters the input_required status, it SHOULD preemptively call tasks/result": the
-// questions come as requests of the server then, and are answered like any other. 2026-07-28: "the client SHOULD
+// 2025-11-25: "When the requestor encounters the input_required status, it SHOULD preemptively call tasks/result":
+// the questions then come as requests of the server, and are answered like any other. 2026-07-28: "the client SHOULD
 // fulfill the outstanding requests in inputRequests by sending one or more tasks/update requests with corresponding
 // inputResponses."
 func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
@@ -326,7 +344,7 @@ func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
 		return nil
 	}
 	if !p.detailed {
-		return nil // a task that was just created does not say what it wants
+		return nil // the answer that creates a task does not list its input requests; the next poll does
 	}
 	inputRequests, problem := p.newInputRequests()
 	if problem != "" {
@@ -353,7 +371,7 @@ func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
 				return p.interruptedError(ctx)
 			}
 		case e != nil && a.kind == answerRPCError && ctx.Err() == nil:
-			// It may be refused because the task has just ended.
+			// The refusal may only mean that the task has just ended.
 			if p.pollStatus(ctx) == nil && p.lastStatus.State.Final() {
 				return nil
 			}
@@ -364,11 +382,12 @@ func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
 	}
 }
 
-// newInputRequests are the input requests that have no answer yet, as a JSON object; nil if there are none.
+// newInputRequests returns the input requests that were not answered yet, as a JSON object; nil if there are none. It
+// marks them as answered: if answering fails, the call fails.
 //
 // 2026-07-28: "Clients SHOULD deduplicate inputRequests keys across consecutive polls to avoid presenting the same
-// request to the user or model more than once." and "Each request key in inputRequests MUST be unique over the lifetime
-// of a single task."
+// request to the user or model more than once." and "Each request key in inputRequests MUST be unique over the
+// lifetime of a single task."
 func (p *taskPoller) newInputRequests() (inputRequests []byte, problem string) {
 	all := rawjson.Member(p.lastStatus.Raw, "inputRequests")
 	if !rawjson.IsObject(all) {
@@ -398,8 +417,8 @@ func (p *taskPoller) newInputRequests() (inputRequests []byte, problem string) {
 	return append(b, '}'), ""
 }
 
-// fetchResult begins tasks/result in the background, unless it is under way or was answered since the task last asked for
-// input.
+// fetchResult sends tasks/result in the background, unless one is under way or was answered since the task last asked
+// for input. The polling goes on meanwhile.
 func (p *taskPoller) fetchResult(ctx context.Context) {
 	if p.pendingResult != nil || p.resultFetched {
 		return
@@ -418,7 +437,8 @@ func (p *taskPoller) fetchResult(ctx context.Context) {
 	}
 }
 
-// finalAnswer gives what the task came to.
+// finalAnswer returns the answer of a task that has ended: an answer that the call would have had without a task, or
+// an error.
 func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) {
 	if p.lastStatus.State == messages.TaskCancelled {
 		return answer{}, p.taskError(messages.ClassRejected, p.withServerMessage("the task was cancelled at the server"))
@@ -431,6 +451,7 @@ func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) 
 		switch {
 		case p.earlyResult != nil:
 			end, p.earlyResult = *p.earlyResult, nil
+		// One tasks/result is under way: its answer is the one to wait for.
 		case p.pendingResult != nil:
 			select {
 			case end = <-p.pendingResult:
@@ -442,8 +463,8 @@ func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) 
 			end.a, end.e = p.s.performRequest(ctx, &request{method: "tasks/result", name: p.lastStatus.ID, fields: taskFields(p.lastStatus.ID)})
 		}
 		if end.e == nil && end.a.kind == answerRPCError && p.lastStatus.State == messages.TaskFailed {
-			// 2025-11-25: "If the underlying request resulted in a JSON-RPC error, tasks/result MUST return that same JSON-RPC
-			// error": what it means is what it would have meant without a task.
+			// 2025-11-25: "If the underlying request resulted in a JSON-RPC error, tasks/result MUST return that same
+			// JSON-RPC error": so it means the same as without a task.
 			return end.a, nil
 		}
 		retry, e := p.checkAnswer(ctx, end.a, end.e, "tasks/result")
@@ -456,7 +477,7 @@ func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) 
 	}
 }
 
-// inlinedAnswer is the result or the error that stands in the status of a task of the modern era.
+// inlinedAnswer returns the result or the error that stands in the final status of a task of the modern era.
 //
 // 2026-07-28: "The tasks/get endpoint returns exactly what the underlying request would have returned: If the
 // underlying request resulted in a JSON-RPC error, the task uses failed status and the error field MUST contain that
@@ -480,7 +501,7 @@ func (p *taskPoller) inlinedAnswer() (answer, *messages.Error) {
 	return a, nil
 }
 
-// withServerMessage adds the server's own to a text.
+// withServerMessage adds the status message of the server to a text.
 func (p *taskPoller) withServerMessage(text string) string {
 	if message := messages.Line(p.lastStatus.Message, maxText); message != "" {
 		text += ": " + message
@@ -488,7 +509,8 @@ func (p *taskPoller) withServerMessage(text string) string {
 	return text
 }
 
-// taskError is the error of a call whose task does not come to a result.
+// taskError returns the error of a call whose task gives no result. It names the task if the task may still run, so
+// that the caller can ask for it with [Session.TaskResult].
 func (p *taskPoller) taskError(class messages.Class, text string) *messages.Error {
 	e := &messages.Error{Outcome: messages.OutcomeUnknown, Class: class, Text: text}
 	if !p.lastStatus.State.Final() {
@@ -497,7 +519,8 @@ func (p *taskPoller) taskError(class messages.Class, text string) *messages.Erro
 	return e
 }
 
-// interruptedError is the error of a call that ends before its task does: the connection died, or the caller left.
+// interruptedError returns the error of a call that ends before its task: because the connection died, or the caller
+// left.
 func (p *taskPoller) interruptedError(ctx context.Context) *messages.Error {
 	e := p.s.endedError("")
 	if e == nil || ctx.Err() != nil {
@@ -509,7 +532,8 @@ func (p *taskPoller) interruptedError(ctx context.Context) *messages.Error {
 	return e
 }
 
-// abandonTask cancels a task in the background that nobody waits for any more.
+// abandonTask cancels a task in the background after its caller has left. It does nothing if the server cannot cancel
+// tasks; then the task runs to its end.
 //
 // 2026-07-28: "The notifications/cancelled notification MUST NOT be used for task cancellation." 2025-11-25 has
 // tasks/cancel if the server declares it, and nothing else.
@@ -520,7 +544,7 @@ func (s *Session) abandonTask(id string) {
 	s.spawn(func() {
 		ctx, stop := context.WithTimeout(s.lifetime, taskCancelTimeout)
 		defer stop()
-		// A task that has ended meanwhile refuses it.
+		// A task that has ended meanwhile refuses the cancellation, which is fine.
 		_, _ = s.performRequest(ctx, &request{method: "tasks/cancel", name: id, fields: taskFields(id)})
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Tasks lists the tasks that the server knows of ours, all pages. Only the legacy era has such a list, and only servers
-// that declare it; of any other it is an error of ClassInvalid, and nothing is sent.
+// Tasks lists the tasks of this client that the server knows, all pages. Only the legacy era has such a list, and
+// only servers that declare it; for any other server it is an error of ClassInvalid, and nothing is sent.
 func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
 	if e := s.checkTaskSupport("list its tasks", func(c *Capabilities) bool { return c.TasksList }, false); e != nil {
 		return nil, e
@@ -16,9 +16,10 @@ func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
 	if e := l.fetchPages(ctx, s); e != nil {
 		return nil, e
 	}
-	return l.entries, nil // what cannot be read spoils nothing else
+	return l.entries, nil // a task that cannot be read is left out and spoils nothing else
 }
 
+// taskKind is the list of tasks.
 var taskKind = listKind[messages.TaskStatus]{
 	method: "tasks/list", member: "tasks", singular: "task", plural: "tasks", unique: "id",
 	read: func(raw []byte) (messages.TaskStatus, string, string) {
@@ -27,8 +28,8 @@ var taskKind = listKind[messages.TaskStatus]{
 	},
 }
 
-// Task asks how far a task has got. It may be one that another connection began. In the modern era the Raw of one that
-// has ended holds its result or its error.
+// Task returns the status of a task, which another connection may have begun. In the modern era the Raw of a task
+// that has ended holds its result or its error.
 func (s *Session) Task(ctx context.Context, id string) (messages.TaskStatus, error) {
 	if e := s.checkTaskRequest(id, "tell of a task", true); e != nil {
 		return messages.TaskStatus{}, e
@@ -40,6 +41,7 @@ func (s *Session) Task(ctx context.Context, id string) (messages.TaskStatus, err
 	return t, nil
 }
 
+// getTask asks tasks/get once and checks that the answer is about this task.
 func (s *Session) getTask(ctx context.Context, id string) (messages.TaskStatus, *messages.Error) {
 	raw, e := s.requestResult(ctx, "read", request{method: "tasks/get", name: id, fields: taskFields(id)})
 	if e != nil {
@@ -56,8 +58,8 @@ func (s *Session) getTask(ctx context.Context, id string) (messages.TaskStatus, 
 	return t, nil
 }
 
-// TaskResult waits for the end of a task and gives its result, as the call that began it would have; the same errors
-// too. It may be one that another connection began. That ctx ends does not cancel the task.
+// TaskResult waits for the end of a task and returns its result, or the error, that the call that began it would have
+// had. Another connection may have begun the task. The end of ctx does not cancel the task.
 func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result, error) {
 	if e := s.checkTaskRequest(id, "tell of a task", true); e != nil {
 		return Result{}, e
@@ -73,6 +75,7 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 		}
 		return Result{}, e
 	}
+	// own stays false: this call only looks at the task. The status came from tasks/get, so it is detailed.
 	p := &taskPoller{s: s, f: f, opts: o, modern: s.modern.Load() != nil, detailed: true}
 	p.noteStatus(t)
 	a, e := p.run(ctx)
@@ -86,8 +89,8 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 	return Result{Raw: a.raw, IsError: a.isError}, nil
 }
 
-// CancelTask asks the server to end a task. In the modern era that it returns nil means no more than that the server
-// has heard it: 2026-07-28: "Eventual transition to cancelled is not guaranteed."
+// CancelTask asks the server to end a task. In the modern era nil means only that the server has received the
+// request: 2026-07-28: "Eventual transition to cancelled is not guaranteed."
 func (s *Session) CancelTask(ctx context.Context, id string) error {
 	legacy := func(c *Capabilities) bool { return c.TasksCancel }
 	e := checkTaskID(id)
@@ -103,6 +106,7 @@ func (s *Session) CancelTask(ctx context.Context, id string) error {
 	return nil
 }
 
+// checkTaskRequest returns the error of a request about one task that cannot be sent, nil if it can.
 func (s *Session) checkTaskRequest(id, what string, modern bool) *messages.Error {
 	if e := checkTaskID(id); e != nil {
 		return e
@@ -110,6 +114,7 @@ func (s *Session) checkTaskRequest(id, what string, modern bool) *messages.Error
 	return s.checkTaskSupport(what, func(c *Capabilities) bool { return c.tasks }, modern)
 }
 
+// checkTaskID checks an id of a caller before it is sent.
 func checkTaskID(id string) *messages.Error {
 	if id == "" || len(id) > maxTaskID {
 		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
@@ -118,8 +123,9 @@ func checkTaskID(id string) *messages.Error {
 	return nil
 }
 
-// checkTaskSupport says why a server cannot be asked, nil if it can. legacy looks into what a server of the legacy era
-// declares; modern says that one of the modern era can be asked.
+// checkTaskSupport returns the not-sent error of a request that the server cannot answer, nil if it can. what
+// completes the sentence "the server cannot …"; legacy looks at the capabilities of a server of the legacy era;
+// modern is true if a server of the modern era has the request.
 func (s *Session) checkTaskSupport(what string, legacy func(*Capabilities) bool, modern bool) *messages.Error {
 	if e := s.endedError("read"); e != nil {
 		return asNotSent(e)

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxDefinition bounds one tool's definition, in bytes.
+	// maxDefinition bounds the definition of one tool, in bytes.
 	maxDefinition = 1 << 20
-	// maxToolName bounds a tool's name, in characters. 2025-11-25: "Tool names SHOULD be between 1 and 128 characters in
-	// length (inclusive)."
+	// maxToolName bounds a tool's name, in characters. 2025-11-25: "Tool names SHOULD be between 1 and 128 characters
+	// in length (inclusive)."
 	maxToolName = 128
 )
 
-// anyObject is the input schema of a tool that has none.
+// anyObject is the input schema of a tool whose definition has none.
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// readTool reads one definition. reason says why the tool cannot be used, empty if it can; the name is set as far as it
-// is known. What a tool can be used without is dropped silently if it has the wrong type: title, description,
-// annotations, output schema.
+// readTool reads one definition. reason says why the tool cannot be used, empty if it can; the name is set as far as
+// it is known. Members that a tool can be used without are dropped silently if they have a wrong type: title,
+// description, annotations, output schema.
 func readTool(raw []byte) (tool messages.Tool, reason string) {
 	if !rawjson.IsObject(raw) {
 		return tool, "the definition is not an object"
@@ -61,14 +61,15 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 		return tool, "the definition is larger than 1 MiB"
 	}
 	if err := rawjson.CheckDoubled(raw); err != nil {
-		// Programs differ in which of two members they take: what was approved would not be what is used.
+		// Programs differ in which of two members of one name they take, so the definition that a person approves
+		// might not be the one that a model gets.
 		return tool, "the definition cannot be read in one way: " + err.Error()
 	}
 	tool.InputSchema, reason = readInputSchema(schema)
 	return tool, reason
 }
 
-// readTaskSupport is empty for what the specification does not know, and for forbidden, the default.
+// readTaskSupport returns optional or required; empty for forbidden, which is the default, and for unknown values.
 func readTaskSupport(value []byte) string {
 	if text, _ := rawjson.Text(value); text == "optional" || text == "required" {
 		return text
@@ -76,6 +77,7 @@ func readTaskSupport(value []byte) string {
 	return ""
 }
 
+// readToolName reads the name of a tool. reason says why it cannot be used, empty if it can.
 func readToolName(raw []byte) (name, reason string) {
 	name, ok := rawjson.Text(raw)
 	switch {
@@ -88,15 +90,16 @@ func readToolName(raw []byte) (name, reason string) {
 	case utf8.RuneCountInString(name) > maxToolName:
 		return name, "the name is longer than 128 characters"
 	case strings.ContainsRune(name, utf8.RuneError):
-		// Not valid UTF-8, or half of a surrogate pair: the decoded name could not be sent back as the server wrote it.
+		// The text is not valid UTF-8, or half of a surrogate pair: the decoded name could not be sent back as the
+		// server wrote it.
 		return name, "the name holds characters that are not valid"
 	}
 	return name, ""
 }
 
-// readInputSchema is lenient with a schema that is missing, and strict with one that cannot describe an object, or whose
-// properties or required have a form that the language does not know: model providers refuse a whole request for one such
-// tool. It follows no reference and compiles no pattern.
+// readInputSchema checks a schema as far as model providers do. It is lenient with a missing schema, and strict with
+// one that cannot describe an object, or whose properties or required have an invalid form: model providers refuse a
+// whole request for one such tool. It follows no reference and compiles no pattern.
 func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 	if rawjson.IsNull(raw) {
 		return anyObject, ""
@@ -104,7 +107,7 @@ func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 	if !rawjson.IsObject(raw) {
 		return nil, "the input schema is not an object"
 	}
-	var noObject, noProperties, noNames bool // of two keywords that are alike the last one counts
+	var noObject, noProperties, noNames bool // if a keyword stands twice, the last one counts
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {
 		value := m.Skip()
@@ -112,7 +115,7 @@ func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 		case "type":
 			noObject = !allowsObject(value)
 		case "properties":
-			noProperties = !rawjson.IsNull(value) && !namesSchemas(value) // null is how some languages write an empty one
+			noProperties = !rawjson.IsNull(value) && !namesSchemas(value) // some languages write an empty object as null
 		case "required":
 			noNames = !rawjson.IsNull(value) && !namesOnly(value)
 		}
@@ -128,7 +131,7 @@ func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
 	return raw, ""
 }
 
-// namesSchemas reports whether value is an object and each of its members a schema: an object or a truth.
+// namesSchemas reports whether value is an object whose members are schemas: objects or booleans.
 func namesSchemas(value []byte) bool {
 	if !rawjson.IsObject(value) {
 		return false
@@ -156,7 +159,7 @@ func namesOnly(value []byte) bool {
 	return true
 }
 
-// allowsObject reports whether the keyword type lets objects pass: "object", or a list with it.
+// allowsObject reports whether the keyword type admits objects: it is "object", or a list with it.
 func allowsObject(value []byte) bool {
 	if !rawjson.IsArray(value) {
 		return isWord(value, "object")
@@ -170,7 +173,7 @@ func allowsObject(value []byte) bool {
 	return false
 }
 
-// isWord reports whether a value is this text, however it is written.
+// isWord reports whether value is this text, with or without escapes.
 func isWord(value []byte, word string) bool {
 	if rawjson.IsText(value) && string(value[1:len(value)-1]) == word {
 		return true
@@ -179,12 +182,13 @@ func isWord(value []byte, word string) bool {
 	return text == word
 }
 
-// readAnnotations is nil if nothing of it is understood.
+// readAnnotations reads the hints of a tool; nil if they hold nothing that is known. A hint that the server does not
+// give stays nil, because its default differs from hint to hint.
 func readAnnotations(raw []byte) *messages.Annotations {
 	if !rawjson.IsObject(raw) {
 		return nil
 	}
-	var a struct { // one allocation
+	var a struct { // the hints live in the same allocation as their pointers
 		messages.Annotations
 		hints [4]bool
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// codeElicitRequired refuses a request until a person has been somewhere (2025-11-25 only).
+// codeElicitRequired is the error code that refuses a request until a person has visited a URL (2025-11-25 only).
 const codeElicitRequired = -32042
 
 const (
-	// maxElicitRetries bounds how often a request is sent again for a person's sake.
+	// maxElicitRetries bounds how often a request is sent again after the person's visit.
 	maxElicitRetries = 12
-	// elicitRetryPause is the wait before a request is sent again for which the server did not say that the person is done. It
-	// doubles up to maxElicitRetryPause.
+	// elicitRetryPause is the wait before a request is sent again if the server does not announce that the person is
+	// done. It doubles up to maxElicitRetryPause.
 	elicitRetryPause    = 2 * time.Second
 	maxElicitRetryPause = 30 * time.Second
 )
 
-// retryAfterElicitation asks the person to go where the server wants her to be before it does what it was asked, and sends the request
-// again when she has been there: when the server says so, which it need not, and now and then until it does. refused is
-// the server's answer, and what becomes of the request if nobody goes, or the caller does not wait. The server did not run
-// what it refused: to send it again is no repetition.
+// retryAfterElicitation sends the person to the URLs that the server requires before it runs the request, and sends
+// the request again afterwards: when the server announces that the person is done, which it need not do, and from
+// time to time until then. refused is the server's answer, and stays the answer if the person declines or the caller
+// does not wait. The server did not run the refused request, so sending it again is no repetition.
 //
-// 2025-11-25, URL Elicitation Required Error: "When a request cannot be processed until an elicitation is completed, the
-// server MAY return a URLElicitationRequiredError (code -32042) … The error MUST include a list of elicitations that are
-// required to complete before the original can be retried." And notifications/elicitation/complete: "Clients MAY use the
-// notification to automatically retry requests that received a URLElicitationRequiredError".
+// 2025-11-25, URL Elicitation Required Error: "When a request cannot be processed until an elicitation is completed,
+// the server MAY return a URLElicitationRequiredError (code -32042) … The error MUST include a list of elicitations
+// that are required to complete before the original can be retried." And notifications/elicitation/complete: "Clients
+// MAY use the notification to automatically retry requests that received a URLElicitationRequiredError".
 func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused answer) (answer, *messages.Error) {
 	timeout := callTimeoutOf(ctx)
 	alreadyAsked := map[string]bool{}
@@ -37,7 +37,10 @@ func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused
 		if elicitations == nil {
 			return refused, nil
 		}
+		// The session listens before it asks: a server may announce the completion before the person's own answer is
+		// back.
 		done, forget := s.watchCompletions(elicitations)
+		// The person's time is not the server's: the idle timeout stands still.
 		timeout.pauseIdle()
 		accepted := s.elicitURLs(ctx, elicitations, alreadyAsked)
 		if accepted {
@@ -57,13 +60,14 @@ func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused
 	return refused, nil
 }
 
-// urlElicitation is one elicitation of the error.
+// A urlElicitation is one elicitation of the error: its id at the server, and its params.
 type urlElicitation struct {
 	id     string
 	params []byte
 }
 
-// requiredElicitations is where the person must go; nil if the answer is not that error, or says it in a way that cannot be used.
+// requiredElicitations returns the elicitations that the error demands; nil if the answer is not that error, or lists
+// them in a way that cannot be used.
 func requiredElicitations(a answer) (elicitations []urlElicitation) {
 	if a.kind != answerRPCError || readRPCError(a.raw).code != codeElicitRequired {
 		return nil
@@ -77,7 +81,8 @@ func requiredElicitations(a answer) (elicitations []urlElicitation) {
 		params := all.Skip()
 		mode, _ := rawjson.Text(rawjson.Member(params, "mode"))
 		id, _ := rawjson.Text(rawjson.Member(params, "elicitationId"))
-		// "Any elicitations returned in the error MUST be URL mode elicitations and have an elicitationId property."
+		// 2025-11-25: "Any elicitations returned in the error MUST be URL mode elicitations and have an elicitationId
+		// property."
 		if mode != messages.ElicitURL || id == "" || len(elicitations) == maxInputs {
 			return nil
 		}
@@ -86,8 +91,9 @@ func requiredElicitations(a answer) (elicitations []urlElicitation) {
 	return elicitations
 }
 
-// elicitURLs asks the person about each place that she was not asked about before, one after the other, and reports
-// whether she goes to all of them.
+// elicitURLs asks the person about each URL that was not asked about before, one after the other, and reports whether
+// the person accepted all of them. alreadyAsked grows over the retries of one request, so that no URL is asked about
+// twice.
 func (s *Session) elicitURLs(ctx context.Context, elicitations []urlElicitation, alreadyAsked map[string]bool) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,7 +111,9 @@ func (s *Session) elicitURLs(ctx context.Context, elicitations []urlElicitation,
 	return true
 }
 
-// waitForCompletion waits until the person is done everywhere, at most for d, and reports false if the caller or the session ended.
+// waitForCompletion waits until the server has announced that the person is done at every URL, at most for d. It
+// reports false if the caller or the session ended first; after d it reports true, and the next attempt shows whether
+// the server is content.
 func (s *Session) waitForCompletion(ctx context.Context, done []<-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -123,7 +131,9 @@ func (s *Session) waitForCompletion(ctx context.Context, done []<-chan struct{},
 	return true
 }
 
-// watchCompletions are closed as the server says that the person is done; forget must be called when nobody waits for them.
+// watchCompletions returns a channel for each elicitation, which is closed when the server announces that the person
+// is done. The caller must call forget when it does not wait any more, or the entries stay for the life of the
+// session.
 func (s *Session) watchCompletions(elicitations []urlElicitation) (done []<-chan struct{}, forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,15 +162,15 @@ func (s *Session) watchCompletions(elicitations []urlElicitation) (done []<-chan
 	}
 }
 
-// elicitationCompletion is what those who wait for one elicitation share.
+// An elicitationCompletion is shared by the requests that wait for the same elicitation. Session.mu guards it.
 type elicitationCompletion struct {
-	waiting int
-	closed  bool
+	waiting int  // number of requests that wait; the entry goes at 0
+	closed  bool // done is closed
 	done    chan struct{}
 }
 
-// handleElicitComplete takes notifications/elicitation/complete. "Clients MUST ignore notifications referencing unknown or
-// already-completed IDs": nobody waits for those here, and a handler is told of what it was not asked about never.
+// handleElicitComplete acts on notifications/elicitation/complete: it wakes the requests that wait for this
+// elicitation. 2025-11-25: "Clients MUST ignore notifications referencing unknown or already-completed IDs".
 func (s *Session) handleElicitComplete(params []byte) {
 	id, _ := rawjson.Text(rawjson.Member(params, "elicitationId"))
 	if id == "" {
