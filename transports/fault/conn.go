@@ -15,38 +15,43 @@ import (
 
 // conn is one connection with faults.
 //
-// Everything that goes to the sink passes the gate as a reader; Down passes it as a writer, once, so that it is last. An
-// end that a fault makes calls Down first and closes the connection behind it.
+// Every call of the sink takes sinkMu as a reader; Down takes it as a writer, once, so that it is the last. An end
+// that a fault makes calls Down first and closes the inner connection behind it, in the goroutine run.
 type conn struct {
+	// inner is set before run begins and Dial returns; until then only the sink's side runs, which does not use it.
 	inner          transports.Conn
 	control        *Control
 	flow           *Flow
 	sink           transports.Sink
-	waitsForAnswer bool // Send of a request returns when its answer has been given
-	noise          atomic.Int64
-	halfOpen       atomic.Bool // half-open
+	waitsForAnswer bool         // HTTP: Send of a request returns when its answer has been delivered
+	noise          atomic.Int64 // invented lines of noise, which Info adds to the real ones
+	halfOpen       atomic.Bool  // the connection is silent in both directions from now on
 
 	sinkMu   sync.RWMutex
-	down     bool
-	endCause atomic.Pointer[transports.Error] // of an end that a fault made
+	down     bool                             // guarded by sinkMu: Down was called
+	endCause atomic.Pointer[transports.Error] // the reason of an end that a fault made; nil until then
 
-	ended    chan struct{} // closed with down
-	released chan struct{}
-	queue    deliveryQueue
-	wake     chan struct{}
+	ended    chan struct{} // closed together with down
+	released chan struct{} // closed when run has returned and inner is released
+	queue    deliveryQueue // deliveries that wait for their time
+	wake     chan struct{} // capacity 1: makes run look at the queue and the clock
 
 	mu sync.Mutex
-	// heldAnswers are the requests whose answers have come and were not given yet.
+	// heldAnswers are the requests whose answers have come and were not delivered yet, by id. Each channel is closed
+	// at the delivery, and never for an answer that is dropped. mu guards the map.
 	heldAnswers map[int64]chan struct{}
 }
 
 var _ transports.Conn = (*conn)(nil)
 
-// Send implements transports.Conn.
+// Send implements transports.Conn. It performs the disposition of the message: delay, block, refuse, drop, or send,
+// in this order.
 func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	if cause := c.endCause.Load(); cause != nil {
 		return transports.NotWritten, cause
 	}
+	// Without rules a message passes without being read. A half-open connection stays silent also after its rule was
+	// removed.
 	if c.control.Passive() && !c.halfOpen.Load() {
 		return c.sendAndAwait(ctx, m)
 	}
@@ -57,46 +62,55 @@ func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Deliv
 		return c.blockUntilEnd(ctx)
 	}
 	dispositions := c.flow.ToServer("", m.Body)
-	c.wakeLoop()                // a message can begin something that goes by the clock
-	if len(dispositions) != 1 { // nil; or a batch, which no client of ours sends
+	c.wakeLoop()                // a message can begin a series, which run must time
+	if len(dispositions) != 1 { // nil: the message passes as it is; a batch, which no client of ours sends, passes too
 		return c.sendAndAwait(ctx, m)
 	}
 	disposition := dispositions[0]
-	// Nothing is given to the sink in this goroutine: it may be the sink's own.
+	// Held answers go to the sink on run's goroutine: this goroutine may be one of the sink's own, and the sink must
+	// not be called from inside its own call of Send.
 	for _, b := range disposition.Late {
 		c.scheduleAfter(disposition.After, func() { c.callSink(func() { c.sink.Message(b) }) })
 	}
+	// A delay holds up the sender, as a slow network does. Late answers take the delay for themselves.
 	if len(disposition.Late) == 0 && disposition.After > 0 && !sleep(ctx, c.ended, disposition.After) {
 		return c.notSentError(ctx)
 	}
+	// There is no signal for the end of a rule, so the wait looks again every pollInterval.
 	for disposition.Block != "" && c.flow.Active(disposition.Block) {
 		if !sleep(ctx, c.ended, pollInterval) {
 			return c.notSentError(ctx)
 		}
 	}
 	switch {
+	// An end before the message means that the message never arrived; an end after it (Last) is scheduled behind the
+	// real Send.
 	case disposition.Refuse != nil && disposition.Refuse.Status > 0:
 		return transports.NotWritten, disposition.Refuse.transportError()
 	case disposition.End != nil && !disposition.Last:
 		c.scheduleEnd(disposition.End)
 		return transports.NotWritten, c.endCause.Load()
 	case disposition.Drop && m.ID == 0 && m.Method == "notifications/cancelled":
-		// Whoever cancels does not wait for it.
+		// A caller does not wait for its cancellation, so it gets an error at once instead of a wait to the end of
+		// its context.
 		return transports.NotWritten, &transports.Error{Class: messages.ClassNetwork, Text: "the cancellation was held back (a fault that was asked for)"}
 	case disposition.Drop:
 		return c.blockUntilEnd(ctx)
 	}
 	m.Body = disposition.Body
+	// Deferred: the server must have the message before its end.
 	if disposition.End != nil {
 		defer c.scheduleEnd(disposition.End)
 	}
 	return c.sendAndAwait(ctx, m)
 }
 
-// sendAndAwait sends, and waits for the answer if it was held back and the kind wants that.
+// sendAndAwait sends a message. Over HTTP it also waits until a held answer was delivered, because the contract of
+// transports.Conn says so: Send of a request blocks until the answer has been given to the sink.
 func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	d, err := c.inner.Send(ctx, m)
 	if err != nil {
+		// The fault ended the connection, so its reason is the true one and not the symptom of the inner connection.
 		if cause := c.endCause.Load(); cause != nil {
 			return d, cause
 		}
@@ -105,6 +119,7 @@ func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transpor
 	if !c.waitsForAnswer || m.ID == 0 {
 		return d, nil
 	}
+	// delivered is nil if the answer was not held back, or was only a message that needs none.
 	c.mu.Lock()
 	delivered := c.heldAnswers[m.ID]
 	c.mu.Unlock()
@@ -129,7 +144,7 @@ func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transpor
 	}
 }
 
-// blockUntilEnd is a message that nobody takes.
+// blockUntilEnd waits as a send does whose receiver does not read, until the caller gives up or the connection ends.
 func (c *conn) blockUntilEnd(ctx context.Context) (transports.Delivery, error) {
 	select {
 	case <-ctx.Done():
@@ -138,6 +153,8 @@ func (c *conn) blockUntilEnd(ctx context.Context) (transports.Delivery, error) {
 	return c.notSentError(ctx)
 }
 
+// notSentError returns the result of a Send whose message was not written: with the reason of the end, or of the
+// caller's context.
 func (c *conn) notSentError(ctx context.Context) (transports.Delivery, error) {
 	if cause := c.endCause.Load(); cause != nil {
 		return transports.NotWritten, cause
@@ -151,7 +168,7 @@ func (c *conn) notSentError(ctx context.Context) (transports.Delivery, error) {
 // Negotiated implements transports.Conn.
 func (c *conn) Negotiated(version string) { c.inner.Negotiated(version) }
 
-// Close implements transports.Conn.
+// Close implements transports.Conn. The inner connection's end calls Down, which ends run; Close waits for both.
 func (c *conn) Close(ctx context.Context) error {
 	if err := c.inner.Close(ctx); err != nil {
 		return err
@@ -160,6 +177,7 @@ func (c *conn) Close(ctx context.Context) error {
 	case <-c.released:
 		return nil
 	case <-ctx.Done():
+		// Both may be ready: success counts.
 		select {
 		case <-c.released:
 			return nil
@@ -179,12 +197,12 @@ func (c *conn) Info() transports.Info {
 	return i
 }
 
-// connSink is the sink that the wrapped connection is given.
+// connSink is the sink that the inner connection gets. It performs the dispositions of the server's messages.
 type connSink conn
 
 var _ transports.Sink = (*connSink)(nil)
 
-// Message implements transports.Sink.
+// Message implements transports.Sink. It calls the real sink in the reader's goroutine if nothing is to be delayed.
 func (i *connSink) Message(body []byte) {
 	c := (*conn)(i)
 	if c.halfOpen.Load() {
@@ -194,6 +212,7 @@ func (i *connSink) Message(body []byte) {
 		c.callSink(func() { c.sink.Message(body) })
 		return
 	}
+	// From here on the body is read; a body that no rule changes still passes as the same bytes.
 	dispositions := c.flow.ToClient("", body)
 	if dispositions == nil {
 		c.callSink(func() { c.sink.Message(body) })
@@ -204,34 +223,39 @@ func (i *connSink) Message(body []byte) {
 	}
 }
 
-// applyDisposition performs the fate of what the server sent.
+// applyDisposition performs the disposition of a message from the server.
 func (c *conn) applyDisposition(f Disposition) {
 	for _, b := range f.Before {
 		c.callSink(func() { c.sink.Message(b) })
 	}
 	var id int64
 	if m, ok := readMessage(f.Body); ok && m.answer {
-		_, _ = fmt.Sscan(m.id, &id) // ours are numbers
+		_, _ = fmt.Sscan(m.id, &id) // our clients use numbers as ids; any other id stays 0 and is not waited for
 	}
 	switch {
+	// The server ends before this message: Send of the request then fails with the reason of the end.
 	case f.End != nil && !f.Last:
 		c.endByFault(f.End)
 		return
+	// A dropped answer keeps the Send of its request waiting, as a server does that never answers.
 	case f.Drop:
 		c.holdAnswer(id)
 		return
 	case f.Block != "":
 		c.deliverUnblocked(f, id)
 	case f.Big > 0:
+		// The oversized message is not built: the sink only gets what a transport would report of it.
 		head := bytes.Clone(f.Body[:min(len(f.Body), 4<<10)])
 		c.deliverAfter(f.After, id, func() { c.sink.Oversized(head, bytes.Repeat([]byte{' '}, 4<<10), f.Big) })
 	default:
+		// Each copy has bytes of its own, because the sink owns the body that it gets.
 		for range f.Copies {
 			b := bytes.Clone(f.Body)
 			c.deliverAfter(f.After, 0, func() { c.sink.Message(b) })
 		}
 		c.deliverAfter(f.After, id, func() { c.sink.Message(f.Body) })
 	}
+	// The end follows the delivery, with the same delay.
 	if f.End != nil {
 		if f.After > 0 {
 			c.scheduleAfter(f.After, func() { c.endByFault(f.End) })
@@ -241,7 +265,8 @@ func (c *conn) applyDisposition(f Disposition) {
 	}
 }
 
-// deliverUnblocked gives a message when the fault that blocks it is over. Its place in the queue keeps the order.
+// deliverUnblocked delivers a message when the rule that blocks it is no longer in force. Blocked messages keep their
+// order, because each is queued again with the same interval.
 func (c *conn) deliverUnblocked(f Disposition, id int64) {
 	delivered := c.holdAnswer(id)
 	var retry func()
@@ -258,7 +283,8 @@ func (c *conn) deliverUnblocked(f Disposition, id int64) {
 	c.scheduleAfter(pollInterval, retry)
 }
 
-// deliverAfter gives something to the sink after a time, in this goroutine if that is now. id is the request that it answers.
+// deliverAfter delivers something to the sink after a delay, in this goroutine if there is none. id is the request
+// that it answers, 0 for none: a Send that waits for the answer then waits for the delivery.
 func (c *conn) deliverAfter(delay time.Duration, id int64, do func()) {
 	if delay <= 0 {
 		c.callSink(do)
@@ -273,13 +299,14 @@ func (c *conn) deliverAfter(delay time.Duration, id int64, do func()) {
 	})
 }
 
-// scheduleAfter lets the goroutine of the connection do something after a time.
+// scheduleAfter lets run do something after a delay.
 func (c *conn) scheduleAfter(delay time.Duration, do func()) {
 	c.queue.add(time.Now().Add(delay), do)
 	c.wakeLoop()
 }
 
-// holdAnswer notes that the answer to a request has come and is not given.
+// holdAnswer records that the answer to a request has come and is not delivered yet. The result must be closed at the
+// delivery; it is nil if no Send waits for it.
 func (c *conn) holdAnswer(id int64) chan struct{} {
 	if id == 0 || !c.waitsForAnswer {
 		return nil
@@ -291,7 +318,7 @@ func (c *conn) holdAnswer(id int64) chan struct{} {
 	return delivered
 }
 
-// Oversized implements transports.Sink.
+// Oversized implements transports.Sink. It passes as it is: the message is too large to be read by rules.
 func (i *connSink) Oversized(head, tail []byte, size int64) {
 	c := (*conn)(i)
 	c.callSink(func() { c.sink.Oversized(head, tail, size) })
@@ -303,7 +330,7 @@ func (i *connSink) Noise(line []byte) {
 	c.callSink(func() { c.sink.Noise(line) })
 }
 
-// Down implements transports.Sink. What was delayed is given first: the peer delivered it before its end.
+// Down implements transports.Sink. Delayed messages are delivered first, because the peer sent them before its end.
 func (i *connSink) Down(err error) {
 	c := (*conn)(i)
 	do, _ := c.queue.takeDue(time.Time{}, true)
@@ -313,7 +340,7 @@ func (i *connSink) Down(err error) {
 	c.reportDown(err)
 }
 
-// callSink calls the sink, unless Down was called.
+// callSink runs do, which calls the sink, unless Down was called. The lock keeps Down from running meanwhile.
 func (c *conn) callSink(do func()) {
 	c.sinkMu.RLock()
 	defer c.sinkMu.RUnlock()
@@ -322,6 +349,7 @@ func (c *conn) callSink(do func()) {
 	}
 }
 
+// reportDown calls the sink's Down, once, after all calls of callSink have returned, and ends run.
 func (c *conn) reportDown(err error) {
 	c.sinkMu.Lock()
 	defer c.sinkMu.Unlock()
@@ -333,7 +361,7 @@ func (c *conn) reportDown(err error) {
 	c.sink.Down(err)
 }
 
-// endByFault is the end of the server's side that a fault makes.
+// endByFault ends the connection as if the server had ended. The caller must not be inside a call of the sink.
 func (c *conn) endByFault(e *End) {
 	cause := e.transportError()
 	if c.endCause.CompareAndSwap(nil, cause) {
@@ -341,7 +369,8 @@ func (c *conn) endByFault(e *End) {
 	}
 }
 
-// scheduleEnd is end for a goroutine that may be the sink's own: Down is called by another one.
+// scheduleEnd is endByFault for a goroutine that may be inside a call of the sink: run calls Down instead, because
+// reportDown would wait for that call for ever.
 func (c *conn) scheduleEnd(e *End) {
 	cause := e.transportError()
 	if c.endCause.CompareAndSwap(nil, cause) {
@@ -349,15 +378,16 @@ func (c *conn) scheduleEnd(e *End) {
 	}
 }
 
-// run is the goroutine of the connection: it does what is due, and releases the connection when it has ended.
+// run is the goroutine of the connection: it performs whatever is due, and closes the inner connection when Down was
+// called.
 func (c *conn) run() {
 	defer close(c.released)
 	defer func() {
-		_ = c.inner.Close(context.Background()) // it has its own bounds
+		_ = c.inner.Close(context.Background()) // the transport bounds its closing itself
 		<-c.inner.Released()
 	}()
 	defer func() {
-		// A sink that panics costs its connection, not the program.
+		// A panic of the sink ends its connection and not the program.
 		if v := recover(); v != nil {
 			e := &transports.Error{Class: messages.ClassPanic, Text: "panic: " + messages.Line(fmt.Sprint(v), 200),
 				Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
@@ -366,9 +396,11 @@ func (c *conn) run() {
 			}
 		}
 	}()
+	// The duration does not matter: each round sets the timer, or stops it if nothing is due.
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		// Changed is read before the queue and the clock, so that a change in between is not missed.
 		changed := c.control.Changed()
 		do, next := c.queue.takeDue(time.Now(), false)
 		for _, f := range do {
@@ -396,7 +428,7 @@ func (c *conn) run() {
 	}
 }
 
-// wakeLoop lets run look again.
+// wakeLoop makes run look at the queue and the clock again. It does not block: one signal that waits is enough.
 func (c *conn) wakeLoop() {
 	select {
 	case c.wake <- struct{}{}:
@@ -404,6 +436,7 @@ func (c *conn) wakeLoop() {
 	}
 }
 
+// applyEvent performs one event of the clock.
 func (c *conn) applyEvent(e Event) {
 	switch e.Do {
 	case Deliver:
@@ -419,6 +452,6 @@ func (c *conn) applyEvent(e Event) {
 		c.endByFault(&End{Session: true})
 	case HalfOpen:
 		c.halfOpen.Store(true)
-	case Raw, Stderr, Stop, Continue, Cut, ForgetToken: // refused by Control: they are not done inside of a program
+	case Raw, Stderr, Stop, Continue, Cut, ForgetToken: // Control refuses the kinds with these events for Program
 	}
 }

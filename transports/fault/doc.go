@@ -1,5 +1,6 @@
-// Package fault breaks a conversation on purpose. It wraps any transports.Transport of an embedding program, so that a
-// game day can be held in production, and it is the core of the proxy that stands between any agent and any server.
+// Package fault injects faults into a conversation. It wraps any transports.Transport of an embedding program, so
+// that a team can rehearse failures in production, and it is the core of the proxy that stands between any agent and
+// any server.
 //
 //	control, err := fault.New(seed)
 //	transport = fault.Wrap(transport, control.Named("github"))
@@ -9,26 +10,39 @@
 //	…
 //	err = control.Remove(name)
 //
-// A Control holds rules and may be changed while conversations run. A Flow is one conversation: it matches answers with
-// their requests, and says of each message what becomes of it, a Fate. It has no clock of its own but time.Now, no
-// goroutine and no I/O; Wrap performs fates on a transport, package test/chaos/proxy on pipes and on HTTP.
+// # How it fits
 //
-// The names of the faults are those of the harness's catalogue, where they mean the same. Kinds lists them with their
-// parameters, and with the reason where one of them cannot be done at a place.
+// A [Control] holds rules and may be changed while conversations run. A [Flow] is one conversation: it matches
+// answers with their requests and decides for each message its [Disposition], and for each moment its [Event]s. It
+// has no clock of its own but time.Now, no goroutine and no I/O. Two callers perform its decisions: [Wrap] on a
+// transport inside of a program, and package test/chaos/proxy on pipes and on HTTP. The command mcpvisor reads rules
+// with [Parse] and lists [Kinds]. This package owns the rules, the counts of each rule and the pending requests of
+// each flow; it knows nothing of sessions, servers and processes.
 //
-// Guarantees:
+//	Rule ── Control.Add ──► rule (compiled, with counts)
+//	                          │ currentRules
+//	message ── Flow.ToServer / ToClient ──► Disposition ──► Wrap or proxy performs it
+//	time    ── Flow.Tick ────────────────► Event ───────► Wrap or proxy performs it
+//	                          └── Hit ──► Control.Watch
+//
+// The names of the faults are those of the harness's catalogue, where they mean the same. [Kinds] lists them with
+// their parameters, and with the reason where one of them cannot be done at a location.
+//
+// # Guarantees
 //
 //   - While no rule matches, a message passes as it is: the same bytes, in the same order, at the same time.
-//   - With the same seed and the same rules, the same conversation breaks in the same way: what a rule draws depends on
-//     the seed, the rule's name, the method and tool, and how often they were seen; not on the time, and not on what else
-//     happens meanwhile.
-//   - A wrapped transport keeps the contract of package transports, with every fault: Down is called exactly once and
-//     last, Send never blocks past its context, and what it reports of delivery is true. A message that was held back is
-//     NotWritten; a request whose answer was held back was Written.
-//   - What is told of a fault (Hit) holds no body and no header.
+//   - With the same seed and the same rules, the same conversation breaks in the same way: the random draws of a
+//     rule depend on the seed, the rule's name, the method and tool, and how often they were seen; not on the time,
+//     and not on other messages.
+//   - A wrapped transport keeps the contract of package transports, with every fault: Down is called exactly once
+//     and last, Send never blocks past its context, and its report of the delivery is true. A message that was held
+//     back is NotWritten; a request whose answer was held back was Written.
+//   - The report of a fault (Hit) holds no body and no header.
 //
-// Not promised: that a rule finds the method of an answer whose request was sent while there was no rule at all. An
-// answer that a rule delays may be overtaken by others, as on a real network of many connections; two that are delayed
-// by the same time keep their order. What is changed inside a message is encoded again: its other members keep their
-// bytes, the space between them is lost.
+// # Not promised
+//
+// That a rule finds the method of an answer whose request was sent while there was no rule at all. An answer that a
+// rule delays may be overtaken by others, as on a real network of many connections; two that are delayed by the same
+// time keep their order. A message that is changed inside is encoded again: its other members keep their bytes, the
+// space between them is lost.
 package fault

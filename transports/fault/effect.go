@@ -9,20 +9,24 @@ import (
 	"time"
 )
 
-// effect is what a fault does. Each function says in a few words what it did, and nothing if it found nothing to do.
+// An effect is the implementation of a fault. Each function changes the disposition in its context and returns a few
+// words about it, or "" if it found nothing to do: then the fault counts as not done. All run while Flow.mu is held.
 type effect struct {
-	// out acts on what the client sends, in on the answer of a request that was hit.
+	// out acts on a message of the client, in on the answer to a request that was hit; nil for none.
 	out, in func(*effectContext) string
-	// serverMessages: in acts on the server's own messages too, if the rule names them.
+	// serverMessages lets in act on the server's own requests and notifications too, if the rule names them.
 	serverMessages bool
-	// everyMessage: a rule hits every message by itself when it passes, not an answer by its request.
+	// everyMessage makes the rule decide about every message when it passes; otherwise an answer is hit because its
+	// request was.
 	everyMessage bool
-	clock        *clockEffect
+	// clock is nil for a fault that needs a message.
+	clock *clockEffect
 }
 
+// crashLoop is the one kind whose first period does not come at once: see advanceRule.
 const crashLoop = "crash-loop"
 
-// The words of which the table is made.
+// Common values of Kind.On.
 var (
 	callMethods      = []string{"tools/call"}
 	handshakeMethods = []string{"initialize", "server/discover"}
@@ -30,6 +34,7 @@ var (
 	listMethods      = []string{"*/list"}
 )
 
+// The functions below make the parameters of the table, each of one type: see [Param].
 func durationParam(name, value, description string) Param {
 	return Param{name, value, description, "duration"}
 }
@@ -40,20 +45,24 @@ func numberParam(name, value, description string) Param {
 func boolParam(name, value, description string) Param { return Param{name, value, description, "yes"} }
 func textParam(name, value, description string) Param { return Param{name, value, description, "text"} }
 
-// jitterParam varies by.
+// jitterParam is the parameter that varies a parameter "by": see drawDelay.
 var jitterParam = Param{"jitter", "0", "up to so much more, drawn evenly; a number from 0 to 1: by such a part more or less", "jitter"}
 
+// choiceParam returns a parameter whose value is one of the words in choices, separated by |.
 func choiceParam(name, value, description, choices string) Param {
 	return Param{name, value, description, choices}
 }
 
+// sortedKinds is the catalogue, sorted by name for Lookup. It is built on first use, because most programs never have
+// a rule.
 var sortedKinds = sync.OnceValue(func() []Kind {
 	all := slices.Concat(timeKinds(), deathKinds(), streamKinds(), callKinds(), listKinds(), protocolKinds(), httpKinds(), impossibleKinds())
 	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return all
 })
 
-// impossibleKinds are faults of the catalogue that nothing in the middle can do. They are known, so that who asks is told why.
+// impossibleKinds are the faults of the catalogue that cannot be done between a client and a server. They are in the
+// table so that a rule with their name is refused with the reason.
 func impossibleKinds() []Kind {
 	return []Kind{
 		{Name: "grandchild", Does: "the server starts a process that outlives it",
@@ -63,7 +72,7 @@ func impossibleKinds() []Kind {
 	}
 }
 
-// dropEffect keeps a message from arriving.
+// dropEffect returns an effect that keeps a message from arriving.
 func dropEffect(what string) func(*effectContext) string {
 	return func(a *effectContext) string {
 		a.disposition.Drop = true
@@ -71,13 +80,14 @@ func dropEffect(what string) func(*effectContext) string {
 	}
 }
 
-// replaceAnswer replaces the answer. member is "result" or "error".
+// replaceAnswer replaces the whole answer by one with the same id. member is "result" or "error".
 func (a *effectContext) replaceAnswer(member string, value []byte) {
 	a.m.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%q:%s}`, a.m.id, member, value)
 	a.disposition.Changed = true
 }
 
-// changeResult changes a member of the result. It does nothing to an answer that is an error.
+// changeResult changes the member of the result to which path leads. It reports false, and does nothing, for an
+// answer that is an error.
 func (a *effectContext) changeResult(change func(json.RawMessage) json.RawMessage, path ...string) bool {
 	if memberValue(readObject(a.m.body), "result") == nil {
 		return false
@@ -85,7 +95,7 @@ func (a *effectContext) changeResult(change func(json.RawMessage) json.RawMessag
 	return a.changeMember(change, append([]string{"result"}, path...)...)
 }
 
-// changeTools changes the tools of a list, or those of another list by the member that holds them.
+// changeTools changes the tools of an answer to tools/list. It reports false if the answer holds no array of tools.
 func (a *effectContext) changeTools(change func([]json.RawMessage) []json.RawMessage) bool {
 	changed := false
 	ok := a.changeResult(func(raw json.RawMessage) json.RawMessage {
@@ -99,7 +109,8 @@ func (a *effectContext) changeTools(change func([]json.RawMessage) []json.RawMes
 	return ok && changed
 }
 
-// changeFirstTool changes one tool of a list: the one that the rule's parameter "which" names, or the first.
+// changeFirstTool changes one tool of a list: the one that the rule's parameter "which" names, or the first. It
+// reports false if there is no such tool.
 func (a *effectContext) changeFirstTool(change func([]member) []member) bool {
 	toolName, found := a.rule.values.text("which"), false
 	ok := a.changeTools(func(all []json.RawMessage) []json.RawMessage {
@@ -116,7 +127,7 @@ func (a *effectContext) changeFirstTool(change func([]member) []member) bool {
 	return ok && found
 }
 
-// constantValue is a constant; empty is nothing.
+// constantValue returns a change that puts raw in the place of any value; an empty raw removes the member.
 func constantValue(raw string) func(json.RawMessage) json.RawMessage {
 	return func(json.RawMessage) json.RawMessage {
 		if raw == "" {
@@ -126,7 +137,8 @@ func constantValue(raw string) func(json.RawMessage) json.RawMessage {
 	}
 }
 
-// drawDelay draws by + U(0, jitter), or by × (1 ± jitter).
+// drawDelay draws a delay from the parameters by and jitter: evenly from [by, by+jitter) if jitter is a duration, or
+// from by × (1 ± jitter) if it is a number.
 func (a *effectContext) drawDelay() time.Duration {
 	delay := a.rule.values.duration("by")
 	switch j := a.rule.values["jitter"].(type) {
@@ -140,12 +152,14 @@ func (a *effectContext) drawDelay() time.Duration {
 	return delay
 }
 
-// longText is a text of so many bytes that compresses and reads badly, and is the same each time.
+// longText returns a text of size bytes, the same each time. It is readable, so that its origin is known wherever it
+// turns up.
 func longText(size int) string {
 	const line = "the quick brown fox jumps over the lazy dog "
 	return strings.Repeat(line, size/len(line)+1)[:size]
 }
 
+// newNotification returns a notification as JSON; params is an object as JSON, or empty for none.
 func newNotification(method, params string) []byte {
 	if params == "" {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q}`, method)
@@ -153,4 +167,5 @@ func newNotification(method, params string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)
 }
 
+// listChanged announces a change of the tools. The slice is shared and must not be changed.
 var listChanged = newNotification("notifications/tools/list_changed", "")

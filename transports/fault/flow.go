@@ -9,71 +9,76 @@ import (
 	"time"
 )
 
-// Flow is one conversation between a client and a server, or several over one proxy. It is safe for concurrent use.
+// Flow is one conversation between a client and a server, or several over one proxy (told apart by scope). It is safe
+// for concurrent use: one lock makes all its decisions happen one after the other, which the repeatability of a seed
+// needs.
 type Flow struct {
 	control *Control
-	began   time.Time
+	began   time.Time // when the conversation began
 
+	// mu guards all fields below. rule.mu and the lock of the rules may be taken while it is held.
 	mu          sync.Mutex
-	calls       map[string]*call
-	order       []*call // the oldest first
-	lateAnswers map[string]*heldAnswer
-	series      []*progressSeries
-	clockStates map[*rule]*clockState
-	// renamedTools maps the names that a fault has given to tools to their own.
+	calls       map[string]*call       // requests without an answer, by scope and id
+	order       []*call                // the same, the oldest first; closed ones are removed from time to time
+	lateAnswers map[string]*heldAnswer // answers that wait for a cancellation, by the request's id; at most maxLate
+	series      []*progressSeries      // progress notifications that go on by the clock
+	clockStates map[*rule]*clockState  // only of rules with a clock
+	// renamedTools maps the names that long-names gave to tools to their real names, so that calls of them work.
 	renamedTools map[string]string
-	// usedMethods are the methods that the client has called.
+	// usedMethods are the methods that the client has used, at most maxCalls.
 	usedMethods map[string]struct{}
-	// endOnCall ends the server with the next call.
+	// endOnCall is the rule that ends the server at the next tools/call (crash midcall=yes), else nil.
 	endOnCall *rule
-	// handshakeDone: the handshake was answered.
+	// handshakeDone is true once a handshake was answered.
 	handshakeDone bool
 }
 
-// call is a request of the client that has no answer yet.
+// A call is a request of the client that has no answer yet.
 type call struct {
 	scope, id    string
 	method, tool string
-	token        json.RawMessage
-	hits         []*pendingHit
-	open         bool
-	cancelled    bool // the client has given it up
-	emptyPage    bool // a page after the last one was asked for
+	token        json.RawMessage // the progress token as JSON; empty if the client wants no progress
+	hits         []*pendingHit   // rules that will act on the answer
+	open         bool            // false once the request was answered, or cannot be
+	cancelled    bool            // the client has cancelled it
+	emptyPage    bool            // the client asked for the page after the last one (empty-cursor)
 }
 
-// pendingHit is a rule that has hit a request and waits for the answer.
+// A pendingHit is a rule that has hit a request and will act on its answer, with the random source of that hit.
 type pendingHit struct {
 	rule *rule
 	rng  *rand.Rand
 }
 
-// heldAnswer is an answer that waits for its request to be cancelled.
+// A heldAnswer is an answer that waits until the client cancels its request (late-response).
 type heldAnswer struct {
 	body  []byte
-	after time.Duration
+	after time.Duration // delay after the cancellation
 }
 
-// maxCalls bounds the requests that are remembered. A server that never answers must not fill the memory.
+// maxCalls bounds the requests that are remembered, because a server that never answers must not fill the memory.
+// Beyond it the oldest is forgotten: its answer then passes without its rules.
 const maxCalls = 1 << 16
 
-// Flow begins a conversation.
+// Flow begins a conversation. It needs no end.
 func (c *Control) Flow() *Flow {
 	return &Flow{control: c, began: time.Now(), calls: map[string]*call{}, lateAnswers: map[string]*heldAnswer{}, clockStates: map[*rule]*clockState{},
 		renamedTools: map[string]string{}, usedMethods: map[string]struct{}{}}
 }
 
-// ToServer says what becomes of what the client sends: a message or a batch. nil means that it passes as it is. Scope
-// tells conversations apart that use equal ids, such as the exchanges of HTTP; it is empty if there is only one.
+// ToServer decides about a message, or a batch, of the client. nil means that it passes as it is. scope tells
+// conversations apart that use equal ids, such as the exchanges of HTTP; it is empty if there is only one.
 func (f *Flow) ToServer(scope string, body []byte) []Disposition {
 	return f.applyEach(scope, body, f.applyOutgoing)
 }
 
-// ToClient says what becomes of what the server sends.
+// ToClient decides about a message, or a batch, of the server, in the same way.
 func (f *Flow) ToClient(scope string, body []byte) []Disposition {
 	return f.applyEach(scope, body, f.applyIncoming)
 }
 
-// applyEach takes a batch apart. What is not hit stays a batch.
+// applyEach decides about each message of a batch. The messages that no rule hits stay together in one batch, which
+// comes first.
 func (f *Flow) applyEach(scope string, body []byte, one func(string, []byte) Disposition) []Disposition {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || body[0] != '[' {
@@ -94,6 +99,7 @@ func (f *Flow) applyEach(scope string, body []byte, one func(string, []byte) Dis
 			dispositions = append(dispositions, disposition)
 		}
 	}
+	// nil keeps the very bytes of the batch, spaces included.
 	if len(dispositions) == 0 {
 		return nil
 	}
@@ -103,8 +109,9 @@ func (f *Flow) applyEach(scope string, body []byte, one func(string, []byte) Dis
 	return dispositions
 }
 
-// Exchange says what becomes of something that is no message: GET, DELETE, dial.
+// Exchange decides about something that is no message: GET, DELETE, dial. Rules name it in On like a method.
 func (f *Flow) Exchange(method string) Disposition {
+	// An exchange has no body, so only the effects on what the client sends can act.
 	m := message{method: method}
 	disposition := Disposition{}
 	f.mu.Lock()
@@ -117,6 +124,7 @@ func (f *Flow) Exchange(method string) Disposition {
 	return disposition
 }
 
+// applyOutgoing decides about one message of the client, and remembers a request for its answer.
 func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 	disposition := Disposition{Body: body}
 	m, ok := readMessage(body)
@@ -125,13 +133,16 @@ func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// An answer to a request of the server has no method of its own; rules name it "answer".
 	if m.answer { // to a question of the server: faults know it as the method "answer"
 		m.method = "answer"
 	}
+	// The server does not know the name that long-names gave to its tool.
 	if realName, ok := f.renamedTools[m.tool]; ok && m.method == "tools/call" {
 		f.changeMember(&m, &disposition, func(json.RawMessage) json.RawMessage { return quoteJSON(realName) }, "params", "name")
 		m.tool = realName
 	}
+	// The request is remembered before the rules are asked: a rule may attach itself to its answer.
 	if m.id != "" && !m.answer {
 		m.call = f.rememberCall(scope, &m)
 		if len(f.usedMethods) < maxCalls {
@@ -139,6 +150,7 @@ func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 		}
 	}
 	for _, r := range f.control.currentRules() {
+		// Skip the rules that only act by the clock, and those that cannot act on this message.
 		if r.kind.effect.out == nil && r.kind.effect.in == nil {
 			continue
 		}
@@ -149,6 +161,7 @@ func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 		if s == nil {
 			continue
 		}
+		// A hit on a request counts for its answer too, unless the rule is limited to what goes to the server.
 		if m.call != nil && r.kind.effect.in != nil && !r.kind.effect.everyMessage && r.Direction != ToServer {
 			m.call.hits = append(m.call.hits, s)
 		}
@@ -156,6 +169,7 @@ func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 			f.applyEffect(r.kind.effect.out, s, &m, &disposition)
 		}
 	}
+	// crash midcall=yes armed this: the first tools/call reaches the server, which then ends.
 	if r := f.endOnCall; r != nil && m.method == "tools/call" {
 		f.endOnCall = nil
 		f.applyEffect(func(a *effectContext) string {
@@ -164,6 +178,7 @@ func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 		},
 			&pendingHit{rule: r}, &m, &disposition)
 	}
+	// The cancellation may release an answer that late-response has held back.
 	if m.cancels != "" {
 		f.handleCancelled(scope, &m, &disposition)
 	}
@@ -174,6 +189,8 @@ func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 	return disposition
 }
 
+// applyIncoming decides about one message of the server. For an answer it applies the rules that hit its request; for
+// any other message, those that name it.
 func (f *Flow) applyIncoming(scope string, body []byte) Disposition {
 	disposition := Disposition{Body: body}
 	m, ok := readMessage(body)
@@ -186,9 +203,9 @@ func (f *Flow) applyIncoming(scope string, body []byte) Disposition {
 		if m.call = f.findCall(scope, m.id); m.call != nil {
 			m.method, m.tool = m.call.method, m.call.tool
 			f.forgetCall(m.call)
-			f.handshakeDone = f.handshakeDone || matchesAny(handshakeMethods, m.method)
+			f.handshakeDone = f.handshakeDone || matchesAny(handshakeMethods, m.method) // an error counts too: the server has answered
 			for _, s := range m.call.hits {
-				if f.inForce(s.rule) {
+				if f.inForce(s.rule) { // a rule that was removed meanwhile acts no more
 					f.applyEffect(s.rule.kind.effect.in, s, &m, &disposition)
 				}
 			}
@@ -198,6 +215,7 @@ func (f *Flow) applyIncoming(scope string, body []byte) Disposition {
 	}
 	for _, r := range f.control.currentRules() {
 		e := r.kind.effect
+		// Rules that hit answers by their requests had their turn above.
 		if e.in == nil || r.Direction == ToServer || !(e.everyMessage || m.server && e.serverMessages && (r.On != "" || r.Direction == ToClient)) {
 			continue
 		}
@@ -209,10 +227,12 @@ func (f *Flow) applyIncoming(scope string, body []byte) Disposition {
 	return disposition
 }
 
-// inForce reports whether a rule that has hit a request still counts for its answer: removing a rule heals what waits.
+// inForce reports whether a rule is still in force. Removing a rule also frees the answers of the requests that it
+// has hit.
 func (f *Flow) inForce(r *rule) bool { return slices.Contains(f.control.currentRules(), r) }
 
-// tryHit asks a rule whether it hits a message now.
+// tryHit asks a rule whether it hits a message now; nil if not. A dial is hit only by a rule that names it or hits
+// every message. The caller holds mu.
 func (f *Flow) tryHit(r *rule, d Direction, m *message) *pendingHit {
 	if m.method == "dial" && len(r.methods) == 0 && !r.kind.effect.everyMessage || r.kind.Instant && !r.needsMessage || !matchesAny(r.servers, f.control.server) || !matchesAny(r.methods, m.method) ||
 		len(r.tools) > 0 && !matchesAny(r.tools, m.tool) {
@@ -228,7 +248,8 @@ func (f *Flow) tryHit(r *rule, d Direction, m *message) *pendingHit {
 	return &pendingHit{r, rng}
 }
 
-// effectContext is what an effect works with.
+// An effectContext is the argument of an effect: the hit, the message and its disposition. It is valid during the
+// call only.
 type effectContext struct {
 	*pendingHit
 	f           *Flow
@@ -236,8 +257,9 @@ type effectContext struct {
 	disposition *Disposition
 }
 
-// applyEffect lets an effect act. What says that it did nothing is not told.
+// applyEffect lets an effect act and reports a Hit, unless the effect found nothing to do. The caller holds mu.
 func (f *Flow) applyEffect(e func(*effectContext) string, s *pendingHit, m *message, disposition *Disposition) {
+	// The effect works on m and disposition in place, so the next rule sees the message as this one left it.
 	text := e(&effectContext{s, f, m, disposition})
 	if text == "" {
 		return
@@ -247,7 +269,7 @@ func (f *Flow) applyEffect(e func(*effectContext) string, s *pendingHit, m *mess
 	f.control.reportHit(h)
 }
 
-// changeMember changes the message at a path.
+// changeMember changes the member of the message to which path leads, and marks the disposition as changed.
 func (f *Flow) changeMember(m *message, disposition *Disposition, change func(json.RawMessage) json.RawMessage, path ...string) bool {
 	b, ok := changeAt(m.body, change, path...)
 	if ok {
@@ -256,14 +278,17 @@ func (f *Flow) changeMember(m *message, disposition *Disposition, change func(js
 	return ok
 }
 
+// changeMember is Flow.changeMember for the message of the effect.
 func (a *effectContext) changeMember(change func(json.RawMessage) json.RawMessage, path ...string) bool {
 	return a.f.changeMember(a.m, a.disposition, change, path...)
 }
 
+// rememberCall records a request until its answer. A request with the id of an open one replaces it. The caller holds
+// mu.
 func (f *Flow) rememberCall(scope string, m *message) *call {
 	c := &call{scope: scope, id: m.id, method: m.method, tool: m.tool, token: m.token, open: true}
 	if len(f.order) >= maxCalls {
-		f.order = slices.DeleteFunc(f.order, func(c *call) bool { return !c.open })
+		f.order = slices.DeleteFunc(f.order, func(c *call) bool { return !c.open }) // closed requests make room first
 		if len(f.order) >= maxCalls {
 			f.forgetCall(f.order[0])
 			f.order = f.order[1:]
@@ -271,14 +296,15 @@ func (f *Flow) rememberCall(scope string, m *message) *call {
 	}
 	f.calls[scope+"\x00"+m.id] = c
 	f.order = append(f.order, c)
+	// Closed requests are removed before they outnumber the open ones by far: the cost is spread over the requests.
 	if len(f.order) > 64 && len(f.order) > 4*len(f.calls) {
 		f.order = slices.DeleteFunc(f.order, func(c *call) bool { return !c.open })
 	}
 	return c
 }
 
-// findCall gives the request that an answer belongs to: of its own exchange, else the newest one with that id, because a
-// stream that was opened again has a scope of its own.
+// findCall returns the request that an answer belongs to: of its own scope, else the newest one with that id, because
+// a stream that was opened again has another scope. The caller holds mu.
 func (f *Flow) findCall(scope, id string) *call {
 	if c := f.calls[scope+"\x00"+id]; c != nil {
 		return c
@@ -291,6 +317,8 @@ func (f *Flow) findCall(scope, id string) *call {
 	return nil
 }
 
+// forgetCall closes a request, and ends the series that end with its answer. It stays in order until rememberCall
+// removes it. The caller holds mu.
 func (f *Flow) forgetCall(c *call) {
 	c.open = false
 	if key := c.scope + "\x00" + c.id; f.calls[key] == c {
@@ -299,7 +327,8 @@ func (f *Flow) forgetCall(c *call) {
 	f.series = slices.DeleteFunc(f.series, func(s *progressSeries) bool { return s.call == c && !s.untilCancelled })
 }
 
-// handleCancelled ends what goes on for a request that the client has given up, and lets its late answer go.
+// handleCancelled ends the series of a request that the client has cancelled, and releases its held answer. The
+// caller holds mu.
 func (f *Flow) handleCancelled(scope string, m *message, disposition *Disposition) {
 	f.series = slices.DeleteFunc(f.series, func(s *progressSeries) bool { return s.call.id == m.cancels })
 	if c := f.findCall(scope, m.cancels); c != nil {
@@ -312,17 +341,18 @@ func (f *Flow) handleCancelled(scope string, m *message, disposition *Dispositio
 	}
 }
 
-// MessageInfo is what a flow reads of a message.
+// MessageInfo is a flow's view of a message, for logs and counts.
 type MessageInfo struct {
-	// Method is that of the request for an answer that has one. Tool is the tool, prompt or URI.
+	// Method of an answer is that of its request, if the flow knows it. Tool is the tool, prompt or URI.
 	ID, Method, Tool string
 	Answer           bool
-	// Failed: an answer that is an error of the protocol, or says isError.
+	// Failed is true for an answer that is an error of the protocol, or says isError.
 	Failed bool
 }
 
-// Inspect reads a message or a batch that passes untouched. noted lets it count, so that rules that come later know to what
-// an answer belongs; who asks a flow for fates does not note.
+// Inspect reads a message or a batch without deciding about it. With record it remembers requests and answers, so
+// that rules that are added later know the request of an answer; a caller that uses ToServer and ToClient for the
+// same message must not record it.
 func (f *Flow) Inspect(toServer bool, scope string, body []byte, record bool) []MessageInfo {
 	body = bytes.TrimSpace(body)
 	parts := []json.RawMessage{body}
@@ -354,6 +384,7 @@ func (f *Flow) Inspect(toServer bool, scope string, body []byte, record bool) []
 	return out
 }
 
+// isFailedAnswer reports whether an answer is a protocol error or a result with isError.
 func isFailedAnswer(body []byte) bool {
 	var a struct {
 		Error  json.RawMessage `json:"error"`
@@ -361,6 +392,6 @@ func isFailedAnswer(body []byte) bool {
 			IsError bool `json:"isError"`
 		} `json:"result"`
 	}
-	_ = json.Unmarshal(body, &a) // of a result that is no object nothing is known
+	_ = json.Unmarshal(body, &a) // a result that is no object counts as no failure
 	return len(a.Error) > 0 || a.Result.IsError
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Location is where faults are done.
+// Location is a place at which faults are performed. The values are bits, so that Kind.Where can name several.
 type Location uint8
 
 const (
-	// Program is Wrap, inside of an embedding program.
+	// Program is [Wrap], inside of an embedding program.
 	Program Location = 1 << iota
 	// Stdio is a proxy between an agent and a server's standard input and output.
 	Stdio
@@ -19,7 +19,7 @@ const (
 	everywhere = Program | Stdio | HTTP
 )
 
-// String is for messages.
+// String returns the location as the end of a sentence.
 func (p Location) String() string {
 	switch p {
 	case Program:
@@ -37,36 +37,37 @@ func (p Location) String() string {
 // Kind is one fault of the catalogue.
 type Kind struct {
 	Name string
-	// Does is what happens, in one sentence without a full stop.
+	// Does describes the fault in one sentence without a full stop.
 	Does string
-	// Params are its own; what rules have in common (on, tool, chance …) is not among them.
+	// Params are the fault's own parameters; those that all rules have (on, tool, chance …) are not among them.
 	Params []Param
-	// On are the methods that it is about if the rule names none; empty: all.
+	// On are the methods that the fault is about if the rule names none; empty for all.
 	On []string
-	// Times is how often it is done if the rule does not say; 0: without a limit.
+	// Times is how often the fault is done if the rule does not say; 0 for no limit.
 	Times int
-	// Instant faults happen once when their time comes (and again by Every), unless the rule says on, tool, chance or
-	// nth: then they happen on messages that match.
+	// Instant is true for a fault that happens once when its time comes (and again by Every). A rule with on, tool,
+	// chance or nth makes it happen on matching messages instead.
 	Instant bool
-	// Where it can be done.
+	// Where are the locations at which the fault can be done, 0 if at none.
 	Where Location
-	// Why is the reason where it cannot.
+	// Why is the reason why it cannot be done at the other locations.
 	Why string
 
 	effect effect
 }
 
-// Param is a parameter of a fault.
+// Param is a parameter of a fault. Default is written like a value in a rule.
 type Param struct {
 	Name, Default, Does string
-	// Type says how it is written: duration (2s), size (64k), number, yes (yes or no), text, or words separated by |.
+	// Type is the form of the value: duration (2s), size (64k), number, yes (yes or no), text, jitter, or the allowed
+	// words separated by |.
 	Type string
 }
 
-// Kinds is the catalogue, sorted by name.
+// Kinds returns the catalogue, sorted by name.
 func Kinds() []Kind { return slices.Clone(sortedKinds()) }
 
-// Lookup finds a fault by its name.
+// Lookup returns the fault with a name.
 func Lookup(name string) (Kind, bool) {
 	i, ok := slices.BinarySearchFunc(sortedKinds(), name, func(k Kind, n string) int { return strings.Compare(k.Name, n) })
 	if !ok {
@@ -75,7 +76,7 @@ func Lookup(name string) (Kind, bool) {
 	return sortedKinds()[i], true
 }
 
-// ProblemAt says why the fault cannot be done at a place; empty if it can.
+// ProblemAt returns the reason why the fault cannot be done at a location; empty if it can.
 func (k Kind) ProblemAt(p Location) string {
 	if k.Where&p != 0 {
 		return ""
@@ -86,6 +87,7 @@ func (k Kind) ProblemAt(p Location) string {
 	return k.Name + " cannot be done " + p.String()
 }
 
+// findParam returns the fault's own parameter with a name.
 func (k Kind) findParam(name string) (Param, bool) {
 	i := slices.IndexFunc(k.Params, func(p Param) bool { return p.Name == name })
 	if i < 0 {

@@ -6,9 +6,11 @@ import (
 	"math"
 )
 
-// callKinds break what a tool answers.
+// callKinds are the faults in the answer of a tool.
 func callKinds() []Kind {
 	return []Kind{
+		// The tool has run: the client sees a failure in the answer, and the tool's effects are real. With rpc=yes
+		// the same failure is a JSON-RPC error, which a client must not take for a promise that nothing ran.
 		{
 			Name: "tool-error", Does: "the tool is executed, and the answer says that it failed", On: callMethods, Where: everywhere,
 			Params: []Param{
@@ -17,11 +19,12 @@ func callKinds() []Kind {
 			},
 			effect: effect{in: func(a *effectContext) string {
 				v := a.rule.values
+				// In both forms the id stays, so that the client takes the answer for that of its call.
 				if v.isTrue("rpc") {
 					a.replaceAnswer("error", fmt.Appendf(nil, `{"code":%d,"message":%s}`, -int(math.Abs(v.number("code"))), quoteJSON(v.text("text"))))
 					return "the answer is an error of the protocol"
 				}
-				kind := memberValue(readObject(memberValue(readObject(a.m.body), "result")), "resultType") // the modern era wants one
+				kind := memberValue(readObject(memberValue(readObject(a.m.body), "result")), "resultType") // an answer of the modern era keeps the member that it must have
 				result := []member{{"content", encodeArray([]json.RawMessage{encodeObject([]member{{"type", quoteJSON("text")}, {"text", quoteJSON(v.text("text"))}})})},
 					{"isError", json.RawMessage("true")}}
 				if kind != nil {
@@ -31,6 +34,8 @@ func callKinds() []Kind {
 				return "the answer says that the tool failed"
 			}},
 		},
+		// A client that validates structured content must report the answer as unusable, and not as a failure of the
+		// call. A list and an answer are changed together: without a schema the client has nothing to check.
 		{
 			Name: "bad-output", Does: "the structured content breaks the output schema, which is set where there is none",
 			On: []string{"tools/call", "tools/list"}, Where: everywhere,
@@ -41,12 +46,15 @@ func callKinds() []Kind {
 					}
 					return "every tool has an output schema"
 				}
+				// An object with a member that no schema requires breaks every schema that requires one.
 				if !a.changeResult(constantValue(`{"chaos":"not what the schema says"}`), "structuredContent") {
 					return ""
 				}
 				return "the structured content breaks every schema that wants something"
 			}},
 		},
+		// Terminals and models must not act on a server's text. A list gets one hostile description, an answer one
+		// more block of hostile text; the rest of both stays.
 		{
 			Name: "control-characters", Does: "names, descriptions and texts hold terminal codes, bidi marks and zero-width characters",
 			On: []string{"tools/call", "tools/list"}, Where: everywhere,
@@ -66,10 +74,11 @@ func callKinds() []Kind {
 	}
 }
 
-// hostile would clear the screen, set the title, turn the direction round and hide text.
+// hostile is a text that would clear the screen, set the terminal's title, reverse the direction of reading, hide
+// characters and change the colour.
 const hostile = "\x1b[2J\x1b]0;owned\x07 \u202egnp.exe\u202c zero\u200bwidth \U000e0041\U000e0042 \x9b31mred"
 
-// addOutputSchemas gives every tool without an output schema one that wants something.
+// addOutputSchemas gives every tool without an output schema one with a required member.
 func addOutputSchemas(tools []json.RawMessage) []json.RawMessage {
 	const schema = `{"type":"object","properties":{"answer":{"type":"number"}},"required":["answer"]}`
 	for i, raw := range tools {

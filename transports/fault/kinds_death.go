@@ -2,11 +2,14 @@ package fault
 
 import "time"
 
-// deathKinds end the server's side.
+// deathKinds are the faults that end the server's side, and those that keep it from ending.
 func deathKinds() []Kind {
+	// The slices share their parameters; exit[:2:2] below makes append copy them.
 	exit := []Param{numberParam("code", "1", "the exit code of a process"), textParam("signal", "", "the signal that it dies of instead: KILL, SEGV …")}
 	quiet := []Param{numberParam("code", "0", "the exit code of a process"), exit[1]}
 	return []Kind{
+		// The plain case of a restart. With a message the end comes before the message arrives, so the call was not
+		// executed; with midcall=yes the first call after the instant has arrived.
 		{
 			Name: "crash", Does: "the server ends; on a message if the rule names one, before it arrives", Instant: true, Where: everywhere,
 			Params: append(exit[:2:2], boolParam("midcall", "no", "end while the first call is under way")),
@@ -21,6 +24,8 @@ func deathKinds() []Kind {
 				}},
 			},
 		},
+		// A supervisor must space its restarts and give up at some point. The period begins with the window, and the
+		// flow of Wrap with the connection: so each connection lives for "after".
 		{
 			Name: crashLoop, Does: "the server ends some time after each start", Where: everywhere,
 			Params: append(exit[:2:2], durationParam("after", "1s", "how long it lives")),
@@ -30,6 +35,7 @@ func deathKinds() []Kind {
 			}},
 		},
 		{
+			// Only the last page ends the server: a list of several pages is complete when the client sees the end.
 			Name: "exit-after-list", Does: "the server ends when it has listed its tools", On: toolListMethods, Where: everywhere, Params: quiet,
 			effect: effect{in: func(a *effectContext) string {
 				if memberValue(readObject(memberValue(readObject(a.m.body), "result")), "nextCursor") != nil {
@@ -39,10 +45,13 @@ func deathKinds() []Kind {
 				return "the server ends after it"
 			}},
 		},
+		// Some servers of the legacy era end when they get a method that they do not know; a client must then try
+		// initialize on a new connection.
 		{
 			Name: "die-on-discover", Does: "the server ends when it is asked for its era", On: []string{"server/discover"}, Where: everywhere,
 			Params: exit, effect: effect{out: func(a *effectContext) string { a.disposition.End = a.rule.serverEnd(); return "the server ends" }},
 		},
+		// The hardest case for a client: the call was executed, and its outcome is unknown.
 		{
 			Name: "die-mid-call", Does: "the call is executed, and the server ends without an answer", On: callMethods, Where: everywhere,
 			Params: exit, effect: effect{in: func(a *effectContext) string {
@@ -50,6 +59,8 @@ func deathKinds() []Kind {
 				return "it was executed, and the server ends"
 			}},
 		},
+		// Servers that serve one call per process. The end follows the answer, so the outcome of the call is known,
+		// and the next call meets a dead server.
 		{
 			Name: "answer-and-die", Does: "the server answers and ends", On: callMethods, Where: everywhere, Params: quiet,
 			effect: effect{in: func(a *effectContext) string {
@@ -57,6 +68,7 @@ func deathKinds() []Kind {
 				return "the server ends after it"
 			}},
 		},
+		// By default the request is reset; with direction=client the answer is, after the call was executed.
 		{
 			Name: "reset", Does: "the connection is reset; on a message if the rule names one", Instant: true, Where: Program | HTTP,
 			Why: "a pipe cannot be reset; crash ends it",
@@ -78,6 +90,8 @@ func deathKinds() []Kind {
 				clock: &clockEffect{begin: func(m *clockContext) { m.emitEvent(Event{Do: Ending, End: &End{Reset: true}}, "connections are reset") }},
 			},
 		},
+		// A stopped process keeps its pipes open and answers nothing, so only a timeout or a ping shows it. The end
+		// of the window, or the removal of the rule, lets it go on.
 		{
 			Name: "stop", Does: "the server's process is stopped (SIGSTOP) while the rule lasts", Where: Stdio,
 			Why: "only the process of a server can be stopped, and here there is none of ours; black-hole is as silent",
@@ -86,12 +100,15 @@ func deathKinds() []Kind {
 				end:   func(m *clockContext) { m.emitEvent(Event{Do: Continue}, "the process goes on") },
 			}},
 		},
+		// ignore-eof and ignore-term have no effect here: the proxy asks Flow.FaultActive when it ends its server.
 		{
 			Name: "ignore-eof", Does: "the server does not end when its input does", Where: Stdio, Why: "only a process has an input that ends",
 		},
 		{
 			Name: "ignore-term", Does: "the server does not end on SIGTERM", Where: Stdio, Why: "only a process is sent signals",
 		},
+		// The faults of a start act on "dial" and fail it with an error of a class of its own. Body tells
+		// applyDialFaults which.
 		{
 			Name: "missing-binary", Does: "the server's program is not there", Where: Program, On: []string{"dial"},
 			Why: "the server has been started when a rule counts; give a command that does not exist",
@@ -111,6 +128,7 @@ func deathKinds() []Kind {
 	}
 }
 
+// serverEnd returns the end that a rule's parameters code and signal describe.
 func (r *rule) serverEnd() *End {
 	return &End{Code: int(r.values.number("code")), Signal: r.values.text("signal")}
 }

@@ -5,23 +5,26 @@ import (
 	"encoding/json"
 )
 
-// message is what a flow reads of one JSON-RPC message.
+// message is a flow's view of one JSON-RPC message.
 type message struct {
+	// body is replaced, and never changed in place, because the caller's bytes must stay.
 	body   []byte
 	id     string // as JSON, empty if there is none
 	method string // of an answer: that of its request
 	tool   string // the tool, prompt or URI
 	answer bool
-	server bool // the server's own request or notification
-	call   *call
-	cursor *string
-	token  json.RawMessage // of progress
-	// cancels is the id of the request that a notifications/cancelled is about.
+	server bool            // the message is a request or a notification of the server
+	call   *call           // the request: of an answer the one that it answers; nil if unknown
+	cursor *string         // params.cursor; nil if there is none
+	token  json.RawMessage // the progress token as JSON
+	// cancels is the id (as JSON) of the request that a notifications/cancelled is about, else empty.
 	cancels string
 }
 
-// readMessage takes a message apart, as far as that is needed. ok is false if it is none.
+// readMessage reads one message as far as faults need it. ok is false if it is no JSON-RPC message.
 func readMessage(body []byte) (m message, ok bool) {
+	// Unmarshal is used here, and not the scanner of package session: a rule costs more anyway, and the proxy must
+	// accept what any agent sends.
 	var e struct {
 		ID     json.RawMessage `json:"id"`
 		Method *string         `json:"method"`
@@ -34,6 +37,7 @@ func readMessage(body []byte) (m message, ok bool) {
 	if len(e.ID) > 0 && string(e.ID) != "null" {
 		m.id = string(e.ID)
 	}
+	// A message without a method is an answer; without an id nothing shows which request it answers.
 	if e.Method == nil {
 		m.answer = true
 		return m, m.id != ""
@@ -49,7 +53,7 @@ func readMessage(body []byte) (m message, ok bool) {
 				Token json.RawMessage `json:"progressToken"`
 			} `json:"_meta"`
 		}
-		// A param of another type is not ours to judge: what could be read counts.
+		// A param of another type is left to the receiver: the members that could be read count.
 		_ = json.Unmarshal(e.Params, &p)
 		m.tool, m.cursor, m.token = p.Name, p.Cursor, p.Meta.Token
 		if m.tool == "" {
@@ -62,14 +66,16 @@ func readMessage(body []byte) (m message, ok bool) {
 	return m, true
 }
 
-// member is one member of an object, its value as it stands.
+// A member is one member of an object, its value as it stands. Objects are kept as lists of members, because a map
+// would lose their order and duplicates.
 type member struct {
 	key   string
 	value json.RawMessage
 }
 
-// readObject reads the members of an object in their order; nil if it is none.
+// readObject reads the members of an object in their order; nil if raw is no object.
 func readObject(raw []byte) []member {
+	// The decoder reads token by token, because Unmarshal into a map would lose the order of the members.
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
@@ -90,6 +96,7 @@ func readObject(raw []byte) []member {
 	return out
 }
 
+// memberValue returns the value of the first member with a key, nil if there is none.
 func memberValue(o []member, key string) json.RawMessage {
 	for _, m := range o {
 		if m.key == key {
@@ -99,11 +106,12 @@ func memberValue(o []member, key string) json.RawMessage {
 	return nil
 }
 
-// setMember replaces a member, or adds it; a nil value takes it away.
+// setMember replaces the value of a member, or adds the member at the end; a nil value removes it. It may reuse o.
 func setMember(o []member, key string, value json.RawMessage) []member {
 	for i, m := range o {
 		if m.key == key {
 			if value == nil {
+				// The full slice expression makes append copy: other holders of o keep their members.
 				return append(o[:i:i], o[i+1:]...)
 			}
 			o[i].value = value
@@ -116,6 +124,7 @@ func setMember(o []member, key string, value json.RawMessage) []member {
 	return append(o, member{key, value})
 }
 
+// encodeObject writes an object without spaces; the values keep their bytes.
 func encodeObject(o []member) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -131,6 +140,7 @@ func encodeObject(o []member) json.RawMessage {
 	return b.Bytes()
 }
 
+// quoteJSON returns s as a JSON string.
 func quoteJSON(s string) json.RawMessage {
 	b, err := json.Marshal(s)
 	if err != nil { // a string is always marshalled
@@ -139,7 +149,7 @@ func quoteJSON(s string) json.RawMessage {
 	return b
 }
 
-// readArray are those of an array, nil if it is none.
+// readArray returns the elements of an array, nil if raw is no array.
 func readArray(raw []byte) []json.RawMessage {
 	var out []json.RawMessage
 	if json.Unmarshal(raw, &out) != nil {
@@ -148,6 +158,7 @@ func readArray(raw []byte) []json.RawMessage {
 	return out
 }
 
+// encodeArray writes an array without spaces; the elements keep their bytes.
 func encodeArray(elements []json.RawMessage) json.RawMessage {
 	parts := make([][]byte, len(elements))
 	for i, e := range elements {
@@ -156,8 +167,9 @@ func encodeArray(elements []json.RawMessage) json.RawMessage {
 	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
 }
 
-// changeAt changes the member of an object that path leads to. change is given nil if it is not there, and takes it away by
-// returning nil. It reports false, and changes nothing, if the way there leads through something that is no object.
+// changeAt changes the member of an object that path leads to. change gets nil if the member is not there, and
+// removes it by returning nil. It reports false, and changes nothing, if path leads through something that is no
+// object.
 func changeAt(raw []byte, change func(json.RawMessage) json.RawMessage, path ...string) ([]byte, bool) {
 	if len(path) == 0 {
 		return change(raw), true
@@ -173,6 +185,7 @@ func changeAt(raw []byte, change func(json.RawMessage) json.RawMessage, path ...
 	if value == nil {
 		return raw, false
 	}
+	// The objects on the way are encoded again with the changed member, from the inside out.
 	v, ok := changeAt(value, change, path[1:]...)
 	if !ok {
 		return raw, false

@@ -14,9 +14,10 @@ import (
 //
 //	FAULT [key=value …]
 //
-// Keys are the fault's own parameters and on, tool, server, direction, chance, nth, times, at, for, every and name, as the
-// fields of Rule. Where a fault has a parameter of the same name (cut-stream every=60s) it is the parameter that is
-// meant. A value with blanks stands between quotes: text="no luck". An error is a *RuleError with the place.
+// Keys are the fault's own parameters and on, tool, server, direction, chance, nth, times, at, for, every and name,
+// as the fields of [Rule]. If a fault has a parameter of the same name (cut-stream every=60s), the key means the
+// parameter. A value with blanks stands between quotes: text="no luck". An error is a *RuleError with the place. The
+// rule is checked for no location: [Control.Add] does that.
 func Parse(text string) (Rule, error) {
 	words, err := splitWords(text)
 	if err != nil {
@@ -30,6 +31,7 @@ func Parse(text string) (Rule, error) {
 	if !ok {
 		return Rule{}, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames()), At: words[0].at}
 	}
+	// A key that is given twice is refused, because either value could be the one that was meant.
 	seenKeys := map[string]bool{}
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w.text, "=")
@@ -45,6 +47,7 @@ func Parse(text string) (Rule, error) {
 			return Rule{}, err
 		}
 	}
+	// The keys were read one by one; this finds values that do not go together.
 	if _, err := compileRule(r, 0); err != nil {
 		if e, ok := err.(*RuleError); ok { //nolint:errorlint // compile gives no other
 			e.At = words[0].at
@@ -54,9 +57,11 @@ func Parse(text string) (Rule, error) {
 	return r, nil
 }
 
+// setKey sets one key of a rule: a parameter of the fault, or a field that every rule has.
 func (r *Rule) setKey(k Kind, key, value string) *RuleError {
+	// The fault's own parameters come first: see cut-stream, whose "every" is not that of the rule.
 	if p, ok := k.findParam(key); ok {
-		if err := (values{}).readParam(p, value); err != nil {
+		if err := (values{}).readParam(p, value); err != nil { // only checked here; compileRule reads it again for use
 			return err
 		}
 		if r.With == nil {
@@ -75,13 +80,14 @@ func (r *Rule) setKey(k Kind, key, value string) *RuleError {
 	return nil
 }
 
-// field is a key that every rule knows.
+// A field is a key that every rule has, with its text form. get returns "" for the zero value.
 type field struct {
 	name string
 	get  func(*Rule) string
 	set  func(*Rule, string) error
 }
 
+// fields are in the order in which Rule.String writes them.
 var fields = []field{
 	textField("on", func(r *Rule) *string { return &r.On }),
 	textField("tool", func(r *Rule) *string { return &r.Tool }),
@@ -99,6 +105,7 @@ var fields = []field{
 		}
 		return strconv.FormatFloat(r.Chance, 'g', -1, 64)
 	}, func(r *Rule, s string) error {
+		// A chance may be written in percent.
 		v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 		if strings.HasSuffix(s, "%") {
 			v /= 100
@@ -117,6 +124,7 @@ var fields = []field{
 	textField("name", func(r *Rule) *string { return &r.Name }),
 }
 
+// textField returns the field for a text; at returns its place in a rule.
 func textField(name string, at func(*Rule) *string) field {
 	return field{name, func(r *Rule) string { return *at(r) }, func(r *Rule, s string) error {
 		if s == "" {
@@ -127,6 +135,7 @@ func textField(name string, at func(*Rule) *string) field {
 	}}
 }
 
+// numberField returns the field for a whole number from 1 on; 0 is the absent value.
 func numberField(name string, at func(*Rule) *int) field {
 	return field{name, func(r *Rule) string {
 		if *at(r) == 0 {
@@ -143,6 +152,7 @@ func numberField(name string, at func(*Rule) *int) field {
 	}}
 }
 
+// timeField returns the field for a duration; 0 is the absent value.
 func timeField(name string, at func(*Rule) *Duration) field {
 	return field{name, func(r *Rule) string {
 		if *at(r) == 0 {
@@ -152,14 +162,17 @@ func timeField(name string, at func(*Rule) *Duration) field {
 	}, func(r *Rule, s string) error { return at(r).UnmarshalText([]byte(s)) }}
 }
 
+// A word is one word of a rule's text, and the character at which it begins, from 1.
 type word struct {
 	text string
 	at   int
 }
 
-// splitWords cuts a line at its blanks. Quotes keep blanks together, and are no part of the word.
+// splitWords splits a line at its blanks. Quotes keep blanks together and are not part of the word. A quote that is
+// not closed is an error.
 func splitWords(text string) (words []word, err error) {
 	var b strings.Builder
+	// opened is the character of the open quote, for the error; an empty pair of quotes is a word.
 	inWord, quote, from, opened := false, rune(0), 0, 0
 	n := 0
 	for _, c := range text {
@@ -195,6 +208,7 @@ func splitWords(text string) (words []word, err error) {
 	return words, nil
 }
 
+// paramNames returns the names of the fault's own parameters.
 func (k Kind) paramNames() (names []string) {
 	for _, p := range k.Params {
 		names = append(names, p.Name)
@@ -202,7 +216,7 @@ func (k Kind) paramNames() (names []string) {
 	return names
 }
 
-// knownKeys are all words that a rule of this fault may use.
+// knownKeys returns all keys that a rule of this fault may have, for suggestions.
 func (k Kind) knownKeys() []string {
 	keys := k.paramNames()
 	for _, f := range fields {
@@ -213,6 +227,7 @@ func (k Kind) knownKeys() []string {
 	return keys
 }
 
+// kindNames returns the names of all faults, for suggestions.
 func kindNames() (names []string) {
 	for _, k := range sortedKinds() {
 		names = append(names, k.Name)
@@ -220,4 +235,5 @@ func kindNames() (names []string) {
 	return names
 }
 
+// keysOf returns the keys of m.
 func keysOf(m map[string]string) iter.Seq[string] { return maps.Keys(m) }

@@ -7,55 +7,59 @@ import (
 	"time"
 )
 
-// Direction is where a message is going.
+// Direction is the side to which a message goes.
 type Direction string
 
 const (
-	// Both is where the fault naturally acts: most change answers.
+	// Both leaves the direction to the fault: most change answers.
 	Both Direction = ""
-	// ToServer is what the client sends.
+	// ToServer are the messages of the client.
 	ToServer Direction = "server"
-	// ToClient is what the server sends: answers, by the method of their request, and its own requests and notifications.
+	// ToClient are the messages of the server: answers, by the method of their request, and its own requests and
+	// notifications.
 	ToClient Direction = "client"
 )
 
-// Rule says what breaks, for which messages, how often and when. The zero value of a field means what its comment says.
+// Rule names a fault, the messages that it is about, how often it happens and when. The zero value of a field has the
+// meaning that its comment gives. [Rule.Check] validates one, [Parse] and [Rule.String] convert it from and to text.
 type Rule struct {
-	// Name is how the rule is told from others and removed; given by Control.Add if empty.
+	// Name identifies the rule, for Remove; Control.Add gives one if it is empty.
 	Name string `json:"name,omitempty" yaml:"name,omitempty"`
-	// Fault is a name of the catalogue, With its parameters.
+	// Fault is a name of the catalogue ([Kinds]), With its parameters as text; those that are absent have their
+	// defaults.
 	Fault string            `json:"fault" yaml:"fault"`
 	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
 
-	// Server, On and Tool are patterns, or several separated by commas: * stands for anything. Server is the name given to
-	// Control.Named; On the method; Tool the tool, prompt or URI that the request names. Empty: all, or what the fault is
-	// about by its nature. Over HTTP the methods GET and DELETE are the stream and the end of a session.
+	// Server, On and Tool are patterns, or several separated by commas: * stands for any text. Server is compared
+	// with the name given to [Control.Named], On with the method, Tool with the tool, prompt or URI that the request
+	// names. Empty matches all, or the methods of the kind. Over HTTP the methods GET and DELETE are the stream and
+	// the end of a session; "dial" is the opening of a connection.
 	Server string `json:"server,omitempty" yaml:"server,omitempty"`
 	On     string `json:"on,omitempty" yaml:"on,omitempty"`
 	Tool   string `json:"tool,omitempty" yaml:"tool,omitempty"`
-	// Direction limits it to what goes one way.
+	// Direction limits the rule to messages that go one way.
 	Direction Direction `json:"direction,omitempty" yaml:"direction,omitempty"`
 
-	// Chance is the probability that a matching message is hit; 0 is 1. Nth hits only every n-th of them; Times at most so
-	// many in all.
+	// Chance is the probability that a matching message is hit; 0 means 1. Nth hits only every n-th matching message;
+	// Times hits at most so many in all, 0 for no limit.
 	Chance float64 `json:"chance,omitempty" yaml:"chance,omitempty"`
 	Nth    int     `json:"nth,omitempty" yaml:"nth,omitempty"`
 	Times  int     `json:"times,omitempty" yaml:"times,omitempty"`
 
-	// At is when it begins, counted from when the rule was added; For how long it lasts, 0: without an end; Every repeats
-	// it.
+	// At is the time from the adding of the rule to its beginning; For is how long it lasts then, 0 for no end; Every
+	// is the time from one beginning to the next, 0 for no repetition.
 	At    Duration `json:"at,omitempty" yaml:"at,omitempty"`
 	For   Duration `json:"for,omitempty" yaml:"for,omitempty"`
 	Every Duration `json:"every,omitempty" yaml:"every,omitempty"`
 }
 
-// Duration is a time.Duration that is written as text: 1m30s.
+// Duration is a time.Duration whose text form is that of Go: 1m30s.
 type Duration time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
+// UnmarshalText implements encoding.TextUnmarshaler. It refuses negative durations.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil || v < 0 {
@@ -65,15 +69,15 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// RuleError is a rule that cannot be used.
+// RuleError is the error of a rule that cannot be used.
 type RuleError struct {
-	// Text says what is wrong, Fix what to do, or nothing. At is where in the text of the rule, from 1; 0 if it was not
-	// read from one.
+	// Text says what is wrong; Fix says what to do, or is empty. At is the character in the rule's text, from 1; 0 if
+	// the rule was not read from a text.
 	Text, Fix string
 	At        int
 }
 
-// Error implements error.
+// Error implements error: the place, the fault, and what to do.
 func (e *RuleError) Error() string {
 	text := e.Text
 	if e.At > 0 {
@@ -85,13 +89,15 @@ func (e *RuleError) Error() string {
 	return text
 }
 
-// Check says what is wrong with a rule, nil if nothing is. A place of 0 is any.
+// Check returns the error of a rule that cannot be used at a location, nil if it can. The location 0 accepts kinds of
+// any location.
 func (r Rule) Check(location Location) error {
 	_, err := compileRule(r, location)
 	return err
 }
 
-// compileRule checks a rule and reads its parameters.
+// compileRule checks a rule and parses its parameters. An error is a *RuleError. A location of 0 skips the check of
+// the location.
 func compileRule(r Rule, location Location) (*rule, error) {
 	k, ok := Lookup(r.Fault)
 	if !ok {
@@ -102,6 +108,7 @@ func compileRule(r Rule, location Location) (*rule, error) {
 			return nil, &RuleError{Text: problem}
 		}
 	}
+	// A kind of no location is refused even without a check of the location.
 	if k.Where == 0 {
 		return nil, &RuleError{Text: k.ProblemAt(location)}
 	}
@@ -115,6 +122,7 @@ func compileRule(r Rule, location Location) (*rule, error) {
 			return nil, err
 		}
 	}
+	// Defaults go through the same parser, so the effects meet every parameter in its type.
 	for _, p := range k.Params {
 		if _, isSet := r.With[p.Name]; !isSet {
 			if err := c.values.readParam(p, p.Default); err != nil {
@@ -123,7 +131,7 @@ func compileRule(r Rule, location Location) (*rule, error) {
 		}
 	}
 	switch {
-	case r.Chance < 0 || r.Chance > 1 || r.Chance != r.Chance:
+	case r.Chance < 0 || r.Chance > 1 || r.Chance != r.Chance: // the last condition is true of NaN
 		return nil, &RuleError{Text: fmt.Sprintf("chance=%v is no probability", r.Chance), Fix: "write a number above 0, at most 1"}
 	case r.Nth < 0 || r.Times < 0:
 		return nil, &RuleError{Text: "nth and times are not negative"}
@@ -136,12 +144,16 @@ func compileRule(r Rule, location Location) (*rule, error) {
 		return nil, &RuleError{Text: fmt.Sprintf("the direction %q is unknown", r.Direction), Fix: "write server or client"}
 	}
 	c.methods = splitPatterns(r.On)
+	// A direction in which the fault has no effect would be a rule that never hits.
 	if e := k.effect; r.Direction == ToServer && e.out == nil || r.Direction == ToClient && e.in == nil {
 		return nil, &RuleError{Text: fmt.Sprintf("%s does nothing to what goes to the %s", k.Name, r.Direction), Fix: "leave direction out"}
 	}
+	// A rule that names a tool and no method is about the three methods that name one. A kind with its own methods,
+	// or with the parameter when, keeps those.
 	if len(c.methods) == 0 && r.Tool != "" && len(k.On) == 0 && c.values["when"] == nil {
 		c.methods = []string{"tools/call", "prompts/get", "resources/read"} // a tool is named by nothing else
 	}
+	// Then the parameter when, or the kind, decides.
 	if len(c.methods) == 0 {
 		switch c.values.text("when") {
 		case "handshake":
@@ -160,7 +172,8 @@ func compileRule(r Rule, location Location) (*rule, error) {
 	return c, nil
 }
 
-// String is the rule as Parse reads it.
+// String returns the rule as [Parse] reads it. Double quotes inside a value become single ones, because Parse knows
+// no escape.
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Fault)
@@ -181,6 +194,7 @@ func (r Rule) String() string {
 	return b.String()
 }
 
+// splitPatterns splits a list of patterns at its commas; nil if there are none.
 func splitPatterns(s string) []string {
 	if s == "" {
 		return nil
@@ -192,12 +206,13 @@ func splitPatterns(s string) []string {
 	return parts
 }
 
-// matchesAny reports whether one of the patterns fits; none of them means that everything does.
+// matchesAny reports whether one of the patterns matches s; an empty list matches everything.
 func matchesAny(patterns []string, s string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return matchPattern(p, s) })
 }
 
-// matchPattern compares with a pattern in which * is any run of characters, also of slashes.
+// matchPattern matches s with a pattern in which * is any run of characters, also of slashes. When a later part
+// fails, it goes back to the last * only, so the time is at most the product of the lengths.
 func matchPattern(pattern, s string) bool {
 	star, mark := -1, 0
 	p, i := 0, 0

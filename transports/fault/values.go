@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// values are the parameters of a rule, read.
+// values are the parsed parameters of a rule, by name. The type of a value follows from Param.Type; the accessors
+// below return zero for another type or an absent name.
 type values map[string]any
 
 func (v values) duration(name string) time.Duration { d, _ := v[name].(time.Duration); return d }
@@ -19,12 +20,14 @@ func (v values) size(name string) int               { n, _ := v[name].(int); ret
 func (v values) isTrue(name string) bool            { b, _ := v[name].(bool); return b }
 func (v values) text(name string) string            { s, _ := v[name].(string); return s }
 
-// maxSize bounds what a fault makes up: a rule must not end the program that it is tried in.
+// maxSize bounds the bytes that a fault may create: a rule must not exhaust the memory of the program in which it is
+// tried.
 const maxSize = 256 << 20
 
+// readParam parses the text of one parameter by its type and stores the value.
 func (v values) readParam(p Param, text string) *RuleError {
 	fail := func(want string) *RuleError {
-		return &RuleError{Text: fmt.Sprintf("%s=%s is no %s", p.Name, text, strings.SplitN(p.Type, "|", 2)[0]), Fix: want}
+		return &RuleError{Text: fmt.Sprintf("%s=%s is no %s", p.Name, text, strings.SplitN(p.Type, "|", 2)[0]), Fix: want} // the first word of a choice; the types of one word have no |
 	}
 	switch p.Type {
 	case "duration":
@@ -33,6 +36,7 @@ func (v values) readParam(p Param, text string) *RuleError {
 			return fail("write a number with its unit, such as 500ms or 2s")
 		}
 		v[p.Name] = d
+	// A number is a part of the delay, anything with a unit a time.
 	case "jitter":
 		if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n <= 1 {
 			v[p.Name] = n
@@ -47,12 +51,14 @@ func (v values) readParam(p Param, text string) *RuleError {
 			return fail("write bytes, such as 4096, 64k or 17m, at most 256m")
 		}
 		v[p.Name] = n
+	// The bounds keep a product with a time or a size from overflowing.
 	case "number":
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(n >= -1e9 && n <= 1e9) {
+		if err != nil || !(n >= -1e9 && n <= 1e9) { // the negation also refuses NaN
 			return fail("write a number, such as 3 or 0.5")
 		}
 		v[p.Name] = n
+	// true and false are accepted, because YAML and JSON write them so.
 	case "yes":
 		switch text {
 		case "yes", "true":
@@ -64,6 +70,7 @@ func (v values) readParam(p Param, text string) *RuleError {
 		}
 	case "text":
 		v[p.Name] = text
+	// Any other type is the list of the allowed words.
 	default:
 		words := strings.Split(p.Type, "|")
 		if !slices.Contains(words, text) {
@@ -74,6 +81,7 @@ func (v values) readParam(p Param, text string) *RuleError {
 	return nil
 }
 
+// readSize parses a size in bytes with an optional unit: b, k, m, and longer forms; k is 1,024.
 func readSize(text string) (int, bool) {
 	digits := strings.TrimRight(strings.ToLower(text), "kmib")
 	factor := 1
@@ -87,13 +95,14 @@ func readSize(text string) (int, bool) {
 		return 0, false
 	}
 	n, err := strconv.Atoi(digits)
+	// The division, and not n*factor, is compared: the product could overflow.
 	if err != nil || n < 0 || n > maxSize/factor {
 		return 0, false
 	}
 	return n * factor, true
 }
 
-// suggestFix is what to do about a word that is not known.
+// suggestFix returns advice for an unknown word: the nearest known one, or all of them.
 func suggestFix(word string, known []string) string {
 	if best := messages.Nearest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)

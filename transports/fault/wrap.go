@@ -9,12 +9,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Wrap lets a control's rules act on every connection of a transport. Give each server's transport the control that is
-// Named after it. A connection costs one goroutine, which waits.
+// Wrap returns a transport on whose connections the rules of c act. Each server's transport should get the control
+// that is [Control.Named] after it. A connection costs one goroutine, which waits.
 //
-// A rule can be about "dial" as well, the opening of a connection.
+// A rule can also name the method "dial", the opening of a connection.
 func Wrap(t transports.Transport, c *Control) transports.Transport { return &wrappedTransport{t, c} }
 
+// wrappedTransport is a transport with faults.
 type wrappedTransport struct {
 	inner   transports.Transport
 	control *Control
@@ -23,7 +24,7 @@ type wrappedTransport struct {
 // Kind implements transports.Transport.
 func (w *wrappedTransport) Kind() messages.TransportKind { return w.inner.Kind() }
 
-// Dial implements transports.Transport.
+// Dial implements transports.Transport. Faults of "dial" come before the real connection is opened.
 func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	flow := w.control.Flow()
 	if !w.control.Passive() {
@@ -36,10 +37,13 @@ func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (tran
 		wake: make(chan struct{}, 1), heldAnswers: map[int64]chan struct{}{},
 	}
 	switch w.inner.Kind() {
+	// With these transports Send of a request returns with its answer.
 	case messages.HTTP, messages.ClaudeAIProxy:
 		c.waitsForAnswer = true
 	case messages.Stdio, messages.SSE, messages.WebSocket, messages.SDK:
 	}
+	// The inner transport looks for this interface to decide whether it reports reopened streams, so only a sink that
+	// has it may get it.
 	var wrappedSink transports.Sink = (*connSink)(c)
 	if r, ok := sink.(transports.StreamReopenSink); ok {
 		wrappedSink = &resumingSink{(*connSink)(c), r}
@@ -47,7 +51,7 @@ func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (tran
 	inner, err := w.inner.Dial(ctx, wrappedSink)
 	if err != nil {
 		c.sinkMu.Lock()
-		c.down = true // nothing is told of a connection that there was not
+		c.down = true // Dial failed, so the sink must get no call any more
 		c.sinkMu.Unlock()
 		return nil, err
 	}
@@ -56,11 +60,12 @@ func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (tran
 	return c, nil
 }
 
-// applyDialFaults is what rules do to the opening of a connection.
+// applyDialFaults performs the rules for "dial". An error is that of the whole Dial.
 func (w *wrappedTransport) applyDialFaults(ctx context.Context, flow *Flow) error {
 	if ctx.Err() != nil {
 		return contextError(ctx, "connecting")
 	}
+	// The order is that of Send: delay, block, then the end of the attempt.
 	disposition := flow.Exchange("dial")
 	if disposition.After > 0 && !sleep(ctx, nil, disposition.After) {
 		return contextError(ctx, "connecting")
@@ -72,11 +77,12 @@ func (w *wrappedTransport) applyDialFaults(ctx context.Context, flow *Flow) erro
 	}
 	switch {
 	case disposition.Drop:
-		<-ctx.Done()
+		<-ctx.Done() // a dropped dial hangs until its caller gives up
 		return contextError(ctx, "connecting")
 	case disposition.End != nil:
 		return disposition.End.transportError()
 	case disposition.Refuse != nil && disposition.Refuse.Status == 0:
+		// The table puts the kind of failure into Body.
 		switch disposition.Refuse.Body {
 		case "missing":
 			return &transports.Error{Class: messages.ClassMissing, Text: "the command is not there (a fault that was asked for)"}
@@ -88,10 +94,11 @@ func (w *wrappedTransport) applyDialFaults(ctx context.Context, flow *Flow) erro
 	return nil
 }
 
-// pollInterval is how often something is looked at that ends by a rule.
+// pollInterval is the time between two looks at a rule whose end something waits for. Rules change rarely and waits
+// are long, so a signal for each rule would not pay.
 const pollInterval = 20 * time.Millisecond
 
-// sleep reports false if ctx or the connection ended first.
+// sleep waits for d and reports true; false if ctx or the connection ended first. A nil ended is never closed.
 func sleep(ctx context.Context, ended <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -104,6 +111,7 @@ func sleep(ctx context.Context, ended <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
+// contextError returns the error of an action that ctx ended.
 func contextError(ctx context.Context, action string) *transports.Error {
 	if err := ctx.Err(); err == context.DeadlineExceeded {
 		return &transports.Error{Class: messages.ClassTimeout, Text: action + " took too long", Err: err}
@@ -111,7 +119,7 @@ func contextError(ctx context.Context, action string) *transports.Error {
 	return &transports.Error{Class: messages.ClassCanceled, Text: action + " was canceled", Err: ctx.Err()}
 }
 
-// transportError is what the transport would say of an end.
+// transportError returns the error that a transport would report for this end of a server.
 func (e *End) transportError() *transports.Error {
 	switch {
 	case e.Session:
@@ -122,13 +130,13 @@ func (e *End) transportError() *transports.Error {
 	return &transports.Error{Class: messages.ClassExited, Text: "the server ended (a fault that was asked for)"}
 }
 
-// refusal is what the transport would say of a status.
+// transportError returns the error that a transport would report for this HTTP answer.
 func (r *Refusal) transportError() *transports.Error {
 	e := &transports.Error{Class: messages.ClassNetwork, Status: r.Status, Body: []byte(r.Body), RetryAfter: r.RetryAfter}
 	switch {
 	case r.Status == 401:
 		e.Class, e.Text = messages.ClassUnauthorized, "the server refused the credentials (a fault that was asked for)"
-		e.Challenge = &messages.Challenge{}
+		e.Challenge = &messages.Challenge{} // a challenge without content: the caller must have one to act on
 	case r.Status == 403:
 		e.Class, e.Text = messages.ClassForbidden, "the server refused this request (a fault that was asked for)"
 		e.Challenge = &messages.Challenge{}
@@ -140,28 +148,34 @@ func (r *Refusal) transportError() *transports.Error {
 	return e
 }
 
-// resumingSink is a sink that passes on that streams were opened again.
+// resumingSink is a connSink that also passes the report of reopened streams to its sink.
 type resumingSink struct {
 	*connSink
 	resumer transports.StreamReopenSink
 }
 
-// StreamReopened implements transports.Resumer.
+// StreamReopened implements transports.StreamReopenSink.
 func (r *resumingSink) StreamReopened() { (*conn)(r.connSink).callSink(r.resumer.StreamReopened) }
 
 var _ transports.StreamReopenSink = (*resumingSink)(nil)
 
-// deliveryQueue holds what is given to the client later, or by another goroutine. Equal times keep their order.
+// deliveryQueue holds the deliveries of a connection that are due later, or that another goroutine must do. Equal
+// times keep their order.
 type deliveryQueue struct {
-	mu    sync.Mutex
-	items []queuedCall
+	mu sync.Mutex
+	// items are sorted by time. Their number is bounded only by the messages of the connection during the longest
+	// delay.
+	items []queuedCall // sorted by time
 }
 
+// A queuedCall is one delivery and its time.
 type queuedCall struct {
 	at time.Time
 	do func()
 }
 
+// add puts a delivery behind all that are due at the same time or earlier. New ones are mostly the latest, so it
+// searches from the end.
 func (q *deliveryQueue) add(at time.Time, do func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -174,7 +188,8 @@ func (q *deliveryQueue) add(at time.Time, do func()) {
 	q.items[i] = queuedCall{at, do}
 }
 
-// takeDue takes what is due, and says when the next one is. all takes everything.
+// takeDue removes and returns the deliveries that are due at now, and the time of the next one, zero if there is
+// none. all takes everything.
 func (q *deliveryQueue) takeDue(now time.Time, all bool) (do []func(), next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
