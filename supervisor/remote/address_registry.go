@@ -7,38 +7,39 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// binding is an address that showed the certificate of an identity.
+// A binding is an address that has shown the certificate of an identity.
 type binding struct {
 	address, identity string
-	// until is when the certificate ends.
+	// until is the end of the certificate; later proofs with a newer certificate extend it.
 	until time.Time
 
-	// What follows is the ledger's.
-	streams  int                     // open ones, in both directions
-	opening  bool                    // a stream follows the proof
-	replaced bool                    // the address showed another certificate since
-	watchers map[watchKey]*actor.PID // actors there that watch actors here
-	watched  map[watchKey]struct{}   // actors there that actors here watch
+	// addressRegistry.mu guards the fields below.
+	streams  int                     // open streams, in both directions
+	opening  bool                    // the address has proved itself, and this side is about to open a stream
+	replaced bool                    // the address has shown the certificate of another identity since: the binding is void
+	watchers map[watchKey]*actor.PID // actors at the address that watch actors here, at most maxWatchers
+	watched  map[watchKey]struct{}   // actors at the address that actors here watch
 }
 
-// watchKey names an actor there and an actor here.
+// A watchKey names an actor at the address and an actor here, by their ids.
 type watchKey struct{ remoteID, localID string }
 
-// addressRegistry knows which address belongs to which identity, and what each side watches at the other. It is safe for concurrent
-// use.
+// addressRegistry records which identity an address belongs to, and which actors the two sides watch at each other.
+// It is safe for concurrent use.
 type addressRegistry struct {
 	mu        sync.Mutex
-	addresses map[string]*binding
-	dialled   map[string]struct{} // identities of whom this side sent to
+	addresses map[string]*binding // by address: "host:port"
+	dialled   map[string]struct{} // identities that this side has sent to; they may open streams to it
 	// onUnbound is called, without the lock, when an address has no stream any more or belongs to another identity.
 	onUnbound func(*binding)
 }
 
+// newAddressRegistry returns an empty registry.
 func newAddressRegistry(onUnbound func(*binding)) *addressRegistry {
 	return &addressRegistry{addresses: map[string]*binding{}, dialled: map[string]struct{}{}, onUnbound: onUnbound}
 }
 
-// ownerOf is the identity that an address showed; empty if none.
+// ownerOf returns the identity that an address has shown; empty if there is none.
 func (l *addressRegistry) ownerOf(address string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +57,9 @@ func (l *addressRegistry) hasDialled(identity string) bool {
 	return ok
 }
 
-// bindAddress notes that an address showed a certificate: at the other end of a stream that is open, or of one that this side is
-// about to open. The newest proof counts: what the address was before is void.
+// bindAddress records that an address has shown a certificate: at the other end of an open stream, or of one that
+// this side is about to open. The newest proof counts: a binding to another identity becomes void, and its watches
+// end.
 func (l *addressRegistry) bindAddress(address, identity string, until time.Time, open bool) *binding {
 	l.mu.Lock()
 	b := l.addresses[address]
@@ -79,13 +81,14 @@ func (l *addressRegistry) bindAddress(address, identity string, until time.Time,
 		l.dialled[identity] = struct{}{}
 	}
 	l.mu.Unlock()
+	// Outside of the lock, because onUnbound sends messages and calls the registry.
 	if unbound != nil {
 		l.onUnbound(unbound)
 	}
 	return b
 }
 
-// openStream counts a stream to an address; nil if the address belongs to nobody.
+// openStream counts a stream to an address; nil if the address belongs to no identity.
 func (l *addressRegistry) openStream(address string) *binding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +100,7 @@ func (l *addressRegistry) openStream(address string) *binding {
 	return b
 }
 
-// closeStream is the end of a stream.
+// closeStream counts the end of a stream. The last one removes the binding, unless another stream is about to open.
 func (l *addressRegistry) closeStream(b *binding) {
 	l.mu.Lock()
 	b.streams--
@@ -111,14 +114,15 @@ func (l *addressRegistry) closeStream(b *binding) {
 	}
 }
 
-// isValid reports whether what comes from there still counts.
+// isValid reports whether messages from and to the address still count: no other identity has shown itself there, and
+// the certificate has not ended at the time now.
 func (l *addressRegistry) isValid(b *binding, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !b.replaced && now.Before(b.until)
 }
 
-// addWatcher notes that an actor there watches one here; false if there are too many.
+// addWatcher records that an actor at the address watches one here; false if there are maxWatchers already.
 func (l *addressRegistry) addWatcher(b *binding, w watchKey, watcher *actor.PID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +133,7 @@ func (l *addressRegistry) addWatcher(b *binding, w watchKey, watcher *actor.PID)
 	return true
 }
 
-// removeWatcher ends it; false if there was none.
+// removeWatcher forgets a watch; false if there was none, so that a peer cannot end a watch that is not its own.
 func (l *addressRegistry) removeWatcher(b *binding, w watchKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +142,7 @@ func (l *addressRegistry) removeWatcher(b *binding, w watchKey) bool {
 	return known
 }
 
-// watchers are the actors there that still watch, by whom.
+// takeWatchers removes and returns all watchers at the address: each of them must be unwatched here.
 func (l *addressRegistry) takeWatchers(b *binding) map[watchKey]*actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,14 +151,14 @@ func (l *addressRegistry) takeWatchers(b *binding) map[watchKey]*actor.PID {
 	return all
 }
 
-// addWatched notes that an actor here watches one there, and forget that it does no more.
+// addWatched records that an actor here watches one at the address.
 func (l *addressRegistry) addWatched(b *binding, w watchKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b.watched[w] = struct{}{}
 }
 
-// removeWatched reports whether the actor here watched the one there.
+// removeWatched forgets such a watch and reports whether there was one: only then is the end of that actor believed.
 func (l *addressRegistry) removeWatched(b *binding, w watchKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +167,7 @@ func (l *addressRegistry) removeWatched(b *binding, w watchKey) bool {
 	return known
 }
 
-// clearWatched is for an address whose end the library tells itself.
+// clearWatched forgets the watches of actors at an address after the library itself has reported their end.
 func (l *addressRegistry) clearWatched(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

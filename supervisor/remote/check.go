@@ -8,9 +8,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// What a peer may ask: decided by its rights, what it holds already, and the servers that there are.
+// The checks of a peer's command: its rights, its limits, and the servers that there are. They run in the actor
+// peerAuthorizer.
 
-// checkCommand says why a command is refused. What it asks to add becomes the spec of its template.
+// checkCommand returns the error with which a command is refused, nil if it may go on. It replaces the specs that the
+// command asks to add by those of their templates. The order of the checks matters: a peer without the right to a
+// command learns nothing else.
 func (g *peerAuthorizer) checkCommand(r Rights, a peerCommand) error {
 	name := messageName(a.message)
 	if !matchesAny(r.Commands, name) {
@@ -25,6 +28,7 @@ func (g *peerAuthorizer) checkCommand(r Rights, a peerCommand) error {
 	}
 	if err := g.checkServerNames(r, a); err != nil {
 		return err
+		// The specs come last, because they depend on the command's right and its servers.
 	}
 	switch m := a.message.(type) {
 	case *messages.AddServer:
@@ -43,7 +47,9 @@ func (g *peerAuthorizer) checkCommand(r Rights, a peerCommand) error {
 	return nil
 }
 
-// checkLimits says that the peer, or all of them, have asked for too much that has not ended.
+// checkLimits returns an error of ClassExhausted if the peer, or all peers together, have too many commands open. The
+// first command of a peer always passes, however large it is: otherwise a limit below MaxMessage would refuse it for
+// ever.
 func (g *peerAuthorizer) checkLimits(a peerCommand) error {
 	own := g.usages[a.identity]
 	if own == nil {
@@ -51,7 +57,7 @@ func (g *peerAuthorizer) checkLimits(a peerCommand) error {
 	}
 	switch a.message.(type) {
 	case *messages.Unwatch:
-		return nil
+		return nil // it only makes room
 	case *messages.Watch, *messages.HandleRequests:
 		if own.longLived >= maxLongLived || g.totalUsage.longLived >= maxAllLongLived {
 			return exhaustedError(fmt.Sprintf("%d watches of this peer, and %d of all, are open already", own.longLived, g.totalUsage.longLived))
@@ -65,12 +71,14 @@ func (g *peerAuthorizer) checkLimits(a peerCommand) error {
 	return nil
 }
 
-// checkServerNames checks the servers that a command names. A tool that is called by its qualified name is looked up here, and called
-// by its server's name, so that what was checked is what is called.
+// checkServerNames checks the servers that a command names. A tool that is called by its qualified name is looked up
+// here and then called by its server's name, so that the checked tool is the called tool, even if the names change in
+// between.
 func (g *peerAuthorizer) checkServerNames(r Rights, a peerCommand) error {
 	row := messageRules[messageName(a.message)]
 	if row.list != "" {
 		for _, server := range stringsField(a.message, row.list) {
+			// One hidden server refuses the whole command: a shorter list would tell that the rest exists.
 			if !r.allowsServer(server) {
 				return g.hiddenServerError(a.identity, server)
 			}
@@ -88,13 +96,15 @@ func (g *peerAuthorizer) checkServerNames(r Rights, a peerCommand) error {
 		call.Server, call.Tool = entry.Tool.Server, entry.Tool.Name
 		return nil
 	}
+	// A command without a server means any server, which needs the right to all.
 	if server == "" && r.allowsAllServers() || r.allowsServer(server) {
 		return nil
 	}
 	return g.hiddenServerError(a.identity, server)
 }
 
-// hiddenServerError says the same of a server that is not there and of one that the peer may not know.
+// hiddenServerError returns the same error for a server that does not exist and for one that the peer may not use, so
+// that the peer cannot tell them apart.
 func (g *peerAuthorizer) hiddenServerError(identity, server string) error {
 	text := "the peer has no right to every server, and none is named that it may use"
 	if server != "" {
@@ -104,8 +114,8 @@ func (g *peerAuthorizer) hiddenServerError(identity, server string) error {
 		fmt.Sprintf("name a server in Config.Rights[%q].Servers of the machine that runs the manager", identity))
 }
 
-// confineServers names the servers in a command that means all of them: those that the peer may know. It reports that there are
-// none. Whose call it is, and its id, become the peer's own.
+// confineServers writes the names of the servers that the peer may use into a command that would otherwise mean all
+// of them. It reports that there are none: the command must not go on then, because an empty list means all.
 func (g *peerAuthorizer) confineServers(r Rights, m proto.Message) (empty bool) {
 	row := messageRules[messageName(m)]
 	if row.list == "" || r.allowsAllServers() || len(stringsField(m, row.list)) > 0 {

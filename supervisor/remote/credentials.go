@@ -13,35 +13,39 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Connections come in here, each with the identity of its certificate.
+// The TLS handshakes of both directions: each connection gets the identity of its certificate.
 
-// peerInfo is what a stream knows of its connection.
+// peerInfo is the authentication info of an incoming connection, which its stream finds in its context.
 type peerInfo struct {
 	credentials.TLSInfo
 	identity string
 	cert     *x509.Certificate
-	conn     *meteredConn
+	conn     *meteredConn // counts the bytes of the frame that is being read
 }
 
+// The peer only sees a closed connection; the texts are for the log of this side.
 var (
 	errFull          = errors.New("too many connections")
 	errWrongIdentity = errors.New("the address shows the certificate of another identity")
 )
 
-// connLimiter bounds the connections of peers, and of those that are no peers yet.
+// connLimiter bounds the connections of peers, and of clients that have not shown a certificate yet. It is safe for
+// concurrent use.
 type connLimiter struct {
-	handshakes chan struct{}
+	handshakes chan struct{} // a slot for each handshake; capacity maxHandshakes
 
+	// mu guards conns and perIdentity. It is taken before meteredConn.mu.
 	mu          sync.Mutex
 	conns       map[*meteredConn]struct{}
 	perIdentity map[string]int
-	partial     atomic.Int64
+	partial     atomic.Int64 // bytes of unfinished frames, of all connections
 }
 
 func newConnLimiter() *connLimiter {
 	return &connLimiter{handshakes: make(chan struct{}, maxHandshakes), conns: map[*meteredConn]struct{}{}, perIdentity: map[string]int{}}
 }
 
+// admitConn registers a connection of an identity, or returns errFull.
 func (d *connLimiter) admitConn(conn net.Conn, identity string) (*meteredConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,6 +58,7 @@ func (d *connLimiter) admitConn(conn net.Conn, identity string) (*meteredConn, e
 	return c, nil
 }
 
+// removeConn forgets a connection; a second call does nothing.
 func (d *connLimiter) removeConn(c *meteredConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +71,8 @@ func (d *connLimiter) removeConn(c *meteredConn) {
 	}
 }
 
-// largestHolder is the connection that holds the most bytes of a frame that has not ended.
+// largestHolder returns the connection that holds the most bytes of an unfinished frame, nil if there is no
+// connection.
 func (d *connLimiter) largestHolder() (largest *meteredConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,18 +84,21 @@ func (d *connLimiter) largestHolder() (largest *meteredConn) {
 	return largest
 }
 
-// meteredConn counts the bytes that came since the last frame was whole.
+// A meteredConn counts the bytes that came since its last complete frame, because grpc collects a frame in memory
+// before this package can refuse it.
 type meteredConn struct {
 	net.Conn
 	limiter  *connLimiter
 	identity string
 
+	// mu guards partial and closed.
 	mu      sync.Mutex
-	partial int64
+	partial int64 // bytes since the last complete frame
 	closed  bool
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn. If the unfinished frames of all connections exceed maxPartial, it closes the connection
+// that holds the most, which need not be this one.
 func (c *meteredConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.addPartial(int64(n)) > maxPartial {
@@ -100,7 +109,8 @@ func (c *meteredConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// addPartial adds to what the connection holds, and returns what all hold.
+// addPartial adds n bytes to the connection's unfinished frame, and returns the sum of all connections; 0 after the
+// end.
 func (c *meteredConn) addPartial(n int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,16 +121,18 @@ func (c *meteredConn) addPartial(n int64) int64 {
 	return c.limiter.partial.Add(n)
 }
 
+// partialBytes returns the bytes of the unfinished frame.
 func (c *meteredConn) partialBytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.partial
 }
 
-// resetPartial says that a frame has been read.
+// resetPartial counts the frame as complete. It is not exact: bytes of the next frame that came with it are
+// forgotten, which only favours the peer.
 func (c *meteredConn) resetPartial() { c.addPartial(-c.partialBytes()) }
 
-// Close implements net.Conn.
+// Close implements net.Conn. It gives the connection's place and bytes back first.
 func (c *meteredConn) Close() error {
 	c.limiter.removeConn(c)
 	c.resetPartial()
@@ -130,13 +142,15 @@ func (c *meteredConn) Close() error {
 	return c.Conn.Close()
 }
 
-// serverCredentials is TLS, and lets in who has an identity.
+// serverCredentials is TLS that admits only connections whose certificate has an identity, within the bounds of a
+// connLimiter.
 type serverCredentials struct {
 	credentials.TransportCredentials
 	limiter *connLimiter
 }
 
-// ServerHandshake implements credentials.TransportCredentials.
+// ServerHandshake implements credentials.TransportCredentials. It closes the connection if too many handshakes are
+// under way, instead of letting it wait: waiting costs memory, too.
 func (s serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	select {
 	case s.limiter.handshakes <- struct{}{}:
@@ -165,7 +179,7 @@ func (s serverCredentials) Clone() credentials.TransportCredentials {
 	return serverCredentials{s.TransportCredentials.Clone(), s.limiter}
 }
 
-// clientCredentials is TLS, and hands over the certificate that an address shows before anything is sent there.
+// clientCredentials is TLS that lets checkPeer judge the certificate of an address before anything is sent there.
 type clientCredentials struct {
 	credentials.TransportCredentials
 	checkPeer func(address, identity string, until time.Time) error
@@ -195,6 +209,7 @@ func (c clientCredentials) Clone() credentials.TransportCredentials {
 	return clientCredentials{c.TransportCredentials.Clone(), c.checkPeer}
 }
 
+// identityOf returns the TLS info of a handshake and the identity of its certificate.
 func identityOf(auth credentials.AuthInfo) (credentials.TLSInfo, string, error) {
 	info, ok := auth.(credentials.TLSInfo)
 	if !ok || len(info.State.PeerCertificates) == 0 {
@@ -204,11 +219,12 @@ func identityOf(auth credentials.AuthInfo) (credentials.TLSInfo, string, error) 
 	return info, identity, err
 }
 
-// probeIdentity dials an address and says which identity answers there.
+// probeIdentity dials an address and returns the identity that answers there, within probeTime. It sends nothing
+// after the handshake.
 func probeIdentity(ctx context.Context, address string, cfg *tls.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	cfg.NextProtos = []string{"h2"}
+	cfg.NextProtos = []string{"h2"} // a server with HTTP/2 refuses a handshake without it
 	conn, err := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return "", err

@@ -15,15 +15,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// inboundStream is a stream of a peer. One goroutine, the library's, reads it.
+// An inboundStream is a stream that a peer has opened. One goroutine, the library's, reads it and owns its fields.
 type inboundStream struct {
 	grpc.ServerStream
 	transport *peerTransport
 	peer      peerInfo
-	greeted   bool
-	binding   *binding // nil until the greeting, and for a manager whose address its certificate does not name
+	greeted   bool     // the peer has sent its greeting; a second one is refused
+	binding   *binding // nil until the greeting, and on the side of Join for a manager whose address its certificate does not name
 }
 
+// newInboundStream admits a stream once this side is ready, or returns the status with which it is refused.
 func (w *peerTransport) newInboundStream(stream grpc.ServerStream) (*inboundStream, error) {
 	select {
 	case <-w.ready:
@@ -35,19 +36,22 @@ func (w *peerTransport) newInboundStream(stream grpc.ServerStream) (*inboundStre
 	if !ok {
 		return nil, status.Error(codes.Unauthenticated, "no certificate")
 	}
+	// A side that only joined expects streams from managers that it has sent to.
 	if w.authorizerID == "" && !w.registry.hasDialled(info.identity) {
 		return nil, status.Error(codes.PermissionDenied, "nobody here asked this peer for anything")
 	}
 	return &inboundStream{ServerStream: stream, transport: w, peer: info}, nil
 }
 
+// closeBinding counts the end of the stream at its address.
 func (in *inboundStream) closeBinding() {
 	if in.binding != nil {
 		in.transport.registry.closeStream(in.binding)
 	}
 }
 
-// RecvMsg implements grpc.ServerStream. It returns what the library should see.
+// RecvMsg implements grpc.ServerStream: the library calls it for the next frame. It handles frames until there is one
+// that the library must see: a greeting, or the end of an actor that is watched here.
 func (in *inboundStream) RecvMsg(m any) error {
 	msg, ok := m.(*protoremote.RemoteMessage)
 	if !ok {
@@ -57,7 +61,8 @@ func (in *inboundStream) RecvMsg(m any) error {
 		if err := in.ServerStream.RecvMsg(msg); err != nil {
 			return err
 		}
-		in.peer.conn.resetPartial()
+		in.peer.conn.resetPartial() // the frame is complete, so its bytes no longer count as unfinished
+		// A long-lived stream must not outlive its certificate.
 		if time.Now().After(in.peer.cert.NotAfter) {
 			return status.Error(codes.Unauthenticated, "the certificate has ended")
 		}
@@ -67,11 +72,13 @@ func (in *inboundStream) RecvMsg(m any) error {
 			if err != nil {
 				return err
 			}
+			// The greeting is written anew, so that the library sees nothing but the address that was checked.
 			msg.MessageType = &protoremote.RemoteMessage_ConnectRequest{ConnectRequest: &protoremote.ConnectRequest{
 				ConnectionType: &protoremote.ConnectRequest_ServerConnection{
 					ServerConnection: &protoremote.ServerConnection{Address: address}}}}
 			return nil
 		case *protoremote.RemoteMessage_MessageBatch:
+			// Another identity may have shown itself at the address since the greeting.
 			if !in.greeted || in.binding != nil && !in.transport.registry.isValid(in.binding, time.Now()) {
 				return status.Error(codes.PermissionDenied, "the address is not this peer's")
 			}
@@ -79,6 +86,7 @@ func (in *inboundStream) RecvMsg(m any) error {
 			if err != nil {
 				return err
 			}
+			// The rest of the batch was delivered here; the next frame follows.
 			if len(ends.GetEnvelopes()) > 0 {
 				t.MessageBatch = ends
 				return nil
@@ -89,8 +97,8 @@ func (in *inboundStream) RecvMsg(m any) error {
 	}
 }
 
-// bindAddress binds the stream to the address that the peer names: one that its certificate or the configuration names, and that
-// shows a certificate of the same identity when it is dialled.
+// bindAddress binds the stream to the address in the peer's greeting, which must be one that its certificate or the
+// configuration names, and that shows a certificate of the same identity when it is dialled.
 func (in *inboundStream) bindAddress(c *protoremote.ConnectRequest) (string, error) {
 	sc := c.GetServerConnection()
 	if sc == nil || in.greeted {
@@ -100,7 +108,7 @@ func (in *inboundStream) bindAddress(c *protoremote.ConnectRequest) (string, err
 	address := sc.GetAddress()
 	if err := in.verifyAddress(address); err != nil {
 		if in.transport.authorizerID == "" {
-			return "", nil // a manager may answer whoever asked it; its own address is not believed
+			return "", nil // a manager may answer this side, but its claim to an address is not believed
 		}
 		in.transport.system.Logger().Warn("a peer is refused", "peer", in.peer.identity, "error", err)
 		return "", status.Error(codes.PermissionDenied, err.Error())
@@ -109,11 +117,13 @@ func (in *inboundStream) bindAddress(c *protoremote.ConnectRequest) (string, err
 	return address, nil
 }
 
+// verifyAddress returns the reason for which an address is not believed to be the peer's, nil if it is.
 func (in *inboundStream) verifyAddress(address string) error {
 	w := in.transport
 	if address == w.system.Address() || !mayListen(in.peer.cert, address, w.cfg.rightsOf(in.peer.identity).Addresses) {
 		return errors.New("the certificate does not name the host of the address at which the peer listens")
 	}
+	// An address that has proved itself before is not dialled again.
 	if w.registry.ownerOf(address) == in.peer.identity {
 		return nil
 	}
@@ -124,12 +134,14 @@ func (in *inboundStream) verifyAddress(address string) error {
 	return err
 }
 
-// deliverBatch delivers the messages of a frame, and returns what is left for the library: ends of actors that are watched here.
-// It waits until the gate has taken all of them, so that a peer holds one frame at most in the gate's queue.
+// deliverBatch delivers the messages of a frame, and returns those that the library must see: ends of actors that are
+// watched here. It waits until the peerAuthorizer has taken all commands, so that each stream has at most one frame
+// in that actor's queue. Messages that cannot be delivered are dropped and counted.
 func (in *inboundStream) deliverBatch(b *protoremote.MessageBatch) (*protoremote.MessageBatch, error) {
 	terminations := &protoremote.MessageBatch{TypeNames: []string{"actor.Terminated"}}
+	// The fields of all messages together are bounded, not only those of each.
 	fieldsLeft, delivered := maxFields, 0
-	received := make(chan struct{}, len(b.GetEnvelopes()))
+	received := make(chan struct{}, len(b.GetEnvelopes())) // room for every command, so that the peerAuthorizer never waits
 	for _, e := range b.GetEnvelopes() {
 		m, ok := in.resolveEnvelope(b, e)
 		if ok {
@@ -151,14 +163,16 @@ func (in *inboundStream) deliverBatch(b *protoremote.MessageBatch) (*protoremote
 	return terminations, nil
 }
 
-// envelope is a message with its names looked up.
+// An envelope is a message whose names were looked up in the tables of its frame.
 type envelope struct {
 	name, target string
-	request      uint32
-	sender       *actor.PID
+	request      uint32     // the id of the request that it answers, 0 for none
+	sender       *actor.PID // nil if it names none, or (on the side of Join) one elsewhere
 }
 
-// resolveEnvelope looks the names of an envelope up. Every index is checked, and a sender has to live at the stream's address.
+// resolveEnvelope looks up the names of an envelope. It checks every index, because a peer wrote them,
+// and reports false for a message to another actor than the peerAuthorizer, and for a sender at another
+// address than the stream's.
 func (in *inboundStream) resolveEnvelope(b *protoremote.MessageBatch, e *protoremote.MessageEnvelope) (envelope, bool) {
 	if e.GetTarget() < 0 || int(e.GetTarget()) >= len(b.GetTargets()) ||
 		e.GetTypeId() < 0 || int(e.GetTypeId()) >= len(b.GetTypeNames()) ||
@@ -182,12 +196,15 @@ func (in *inboundStream) resolveEnvelope(b *protoremote.MessageBatch, e *protore
 	return m, true
 }
 
-// isAtPeer reports whether an actor is one at the stream's address.
+// isAtPeer reports whether pid names an actor at the stream's address, so that a peer cannot make this side send
+// messages to a third one.
 func (in *inboundStream) isAtPeer(pid *actor.PID) bool {
 	return pid != nil && in.binding != nil && pid.GetAddress() == in.binding.address && pid.GetId() != "" && len(pid.GetId()) <= maxID
 }
 
-// deliverMessage reads a message and gives it to the actor that it is for. left is how many fields the frame may still have.
+// deliverMessage decodes a message and delivers it. fieldsLeft is the number of fields that the frame may still have;
+// it reports false if the message must be dropped, and returns the new number. Each command adds one to delivered;
+// each end of a watched actor is added to terminations.
 func (in *inboundStream) deliverMessage(
 	m envelope, data []byte, fieldsLeft int, received chan<- struct{}, delivered *int, terminations *protoremote.MessageBatch,
 ) (bool, int) {
@@ -208,6 +225,7 @@ func (in *inboundStream) deliverMessage(
 		}
 		in.transport.sendToLocal(m.target, &w)
 		return true, fieldsLeft
+	// The end of an actor is believed only if an actor here watches it. It is written anew for the library.
 	case "actor.Terminated":
 		var t actor.Terminated
 		fieldsLeft, err := decodeBounded(&t, data, fieldsLeft)
@@ -222,19 +240,21 @@ func (in *inboundStream) deliverMessage(
 		terminations.Targets = append(terminations.Targets, m.target)
 		return true, fieldsLeft
 	}
+	// The side of Join takes replies, the side of Serve commands.
 	if in.transport.authorizerID == "" {
 		return in.deliverReply(m, data, fieldsLeft)
 	}
 	return in.deliverCommand(m, data, fieldsLeft, received, delivered)
 }
 
-// deliverWatch gives a watch to an actor here, or says that there is no such actor, as the library does.
+// deliverWatch gives a watch to an actor here. If there is no such actor, the library's dead letters answer with its
+// end.
 func (w *peerTransport) deliverWatch(id string, watch *actor.Watch) {
-	ref, _ := w.system.ProcessRegistry.GetLocal(id) // the dead letters if it is not there, which answer
+	ref, _ := w.system.ProcessRegistry.GetLocal(id) // the dead letters if there is no such actor
 	ref.SendSystemMessage(actor.NewPID(w.system.Address(), id), watch)
 }
 
-// deliverReply hands an answer of a manager to whoever asked.
+// deliverReply delivers an answer of a manager to the actor, or to the future, that asked.
 func (in *inboundStream) deliverReply(m envelope, data []byte, fieldsLeft int) (bool, int) {
 	msg := newMessage(m.name, kindAnswer)
 	if msg == nil && m.name == "actor.DeadLetterResponse" {
@@ -253,7 +273,8 @@ func (in *inboundStream) deliverReply(m envelope, data []byte, fieldsLeft int) (
 	return true, fieldsLeft
 }
 
-// deliverCommand hands a command to the gate. One that is too large is not read but for its id, and is answered.
+// deliverCommand gives a command to the peerAuthorizer. Of a command that is too large it decodes only the id, so
+// that the peer can match the failure that it gets as a reply.
 func (in *inboundStream) deliverCommand(m envelope, data []byte, fieldsLeft int, received chan<- struct{}, delivered *int) (bool, int) {
 	msg := newMessage(m.name, kindCommand)
 	if msg == nil {
@@ -269,14 +290,15 @@ func (in *inboundStream) deliverCommand(m envelope, data []byte, fieldsLeft int,
 		if fieldsLeft, err = decodeBounded(msg, data, fieldsLeft); err != nil {
 			return false, fieldsLeft
 		}
-		c.size += (before - fieldsLeft) * fieldCost
+		c.size += (before - fieldsLeft) * fieldCost // a decoded field takes far more memory than its bytes
 	}
 	*delivered++
 	in.transport.system.Root.Send(in.transport.authorizerPID(), c)
 	return true, fieldsLeft
 }
 
-// readCommandID reads the id of a command, by which its peer knows the reply, and nothing else.
+// readCommandID reads the call_id or request_id of a command, by which its peer knows the reply, and nothing else. A
+// broken message leaves the id empty.
 func readCommandID(to proto.Message, raw []byte) {
 	fields := to.ProtoReflect().Descriptor().Fields()
 	for len(raw) > 0 {

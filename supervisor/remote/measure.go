@@ -12,17 +12,19 @@ import (
 )
 
 const (
-	// maxFields bounds the fields of one frame, and of all messages in it together. A frame of the library has at most
-	// 1,000 messages of some ten fields. What is decoded takes up to a few hundred bytes for each, however short it was.
+	// maxFields bounds the fields of one frame, and of all messages in it together. A frame of the library has at
+	// most 1,000 messages of some ten fields. A decoded field takes up to a few hundred bytes, however short it was,
+	// so the size of a frame does not bound its cost.
 	maxFields = 1 << 17
-	// maxDepth bounds how deep messages stand in each other. Ours stand four deep.
+	// maxDepth bounds the nesting of messages. Those of package messages are nested four deep.
 	maxDepth = 8
 )
 
+// errMeasure is the error of a message that must not be decoded.
 var errMeasure = errors.New("too many fields, too deep, or not of the form that was agreed")
 
-// measureFields counts the fields of a message before anything is decoded. left is how many there may be; what remains of it is
-// returned.
+// measureFields counts the fields of a message before anything is decoded. fieldsLeft is the number that it may have;
+// it returns the rest. Groups are refused, because no message of ours has one.
 func measureFields(desc protoreflect.MessageDescriptor, raw []byte, fieldsLeft, depth int) (int, error) {
 	if depth <= 0 {
 		return 0, errMeasure
@@ -36,6 +38,7 @@ func measureFields(desc protoreflect.MessageDescriptor, raw []byte, fieldsLeft, 
 		if fieldsLeft--; fieldsLeft < 0 {
 			return 0, errMeasure
 		}
+		// Numbers cost one field each.
 		if kind != protowire.BytesType {
 			if n = protowire.ConsumeFieldValue(number, kind, raw); n < 0 {
 				return 0, errMeasure
@@ -50,13 +53,13 @@ func measureFields(desc protoreflect.MessageDescriptor, raw []byte, fieldsLeft, 
 		raw = raw[n:]
 		field := desc.Fields().ByNumber(number)
 		switch {
-		case field == nil: // unknown; it is not decoded
+		case field == nil: // decoding discards unknown fields
 		case field.Kind() == protoreflect.MessageKind:
 			var err error
 			if fieldsLeft, err = measureFields(field.Message(), value, fieldsLeft, depth-1); err != nil {
 				return 0, err
 			}
-		case field.IsList() && field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind: // packed
+		case field.IsList() && field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind: // a packed list: every byte can be an element
 			if fieldsLeft -= len(value); fieldsLeft < 0 {
 				return 0, errMeasure
 			}
@@ -65,7 +68,8 @@ func measureFields(desc protoreflect.MessageDescriptor, raw []byte, fieldsLeft, 
 	return fieldsLeft, nil
 }
 
-// decodeBounded reads a message that may have at most left fields, and returns how many are left.
+// decodeBounded decodes a message that may have at most fieldsLeft fields, and returns the rest of them. After
+// errMeasure the rest is 0: the sender gets no second try in the same frame.
 func decodeBounded(to proto.Message, raw []byte, fieldsLeft int) (int, error) {
 	fieldsLeft, err := measureFields(to.ProtoReflect().Descriptor(), raw, fieldsLeft, maxDepth)
 	if err != nil {
@@ -74,7 +78,7 @@ func decodeBounded(to proto.Message, raw []byte, fieldsLeft int) (int, error) {
 	return fieldsLeft, proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth + 2}.Unmarshal(raw, to)
 }
 
-// boundedCodec decodes nothing that was not measured.
+// boundedCodec is the codec of the server side: it decodes nothing that was not measured.
 type boundedCodec struct{ encoding.CodecV2 }
 
 func newCodec() boundedCodec { return boundedCodec{encoding.GetCodecV2("proto")} }
@@ -85,7 +89,7 @@ func (boundedCodec) Unmarshal(data mem.BufferSlice, to any) error {
 	if !ok {
 		return errMeasure
 	}
-	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool()) // the frame in one piece, in a pooled buffer
 	defer buffer.Free()
 	_, err := decodeBounded(m, buffer.ReadOnlyData(), maxFields)
 	return err

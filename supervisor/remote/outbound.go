@@ -13,8 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// checkDialled judges the certificate of an address that is dialled, before anything is sent there. A manager dials only peers,
-// which are bound to their addresses already; a peer learns here who it speaks to.
+// checkDialled checks the certificate of an address that this side dials, before anything is sent there. A manager
+// dials only peers, which are bound to their addresses already; the side of Join learns here which identity it speaks
+// to.
 func (w *peerTransport) checkDialled(address, identity string, until time.Time) error {
 	if w.authorizerID == "" {
 		w.registry.bindAddress(address, identity, until, false)
@@ -24,8 +25,8 @@ func (w *peerTransport) checkDialled(address, identity string, until time.Time) 
 	return nil
 }
 
-// openStream opens the library's stream to an address. What a served manager sends goes to addresses of peers only: no other
-// one is dialled, whatever a message names.
+// openStream opens the library's stream to an address. A served manager sends to the addresses of peers only: it
+// dials no other address, whichever a message names.
 func (w *peerTransport) openStream(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
@@ -37,29 +38,30 @@ func (w *peerTransport) openStream(
 	if err != nil {
 		return nil, err
 	}
-	// The handshake bound it, or found it bound.
+	// The handshake has bound the address, or has found it bound; but the binding may have ended since.
 	b := w.registry.openStream(address)
 	if b == nil {
 		return nil, status.Error(codes.PermissionDenied, "the address is bound to no peer any more")
 	}
 	out := &outboundStream{ClientStream: stream, transport: w, binding: b}
-	context.AfterFunc(stream.Context(), out.closeBinding)
+	context.AfterFunc(stream.Context(), out.closeBinding) // a stream may end without another call of RecvMsg
 	return out, nil
 }
 
-// outboundStream is a stream to an address.
+// An outboundStream is a stream to an address.
 type outboundStream struct {
 	grpc.ClientStream
 	transport *peerTransport
 	binding   *binding
-	once      sync.Once
+	once      sync.Once // closeStream must be called once for each openStream
 }
 
+// closeBinding counts the end of the stream at its address, once.
 func (o *outboundStream) closeBinding() {
 	o.once.Do(func() { o.transport.registry.closeStream(o.binding) })
 }
 
-// RecvMsg implements grpc.ClientStream.
+// RecvMsg implements grpc.ClientStream. An error is the end of the stream.
 func (o *outboundStream) RecvMsg(m any) error {
 	err := o.ClientStream.RecvMsg(m)
 	if err != nil {
@@ -68,8 +70,8 @@ func (o *outboundStream) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg implements grpc.ClientStream. It notes which actors here watch which there before they can be told, and gives the
-// room of what was written back.
+// SendMsg implements grpc.ClientStream: the library calls it with each batch. It records which actors here watch
+// actors there, before these can report their end, and frees the room of the messages that were written.
 func (o *outboundStream) SendMsg(m any) error {
 	if !o.transport.registry.isValid(o.binding, time.Now()) {
 		o.closeBinding()
@@ -80,6 +82,7 @@ func (o *outboundStream) SendMsg(m any) error {
 		b := msg.GetMessageBatch()
 		for _, e := range b.GetEnvelopes() {
 			name := b.GetTypeNames()[e.GetTypeId()]
+			// Only our own messages have reserved room; those of the library itself have not.
 			if isOurMessage(name) {
 				count, bytes = count+1, bytes+len(e.GetMessageData())
 				continue
@@ -88,6 +91,7 @@ func (o *outboundStream) SendMsg(m any) error {
 		}
 	}
 	err := o.ClientStream.SendMsg(m)
+	// The room is freed also after an error, because the library does not send the batch again.
 	o.transport.sendLimiter.release(o.binding.address, count, bytes)
 	if err != nil {
 		o.closeBinding()
@@ -95,6 +99,7 @@ func (o *outboundStream) SendMsg(m any) error {
 	return err
 }
 
+// noteWatch records the beginning or the end of a watch that an actor here sends to the actor target there.
 func (o *outboundStream) noteWatch(name, target string, data []byte) {
 	switch name {
 	case "actor.Watch":

@@ -11,42 +11,45 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// peerCommand is a command of a peer, with the identity of its stream.
+// A peerCommand is a command of a peer, with the identity of its stream. The stream sends it to the peerAuthorizer.
 type peerCommand struct {
 	identity string
-	sender   *actor.PID // at the address of the stream; nil if the peer wants no reply
+	sender   *actor.PID // an actor at the stream's address; nil if the peer wants no reply
 	message  proto.Message
-	size     int   // what it costs to keep
-	refused  error // the wire's own reason
-	received chan<- struct{}
+	size     int             // cost in bytes, with fieldCost for each field
+	refused  error           // the transport's own reason to refuse it; nil if there is none
+	received chan<- struct{} // gets one value when the peerAuthorizer has handled the command
 }
 
-// addressLost says that an address is not an identity's any more.
+// addressLost reports that an address does not belong to an identity any more.
 type addressLost struct{ identity, address string }
 
-// requestForPeer is what a server asks, on its way to the peer that answers.
+// requestForPeer is a question of a server, which a relay passes on for the peer that answers it.
 type requestForPeer struct{ request *messages.ServerRequest }
 
-// peerAuthorizer is the one actor that peers can name. It refuses what a peer may not ask, and gives everything else to the
-// manager through a relay of its own, which checks what comes back.
+// peerAuthorizer is the one actor that peers can name. It refuses the commands that a peer may not send, and gives
+// the others to the manager through a relay each, which checks the reply. Its fields belong to the actor: only
+// Receive touches them.
 type peerAuthorizer struct {
 	cfg       Config
 	transport *peerTransport
 	manager   *supervisor.Manager
 
-	relays          map[string]*relay // by their id
-	watches         map[string]*relay // by the identity and the actor of the peer
-	handlers        map[string]*relay // those that answer what servers ask, by the same
-	pendingRequests map[uint64]*relay // questions that wait for a peer's answer
-	usages          map[string]*usage // by identity
+	relays          map[string]*relay // all that live, by the id of their actor
+	watches         map[string]*relay // those of watches, by the identity, address and actor of the peer
+	handlers        map[string]*relay // those that answer the questions of servers, by the same
+	pendingRequests map[uint64]*relay // questions that wait for a peer's answer, by their id
+	usages          map[string]*usage // by identity; without an entry nothing is in use
 	totalUsage      usage
-	// subscribers are the identities that subscribed to a resource, by server and URI.
+	// subscribers are the identities that subscribed to a resource, by server and URI. The manager has one
+	// subscription for all of them.
 	subscribers map[[2]string]map[string]struct{}
 }
 
-// usage is what the relays of an identity, or of all, hold.
+// usage counts the open work of an identity, or of all.
 type usage struct{ commands, bytes, longLived, subscriptions int }
 
+// newGateway returns the actor's state for a manager.
 func newGateway(cfg Config, w *peerTransport, m *supervisor.Manager) *peerAuthorizer {
 	return &peerAuthorizer{cfg: cfg, transport: w, manager: m, relays: map[string]*relay{}, watches: map[string]*relay{},
 		handlers: map[string]*relay{}, pendingRequests: map[uint64]*relay{}, usages: map[string]*usage{},
@@ -57,11 +60,12 @@ func newGateway(cfg Config, w *peerTransport, m *supervisor.Manager) *peerAuthor
 func (g *peerAuthorizer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case peerCommand:
-		defer func() { m.received <- struct{}{} }() // it has room for all of its frame
+		defer func() { m.received <- struct{}{} }() // the channel has room for all commands of the frame
 		g.handleCommand(ctx, m)
 	case *actor.Terminated:
 		g.removeRelay(m.Who)
 	case addressLost:
+		// Watches and handlers end with their address; single commands end with their reply, which is lost.
 		for _, r := range g.relays {
 			if r.longLived && r.identity == m.identity && r.sender.GetAddress() == m.address {
 				ctx.Stop(r.self)
@@ -79,7 +83,8 @@ func (g *peerAuthorizer) Receive(ctx actor.Context) {
 	}
 }
 
-// forwardRequest hands a server's question to its peer. The gate is its sender: a peer can name nobody else.
+// forwardRequest sends a server's question to its peer, with the peerAuthorizer as its sender, because a peer can
+// name no other actor. If it is too large, or the peer reads too slowly, the question is refused in the peer's name.
 func (g *peerAuthorizer) forwardRequest(ctx actor.Context, r *relay, m *messages.ServerRequest) {
 	if size := proto.Size(m); size <= g.cfg.MaxMessage && g.transport.sendToPeer(r.sender, m, g.transport.authorizerPID(), size) {
 		g.pendingRequests[m.GetRequestId()] = r
@@ -88,7 +93,8 @@ func (g *peerAuthorizer) forwardRequest(ctx actor.Context, r *relay, m *messages
 	ctx.Send(g.manager.PID(), &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true})
 }
 
-// handleAnswer takes a peer's answer to what that peer was asked.
+// handleAnswer gives a peer's answer to the manager. It counts only if that peer was asked, so that no peer can
+// answer another's question.
 func (g *peerAuthorizer) handleAnswer(ctx actor.Context, a peerCommand, m *messages.ServerRequestReply) {
 	r := g.pendingRequests[m.GetRequestId()]
 	if r == nil || r.identity != a.identity {
@@ -97,16 +103,19 @@ func (g *peerAuthorizer) handleAnswer(ctx actor.Context, a peerCommand, m *messa
 	}
 	delete(g.pendingRequests, m.GetRequestId())
 	if a.refused != nil {
-		m = &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true}
+		m = &messages.ServerRequestReply{RequestId: m.GetRequestId(), Refused: true} // the answer was too large: the server must not wait for ever
 	}
 	ctx.Send(g.manager.PID(), m)
 }
 
+// handleCommand checks a command and either answers it, or starts the relay that does. Every command with a sender
+// gets exactly one reply, unless the peer leaves it unread.
 func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 	if m, answer := a.message.(*messages.ServerRequestReply); answer {
 		g.handleAnswer(ctx, a, m) // it has no reply
 		return
 	}
+	// A command without a sender could not be answered, and its peer could not learn of a refusal.
 	if a.sender == nil {
 		g.transport.dropped.Add(1)
 		return
@@ -126,6 +135,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 		reply(err)
 		return
 	}
+	// One actor of a peer has at most one watch and one handler.
 	key := a.identity + " " + a.sender.GetAddress() + " " + a.sender.GetId()
 	switch m := a.message.(type) {
 	case *messages.Unwatch:
@@ -141,9 +151,9 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 			ctx.Stop(r.self)
 			g.removeRelay(r.self)
 		}
-		m.Buffer = max(0, min(m.GetBuffer(), maxEvents))
+		m.Buffer = max(0, min(m.GetBuffer(), maxEvents)) // a negative buffer means the default, as 0 does
 	case *messages.HandleRequests:
-		if r := g.handlers[key]; r != nil { // the manager knows a peer by its relay
+		if r := g.handlers[key]; r != nil { // the manager knows the handler by its relay, so the relay must stay the same
 			ctx.Send(r.self, nextCommand{m})
 			return
 		}
@@ -154,6 +164,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 			return
 		}
 	}
+	// The peer may use none of the servers: the reply is that of an empty list.
 	if empty := g.confineServers(rights, a.message); empty {
 		reply(nil)
 		return
@@ -161,7 +172,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 	g.startRelay(ctx, a, key, rights)
 }
 
-// startRelay starts what stands between the command and its reply.
+// startRelay starts the actor that stands between the command and its reply.
 func (g *peerAuthorizer) startRelay(ctx actor.Context, a peerCommand, key string, rights Rights) {
 	_, watch := a.message.(*messages.Watch)
 	_, handle := a.message.(*messages.HandleRequests)
@@ -179,7 +190,7 @@ func (g *peerAuthorizer) startRelay(ctx actor.Context, a peerCommand, key string
 	}
 }
 
-// countRelay adds a relay to what its identity and all hold, or takes it away.
+// countRelay adds a relay to the usage of its identity and of all (n = 1), or removes it (n = -1).
 func (g *peerAuthorizer) countRelay(r *relay, n int) {
 	l := g.usages[r.identity]
 	if l == nil {
@@ -199,7 +210,7 @@ func (g *peerAuthorizer) countRelay(r *relay, n int) {
 	}
 }
 
-// removeRelay forgets a relay.
+// removeRelay forgets a relay that has ended. It may be called twice for one relay.
 func (g *peerAuthorizer) removeRelay(pid *actor.PID) {
 	r := g.relays[pid.GetId()]
 	if r == nil {
@@ -217,6 +228,8 @@ func (g *peerAuthorizer) removeRelay(pid *actor.PID) {
 	if !r.longLived {
 		return
 	}
+	// The questions that it has passed on cannot be answered any more; the manager notices the end of its handler
+	// itself.
 	for id, other := range g.pendingRequests {
 		if other == r {
 			delete(g.pendingRequests, id)
@@ -224,8 +237,8 @@ func (g *peerAuthorizer) removeRelay(pid *actor.PID) {
 	}
 }
 
-// trackSubscription keeps who subscribed to what: a peer ends its own subscription, and the manager's only if it is the last peer
-// that has it.
+// trackSubscription records which identity subscribed to which resource. pass is true if the command must reach the
+// manager: an unsubscription only if no other peer has the resource. A peer can end its own subscription only.
 func (g *peerAuthorizer) trackSubscription(identity string, m proto.Message) (pass bool, err error) {
 	at := [2]string{stringField(m, "server"), stringField(m, "uri")}
 	_, subscribed := g.subscribers[at][identity]
@@ -264,15 +277,18 @@ func (g *peerAuthorizer) trackSubscription(identity string, m proto.Message) (pa
 	return true, nil
 }
 
+// tooLargeError returns the error of a command that exceeds MaxMessage; it is not-sent.
 func tooLargeError(what string, n, limit int) error {
 	return &messages.Error{Op: "remote", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("%s has %d bytes and the limit is %d", what, n, limit), Fix: "send less, or raise MaxMessage"}
 }
 
+// exhaustedError returns the error of a command beyond a limit; it is not-sent, so the peer may try again.
 func exhaustedError(text string) error {
 	return &messages.Error{Op: "remote", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Text: text,
 		Fix: "send it again later"}
 }
 
-// callerFor is on whose behalf a peer calls: nobody calls as another peer's.
+// callerFor returns the caller that a peer's command gets: it begins with the identity, so that no peer can call in
+// the name of another.
 func callerFor(identity, own string) string { return strings.TrimSuffix(identity+" "+own, " ") }

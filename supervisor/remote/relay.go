@@ -10,27 +10,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// nextCommand is another command for a relay that stays.
+// nextCommand is another command for a relay that lives on: a second HandleRequests of the same actor.
 type nextCommand struct{ command proto.Message }
 
-// relay stands between one command and its reply, between a watch and its events, or between the servers that ask and the
-// peer that answers, so that nothing goes back that is too large, too much, or about a server that the peer may not know.
-// It ends with the reply, or with the peer if it stays.
+// A relay is the actor between one command and its reply, between a watch and its events, or between the servers that
+// ask and the peer that answers. It lets nothing pass that is too large, too much, or about a server that the peer
+// may not use. It ends with the reply; a longLived one ends with its peer's actor, or when the peerAuthorizer stops
+// it.
 type relay struct {
 	self, peerAuthorizer, manager *actor.PID
 	transport                     *peerTransport
-	command                       proto.Message
-	sender                        *actor.PID
+	command                       proto.Message // with the peer's identity stamped on it
+	sender                        *actor.PID    // the peer's actor, which gets the replies
 	identity                      string
 	rights                        Rights
-	longLived                     bool
-	limit, cost                   int
-	callID                        string // the peer's own
-	buffer                        int    // events that may wait for the peer
-	missed                        uint64 // events that were left out since the last one
+	longLived                     bool   // a watch or a handler, which has more than one reply
+	limit, cost                   int    // the largest reply, and the cost of the command, in bytes
+	callID                        string // the id that the peer gave its call, empty for none
+	buffer                        int    // events that may wait for the peer to read them
+	missed                        uint64 // events that were left out since the last one that was sent
 }
 
-// stampIdentity makes the command the peer's own: nobody calls on another's behalf, or hears the reply to another's id.
+// stampIdentity writes the peer's identity into the command's caller and call id. So a peer cannot call on another's
+// behalf, and cannot get the reply to another's call id.
 func (r *relay) stampIdentity() {
 	switch m := r.command.(type) {
 	case *messages.CallTool:
@@ -57,7 +59,7 @@ func (r *relay) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		if r.longLived {
-			ctx.Watch(r.sender)
+			ctx.Watch(r.sender) // to end with the peer's actor
 		}
 		r.sendCommand(ctx, r.command)
 	case *actor.Stopping:
@@ -66,7 +68,7 @@ func (r *relay) Receive(ctx actor.Context) {
 		}
 	case *actor.Terminated:
 		if m.Who.GetAddress() == r.sender.GetAddress() && m.Who.GetId() == r.sender.GetId() {
-			ctx.Stop(ctx.Self()) // the manager's own watch of this relay ends with it
+			ctx.Stop(ctx.Self()) // the manager's watch of this relay ends with it
 		}
 	case nextCommand:
 		r.sendCommand(ctx, m.command)
@@ -75,14 +77,16 @@ func (r *relay) Receive(ctx actor.Context) {
 	case *messages.ServerRequestEnded:
 		ctx.Send(r.peerAuthorizer, m)
 	case *messages.CallProgress:
+		// The peer knows the call by its own id, without the identity in front.
 		if r.callID != m.GetCallId() {
 			m = &messages.CallProgress{CallId: r.callID, Progress: m.GetProgress(), Total: m.GetTotal(), Message: m.GetMessage()}
 		}
 		if size := proto.Size(m); size <= r.limit {
-			r.transport.sendToPeer(r.sender, m, nil, size) // what is left out is told by the next one
+			r.transport.sendToPeer(r.sender, m, nil, size) // progress that finds no room is dropped: the next one replaces it
 		}
 	case *messages.WatchEvent:
 		r.forwardEvent(m)
+	// The manager's actor has ended.
 	case *actor.DeadLetterResponse:
 		r.sendReply(messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(&messages.Error{Op: "remote",
 			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"})))
@@ -95,14 +99,15 @@ func (r *relay) Receive(ctx actor.Context) {
 	}
 }
 
-// sendCommand sends a command on. What the peer's own envelope said beside it is gone.
+// sendCommand sends a command to the manager. Headers of the peer's envelope are replaced by one that names the peer,
+// for the audit.
 func (r *relay) sendCommand(ctx actor.Context, m proto.Message) {
 	ctx.Send(r.manager, &actor.MessageEnvelope{Message: m, Sender: ctx.Self(),
 		Header: map[string]string{messages.PeerHeader: r.identity + " at " + r.sender.String()}})
 }
 
-// forwardEvent passes an event on, if it is about a server that the peer may know. One that finds no room, or is too large, is
-// told as a gap before the next one.
+// forwardEvent sends an event to the peer, if it is about a server that the peer may use. An event that finds no
+// room, or is too large, is counted, and a gap before the next event reports how many are missing.
 func (r *relay) forwardEvent(m *messages.WatchEvent) {
 	if m.GetServer() != "" && !r.rights.allowsServer(m.GetServer()) {
 		return
@@ -111,14 +116,17 @@ func (r *relay) forwardEvent(m *messages.WatchEvent) {
 	if r.missed > 0 {
 		gap := &messages.WatchEvent{Seq: m.GetSeq(), TimeMs: m.GetTimeMs(), Kind: string(messages.EventGap), Missed: r.missed}
 		if r.transport.sendToPeerBounded(r.sender, gap, nil, proto.Size(gap), r.buffer) {
-			r.missed, room = 0, room+1 // the gap takes no event's place
+			r.missed, room = 0, room+1 // the gap must not take the place of an event
 		}
 	}
+	// While a gap is owed nothing may pass it, or the events would seem complete.
 	if size := proto.Size(m); r.missed > 0 || size > r.limit || !r.transport.sendToPeerBounded(r.sender, m, nil, size, room) {
 		r.missed++
 	}
 }
 
+// sendReply sends the reply with the peer's own call id. A reply that is too large becomes a failure; one that finds
+// no room is dropped and counted.
 func (r *relay) sendReply(m proto.Message) {
 	if call, ok := m.(*messages.CallToolReply); ok && call.GetCallId() != r.callID {
 		m = &messages.CallToolReply{CallId: r.callID, Outcome: call.GetOutcome(), Result: call.GetResult(), Failure: call.GetFailure()}
@@ -136,7 +144,8 @@ func (r *relay) sendReply(m proto.Message) {
 	}
 }
 
-// replyTooLargeError keeps the truth about a call: its tool has run.
+// replyTooLargeError returns the failure that replaces a reply of n bytes. It keeps the truth about a call: the tool
+// has run, so the outcome is unknown.
 func (r *relay) replyTooLargeError(n int) error {
 	err := &messages.Error{Op: "remote", Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("the reply has %d bytes and the limit is %d", n, r.limit), Fix: "ask for less, or raise MaxMessage"}

@@ -8,32 +8,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Rights are what a peer may ask of a manager. The zero value is nothing.
+// Rights are the rights of a peer at a manager. The zero value is none.
 type Rights struct {
-	// Servers are names of servers, or beginnings of names with a "*" behind them; "*" is every server. A peer is told of
-	// no others and may ask about no others.
+	// Servers are names of servers, or beginnings of names with a "*" behind them; "*" is every server. The peer
+	// learns of no others and may ask about no others.
 	Servers []string
-	// Commands are names of the commands of package messages, such as "CallTool": Commands lists all, ReadingCommands and
-	// CallingCommands the harmless ones. "ProvideCredentials" sends a token to a server, "RemoveServer" takes one away from
-	// everybody. "SetServers", "Reload" and "HandleRequests" (it takes all questions of servers, and the answers are the
-	// peer's) are about every server, and need "*" in Servers.
+	// Commands are names of the commands of package messages, such as "CallTool": [Commands] lists all,
+	// [ReadingCommands] and [CallingCommands] the harmless ones. "ProvideCredentials" sends a token to a server,
+	// "RemoveServer" takes one away from all callers. "SetServers", "Reload" and "HandleRequests" (the peer gets the
+	// questions of all servers, and answers them) are about every server, and need "*" in Servers.
 	Commands []string
-	// Templates are names in Config.Templates of what AddServer and SetServers may add; "*" is all of them.
+	// Templates are names in Config.Templates of the servers that AddServer and SetServers may add; "*" is all of
+	// them.
 	Templates []string
-	// Addresses are where the peer may listen ("host:port"), beside the hosts that its certificate names.
+	// Addresses are addresses ("host:port") at which the peer may listen, besides the hosts that its certificate
+	// names.
 	Addresses []string
 }
 
-// Anybody is the key of Config.Rights for the peers that no other key means.
+// Anybody is the key of Config.Rights for the peers that no other key matches.
 const Anybody = "*"
 
-// Everything is every command, for every server, with every template. It names the commands that exist in this version: a
-// command that a later version adds is part of it only if that version says so.
+// Everything returns the right to every command, for every server, with every template. It names the commands of this
+// version: a command of a later version is part of it only if that version says so.
 func Everything() Rights {
 	return Rights{Servers: []string{"*"}, Commands: Commands(), Templates: []string{"*"}}
 }
 
-// rightsOf are the rights of an identity: those of its own key, of the longest key with "/*" that means it, or Anybody's.
+// rightsOf returns the rights of an identity: those of its own key, else of the longest key with "/*" that matches,
+// else Anybody's. Keys are never combined, so that a more exact key can also take rights away.
 func (c Config) rightsOf(identity string) Rights {
 	if r, ok := c.Rights[identity]; ok {
 		return r
@@ -47,7 +50,7 @@ func (c Config) rightsOf(identity string) Rights {
 	return found
 }
 
-// matchesAny reports whether a name is one of the patterns.
+// matchesAny reports whether a name equals one of the patterns, or begins with the text before a pattern's "*".
 func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		root, many := strings.CutSuffix(p, "*")
@@ -55,17 +58,22 @@ func matchesAny(patterns []string, name string) bool {
 	})
 }
 
+// allowsAllServers reports whether the rights hold for every server. A pattern that happens to match all of today's
+// servers is not enough.
 func (r Rights) allowsAllServers() bool { return slices.Contains(r.Servers, "*") }
 
+// allowsServer reports whether the rights hold for a server.
 func (r Rights) allowsServer(name string) bool { return name != "" && matchesAny(r.Servers, name) }
 
 func (r Rights) allowsTemplate(name string) bool {
 	return slices.Contains(r.Templates, name) || slices.Contains(r.Templates, "*")
 }
 
-// validate refuses rights that cannot mean what they say.
+// validate returns the error of rights that would not do what they seem to say: a misspelt command would silently be
+// no right.
 func (r Rights) validate(key string, templates map[string]Template) error {
 	at := func(text, fix string) error { return invalidError(fmt.Sprintf("the rights of %q: %s", key, text), fix) }
+	// Without the slash, "…/agent*" would also match "…/agent-of-another".
 	if root, many := strings.CutSuffix(key, "*"); many && key != Anybody && !strings.HasSuffix(root, "/") {
 		return at("a key that means several identities ends with \"/*\"", `write it as "mcpvisor://cluster/agent/*", or give each its key`)
 	}
@@ -86,6 +94,7 @@ func (r Rights) validate(key string, templates map[string]Template) error {
 	return nil
 }
 
+// deniedError returns the error of a command that a peer may not send; it is not-sent.
 func deniedError(op, server, text, fix string) error {
 	return &messages.Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Text: text, Fix: fix}
 }

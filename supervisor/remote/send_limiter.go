@@ -2,20 +2,22 @@ package remote
 
 import "sync"
 
-// sendLimiter counts what was given to the library for each address and not yet written, since the library's own queues have
-// no bound. It is safe for concurrent use.
+// sendLimiter counts the messages that were given to the library for each address and not yet written, because the
+// library's own queues have no bound. It holds no message itself. It is safe for concurrent use.
 type sendLimiter struct {
 	mu     sync.Mutex
-	unread map[string]*unreadCount
-	bytes  int
+	unread map[string]*unreadCount // by address; no entry if nothing waits
+	bytes  int                     // sum of all addresses
 }
 
+// unreadCount counts the messages of one address that are not written yet.
 type unreadCount struct{ messages, bytes int }
 
 func newSendLimiter() *sendLimiter { return &sendLimiter{unread: map[string]*unreadCount{}} }
 
-// reserve takes room for one message; false if too much waits already. most bounds the messages that wait for the address:
-// maxUnread, or fewer for events of a watch.
+// reserve takes room for one message of size bytes; false if too much waits already. maxMessages bounds the messages
+// that wait for the address: maxUnread, or fewer for the events of a watch. The first message for an address always
+// finds room.
 func (o *sendLimiter) reserve(address string, size, maxMessages int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +35,8 @@ func (o *sendLimiter) reserve(address string, size, maxMessages int) bool {
 	return true
 }
 
-// release gives back the room of messages that were written.
+// release frees the room of messages that were written. More than was reserved is cut off, because a connection's end
+// may have freed it already.
 func (o *sendLimiter) release(address string, messages, bytes int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,13 +46,13 @@ func (o *sendLimiter) release(address string, messages, bytes int) {
 	}
 	bytes = min(bytes, u.bytes)
 	u.messages, u.bytes, o.bytes = max(0, u.messages-messages), u.bytes-bytes, o.bytes-bytes
-	if u.messages == 0 {
+	if u.messages == 0 { // nothing waits, so rounding must not be kept
 		o.bytes -= u.bytes
 		delete(o.unread, address)
 	}
 }
 
-// releaseAll is for an address whose connection ended, with what waited for it.
+// releaseAll frees the room of an address whose connection ended: the library has dropped its queue.
 func (o *sendLimiter) releaseAll(address string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

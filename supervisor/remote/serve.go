@@ -11,10 +11,10 @@ import (
 // Name is the id of the one actor that peers can send to.
 const Name = "mcpvisor"
 
-// PID is the actor of the manager that is served at an address ("host:port").
+// PID returns the actor of the manager that is served at an address ("host:port").
 func PID(address string) *actor.PID { return actor.NewPID(address, Name) }
 
-// Server is a manager that is offered to other machines.
+// Server is a manager that is served to other machines.
 type Server struct {
 	transport *peerTransport
 	system    *actor.ActorSystem
@@ -22,8 +22,9 @@ type Server struct {
 	once      sync.Once
 }
 
-// Serve offers the manager. It registers protoactor's remote in the manager's actor system, which can have only one: use
-// a manager with a system of its own, or serve one manager per system.
+// Serve offers the manager to peers and returns when it listens. It registers protoactor's remote in the manager's
+// actor system, which can have only one: use a manager with a system of its own, or serve one manager per system. An
+// error is a *messages.Error of ClassInvalid.
 func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
 	cfg, err := cfg.servedConfig()
 	if err != nil {
@@ -40,18 +41,18 @@ func Serve(m *supervisor.Manager, cfg Config) (*Server, error) {
 		w.close()
 		return nil, invalidError("the actor system has an actor named "+Name+" already", "serve one manager per actor system")
 	}
-	close(w.ready)
+	close(w.ready) // streams that came before wait for this: their commands need the actor
 	return &Server{transport: w, system: system, pid: pid}, nil
 }
 
-// PID is what peers send to; its address is the one that is listened on.
+// PID returns the actor that peers send to; its address is the one that the server listens on.
 func (s *Server) PID() *actor.PID { return PID(s.system.Address()) }
 
-// Dropped counts the messages of peers that were neither a command nor for this manager, had another's sender or could not
-// be read, and the replies that a peer left unread until there was no room for them.
+// Dropped counts the messages of peers that were dropped: neither a command nor for this manager, with a sender
+// elsewhere, or unreadable; and the replies that found no room because their peer did not read.
 func (s *Server) Dropped() int64 { return s.transport.dropped.Load() }
 
-// Close stops listening. The manager goes on. It is idempotent.
+// Close stops listening and closes the connections. The manager goes on. It is idempotent.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		s.system.Root.Stop(s.pid)
@@ -66,6 +67,7 @@ type Peer struct {
 }
 
 // Join lets the actors of a system send to managers that are served elsewhere: system.Root.Request(PID(address), …).
+// It listens as well, because replies come over connections that the manager opens.
 func Join(system *actor.ActorSystem, cfg Config) (*Peer, error) {
 	cfg, err := cfg.validatedConfig()
 	if err != nil {
@@ -79,5 +81,5 @@ func Join(system *actor.ActorSystem, cfg Config) (*Peer, error) {
 	return &Peer{transport: w}, nil
 }
 
-// Close leaves. It is idempotent.
+// Close leaves: it closes all connections and stops listening. It is idempotent.
 func (p *Peer) Close() { p.once.Do(p.transport.close) }

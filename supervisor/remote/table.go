@@ -12,34 +12,36 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// messageKind says which way a message travels.
+// messageKind is the direction in which a message travels.
 type messageKind int
 
 const (
-	// kindPart stands inside other messages and never travels alone.
+	// kindPart is part of other messages and never travels alone.
 	kindPart messageKind = iota
-	// kindCommand goes to a manager, by right.
+	// kindCommand goes to a manager, and needs a right.
 	kindCommand
 	// kindAnswer comes from a manager.
 	kindAnswer
 )
 
-// messageRule is what the gate knows of one message of the vocabulary. A message without a row is refused to everybody, so that a
-// new command is nobody's before this table says whose it can be.
+// A messageRule is the rule for one message of the vocabulary. A message without a row is refused to every peer, so a
+// new command stays unavailable until this table says how it is checked.
 type messageRule struct {
 	kind messageKind
-	// server is the field that names the one server that the command is about, list the one that names several, where none
-	// means all.
+	// server is the field that names the one server that the command is about; list is the field that names several,
+	// where an empty list means all. Both are empty for a command about no server.
 	server, list string
-	// allServers says that the command is about all servers: its peer needs the right to all of them.
+	// allServers is true for a command about all servers: its peer needs the right to all of them.
 	allServers bool
-	// failureReply makes the reply that tells a failure; without a failure it tells success. nil: the command has no reply.
+	// failureReply makes the reply that reports a failure; with a nil failure it reports success. nil: the command
+	// has no reply.
 	failureReply func(proto.Message, *messages.Failure) proto.Message
 }
 
+// messagePrefix is the protobuf package of the vocabulary.
 const messagePrefix = "mcpvisor."
 
-// messageRules has a row for each message of messages.proto; a test holds that.
+// messageRules has a row for each message of messages.proto; a test keeps it complete.
 var messageRules = map[string]messageRule{
 	"AddServer":          {kind: kindCommand, server: "name", failureReply: doneReply},
 	"RemoveServer":       {kind: kindCommand, server: "name", failureReply: doneReply},
@@ -82,10 +84,10 @@ var messageRules = map[string]messageRule{
 	}},
 	"SubscribeResource":   {kind: kindCommand, server: "server", failureReply: doneReply},
 	"UnsubscribeResource": {kind: kindCommand, server: "server", failureReply: doneReply},
-	"Watch":               {kind: kindCommand, failureReply: doneReply}, // its events are sifted by server
+	"Watch":               {kind: kindCommand, failureReply: doneReply}, // the relay filters its events by server
 	"Unwatch":             {kind: kindCommand, failureReply: doneReply},
 	"HandleRequests":      {kind: kindCommand, allServers: true, failureReply: doneReply},
-	"ServerRequestReply":  {kind: kindCommand}, // by the right to HandleRequests
+	"ServerRequestReply":  {kind: kindCommand}, // allowed to a peer that was asked, which needs the right to HandleRequests
 
 	"Done":                   {kind: kindAnswer},
 	"SetServersReply":        {kind: kindAnswer},
@@ -109,8 +111,10 @@ var messageRules = map[string]messageRule{
 	"ResourceEntry": {}, "ResourceTemplateEntry": {}, "PromptEntry": {}, "PromptArgumentEntry": {}, "Failure": {},
 }
 
+// doneReply is the failureReply of commands that are answered with Done.
 func doneReply(_ proto.Message, f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
 
+// failureList returns a list with the failure, nil for none.
 func failureList(f *messages.Failure) []*messages.Failure {
 	if f == nil {
 		return nil
@@ -118,27 +122,28 @@ func failureList(f *messages.Failure) []*messages.Failure {
 	return []*messages.Failure{f}
 }
 
-// Commands are the names of all commands that a peer can have the right to, sorted.
+// Commands returns the names of all commands that a peer can have the right to, sorted.
 func Commands() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(messageRules)), func(name string) bool {
 		return messageRules[name].kind != kindCommand || messageRules[name].failureReply == nil
 	})
 }
 
-// ReadingCommands change nothing and call nothing, sorted: status, lists and events.
+// ReadingCommands returns the commands that change nothing and call nothing, sorted: status, lists and events.
 func ReadingCommands() []string {
 	return []string{"GetStatus", "ListPrompts", "ListResourceTemplates", "ListResources", "ListTools", "Unwatch", "Watch"}
 }
 
-// CallingCommands use servers, sorted: calls of tools, reads of resources, prompts.
+// CallingCommands returns the commands that use servers, sorted: calls of tools, reads of resources, prompts.
 func CallingCommands() []string {
 	return []string{"CallTool", "Complete", "GetPrompt", "ReadResource", "SubscribeResource", "UnsubscribeResource"}
 }
 
-// messageName is the message's key in the table.
+// messageName returns the message's key in the table.
 func messageName(m proto.Message) string { return string(m.ProtoReflect().Descriptor().Name()) }
 
-// newMessage makes an empty message that travels that way; nil for a name that has no such row.
+// newMessage returns an empty message for a full name if its row has the kind way, else nil: the name comes from a
+// peer.
 func newMessage(fullName string, way messageKind) proto.Message {
 	name, hasPrefix := strings.CutPrefix(fullName, messagePrefix)
 	if r, known := messageRules[name]; !hasPrefix || !known || r.kind != way {
@@ -151,19 +156,20 @@ func newMessage(fullName string, way messageKind) proto.Message {
 	return t.New().Interface()
 }
 
-// isOurMessage reports whether a name is that of a message of ours.
+// isOurMessage reports whether a full name is that of a message of ours which travels alone.
 func isOurMessage(fullName string) bool {
 	name, hasPrefix := strings.CutPrefix(fullName, messagePrefix)
 	return hasPrefix && messageRules[name].kind != kindPart
 }
 
-// stringField is a field of a message that holds one string.
+// stringField returns a field of a message that holds one string. The name must be one of a messageRule: an unknown
+// one panics.
 func stringField(m proto.Message, field string) string {
 	r := m.ProtoReflect()
 	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(field))).String()
 }
 
-// stringsField is a field of a message that holds several.
+// stringsField returns a field of a message that holds several strings.
 func stringsField(m proto.Message, field string) (all []string) {
 	r := m.ProtoReflect()
 	list := r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(field))).List()
@@ -173,7 +179,7 @@ func stringsField(m proto.Message, field string) (all []string) {
 	return all
 }
 
-// setStringsField replaces what texts reads.
+// setStringsField replaces the strings of a field.
 func setStringsField(m proto.Message, field string, all []string) {
 	r := m.ProtoReflect()
 	f := r.Descriptor().Fields().ByName(protoreflect.Name(field))

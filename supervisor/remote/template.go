@@ -20,37 +20,42 @@ import (
 // maxValue bounds the value of a parameter, in bytes.
 const maxValue = 4096
 
-// Template is a server of this machine that peers with the right to it may add: a whole spec, in which a peer fills in
-// nothing but the parameters.
+// Template is a server of this machine that peers with the right to it may add: a whole spec, in which a peer fills
+// in the parameters and nothing else.
 type Template struct {
-	// Spec is the server. A parameter stands as "{name}" inside an argument, inside the value of a header, or in the path or
-	// the query of the URL, and nowhere else: not in the command, its directory, its environment or its isolation.
+	// Spec is the server. A parameter is written "{name}" inside an argument, inside the value of a header, or in the
+	// path or the query of the URL, and nowhere else: not in the command, its directory, its environment or its
+	// isolation.
 	Spec messages.Spec
-	// Parameters are the patterns (RE2) that whole values have to match, by name: lower-case letters, digits and '_'. A peer
-	// gives each of them, and no others. Whatever the pattern, a value has at most 4,096 bytes and no control characters,
-	// does not begin an argument with '-', and is escaped in a URL.
+	// Parameters are the patterns (RE2) that whole values must match, by name: lower-case letters, digits and '_'. A
+	// peer gives each of them, and no others. With any pattern, a value has at most 4,096 bytes and no control
+	// characters, does not begin an argument with '-', and is escaped in a URL.
 	Parameters map[string]string
 }
 
+// placeholder matches a parameter in a text.
 var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`) })
 
-// compiledTemplate is a template whose patterns were understood.
+// A compiledTemplate is a checked Template with compiled patterns. It is never changed.
 type compiledTemplate struct {
 	spec     messages.Spec
 	patterns map[string]*regexp.Regexp
 }
 
+// compile checks a template: each parameter has a valid name and pattern, is used, and is used only where it cannot
+// decide what runs or which host is reached.
 func (t Template) compile(name string) (*compiledTemplate, error) {
 	at := func(text, fix string) error { return invalidError(fmt.Sprintf("the template %q: %s", name, text), fix) }
 	c := &compiledTemplate{spec: t.Spec, patterns: map[string]*regexp.Regexp{}}
 	for p, pattern := range t.Parameters {
-		_, err := regexp.Compile(pattern) // by itself: it may not end the group that holds it
+		_, err := regexp.Compile(pattern) // alone, because a pattern such as ")|(" would be valid only inside of the group
 		re, wholeErr := regexp.Compile(`\A(?:` + pattern + `)\z`)
 		if err != nil || wholeErr != nil || !placeholder().MatchString("{"+p+"}") {
 			return nil, at(fmt.Sprintf("the parameter %q has no usable name and pattern", p), "name it in lower case, and give a pattern in RE2")
 		}
 		c.patterns[p] = re
 	}
+	// The parameters that stand in the places where they may.
 	host, tail := splitURL(t.Spec.URL)
 	used := map[string]bool{}
 	for _, text := range slices.Concat(t.Spec.Args, slices.Collect(maps.Values(t.Spec.Headers)), []string{tail}) {
@@ -62,6 +67,7 @@ func (t Template) compile(name string) (*compiledTemplate, error) {
 			used[p] = true
 		}
 	}
+	// A parameter that is not used is a mistake of the owner: peers would give values without an effect.
 	for p := range c.patterns {
 		if !used[p] {
 			return nil, at(fmt.Sprintf("the parameter %q stands nowhere", p), "write {"+p+"} in an argument, a header's value, or behind the URL's host")
@@ -76,7 +82,7 @@ func (t Template) compile(name string) (*compiledTemplate, error) {
 	return c, nil
 }
 
-// splitURL is a URL up to the end of its host, and what follows.
+// splitURL splits a URL behind its host. A URL without "://" is all host.
 func splitURL(u string) (host, tail string) {
 	at := strings.Index(u, "://")
 	if at < 0 {
@@ -88,7 +94,8 @@ func splitURL(u string) (host, tail string) {
 	return u, ""
 }
 
-// fillSpec is the spec with the values in their places.
+// fillSpec returns the spec with the values in their places, or the reason for which a value is refused. The scope is
+// ScopeRuntime, so the server counts as one that was added at run time.
 func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, error) {
 	for p := range values {
 		if c.patterns[p] == nil {
@@ -96,7 +103,7 @@ func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, er
 		}
 	}
 	for p, re := range c.patterns {
-		switch v, found := values[p]; {
+		switch v, found := values[p]; { // a missing value is no empty one
 		case !found:
 			return messages.Spec{}, fmt.Errorf("the parameter %q is missing", p)
 		case len(v) > maxValue || !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) || !re.MatchString(v):
@@ -108,6 +115,7 @@ func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, er
 	s.Args = slices.Clone(s.Args)
 	for i, arg := range s.Args {
 		s.Args[i] = c.replaceParams(arg, values, func(v string) string { return v })
+		// The pattern may allow '-', but then the value would be an option of the command.
 		if strings.HasPrefix(s.Args[i], "-") && !strings.HasPrefix(arg, "-") {
 			return messages.Spec{}, errors.New("a value may not begin an argument with '-'")
 		}
@@ -116,6 +124,7 @@ func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, er
 	for key, value := range s.Headers {
 		s.Headers[key] = c.replaceParams(value, values, func(v string) string { return v })
 	}
+	// Each part of the URL is escaped by its own rules, so that a value cannot begin another part.
 	host, tail := splitURL(s.URL)
 	path, query, hasQuery := strings.Cut(tail, "?")
 	path = c.replaceParams(path, values, url.PathEscape)
@@ -129,13 +138,13 @@ func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, er
 	return s, nil
 }
 
-// replaceParams fills one text in a single pass: what a value holds is not looked at again.
+// replaceParams fills one text in a single pass: a value that looks like a parameter is not replaced again.
 func (c *compiledTemplate) replaceParams(text string, values map[string]string, escape func(string) string) string {
 	return placeholder().ReplaceAllStringFunc(text, func(p string) string { return escape(values[p[1:len(p)-1]]) })
 }
 
-// instantiateSpec is the spec that a peer asked for by template. Anything else that it gave is refused: what runs, where, and
-// with which variables, is this machine's.
+// instantiateSpec returns the spec that a peer asked for by template. Any other field in its request is refused,
+// because this machine's owner decides what runs, where, and with which variables.
 func (c Config) instantiateSpec(r Rights, server string, p *messages.ServerSpec) (*messages.ServerSpec, error) {
 	onlyTemplate := true
 	p.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

@@ -19,27 +19,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxControl bounds what an address answers on a stream that this side opened: the library's greeting and farewell.
+// maxControl bounds the answers of an address on a stream that this side opened, in bytes: only the library's
+// greeting and farewell come there.
 const maxControl = 64 << 10
 
-// peerTransport is protoactor's remote, with everything that peers send read, judged and delivered here. The library sees their
-// greeting, and the end of actors that this side watches.
+// peerTransport is protoactor's remote, with every frame of a peer measured, checked and delivered by this package.
+// The library sees only the greetings of peers, and the end of actors that this side watches.
 type peerTransport struct {
 	cfg            Config
 	system         *actor.ActorSystem
 	remote         *protoremote.Remote
-	authorizerID   string // the id of the gatekeeper; empty on the side of a peer
+	authorizerID   string // the id of the peerAuthorizer; empty on the side of Join
 	registry       *addressRegistry
 	sendLimiter    *sendLimiter
 	connLimiter    *connLimiter
 	endpointEvents *eventstream.Subscription
-	ready          chan struct{} // closed when the gatekeeper can be reached
-	closed         chan struct{} // closed when the wire closes
-	dropped        atomic.Int64
+	ready          chan struct{} // closed when the peerAuthorizer can be reached
+	closed         chan struct{} // closed when the transport closes
+	dropped        atomic.Int64  // messages of peers, and replies to them, that were dropped
 }
 
-// newPeerTransport prepares protoactor's remote for the system. gate is the id of the only actor that peers may name; empty on the
-// side of a peer, where whoever was asked may answer to any.
+// newPeerTransport prepares protoactor's remote for the system. authorizerID is the id of the only actor that peers
+// may name; it is empty on the side of Join, where a manager that was asked may answer any actor.
 func newPeerTransport(system *actor.ActorSystem, cfg Config, authorizerID string) *peerTransport {
 	w := &peerTransport{cfg: cfg, system: system, authorizerID: authorizerID, sendLimiter: newSendLimiter(), connLimiter: newConnLimiter(),
 		ready: make(chan struct{}), closed: make(chan struct{})}
@@ -47,7 +48,7 @@ func newPeerTransport(system *actor.ActorSystem, cfg Config, authorizerID string
 	return w
 }
 
-// listen lets peers in.
+// listen starts to listen and admits peers. An error says why the address cannot be used.
 func (w *peerTransport) listen() (err error) {
 	// The library panics when it cannot listen.
 	defer func() {
@@ -76,21 +77,21 @@ func (w *peerTransport) listen() (err error) {
 			grpc.WithTransportCredentials(clientCredentials{credentials.NewTLS(w.cfg.clientTLS()), w.checkDialled}),
 			grpc.WithChainStreamInterceptor(w.openStream),
 			grpc.WithKeepaliveParams(w.cfg.keepaliveParams),
-			grpc.WithNoProxy(), // what was probed is what is dialled
+			grpc.WithNoProxy(), // a proxy would answer for the address instead of the peer that was probed
 		),
 		protoremote.WithCallOptions(grpc.MaxCallSendMsgSize(frame), grpc.MaxCallRecvMsgSize(maxControl)),
-		protoremote.WithEndpointWriterQueueSize(256), // it grows; the library's own size takes 16 MB for each address
+		protoremote.WithEndpointWriterQueueSize(256), // the queue grows; the library's own size takes 16 MB for each address
 		protoremote.WithAdvertisedHost(w.cfg.AdvertisedHost),
 	)
-	config.MaxRetryCount = 1 // more leaks goroutines for every peer that cannot be reached
+	config.MaxRetryCount = 1 // a larger count leaks goroutines for every peer that cannot be reached
 	w.remote = protoremote.NewRemote(w.system, config)
 	w.endpointEvents = w.system.EventStream.Subscribe(w.endpointEnded)
 	w.remote.Start()
 	return nil
 }
 
-// close stops listening and waits for the readers. The library's own order tells its readers to stop while they read, which
-// is a data race: so the connections end first, and the rest when nobody reads any more.
+// close stops listening and waits for the readers. The library's own order tells its readers to stop while they read,
+// which is a data race: so the connections end first, and the rest after the last reader has ended.
 func (w *peerTransport) close() {
 	close(w.closed)
 	w.remote.Shutdown(false)
@@ -98,9 +99,9 @@ func (w *peerTransport) close() {
 	w.system.EventStream.Unsubscribe(w.endpointEvents)
 }
 
-// stopEndpoints has the library end its actors for peers, and tell its readers to stop. A reader whose connection has ended a moment ago has
-// closed the channel on which it is told, and stands in the library's table all the same: the library panics then. By that time its actors
-// have ended, and so have all connections, so that nothing is left to do.
+// stopEndpoints makes the library end its actors for peers, and tell its readers to stop. A reader whose connection
+// has just ended has closed the channel on which it gets that message, but is still in the library's table: the
+// library panics then. By that time its actors and all connections have ended, so nothing is left to do.
 func (w *peerTransport) stopEndpoints() {
 	defer func() {
 		if r := recover(); r != nil {
@@ -115,7 +116,8 @@ func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler)
 	return nil, status.Error(codes.Unimplemented, "not offered")
 }
 
-// serveStream stands between a stream of a peer and the library's reader. A panic of either costs the stream.
+// serveStream puts an inboundStream between a stream of a peer and the library's reader. A panic of either costs the
+// stream and not the program.
 func (w *peerTransport) serveStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	in, err := w.newInboundStream(stream)
 	if err != nil {
@@ -132,7 +134,7 @@ func (w *peerTransport) serveStream(srv any, stream grpc.ServerStream, _ *grpc.S
 	return next(srv, in)
 }
 
-// handleUnbound ends what an address had here, when its last stream is gone or it belongs to another identity.
+// handleUnbound ends the watches of an address when its last stream is gone or it belongs to another identity.
 func (w *peerTransport) handleUnbound(b *binding) {
 	for at, watcher := range w.registry.takeWatchers(b) {
 		w.sendToLocal(at.localID, &actor.Unwatch{Watcher: watcher})
@@ -140,12 +142,13 @@ func (w *peerTransport) handleUnbound(b *binding) {
 	if w.authorizerID != "" {
 		w.system.Root.Send(w.authorizerPID(), addressLost{b.identity, b.address})
 	}
-	if !w.registry.isValid(b, time.Time{}) { // what the library has open there is no peer's any more
+	if !w.registry.isValid(b, time.Time{}) { // the address belongs to another identity, so the library's streams to it must end
 		w.system.EventStream.Publish(&protoremote.EndpointTerminatedEvent{Address: b.address})
 	}
 }
 
-// endpointEnded forgets what waited for an address. The library tells its watchers.
+// endpointEnded frees the room of the messages that waited for an address. The library itself reports the end to the
+// watchers here.
 func (w *peerTransport) endpointEnded(event any) {
 	if e, ok := event.(*protoremote.EndpointTerminatedEvent); ok {
 		w.sendLimiter.releaseAll(e.Address)
@@ -153,23 +156,25 @@ func (w *peerTransport) endpointEnded(event any) {
 	}
 }
 
+// authorizerPID returns the peerAuthorizer of this side.
 func (w *peerTransport) authorizerPID() *actor.PID {
 	return actor.NewPID(w.system.Address(), w.authorizerID)
 }
 
-// sendToLocal gives a system message to an actor here, if it is there.
+// sendToLocal sends a system message to an actor here, if it exists.
 func (w *peerTransport) sendToLocal(id string, message any) {
 	if ref, ok := w.system.ProcessRegistry.GetLocal(id); ok {
 		ref.SendSystemMessage(actor.NewPID(w.system.Address(), id), message)
 	}
 }
 
-// sendToPeer sends a message to an actor of a peer; false if too much waits for it already.
+// sendToPeer sends a message of size bytes to an actor of a peer; false if too much waits for its address already.
+// from is the sender that the peer may answer, nil for none.
 func (w *peerTransport) sendToPeer(to *actor.PID, message any, from *actor.PID, size int) bool {
 	return w.sendToPeerBounded(to, message, from, size, maxUnread)
 }
 
-// sendToPeerBounded is sendToPeer for what is not worth a place behind more messages than most.
+// sendToPeerBounded is sendToPeer with a lower bound of the messages that may wait before it.
 func (w *peerTransport) sendToPeerBounded(to *actor.PID, message any, from *actor.PID, size, maxMessages int) bool {
 	if !w.sendLimiter.reserve(to.GetAddress(), size, maxMessages) {
 		return false
