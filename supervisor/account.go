@@ -9,31 +9,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// accountCredential is a credential for one connection. A connection that was begun for one account is not gone on with for
-// another, whoever has signed in meanwhile and in whatever process: its session, and what it has listed, are the first
-// one's. Tokens that a program provides, and those of a grant without a person, are taken for one account.
+// accountCredential is the credential of one connection. A connection that began under one account must not continue under
+// another, even if a different person signs in meanwhile, in this process or another: its session, and the lists that it gave,
+// belong to the first account. Tokens that a program provides, and those of a grant without a person, count as one account.
 type accountCredential struct {
 	*credential
+	// account is that of the connection's first authorised request; nil until then. Requests run concurrently.
 	account atomic.Pointer[string]
 }
 
-// Authorize implements transports.Authorizer. An error of ClassSession ends the connection, and another one is made.
+// Authorize implements transports.Authorizer. If the account has changed it returns an error of ClassSession, which ends the
+// connection; the supervisor then makes another one, under the new account.
 func (o *accountCredential) Authorize(ctx context.Context, h http.Header) error {
 	if err := o.credential.Authorize(ctx, h); err != nil {
 		return err
 	}
 	if o.providedToken.Load() != nil {
-		o.setAccount(nil) // a token may be anybody's
+		o.setAccount(nil) // the program may give the token of any account
 		return nil
 	}
 	in, ok := o.innerAuthorizer().(accountSource)
 	if !ok {
 		return nil
 	}
+	// An authorizer that knows no account (a helper, a fixed token) cannot notice a change, so none is reported.
 	now := in.Account()
 	if now == "" {
 		return nil
 	}
+	// The first request decides. Two concurrent ones may both see nil; the one that loses the exchange compares below.
 	before := o.account.Load()
 	if before == nil && o.account.CompareAndSwap(nil, &now) {
 		o.setAccount(&now)
@@ -42,14 +46,15 @@ func (o *accountCredential) Authorize(ctx context.Context, h http.Header) error 
 	if before = o.account.Load(); *before == now {
 		return nil
 	}
+	// The headers hold the other account's token already: they are cleared, so that a caller that ignores the error sends none.
 	o.setAccount(nil)
 	clear(h)
 	return &transports.Error{Class: messages.ClassSession, Text: "somebody else has signed in to this server",
 		Fix: "it is connected again for them"}
 }
 
-// forgetLists removes the lists of a server that are kept for the next start, and what is remembered of its resources:
-// they may be those of another account.
+// forgetLists removes the server's lists that are kept for the next start, and what is remembered of its resources, because
+// they may belong to another account. Login and logout call it.
 func (m *Manager) forgetLists(server string) {
 	if m.cfg.lists != nil {
 		m.cfg.lists.Forget(server)

@@ -15,28 +15,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// AskRequest asks whether a tool may be called.
+// AskRequest asks the person, through Config.Ask or AskedBy, whether a tool may be called.
 type AskRequest struct {
-	// Server and Tool name the tool, Arguments are those of the call, as they are: they may hold secrets, and what a model
-	// has made up. Neutralise them (messages.Printable) before a terminal sees them.
+	// Server and Tool name the tool, Arguments are those of the call, unchanged: they may hold secrets, and text that a model
+	// made up. Neutralise them (messages.Printable) before a terminal shows them.
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Annotations are what the server says of the tool. They are claims, unless the server is Trusted.
+	// Annotations are the server's own description of the tool. They are claims, unless the server is Trusted.
 	Annotations *messages.Annotations `json:"annotations,omitempty"`
 	Trusted     bool                  `json:"trusted,omitempty"`
-	// Why says what asks: "the rule ask mcp__github (…)", "the default is ask".
+	// Why names the rule or default that requires the question: "the rule ask mcp__github (…)", "the default is ask".
 	Why string `json:"why"`
-	// Rule is the allow rule that would answer for ever: for this tool and no other. It is empty if no rule of the
-	// person's would change anything, because a rule asks, or the managed default does.
+	// Rule is the allow rule that would make the question unnecessary for ever: for this tool and no other. It is empty if no rule
+	// of the person's would change anything, because an ask rule or the managed default requires the question.
 	Rule string `json:"rule,omitempty"`
-	// Waiting is how many calls with the same arguments wait for this question, this one included, when it is put. More may
-	// come while it is open: Count is their number now; nil where the question came from another process.
+	// Waiting is how many calls with the same arguments wait for this question, this one included, when it is asked. More may
+	// join while it is open: Count returns their number now; nil where the question came from another process.
 	Waiting int        `json:"waiting,omitempty"`
 	Count   func() int `json:"-"`
 }
 
-// Equal is how many calls with the same arguments wait for the question now, this one included.
+// Equal returns how many calls with the same arguments wait for the question now, this one included.
 func (r AskRequest) Equal() int {
 	if r.Count != nil {
 		return r.Count()
@@ -44,74 +44,79 @@ func (r AskRequest) Equal() int {
 	return max(r.Waiting, 1)
 }
 
-// AskAnswer is what a person answers. The zero value is no.
+// AskAnswer is the person's answer. The zero value refuses.
 type AskAnswer string
 
 const (
-	// AskNo refuses this call and those with the same arguments that wait with it, and says nothing of the next one.
+	// AskNo refuses this call and those with the same arguments that wait with it; the next such call is asked about again.
 	AskNo AskAnswer = "no"
-	// AskOnce allows this call and no other: those with the same arguments that wait are asked about after it.
+	// AskOnce allows this call alone: those with the same arguments that wait are asked about after it, one by one.
 	AskOnce AskAnswer = "once"
 	// AskAll allows this call, and those with the same arguments that wait with it.
 	AskAll AskAnswer = "all"
-	// AskSession allows the tool, with whatever arguments, until the manager ends: to every caller, and where the call was
+	// AskSession allows the tool, with any arguments, until the manager ends: to every caller, and where the call was
 	// made with AskedBy and ScopeGrants, to that caller alone.
 	AskSession AskAnswer = "session"
-	// AskAlways is AskSession, and whoever asked writes AskRequest.Rule down.
+	// AskAlways allows like AskSession; the function that asked stores AskRequest.Rule in a file for later runs.
 	AskAlways AskAnswer = "always"
-	// askGranted is what a record of a call says that an earlier answer allowed.
+	// askGranted stands in the audit record of a call that an earlier AskSession allowed.
 	askGranted AskAnswer = "granted"
 )
 
-// maxQuestions bounds the different questions that wait for an answer; a call that would ask one more is refused.
+// maxQuestions bounds the different questions that are open at once; a call that would open one more is refused.
 const maxQuestions = 64
 
-// maxGranted bounds the tools that are allowed until the manager ends.
+// maxGranted bounds the tools that are allowed until the manager ends; above it AskSession counts as AskAll.
 const maxGranted = 4096
 
-// asker asks whether calls may be made: equal calls of the same caller at the same time are one question.
+// asker asks whether calls may be made. Equal calls of the same caller at the same time share one question, so that a person is
+// not asked twice about the same thing.
 type asker struct {
 	cfg   *Config
 	audit *auditor
 
+	// mu guards the maps, closed, and the counters of every open question. It is not held while a question is asked.
 	mu            sync.Mutex
 	openQuestions map[questionKey]*openQuestion
 	granted       map[grant]bool
-	done          chan struct{} // closed with the manager
+	done          chan struct{} // closed with the manager: every waiting call ends
 	closed        bool
 }
 
 // grant is a tool that is allowed until the manager ends, to one caller, or to all if that is empty.
 type grant struct{ caller, server, tool string }
 
-// questionKey is what makes two questions one. caller is who it grants a session to: empty if Config.Ask is asked.
+// questionKey decides which calls share a question. caller is the one to whom an answer for the session is granted: empty if
+// Config.Ask is asked.
 type questionKey struct {
 	caller       string
 	server, tool string
 	args         [sha256.Size]byte
-	ownAsker     *callerAsker // whom it is put to; nil for Config.Ask
+	ownAsker     *callerAsker // who answers: compared by address; nil for Config.Ask
 }
 
-// openQuestion is a question that somebody has been asked. The one who asks writes answer and err, and closes done.
+// openQuestion is a question that waits for its answer. The goroutine of the call that opened it writes answer and err, and then
+// closes done; the others read them afterwards.
 type openQuestion struct {
 	done   chan struct{}
 	answer AskAnswer
 	err    error
-	// callerLeft says that the caller who asked went away before there was an answer.
+	// callerLeft says that the call that opened the question ended before there was an answer.
 	callerLeft bool
-	// waiting is how many calls wait, the one that asks included. awaited are those of them that are about to join: they
-	// have waited for the question before. asker.mu guards both.
+	// waiting is how many calls wait, the one that asks included. rejoining are those of them that waited for an earlier equal
+	// question and have not joined this one yet: they count already, so that the person sees the true number. asker.mu guards both.
 	waiting, rejoining int
 }
 
-// mustAskAnew says that those who wait must be asked about anew: the answer was about one call, or there was none.
+// mustAskAnew reports whether the calls that wait need another question: the answer was about one call, or there was none.
 func (f *openQuestion) mustAskAnew() bool { return f.callerLeft || f.err == nil && f.answer == AskOnce }
 
+// initAsker makes the asker ready; permissions holds it by value.
 func (a *asker) initAsker(cfg *Config) {
 	a.cfg, a.openQuestions, a.granted, a.done = cfg, map[questionKey]*openQuestion{}, map[grant]bool{}, make(chan struct{})
 }
 
-// close ends every question.
+// close ends every open question: its call ends as not sent, because the manager is closed. It is idempotent.
 func (a *asker) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,7 +126,8 @@ func (a *asker) close() {
 	}
 }
 
-// askPermission returns nil if the call may be made.
+// askPermission returns nil if the call may be made, and otherwise the error that it ends with. It blocks until the person has
+// answered, ctx has ended, or the manager closes.
 func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskRequest) error {
 	ask := a.cfg.Ask
 	caller, _ := ctx.Value(scopeKey{}).(string)
@@ -134,6 +140,7 @@ func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskReque
 		r.Rule = access.Exact(r.Server, r.Tool)
 	}
 	waited := 0
+	// The loop runs again only after AskOnce for another call, or when the call that had asked went away.
 	for {
 		f, first, err := a.joinQuestion(caller, key, ask != nil, waited, r, d)
 		if err != nil || f == nil {
@@ -151,6 +158,7 @@ func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskReque
 				a.noteAnswer(ctx, f.answer)
 				return a.outcomeError(f, r, d)
 			}
+			// The number goes on to the next question, whose first caller counts those that still have to join.
 			a.mu.Lock()
 			waited = f.waiting - 1
 			a.mu.Unlock()
@@ -163,8 +171,8 @@ func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskReque
 	}
 }
 
-// joinQuestion finds the question that is open already, or opens it. Without one and without an error the tool is allowed. waited
-// is how many equal calls wait that have waited for a question before.
+// joinQuestion returns the open question of the key, or opens it (first: the caller must then ask). f and err are both nil if the
+// tool is granted already. waited is how many equal calls have waited for an earlier question and still wait.
 func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited int, r AskRequest, d access.Decision) (
 	f *openQuestion, first bool, err error,
 ) {
@@ -194,7 +202,8 @@ func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited i
 	return f, true, nil
 }
 
-// putQuestion asks, and tells everybody who waits for the same answer.
+// putQuestion calls the program's function and passes its answer to every call that waits for it. If the caller's context ends
+// first, the program's function is cancelled and the others ask anew.
 func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestion, ask askFunc, r AskRequest, d access.Decision) error {
 	askCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -209,7 +218,7 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 	}
 	r.Waiting = r.Count()
 	got, start := make(chan answer, 1), time.Now()
-	go func() { // ends with the program's function, which is told when nobody waits any more
+	go func() { // ends with the program's function, whose context ends when this call returns
 		var v answer
 		defer func() {
 			if p := recover(); p != nil {
@@ -224,6 +233,7 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 	select {
 	case v := <-got:
 		f.answer, f.err = v.word, v.err
+		// An error after the end of ctx comes from the cancelled function: it says nothing about the person's answer.
 		f.callerLeft = v.err != nil && ctx.Err() != nil
 	case <-ctx.Done():
 		f.callerLeft = true
@@ -236,6 +246,7 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 		a.audit.recordAnswer(ctx, r, d, f.answer, time.Since(start), f.err)
 		a.noteAnswer(ctx, f.answer)
 	}
+	// The question is taken out before done is closed: a call that comes in between opens a new one or finds the grant.
 	a.mu.Lock()
 	delete(a.openQuestions, key)
 	if f.err == nil && !f.callerLeft && (f.answer == AskSession || f.answer == AskAlways) && len(a.granted) < maxGranted {
@@ -249,14 +260,15 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 	return a.outcomeError(f, r, d)
 }
 
-// noteAnswer writes the answer down where a record of the call is kept.
+// noteAnswer writes the answer into the audit record of the call, if there is one.
 func (a *asker) noteAnswer(ctx context.Context, word AskAnswer) {
 	if a.audit != nil {
 		notePersonAnswer(ctx, word)
 	}
 }
 
-// outcomeError is what an answer means for a call.
+// outcomeError returns what an answer means for a call: nil, or why it is refused. Only texts of this package are passed on whole;
+// another error's text is cut to one line of 300 characters.
 func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) error {
 	if f.err != nil {
 		select {
@@ -282,7 +294,8 @@ func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) e
 	return unansweredError(r, d, "and the answer was no")
 }
 
-// unansweredError is the error of a call that was not allowed when it was asked about.
+// unansweredError returns the error of a call that the rules ask about and that was not allowed. The fix names the rule that would
+// allow it.
 func unansweredError(r AskRequest, d access.Decision, what string) *Error {
 	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: r.Server, Tool: r.Tool,
 		Text: "it must be asked for, because " + d.Why + ", " + what, Err: messages.ErrDenied}
@@ -292,6 +305,7 @@ func unansweredError(r AskRequest, d access.Decision, what string) *Error {
 	return e
 }
 
+// callerGoneError returns the error of a call whose context ended while its question was open: it was not sent.
 func callerGoneError(ctx context.Context, r AskRequest) error {
 	return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(ctx.Err()), Server: r.Server,
 		Tool: r.Tool, Text: "the caller gave up before there was an answer to whether it may be called", Err: ctx.Err()}
@@ -300,19 +314,19 @@ func callerGoneError(ctx context.Context, r AskRequest) error {
 type (
 	askFunc        = func(context.Context, AskRequest) (AskAnswer, error)
 	callerAskerKey struct{}
-	// callerAsker is compared by its address: each call of AskedBy makes another caller.
+	// callerAsker is the function of one AskedBy. It is compared by its address: each call of AskedBy makes another caller.
 	callerAsker struct{ ask askFunc }
 	scopeKey    struct{}
 )
 
-// AskedBy makes ask answer whether the calls that are made with the result may be made, in the place of Config.Ask: for a
-// program whose callers each have a person of their own. What one caller is asked answers nothing for another one.
+// AskedBy makes ask decide about the calls that are made with the result, in the place of Config.Ask: for a program whose callers
+// have a person each. An answer to one caller is no answer for another.
 func AskedBy(ctx context.Context, ask func(context.Context, AskRequest) (AskAnswer, error)) context.Context {
 	return context.WithValue(ctx, callerAskerKey{}, &callerAsker{ask})
 }
 
-// ScopeGrants names the caller that the answers AskSession and AskAlways count for, if the function of AskedBy gives them to
-// a call that is made with the result. Without it, and with an empty name, they count for every caller.
+// ScopeGrants names the caller to whom the answers AskSession and AskAlways are granted, if the function of AskedBy gives them to
+// a call that is made with the result. Without it, or with an empty name, they are granted to every caller.
 func ScopeGrants(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, scopeKey{}, caller)
 }

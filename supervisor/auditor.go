@@ -20,16 +20,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// auditTime bounds the wait of Close for a writer of the audit log that does not return.
+// auditTime bounds how long Close waits for the writer of the audit log, which the program gave and which may block for ever.
 const auditTime = 2 * time.Second
 
-// auditor puts what happens into the audit log. A nil one does nothing.
+// auditor writes what the manager does into the audit log. A nil auditor records nothing, so callers need not ask whether there
+// is one. Its methods are safe for concurrent use and do not wait for the writer: see [audit.Log].
 type auditor struct {
 	log *audit.Log
 	m   *Manager
 }
 
-// newAuditor is nil if nobody wants a record.
+// newAuditor returns nil if Config.Audit is nil. The first record says which program and process the following ones belong to.
 func newAuditor(m *Manager) *auditor {
 	cfg := m.cfg
 	if cfg.Audit == nil {
@@ -45,8 +46,7 @@ func newAuditor(m *Manager) *auditor {
 	return a
 }
 
-// AuditStats tell what became of the records of Config.Audit: how many are written, wait, and are lost. Without one all are
-// zero.
+// AuditStats returns how many records of Config.Audit are written, wait, and are lost. Without Config.Audit all numbers are zero.
 func (m *Manager) AuditStats() audit.Stats {
 	if m.audit == nil {
 		return audit.Stats{}
@@ -54,7 +54,7 @@ func (m *Manager) AuditStats() audit.Stats {
 	return m.audit.log.Stats()
 }
 
-// close writes the end of the record.
+// close writes the last record and waits for the writer, at most auditTime. What is not written by then is reported in the log.
 func (a *auditor) close() {
 	if a == nil {
 		return
@@ -67,11 +67,13 @@ func (a *auditor) close() {
 	}
 }
 
-// auditCall runs a call and records how it ended, also if a function of the program panics.
+// auditCall runs a call and records how it ended, also if a function of the program panics: the record says so, and the panic
+// continues to the caller.
 func (a *auditor) auditCall(
 	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption, argsErr error,
 ) (res *Result, err error) {
 	start := time.Now()
+	// The call writes into the trace what only it learns: the connection that served it, and the decision of the rules.
 	traced, trace := actors.WithTrace(ctx, server, tool)
 	returned := false
 	defer func() {
@@ -87,6 +89,8 @@ func (a *auditor) auditCall(
 	return res, err
 }
 
+// recordCall writes the record of a tool call. A call of a tool that is not offered passes no rule on its way, so the rule that
+// hides the tool is looked up here: a reader of the log wants to know why.
 func (a *auditor) recordCall(ctx context.Context, t *actors.Trace, start time.Time, server, tool string, raw json.RawMessage,
 	res *Result, err error) {
 	r := a.outcomeRecord(ctx, audit.KindCall, t, start, err)
@@ -101,7 +105,8 @@ func (a *auditor) recordCall(ctx context.Context, t *actors.Trace, start time.Ti
 	a.log.Add(r)
 }
 
-// outcomeRecord is the record of how something ended that was asked of a server.
+// outcomeRecord begins the record of a call or read that has ended, with the fields that all kinds share. The time of the record
+// is that of the beginning.
 func (a *auditor) outcomeRecord(ctx context.Context, kind audit.Kind, t *actors.Trace, start time.Time, err error) audit.Record {
 	r := audit.Record{Kind: kind, Time: start, Server: t.Server,
 		Epoch: t.Epoch, Attempts: t.Attempts, Decision: t.Decision, Rule: t.Rule, Source: t.Source, Answer: t.Answer,
@@ -113,7 +118,7 @@ func (a *auditor) outcomeRecord(ctx context.Context, kind audit.Kind, t *actors.
 	return r
 }
 
-// addArguments puts into a record what is recorded of arguments.
+// addArguments adds the arguments in the form that Options.Arguments chose: nothing, a hash, or the text without secrets.
 func (a *auditor) addArguments(r *audit.Record, raw json.RawMessage) {
 	var redact func(string) string
 	if how := a.log.Arguments(); how == audit.Redacted || how == audit.Full {
@@ -122,9 +127,10 @@ func (a *auditor) addArguments(r *audit.Record, raw json.RawMessage) {
 	a.log.Arguments().AddTo(r, raw, redact)
 }
 
+// millisOf returns milliseconds with three decimals: short calls take less than one.
 func millisOf(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// addError puts into a record why something did not succeed.
+// addError adds the class and the text of an error. The text is the server's in part, so the secrets of the server are removed.
 func (a *auditor) addError(r *audit.Record, err error) {
 	r.Class = messages.ClassOf(err)
 	r.Error = err.Error()
@@ -135,7 +141,8 @@ func (a *auditor) addError(r *audit.Record, err error) {
 	r.Error = a.redactor(r.Server)(r.Error)
 }
 
-// addRefusingRule names the rule that keeps a tool from being offered.
+// addRefusingRule adds the rule that keeps a tool from being offered, and the names of the tool if the call used a qualified name
+// that the catalog does not have.
 func (a *auditor) addRefusingRule(r *audit.Record, server, tool string, raw json.RawMessage) {
 	if server == "" {
 		if server, tool = a.m.permissions.findHiddenTool(tool); server == "" {
@@ -148,7 +155,8 @@ func (a *auditor) addRefusingRule(r *audit.Record, server, tool string, raw json
 	}
 }
 
-// redactor takes the secrets of a server out of texts.
+// redactor returns a function that removes the server's secrets from a text: those of its spec and those that its requests
+// carried. For a server that is gone no secret is known, and the text stays.
 func (a *auditor) redactor(server string) func(string) string {
 	if cell := a.m.shared.cellOf(server); cell != nil {
 		return cell.RedactText
@@ -156,21 +164,22 @@ func (a *auditor) redactor(server string) func(string) string {
 	return func(s string) string { return s }
 }
 
-// noteDecision notes what the rules say of a call.
+// noteDecision writes what the rules decided into the trace of the call, if the call has one.
 func noteDecision(ctx context.Context, d access.Decision) {
 	if t := actors.TraceOf(ctx); t != nil {
 		t.Decision, t.Rule, t.Source = string(d.Verdict), d.Rule, d.Source.String()
 	}
 }
 
-// notePersonAnswer notes what was answered when the rules asked.
+// notePersonAnswer writes the person's answer into the trace of the call, if the call has one.
 func notePersonAnswer(ctx context.Context, word AskAnswer) {
 	if t := actors.TraceOf(ctx); t != nil {
 		t.Answer = string(word)
 	}
 }
 
-// recordAnswer records what somebody answered to a question about a call.
+// recordAnswer records an answer to a permission question at the time of the answer. It is a record of its own, because the call
+// that asked may run for long afterwards, and other calls may have waited for the same answer.
 func (a *auditor) recordAnswer(ctx context.Context, r AskRequest, d access.Decision, word AskAnswer, took time.Duration, err error) {
 	if a == nil {
 		return
@@ -186,9 +195,10 @@ func (a *auditor) recordAnswer(ctx context.Context, r AskRequest, d access.Decis
 	a.log.Add(rec)
 }
 
-// recordPhase records that a server is in another phase.
+// recordPhase records that a server has changed its phase. The server's actor calls it in its turn, so it must not block. A new
+// server that becomes pending is no change worth a record.
 func (a *auditor) recordPhase(v *actors.View, was messages.Phase) {
-	if was == "" && v.State.Phase == messages.Pending { // it has begun to exist
+	if was == "" && v.State.Phase == messages.Pending {
 		return
 	}
 	r := audit.Record{Kind: audit.KindPhase, Server: v.Name, Epoch: v.State.Epoch, Phase: v.State.Phase, Was: was, Reason: v.Reason()}
@@ -198,13 +208,15 @@ func (a *auditor) recordPhase(v *actors.View, was messages.Phase) {
 	a.log.Add(r)
 }
 
-// callerInfo is who asks for something, and by which way.
+// callerInfo says who asks for something and by which way: the caller's name, the way (program, message, file, socket), and the
+// address of the actor that sent the message. All are empty for the embedding program itself.
 type callerInfo struct {
 	who, via, sender string
-	pid              int    // of the process on the control socket
-	program          string // the same
+	pid              int    // of the process on the control socket, 0 for others
+	program          string // that process's program
 }
 
+// callerFromContext collects what WithCaller and package audit put into the context.
 func callerFromContext(ctx context.Context) callerInfo {
 	b := callerInfo{who: messages.CallerOf(ctx)}
 	b.via, b.sender = audit.ViaOf(ctx)
@@ -212,7 +224,8 @@ func callerFromContext(ctx context.Context) callerInfo {
 	return b
 }
 
-// callerFromSender is whoever sent the message of an actor's turn.
+// callerFromSender describes the sender of the message that the actor handles now. For a message from another machine it is the
+// identity of the peer's certificate, because an address can be claimed.
 func callerFromSender(ctx actor.Context) callerInfo {
 	b := callerInfo{via: "message"}
 	if peer := ctx.MessageHeader().Get(messages.PeerHeader); peer != "" {
@@ -223,11 +236,12 @@ func callerFromSender(ctx actor.Context) callerInfo {
 	return b
 }
 
+// addTo copies the caller into a record.
 func (b callerInfo) addTo(r *audit.Record) {
 	r.Who, r.Via, r.From, r.PeerPID, r.PeerProgram = b.who, b.via, b.sender, b.pid, b.program
 }
 
-// recordChange records a change that somebody made, or was refused.
+// recordChange records a change, or the attempt at one that was refused (err).
 func (a *auditor) recordChange(b callerInfo, r audit.Record, err error) {
 	if a == nil {
 		return
@@ -242,12 +256,13 @@ func (a *auditor) recordChange(b callerInfo, r audit.Record, err error) {
 	a.log.Add(r)
 }
 
-// recordingReply is reply, which records the change as well.
+// recordingReply returns a reply function that records the change before it replies, so that the record stands in the log before
+// the caller sees the effect. A record without a Change is none: to wake a server, or to list again, changes nothing.
 func (a *auditor) recordingReply(b callerInfo, r audit.Record, reply func(error)) func(error) {
 	if a == nil {
 		return reply
 	}
-	if r.Change == "" { // to be woken, or to list again, changes nothing
+	if r.Change == "" {
 		return reply
 	}
 	return func(err error) {
@@ -256,7 +271,7 @@ func (a *auditor) recordingReply(b callerInfo, r audit.Record, reply func(error)
 	}
 }
 
-// recordingSetReply is reply, which records the change as well.
+// recordingSetReply does the same for the reply of SetServers.
 func (a *auditor) recordingSetReply(b callerInfo, reply func(SetServersResult, error)) func(SetServersResult, error) {
 	if a == nil {
 		return reply
@@ -271,11 +286,12 @@ func (a *auditor) recordingSetReply(b callerInfo, reply func(SetServersResult, e
 	}
 }
 
-// addedRecord and wished are the records of changes to one server.
+// addedRecord describes the command that adds a server. The spec is described without its secrets.
 func addedRecord(name string, spec Spec) audit.Record {
 	return audit.Record{Change: "add", Server: name, Detail: describeSpec(spec)}
 }
 
+// commandRecord describes a command to one server; its Change is empty for a command that changes nothing.
 func commandRecord(name string, e lifecycle.Event) audit.Record {
 	r := audit.Record{Server: name}
 	switch e := e.(type) {
@@ -292,7 +308,7 @@ func commandRecord(name string, e lifecycle.Event) audit.Record {
 	return r
 }
 
-// recordConfigured records what a new configuration changed.
+// recordConfigured records what a new set of servers changed; nothing if nothing did. word names the command.
 func (a *auditor) recordConfigured(b callerInfo, word string, res SetServersResult) {
 	if a == nil || len(res.Added)+len(res.Removed)+len(res.Adjusted)+len(res.Errors) == 0 {
 		return
@@ -304,7 +320,7 @@ func (a *auditor) recordConfigured(b callerInfo, word string, res SetServersResu
 	a.recordChange(b, r, nil)
 }
 
-// describeSpec says of a spec what it starts or dials, without secrets.
+// describeSpec returns what a spec starts or dials, without secrets.
 func describeSpec(s Spec) string {
 	s = s.Redacted()
 	if s.URL != "" {
@@ -313,7 +329,7 @@ func describeSpec(s Spec) string {
 	return strings.TrimSpace(string(s.Kind()) + " " + strings.Join(append([]string{s.Command}, s.Args...), " "))
 }
 
-// ruleCount says how many rules there are.
+// ruleCount returns how many rules a set has: the record says that rules were replaced, and their texts may be long.
 func ruleCount(r access.Rules) string {
 	text := fmt.Sprintf("%d managed rules, %d others", len(r.Managed.Rules), len(r.Own.Rules))
 	if r.Own.Default != "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// panickedError is how something ended that a function of the embedding program broke off: it is what is recorded, and the panic
-// goes on.
+// panickedError is recorded for a call that a panic of a program's function broke off. It is not returned to the caller: the panic
+// continues.
 func panickedError(op string) error {
 	return &Error{Op: op, Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
 }
 
-// auditRead runs the read of a resource and records how it ended. The URI may hold what somebody filled into a template: it
-// counts as an argument, and is shown without what may be a secret in it.
+// auditRead runs the read of a resource and records how it ended. The URI may hold values that were filled into a template, so it
+// counts as an argument: it is recorded without its query, and without parts that look like secrets, unless the log asks for all.
 func (a *auditor) auditRead(
 	ctx context.Context, server, uri string, read func(*actors.Trace) (*ResourceResult, error),
 ) (res *ResourceResult, err error) {
@@ -29,6 +29,7 @@ func (a *auditor) auditRead(
 		return read(nil)
 	}
 	start, trace := time.Now(), &actors.Trace{Server: server}
+	// The error stands until read returns, so that a panic is recorded as one.
 	err = panickedError("read")
 	defer func() {
 		r := a.outcomeRecord(ctx, audit.KindRead, trace, start, err)
@@ -48,7 +49,8 @@ func (a *auditor) auditRead(
 	return read(trace)
 }
 
-// auditPrompt runs the request of a prompt and records how it ended. Name is the qualified one if server is empty.
+// auditPrompt runs the request of a prompt and records how it ended. name is the qualified one if server is empty; the trace has
+// the server's own name once it is known.
 func (a *auditor) auditPrompt(
 	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (*PromptResult, error),
 ) (res *PromptResult, err error) {
@@ -74,7 +76,8 @@ func (a *auditor) auditPrompt(
 	return get(trace)
 }
 
-// auditURI is a URI without its query, fragment and user information, and without the parts that look like a credential.
+// auditURI returns a URI without its query, fragment and user information, and without path elements that look like a credential.
+// A text that is no URI is kept only if it holds none of the characters that begin such parts.
 func auditURI(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -92,7 +95,7 @@ func auditURI(uri string) string {
 	return strings.Join(parts, "/")
 }
 
-// addArgumentsHash puts into a record the hash of arguments that it shows in another field.
+// addArgumentsHash adds the hash of arguments whose text stands in another field of the record, so that equal reads can be found.
 func (a *auditor) addArgumentsHash(r *audit.Record, raw json.RawMessage) {
 	how := a.log.Arguments()
 	if how != audit.None {
@@ -101,7 +104,7 @@ func (a *auditor) addArgumentsHash(r *audit.Record, raw json.RawMessage) {
 	how.AddTo(r, raw, nil)
 }
 
-// addDenyingRule names the rule that denies everything of a server.
+// addDenyingRule adds the rule that denies everything of a server to the record of a read that was denied.
 func (a *auditor) addDenyingRule(r *audit.Record, err error) {
 	if !errors.Is(err, ErrDenied) {
 		return

@@ -13,7 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// newAuthorizer makes the Authorizer that a spec asks for, nil if none.
+// newAuthorizer makes the Authorizer of a spec's auth; nil if the requests carry none. The error is about the configuration or
+// the store, and fails the attempt. It may read files, so it is called outside of actors.
 func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authorizer, error) {
 	a := spec.Auth
 	switch spec.AuthKind() {
@@ -30,6 +31,8 @@ func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authori
 		return auth.TokenFile(a.TokenPath), nil
 	case messages.AuthHelper:
 		return auth.Helper(auth.HelperConfig{Program: k.helperCommand(spec, a), Limit: time.Duration(a.Timeout)}), nil
+	// OAuth is the default of a remote server. Without an explicit auth it is lazy: the store is not opened for servers that
+	// never ask for a sign-in.
 	case messages.AuthOAuth:
 		if a == nil || a.Type == "" {
 			if isSentInClear(*spec) {
@@ -41,14 +44,14 @@ func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authori
 	case messages.AuthClientCredentials, messages.AuthTokenExchange:
 		made, err := k.newOAuth(name, spec)
 		if err != nil {
-			return nil, err // not made: a nil *Authorizer in an interface is not nil
+			return nil, err // a nil *Authorizer in the interface would not be nil
 		}
 		return made, nil
 	}
 	return nil, &transports.Error{Class: messages.ClassConfig, Text: "its auth has an unknown type"}
 }
 
-// valueSource is where the value of auth comes from.
+// valueSource returns where the value of auth comes from. Package config has checked that exactly one of the keys is set.
 func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
 	switch {
 	case a.APIKey != "":
@@ -63,8 +66,8 @@ func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
 	return auth.Command(k.helperCommand(spec, a), time.Duration(a.Timeout))
 }
 
-// helperCommand is the command of auth: with the environment of a child, and nothing of the server's spec but its directory and whether its author
-// may use the terminal.
+// helperCommand returns the command of auth. It runs in the server's directory with the environment of a child; the server's own
+// env is not given to it, because its author decided about the server only.
 func (k *credentials) helperCommand(spec *Spec, a *Auth) transports.StdioConfig {
 	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
 	if a.Args == nil {
@@ -76,12 +79,14 @@ func (k *credentials) helperCommand(spec *Spec, a *Auth) transports.StdioConfig 
 }
 
 // asksOnTerminal reports whether the helper of a spec keeps the controlling terminal, so that it can ask for a passphrase
-// (gpg, pass). Only what the person or the organisation wrote may: the terminal can be typed into.
+// (gpg, pass). Only helpers that the person or the organisation configured may: a program with the terminal can type into it,
+// and a project file may be a stranger's.
 func asksOnTerminal(s messages.Scope) bool {
 	return s == messages.ScopeUser || s == messages.ScopeManaged || s == messages.ScopeDynamic
 }
 
-// newOAuth makes an Authorizer that gets its tokens from an authorization server.
+// newOAuth makes an Authorizer that gets its tokens from an authorization server. It reads the client key's file; the TLS files
+// are read with each connection, so that a renewed certificate counts.
 func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, error) {
 	store, locks, err := k.openStore()
 	if err != nil {
@@ -124,7 +129,8 @@ func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, erro
 	return oauth.New(cfg)
 }
 
-// httpURL is a websocket's URL as that of the resource that it is.
+// httpURL returns a websocket's URL with the scheme of HTTP: the resource identifier of an authorization (RFC 8707) is that of
+// the HTTP resource.
 func httpURL(raw string) string {
 	if rest, ok := strings.CutPrefix(raw, "ws://"); ok {
 		return "http://" + rest

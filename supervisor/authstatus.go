@@ -12,53 +12,53 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// AuthState says what is known of a server's credentials.
+// AuthState is what is known of a server's credentials, without asking the server.
 type AuthState string
 
 const (
-	// AuthNotUsed: requests carry nothing, and no sign-in is stored.
+	// AuthNotUsed says that requests carry no credentials and no sign-in is stored.
 	AuthNotUsed AuthState = "none"
-	// AuthConfigured: the configuration, or the program, has what is sent. Whether it is good shows when it is.
+	// AuthConfigured says that the configuration, or the program, has the credentials. Only a request shows whether they are valid.
 	AuthConfigured AuthState = "configured"
-	// AuthProvided: somebody has provided a token, which lives in memory.
+	// AuthProvided says that ProvideCredentials gave a token, which is kept in memory.
 	AuthProvided AuthState = "provided"
-	// AuthSignedIn: a sign-in is stored, and good or can be refreshed.
+	// AuthSignedIn says that a sign-in is stored, and is valid or can be refreshed.
 	AuthSignedIn AuthState = "signed-in"
-	// AuthSignedOut: somebody must sign in.
+	// AuthSignedOut says that the person must sign in: see Manager.Login.
 	AuthSignedOut AuthState = "signed-out"
-	// AuthExpired: there was a sign-in, and it has ended.
+	// AuthExpired says that there was a sign-in, and it has ended: the person must sign in again.
 	AuthExpired AuthState = "expired"
-	// AuthUnknown: it could not be found out; Problem says why.
+	// AuthUnknown says that the state could not be read; Problem says why.
 	AuthUnknown AuthState = "unknown"
 )
 
-// AuthStatus is what is known of the credentials of one remote server. It holds no secret.
+// AuthStatus describes the credentials of one remote server. It holds no secret.
 type AuthStatus struct {
 	Server string `json:"server"`
-	// Kind is the type of its auth, or "program" for a Config.AuthProvider's.
+	// Kind is the type of the server's auth, or "program" for the credentials of a Config.AuthProvider.
 	Kind  string    `json:"kind"`
 	State AuthState `json:"state"`
-	// NeedsAuth says that the server waits for credentials now.
+	// NeedsAuth says that the server is in the phase needs-auth now.
 	NeedsAuth bool `json:"needsAuth,omitempty"`
-	// Who is signed in, Issuer where, and Scopes what was granted, as far as the authorization server said.
+	// Who is the account that is signed in, Issuer the authorization server, and Scopes what it granted, as far as it said.
 	Who    string   `json:"who,omitempty"`
 	Issuer string   `json:"issuer,omitempty"`
 	Scopes []string `json:"scopes,omitempty"`
-	// Wanted are the scopes that the server asked for since: the next sign-in asks for them.
+	// Wanted are the scopes that the server has asked for since: the next sign-in requests them.
 	Wanted []string `json:"wanted,omitempty"`
-	// Expiry is the end of the access token, zero if it is not known. Renewable: it is refreshed by itself.
+	// Expiry is the end of the access token, zero if it is not known. Renewable says that it is refreshed without the person.
 	Expiry    time.Time `json:"expiry,omitzero"`
 	Renewable bool      `json:"renewable,omitempty"`
-	// Where is where the credentials are, for people.
+	// Where names the place of the credentials in words for a person.
 	Where string `json:"where,omitempty"`
-	// Unsaved: the newest token could not be stored and is held in memory.
+	// Unsaved says that the newest token could not be stored: it is kept in memory, and lost with this process.
 	Unsaved bool `json:"unsaved,omitempty"`
-	// Problem is why the state is not known.
+	// Problem says why the state is not known.
 	Problem string `json:"problem,omitempty"`
 }
 
-// AuthStatus tells about the credentials of the named servers, or of all remote ones, sorted by name. It reads the
-// store and sends nothing. The error is about a name; what cannot be found out stands in AuthStatus.Problem.
+// AuthStatus returns the state of the credentials of the named servers, or of all remote ones, sorted by name. It reads the
+// store and sends nothing. The error is about a name; what could not be read stands in AuthStatus.Problem.
 func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStatus, error) {
 	named := len(servers) > 0
 	if !named {
@@ -80,6 +80,8 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 	return out, nil
 }
 
+// authStatus looks at one server. The order of the cases is that in which a request would use them: a provided token first, then a
+// sign-in, then the configuration.
 func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) AuthStatus {
 	s := AuthStatus{Server: name, Kind: v.Spec.AuthKind(), NeedsAuth: v.State.Phase == messages.NeedsAuth}
 	c, _, err := m.remoteCredential("auth status", name)
@@ -100,6 +102,7 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 	case signs:
 		st, err := in.Status(ctx)
 		s.setSignIn(st, err)
+		// Such a server never asked for credentials: that no sign-in is stored does not mean that one is missing.
 		if _, implied := in.(*lazySignIn); implied && !s.NeedsAuth && s.State == AuthSignedOut {
 			s.State = AuthNotUsed
 		}
@@ -114,6 +117,7 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 	return s
 }
 
+// setSignIn takes over what the store says of a sign-in. An issuer or an expiry without a usable token means that there was one.
 func (s *AuthStatus) setSignIn(st oauth.Status, err error) {
 	s.Who, s.Issuer, s.Scopes, s.Wanted = st.Who, st.Issuer, st.Scopes, st.Wanted
 	s.Expiry, s.Renewable, s.Where, s.Unsaved = st.Expires, st.Renewable, st.Where, st.Unsaved
@@ -132,7 +136,8 @@ func (s *AuthStatus) setSignIn(st oauth.Status, err error) {
 	}
 }
 
-// whereOf is the place of credentials that the configuration names.
+// whereOf describes the place of credentials that the configuration names. The helper's environment is left out: it may hold
+// secrets.
 func whereOf(k *credentials, spec *Spec) string {
 	a := spec.Auth
 	switch spec.AuthKind() {

@@ -8,39 +8,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Declaration is what a model is told of a tool.
+// Declaration describes a tool to a model.
 type Declaration struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 
-	// Kind and Server say whose tool it is, for the agent: KindMCP and the server's id, or nothing for its own. A model is
-	// not told, so that all tools look alike to it.
+	// Kind and Server say to the agent whose tool it is: KindMCP and the server's id, or nothing for the agent's own tool. The
+	// model does not see them, so that all tools look alike to it.
 	Kind   Kind   `json:"-"`
 	Server string `json:"-"`
 }
 
-// Kind is what stands behind a tool.
+// Kind says what implements a tool.
 type Kind string
 
-// KindMCP is a tool of an MCP server.
+// KindMCP marks a tool of an MCP server.
 const KindMCP Kind = "mcp"
 
 // Handler runs a tool. The result has "content" (a list of parts as maps) and "isError", and "structuredContent" if the
-// tool gave one, and not "_meta" and "resultType", which are for clients. A Go error means that there is no answer of
-// the tool: see Error, and ErrorResult.
+// tool gave one; "_meta" and "resultType" are taken out, because they are meant for clients. A Go error means that the tool gave
+// no answer: see [Error], and [ErrorResult].
 type Handler func(ctx context.Context, params map[string]any) (map[string]any, error)
 
-// AgentTool is one tool as an agent treats its own: a declaration, a handler and an output formatter. Its method set is
-// small on purpose: an agent's own tools can have the same three methods, and one loop offers both.
+// AgentTool is one tool in the form that agents use for their own tools: a declaration, a handler and an output formatter. Its
+// method set is small on purpose: an agent's own tools can have the same three methods, and one loop offers both.
 type AgentTool interface {
 	Declaration() Declaration
 	Handler() Handler
 	FormatOutput(result map[string]any) string
 }
 
-// AgentTools is the tools of the named servers, or of all, as an agent's tools, from the newest snapshot. A tool whose
-// server goes away stays callable as a value and ends not-sent; take the list anew for each turn of a model.
+// AgentTools returns the tools of the named servers, or of all, as an agent's tools, from the newest snapshot. A tool whose
+// server goes away stays callable as a value, and its calls end not-sent; take the list anew for each turn of a model. The error
+// is that of ToolsOf.
 func (m *Manager) AgentTools(ctx context.Context, servers ...string) ([]AgentTool, error) {
 	entries, err := m.ToolsOf(ctx, servers...)
 	if err != nil {
@@ -53,6 +54,8 @@ func (m *Manager) AgentTools(ctx context.Context, servers ...string) ([]AgentToo
 	return tools, nil
 }
 
+// serverAgentTool is an AgentTool of a server. It keeps the definition of one snapshot and calls by name, so a call always goes to
+// the tool that has the name then.
 type serverAgentTool struct {
 	m     *Manager
 	entry *Entry
@@ -74,12 +77,13 @@ func (b *serverAgentTool) Handler() Handler {
 		if err != nil {
 			return nil, err
 		}
+		// The result is decoded as maps, because an agent's loop passes on what it does not know.
 		out := map[string]any{}
 		if err := json.Unmarshal(res.Raw, &out); err != nil {
 			return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Server: b.entry.Tool.Server, Tool: b.entry.Tool.Name,
 				Text: "the result is no JSON object: " + err.Error(), Err: err}
 		}
-		// What the protocol says to a client is nothing for a model to read.
+		// These members are for clients; a model that read them would take them for the tool's answer.
 		delete(out, "_meta")
 		delete(out, "resultType")
 		if out["content"] == nil {
@@ -90,9 +94,10 @@ func (b *serverAgentTool) Handler() Handler {
 	}
 }
 
-// FormatOutput is the text of a result, neutralised, for a person or a model to read.
+// FormatOutput returns the text of a result for a person or a model, with control characters made visible.
 func (b *serverAgentTool) FormatOutput(result map[string]any) string { return formatOutput(result) }
 
+// formatOutput writes the text of a result, with "error: " before that of a failed tool; a model might not see the difference.
 func formatOutput(result map[string]any) string {
 	raw, err := json.Marshal(result)
 	if err != nil {
@@ -105,7 +110,7 @@ func formatOutput(result map[string]any) string {
 	return text
 }
 
-// ErrorResult is an error of a Handler in the form of a tool's own failure, for loops that feed every end of a call to
+// ErrorResult turns an error of a Handler into the form of a tool's own failure, for loops that feed every end of a call to
 // the model: the text names the server and says whether the call may have run.
 func ErrorResult(err error) map[string]any {
 	return map[string]any{

@@ -7,14 +7,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The names of the tools by which a model looks at resources, those of Claude Code.
+// The names of the tools by which a model finds and reads resources. They are those of Claude Code, so that prompts and rules
+// written for it apply.
 const (
 	ListResourcesTool = "ListMcpResources"
 	ReadResourceTool  = "ReadMcpResource"
 )
 
-// ResourceTools is two tools for an agent beside AgentTools, by which a model finds and reads what servers let be read:
-// ListMcpResources (all servers, or one) and ReadMcpResource (of a server by its id, or of whoever offers the URI).
+// ResourceTools returns two tools beside AgentTools, with which a model finds and reads the resources of servers:
+// ListMcpResources (of all servers, or one) and ReadMcpResource (of a server by its id, or of the one that offers the URI).
 func (m *Manager) ResourceTools() []AgentTool {
 	return []AgentTool{
 		&builtinAgentTool{
@@ -40,7 +41,7 @@ func (m *Manager) ResourceTools() []AgentTool {
 	}
 }
 
-// builtinAgentTool is a tool of ours, in the form of an agent's.
+// builtinAgentTool is an AgentTool that the manager implements itself.
 type builtinAgentTool struct {
 	declaration Declaration
 	handler     Handler
@@ -50,8 +51,8 @@ func (t *builtinAgentTool) Declaration() Declaration                  { return t
 func (t *builtinAgentTool) Handler() Handler                          { return t.handler }
 func (t *builtinAgentTool) FormatOutput(result map[string]any) string { return formatOutput(result) }
 
-// listForAgent is the handler of ListMcpResources. Servers that cannot be asked are named in the text; the others' resources
-// are listed all the same.
+// listForAgent is the handler of ListMcpResources. The resources of the servers that answer are listed, and the text names those
+// that do not; it fails only if there is nothing to list.
 func (m *Manager) listForAgent(ctx context.Context, params map[string]any) (map[string]any, error) {
 	server, err := textParam(params, "server", false)
 	if err != nil {
@@ -76,7 +77,8 @@ func (m *Manager) listForAgent(ctx context.Context, params map[string]any) (map[
 	return map[string]any{"content": content, "isError": false}, nil
 }
 
-// readForAgent is the handler of ReadMcpResource. Without a server it is read of whoever offers it.
+// readForAgent is the handler of ReadMcpResource. Without a server id the index of lists decides which server offers the URI. A
+// content that is no object is left out.
 func (m *Manager) readForAgent(ctx context.Context, params map[string]any) (map[string]any, error) {
 	server, err := textParam(params, "server", false)
 	if err != nil {
@@ -105,6 +107,8 @@ func (m *Manager) readForAgent(ctx context.Context, params map[string]any) (map[
 	return map[string]any{"content": content, "isError": false}, nil
 }
 
+// textParam reads a text from a model's arguments. A model may send anything, so another type is an error of ClassInvalid, whose
+// text the model can act on.
 func textParam(params map[string]any, name string, needed bool) (string, error) {
 	text, ok := params[name].(string)
 	if !ok && params[name] != nil || needed && text == "" {

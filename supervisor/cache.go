@@ -9,27 +9,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// The tools of a lazy server outlive the manager in small files, one per server and authorization context, so that the
-// next run can offer them before the server is dialled. A file that is missing, damaged or of another context is as good
-// as none. MCP 2026-07-28, Caching: what is private must not be shared across authorization contexts. A server of the
-// legacy era says nothing about that, and its lists are taken for private: nothing tells those apart that differ per user.
+// The tools of a lazy server outlive the manager in small files, one per server and audience, so that the next run can offer them
+// before the server is dialled. A file that is missing, damaged or of another audience counts as none. MCP 2026-07-28, Caching:
+// what is private must not be shared across authorization contexts. A server of the legacy era says nothing about that, and its
+// lists count as private, because they may differ per user and nothing shows whether they do.
 
+// cachedTools is the content of such a file. Quarantined tools are kept too, so that the status can name them before a connection.
 type cachedTools struct {
 	Tools       []messages.Tool            `json:"tools"`
 	Quarantined []messages.QuarantinedTool `json:"quarantined,omitempty"`
 }
 
 // listAudience says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
-// and the identity behind them. It is hashed under a key, and never written.
+// and the account behind them. Its JSON is hashed under a key and never written.
 type listAudience struct {
-	Spec     *Spec
+	Spec *Spec
+	// Public lists belong to every account, so Identity and Env are empty for them.
 	Public   bool     `json:",omitempty"`
 	Identity string   `json:",omitempty"`
 	Env      []string `json:",omitempty"`
 }
 
-// audienceOf is the context of a server's lists; nil if that cannot be known. With public set it is that of lists which the
-// server lets everybody see that its spec leads to.
+// audienceOf returns the audience of a server's lists; nil if it cannot be known. With public set it is that of lists which
+// the server shows to every account that its spec leads to.
 func (c *Config) audienceOf(name string, spec *Spec, public bool) []byte {
 	r := listAudience{Spec: spec, Public: public}
 	if !public {
@@ -37,6 +39,7 @@ func (c *Config) audienceOf(name string, spec *Spec, public bool) []byte {
 		if r.Identity, known = c.credentials.identityOf(name, spec); !known {
 			return nil
 		}
+		// A child sees the manager's environment too: another value may mean another account.
 		if spec.Kind() == messages.Stdio {
 			inherit := c.InheritEnv
 			if spec.InheritEnv != nil {
@@ -52,7 +55,8 @@ func (c *Config) audienceOf(name string, spec *Spec, public bool) []byte {
 	return context
 }
 
-// loadToolList is the list that was kept for those who are let in now.
+// loadToolList returns the list that was kept for the present audience, nil if there is none. The private one is looked for
+// first, because it is the more exact. It reads files, in the supervisor's turn: they are small, and only lazy servers have one.
 func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
 	if c.lists == nil {
 		return nil
@@ -67,6 +71,7 @@ func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
 		if data == nil || json.Unmarshal(data, &cached) != nil {
 			continue
 		}
+		// The id of a server is not in its file: the same tools may be configured under another name.
 		for i := range cached.Tools {
 			cached.Tools[i].Server = name
 		}
@@ -75,8 +80,9 @@ func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
 	return nil
 }
 
-// saveToolList writes in the background: it is called from an actor's turn, and a list that could not be kept is only a
-// slower start of the next run. Whose list it is, is settled before: the next connection may be another account's.
+// saveToolList writes the list in the background, because the server's actor calls it in its turn; a list that is not kept only
+// makes the next start slower. Whose list it is must be settled before the goroutine begins: the next connection may be
+// another account's.
 func (c *Config) saveToolList(name string, spec *Spec, list *session.ToolList) {
 	data, err := json.Marshal(cachedTools{Tools: list.Tools, Quarantined: list.Quarantined})
 	if err != nil {
@@ -86,7 +92,7 @@ func (c *Config) saveToolList(name string, spec *Spec, list *session.ToolList) {
 	go func() { // ends with the writing of one file
 		defer func() { _ = recover() }()
 		if other != nil {
-			c.lists.Remove(name, other) // it is older, and would be found first
+			c.lists.Remove(name, other) // it is older, and loadToolList may find it first
 		}
 		if context != nil {
 			c.lists.Save(name, context, data)

@@ -16,25 +16,27 @@ import (
 
 func timeSince(t time.Time) time.Duration { return time.Since(t) }
 
-// Result is what a tool answered.
+// Result is the answer of a tool. It is safe for concurrent use as long as the program does not change its fields.
 type Result struct {
-	// Raw is the server's result object, byte for byte (or what Config.Sanitize made of it). It is untrusted.
+	// Raw is the server's result object, byte for byte, or the object that Config.Sanitize returned. It is untrusted.
 	Raw json.RawMessage
 	// IsError says that the tool itself failed: outcome OutcomeToolError. It is not a Go error, because a model should
 	// read it.
 	IsError bool
 
+	// outputFlaw compares the answer once and keeps the outcome; nil if there is nothing to compare.
 	outputFlaw func() string
 }
 
-// Flaw says how the answer misses what the tool's output schema promises, in one line that is fit for a terminal; empty
-// if it does not, if the tool has no such schema, for an answer with IsError, and if Config.SkipOutputCheck is set. An
-// answer with a flaw is a result all the same. Missing structured content is one, and so is a schema that cannot be
-// used: one of an unknown dialect, one that refers to another document (nothing is fetched), one that is too large or
-// takes too long.
+// Flaw returns how the answer violates the tool's output schema, in one line that is fit for a terminal. It is empty
+// if the answer fits, if the tool has no such schema, for an answer with IsError, and if Config.SkipOutputCheck is set. An
+// answer with a flaw is a result all the same: the program decides what to do. Missing structured content is a flaw, and so is a
+// schema that cannot be used: one of an unknown dialect, one that refers to another document (nothing is fetched), one that is
+// too large or takes too long.
 //
-// The answer is compared when Flaw is first called: some 20 µs for a small one, at most about a second for whatever a
-// server sends, and nothing for whoever does not ask. What Config.Sanitize does to the answer is not judged.
+// The answer is compared when Flaw is first called: some 20 µs for a small one, at most about a second for the worst that a
+// server can send; a program that never calls Flaw pays nothing. The server's own bytes are compared, not those that
+// Config.Sanitize made of them.
 func (r *Result) Flaw() string {
 	if r.outputFlaw == nil {
 		return ""
@@ -42,7 +44,8 @@ func (r *Result) Flaw() string {
 	return r.outputFlaw()
 }
 
-// withOutputCheck gives a result its Flaw.
+// withOutputCheck prepares the Flaw of a result. The schema is the one that the call was made under: the tool may have another
+// one by the time that Flaw is called.
 func (m *Manager) withOutputCheck(to *Result, from session.Result) *Result {
 	if len(from.OutputSchema) > 0 && !from.IsError && !m.cfg.SkipOutputCheck {
 		to.outputFlaw = sync.OnceValue(func() string { return m.outputs.Flaw(from.OutputSchema, from.Raw) })
@@ -50,7 +53,7 @@ func (m *Manager) withOutputCheck(to *Result, from session.Result) *Result {
 	return to
 }
 
-// Outcome is OutcomeResult or OutcomeToolError.
+// Outcome returns OutcomeResult, or OutcomeToolError if IsError is set: the other outcomes come as an *Error.
 func (r *Result) Outcome() messages.Outcome {
 	if r.IsError {
 		return messages.OutcomeToolError
@@ -58,7 +61,7 @@ func (r *Result) Outcome() messages.Outcome {
 	return messages.OutcomeResult
 }
 
-// Content is one part of a result. Only the fields of its type are set; Raw has all of them.
+// Content is one part of a result. Only the fields of its type are set; Raw has the whole part as the server sent it.
 type Content struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text,omitempty"`
@@ -70,8 +73,9 @@ type Content struct {
 	Raw      json.RawMessage `json:"-"`
 }
 
-// Content decodes the parts of the result. A part of an unknown type keeps its Raw. Names count as they are written, and of
-// doubled ones the last: a person reads what programs read.
+// Content decodes the parts of the result. A part of an unknown type keeps its Raw. Member names count by their exact case, and
+// of members with the same name the last, because most programs read JSON so: a person sees what they see. The error is an
+// *Error of ClassProtocol.
 func (r *Result) Content() ([]Content, error) {
 	list, err := partsOf(r.Raw, "content")
 	if err != nil {
@@ -84,14 +88,15 @@ func (r *Result) Content() ([]Content, error) {
 	return parts, nil
 }
 
-// Structured is structuredContent, nil if there is none.
+// Structured returns the member structuredContent, nil if there is none.
 func (r *Result) Structured() json.RawMessage {
 	return rawjson.Member(trimSpace(r.Raw), "structuredContent")
 }
 
-// Text is the text parts, one per line, with a short remark in place of each other part. It is as the server sent it:
-// messages.Printable makes it fit for a terminal.
+// Text returns the text parts, one per line, with a short remark in place of each other part. The bytes are the server's:
+// messages.Printable makes them fit for a terminal.
 func (r *Result) Text() string {
+	// Most results are one part of text: reading that needs no list of parts.
 	if text, ok := onlyText(r.Raw); ok {
 		return text
 	}
@@ -125,6 +130,7 @@ func (r *Result) Text() string {
 	return b.String()
 }
 
+// resourceText returns the text of an embedded resource, or a remark with its URI for one that has none (a blob, an empty text).
 func resourceText(raw json.RawMessage) string {
 	text, uri := "", ""
 	if rawjson.IsObject(raw) {
@@ -144,10 +150,10 @@ func resourceText(raw json.RawMessage) string {
 }
 
 // CallTool runs a tool by its qualified name, mcp__{server}__{tool}. args is a JSON object: json.RawMessage, []byte,
-// nil for none, or anything that marshals to an object. The call is bounded by ctx and by the server's call timeout,
+// nil for none, or any value that marshals to an object. The call is bounded by ctx and by the server's call timeout,
 // whichever is sooner.
 //
-// It ends exactly once: with a *Result (the tool ran; IsError says how it went) or with an *Error whose Outcome is
+// It ends exactly once: with a *Result (the tool ran; IsError says whether it failed) or with an *Error whose Outcome is
 // rejected, not-sent or unknown. A call that may have run is never sent again, unless its server is trusted and marks
 // the tool read-only or idempotent.
 func (m *Manager) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*Result, error) {
@@ -161,7 +167,8 @@ func (m *Manager) CallServerTool(
 	return m.callByName(ctx, server, tool, args, opts)
 }
 
-// callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name.
+// callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name. Arguments that cannot be
+// written as JSON are recorded in the audit log too, because the model tried a call.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
 	raw, err := marshalArguments(args)
 	if m.audit != nil {
@@ -173,6 +180,7 @@ func (m *Manager) callByName(ctx context.Context, server, tool string, args any,
 	return m.runCall(ctx, server, tool, raw, opts)
 }
 
+// runCall sends a call and turns the session's answer into a Result. It may run on the entry actor's goroutines as well.
 func (m *Manager) runCall(
 	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption,
 ) (*Result, error) {
@@ -192,6 +200,8 @@ func (m *Manager) runCall(
 	return m.withOutputCheck(m.newResult(server, tool, res.Raw, res.IsError), res), nil
 }
 
+// newResult makes a Result of an answer, after Config.Sanitize has had the bytes. The tool may be gone from the catalog since the
+// call: Sanitize then gets a Tool with the names that the caller used, or with none.
 func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bool) *Result {
 	if m.cfg.Sanitize != nil {
 		var entry *Entry
@@ -201,7 +211,7 @@ func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bo
 		} else {
 			entry, ok = m.Tools().LookupTool(server, tool)
 		}
-		t := &Tool{} // it was withdrawn in the meantime
+		t := &Tool{} // stays empty if the tool was withdrawn meanwhile and the caller named it by its qualified name
 		switch {
 		case ok:
 			t = entry.Tool
@@ -213,7 +223,7 @@ func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bo
 	return &Result{Raw: raw, IsError: isError}
 }
 
-// marshalArguments is args as JSON. Whether it is an object is checked where it is sent.
+// marshalArguments returns args as JSON, nil for none. The session checks that they are an object, where it writes the request.
 func marshalArguments(args any) (json.RawMessage, error) {
 	switch a := args.(type) {
 	case nil:
@@ -226,6 +236,7 @@ func marshalArguments(args any) (json.RawMessage, error) {
 		if a == nil {
 			return nil, nil // no arguments
 		}
+		// AppendValue writes the usual types without reflection, and refuses all others, which Marshal then writes.
 		if raw, ok := rawjson.AppendValue(nil, a); ok {
 			return raw, nil
 		}
@@ -241,7 +252,7 @@ func marshalArguments(args any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// wakeServer connects a lazy server that rests, or waits for the attempt that is under way.
+// wakeServer connects a lazy server that rests, or waits for the attempt that runs already, and for its tools in the catalog.
 func (m *Manager) wakeServer(ctx context.Context, name string) error {
 	if err := m.runCommand(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} }); err != nil {
 		return err

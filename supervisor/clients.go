@@ -8,17 +8,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// httpClients send the requests of a manager's remote servers. They are the manager's own, so that Close can release their
-// idle connections. Servers without a TLS configuration share one; those with one share a client per configuration and
-// origin, because a certificate of ours is for the servers it was configured for, and a pool must not lend a connection
-// that was made with it. It is safe for concurrent use.
+// httpClients holds the HTTP clients of a manager's remote servers. They belong to the manager, so that Close can release their
+// idle connections. Servers without a TLS configuration share one. The others share a client per configuration and origin,
+// because a client certificate is for the servers that it was configured for, and a connection pool must not lend a connection
+// that was made with it to another server. It is safe for concurrent use.
 type httpClients struct {
 	shared *http.Client
 
+	// mu guards tlsClients; it is never held while files are read or a connection is made.
 	mu         sync.Mutex
 	tlsClients map[clientKey]ownClient
 }
 
+// clientKey names the servers that may share a pool of connections.
 type clientKey struct {
 	tls    messages.TLS
 	origin string
@@ -26,18 +28,18 @@ type clientKey struct {
 
 type ownClient struct {
 	*http.Client
-	content string // of the files that it was made from
+	content string // of the certificate and key files, to notice that they were renewed
 }
 
-// maxOwnClients bounds what servers that are gone leave behind: a forgotten client is made again when it is needed.
+// maxOwnClients bounds the clients of servers that are gone. Above it some client is dropped and made again when it is needed.
 const maxOwnClients = 256
 
 func newClients() *httpClients {
 	return &httpClients{shared: transports.NewClient(), tlsClients: map[clientKey]ownClient{}}
 }
 
-// clientFor is the client for one attempt of a server. It reads the files of a TLS configuration, and makes a new client when
-// they are not what they were; the connections of the old one end as they become idle.
+// clientFor returns the client for one attempt of a server. It reads the files of a TLS configuration, and makes a new client if
+// they have changed; the connections of the old one end as they become idle. The error says which file cannot be used.
 func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, error) {
 	if t == nil || *t == (messages.TLS{}) {
 		return c.shared, nil
@@ -53,6 +55,7 @@ func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, e
 	if known && was.content == content {
 		return was.Client, nil
 	}
+	// A renewed certificate: connections under the old one serve their sessions to the end, but take no new ones.
 	if known {
 		c.dropClient(key)
 	}
@@ -67,12 +70,13 @@ func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, e
 	return made, nil
 }
 
+// dropClient forgets a client. Requests that use it end normally: only idle connections are closed. The caller holds mu.
 func (c *httpClients) dropClient(key clientKey) {
 	c.tlsClients[key].CloseIdleConnections()
 	delete(c.tlsClients, key)
 }
 
-// close releases what is idle. Connections that are in use are their servers' to close, before.
+// close releases idle connections. Those in use belong to sessions, which have ended before shutDown calls this.
 func (c *httpClients) close() {
 	c.shared.CloseIdleConnections()
 	c.mu.Lock()

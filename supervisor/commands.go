@@ -7,32 +7,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// Commands to the supervisor actor. Each reply function is called exactly once, from the actor's own turn: it must not
-// block. The commands of one sender take effect in the order in which they were sent.
+// Commands to the supervisor actor. It calls each reply function exactly once, in its own turn: the function must not block. The
+// commands of one sender take effect in the order in which they were sent.
 type (
-	// addServer adds a server at runtime, or replaces its spec.
+	// addServer adds a server at runtime, or replaces its spec. ticket is answered when the attempt that follows has ended.
 	addServer struct {
 		name   string
 		spec   Spec
 		ticket uint64
-		// early replies as soon as the spec is accepted, also when it must wait for a removal to end.
+		// early has the reply sent as soon as the spec is accepted, even if it must wait for the end of a removal.
 		early bool
-		// set: the spec is one of a whole set. What has it already stays as it is, also if somebody disabled it.
+		// set marks a spec of SetServers: a server that has the same spec already stays as it is, also if it was disabled since.
 		set   bool
 		reply func(error)
 	}
-	// removeServer takes a runtime server away. A configured server comes back to what its file says.
+	// removeServer takes the runtime spec of a server away. A server that is configured too falls back to its file's spec.
 	removeServer struct {
 		name  string
 		reply func(error)
 	}
-	// serverCommand is one of lifecycle's wishes, for a server that must exist.
+	// serverCommand is a command of package lifecycle (enable, disable, reconnect, wake, refresh) for a server that must exist.
 	serverCommand struct {
 		name  string
 		event lifecycle.Event
 		reply func(error)
 	}
-	// handleSetServers replaces the whole set of runtime servers.
+	// setServers replaces the whole set of runtime servers.
 	setServers struct {
 		specs map[string]Spec
 		reply func(SetServersResult, error)
@@ -43,20 +43,21 @@ type (
 		managed *[]config.Policy
 		reply   func(config.Changes)
 	}
-	// barrier is answered when every command before it has been handled, and every server been sent a Look.
+	// barrier is replied to when every command before it has been handled and every server's actor has been sent a Barrier.
 	barrier struct {
 		ticket uint64
 		reply  func()
 	}
-	// refilterAll has every server show anew what is offered: the rules are others.
+	// refilterAll makes every server's actor filter its tools again, because the access rules or pins have changed.
 	refilterAll struct{}
-	// closeAll ends every server and then the supervisor. drain bounds the calls in flight.
+	// closeAll ends every server, then replies. drain bounds how long their calls may still run.
 	closeAll struct {
 		drain time.Duration
 		reply func()
 	}
 
-	// timerDue is the one timer of starts, clock the regular look at the clocks, slept what that look may find.
+	// timerDue is the timer of starts and successors, clockDue the reading of the clocks every 10 s, sleepNoticed the call of
+	// Woken.
 	timerDue     struct{}
 	clockDue     struct{}
 	sleepNoticed struct{}

@@ -30,21 +30,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Config is what a manager is made of. The zero value works: no servers yet, every default, silent logs.
+// Config describes a manager for [Start]. The zero value works: no servers yet, every default, silent logs. Start copies it;
+// later changes of its fields have no effect.
 type Config struct {
 	// Servers are connected from the start, by id. FromFiles reads them from configuration files.
 	Servers map[string]Spec
 
 	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
 	Logger *zap.Logger
-	// System is the actor system to live in; nil makes one. In a system that is not ours only our own actors are stopped.
-	// Its log is its owner's: the actor library logs whole messages that reach nobody, and AddServer holds secrets.
+	// System is the actor system to live in; nil makes one. In a system that the program owns, only the manager's actors are
+	// stopped. Its log is the program's business: the actor library logs whole undeliverable messages, and AddServer holds secrets.
 	System *actor.ActorSystem
-	// ActorOptions, if set, gives the options with which an actor of the manager is made, beside our own: a dispatcher, a
-	// mailbox, middleware that traces messages. The actor's name is "supervisor", "entry", "registry" or "server/" with the
-	// server's id. It is asked again for each successor of an actor that panicked, also from inside the supervisor's own
-	// turn: it must not block. A supervisor strategy and a guardian are not for it to choose, and it must keep the order of
-	// an actor's messages.
+	// ActorOptions, if set, gives the options with which an actor of the manager is made, beside the manager's own: a dispatcher,
+	// a mailbox, middleware that traces messages. The actor's name is "supervisor", "entry", "registry" or "server/" with the
+	// server's id. It is called again for each successor of an actor that panicked, also from inside the supervisor's own turn:
+	// it must not block. It must set neither a supervisor strategy nor a guardian, and must keep the order of an actor's
+	// messages.
 	ActorOptions func(actorName string) []actor.PropsOption
 
 	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See
@@ -53,154 +54,157 @@ type Config struct {
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
 	// program bring a transport of its own. It may block; it runs outside of every actor.
 	Transport func(name string, spec Spec) (transports.Transport, error)
-	// Wrap, if set, puts something around the transport of each server, whoever made it: fault.Wrap, a recorder. t has everything
-	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. It returns nil
-	// for those that it leaves alone. It runs outside of every actor.
+	// Wrap, if set, puts a decorator around the transport of each server, for example fault.Wrap or a recorder. t has everything
+	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. Wrap returns nil
+	// to leave a transport alone. It runs outside of every actor.
 	Wrap func(name string, spec Spec, t transports.Transport) transports.Transport
 	// AuthProvider, if set, gives the requests of a remote server their credentials in the place of what its spec has
-	// under auth; see package transports/auth for those that are made. It returns nil, nil for a server whose spec counts.
-	// It is asked once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as
-	// the spec is in force. One with the methods of *oauth.Authorizer can be signed in with by Login.
+	// under auth; package transports/auth has implementations. It returns nil, nil for a server whose spec counts.
+	// It is called once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as
+	// the spec is in force. Login can sign in with one that has the methods of *oauth.Authorizer.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
 	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process
 	// that uses the same store; nil means LocksFor(DefaultAuthOptions()), and for an *auth.Memory locks of its own.
 	AuthStore auth.Store
 	AuthLocks *auth.Locks
-	// LoginPrompt is how Login asks the person if its options do not say.
+	// LoginPrompt gives the way in which Login asks the person, where the options of Login do not.
 	LoginPrompt func(server string) oauth.Prompt
 	// Policy says which commands may run and which URLs may be reached; the zero value refuses none. Managed are those of
-	// the organisation, which FromFiles reads, on top: all must agree. They are asked before anything of a server runs,
-	// wherever its spec is from; one that is refused is failed{denied} with the rule.
+	// the organisation, which FromFiles reads, on top: all must agree. The manager checks them before anything of a server runs,
+	// whatever the source of its spec; a refused server is failed{denied} with the rule.
 	Policy  config.Policy
 	Managed []config.Policy
 	// AllowedTransports, if not nil, lists the only kinds that may be used. A server side that must not start processes
 	// says []messages.TransportKind{messages.HTTP, messages.SSE}.
 	AllowedTransports []messages.TransportKind
-	// Guard is told of every child process group; see transports.StartGuardian. Without one, children of a manager that
+	// Guard is informed of every child process group; see transports.StartGuardian. Without one, children of a manager that
 	// is killed with SIGKILL end on Linux when the kernel signals the direct child, and their own children do not.
 	Guard transports.Guard
 	// InheritEnv gives children the whole environment unless their spec says otherwise; default false: an allow-list.
 	InheritEnv bool
 
-	// Restart is when failed servers are tried again; the zero value is restart.DefaultPolicy.
+	// Restart says when failed servers are tried again; the zero value is restart.DefaultPolicy. A policy that contradicts itself
+	// makes Start fail.
 	Restart restart.Policy
-	// Gate is how many may start at once; the zero value is restart.DefaultLimits(GOMAXPROCS).
+	// Gate bounds how many servers may start at once; the zero value is restart.DefaultLimits(GOMAXPROCS).
 	Gate restart.Limits
 	// Timing holds the durations of connections: coalescing, drains, probes.
 	Timing actors.Timing
-	// WithdrawAfter is how long the tools of a lost connection stay in the catalog, marked lost; 5 s. Longer hides
-	// longer blips from a model, and lets it choose tools that are not there.
+	// WithdrawAfter is how long the tools of a lost connection stay in the catalog, marked lost; 0 is 5 s. A longer time hides
+	// longer interruptions from a model, and lets it choose tools that are not there.
 	WithdrawAfter time.Duration
 	// CallWait lets a call or a read whose server is not connected wait for it, at most so long and never past its own deadline,
-	// also at the start, and when its tools are withdrawn already. It ends not-sent at once if the server cannot be there in
-	// that time: disabled, without credentials, not retried, or parked until later. 0: it does so always. The error names the
-	// server, and Error.RetryAfter says when the next attempt begins.
+	// also at the start, and when its tools are withdrawn already. It ends not-sent at once if the server cannot be connected in
+	// that time: disabled, without credentials, not retried, or parked until later. With 0 it always ends at once. The error names
+	// the server, and Error.RetryAfter says when the next attempt begins.
 	CallWait time.Duration
 
-	// MaxInFlight and MaxQueued are the bounds of servers whose spec says none: how many calls and reads may be under way at
-	// one server at once, and how many may wait for their turn. 0 and 0: no bound, and messages.DefaultMaxQueued. Those who
-	// wait take turns by their caller (WithCaller). A bound keeps an agent with many sub-agents from drowning a server; it
-	// costs a lock per call of the same server.
+	// MaxInFlight and MaxQueued are the bounds of servers whose spec says none: how many calls and reads may run at one server at
+	// once, and how many more may wait for a slot. 0 and 0: no bound, and messages.DefaultMaxQueued. Free slots go to the waiting
+	// callers in turn (WithCaller); a call that finds the queue full fails with ErrQueueFull. A bound keeps an agent with many
+	// sub-agents from overloading a server; it costs a lock per call of the same server.
 	MaxInFlight, MaxQueued int
 
-	// MemoryBudget bounds what all servers together may have held for them, in bytes: their lists, what is received of messages
-	// beyond 1 MiB each (128 KiB over HTTP and WebSocket), and the logs that are kept; 0 is 512 MiB, and a negative one is no bound. Each
-	// of N servers may always hold 1/(2N) of it; the rest goes to whoever asks, and the greediest is refused first: see package
-	// transports/budget. A list that is refused fails with messages.ErrMemory (ErrMemory) and ClassExhausted, and is asked for
-	// again later; a message waits up to 2 s, while its server is left unread, and ends its call with the same error; of logs the
+	// MemoryBudget bounds how many bytes are held for all servers together: their lists, what is received of messages beyond 1 MiB
+	// each (128 KiB over HTTP and WebSocket), and the logs that are kept; 0 is 512 MiB, and a negative one is no bound. Each of N
+	// servers may always hold 1/(2N) of it; the rest goes to the servers that ask, and the one that holds most is refused first: see
+	// package transports/budget. A refused list fails with messages.ErrMemory (ErrMemory) and ClassExhausted, and is listed again
+	// later; a message waits up to 2 s, while its server is left unread, and ends its call with the same error; of logs the
 	// oldest go. Less protects a small machine, and keeps servers with very long lists, or a Spec.MaxMessage of hundreds of MiB,
 	// from working.
 	MemoryBudget int64
 
-	// Naming is how tools are named for a model; the zero value is mcp__{server}__{tool}, at most 64 characters.
+	// Naming says how tools are named for a model; the zero value is mcp__{server}__{tool}, at most 64 characters.
 	Naming messages.Naming
 	// Access are the rules about which tools may be called; see package supervisor/access, and FromFiles, which reads them.
 	// The zero value allows everything. A tool that they can only deny is not offered. SetPermissions replaces them.
 	Access access.Rules
 	// Ask answers whether a call may be made that the rules ask about; nil refuses it. Equal calls of one caller at the same
-	// time are one question, which says how many they are (AskRequest.Equal); AskOnce lets one of them go. It is called concurrently, for at most 64 different questions at a time, and may take as long as a person
-	// does: a call's timeout begins afterwards. ctx ends when the caller gives up, and with the manager. With Ask, what
-	// trusted servers say of their tools counts: a destructive one is asked about.
+	// time are one question, which says how many they are (AskRequest.Equal); AskOnce lets one of them pass. The manager calls Ask
+	// concurrently, for at most 64 different questions at a time; one more is refused. Ask may take as long as a person does: a
+	// call's timeout begins afterwards. ctx ends when the caller gives up, and with the manager. With Ask, the annotations of
+	// trusted servers count: a destructive tool is asked about.
 	Ask func(ctx context.Context, r AskRequest) (AskAnswer, error)
-	// Pins remembers the definitions of tools; nil remembers none, and Pin counts for nothing. Pin is what is done about a
-	// changed one where a spec says nothing: messages.PinWarn if empty. LeastPin is the least that is done, whatever a spec and
-	// Pin say; empty asks for nothing. A store may be shared with other processes: what they approve is noticed within 0.25 s.
+	// Pins remembers the definitions of tools; with nil none are remembered, and Pin has no effect. Pin says what is done about a
+	// changed definition where a spec says nothing: messages.PinWarn if empty. LeastPin is the least that is done, whatever a spec
+	// and Pin say; empty asks for nothing. A store may be shared with other processes: their approvals are noticed within 0.25 s.
 	Pins          *pins.Store
 	Pin, LeastPin string
-	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is asked
-	// after the rules. Whatever the error is, the call ends denied and not sent (ErrDenied, ErrNotSent), with the error's
-	// text; errors.Is finds the error itself.
+	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
+	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
+	// error's text; errors.Is finds the error itself.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
 	// must return a JSON object and is called concurrently.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
-	// SkipOutputCheck switches Result.Flaw off: answers are not compared with output schemas. Default false; it costs
-	// nothing while nobody asks for the flaw.
+	// SkipOutputCheck switches Result.Flaw off: answers are not compared with output schemas. Default false; the comparison
+	// costs nothing for a result whose Flaw is not called.
 	SkipOutputCheck bool
 
-	// Elicit, Sample and Roots answer what servers ask of this program. What is nil is not announced to them, and refused.
+	// Elicit, Sample and Roots answer the requests of servers. An ability whose function is nil is not announced, and refused.
 	// They are called concurrently, also several times for one server, and may take as long as a person does: the timeout
 	// of the calls that wait for them pauses, MaxCallTimeout does not. ctx ends with the connection, and when the server
-	// or the caller takes the question back. Return soon then: a call does not wait for it, the server's next connection and
-	// Close do. An error that is ErrDenied says that the person refused; of any other one the
-	// server is told only that it failed.
+	// or the caller takes the request back. The function should return soon then: the call does not wait for it, but the server's
+	// next connection and Close do. An error that is ErrDenied says that the person refused; of any other error the server learns
+	// only that the request failed.
 	//
-	// Elicit asks the person a question of a server. Show who asks, and let it be declined. What an accepted form lacks
-	// and the server has a default for is filled in; then it is checked against the server's schema, and one that does not
-	// fit is logged and not sent. A server may ask ten times at once and once more every 6 s; beyond that it is refused
-	// without being heard, as are forms that cannot be used. ElicitURL announces that a person can be sent to a URL as
-	// well: show its host, ask, and open it in a browser; never fetch it. A call that a server of 2025-11-25 refuses until
-	// the person has been at a URL (-32042) asks her as well, and is sent again when she has been there.
+	// Elicit asks the person a question of a server. A program should show which server asks, and let the person decline. The
+	// accepted form is checked against the server's schema; one that does not fit is logged and not sent. Nothing is filled in: a
+	// program that shows a form calls [FillDefaults] first. A server may ask ten times at once and once more every 6 s; beyond
+	// that it is refused without a call of Elicit, as are forms that cannot be used. ElicitURL announces that a person can be sent
+	// to a URL as well: show its host, ask, and open it in a browser; never fetch it. A call that a server of 2025-11-25 refuses
+	// until the person has visited a URL (-32042) asks the person as well, and is sent again afterwards.
 	Elicit    func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
 	ElicitURL bool
 	// Sample asks the model on behalf of a server and returns the result of sampling/createMessage, a JSON object.
 	// SampleTools announces that the request may bring tools for the model.
 	Sample      func(ctx context.Context, r SampleRequest) (json.RawMessage, error)
 	SampleTools bool
-	// Roots says where the named server may work.
+	// Roots returns the directories in which the named server may work.
 	Roots func(ctx context.Context, server string) ([]Root, error)
 
 	// Audit gets the record of what is done: a JSON line for each call, answer, change of a server's phase, of the
-	// configuration and of what is allowed; see package supervisor/audit, and audit.File for a file. It is written from one
-	// goroutine, whole lines at a time, and nobody waits for it; the manager does not close it. nil records nothing, and
-	// costs nothing. AuditProject is written at the beginning of the record.
+	// configuration and of the rules; see package supervisor/audit, and audit.File for a file. One goroutine writes it, whole
+	// lines at a time, and no call waits for it; the manager does not close it. nil records nothing, and costs nothing.
+	// AuditProject is written at the beginning of the record.
 	Audit        io.Writer
 	AuditOptions audit.Options
 	AuditProject string
 
-	// ClientName and ClientVersion are what servers are told; "mcpvisor" and the module's version.
+	// ClientName and ClientVersion are sent to servers in the handshake; "mcpvisor" and the module's version if empty.
 	ClientName, ClientVersion string
-	// CacheDir keeps the tools of lazy servers between runs; empty keeps nothing. A list is offered again to those alone who
-	// could read it: under the same spec with the same values of headers, environment and auth, and the same account of a
-	// sign-in; who that is cannot be known of a helper, a token file or a client certificate, whose lists are kept only if the
-	// server says that they are public. Start and Connect look for up to 2 s who is signed in where a list is kept. A key file
-	// there that others can read keeps everything from being kept.
+	// CacheDir keeps the tools of lazy servers between runs; with an empty one nothing is kept. A list is offered again only under
+	// the same spec with the same values of headers, environment and auth, and the same account of a sign-in. The account behind a
+	// helper, a token file or a client certificate cannot be known, so their lists are kept only if the server says that they are
+	// public. Start and Connect look for up to 2 s which account is signed in where a list is kept. If the key file in CacheDir is
+	// readable by other users, nothing is kept.
 	CacheDir string
 
-	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called from one goroutine. Sessions
-	// draw from generators that are seeded by it.
+	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. Only the supervisor's goroutine calls it.
+	// Sessions draw from generators that are seeded by it.
 	Rand func() float64
 
-	// hasOwnRand says that Rand is the program's own.
+	// hasOwnRand says that the program set Rand.
 	hasOwnRand bool
-	// managed are the policies of the organisation as they are now: Managed, until the files are read again.
+	// managed are the policies of the organisation in force: Managed at first, replaced by each reload of the files.
 	managed *atomic.Pointer[[]config.Policy]
-	// clients send the requests of all remote servers.
+	// clients has the HTTP clients of all remote servers.
 	clients *httpClients
-	// credentials let requests in.
+	// credentials authorises requests and keeps sign-ins.
 	credentials *credentials
-	// lists are the lists of tools that are kept between runs; nil without CacheDir.
+	// lists holds the lists of tools that are kept between runs; nil without CacheDir.
 	lists *lists.Files
-	// budget is the memory of all servers.
+	// budget counts the memory of all servers: MemoryBudget.
 	budget *budget.Budget
-	// requestHandler answers what servers ask.
+	// requestHandler answers the requests of servers.
 	requestHandler *requestHandler
-	// permissions decide about calls.
+	// permissions decides about calls.
 	permissions *permissions
 }
 
-// withDefaults fills the defaults, or says what cannot be.
+// withDefaults returns the configuration with its defaults filled in, or an error of ClassInvalid. It works on a copy: the
+// program may use its own value for a second manager.
 func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
@@ -238,7 +242,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// refusingRule is the rule of the policy that refuses a spec; empty if none does.
+// refusingRule returns the rule of the first policy that refuses a spec; empty if none does.
 func (c *Config) refusingRule(s Spec) string {
 	if rule := c.Policy.Refuses(s); rule != "" {
 		return rule
@@ -246,8 +250,8 @@ func (c *Config) refusingRule(s Spec) string {
 	return config.Refusal(s, *c.managed.Load()...)
 }
 
-// specProblem says why a spec cannot work; empty if it can be tried. What only trying shows (a missing binary) is not
-// checked.
+// specProblem returns why a spec cannot work, as the text of a failed status; empty if it can be tried. Problems that only an
+// attempt shows, such as a missing binary, are not checked, because they may pass by themselves.
 func (c *Config) specProblem(name string, s Spec) string {
 	if name == "" {
 		return "a server needs a name"
@@ -288,6 +292,7 @@ func (c *Config) specProblem(name string, s Spec) string {
 				return key + ": " + text + "; " + fix
 			}
 		}
+		// The transport would refuse to send them as well; here the person learns it before the first attempt, with the key.
 		if key := config.PlainCredentials(s); key != "" {
 			return "its credentials (" + key + ") are not sent to another machine over plain http; " +
 				"use https, or set allowPlainHTTP"
@@ -306,7 +311,8 @@ func (c *Config) specProblem(name string, s Spec) string {
 	return ""
 }
 
-// checkWords checks the words that a configuration file could not have held, and a program or a message can.
+// checkWords checks the values that a configuration file could not have held (its reader refuses them), while a program or a
+// message can.
 func checkWords(s Spec) string {
 	switch s.Era {
 	case messages.EraAuto, messages.EraAutoWord, messages.EraLegacy, messages.EraModern:

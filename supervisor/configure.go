@@ -10,12 +10,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// replaceConfigured replaces the configured servers by the smallest change: what is equal is left alone. The policies come first, so
-// that nothing of the new servers is started under the old ones.
+// replaceConfigured replaces the configured servers by the smallest change: servers whose spec is equal are left alone. The
+// policies are stored first, so that no new server starts under the old ones, and checked again last for the servers that stay.
 func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) config.Changes {
 	if s.closing != nil {
 		return config.Changes{}
 	}
+	// The specs belong to the caller, who may send the same map again.
 	specs := maps.Clone(m.specs)
 	for name, spec := range specs {
 		if spec.Scope == "" {
@@ -26,6 +27,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 	if m.managed != nil {
 		s.cfg.managed.Store(m.managed)
 	}
+	// A server that is being removed and comes back counts with the spec that waits: otherwise two quick reloads would lose it.
 	before := map[string]Spec{}
 	for name, r := range s.servers {
 		if spec := r.configuredSpec(); spec != nil {
@@ -52,6 +54,8 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 	return changes
 }
 
+// configureOne puts one configured spec in force: it adds the server, queues the spec behind a removal, or replaces the old spec.
+// A runtime spec of the same name stays in force.
 func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
 	r := s.servers[name]
 	switch {
@@ -66,7 +70,7 @@ func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
 		was := r.configured
 		r.configured = spec
 		if r.runtime == nil {
-			// Who enabled or disabled it by hand goes on being heard, until the file says something else about that.
+			// A person who enabled or disabled the server by hand is respected until the file changes its own word about that.
 			wanted := !spec.Disabled
 			if was != nil && was.Disabled == spec.Disabled {
 				wanted = r.wanted
@@ -76,11 +80,11 @@ func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
 	}
 }
 
-// recheckPolicies asks the policies again about every server: one that is refused now ends, one that was refused begins.
+// recheckPolicies applies the policies to the servers that stay: one that is refused now ends, one that was refused begins.
 func (s *supervisor) recheckPolicies() {
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		r := s.servers[name]
-		if r.removing || r.pid == nil { // a successor asks when it is spawned
+		if r.removing || r.pid == nil { // a successor's spawn checks the policies itself
 			continue
 		}
 		if cause := s.blockingCause(r); (cause == nil) != (r.blocked == nil) || cause != nil && *cause != *r.blocked {
@@ -89,7 +93,7 @@ func (s *supervisor) recheckPolicies() {
 	}
 }
 
-// facadeResult is what the facade tells of changes to configured servers.
+// facadeResult translates the changes for the facade: a replaced server stands in Added and Removed, as SetServers reports it.
 func (m configureServers) facadeResult(c config.Changes) SetServersResult {
 	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}, Kept: c.Kept}
 	res.Added = append(append(res.Added, c.Added...), c.Replaced...)

@@ -16,25 +16,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// credentials let the manager into its remote servers: one credential per server, which lives with what it was made of
-// and is shared by the server's connections. Safe for concurrent use.
+// credentials holds one credential per remote server. A credential is shared by the server's connections and lives until the
+// parts of the spec that it was made of change. Safe for concurrent use.
 type credentials struct {
 	cfg *Config
 
+	// mu guards byServer only; no credential is made under it, because an AuthProvider may block.
 	mu       sync.Mutex
 	byServer map[string]*credential
 
+	// opening is held while the store is opened, and guards store and locks.
 	opening sync.Mutex
 	store   auth.Store
 	locks   *auth.Locks
-	emptyAt atomic.Pointer[time.Time] // when mayHoldSignIn found nothing last, nil for never
+	emptyAt atomic.Pointer[time.Time] // when mayHoldSignIn found no store last, nil for never
 }
 
 func newCredentials(cfg *Config) *credentials {
 	return &credentials{cfg: cfg, byServer: map[string]*credential{}}
 }
 
-// signInOf is an Authorizer that somebody can sign in with: oauth.Authorizer, or a program's own.
+// signIn is an Authorizer with which a person can sign in: an oauth.Authorizer, a lazySignIn, or a program's own.
 type signIn interface {
 	transports.Authorizer
 	Login(ctx context.Context, p oauth.Prompt) (oauth.Status, error)
@@ -42,7 +44,8 @@ type signIn interface {
 	Status(ctx context.Context) (oauth.Status, error)
 }
 
-// credentialFor is the credential of a server: the one that it has if that was made of the same, else a new one.
+// credentialFor returns the credential of a server, ready for use: the present one if the spec's relevant part is the same, else a
+// new one. The error says why it cannot be made; the next call tries again.
 func (k *credentials) credentialFor(name string, spec *Spec) (*credential, error) {
 	from := k.relevantSpec(spec)
 	k.mu.Lock()
@@ -55,30 +58,31 @@ func (k *credentials) credentialFor(name string, spec *Spec) (*credential, error
 	return c, c.makeInner(spec)
 }
 
-// relevantSpec is the part of a spec that a credential is made of.
+// relevantSpec returns the part of a spec that a credential depends on. Other changes of the spec keep the sign-in state. An
+// AuthProvider may look at any field, so with one the whole spec counts.
 func (k *credentials) relevantSpec(spec *Spec) Spec {
-	if k.cfg.AuthProvider != nil { // the program may look at anything
+	if k.cfg.AuthProvider != nil {
 		return *spec
 	}
 	return Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
 		AllowPlainHTTP: spec.AllowPlainHTTP}
 }
 
-// findCredential is the credential that a server has, nil if none was needed yet.
+// findCredential returns the credential that a server has, nil if no attempt or command has needed one yet.
 func (k *credentials) findCredential(name string) *credential {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.byServer[name]
 }
 
-// dropCredential drops the credential of a server that is gone. What is stored stays.
+// dropCredential forgets the credential of a server that is removed. The stored sign-in stays, for a server that is added again.
 func (k *credentials) dropCredential(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.byServer, name)
 }
 
-// close waits until refreshes that are under way are stored, or ctx has ended.
+// close waits until token refreshes that run are stored, or ctx has ended. The credentials stay usable: it stops nothing.
 func (k *credentials) close(ctx context.Context) {
 	k.mu.Lock()
 	var all []*credential
@@ -88,38 +92,41 @@ func (k *credentials) close(ctx context.Context) {
 	k.mu.Unlock()
 	for _, c := range all {
 		if closer, ok := c.innerAuthorizer().(interface{ Close(context.Context) error }); ok {
-			_ = closer.Close(ctx) // it only waits
+			_ = closer.Close(ctx) // the only error is that of ctx
 		}
 	}
 }
 
-// credential is what one server gets with its requests: the token that somebody has provided, or what its kind gives.
+// credential authorises the requests of one server: with the token that ProvideCredentials gave, or with that of its kind.
 type credential struct {
-	owner    *credentials
-	name     string
+	owner *credentials
+	name  string
+	// madeFrom is the relevantSpec that the credential belongs to.
 	madeFrom Spec
 
+	// making guards isMade, and is held while inner is made: the attempts of a server wait for one another there.
 	making sync.Mutex
 	isMade bool
 	inner  atomic.Pointer[inner]
-	// providedToken is the token that was provided, nil if there is none.
+	// providedToken is the token of ProvideCredentials, nil if there is none. It comes before inner.
 	providedToken atomic.Pointer[string]
-	// secrets are the newest values that requests carried, each before its words.
+	// secrets are the newest values that requests carried, newest first, each followed by its words. noting guards the change of it.
 	secrets atomic.Pointer[[]string]
 	noting  sync.Mutex
-	// account is the one that the newest connection goes for, or the next one would; nil if that is not known.
+	// account is that of the newest connection, or what the next one would have; nil if it is not known.
 	account atomic.Pointer[string]
-	// refusedHeader are the headers that the server refused last.
+	// refusedHeader has the headers that the server refused last: awaitChange compares new credentials with them.
 	refusedHeader atomic.Pointer[http.Header]
 }
 
-// inner is a credential of a kind; authorizer may be nil.
+// inner is what the spec or the program asks for; authorizer is nil where requests carry nothing.
 type inner struct {
 	authorizer transports.Authorizer
-	// program says that the embedding program brought it.
+	// program says that Config.AuthProvider gave it.
 	program bool
 }
 
+// innerAuthorizer returns the Authorizer of the spec or the program; nil if there is none, or it is not made yet.
 func (c *credential) innerAuthorizer() transports.Authorizer {
 	if i := c.inner.Load(); i != nil {
 		return i.authorizer
@@ -127,7 +134,7 @@ func (c *credential) innerAuthorizer() transports.Authorizer {
 	return nil
 }
 
-// makeInner makes what the spec asks for, unless it is there.
+// makeInner makes the Authorizer, once. After an error the next attempt tries again, because a store may be unlocked by then.
 func (c *credential) makeInner(spec *Spec) error {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -154,11 +161,11 @@ func (c *credential) makeInner(spec *Spec) error {
 	return nil
 }
 
-// storeReadTime bounds a look into the store by a connection that is about to be made.
+// storeReadTime bounds how long a new connection reads the store: a keyring may wait for a person.
 const storeReadTime = 5 * time.Second
 
-// loadAccount lets a new connection begin with what is stored now: somebody may have signed in as somebody else, or out. A store
-// that cannot be read shows when the first request needs it.
+// loadAccount lets a new connection begin with the stored state, because another process may have changed the account meanwhile.
+// An error of the store is not reported here: the first request that needs the store reports it.
 func (c *credential) loadAccount() {
 	c.setAccount(nil)
 	i := c.inner.Load()
@@ -176,8 +183,8 @@ func (c *credential) loadAccount() {
 	}
 }
 
-// mayBeSent reports whether requests may carry any of it. A server that is reached over plain http and asks for nothing by
-// its spec is given no sign-in either; where its spec asks for something, sending it is an error.
+// mayBeSent reports whether requests may carry credentials. A server behind plain http on another machine is given no sign-in
+// unless its spec asks for auth; then sending it is refused with an error, which the person must see.
 func (c *credential) mayBeSent() bool {
 	i := c.inner.Load()
 	switch {
@@ -189,13 +196,15 @@ func (c *credential) mayBeSent() bool {
 	return !isSentInClear(c.madeFrom)
 }
 
-// isSentInClear reports whether credentials would go to another machine in the clear.
+// isSentInClear reports whether a bearer token would reach another machine unencrypted. The copy of the spec gets such a token so
+// that the same check as for configured credentials decides.
 func isSentInClear(s Spec) bool {
 	s.Auth = &Auth{Type: messages.AuthBearer}
 	return config.PlainCredentials(s) != ""
 }
 
-// Authorize implements transports.Authorizer.
+// Authorize implements transports.Authorizer. Each value that the request will carry is noted as a secret, because servers repeat
+// credentials in their error texts.
 func (c *credential) Authorize(ctx context.Context, h http.Header) error {
 	if t := c.providedToken.Load(); t != nil {
 		h.Set("Authorization", "Bearer "+*t)
@@ -212,10 +221,10 @@ func (c *credential) Authorize(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// mostSecrets bounds what is remembered to be hidden: tokens that have been replaced are of no use for long.
+// mostSecrets bounds the values that are remembered; a token that was replaced long ago is no longer worth hiding.
 const mostSecrets = 24
 
-// noteSecret remembers a value that texts must not hold. Of "Bearer abc", a server may repeat abc alone.
+// noteSecret remembers a value that texts must not show. Of "Bearer abc", a server may repeat abc alone, so the words count too.
 func (c *credential) noteSecret(value string) {
 	known := func() []string {
 		if s := c.secrets.Load(); s != nil {
@@ -223,6 +232,7 @@ func (c *credential) noteSecret(value string) {
 		}
 		return nil
 	}
+	// Nearly every request carries a known value: then no lock is taken.
 	if slices.Contains(known(), value) || len(value) < shortestSecret {
 		return
 	}
@@ -239,10 +249,10 @@ func (c *credential) noteSecret(value string) {
 	c.secrets.Store(&all)
 }
 
-// shortestSecret is the length below which a value is not looked for in texts: it would hide harmless words.
+// shortestSecret is the least length of a value that is removed from texts: shorter ones occur in harmless words.
 const shortestSecret = 6
 
-// secretsOf are the values that servers were given to let us in, for actors.Cell.
+// secretsOf returns the secret values that a server's requests carried, for actors.Cell.
 func (k *credentials) secretsOf(name string) []string {
 	if c := k.findCredential(name); c != nil {
 		if s := c.secrets.Load(); s != nil {
@@ -252,14 +262,15 @@ func (k *credentials) secretsOf(name string) []string {
 	return nil
 }
 
-// Refused implements transports.Authorizer. A provided token that is refused has had its time.
+// Refused implements transports.Authorizer. A provided token that the server refuses with 401 is dropped, and the configured
+// credentials, if any, are tried next. With true the transport sends the request again.
 func (c *credential) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
 	bool, error) {
 	sent := used.Clone()
 	c.refusedHeader.Store(&sent)
 	if t := c.providedToken.Load(); t != nil && status == http.StatusUnauthorized {
 		if used.Get("Authorization") != "Bearer "+*t {
-			return true, nil // it was provided meanwhile
+			return true, nil // the program has provided another one meanwhile
 		}
 		c.providedToken.CompareAndSwap(t, nil)
 		return c.innerAuthorizer() != nil, nil
@@ -270,8 +281,9 @@ func (c *credential) Refused(ctx context.Context, status int, challenge *message
 	return false, nil
 }
 
-// awaitChange returns nil when there may be other credentials than those that were refused, whoever brought them: another
-// process that has signed in, a program that writes a token file. It returns an error when ctx ends.
+// awaitChange returns nil when there may be other credentials than those that were refused: another process has signed in, or
+// a program has written a token file. It returns an error only when ctx ends. Credentials that cannot change by themselves wait
+// for ctx: ProvideCredentials and Login wake the server in their own way.
 func (c *credential) awaitChange(ctx context.Context) error {
 	switch a := c.innerAuthorizer().(type) {
 	case interface{ Changed(context.Context) error }:
@@ -287,10 +299,11 @@ func (c *credential) awaitChange(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// awaitCredentials is actors.ServerConfig.Await.
+// awaitCredentials implements actors.Common.AwaitCredentials: it returns nil when a server in needs-auth is worth another attempt.
 func (c *Config) awaitCredentials(ctx context.Context, name string, spec *Spec) error {
 	k, err := c.credentials.credentialFor(name, spec)
 	if err != nil {
+		// There is no credential to wait for; a command or a changed spec ends ctx.
 		<-ctx.Done()
 		return ctx.Err()
 	}

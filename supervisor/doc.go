@@ -1,4 +1,5 @@
-// Package supervisor keeps many MCP servers connected, and is what an embedding program imports.
+// Package supervisor keeps many MCP servers connected. It is the package that an embedding program imports: [Start] makes a
+// [Manager], and every other function here is a method of it or prepares its [Config].
 //
 //	m, err := supervisor.Start(ctx, supervisor.Config{Servers: map[string]supervisor.Spec{
 //		"files": {Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-filesystem", "."}},
@@ -15,10 +16,11 @@
 //   - One outcome per call: result, tool error, rejected by the server, not sent, or outcome unknown. It comes at the
 //     earliest moment the truth is known (the child died), never later than the call's deadline. Nothing that may already
 //     have run is sent again, except read-only and idempotent tools of servers that the user marked trusted.
-//   - What only reads (resources, prompts, lists, completion) is asked once more when its connection was lost, within its
-//     deadline, and not after somebody has answered a question of the server about it.
-//   - What a server asks (Config.Elicit, Sample, Roots) reaches one function, or the one actor that sent HandleRequests,
-//     with the name of who asks; or it is refused, and was never announced. A form's answer fits its schema or is not sent.
+//   - A request that only reads (resources, prompts, lists, completion) is sent once more when its connection was lost, within
+//     its deadline, and not after the program has answered a question of the server about it.
+//   - A server's request (Config.Elicit, Sample, Roots) reaches one function of the program, or the one actor that sent
+//     HandleRequests, with the name of the server; or it is refused, and the ability was never announced to the server. The
+//     answer to a form fits the form's schema or is not sent.
 //   - A resource that was subscribed to stays so over reconnects, until it is unsubscribed or the server removed.
 //   - Reading (Tools, Status, Server) and calling take no lock that a slow server could hold, and ask no actor.
 //   - At most one connection per server, whatever is asked of it at the same time.
@@ -28,10 +30,23 @@
 //     its tools.
 //   - After Close has returned nil, no process, descriptor or goroutine of the manager is left.
 //
-// Less formally: start it, ask it for tools, call them; it does the rest, and says what it does.
-//
 // Not promised: that a server's state says anything about this program's readiness; that a tool's result can be trusted;
 // that a call which ended as outcome unknown did or did not run. A child that starts a session of its own leaves its
-// process group and is not ours to end. Without Config.Guard the children of a manager that is killed with SIGKILL may
+// process group, and the manager cannot end it. Without Config.Guard the children of a manager that is killed with SIGKILL may
 // leave descendants behind.
+//
+// # How it fits
+//
+// The package owns one actor tree. The program's goroutines enter through Manager; commands become messages to the supervisor
+// actor, calls and reads do not: they take the newest snapshot and go to the connection's session directly.
+//
+//	program ── Manager ── commands ──▶ supervisor actor ──▶ one server actor each (package actors)
+//	              │                        │ restart policy, start gate      │ transport, session
+//	              │                        └─────────▶ registry actor ◀──────┘ tools
+//	              └── calls, reads ──▶ catalog snapshot ──▶ session of the connection
+//	other actors ── messages ──▶ entry actor ── Manager
+//
+// The supervisor actor owns the set of servers, their restart records (package supervisor/restart) and the start gate. Each server
+// actor owns its own state and connection. The registry actor is the only writer of the catalog. Beside the actors stand, each
+// with a lock of its own: the credentials, the permissions with their open questions, the audit log, and the followed files.
 package supervisor

@@ -16,43 +16,48 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// maxActorCalls bounds the calls by message that are in flight; one more is answered not-sent.
+// maxActorCalls bounds the calls and reads by message that run at once; one more is replied to as not sent.
 const maxActorCalls = 4096
 
-// entryActor is the actor that other actors talk to. It translates each command, hands it to the supervisor in the order in
-// which it came, and answers the sender exactly once. Tool calls run beside it: its own turn never waits.
+// entryActor is the actor to which other actors send the commands of package messages. It translates each command, forwards it to
+// the supervisor in the order of arrival, and replies to the sender exactly once. Tool calls and reads run in goroutines of their
+// own, so that its turn never waits. All fields belong to the actor; what its goroutines need is copied before they start.
 type entryActor struct {
 	m    *Manager
 	root *actor.RootContext
 	self *actor.PID
 
-	watchers    map[string]*actorWatch // by the subscriber's address and id
+	watchers map[string]*actorWatch // by the subscriber's address and id: one watch each
+	// inFlight counts the goroutines of calls and reads, at most maxActorCalls.
 	inFlight    int
-	calls       map[string]*actorCall // in flight, by call id
+	calls       map[string]*actorCall // that run, by call id; calls without an id are not listed
 	endedCalls  replyCache            // by call id
-	forgetTimer *time.Timer           // for the oldest of those; nil while there is none
+	forgetTimer *time.Timer           // for the oldest of endedCalls; nil while it is not armed
 
 	handlers map[string]*handlerActor // by the actor's address and id
-	pending  map[uint64]*pendingRequest
-	stopped  chan struct{} // closed when the actor has ended
+	// pending has the servers' requests that a handler has not answered, by the id that it was sent; at most maxPendingRequests.
+	pending map[uint64]*pendingRequest
+	stopped chan struct{} // closed when the actor has ended: session goroutines stop waiting
 }
 
-// actorCall is a call by message that is in flight: who waits for it beside its sender.
+// actorCall is a call by message that runs. waiters are the senders that have repeated its id; they get the same reply.
 type actorCall struct{ waiters []*actor.PID }
 
+// actorWatch is the subscription of one actor. cancel ends the goroutine that sends it events.
 type actorWatch struct {
 	watcher *Watcher
 	pid     *actor.PID
 	cancel  context.CancelFunc
 }
 
+// callEnded carries a call's reply from its goroutine back to the actor.
 type callEnded struct {
 	id     string
 	reply  *messages.CallToolReply
 	sender *actor.PID
 }
 
-// forgetDue says that what is remembered of calls may be old.
+// forgetDue is the message of forgetTimer: remembered calls may have expired.
 type forgetDue struct{}
 
 func newEntryActor(m *Manager) *entryActor {
@@ -60,7 +65,8 @@ func newEntryActor(m *Manager) *entryActor {
 		handlers: map[string]*handlerActor{}, pending: map[uint64]*pendingRequest{}, stopped: make(chan struct{})}
 }
 
-// Receive implements actor.Actor. A panic costs the one message.
+// Receive implements actor.Actor. A panic loses the one message and is logged; the actor goes on with its state. Commands that
+// change servers are only forwarded here, so that they reach the supervisor in the order of arrival.
 func (e *entryActor) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -71,6 +77,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
+		// From here on the goroutines of sessions can reach handlers of server requests through this actor.
 		ask := actorHandler(e.askHandler)
 		e.m.cfg.requestHandler.actorHandler.Store(&ask)
 	case *actor.Stopped:
@@ -124,23 +131,25 @@ func (e *entryActor) Receive(ctx actor.Context) {
 	}
 }
 
-// sendReply replies, if anybody asked.
+// sendReply replies to a sender. A message without a sender wants no reply.
 func (e *entryActor) sendReply(to *actor.PID, reply proto.Message) {
 	if to != nil {
 		e.root.Send(to, reply)
 	}
 }
 
+// forwardCommand sends a command to the supervisor. Its reply function runs in the supervisor's turn.
 func (e *entryActor) forwardCommand(ctx actor.Context, command any) {
 	ctx.Send(e.m.pid, command)
 }
 
-// commandServer forwards a wish about one server.
+// commandServer forwards a command about one server; the audit log gets a record of it when the supervisor accepts or refuses it.
 func (e *entryActor) commandServer(ctx actor.Context, name string, event lifecycle.Event, reply func(error)) {
 	e.forwardCommand(ctx, serverCommand{name, event, e.recordingReply(ctx, commandRecord(name, event), reply)})
 }
 
-// recordingReply is reply, which records the change as well.
+// recordingReply returns a reply function that records the change before it replies. Without an audit log the sender need not be
+// described.
 func (e *entryActor) recordingReply(ctx actor.Context, r audit.Record, reply func(error)) func(error) {
 	if e.m.audit == nil {
 		return reply
@@ -148,12 +157,15 @@ func (e *entryActor) recordingReply(ctx actor.Context, r audit.Record, reply fun
 	return e.m.audit.recordingReply(callerFromSender(ctx), r, reply)
 }
 
+// doneReplier returns a reply function that sends Done. The sender is taken now: ctx belongs to this turn.
 func (e *entryActor) doneReplier(ctx actor.Context) func(error) {
 	to := ctx.Sender()
 	return func(err error) { e.sendReply(to, &messages.Done{Failure: messages.FailureOf(err)}) }
 }
 
-// publishedReplier answers when the server's tools are out of the catalog as well.
+// publishedReplier returns a reply function that sends Done when the server's tools are out of the catalog, at the latest after
+// 10 s with an error. hidden recognises the view that shows the command's effect. The cell is taken now, because a removed server
+// has none later.
 func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden func(*actors.View) bool) func(error) {
 	to, m := ctx.Sender(), e.m
 	cell := m.shared.cellOf(name)
@@ -162,6 +174,7 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 			e.sendReply(to, &messages.Done{Failure: messages.FailureOf(err)})
 			return
 		}
+		// The reply function runs in the supervisor's turn, which must not wait.
 		go func() {
 			wait, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
@@ -174,15 +187,15 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 	}
 }
 
-// provideToken answers when the token is in its place; connecting goes on. An AuthProvider may block, so this runs beside the
-// mailbox.
+// provideToken replies when the token is in use; the attempt to connect that follows is not waited for. It runs in a goroutine,
+// because an AuthProvider may block. done holds the failure of a panic until the work has succeeded.
 func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredentials) {
 	sender := callerFromSender(ctx)
 	to, done, manager := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&Error{Op: "authorize",
 		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}, e.m
 	go func() {
 		defer func() {
-			_ = recover() // the failure above tells it
+			_ = recover() // done says so already
 			e.sendReply(to, done)
 		}()
 		err := manager.provideToken(sender, m.GetServer(), m.GetToken())
@@ -197,6 +210,7 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 	}()
 }
 
+// setServers forwards a whole set of runtime servers, and translates the reply.
 func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	specs := make(map[string]Spec, len(m.GetServers()))
 	for name, s := range m.GetServers() {
@@ -209,8 +223,9 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	})})
 }
 
-// runCall runs a tool beside the mailbox. A call id that was seen before is answered with the reply of the first, when that
-// has ended.
+// runCall runs a tool in a goroutine. A call id that was used before does not run again: if that call still runs, the sender waits
+// with it; if it has ended, the sender gets its reply. So a sender that lost a reply may repeat its message safely. When too many
+// calls run, the reply says not sent, and the sender may repeat it.
 func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 	to, id := ctx.Sender(), m.GetCallId()
 	if known := e.calls[id]; id != "" && known != nil {
@@ -234,9 +249,10 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 	}
 	root, self, manager, sender := e.root, e.self, e.m, callerFromSender(ctx)
 	go func() {
+		// The goroutine sends callEnded exactly once, also after a panic: inFlight would never fall otherwise.
 		reply := callReply(id, nil, &Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
 		defer func() {
-			_ = recover() // the reply above tells it
+			_ = recover() // reply says so already
 			root.Send(self, callEnded{id, reply, to})
 		}()
 		wait, cancel := timeoutContext(m.GetTimeoutMs())
@@ -258,7 +274,8 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 	}()
 }
 
-// callOptions are the options of a call by message. finish tells the rest of its progress.
+// callOptions translates the options of a call by message. finish sends the rest of its progress, so that the last progress
+// message comes before the reply.
 func (*entryActor) callOptions(root *actor.RootContext, m *messages.CallTool, to *actor.PID) (opts []CallOption, finish func()) {
 	finish = func() {}
 	if len(m.GetMeta()) > 0 {
@@ -271,6 +288,7 @@ func (*entryActor) callOptions(root *actor.RootContext, m *messages.CallTool, to
 	return opts, finish
 }
 
+// callReply translates the end of a call. The result travels as the server's own bytes.
 func callReply(id string, res *Result, err error) *messages.CallToolReply {
 	r := &messages.CallToolReply{CallId: id, Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
 	if res != nil {
@@ -279,6 +297,7 @@ func callReply(id string, res *Result, err error) *messages.CallToolReply {
 	return r
 }
 
+// handleCallEnded replies to the sender and to those that repeated its id, and remembers the reply under the id.
 func (e *entryActor) handleCallEnded(m callEnded) {
 	e.inFlight--
 	e.sendReply(m.sender, m.reply)
@@ -294,7 +313,7 @@ func (e *entryActor) handleCallEnded(m callEnded) {
 	e.forgetLater()
 }
 
-// forgetLater has what is remembered of calls forgotten in time, also when nobody calls any more.
+// forgetLater arms the timer for the oldest remembered call, so that replies are freed even if no further message arrives.
 func (e *entryActor) forgetLater() {
 	at := e.endedCalls.nextExpiry()
 	if at.IsZero() || e.forgetTimer != nil {
@@ -304,6 +323,8 @@ func (e *entryActor) forgetLater() {
 	e.forgetTimer = time.AfterFunc(time.Until(at), func() { root.Send(self, forgetDue{}) })
 }
 
+// replyStatus replies with the published states. For an unknown name the failure is set, and the known servers are listed all
+// the same.
 func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 	reply := &messages.StatusReply{}
 	if len(m.GetNames()) == 0 {
@@ -322,6 +343,7 @@ func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 	e.sendReply(ctx.Sender(), reply)
 }
 
+// replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer.
 func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 	snapshot := e.m.Tools()
 	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
@@ -346,10 +368,12 @@ func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 	e.sendReply(ctx.Sender(), reply)
 }
 
+// addWatch begins a subscription, in the place of the sender's earlier one. The actor watches the subscriber, so that its end
+// ends the subscription. The buffer is bounded at 65,536 events, because it is allocated on behalf of another machine.
 func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	to := ctx.Sender()
 	if to == nil {
-		return // nobody to tell
+		return // there is no address to send events to
 	}
 	e.removeWatch(to)
 	wait, cancel := context.WithCancel(context.Background())
@@ -358,7 +382,7 @@ func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	ctx.Watch(to)
 	e.sendReply(to, &messages.Done{})
 	root := e.root
-	go func() { // ends with the watcher: unwatch, the subscriber's end, or the manager's
+	go func() { // ends with the watcher: by Unwatch, the subscriber's end, or the manager's
 		defer func() { _ = recover() }()
 		for event := range w.watcher.Events(wait) {
 			root.Send(to, event.ToProto())
@@ -366,6 +390,7 @@ func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	}()
 }
 
+// removeWatch ends the subscription of an actor; nothing happens if it has none.
 func (e *entryActor) removeWatch(pid *actor.PID) {
 	if pid == nil {
 		return

@@ -13,39 +13,44 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Actors that answer what servers ask. The entry actor owns who they are and what they have not answered; the goroutine of
-// a session waits for the answer beside it.
+// This file lets other actors answer the requests of servers. The entry actor owns the set of handlers and their unanswered
+// requests; the goroutine of a session waits for the answer on a channel.
+//
+//	session goroutine ── pendingRequest ──▶ entry actor ── ServerRequest ──▶ handler
+//	        ◀──────── answer channel ────────   ◀──── ServerRequestReply ────
 
-// maxPendingRequests bounds the requests of servers that wait for an actor's answer; one more is refused.
+// maxPendingRequests bounds the requests of servers that wait for a handler's answer; one more is refused at once.
 const maxPendingRequests = 1024
 
-// handlerActor is an actor that answers the requests of servers.
+// handlerActor is an actor that has announced, with HandleRequests, which kinds of servers' requests it answers.
 type handlerActor struct {
 	pid   *actor.PID
 	kinds requestKinds
 }
 
-// pendingRequest is a request of a server on its way to a clerk. Only the entry actor touches id and clerk.
+// pendingRequest is a request of a server on its way to a handler. The session's goroutine writes the first fields and reads
+// answer; id and handler belong to the entry actor.
 type pendingRequest struct {
 	server, method string
 	params         json.RawMessage
 	deadline       time.Time
-	unheard        int                // that the server made before it
-	answer         chan handlerAnswer // capacity 1, written once
+	unheard        int                // how many requests of the server were refused for their rate before this one
+	answer         chan handlerAnswer // capacity 1, written once: the actor never waits for the reader
 
 	id      uint64
 	handler *handlerActor
 }
 
+// handlerAnswer is a handler's result, as JSON, or the reason why there is none.
 type handlerAnswer struct {
 	result json.RawMessage
 	err    error
 }
 
-// requestAbandoned says that nobody waits for the answer any more.
+// requestAbandoned says that the session's goroutine has stopped waiting: the server took its request back, or the call ended.
 type requestAbandoned struct{ request *pendingRequest }
 
-// askHandler is the desk's way to the clerks. It runs on the goroutine of a session.
+// askHandler passes a server's request to the handler of its kind and waits for the answer. It runs on a goroutine of a session.
 func (e *entryActor) askHandler(
 	ctx context.Context, server, method string, params json.RawMessage, unheard int,
 ) (json.RawMessage, error) {
@@ -56,6 +61,7 @@ func (e *entryActor) askHandler(
 	case got := <-a.answer:
 		return got.result, got.err
 	case <-ctx.Done():
+		// The handler is told, so that it need not ask a person any longer.
 		e.root.Send(e.self, requestAbandoned{a})
 		return nil, context.Cause(ctx)
 	case <-e.stopped:
@@ -63,12 +69,13 @@ func (e *entryActor) askHandler(
 	}
 }
 
-// receiveHandling takes what is about answering servers. It reports false for another message.
+// receiveHandling handles the messages about servers' requests. It reports false for any other message.
 func (e *entryActor) receiveHandling(ctx actor.Context) bool {
 	switch c := ctx.Message().(type) {
 	case *messages.HandleRequests:
 		e.handleRequests(ctx, c)
 	case *messages.ServerRequestReply:
+		// A reply to an id that is not pending is late, or a second one: it is dropped.
 		if a := e.pending[c.GetRequestId()]; a != nil {
 			e.completeRequest(a, handlerAnswerOf(c))
 		}
@@ -85,6 +92,7 @@ func (e *entryActor) receiveHandling(ctx actor.Context) bool {
 	return true
 }
 
+// handlerAnswerOf translates a handler's reply. An empty result counts as a refusal.
 func handlerAnswerOf(c *messages.ServerRequestReply) handlerAnswer {
 	if c.GetRefused() || len(c.GetResult()) == 0 {
 		return handlerAnswer{err: refusedError("the actor that answers refused")}
@@ -92,16 +100,19 @@ func handlerAnswerOf(c *messages.ServerRequestReply) handlerAnswer {
 	return handlerAnswer{result: c.GetResult()}
 }
 
+// completeRequest hands over the answer. The channel has room, because each request is completed once: it leaves pending here.
 func (e *entryActor) completeRequest(a *pendingRequest, answer handlerAnswer) {
 	delete(e.pending, a.id)
 	a.answer <- answer
 }
 
-// handleRequests gives the sender the kinds that it wants, or none of them.
+// handleRequests gives the sender the kinds that it asks for, or none of them if another handler or the program has one already:
+// each kind has one answerer, so that a person is asked once. Asking for no kind dismisses the sender. Kinds that it had before are
+// replaced.
 func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequests) {
 	to := ctx.Sender()
 	if to == nil {
-		return // nobody to ask
+		return // there is no actor to send requests to
 	}
 	want := requestKinds{sampling: c.GetSampling(), samplingTools: c.GetSampling() && c.GetSamplingTools(),
 		elicitation: c.GetElicitation(), elicitationURL: c.GetElicitation() && c.GetElicitationUrl(), roots: c.GetRoots()}
@@ -132,11 +143,12 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 	e.sendReply(to, &messages.Done{})
 }
 
+// kindTakenError is the refusal of HandleRequests.
 func kindTakenError(text string) error {
 	return &Error{Op: "configure", Class: messages.ClassInvalid, Text: text}
 }
 
-// sharedKind names a kind that both answer.
+// sharedKind names the first kind that both sets have; empty if they have none in common.
 func sharedKind(a, b requestKinds) string {
 	switch {
 	case a.sampling && b.sampling:
@@ -149,7 +161,7 @@ func sharedKind(a, b requestKinds) string {
 	return ""
 }
 
-// dismissHandler frees what a clerk had, and refuses what it had not answered.
+// dismissHandler removes a handler that has ended or wants no kind any more, and refuses the requests that it had not answered.
 func (e *entryActor) dismissHandler(pid *actor.PID) {
 	cl := e.handlers[pid.String()]
 	if cl == nil {
@@ -164,7 +176,8 @@ func (e *entryActor) dismissHandler(pid *actor.PID) {
 	e.publishKinds()
 }
 
-// publishKinds tells the desk what clerks answer: connections that are opened from now on say so to their servers.
+// publishKinds publishes what handlers answer. Connections that are opened from now on announce it to their servers; the protocol
+// has no way to tell those that are open.
 func (e *entryActor) publishKinds() {
 	all := requestKinds{}
 	for _, cl := range e.handlers {
@@ -176,7 +189,7 @@ func (e *entryActor) publishKinds() {
 	e.m.cfg.requestHandler.actorKinds.Store(&all)
 }
 
-// routeRequest hands a request on.
+// routeRequest sends a request to its handler under a new id, or refuses it.
 func (e *entryActor) routeRequest(a *pendingRequest) {
 	for _, cl := range e.handlers {
 		k := cl.kinds
@@ -193,7 +206,7 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 		a.answer <- handlerAnswer{err: refusedError(fmt.Sprintf("%d requests of servers wait already", maxPendingRequests))}
 		return
 	}
-	// Drawn at random: whoever knows it may answer, and nobody guesses it.
+	// The id is drawn at random, because any actor that knows it could send the answer: it must not be guessable.
 	var id [8]byte
 	for a.id == 0 || e.pending[a.id] != nil {
 		_, _ = rand.Read(id[:]) // it never fails
@@ -202,12 +215,13 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 	e.pending[a.id] = a
 	m := &messages.ServerRequest{RequestId: a.id, Server: a.server, Method: a.method, Params: a.params, Unheard: int64(a.unheard)}
 	if !a.deadline.IsZero() {
+		// The handler learns how long an answer is of use; 0 would mean no bound, so the least is 1.
 		m.RemainingMs = max(time.Until(a.deadline).Milliseconds(), 1)
 	}
 	e.root.RequestWithCustomSender(a.handler.pid, m, e.self)
 }
 
-// refusePending refuses what waits: the manager ends.
+// refusePending refuses every request that waits, because the manager ends, and releases the goroutines that still send.
 func (e *entryActor) refusePending() {
 	e.m.cfg.requestHandler.actorHandler.Store(nil)
 	for _, a := range e.pending {

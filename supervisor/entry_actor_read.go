@@ -13,16 +13,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// What other actors ask of the servers' resources and prompts. Each runs beside the mailbox, bounded in number together
-// with the calls, and is answered once.
+// This file has what other actors ask about the servers' resources and prompts. Each request runs in a goroutine, counts among
+// the maxActorCalls, and is replied to once.
 
-// requestEnded says that what ran beside the mailbox has ended.
+// requestEnded carries a reply from a request's goroutine back to the actor.
 type requestEnded struct {
 	reply  proto.Message
 	sender *actor.PID
 }
 
-// runInBackground runs f off the mailbox and answers the sender with what it returns. refuse makes the reply of an error.
+// runInBackground runs f in a goroutine and replies to the sender with its result. refuse makes a reply of an error: for too many
+// requests, and for a panic.
 func (e *entryActor) runInBackground(
 	ctx actor.Context, timeoutMs int64, refuse func(error) proto.Message, f func(context.Context) proto.Message,
 ) {
@@ -34,11 +35,11 @@ func (e *entryActor) runInBackground(
 	}
 	e.inFlight++
 	root, self, sender := e.root, e.self, callerFromSender(ctx)
-	go func() { // ends with the request, which has its bound
+	go func() { // ends with f, which the timeout or the server's own bounds end
 		reply := refuse(&Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 			Text: "a defect of mcpvisor ended the request"})
 		defer func() {
-			_ = recover() // the reply above tells it
+			_ = recover() // reply says so already
 			root.Send(self, requestEnded{reply, to})
 		}()
 		wait, cancel := timeoutContext(timeoutMs)
@@ -47,7 +48,8 @@ func (e *entryActor) runInBackground(
 	}()
 }
 
-// listInBackground is beside for a list: each item travels in the form that item gives it, beside the servers that failed.
+// listInBackground runs a list in the background. item translates each element, and the servers that failed stand in the
+// reply beside the elements of the others.
 func listInBackground[T, P any](
 	ctx actor.Context, e *entryActor, timeoutMs int64, item func(T) P, list func(context.Context) ([]T, error),
 	reply func([]P, []*messages.Failure) proto.Message,
@@ -63,6 +65,7 @@ func listInBackground[T, P any](
 		func(ctx context.Context) proto.Message { return form(list(ctx)) })
 }
 
+// timeoutContext returns a context that ends after so many milliseconds; none for 0, as the requests have bounds of their own.
 func timeoutContext(ms int64) (context.Context, context.CancelFunc) {
 	if ms <= 0 {
 		return context.Background(), func() {}
@@ -70,7 +73,7 @@ func timeoutContext(ms int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), time.Duration(ms)*time.Millisecond)
 }
 
-// receiveRead takes the commands that read. It reports false for another one.
+// receiveRead handles the messages that read from servers. It reports false for any other message.
 func (e *entryActor) receiveRead(ctx actor.Context) bool {
 	m := e.m
 	switch c := ctx.Message().(type) {
@@ -101,6 +104,7 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 	case *messages.Complete:
 		e.completeArgument(ctx, c)
 	case *messages.SubscribeResource:
+		// A subscription has no timeout of the sender's: the server's request timeout bounds it.
 		e.runInBackground(ctx, 0, doneReply, func(ctx context.Context) proto.Message {
 			return doneReply(m.SubscribeResource(ctx, c.GetServer(), c.GetUri()))
 		})
@@ -121,8 +125,10 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 	return true
 }
 
+// doneReply is the reply of a command that has no result.
 func doneReply(err error) proto.Message { return &messages.Done{Failure: messages.FailureOf(err)} }
 
+// readResource reads a resource of the named server, or of the one that offers the URI. The reply carries the sender's request id.
 func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 	m := e.m
 	reply := func(res *ResourceResult, err error) proto.Message {
@@ -143,6 +149,7 @@ func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 		})
 }
 
+// getPrompt fills a prompt of the named server by its own name, or by its qualified name if no server is named.
 func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
 	m := e.m
 	reply := func(res *PromptResult, err error) proto.Message {
@@ -163,6 +170,7 @@ func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
 		})
 }
 
+// completeArgument asks a server for proposals for one argument.
 func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 	m := e.m
 	reply := func(res messages.Completion, err error) proto.Message {
@@ -177,21 +185,24 @@ func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 		})
 }
 
-// progressEvery is the least time between two CallProgress messages of one call.
+// progressEvery is the least time between two CallProgress messages of one call: a server may report thousands a second.
 const progressEvery = 100 * time.Millisecond
 
-// progressSender tells an actor of a call's progress, not more often than it can be looked at, and of the newest always.
+// progressSender sends an actor the progress of a call, at most once in progressEvery. Reports in between are replaced by the
+// newest one, which is always sent.
 type progressSender struct {
 	post func(*messages.CallProgress)
 	id   string
 
 	mu       sync.Mutex
 	lastSent time.Time
-	next     *messages.CallProgress // what waits for its time
-	timer    *time.Timer
-	ended    bool
+	// next is the newest report that waits for timer; nil if none does. ended is set when the call has: nothing is sent after it.
+	next  *messages.CallProgress
+	timer *time.Timer
+	ended bool
 }
 
+// addProgress runs on the connection's goroutine: it sends at once or leaves the report for the timer, and never waits.
 func (p *progressSender) addProgress(v Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,6 +217,7 @@ func (p *progressSender) addProgress(v Progress) {
 	p.sendLatest()
 }
 
+// flushDue runs when the timer rings.
 func (p *progressSender) flushDue() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +227,7 @@ func (p *progressSender) flushDue() {
 	}
 }
 
-// sendLatest is called with mu held.
+// sendLatest sends the report that waits. The caller holds mu.
 func (p *progressSender) sendLatest() {
 	if p.next != nil {
 		p.post(p.next)
@@ -223,7 +235,7 @@ func (p *progressSender) sendLatest() {
 	}
 }
 
-// endProgress tells what still waits, and nothing after that.
+// endProgress sends the report that still waits, and stops all that would come after it.
 func (p *progressSender) endProgress() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

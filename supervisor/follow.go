@@ -13,48 +13,49 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload/plan"
 )
 
-// FollowOptions say which files a manager follows. The zero value follows those of the working directory, as FromFiles reads
-// them.
+// FollowOptions say which files a manager follows, and when their changes count. The zero value follows those of the working
+// directory, as FromFiles reads them.
 type FollowOptions struct {
 	// Dir is the directory that the configuration belongs to; the working directory if empty.
 	Dir string
-	// Reading, if not nil, is a configuration that was read before, in the place of that of Dir. What was read is applied
-	// first, and then what the files are now.
+	// Reading, if not nil, is a configuration that was read before, in the place of that of Dir. It is applied first, as it was
+	// read, and then the files as they are now, so that no change in between is lost.
 	Reading *discover.Snapshot
-	// Quiet, Most, Grace and Poll are when a change is applied: after Quiet (100 ms) without another one, at the latest Most
-	// (1 s) after the first; what is missing or broken has Grace (1 s). Everything is read every Poll (5 s) without an event.
+	// Quiet, Most, Grace and Poll say when a change is applied: after Quiet (100 ms) without another one, at the latest Most
+	// (1 s) after the first. A file that is missing or broken has Grace (1 s) to come back, because editors write in steps.
+	// Everything is read every Poll (5 s) without an event, for file systems that send none.
 	Quiet, Most, Grace, Poll time.Duration
-	// OnReload is told of each reload that changed something, or of which there is something to say. It must not block.
+	// OnReload is called after each reload that changed something or has something to report. It must not block.
 	OnReload func(ReloadResult)
 }
 
-// ReloadResult is what a reload came to. Each server of the files stands in one of Added, Replaced, Adjusted, Moved and Kept;
-// those that are gone in Removed.
+// ReloadResult is the outcome of a reload. Each server of the files stands in exactly one of Added, Replaced, Adjusted, Moved and
+// Kept; those that are gone in Removed.
 type ReloadResult struct {
 	config.Changes
 	// Problems are the faults of the files as they are now, each with file, line and column.
 	Problems []Problem `json:"problems,omitempty"`
-	// Remarks are about the servers that go on with what their files said before, by server.
+	// Remarks say, by server, why it stays with what its files said before.
 	Remarks map[string]string `json:"remarks,omitempty"`
-	// Held are the servers that wait for an approval.
+	// Held are the servers that wait for an approval of the person.
 	Held []string `json:"held,omitempty"`
-	// Rules says that rules about calls, policies, or what is done about changed tools are others than before.
+	// Rules says that rules about calls, policies, or the treatment of changed tools have changed.
 	Rules bool `json:"rules,omitempty"`
-	// Restart are the keys of the files, beside the servers, that say something else than when the following began, and count
-	// from the next start of the program on: what no manager can change while it runs.
+	// Restart are the keys of the files, beside the servers, that have changed since the following began and count only from the
+	// next start of the program on, because a running manager cannot change them.
 	Restart []string `json:"restart,omitempty"`
 }
 
-// Follow applies configuration files to a manager whenever they change, until the result is closed or the manager is. Every
-// change is applied as the smallest difference: what did not change keeps its connection and its calls, what changed in
-// a timeout, a bound, the tools that are offered, or disabled keeps its connection, what is replaced or removed lets admitted
+// Follow applies configuration files to a manager whenever they change, until the Follower or the manager is closed. Every
+// change is applied as the smallest difference: a server that did not change keeps its connection and its calls; one that
+// changed in a timeout, a bound, the offered tools, or disabled keeps its connection; one that is replaced or removed lets admitted
 // calls finish for at most Timing.Drain. An invalid file changes nothing, an invalid entry nothing of its server: packages
 // supervisor/internal/reload and supervisor/internal/reload/plan say exactly what counts when.
 //
-// Servers, the policies of managed files, the rules about tools and what is done about changed ones are followed, and what the
-// person approves meanwhile. Servers that were added at runtime are left alone, and so is everything else of Config but Managed,
-// Access, Pin and LeastPin, which those of the files replace. ctx bounds only the beginning. A manager follows one set of files
-// at a time.
+// Servers, the policies of managed files, the rules about tools and the treatment of changed tools are followed, and approvals
+// that the person gives meanwhile. Servers that were added at runtime are left alone. Of Config, the files replace Managed,
+// Access, Pin and LeastPin, and nothing else. ctx bounds only the beginning. A manager follows one set of files
+// at a time: a second Follow fails until the first Follower is closed.
 func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error) {
 	var reading discover.Snapshot
 	if o.Reading != nil {
@@ -66,6 +67,7 @@ func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error)
 		}
 	}
 	f := &Follower{m: m, ready: make(chan struct{})}
+	// Manager.Reload may find the Follower before files is set; it waits for ready.
 	if !m.follower.CompareAndSwap(nil, f) {
 		return nil, &Error{Op: "follow", Class: messages.ClassInvalid, Text: "the manager follows files already",
 			Fix: "close the follower before"}
@@ -84,14 +86,15 @@ func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error)
 	return f, nil
 }
 
-// Follower is a manager that follows files.
+// Follower applies files to one manager: see [Follow]. Its methods are safe for concurrent use.
 type Follower struct {
 	m     *Manager
 	ready chan struct{} // closed when files is set
 	files *reload.Follower
 }
 
-// Reload reads the files now and returns when what follows is accepted: what changed by it, and what is wrong with the files.
+// Reload reads the files now and returns when their content is accepted: what changed, and what is wrong with the files. It does
+// not wait for the attempts of new servers.
 func (f *Follower) Reload(ctx context.Context) (ReloadResult, error) {
 	select {
 	case <-f.ready:
@@ -105,13 +108,14 @@ func (f *Follower) Reload(ctx context.Context) (ReloadResult, error) {
 	return resultOf(d), nil
 }
 
-// Close ends the following. The servers stay as they are. It is idempotent.
+// Close ends the following. The servers stay as they are, and another Follow may begin. It is idempotent.
 func (f *Follower) Close() {
 	f.files.Close()
 	f.m.follower.CompareAndSwap(f, nil)
 }
 
-// applyDecision puts a decision in force.
+// applyDecision puts a decision in force. The files' follower calls it from its own goroutine, one decision at a time. Rules come
+// first and servers last, so that no new server runs under old rules; the audit log names the files as the author.
 func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	ctx = audit.WithVia(ctx, "file", "")
 	if !f.m.permissions.hasRules(d.Permissions) { // first, so that nothing new runs under the old ones
@@ -126,12 +130,13 @@ func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	return err
 }
 
+// resultOf leaves out of a decision what only the manager needs: the specs, which hold secrets, and the policies.
 func resultOf(d plan.Decision) ReloadResult {
 	return ReloadResult{Changes: d.Changes, Problems: d.Problems, Remarks: d.Remarks, Held: d.Held,
 		Rules: d.Rules, Restart: d.Restart}
 }
 
-// Reload asks whoever follows the files of this manager to read them now; see Follow. The error says so if nobody does.
+// Reload makes the Follower of this manager read its files now; see [Follow]. Without one the error has ClassUnsupported.
 func (m *Manager) Reload(ctx context.Context) (ReloadResult, error) {
 	f := m.follower.Load()
 	if f == nil {
@@ -141,10 +146,10 @@ func (m *Manager) Reload(ctx context.Context) (ReloadResult, error) {
 	return f.Reload(ctx)
 }
 
-// reloadTime bounds a reload that another actor asks for.
+// reloadTime bounds a reload that another actor asks for: its message carries no deadline.
 const reloadTime = 30 * time.Second
 
-// toReply is the result as it travels.
+// toReply writes the result as a message to another actor.
 func (r ReloadResult) toReply(err error) *messages.ReloadReply {
 	p := &messages.ReloadReply{Added: r.Added, Removed: r.Removed, Replaced: r.Replaced, Adjusted: r.Adjusted, Moved: r.Moved,
 		Kept: r.Kept, Remarks: r.Remarks, Held: r.Held, Rules: r.Rules, Restart: r.Restart,

@@ -9,16 +9,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Who is behind a server's credentials decides who may see the lists that it gave.
+// This file tells accounts apart. The lists that a server gave to one account may show what another account must not see.
 
-// accountSource is an Authorizer that tells accounts apart; empty while nobody is signed in.
+// accountSource is an Authorizer that can tell accounts apart; its Account is empty while no account is signed in.
 type accountSource interface{ Account() string }
 
-// unknownAccount is what package oauth calls the account of a sign-in that says nothing of it.
+// unknownAccount is the account that package oauth reports for a sign-in that does not name one.
 const unknownAccount = "unknown"
 
-// setAccount notes for which account the newest connection goes; nil: that is not known. Requests ask it: it writes only what is
-// new.
+// setAccount notes the account of the newest connection; nil says that it is not known. Each request calls it, so it writes only
+// a changed value: readers on other processors keep their cache lines.
 func (c *credential) setAccount(account *string) {
 	if account != nil && *account == unknownAccount {
 		account = nil
@@ -28,7 +28,8 @@ func (c *credential) setAccount(account *string) {
 	}
 }
 
-// actingAccount is for whom requests are sent: the token that was given, or the account; empty if nobody can tell.
+// actingAccount returns a text that identifies the account for which requests are sent: the provided token, or the account; empty
+// if it cannot be known. The text may hold a token: it is compared, and never shown.
 func (c *credential) actingAccount() string {
 	if c == nil {
 		return ""
@@ -42,9 +43,9 @@ func (c *credential) actingAccount() string {
 	return ""
 }
 
-// identityOf is who is behind a server's credentials, beside what its spec says with its values; known is false where that
-// cannot be told without dialling: what a helper prints, a token or a certificate in a file, a token that the program gave.
-// It reads no file and opens no store: an actor asks it in its turn.
+// identityOf returns the identity behind a server's credentials beyond what its spec says with its values. known is false where
+// only a request could tell: a helper's output, a token or certificate in a file, a token that the program gave.
+// It reads no file and opens no store, because the supervisor's actor calls it in its turn.
 func (k *credentials) identityOf(name string, spec *Spec) (identity string, known bool) {
 	if !remoteKind(spec) {
 		return "", true
@@ -53,6 +54,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 		return "", false
 	}
 	c := k.findCredential(name)
+	// A provided token is not kept, and a credential of another spec says nothing about this one.
 	if c != nil && (c.providedToken.Load() != nil || !c.madeFrom.Equal(k.relevantSpec(spec))) {
 		return "", false
 	}
@@ -75,6 +77,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 			return account()
 		}
 	}
+	// What is sent stands in the spec, which is part of the audience already.
 	if spec.AuthKind() == messages.AuthNone {
 		return "", true
 	}
@@ -86,13 +89,13 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	case messages.AuthAPIKey, messages.AuthBearer:
 		return valueOf(a)
 	case messages.AuthOAuth:
-		if a.Type == "" && isSentInClear(*spec) { // no sign-in is used
+		if a.Type == "" && isSentInClear(*spec) { // no sign-in is sent, so there is no account
 			return "", true
 		}
 		return account()
 	case messages.AuthClientCredentials:
 		return account()
-	case messages.AuthTokenExchange: // the subject is who we are; the account is only the client
+	case messages.AuthTokenExchange: // the subject is the user; the account is that of the client
 		subject, known := valueOf(a)
 		who, signed := account()
 		return subject + " " + who, known && signed
@@ -100,7 +103,8 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	return "", false
 }
 
-// valueOf is the value of auth, as far as it stands in the spec already or in the environment.
+// valueOf returns the value of auth as far as the spec or the environment has it; a value in the spec is part of the audience
+// already.
 func valueOf(a *Auth) (value string, known bool) {
 	switch {
 	case a.APIKey != "", a.Token != "":
@@ -111,11 +115,12 @@ func valueOf(a *Auth) (value string, known bool) {
 	return "", false
 }
 
-// loadAccountsTime bounds how long a start waits for the store of sign-ins. What is not known by then is dialled for.
+// loadAccountsTime bounds how long Start and Connect wait for the store. A server whose account is unknown by then offers no list
+// from an earlier run: it is dialled first.
 const loadAccountsTime = 2 * time.Second
 
-// loadAccounts finds out who is signed in to the lazy servers of which lists are kept, so that the supervisor knows whose
-// they are without looking into the store.
+// loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept. It runs before the supervisor needs
+// the answer, because a store may block, and the supervisor must not. Servers that need no answer are skipped.
 func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
 	if c.lists == nil {
 		return
@@ -129,10 +134,10 @@ func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
 			continue
 		}
 		all.Add(1)
-		go func() { // ends with the look into the store, or the program's provider
+		go func() { // ends with the store, or the program's provider
 			defer all.Done()
 			defer func() {
-				_ = recover() // the first attempt to connect meets it, and tells it
+				_ = recover() // the first attempt to connect meets the same panic, and reports it
 			}()
 			if k, err := c.credentials.credentialFor(name, &spec); err == nil && k.mayBeSent() {
 				k.loadAccount()
@@ -140,6 +145,7 @@ func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
 		}()
 	}
 	done := make(chan struct{})
+	// After the time the goroutines go on alone: what they find counts for later connections.
 	go func() { all.Wait(); close(done) }()
 	select {
 	case <-done:

@@ -8,39 +8,39 @@ import (
 )
 
 const (
-	// maxIndex bounds what is remembered of one server, for resources and prompts each; maxIndexBytes bounds its URIs. A
-	// server that has more is not remembered, and takes nothing of what is remembered of others.
+	// maxIndex bounds what is remembered of one server, for resources and prompts each; maxIndexBytes bounds its URIs. A server
+	// with more resources is not remembered at all; a server with more prompts begins anew. Neither takes room of others.
 	maxIndex      = 1 << 16
 	maxIndexBytes = 4 << 20
 )
 
-// listIndex is what a manager remembers of servers' lists: the prompts whose qualified names do not say whose they are, and
-// which server listed a resource last. It is a memory of answers, and never asked instead of a connected server. Safe for
+// listIndex remembers servers' lists: the prompts whose qualified names do not contain the server, and which server listed a
+// resource last. A connected server is always asked; the index speaks for those that are not connected. Safe for
 // concurrent use.
 type listIndex struct {
 	mu        sync.Mutex
-	prompts   map[string]map[string]string // server → qualified name → name
+	prompts   map[string]map[string]string // server → qualified name → the server's own name
 	resources map[string]listedURIs        // by server
 }
 
-// listedURIs are the URIs that a server listed, for those who were let in then.
+// listedURIs are the URIs that a server listed, and for which account it did.
 type listedURIs struct {
 	owner listOwner
 	uris  map[string]bool
 }
 
-// listOwner is what decides which resources a server shows: how it is reached, and for which account.
+// listOwner decides which resources a server shows: how it is reached, and for which account.
 type listOwner struct {
 	spec    *Spec
 	account string
 }
 
-// covers reports whether what was listed under b is there for o as well.
+// covers reports whether what was listed for b may be used for o: the account is the same, and the connection would be too.
 func (b listOwner) covers(o listOwner) bool {
 	return b.account == o.account && (b.spec == o.spec || b.spec != nil && o.spec != nil && b.spec.SameConnection(*o.spec))
 }
 
-// addPrompts notes the prompts whose names carry a hash.
+// addPrompts remembers the prompts whose qualified names carry a hash in the place of a long name. Plain names can be split.
 func (x *listIndex) addPrompts(prompts []messages.Prompt, naming messages.Naming) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -59,6 +59,7 @@ func (x *listIndex) addPrompts(prompts []messages.Prompt, naming messages.Naming
 	}
 }
 
+// findPrompt returns the server and the own name of a prompt that some server listed.
 func (x *listIndex) findPrompt(qualified string) (server, name string, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,7 +71,7 @@ func (x *listIndex) findPrompt(qualified string) (server, name string, ok bool) 
 	return "", "", false
 }
 
-// forgetServer drops what is remembered of a server.
+// forgetServer drops what is remembered of a server, because its account has changed.
 func (x *listIndex) forgetServer(server string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -78,13 +79,15 @@ func (x *listIndex) forgetServer(server string) {
 	delete(x.resources, server)
 }
 
-// setResources notes a server's resources, for those that context stands for. After an error what was known of it stands.
+// setResources replaces what is remembered of a server's resources, for the owner that context names. After an error the old list
+// stays.
 func (x *listIndex) setResources(server string, context listOwner, resources []messages.Resource, err error) {
 	if err != nil {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	// A list that is too long is not kept, and then the old one must not answer for it.
 	delete(x.resources, server)
 	size := 0
 	for i := range resources {
@@ -103,8 +106,8 @@ func (x *listIndex) setResources(server string, context listOwner, resources []m
 	x.resources[server] = listedURIs{context, uris}
 }
 
-// serversListing are the servers, still known, that listed a resource when they were last asked for the same credentials. now says
-// to whom a server's lists belong now, and whether there is such a server.
+// serversListing returns the servers that listed a resource, sorted. now returns whose lists a server gives now; entries of a
+// server that is gone, or that listed for another owner, are dropped on the way.
 func (x *listIndex) serversListing(uri string, now func(server string) (listOwner, bool)) (servers []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -119,7 +122,7 @@ func (x *listIndex) serversListing(uri string, now func(server string) (listOwne
 	return servers
 }
 
-// listOwnerOf is to whom the lists of a server belong now.
+// listOwnerOf returns whose lists a server gives now.
 func (m *Manager) listOwnerOf(server string) (b listOwner, known bool) {
 	cell := m.shared.cellOf(server)
 	if cell == nil {

@@ -10,17 +10,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// maxParallelLists is how many servers are asked at a time for their part of one list.
+// maxParallelLists bounds how many servers are asked at once for one list.
 const maxParallelLists = 64
 
-// listPart is what one server gave of a list.
+// listPart is one server's part of a list, or the error in its place.
 type listPart[T any] struct {
 	server string
 	items  []T
 	err    error
 }
 
-// gatherLists asks the named servers, or every connected one, at once. The parts are in the order of the names.
+// gatherLists asks the named servers, or every connected one that the rules let be read, in parallel. The parts are in the order
+// of the names. own sets the server's id on each item.
 func gatherLists[T any](
 	ctx context.Context, m *Manager, servers []string,
 	list func(context.Context, *session.Session) (session.Listing[T], error), own func(item *T, server string),
@@ -38,14 +39,14 @@ func gatherLists[T any](
 			p := &parts[i]
 			p.server = server
 			defer func() {
-				if r := recover(); r != nil { // a defect of ours costs this part, not the program
+				if r := recover(); r != nil { // a defect here costs this part, not the program
 					p.items, p.err = nil, &Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 						Server: server, Text: "a defect of mcpvisor ended the request"}
 				}
 			}()
 			p.err = m.readServer(ctx, server, true, func(ctx context.Context, s *session.Session) error {
 				got, err := list(ctx, s)
-				p.items = slices.Clone(got.Items) // what the session keeps is shared
+				p.items = slices.Clone(got.Items) // the session's own list is shared with other callers
 				return err
 			})
 			for k := range p.items {
@@ -57,12 +58,12 @@ func gatherLists[T any](
 	return parts
 }
 
-// readableServers is the connected servers whose resources and prompts the rules let be read.
+// readableServers returns the connected servers whose resources and prompts the rules let be read.
 func (m *Manager) readableServers() []string {
 	return slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return m.permissions.checkRead(name) != nil })
 }
 
-// joinParts is the parts as one list, and the errors of the servers that failed.
+// joinParts returns all items as one list, and the errors of the servers that failed as one error.
 func joinParts[T any](parts []listPart[T]) ([]T, error) {
 	out, errs := []T{}, []error(nil)
 	for _, p := range parts {
@@ -77,7 +78,8 @@ func joinParts[T any](parts []listPart[T]) ([]T, error) {
 	return out, nil
 }
 
-// sendRequest is the way of everything that is asked of one server and is no tool call.
+// sendRequest sends a request to one server that is no tool call: it waits for a connection, a slot, and the answer. repeatable
+// says that it may be sent a second time after a lost connection.
 func (m *Manager) sendRequest(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {
 	if m.closing.Load() {
 		return closedError("read")
@@ -85,7 +87,8 @@ func (m *Manager) sendRequest(ctx context.Context, server string, repeatable boo
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, Send: f})
 }
 
-// sendUnqueued is ask for what is about requests that are under way, or about the connection: it does not wait for its turn.
+// sendUnqueued sends a request that takes no slot: it is about requests that already run, such as the status of a task, or
+// about the connection itself. Behind a full queue it could not help.
 func (m *Manager) sendUnqueued(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {
 	if m.closing.Load() {
 		return closedError("read")
@@ -93,24 +96,26 @@ func (m *Manager) sendUnqueued(ctx context.Context, server string, repeatable bo
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, SkipsQueue: true, Send: f})
 }
 
-// Resources is what the named servers let be read, in the order of the names and each server's own order; what every
-// connected server does if none is named. Lists are kept as long as the servers say that they are valid: asking often
-// costs little. The error joins one *Error per server that failed; the others' part is there all the same.
+// Resources returns what the named servers let be read, in the order of the names and each server's own order; of every
+// connected server if none is named. Lists are kept as long as the servers say that they are valid, so frequent calls
+// cost little. The error joins one *Error per server that failed; the resources of the others are returned all the same.
 func (m *Manager) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
 	return joinParts(m.resourceParts(ctx, servers))
 }
 
+// resourceParts keeps the servers apart, for a caller that must know which one failed.
 func (m *Manager) resourceParts(ctx context.Context, servers []string) []listPart[messages.Resource] {
 	return gatherLists(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Resource], error) {
 		return s.Resources(ctx)
 	}, func(r *messages.Resource, server string) { r.Server = server })
 }
 
-// ResourceTemplates is the families of resources that servers let be read, as Resources.
+// ResourceTemplates returns the families of resources that servers let be read, under the rules of Resources.
 func (m *Manager) ResourceTemplates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
 	return joinParts(m.templateParts(ctx, servers))
 }
 
+// templateParts is like resourceParts, for templates.
 func (m *Manager) templateParts(ctx context.Context, servers []string) []listPart[messages.ResourceTemplate] {
 	return gatherLists(ctx, m, servers,
 		func(ctx context.Context, s *session.Session) (session.Listing[messages.ResourceTemplate], error) {
@@ -118,13 +123,14 @@ func (m *Manager) templateParts(ctx context.Context, servers []string) []listPar
 		}, func(t *messages.ResourceTemplate, server string) { t.Server = server })
 }
 
-// Prompts is the prompts of servers, as Resources. Each has its Qualified name, mcp__{server}__{prompt}, by the rules of
-// tools' names (Config.Naming).
+// Prompts returns the prompts of servers, under the rules of Resources. Each has its Qualified name, mcp__{server}__{prompt}, by
+// the rules of tools' names (Config.Naming).
 func (m *Manager) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
 	return joinParts(m.promptParts(ctx, servers, func(*messages.Prompt) {}))
 }
 
-// promptParts has seen called with each prompt when its server has told of it, from several goroutines.
+// promptParts calls seen with each prompt as soon as its server has listed it, from several goroutines, so that a search can stop
+// early. It remembers every listed prompt in the index.
 func (m *Manager) promptParts(ctx context.Context, servers []string, seen func(*messages.Prompt)) []listPart[messages.Prompt] {
 	parts := gatherLists(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Prompt], error) {
 		return s.Prompts(ctx)

@@ -8,11 +8,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// LogLine is one log message of a server.
+// LogLine is one log message of a server: see [actors.LogLine].
 type LogLine = actors.LogLine
 
-// Logs is the newest log messages of a server, oldest first, over reconnects: at most 1,000 and 1 MiB. nil if there is no
-// such server. Spec.LogLevel asks a server for what it would not send by itself. Watch tells of each as EventLog, of at
+// Logs returns the newest log messages of a server, oldest first, over reconnects: at most 1,000 lines and 1 MiB. It is nil if no
+// server has the name. Spec.LogLevel asks a server for more than it would send by itself. Watch reports each line as EventLog, at
 // most 64 a second and server. Their texts are untrusted.
 func (m *Manager) Logs(server string) []LogLine {
 	cell := m.shared.cellOf(server)
@@ -22,7 +22,7 @@ func (m *Manager) Logs(server string) []LogLine {
 	return cell.Logs.Lines()
 }
 
-// Ping asks a server for a sign of life and says how long that took: any answer is one, also an error. A lazy server is
+// Ping asks a server for a sign of life and returns how long the answer took. Any answer counts, also an error. A lazy server is
 // connected first. The error is an *Error.
 func (m *Manager) Ping(ctx context.Context, server string) (time.Duration, error) {
 	var took time.Duration

@@ -11,37 +11,41 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// managedServer is what the supervisor keeps of one server. It survives the death of the server's actor.
+// managedServer is the supervisor's record of one server. It survives the death of the server's actor, and belongs to the
+// supervisor's actor alone.
 type managedServer struct {
 	name string
-	// configured and runtime are the specs by source; the runtime one wins. spec is the one in force.
+	// configured and runtime are the specs by source, nil if the source has none; the runtime one wins. spec is the one in force.
 	configured, runtime *Spec
 	spec                *Spec
-	// wanted is the wish: the spec's, until somebody enables or disables the server.
+	// wanted says whether the server should be connected: the spec decides, until a command enables or disables the server.
 	wanted bool
 
-	pid        *actor.PID // nil while there is no actor
-	actorEpoch uint64     // tells this actor's words from those of its predecessors
-	cell       *actors.Cell
-	holder     *actors.Holder
+	pid        *actor.PID // nil while the server has no actor
+	actorEpoch uint64     // tells this actor's messages from those of its predecessors
+	// cell is where the server's state is published, holder keeps its attempt: both outlive the actor.
+	cell   *actors.Cell
+	holder *actors.Holder
 
-	// blocked is why the spec in force is not tried, as the server was told; nil if it is.
+	// blocked says why the spec in force is not tried, as the server's actor was sent it; nil if the spec is tried.
 	blocked *lifecycle.Cause
 
+	// policy counts the failures and knows when the server was healthy last.
 	policy restart.Record
-	// liveEpoch is the epoch that was granted and has not been released, 0 if there is none.
+	// liveEpoch is the epoch that was granted and has not been released; 0 says that there is no connection and no attempt.
 	liveEpoch uint64
 	upSince   time.Time
 	isUp      bool
-	// Of a successor after a panic: when it may be spawned, and that its first Ask must not forget the failures.
+	// For a successor after a panic: when it may be spawned, and that its first Ask must not forget the failures.
 	spawnAt   time.Time
 	successor bool
-	reason    string // of the panic
+	reason    string // of the panic, for the status
 
+	// removing is set from the command until the connection is closed; the server is no longer reachable by name meanwhile.
 	removing bool
-	// waitingSpec is the configured spec with which it begins again when the removal has ended; nil if there is none.
+	// waitingSpec is the configured spec with which the server begins again when the removal has ended; nil if there is none.
 	waitingSpec     *Spec
-	waitingCommands []func(actor.Context) // commands, an add first, that wait for the removal to end
+	waitingCommands []func(actor.Context) // run when the removal has ended, an add first
 }
 
 // comesBack reports whether a server that is being removed comes back.
@@ -49,7 +53,7 @@ func (r *managedServer) comesBack() bool {
 	return r.removing && (len(r.waitingCommands) > 0 || r.waitingSpec != nil)
 }
 
-// configuredSpec is the configured spec, also of a server that comes back with it; nil if it has none.
+// configuredSpec returns the configured spec, also that of a server that comes back with it after its removal; nil if it has none.
 func (r *managedServer) configuredSpec() *Spec {
 	if r.removing {
 		return r.waitingSpec
@@ -57,7 +61,7 @@ func (r *managedServer) configuredSpec() *Spec {
 	return r.configured
 }
 
-// specInForce is the spec in force; nil if nobody configures the server any more.
+// specInForce returns the spec that counts: the runtime one, else the configured one; nil if no source has the server any more.
 func (r *managedServer) specInForce() *Spec {
 	if r.runtime != nil {
 		return r.runtime
@@ -65,11 +69,13 @@ func (r *managedServer) specInForce() *Spec {
 	return r.configured
 }
 
-// sameSpec is what must be equal for a server to be left alone by a changed set of specs.
+// sameSpec reports whether a changed set of specs leaves a server alone. Scope, source and remark count too, because the status
+// shows them.
 func sameSpec(a, b *Spec) bool {
 	return a != nil && b != nil && a.Equal(*b) && a.Scope == b.Scope && a.Source == b.Source && a.Remark == b.Remark
 }
 
+// downEvent describes a failure to the restart policy. How long the connection was up decides whether the delay begins anew.
 func downEvent(r *managedServer, class messages.Class, retryAfter time.Duration, now time.Time) restart.Down {
 	d := restart.Down{Kind: r.spec.Kind(), Class: class, RetryAfter: retryAfter}
 	if r.isUp {

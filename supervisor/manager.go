@@ -21,37 +21,41 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
-// Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use.
+// Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use. Commands (Connect,
+// Toggle, Remove …) go through the supervisor actor's mailbox and wait for an outcome; reads (Status, Tools, Watch …) and calls
+// take published values and wait for no actor.
 type Manager struct {
 	cfg    *Config
 	shared *sharedState
 	calls  *actors.Calls
-	// outputs compares answers with output schemas.
+	// outputs compares answers with output schemas and keeps the compiled schemas.
 	outputs output.Checker
-	index   listIndex
-	// permissions decide which calls may be made.
+	// index remembers which server offers which resource and prompt: see listIndex.
+	index listIndex
+	// permissions decides which calls may be made.
 	permissions *permissions
-	// audit records what happens; nil if nobody wants that.
+	// audit records what is done; nil without Config.Audit. Its methods accept a nil receiver.
 	audit *auditor
 
 	system    *actor.ActorSystem
-	ownSystem bool
-	pid       *actor.PID // the supervisor
-	entry     *actor.PID // where other actors send
-	stopped   <-chan struct{}
+	ownSystem bool            // Start made the system, so Close shuts it down
+	pid       *actor.PID      // the supervisor actor
+	entry     *actor.PID      // the entry actor, to which other actors send
+	stopped   <-chan struct{} // closed when the supervisor actor has ended
 
-	follower  atomic.Pointer[Follower] // who follows files; nil if nobody does
-	closing   atomic.Bool
+	follower  atomic.Pointer[Follower] // nil while no Follower follows files for this manager
+	closing   atomic.Bool              // set by the first Close: calls and commands are refused from then on
 	closeOnce sync.Once
-	closeDone chan struct{} // every server is gone
-	closed    chan struct{} // every actor is gone
+	closeDone chan struct{} // closed when the last server is gone and the empty catalog is published
+	closed    chan struct{} // closed when the last actor is gone: Close returns
 }
 
 // instances numbers the managers of this process, so that several can live in one actor system.
 var instances atomic.Uint64
 
 // Start makes a manager and begins to connect cfg.Servers, in parallel. It returns at once, with a status for each of them:
-// Status, Watch and Settled tell how they fare. ctx bounds only the start. The error is an *Error of class invalid.
+// Status, Watch and Settled say how they fare. ctx bounds only the start. The error is an *Error of class invalid, or has the
+// class of ctx's error. The caller must Close the manager.
 func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Op: "start", Class: messages.ClassOf(err), Text: "the context had ended before the start", Err: err}
@@ -60,6 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The parts below are made before the supervisor, and know each other through cfg; those that need the manager get it here.
 	cfg.requestHandler = newRequestHandler(&cfg)
 	cfg.credentials = newCredentials(&cfg)
 	cfg.permissions = newPermissions(&cfg)
@@ -80,6 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 			m.sendCommand(serverCommand{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
 		},
 	}
+	// A sign-in that is known before the first attempt decides whose cached lists a lazy server may show.
 	cfg.loadAccounts(ctx, cfg.Servers)
 	sup := newSupervisor(&cfg, m.shared, m.audit)
 	m.stopped = sup.stopped
@@ -96,23 +102,26 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if cfg.Pins != nil {
 		go m.followPins()
 	}
-	// From here on every configured server has a status.
+	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
 	if err := m.awaitHandled(ctx, "start", m.shared.tickets.Add(1)); err != nil {
+		// The actors run already, and the caller gets no manager that it could close. So it is closed here, in the background.
 		m.closeOnce.Do(func() { m.closing.Store(true); go m.shutDown(0) })
 		return nil, err
 	}
 	return m, nil
 }
 
-// PID is where other actors send the commands of package messages. Each is answered to its sender.
+// PID returns the actor to which other actors send the commands of package messages. It replies to the sender of each.
 func (m *Manager) PID() *actor.PID { return m.entry }
 
-// System is the actor system that the manager lives in.
+// System returns the actor system in which the manager lives: Config.System, or the one that Start made.
 func (m *Manager) System() *actor.ActorSystem { return m.system }
 
 func (m *Manager) sendCommand(command any) { m.system.Root.Send(m.pid, command) }
 
-// askSupervisor sends a command that make builds around its reply, and waits for the reply.
+// askSupervisor sends the command that the function builds around its reply, and waits for the reply. The channel has room for
+// the reply, so that the supervisor's turn never blocks on a caller that has gone. An error says that the manager closed or that
+// ctx ended; the command may take effect all the same.
 func askSupervisor[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
 	var zero T
 	if m.closing.Load() {
@@ -150,7 +159,7 @@ func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	return m.awaitAttempt(ctx, "connect", name, ticket)
 }
 
-// awaitAttempt waits until the attempt that the ticket belongs to has ended and reports how.
+// awaitAttempt waits until the attempt that the ticket belongs to has ended, and returns nil or the reason why it failed.
 func (m *Manager) awaitAttempt(ctx context.Context, op, name string, ticket uint64) error {
 	v, err := m.awaitTicket(ctx, op, name, ticket)
 	if err != nil {
@@ -164,14 +173,14 @@ func (m *Manager) awaitAttempt(ctx context.Context, op, name string, ticket uint
 	case messages.Disabled:
 		return nil
 	case messages.Pending:
-		if v.State.Step == messages.Restarting { // it was lost before its tools were in the catalog
+		if v.State.Step == messages.Restarting { // the connection was lost again before its tools were in the catalog
 			return failureError(op, v)
 		}
 	}
-	return nil // it rests, or another command has begun anew
+	return nil // the server rests, or another command has begun a newer attempt
 }
 
-// failureError is why a server is not connected, as an error.
+// failureError returns as an error why a server is not connected.
 func failureError(op string, v *actors.View) error {
 	e := &Error{Op: op, Class: messages.ClassNetwork, Server: v.Name, Text: "it is not connected"}
 	if c := v.State.Cause; c != nil {
@@ -180,7 +189,8 @@ func failureError(op string, v *actors.View) error {
 	return e
 }
 
-// awaitTicket waits until a server has settled the ticket.
+// awaitTicket waits until a server has answered the command with the ticket, or is being removed. If ctx ends first the error
+// names the phase that the server is in; the attempt continues.
 func (m *Manager) awaitTicket(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
 	cell := m.shared.cellOf(name)
 	if cell == nil {
@@ -196,6 +206,7 @@ func (m *Manager) awaitTicket(ctx context.Context, op, name string, ticket uint6
 	return v, nil
 }
 
+// describePhase returns the phase and, for a pending server, the step in words for an error's text.
 func describePhase(v *actors.View) string {
 	if v.State.Step != "" {
 		return string(v.State.Phase) + " (" + string(v.State.Step) + ")"
@@ -203,17 +214,19 @@ func describePhase(v *actors.View) string {
 	return string(v.State.Phase)
 }
 
-// awaitCatalog returns when the catalog shows everything that the servers have said so far.
+// awaitCatalog returns when the catalog shows every change that the servers have sent so far. It sends a Sync behind those
+// changes; if the registry dies first, it begins again with the successor.
 func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 	for {
 		pid, replaced := m.shared.registry.PID()
 		done := make(chan struct{})
 		var once sync.Once
+		// A registry's successor may run a Done that its predecessor ran already.
 		m.system.Root.Send(pid, actors.Sync{Done: func() { once.Do(func() { close(done) }) }})
 		select {
 		case <-done:
 			return nil
-		case <-replaced: // its successor is told everything again
+		case <-replaced: // the servers announce everything again to its successor
 		case <-m.stopped:
 			return closedError(op)
 		case <-ctx.Done():
@@ -222,7 +235,7 @@ func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 	}
 }
 
-// runCommand sends a wish and waits for its end.
+// runCommand sends a command to one server and waits until its effect is visible, or the attempt that it began has ended.
 func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
 	ticket := m.shared.tickets.Add(1)
 	err, askErr := askSupervisor(ctx, m, op, func(reply func(error)) any {
@@ -239,7 +252,7 @@ func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ti
 }
 
 // Disconnect ends the server's connection and keeps the server: it is disabled until Toggle or Connect. It returns when
-// no new call can reach it and its tools are out of the catalog; calls in flight end by themselves.
+// no new call can reach it and its tools are out of the catalog; calls that run already end by themselves, within Timing.Drain.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
 	return m.disableServer(ctx, "disconnect", name, true)
 }
@@ -253,6 +266,7 @@ func (m *Manager) Toggle(ctx context.Context, name string, enabled bool) error {
 	return m.runCommand(ctx, "enable", name, func(t uint64) lifecycle.Event { return lifecycle.Enable{Ticket: t} })
 }
 
+// disableServer disables a server and waits for the catalog, so that the caller reads its own write. cold ends the connection.
 func (m *Manager) disableServer(ctx context.Context, op, name string, cold bool) error {
 	err := m.runCommand(ctx, op, name, func(t uint64) lifecycle.Event { return lifecycle.Disable{Cold: cold, Ticket: t} })
 	if err != nil {
@@ -285,6 +299,8 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	// The supervisor has accepted the removal. The server's actor closes its gate a moment later, and only then is a new call
+	// impossible. A cell of another server under the same name is as good: the old one is gone.
 	if cell != nil {
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
 			return isUnreachable(v) || m.shared.cellOf(name) != cell
@@ -296,7 +312,8 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 }
 
 // SetServers replaces the whole set of servers that were added at runtime; configured ones stay. It returns when the
-// change is accepted: unchanged servers keep their connections, Errors holds the specs that cannot work, by name.
+// change is accepted, before the new servers are connected: unchanged servers keep their connections, Errors holds the specs that
+// cannot work, by name. Settled waits for the attempts.
 func (m *Manager) SetServers(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
 	return m.replaceAll(ctx, "set servers", func(reply func(SetServersResult, error)) any {
 		return setServers{maps.Clone(specs), m.audit.recordingSetReply(callerFromContext(ctx), reply)}
@@ -314,6 +331,8 @@ func (m *Manager) Configure(ctx context.Context, specs map[string]Spec) (SetServ
 	return command.facadeResult(changes), nil
 }
 
+// configureServers sends the command, which Configure and the Follower share. The audit record is written before the reply, in
+// the supervisor's turn, so that records stand in the order of the changes.
 func (m *Manager) configureServers(ctx context.Context, command configureServers) (config.Changes, error) {
 	return askSupervisor(ctx, m, "configure", func(reply func(config.Changes)) any {
 		command.reply = func(c config.Changes) {
@@ -324,6 +343,7 @@ func (m *Manager) configureServers(ctx context.Context, command configureServers
 	})
 }
 
+// replaceAll carries a reply of two values through askSupervisor, whose replies have one.
 func (m *Manager) replaceAll(ctx context.Context, op string, command func(func(SetServersResult, error)) any) (SetServersResult, error) {
 	type result struct {
 		res SetServersResult
@@ -338,7 +358,7 @@ func (m *Manager) replaceAll(ctx context.Context, op string, command func(func(S
 	return r.res, r.err
 }
 
-// forEachServer runs f for every name at once and collects the errors, sorted by name.
+// forEachServer runs f for every name, each in a goroutine of its own, waits for all, and joins the errors in the order of names.
 func forEachServer(names []string, f func(name string) error) error {
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
@@ -353,7 +373,7 @@ func forEachServer(names []string, f func(name string) error) error {
 	return joinedErrors(errs)
 }
 
-// joinedErrors is several errors in one line.
+// joinedErrors are several errors in one line; errors.Join would put each on a line of its own.
 type joinedErrors []error
 
 func (j joinedErrors) Error() string {
@@ -380,6 +400,7 @@ func (m *Manager) ConnectAll(ctx context.Context) error {
 		case messages.Disabled:
 			return m.Toggle(ctx, name, true)
 		case messages.Pending:
+			// A lazy server that rests is dialled; one whose attempt is under way already is only waited for.
 			if cell.View().State.Step == messages.Idle {
 				return m.runCommand(ctx, "connect", name, func(t uint64) lifecycle.Event { return lifecycle.Wake{Ticket: t} })
 			}
@@ -395,9 +416,9 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 	return forEachServer(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
 }
 
-// Settled returns when none of the named servers, of all if none is named, is on its way any more (each is connected,
-// failed and it is known what follows, disabled, needs credentials or rests) or when ctx has ended, with its error. It waits
-// for no server that is not named. A name that no server has is ErrUnknownServer.
+// Settled returns nil when none of the named servers, of all if none is named, changes its phase by itself any more: each is
+// connected, has failed with the next attempt decided, is disabled, needs credentials, or rests. It waits for no other server. The
+// error is ErrUnknownServer for a name that no server has, and ctx's error if that ended first.
 func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 	const op = "wait"
 	ticket := m.shared.tickets.Add(1)
@@ -417,6 +438,7 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 			return unknownServer(op, name)
 		}
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
+			// Seen says that the actor has handled all commands from before; without it an old settled state would be taken for the new.
 			return v.Seen >= ticket && v.State.Settled() && isRetryKnown(v) || v.State.Removing
 		}); err != nil {
 			return &Error{Op: op, Class: messages.ClassOf(err), Server: name,
@@ -426,31 +448,32 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 	return m.awaitCatalog(ctx, op)
 }
 
-// Woken tells the manager that the machine has slept, or that the network is back. Servers that wait to be tried again
-// are tried within a few seconds, spread and through the start gate, and remote connections are asked for a sign of life.
-// The manager notices by itself that the machine has slept, within 10 s; a program that is told sooner, or that is told of
-// the network, says it here. It returns at once.
+// Woken reports that the machine has slept, or that the network is back. Servers that wait to be tried again are tried
+// within a few seconds, spread and through the start gate, and remote connections are probed. The manager notices by itself that
+// the machine has slept, within 10 s; a program that knows it sooner, or that sees the network return, calls Woken. It returns at
+// once.
 func (m *Manager) Woken() { m.sendCommand(sleepNoticed{}) }
 
-// isRetryKnown reports whether it is known what follows a failure.
+// isRetryKnown reports whether the supervisor has answered a failure: a failed server without a Retry still waits for it.
 func isRetryKnown(v *actors.View) bool {
 	return v.State.Phase != messages.Failed || v.State.Retry != ""
 }
 
-// awaitHandled returns when every command that was sent before it has been handled. View.Seen tells when a server's actor has
-// handled what it was sent before.
+// awaitHandled returns when the supervisor has handled every command that was sent before it. The servers' actors get a barrier
+// then, and have handled theirs when their View.Seen reaches the ticket.
 func (m *Manager) awaitHandled(ctx context.Context, op string, ticket uint64) error {
 	_, err := askSupervisor(ctx, m, op, func(reply func(struct{})) any { return barrier{ticket, func() { reply(struct{}{}) }} })
 	return err
 }
 
-// Close ends the manager: it refuses commands, lets calls in flight finish for at most half of the time that ctx
-// leaves (5 s if it has no deadline), stops all servers in parallel and waits for their processes. It is idempotent. If
-// ctx ends first it returns an error that names what is still there; the rest ends in the background, within the bounds
-// of the stop ladder.
+// Close ends the manager: it refuses commands, lets calls finish for at most half of the time that ctx leaves (5 s if ctx has no
+// deadline), stops all servers in parallel and waits for their processes. It is idempotent, and only the first call's ctx sets
+// the time for calls. If ctx ends first it returns an error that names the servers that are still there; the rest ends in the
+// background, within the bounds of the stop ladder.
 func (m *Manager) Close(ctx context.Context) error {
 	m.closeOnce.Do(func() {
 		m.closing.Store(true)
+		// A call that waits for a person would otherwise hold its server for as long as the person thinks.
 		m.permissions.asker.close()
 		drain := 5 * time.Second
 		if deadline, ok := ctx.Deadline(); ok {
@@ -463,6 +486,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	// Both may have ended at the same time: a manager that is closed is no error.
 	select {
 	case <-m.closed:
 		return nil
@@ -472,11 +496,12 @@ func (m *Manager) Close(ctx context.Context) error {
 		strings.Join(m.Servers(), ", "), Fix: "the rest goes on ending in the background", Err: ctx.Err()}
 }
 
-// refreshTime bounds the wait of Close for a refresh whose outcome is not stored yet: a token that is bought and not
-// stored is a sign-in lost.
+// refreshTime bounds how long Close waits for a token refresh whose outcome is not stored yet. The server may have replaced the
+// refresh token already: unless the new one is stored, the person must sign in again.
 const refreshTime = 10 * time.Second
 
-// shutDown is Close's own goroutine: it ends when the last actor has.
+// shutDown is the goroutine of Close. The order matters: servers first, because they use credentials and clients; then what
+// they used; then the actors; the audit log last but for the system, because all of these may still write records.
 func (m *Manager) shutDown(drain time.Duration) {
 	m.sendCommand(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
 	<-m.closeDone

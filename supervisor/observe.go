@@ -8,9 +8,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// What can be read of a manager. Nothing here asks an actor: every value was published before.
+// This file has the reads of a manager. None asks an actor: every value was published before, so a slow server delays no reader.
 
-// Servers is the ids of all servers, sorted.
+// Servers returns the ids of all servers, sorted, those in removal included.
 func (m *Manager) Servers() []string {
 	var names []string
 	m.shared.cells.Range(func(k, _ any) bool {
@@ -21,7 +21,7 @@ func (m *Manager) Servers() []string {
 	return names
 }
 
-// Status is the status of every server, sorted by name.
+// Status returns the status of every server, sorted by name. A server that is removed meanwhile is left out.
 func (m *Manager) Status() []Status {
 	names := m.Servers()
 	out := make([]Status, 0, len(names))
@@ -33,7 +33,7 @@ func (m *Manager) Status() []Status {
 	return out
 }
 
-// ServerStatus is the status of one server. The error is ErrUnknownServer.
+// ServerStatus returns the status of one server. The error is ErrUnknownServer.
 func (m *Manager) ServerStatus(name string) (Status, error) {
 	cell := m.shared.cellOf(name)
 	if cell == nil {
@@ -42,7 +42,8 @@ func (m *Manager) ServerStatus(name string) (Status, error) {
 	return m.statusOf(cell), nil
 }
 
-// statusOf counts no failures for a server that has been healthy for the stable period.
+// statusOf adds to the published view what depends on the moment of the call: the memory held, if it is at least 1 MiB, and no
+// failures for a server that has been healthy for the stable period (the supervisor resets its own count only when it needs it).
 func (m *Manager) statusOf(cell *actors.Cell) Status {
 	st := cell.View().Status()
 	if heldBytes := cell.Share.Held(); heldBytes >= 1<<20 {
@@ -54,7 +55,7 @@ func (m *Manager) statusOf(cell *actors.Cell) Status {
 	return st
 }
 
-// ConnectedServers is the ids of the servers that are connected now, sorted.
+// ConnectedServers returns the ids of the servers that are connected now, sorted.
 func (m *Manager) ConnectedServers() []string {
 	var names []string
 	for _, name := range m.Servers() {
@@ -65,7 +66,8 @@ func (m *Manager) ConnectedServers() []string {
 	return names
 }
 
-// Server is a handle on one server, nil if there is none of that name. It stays valid when the server is reconnected.
+// Server returns a handle on one server, nil if no server has the name. It stays valid when the server is reconnected, or removed
+// and added again, because it holds the name only.
 func (m *Manager) Server(name string) *Server {
 	if m.shared.cellOf(name) == nil {
 		return nil
@@ -73,38 +75,39 @@ func (m *Manager) Server(name string) *Server {
 	return &Server{m: m, name: name}
 }
 
-// Server is one server of a manager.
+// Server is a handle on one server of a manager: see [Manager.Server].
 type Server struct {
 	m    *Manager
 	name string
 }
 
-// Name is the server's id.
+// Name returns the server's id.
 func (s *Server) Name() string { return s.name }
 
-// Status is the server's status; the error is ErrUnknownServer once it was removed.
+// Status returns the server's status; the error is ErrUnknownServer once it was removed.
 func (s *Server) Status() (Status, error) { return s.m.ServerStatus(s.name) }
 
-// IsConnected reports whether calls are admitted now.
+// IsConnected reports whether the server is connected now. A call may fail all the same: the state may change in between.
 func (s *Server) IsConnected() bool {
 	cell := s.m.shared.cellOf(s.name)
 	return cell != nil && cell.View().State.Phase == messages.Connected
 }
 
-// Tools is what the server offers now, sorted by name.
+// Tools returns the entries of the server in the newest snapshot, sorted by name.
 func (s *Server) Tools() []*Entry { return s.m.Tools().Server(s.name) }
 
-// CallTool is Manager.CallServerTool.
+// CallTool runs a tool of the server by its own name: see [Manager.CallServerTool].
 func (s *Server) CallTool(ctx context.Context, tool string, args any, opts ...CallOption) (*Result, error) {
 	return s.m.CallServerTool(ctx, s.name, tool, args, opts...)
 }
 
-// Tools is the newest snapshot of the catalog: immutable, no lock.
+// Tools returns the newest snapshot of the catalog. It takes no lock, and the snapshot never changes: take it once per turn of a
+// model, so that the tools are the same throughout.
 func (m *Manager) Tools() *Snapshot { return m.shared.catalog.Snapshot() }
 
-// ToolsOf is the entries of the named servers, in the order of the names; of all servers if none is named. A lazy server
+// ToolsOf returns the entries of the named servers, in the order of the names; of all servers if none is named. A lazy server
 // that is named and whose tools are not known yet is connected first. The error is about the first name that is unknown
-// or whose tools cannot be had.
+// or whose tools cannot be listed.
 func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, error) {
 	var out []*Entry
 	if len(servers) == 0 {
@@ -127,10 +130,11 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 	return out, nil
 }
 
-// Watch follows what happens from now on; buffer is how many events may wait (0: 256). Close the watcher.
+// Watch returns a watcher that receives what happens from now on. buffer is how many events may wait (0: 256). The caller closes
+// the watcher; one that is too slow loses events and is told how many: see [Watcher].
 func (m *Manager) Watch(buffer int) *Watcher { return m.shared.hub.Watch(buffer) }
 
-// History is what happened to a server, oldest first: at most 64 entries. The error is ErrUnknownServer.
+// History returns what happened to a server, oldest first: at most 64 entries. The error is ErrUnknownServer.
 func (m *Manager) History(name string) ([]HistoryEntry, error) {
 	cell := m.shared.cellOf(name)
 	if cell == nil {
@@ -139,8 +143,8 @@ func (m *Manager) History(name string) ([]HistoryEntry, error) {
 	return cell.History.Entries(), nil
 }
 
-// isUnreachable reports whether a server that was removed at runtime cannot be reached by a new call: it ends, or is what its
-// configuration says again.
+// isUnreachable reports whether a server that was removed at runtime cannot be reached by a new call under its runtime spec: it
+// ends, or its configured spec is in force again.
 func isUnreachable(v *actors.View) bool {
 	return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime
 }

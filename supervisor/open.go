@@ -14,7 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
-// openTransport makes the transport of a spec, as it is used. It runs in the goroutine of an attempt.
+// openTransport makes the transport of a spec, with the program's decorator around it. An attempt calls it in a goroutine of its
+// own, so it may block.
 func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
 	t, err := c.newTransport(name, spec, share)
 	if err != nil || c.Wrap == nil {
@@ -26,8 +27,9 @@ func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (tr
 	return t, nil
 }
 
-// newTransport is the transport that a spec describes, which counts what it holds in share.
+// newTransport makes the transport that a spec describes. The bytes that it holds count in share.
 func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+	// The last check before anything of the server runs. A managed policy may have changed since the start was granted.
 	if rule := c.refusingRule(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
 		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
@@ -62,7 +64,8 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 	return nil, &Error{Op: "connect", Class: messages.ClassConfig, Text: c.specProblem(name, *spec)}
 }
 
-// newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS.
+// newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS anew for each attempt, so
+// that renewed certificates count.
 func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
 	client, err := c.clients.clientFor(spec.TLS, originOf(spec))
 	if err != nil {
@@ -76,6 +79,7 @@ func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration
 	if err != nil {
 		return nil, openError(err)
 	}
+	// A server without credentials sends none, and needs no account.
 	if credential.mayBeSent() {
 		credential.loadAccount()
 		cfg.Auth = &accountCredential{credential: credential}
@@ -95,7 +99,7 @@ func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration
 	}
 }
 
-// openError is an error of a layer below in the words of the facade.
+// openError translates an error of the layers below into the facade's type, once, so that errors.As finds one type everywhere.
 func openError(err error) error {
 	var own *Error
 	var bad *transports.Error
@@ -109,6 +113,7 @@ func openError(err error) error {
 	return err
 }
 
+// inProcessName returns the key of Config.InProcess for a spec of type "sdk".
 func inProcessName(name string, s Spec) string {
 	if s.Name != "" {
 		return s.Name
@@ -116,6 +121,7 @@ func inProcessName(name string, s Spec) string {
 	return name
 }
 
+// checkURL returns why a URL cannot be dialled; empty if it can. It quotes only the scheme: the rest may hold secrets.
 func checkURL(kind messages.TransportKind, raw string) string {
 	u, err := url.Parse(raw)
 	switch {
@@ -131,7 +137,8 @@ func checkURL(kind messages.TransportKind, raw string) string {
 	return ""
 }
 
-// originOf is what the start gate counts dials by: one host and port is one, whatever is spoken there.
+// originOf returns the key by which the start gate counts dials. All protocols on one host and port count together, because
+// they load the same machine. It is empty for servers without a URL.
 func originOf(s *Spec) string {
 	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
 		scheme := u.Scheme

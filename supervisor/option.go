@@ -10,10 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Progress is how far a request has got.
+// Progress says how far a request has got: see [messages.Progress].
 type Progress = messages.Progress
 
-// CallOption is a wish for one call or one read.
+// A CallOption changes one call or one read.
 type CallOption func(*session.Options)
 
 // WithProgress has f called for each progress notification of the request, in order, one at a time, and never after the
@@ -28,7 +28,8 @@ func WithMeta(meta json.RawMessage) CallOption {
 	return func(o *session.Options) { o.Meta = meta }
 }
 
-// sessionOptions is nil if nothing is wished.
+// sessionOptions collects the options of one call; nil if there are none, which spares the usual call an allocation. The
+// program's functions are wrapped here, because they run on the connection's goroutine and a panic there would end it.
 func (m *Manager) sessionOptions(opts []CallOption) *session.Options {
 	if len(opts) == 0 {
 		return nil
@@ -42,7 +43,7 @@ func (m *Manager) sessionOptions(opts []CallOption) *session.Options {
 	if f := o.Progress; f != nil {
 		o.Progress = func(p Progress) {
 			defer func() {
-				if r := recover(); r != nil { // the program's fault must not cost the connection
+				if r := recover(); r != nil {
 					m.cfg.Logger.Error("panic in a progress function", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
 				}
 			}()

@@ -11,9 +11,11 @@ import (
 // The functions of this file read the parts of a result by walking: by exact names, the last of doubled ones, and without
 // stopping at a member of another type than usual. A result may have texts that are no Unicode, so Unmarshal is too strict.
 
+// trimSpace cuts the white space before a value: the readers of package rawjson expect the value at the first byte.
 func trimSpace(raw json.RawMessage) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
 
-// partsOf are the elements of a list in a result: none where the result has no such list.
+// partsOf returns the elements of a list in a result; none if the result has no such list. It fails for a result that is no JSON
+// object and for a member that is no list.
 func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 	raw = trimSpace(raw)
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
@@ -33,8 +35,8 @@ func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 	return parts, nil
 }
 
-// onlyText is the text of a result whose content is one part of text, which most are, read in one walk; not ok for every
-// other result.
+// onlyText returns the text of a result whose content is one part of text, which most are, read in one walk; not ok for every
+// other result, whose parts are then read one by one.
 func onlyText(raw json.RawMessage) (text string, ok bool) {
 	raw = trimSpace(raw)
 	if !rawjson.IsObject(raw) {
@@ -59,8 +61,8 @@ func onlyText(raw json.RawMessage) (text string, ok bool) {
 	return rawjson.Text(found)
 }
 
-// textPart is the value of the text in a list at raw[i] that has one part and that a text, and where the list ends; -1 for
-// every other value.
+// textPart returns the text of a list at raw[i] that has exactly one part of type text, and the position behind the list; -1
+// for every other value.
 func textPart(raw []byte, i, depth int) (text []byte, end int) {
 	if i < 0 || i >= len(raw) || raw[i] != '[' {
 		return nil, -1
@@ -86,7 +88,7 @@ func textPart(raw []byte, i, depth int) (text []byte, end int) {
 	return text, list.End()
 }
 
-// contentOf reads a part of a result. One that is no object has only its bytes.
+// contentOf reads one part of a result. A part that is no object keeps only its bytes in Raw.
 func contentOf(raw json.RawMessage) Content {
 	c := Content{Raw: raw}
 	if !rawjson.IsObject(raw) {
@@ -113,6 +115,7 @@ func contentOf(raw json.RawMessage) Content {
 	return c
 }
 
+// resourceContentOf reads one content of a resource, by the same rules as contentOf.
 func resourceContentOf(raw json.RawMessage) ResourceContent {
 	c := ResourceContent{Raw: raw}
 	if !rawjson.IsObject(raw) {

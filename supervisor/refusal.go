@@ -7,10 +7,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// refusedByProgram is what a call ends with that Config.Allow has refused: denied and not sent, whatever the error is.
+// refusedByProgram returns the error of a call that Config.Allow refused: always denied and not sent, whatever error Allow gave.
 func refusedByProgram(cause error) error {
 	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
 		Err: refusal{cause}}
+	// An error of this package keeps its text and its fix, which were written for a reader.
 	if own, ok := cause.(*Error); ok && own.Text != "" { //nolint:errorlint // one that is wrapped is about something else
 		e.Text, e.Fix, e.Challenge, e.RetryAfter = own.Text, own.Fix, own.Challenge, own.RetryAfter
 		return e
@@ -21,11 +22,11 @@ func refusedByProgram(cause error) error {
 	return e
 }
 
-// outcomeWords takes out what an *Error inside of the cause says of another call: who reads the text would take it for this one.
+// outcomeWords removes what an *Error inside the cause says of another call's outcome: a reader would take it for this call's.
 var outcomeWords = strings.NewReplacer(" (outcome unknown: it may have run)", "", " (not sent)", "")
 
-// refusal is the error of Config.Allow as a cause. It may be about another call, which Config.Allow made to decide: what it
-// says of that one's outcome and class is not said of this one.
+// refusal wraps the error of Config.Allow. That error may be about another call, which Allow made in order to decide: its outcome
+// and class must not become those of this call, so Is and As do not look through the wrapper for them.
 type refusal struct{ error }
 
 func (r refusal) Is(target error) bool {

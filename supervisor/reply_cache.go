@@ -6,33 +6,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// What is remembered of calls by message that have ended, so that a repeated id does not run again: of at most rememberedCalls
-// of them, for rememberedTime each, and their answers in at most rememberedBytes together.
+// The bounds of what is remembered of calls by message that have ended, so that a repeated id does not run again: so many calls,
+// for so long each, and so many bytes of answers together.
 const (
 	rememberedCalls = 4096
 	rememberedBytes = 16 << 20
 	rememberedTime  = 10 * time.Minute
-	// rememberedCost is what one of them takes beside its id and its answer, about.
+	// rememberedCost estimates the bytes of one call beside its id and its answer.
 	rememberedCost = 256
 )
 
-// replyCache are the replies of calls that have ended, by their ids. What is too much goes as follows: first the answers, the
-// oldest first, so that an id that is repeated is told that its call has ended and how, and does not run again; then, for
-// their number, their age, or the room that the ids alone take, the oldest ids. Time is passed in.
+// replyCache remembers the replies of ended calls by their ids. When it is full, the oldest answers go first: a repeated id still
+// learns that its call has ended and how, and does not run again. Then, above the bound of number, age, or the bytes of the ids
+// alone, the oldest ids go, and such an id would run again. The caller passes the time in; the entry actor owns the cache.
 type replyCache struct {
 	byID       map[string]*endedCall
 	order      []*endedCall // oldest first
-	answerless int          // so many of the oldest have lost their answers
-	bytes      int
+	answerless int          // so many of the oldest calls have lost their answers
+	bytes      int          // of all calls, by costOf
 }
 
 type endedCall struct {
-	reply *messages.CallToolReply
-	at    time.Time
+	reply *messages.CallToolReply // when the reply was added
+	at    time.Time               // what the call counts in replyCache.bytes
 	bytes int
 }
 
-// findReply is how a call ended; nil if nothing is remembered of it.
+// findReply returns the reply of a call that has ended; nil if the id is not remembered.
 func (r *replyCache) findReply(id string, now time.Time) *messages.CallToolReply {
 	r.expireOld(now)
 	if c := r.byID[id]; c != nil {
@@ -41,13 +41,14 @@ func (r *replyCache) findReply(id string, now time.Time) *messages.CallToolReply
 	return nil
 }
 
-// addReply remembers a reply whose id is not remembered yet.
+// addReply remembers a reply whose id is not remembered yet, and makes room for it.
 func (r *replyCache) addReply(reply *messages.CallToolReply, now time.Time) {
 	if r.byID == nil {
 		r.byID = map[string]*endedCall{}
 	}
 	c := &endedCall{reply: reply, at: now, bytes: costOf(reply)}
 	r.byID[reply.GetCallId()], r.order, r.bytes = c, append(r.order, c), r.bytes+c.bytes
+	// Answers go from the oldest on; answerless marks how far, so that each answer is taken out once.
 	for ; r.bytes > rememberedBytes && r.answerless < len(r.order); r.answerless++ {
 		c := r.order[r.answerless]
 		c.reply = withoutAnswer(c.reply)
@@ -61,14 +62,14 @@ func (r *replyCache) addReply(reply *messages.CallToolReply, now time.Time) {
 	r.expireOld(now)
 }
 
-// expireOld forgets what is old.
+// expireOld forgets the calls that ended longer than rememberedTime ago.
 func (r *replyCache) expireOld(now time.Time) {
 	for len(r.order) > 0 && now.Sub(r.order[0].at) >= rememberedTime {
 		r.dropOldest()
 	}
 }
 
-// nextExpiry is when the oldest is to be forgotten; zero if nothing is remembered.
+// nextExpiry returns when the oldest call is to be forgotten; zero if none is remembered.
 func (r *replyCache) nextExpiry() time.Time {
 	if len(r.order) == 0 {
 		return time.Time{}
@@ -76,6 +77,7 @@ func (r *replyCache) nextExpiry() time.Time {
 	return r.order[0].at.Add(rememberedTime)
 }
 
+// dropOldest forgets the oldest call. The slot is set to nil because the slice's array still refers to it.
 func (r *replyCache) dropOldest() {
 	oldest := r.order[0]
 	delete(r.byID, oldest.reply.GetCallId())
@@ -84,12 +86,14 @@ func (r *replyCache) dropOldest() {
 	r.order, r.answerless = r.order[1:], max(r.answerless-1, 0)
 }
 
+// costOf returns the bytes that a reply counts for.
 func costOf(reply *messages.CallToolReply) int {
 	return rememberedCost + len(reply.GetCallId()) + len(reply.GetResult()) + len(reply.GetFailure().GetText()) +
 		len(reply.GetFailure().GetData())
 }
 
-// withoutAnswer says how a call ended whose answer is not kept any more. A reply without an answer says it as it is.
+// withoutAnswer returns the reply that stands for an answer which is not kept any more: it says how the call ended. A reply that
+// has no answer (a failure) is small and stays as it is.
 func withoutAnswer(reply *messages.CallToolReply) *messages.CallToolReply {
 	if len(reply.GetResult()) == 0 {
 		return reply

@@ -1,8 +1,9 @@
 package supervisor
 
-// resolveToolName finds the configured server that a qualified name belongs to, whatever the catalog shows, and the tool's own name as
-// far as it can be known. A plain name says both. One with a hash is looked for in the list that each server gave last; if it
-// is in none, it belongs to the only server that it fits and that has not given one.
+// resolveToolName returns the configured server that a qualified name belongs to, also if the catalog does not show it, and the
+// tool's own name if that can be known. A plain name contains both. A name with a hash is searched in the newest list of each
+// server; if no list has it, it belongs to the only server that fits and has no list yet. It is empty if several would fit:
+// the caller must not wake a server on a guess.
 func (m *Manager) resolveToolName(qualified string) (server, tool string) {
 	if server, tool, plain := m.cfg.Naming.Split(qualified); plain {
 		if m.shared.cellOf(server) == nil {

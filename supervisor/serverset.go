@@ -14,19 +14,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// This file is about which servers there are. Every spec has a source: the configuration, or the runtime (facade and
-// messages). Each replaces only its own; the runtime's wins. What the configuration does is in configure.go.
+// This file decides which servers there are. Every spec has a source: the configuration, or the runtime (facade and messages).
+// Each source replaces only its own specs, and the runtime's spec wins. The configuration's changes are in configure.go. All
+// functions on supervisor run in the actor's turn.
 
+// closedError returns the error of a command or call that came after Close: nothing was sent.
 func closedError(op string) error {
 	return &Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed",
 		Err: messages.ErrClosed}
 }
 
+// unknownServer returns the error of a command that names a server which does not exist, or whose removal has begun.
 func unknownServer(op, name string) error {
 	return &Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
 		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
 }
 
+// handleAdd adds a server at runtime or replaces its spec. A spec that cannot work is refused here, and changes nothing: a
+// program learns it from the reply, unlike a configured one, which stands as failed.
 func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 	if s.closing != nil {
 		m.reply(closedError("connect"))
@@ -45,16 +50,17 @@ func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 		r.runtime = &spec
 		s.startServer(ctx, r)
 	case r.removing:
-		// "Re-adding a name waits for the old connection's close."
+		// The old connection may still hold a port or a file that the new server needs, so the add waits until it is closed.
 		if m.early {
 			m.reply(nil)
 			m.reply = func(error) {}
 		}
 		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) })
 		return
-	case m.set && r.runtime != nil && r.runtime.Equal(spec): // a command before it, which waited as well, has added it
+	// This arm stands for a command from before that waited as well and has added the same spec: nothing is left to do.
+	case m.set && r.runtime != nil && r.runtime.Equal(spec):
 	case r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled:
-		// The same again: whoever adds wants it connected.
+		// The same spec again: a program that adds a server wants it connected, so a failed one is tried now.
 		if v := r.cell.View(); v.State.Phase == messages.Failed || v.State.Phase == messages.NeedsAuth {
 			s.sendEvent(r, lifecycle.Reconnect{Ticket: m.ticket})
 		} else {
@@ -67,20 +73,23 @@ func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 	m.reply(nil)
 }
 
-// sendEvent sends to the server's actor. While there is none the wish is in the record, and the successor reads it there.
+// sendEvent sends an event to the server's actor. While there is none the event is dropped: what it wishes stands in the record
+// (wanted), and the successor begins with that.
 func (s *supervisor) sendEvent(r *managedServer, e lifecycle.Event) {
 	if r.pid != nil {
 		s.root.Send(r.pid, e)
 	}
 }
 
+// addManagedServer makes the record of a new name. startServer must follow in the same turn.
 func (s *supervisor) addManagedServer(name string) *managedServer {
 	r := &managedServer{name: name, holder: &actors.Holder{}}
 	s.servers[name] = r
 	return r
 }
 
-// startServer brings a new record to life.
+// startServer publishes a new server as pending and spawns its actor. The cell is complete before it is stored, because readers
+// take no lock.
 func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 	r.spec = r.specInForce()
 	r.wanted = !r.spec.Disabled
@@ -93,9 +102,9 @@ func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 	s.spawnServer(ctx, r)
 }
 
-// applySpec puts the winning spec in force. A connection that is one of the new spec, too, goes on. Otherwise the server's
-// failures are forgotten, which were another spec's, and the new connection begins when the calls of the old one have ended,
-// or Timing.Drain has passed.
+// applySpec puts the winning spec in force. If the connection fits the new spec too, it stays. Otherwise the failures so far are
+// forgotten, because they were another spec's, and the new connection begins when the calls of the old one have ended, or
+// Timing.Drain has passed.
 func (s *supervisor) applySpec(r *managedServer, wanted bool, ticket uint64) {
 	keep := r.spec.SameConnection(*r.specInForce())
 	r.spec, r.wanted = r.specInForce(), wanted
@@ -109,6 +118,8 @@ func (s *supervisor) applySpec(r *managedServer, wanted bool, ticket uint64) {
 	}
 }
 
+// handleRemove takes the runtime spec of a server away. A server that also stands in the configuration falls back to that spec;
+// one that stands only there is refused, because the next reload would bring it back.
 func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 	r := s.servers[m.name]
 	switch {
@@ -131,6 +142,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 	m.reply(nil)
 }
 
+// sourceOf names the file or the scope of a configured spec for an error's text.
 func sourceOf(s *Spec) string {
 	if s.Source != "" {
 		return s.Source
@@ -138,7 +150,7 @@ func sourceOf(s *Spec) string {
 	return "the configuration (scope " + string(s.Scope) + ")"
 }
 
-// dropSource removes a record, or lets it fall back to the spec of its other source.
+// dropSource removes a server that has lost one of its specs, or applies the spec of its other source.
 func (s *supervisor) dropSource(ctx actor.Context, r *managedServer) {
 	if w := r.specInForce(); w != nil {
 		s.applySpec(r, !w.Disabled, 0)
@@ -147,6 +159,8 @@ func (s *supervisor) dropSource(ctx actor.Context, r *managedServer) {
 	s.endServer(ctx, r, s.cfg.Timing.Drain)
 }
 
+// endServer begins a removal. Its end is finishRemoval: at once if neither an actor nor a connection exists; otherwise when the
+// actor has stopped and, after a panic, its attempt has been released.
 func (s *supervisor) endServer(ctx actor.Context, r *managedServer, drain time.Duration) {
 	if r.removing {
 		return
@@ -161,6 +175,8 @@ func (s *supervisor) endServer(ctx actor.Context, r *managedServer, drain time.D
 	}
 }
 
+// handleCommand changes what is wanted of one server and passes the event to its actor. A command for a server whose removal
+// runs and that comes back waits, so that it reaches the new one.
 func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
 	r := s.servers[m.name]
 	switch {
@@ -189,7 +205,8 @@ func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
 			m.reply(&Error{Op: "reconnect", Class: cause.Class, Server: m.name, Text: cause.Text})
 			return
 		}
-		if r.pid == nil && r.liveEpoch == 0 { // its actor died and waits for its successor: now
+		// Its actor died, and the successor waits for its time: a person's command does not.
+		if r.pid == nil && r.liveEpoch == 0 {
 			r.spawnAt = time.Time{}
 			s.spawnDue(ctx)
 		}
@@ -198,6 +215,8 @@ func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
 	m.reply(nil)
 }
 
+// handleSetServers compares the wanted set with the runtime servers and applies the difference: first removals, then adds. Each
+// add is accepted early, so that the reply does not wait for the end of removals.
 func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 	if s.closing != nil {
 		m.reply(SetServersResult{}, closedError("set servers"))
@@ -210,7 +229,7 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 			continue
 		}
 		switch {
-		case r.comesBack(): // what waits to be added is not wanted any more
+		case r.comesBack(): // the add that waits is not part of the new set
 			s.handleRemove(ctx, removeServer{name, func(error) {}})
 		case !r.removing && r.runtime != nil:
 			res.Removed = append(res.Removed, name)
@@ -226,6 +245,7 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 				res.Kept = append(res.Kept, name)
 				continue
 			}
+			// A replaced server stands in Removed and Added; one whose connection stays stands in Adjusted only.
 			if s.unusableCause(name, spec) == nil {
 				if r.runtime.SameConnection(spec) {
 					adjusted = true
@@ -249,10 +269,10 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 	m.reply(res, nil)
 }
 
-// closeServers ends everything: commands and grants are refused from here on.
+// closeServers ends every server. From here on commands and grants are refused; finishClose replies when the last one is gone.
 func (s *supervisor) closeServers(ctx actor.Context, m closeAll) {
 	if s.closing != nil {
-		return // the facade calls once
+		return // Close sends it once; this protects against a second one
 	}
 	answer := m.reply
 	m.reply = sync.OnceFunc(func() {
@@ -269,7 +289,8 @@ func (s *supervisor) closeServers(ctx actor.Context, m closeAll) {
 	s.finishClose(ctx)
 }
 
-// finishClose answers Close once no server is left and the empty snapshot is published.
+// finishClose replies to Close once no server is left. The reply goes through the registry, behind the last Forget, so that the
+// empty snapshot is published before.
 func (s *supervisor) finishClose(actor.Context) {
 	if s.closing == nil || len(s.servers) > 0 {
 		return

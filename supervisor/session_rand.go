@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// sessionRand makes a source of numbers for the sessions of one server, which draw from several goroutines. It is seeded by
-// Config.Rand, if there is one, so that a program that repeats its draws repeats those of its sessions. The caller is the one
-// goroutine that may call Config.Rand.
+// sessionRand returns a source of numbers for the sessions of one server, which draw from several goroutines. It is seeded by
+// Config.Rand, if the program set that, so that a program that repeats its draws repeats those of its sessions. Only the
+// supervisor's goroutine may call sessionRand, because only it may call Config.Rand.
 func (c *Config) sessionRand() func() float64 {
 	if !c.hasOwnRand {
 		return rand.Float64

@@ -8,10 +8,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// DefaultAuthOptions is where the manager and the mcpvisor command keep sign-ins if nothing else is said: the system's
+// DefaultAuthOptions returns where the manager and the mcpvisor command keep sign-ins by default: the system's
 // keyring, else encrypted files in auth.DefaultDir. Their key is made from the passphrase in MCPVISOR_PASSPHRASE, if
-// that is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): who has
-// a copy of the one directory cannot read it without the other.
+// that is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): a thief with
+// a copy of one of the two directories cannot read the sign-ins.
 func DefaultAuthOptions() (auth.Options, error) {
 	dir, err := auth.DefaultDir()
 	if err != nil {
@@ -24,10 +24,12 @@ func DefaultAuthOptions() (auth.Options, error) {
 	return o, nil
 }
 
-// LocksFor are the locks that belong to a store of those options: all processes that share the one share the other.
+// LocksFor returns the locks that belong to a store of those options: all processes that share the store must share the locks,
+// because two refreshes with one refresh token end the sign-in at many servers.
 func LocksFor(o auth.Options) *auth.Locks { return auth.NewLocks(filepath.Join(o.Dir, "locks")) }
 
-// openStore opens the store of sign-ins, once. An error is not kept: the next attempt may be luckier.
+// openStore opens the store of sign-ins once and keeps it. An error is not kept, because a keyring may be unlocked later: the
+// next attempt tries again. opening is held meanwhile, so that a person sees the keyring's question once.
 func (k *credentials) openStore() (auth.Store, *auth.Locks, error) {
 	k.opening.Lock()
 	defer k.opening.Unlock()
@@ -37,6 +39,7 @@ func (k *credentials) openStore() (auth.Store, *auth.Locks, error) {
 	o, err := DefaultAuthOptions()
 	locks := k.cfg.AuthLocks
 	if locks == nil {
+		// A store in memory belongs to this process alone, so its locks need no files.
 		if _, own := k.cfg.AuthStore.(*auth.Memory); own || err != nil && k.cfg.AuthStore != nil {
 			locks = auth.NewLocks("")
 		} else {
@@ -58,8 +61,8 @@ func (k *credentials) openStore() (auth.Store, *auth.Locks, error) {
 	return store, locks, nil
 }
 
-// mayHoldSignIn reports whether there may be a sign-in. A program that nobody has ever signed in with does not ask the
-// keyring: that may take seconds, or show a person a question.
+// mayHoldSignIn reports whether the store may have a sign-in. On a machine where no person has ever signed in, the keyring is not
+// asked: that may take seconds, or show a person a question.
 func (k *credentials) mayHoldSignIn() bool {
 	if k.cfg.AuthStore != nil {
 		return true
@@ -75,12 +78,12 @@ func (k *credentials) mayHoldSignIn() bool {
 	return err == nil
 }
 
-// storeCheckEvery is how often requests look whether there is a sign-in meanwhile, at most. It bounds how long they go on without
-// the first one of a machine, which another process makes; a request that is refused looks at once.
+// storeCheckEvery is how often, at most, requests check whether the first sign-in of this machine was made, by another process.
+// It bounds how long they are sent without it; a request that the server refuses checks at once.
 const storeCheckEvery = time.Second
 
-// isKnownEmpty reports that somebody has just looked, and found that nobody has ever signed in. A request asks this
-// first: with a look at the file system each, a call would take a tenth longer.
+// isKnownEmpty reports that the store's directory was missing less than storeCheckEvery ago. A request asks this first, because
+// with a look at the file system each, a call would take a tenth longer.
 func (k *credentials) isKnownEmpty() bool {
 	at := k.emptyAt.Load()
 	return at != nil && time.Since(*at) < storeCheckEvery

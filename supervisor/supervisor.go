@@ -23,16 +23,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// sharedState is what the facade and the actors both hold. Every part of it is safe for concurrent use.
+// sharedState holds the values that the facade and the actors both use. Every field is safe for concurrent use.
 type sharedState struct {
+	// cells has an entry from the moment a server is accepted until its removal has ended; only the supervisor actor writes it.
 	cells    sync.Map // server id → *actors.Cell
 	catalog  *actors.Catalog
 	hub      *actors.Hub
 	registry actors.Ref
-	// tickets numbers everything that somebody may wait for.
+	// tickets numbers the commands and barriers whose end a caller may wait for. A server's View shows the newest ticket that it
+	// has answered, so a waiter compares numbers and needs no channel of its own.
 	tickets atomic.Uint64
 }
 
+// cellOf returns the published state of a server; nil if no server has that name, or its removal has ended.
 func (s *sharedState) cellOf(name string) *actors.Cell {
 	if c, ok := s.cells.Load(name); ok {
 		return c.(*actors.Cell)
@@ -40,7 +43,8 @@ func (s *sharedState) cellOf(name string) *actors.Cell {
 	return nil
 }
 
-// shareOf is what a server may hold; nil for one that is not configured any more, which holds nothing.
+// shareOf returns the server's share of the memory budget. It is nil for a server that is not configured any more; a nil share
+// counts nothing.
 func (s *sharedState) shareOf(name string) *budget.Share {
 	if c := s.cellOf(name); c != nil {
 		return c.Share
@@ -48,39 +52,48 @@ func (s *sharedState) shareOf(name string) *budget.Share {
 	return nil
 }
 
-// supervisor is the actor at the root of the tree: it owns the set of servers, the restart timing and the start gate, and
-// replaces children whose code has panicked.
+// supervisor is the actor at the root of the tree. It owns the set of servers, the restart timing and the start gate, and it
+// replaces children whose code has panicked. All fields belong to the actor: only Receive and what it calls touch them, so they
+// need no lock.
 type supervisor struct {
-	cfg        *Config
-	common     *actors.Common
-	props      *actor.Props   // see propsOf
-	nextServer *actors.Server // which actor props make
+	cfg    *Config
+	common *actors.Common
+	// props is shared by the actors of all servers, and nextServer is the actor that it produces next: see propsOf.
+	props      *actor.Props
+	nextServer *actors.Server
 	shared     *sharedState
 	log        *zap.Logger
 	root       *actor.RootContext
 	self       *actor.PID
 
+	// servers has every server by name, also one whose removal has not ended: its name stays taken until the connection is closed.
 	servers map[string]*managedServer
-	byPID   map[string]*managedServer // by the actor's id
-	orphans map[string]*managedServer // those that wait for a successor of their actor
+	byPID   map[string]*managedServer // by the id of the server's actor
+	orphans map[string]*managedServer // by name: the actor has died, and its successor waits for spawnAt
 	gate    *restart.Gate
-	epoch   uint64 // manager-wide: no two lives share one
-	spawned uint64 // numbers the names of children: a name is never used twice
-	panics  map[string]string
+	epoch   uint64 // manager-wide: no two attempts and no two actors share a number
+	spawned uint64 // numbers the names of children: no name is used a second time
+	// panics keeps the reason of a child's panic, by the actor's id, from HandleFailure until Terminated arrives.
+	panics map[string]string
 
+	// timer is the one timer for starts and successors; timerAt is zero while it is not armed.
 	timer   *time.Timer
 	timerAt time.Time
-	wall    time.Time // wall and monotonic clock of the last look, to notice sleep
-	ticker  *time.Timer
+	// wall is the time of the last reading of the clocks, wall and monotonic. ticker reads them again every 10 s: see checkClocks.
+	wall   time.Time
+	ticker *time.Timer
 
+	// registryDeaths counts the panics of the registry since the start; above 3 its successor waits a second.
 	registryDeaths int
 	registryDead   bool
-	barrierSeen    uint64 // the newest ticket of a look
-	closing        *closeAll
-	ending         bool          // the actor itself stops
+	barrierSeen    uint64        // the newest ticket of a barrier that was handled; a new actor starts with it
+	closing        *closeAll     // set by the first Close; from then on commands and grants are refused
+	ending         bool          // the supervisor's own actor stops: no successor may be spawned
 	stopped        chan struct{} // closed when the actor has ended
 }
 
+// newSupervisor makes the supervisor and the part that all server actors share. What is not configured (the audit log, the lists
+// kept on disk) leaves its hook nil, so that the actors do no work for it.
 func newSupervisor(cfg *Config, sh *sharedState, audit *auditor) *supervisor {
 	common := &actors.Common{
 		Hub: sh.hub, Registry: &sh.registry, Timing: cfg.Timing, Log: cfg.Logger,
@@ -106,8 +119,11 @@ func newSupervisor(cfg *Config, sh *sharedState, audit *auditor) *supervisor {
 	}
 }
 
-// Receive implements actor.Actor. A panic here would make the actor library restart the supervisor with an empty memory,
-// so it is caught: the one message is lost and told, the servers go on.
+// Receive implements actor.Actor. A panic here would make the actor library restart the supervisor with an empty memory, and the
+// servers would be lost with their processes running. So the panic is caught: the one message is lost and logged, and the
+// servers continue.
+//
+// Every message ends with grantStarts, because nearly each of them may free a slot of the gate or queue a request.
 func (s *supervisor) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -132,6 +148,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	case actors.FromServer:
 		s.handleFromServer(ctx, m)
 	case actors.CPUTimeMeasured:
+		// A late measurement of an earlier attempt must not be charged to the one that runs now.
 		if r := s.servers[m.Name]; r != nil && r.liveEpoch == m.Epoch {
 			s.gate.Waited(time.Now(), m.Name, m.Ran, m.Waited)
 		}
@@ -147,6 +164,8 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.handleSetServers(ctx, m)
 	case configureServers:
 		m.reply(s.replaceConfigured(ctx, m))
+	// The supervisor has handled everything before the barrier when it gets here. Each server's actor gets the ticket behind
+	// the messages that it was sent before, and shows it in View.Seen when it has handled those.
 	case barrier:
 		s.barrierSeen = m.ticket
 		for _, r := range s.servers {
@@ -179,8 +198,9 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	s.grantStarts(ctx)
 }
 
-// HandleFailure implements actor.SupervisorStrategy. It runs in the supervisor's own turn. A child that panicked is
-// never restarted in place: it is stopped, and Terminated brings its successor.
+// HandleFailure implements actor.SupervisorStrategy. It runs in the supervisor's own turn. A child that panicked is never
+// restarted in place, because its state may be broken in any way: it is stopped, and handleTerminated brings its successor,
+// which begins with what the supervisor keeps.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, message any) {
 	s.panics[child.Id] = fmt.Sprint(reason)
@@ -189,7 +209,8 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	sup.StopChildren(child)
 }
 
-// grantStarts grants what may start now and arms the one timer for what comes next.
+// grantStarts starts the servers that the gate lets pass now, ends connections that must make room, and arms the timer for the
+// next start. While the manager closes it does nothing.
 func (s *supervisor) grantStarts(_ actor.Context) {
 	if s.closing != nil {
 		return
@@ -198,7 +219,9 @@ func (s *supervisor) grantStarts(_ actor.Context) {
 	granted, wake := s.gate.Next(now)
 	for _, name := range granted {
 		r := s.servers[name]
-		if r == nil || r.pid == nil || r.liveEpoch != 0 { // never two connections, whatever the gate believes
+		// The gate counts slots; that a server has at most one connection is checked here against the supervisor's own record.
+		// A grant that cannot be used is given back at once.
+		if r == nil || r.pid == nil || r.liveEpoch != 0 {
 			s.gate.Closed(now, name)
 			continue
 		}
@@ -206,12 +229,15 @@ func (s *supervisor) grantStarts(_ actor.Context) {
 		r.liveEpoch, r.isUp = s.epoch, false
 		s.root.Send(r.pid, lifecycle.Granted{Epoch: s.epoch})
 	}
+	// A process that does not answer may be ended so that another server can start. Its policy notes that it was displaced, so
+	// that the next attempt is spared. A liveEpoch of 0 says that the connection has closed already.
 	for _, name := range s.gate.Displace(now) {
-		if r := s.servers[name]; r != nil && r.pid != nil && r.liveEpoch != 0 { // otherwise its end is under way
+		if r := s.servers[name]; r != nil && r.pid != nil && r.liveEpoch != 0 {
 			r.policy = s.cfg.Restart.Displaced(r.policy)
 			s.root.Send(r.pid, actors.Displace{Epoch: r.liveEpoch})
 		}
 	}
+	// A successor does not pass the gate; the same timer serves it.
 	for _, r := range s.orphans {
 		if wake.IsZero() || r.spawnAt.Before(wake) {
 			wake = r.spawnAt
@@ -220,6 +246,8 @@ func (s *supervisor) grantStarts(_ actor.Context) {
 	s.wakeAt(wake, now)
 }
 
+// wakeAt arms the timer for a time, unless it is armed for an earlier one. The timer that rings too early costs one message;
+// a second timer would need an owner.
 func (s *supervisor) wakeAt(at, now time.Time) {
 	if at.IsZero() || !s.timerAt.IsZero() && !at.Before(s.timerAt) {
 		return
@@ -240,22 +268,24 @@ func (s *supervisor) stopTimers() {
 	}
 }
 
-// handleFromServer handles what a server's actor says about starting.
+// handleFromServer handles what a server's actor reports about its attempts: requests to start, answers, failures, the end.
 func (s *supervisor) handleFromServer(ctx actor.Context, m actors.FromServer) {
 	r := s.servers[m.Name]
 	if r == nil || r.pid == nil || r.actorEpoch != m.ActorEpoch {
-		return // the last words of an actor that has ended
+		return // a message of an actor that has ended
 	}
 	now := time.Now()
 	switch e := m.Effect.(type) {
 	case lifecycle.Ask:
+		// A command of a person (Fresh) forgets the failures. A successor's first request is Fresh as well, and must keep them:
+		// otherwise an actor that panics at once would be started again without any delay.
 		if e.Fresh && !r.successor {
 			r.policy = s.cfg.Restart.Cleared(r.policy)
 		}
 		r.successor = false
 		if m.Attempt < r.liveEpoch {
-			// A grant is on its way to it, which answers this request as well. Left with the gate it would be granted as soon
-			// as that attempt ends, before the time that the policy chooses then.
+			// A grant is on its way to the actor and answers this request as well. If the gate queued the request, it would grant it
+			// as soon as that attempt ends, before the time that the policy chooses then.
 			return
 		}
 		s.gate.Enqueue(now, s.startRequest(r, priorityOf(e.Urgency, r), now))
@@ -277,6 +307,8 @@ func (s *supervisor) handleFromServer(ctx actor.Context, m actors.FromServer) {
 	}
 }
 
+// priorityOf translates the urgency that a server's actor states. Without a special one the record decides: a server that was
+// healthy before comes before one that never connected.
 func priorityOf(u lifecycle.Urgency, r *managedServer) restart.Priority {
 	switch {
 	case u == lifecycle.Person:
@@ -287,6 +319,8 @@ func priorityOf(u lifecycle.Urgency, r *managedServer) restart.Priority {
 	return r.policy.Priority()
 }
 
+// startRequest describes a start to the gate. A start that a person waits for may displace a silent process; a server that was
+// itself displaced is spared, so that two servers do not displace each other in turn.
 func (s *supervisor) startRequest(r *managedServer, p restart.Priority, notBefore time.Time) restart.Request {
 	return restart.Request{
 		Server: r.name, Kind: r.spec.Kind(), Origin: originOf(r.spec), Priority: p, NotBefore: notBefore,
@@ -294,7 +328,8 @@ func (s *supervisor) startRequest(r *managedServer, p restart.Priority, notBefor
 	}
 }
 
-// scheduleRetry decides what follows a failure, tells the server, and queues the start.
+// scheduleRetry decides what follows a failure, reports it to the server's actor (its status shows the time), and queues the
+// start. Both use the same decision, so the status cannot promise another time than the gate keeps.
 func (s *supervisor) scheduleRetry(r *managedServer, e lifecycle.Report, now time.Time) {
 	policy, decision := s.cfg.Restart.Down(r.policy, downEvent(r, e.Cause.Class, e.Cause.RetryAfter, now), now, s.cfg.Rand)
 	r.policy, r.isUp = policy, false
@@ -307,7 +342,8 @@ func (s *supervisor) scheduleRetry(r *managedServer, e lifecycle.Report, now tim
 	}
 }
 
-// handleReleased frees what an epoch occupied. A server whose actor has died gets its successor only now.
+// handleReleased frees the slot and the epoch of an attempt whose resources are all closed. If the server's actor has died
+// meanwhile, its successor may be spawned only now: before, two connections could exist at once.
 func (s *supervisor) handleReleased(ctx actor.Context, m actors.AttemptReleased) {
 	r := s.servers[m.Name]
 	if r == nil || r.liveEpoch != m.Epoch {
@@ -321,7 +357,8 @@ func (s *supervisor) handleReleased(ctx actor.Context, m actors.AttemptReleased)
 	}
 }
 
-// handleTerminated follows the end of a child: a removal that is complete, or a panic.
+// handleTerminated follows the end of a child: a removal that is complete, or a panic. The attempt of a dead actor is abandoned;
+// its release arrives later as AttemptReleased and continues with handleOrphan.
 func (s *supervisor) handleTerminated(ctx actor.Context, who *actor.PID) {
 	if pid, _ := s.shared.registry.PID(); pid != nil && pid.Id == who.Id {
 		s.handleRegistryDeath(ctx)
@@ -338,19 +375,21 @@ func (s *supervisor) handleTerminated(ctx actor.Context, who *actor.PID) {
 	r.holder.Abandon()
 	s.gate.Cancel(r.name)
 	if r.liveEpoch != 0 && r.holder.Epoch() != r.liveEpoch {
-		// It ended with the grant still in its mailbox: nobody will release what nobody opened.
+		// The actor ended with the grant unread in its mailbox: no attempt was made for this epoch, so no release will come.
 		r.liveEpoch = 0
 		s.gate.Closed(time.Now(), r.name)
 	}
 	if r.liveEpoch != 0 {
-		// Its calls have ended with its session; its tools must not be seen as live.
+		// Abandon has ended the session and its calls. The actor cannot withdraw its tools any more, so the supervisor marks
+		// them lost in its place; the highest Rev makes this newer than every change that the actor had sent.
 		s.sendToRegistry(catalog.Change{Kind: catalog.Lose, Server: r.name, Epoch: r.liveEpoch, Rev: math.MaxUint64})
-		return // Released goes on from here
+		return // handleReleased continues
 	}
 	s.handleOrphan(ctx, r)
 }
 
-// handleOrphan decides about a record that has neither an actor nor a connection.
+// handleOrphan decides about a server that has neither an actor nor a connection: it finishes a removal, or gives the server a
+// successor at the time that the restart policy chooses, and publishes a failed state until then.
 func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 	if r.removing || s.closing != nil {
 		s.finishRemoval(ctx, r)
@@ -364,6 +403,8 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 		r.spawnAt = now
 	}
 	s.orphans[r.name] = r
+	// There is no actor to publish a state, so the supervisor does. All tickets count as answered: callers that wait for a
+	// command of the dead actor get the panic as its outcome.
 	v := *r.cell.View()
 	v.State = lifecycle.State{
 		Wanted: r.wanted, Phase: messages.Failed, Epoch: v.State.Epoch, Retry: decision.Retry, NextAt: r.spawnAt,
@@ -378,9 +419,11 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 	r.cell.Publish(&v, nil)
 }
 
+// spawnDue spawns the successors whose time has come. The names are sorted because each spawn takes an epoch: a program that
+// repeats its random draws gets the same epochs again.
 func (s *supervisor) spawnDue(ctx actor.Context) {
 	now := time.Now()
-	for _, name := range slices.Sorted(maps.Keys(s.orphans)) { // each gets an epoch: the same ones every time
+	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
 		if r := s.orphans[name]; !r.spawnAt.After(now) {
 			delete(s.orphans, name)
 			r.successor = true
@@ -389,15 +432,16 @@ func (s *supervisor) spawnDue(ctx actor.Context) {
 	}
 }
 
-// spawnServer starts the actor of a record. Children get names that were never used before: the actor library loses track of
-// a name that comes back while its last bearer is still stopping.
+// spawnServer starts the actor of a server. A child's name is never used twice, because the actor library loses track of a name
+// that comes back while its last bearer is still stopping.
 //
-// Its first ticket is the newest of all: whoever waits for anything that was asked of this name before, of an actor that
-// has died or of an earlier server, waits for this actor's first attempt.
+// The actor's first ticket is the newest of all. Callers that wait for a command to this name, sent to an actor that has died or
+// to an earlier server, therefore wait for this actor's first attempt.
 func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 	ticket := s.shared.tickets.Load()
 	r.blocked = s.blockingCause(r)
 	init := lifecycle.Init{Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Blocked: r.blocked, Ticket: ticket}
+	// A lazy server whose tools are known from an earlier run offers them without a connection; a call wakes it.
 	var known *session.ToolList
 	if init.Lazy {
 		known = s.cfg.loadToolList(r.name, r.spec)
@@ -405,22 +449,22 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 	}
 	r.cell.Share.Keep(0, known.Size())
 	s.spawned++
-	s.epoch++ // whatever it says before its first connection is newer than its predecessor's last word
+	s.epoch++ // the actor's messages before its first connection must be newer than its predecessor's last one
 	r.actorEpoch = s.epoch
 	server := actors.NewServer(actors.ServerConfig{
 		Name: r.name, Spec: r.spec, Init: init, Epoch: s.epoch, Seen: s.barrierSeen, Cell: r.cell, Holder: r.holder, Known: known,
 		Rand: s.cfg.sessionRand(), Common: s.common,
 	})
 	pid, err := ctx.SpawnNamed(s.propsOf(r.name, server), fmt.Sprintf("server-%d", s.spawned))
-	if err != nil { // only a name that is taken, and this one is not
+	if err != nil { // SpawnNamed fails only for a taken name, and this one was never used
 		panic(err)
 	}
 	r.pid = pid
 	s.byPID[pid.Id] = r
 }
 
-// propsOf are those of a server's actor. The library makes an actor once, within SpawnNamed: a child that panicked is never
-// restarted in place. So all servers can share one set, unless the owner of the manager adds to them by name.
+// propsOf returns the props of a server's actor. The library makes an actor once, within SpawnNamed, because a child that
+// panicked is never restarted in place. So all servers share one set, unless ActorOptions gives options by name.
 func (s *supervisor) propsOf(name string, server *actors.Server) *actor.Props {
 	if s.cfg.ActorOptions != nil {
 		return s.cfg.actorProps("server/"+name, func() actor.Actor { return server })
@@ -432,7 +476,7 @@ func (s *supervisor) propsOf(name string, server *actors.Server) *actor.Props {
 	return s.props
 }
 
-// blockingCause is why a spec cannot be tried at all.
+// blockingCause returns why a spec cannot be tried at all; nil if it can. The server then stands as failed and is not retried.
 func (s *supervisor) blockingCause(r *managedServer) *lifecycle.Cause {
 	switch {
 	case r.spec.Invalid != "":
@@ -443,7 +487,7 @@ func (s *supervisor) blockingCause(r *managedServer) *lifecycle.Cause {
 	return s.unusableCause(r.name, *r.spec)
 }
 
-// unusableCause is why a spec is not started, wherever it is from.
+// unusableCause returns why a spec is not started, from whichever source it comes: it cannot work, or a policy refuses it.
 func (s *supervisor) unusableCause(name string, spec Spec) *lifecycle.Cause {
 	if text := s.cfg.specProblem(name, spec); text != "" {
 		return &lifecycle.Cause{Class: messages.ClassConfig, Text: text}
@@ -454,11 +498,14 @@ func (s *supervisor) unusableCause(name string, spec Spec) *lifecycle.Cause {
 	return nil
 }
 
+// sendToRegistry sends to the registry of the moment. A message to one that has just died is lost; its successor is sent
+// everything again by spawnRegistry.
 func (s *supervisor) sendToRegistry(m any) {
 	pid, _ := s.shared.registry.PID()
 	s.root.Send(pid, m)
 }
 
+// spawnRegistry starts the registry, or the successor of one that panicked.
 func (s *supervisor) spawnRegistry(ctx actor.Context) {
 	s.spawned++
 	s.registryDead = false
@@ -472,7 +519,8 @@ func (s *supervisor) spawnRegistry(ctx actor.Context) {
 	if s.registryDeaths == 0 {
 		return
 	}
-	// The successor continues the published snapshot. What was in the mailbox of the one before is said again.
+	// The successor continues the published snapshot. The changes in its predecessor's mailbox are lost, so every server
+	// announces its tools again, and servers that are gone are forgotten again.
 	for _, r := range s.servers {
 		if r.pid != nil {
 			ctx.Send(r.pid, lifecycle.Announce{})
@@ -483,9 +531,10 @@ func (s *supervisor) spawnRegistry(ctx actor.Context) {
 			ctx.Send(pid, catalog.Change{Kind: catalog.Forget, Server: name})
 		}
 	}
-	s.finishClose(ctx) // what it waited for may have been lost
+	s.finishClose(ctx) // the Sync that Close waits for may have been in the lost mailbox
 }
 
+// handleRegistryDeath replaces the registry: at once for the first three times, afterwards after a second each.
 func (s *supervisor) handleRegistryDeath(ctx actor.Context) {
 	if s.ending {
 		return
@@ -495,19 +544,20 @@ func (s *supervisor) handleRegistryDeath(ctx actor.Context) {
 		s.spawnRegistry(ctx)
 		return
 	}
-	// A registry that dies again and again must not occupy the machine.
+	// A registry that panics on some change would otherwise be respawned in a busy loop.
 	s.registryDead = true
 	s.wakeAt(time.Now().Add(time.Second), time.Now())
 }
 
-// finishRemoval ends a record for ever, or begins its next life.
+// finishRemoval drops a server whose connection is closed, and then runs the commands that waited for its name. The name is
+// free from here on.
 func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	delete(s.servers, r.name)
 	s.cfg.credentials.dropCredential(r.name)
 	s.gate.Cancel(r.name)
 	s.shared.cells.Delete(r.name)
 	r.cell.Share.Close()
-	// Whoever still waits for this server learns that it is no more, also if its actor died before it could say so.
+	// Callers that still wait for this server see Removing and return, also if its actor died before it could publish that.
 	v := *r.cell.View()
 	v.State = lifecycle.State{Removing: true, Phase: messages.Disabled, Epoch: v.State.Epoch}
 	v.Session = nil
@@ -523,8 +573,8 @@ func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	s.finishClose(ctx)
 }
 
-// checkClocks notices that the machine has slept: the wall clock ran on while the monotonic one stood still. Waiting servers
-// are then tried again soon, spread over a few seconds, and remote connections are asked for a sign of life.
+// checkClocks notices that the machine has slept: the wall clock ran on while the monotonic one stood still, by more than 5 s.
+// Waiting servers are then tried again soon, spread over a few seconds, and remote connections are probed.
 func (s *supervisor) checkClocks(ctx actor.Context) {
 	now := time.Now()
 	slept := now.Round(0).Sub(s.wall.Round(0)) - now.Sub(s.wall)
@@ -535,8 +585,8 @@ func (s *supervisor) checkClocks(ctx actor.Context) {
 	s.armClock()
 }
 
-// handleWoken brings forward what waits. Nobody is made to wait longer than before, and who was told by its server when to come
-// back does not come sooner.
+// handleWoken brings forward the starts that wait for a time. No start moves to a later time, and a server that sent a
+// Retry-After keeps it.
 func (s *supervisor) handleWoken(ctx actor.Context) {
 	now := time.Now()
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
@@ -555,6 +605,7 @@ func (s *supervisor) handleWoken(ctx actor.Context) {
 	}
 }
 
+// armClock notes both clocks and reads them again in 10 s: that is how late a sleep is noticed at most.
 func (s *supervisor) armClock() {
 	s.wall = time.Now()
 	root, self := s.root, s.self

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 )
 
-// newSystem makes an actor system that logs where we log. Its metrics stay off: with them a Send costs thirteen times as
-// much and the program's global OpenTelemetry provider is replaced.
+// newSystem makes an actor system that logs to the manager's logger. Its metrics stay off: with them a Send costs thirteen times
+// as much and the program's global OpenTelemetry provider is replaced.
 func newSystem(log *zap.Logger) *actor.ActorSystem {
 	return actor.NewActorSystem(
 		// The library's throttle for dead letters keeps a goroutine for its interval; the shortest one lets it end.
@@ -25,7 +25,7 @@ func newSystem(log *zap.Logger) *actor.ActorSystem {
 	)
 }
 
-// actorProps are those of an actor of ours, with what the owner of the manager adds to them.
+// actorProps returns the props of one of the manager's actors, with Config.ActorOptions behind the manager's own options.
 func (c *Config) actorProps(name string, producer actor.Producer) *actor.Props {
 	options := []actor.PropsOption{actor.WithDispatcher(actors.Dispatcher{})}
 	if c.ActorOptions != nil {
@@ -34,8 +34,8 @@ func (c *Config) actorProps(name string, producer actor.Producer) *actor.Props {
 	return actor.PropsFromProducer(producer, options...)
 }
 
-// contentlessHandler logs of a message that it was there, and not what is in it. The actor library logs the messages that reach
-// nobody, and a specification with its secrets may be one.
+// contentlessHandler logs the type of a message in the place of its content. The actor library logs undeliverable messages
+// whole, and a spec with its secrets may be one of them.
 type contentlessHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -61,6 +61,7 @@ func (d contentlessHandler) WithGroup(name string) slog.Handler {
 	return contentlessHandler{d.Handler.WithGroup(name)}
 }
 
+// describeValue returns what may be logged of a value: an actor's id, an error's text, or else only the type.
 func describeValue(v any) string {
 	switch v := v.(type) {
 	case *actor.PID:

@@ -11,25 +11,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TaskStatus is what a server tells of a task: a call that it runs apart from the request that began it.
+// TaskStatus is a server's report of a task: a call that the server runs apart from the request that began it.
 type TaskStatus = messages.TaskStatus
 
-// WithTask asks for the call to run as a task where its tool leaves the choice to us. ttl is how long the server should
+// WithTask asks for the call to run as a task where its tool leaves the choice to the client. ttl is how long the server should
 // keep the task, 0 leaves that to the server. It matters in the legacy era only (2025-11-25): a tool that requires a
-// task is called as one without any wish, and in the modern era the server alone decides. The caller sees an ordinary
+// task is called as one without this option, and in the modern era the server alone decides. The caller gets an ordinary
 // result in any case.
 func WithTask(ttl time.Duration) CallOption {
 	return func(o *session.Options) { o.Task = &session.TaskOptions{Want: true, TTL: ttl} }
 }
 
-// WithTaskStatus has f called when the call has become a task, and whenever the server tells another status of it, in
-// order, on the goroutine of the caller and never after the call has returned. f must return soon. Keep the id if the
-// result matters more than this process: with it, TaskResult can be asked for later.
+// WithTaskStatus has f called when the call has become a task, and whenever the server reports another status of it, in
+// order, on the goroutine of the caller and never after the call has returned. f must return soon. Keep the task's id if the
+// result must survive this process: [Manager.TaskResult] fetches it later.
 func WithTaskStatus(f func(TaskStatus)) CallOption {
 	return func(o *session.Options) { o.OnTask = f }
 }
 
-// guardedTask makes a panic of the program's function cost neither the connection nor the call.
+// guardedTask wraps the program's function so that its panic ends neither the connection nor the call; it is logged.
 func (m *Manager) guardedTask(f func(TaskStatus)) func(TaskStatus) {
 	return func(t TaskStatus) {
 		defer func() {
@@ -41,8 +41,8 @@ func (m *Manager) guardedTask(f func(TaskStatus)) func(TaskStatus) {
 	}
 }
 
-// Tasks lists the tasks that a server knows of ours. Only the legacy era has such a list, and only servers that declare
-// it; of any other it is an *Error of class invalid, and nothing is sent.
+// Tasks lists the tasks that a server keeps for this client. Only the legacy era has such a list, and only servers that declare
+// it; for any other server it returns an *Error of class invalid and sends nothing.
 func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error) {
 	var tasks []TaskStatus
 	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
@@ -58,7 +58,7 @@ func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error
 	return tasks, nil
 }
 
-// Task asks a server how far a task has got. id is that of a WithTaskStatus or of an Error.Task, also one of an earlier
+// Task asks a server for the status of a task. id is that of a WithTaskStatus or of an Error.Task, also one of an earlier
 // connection or process.
 func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, error) {
 	var task TaskStatus
@@ -70,9 +70,9 @@ func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, erro
 	return task, err
 }
 
-// TaskResult waits for the end of a task and gives its result, as the call that began it would have: the way to go on
-// after an error whose Task is set. It is bounded as a call is. That ctx ends does not cancel the task. Which tool it
-// was is not known here, so that Config.Sanitize gets a Tool without a name, and there is no Flaw.
+// TaskResult waits for the end of a task and returns its result, as the call that began it would have: the way to continue
+// after an error whose Task is set. It is bounded as a call is. The end of ctx does not cancel the task. The tool's name is not
+// known here, so Config.Sanitize gets a Tool without a name, and the result has no Flaw.
 func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...CallOption) (*Result, error) {
 	var res session.Result
 	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
@@ -85,7 +85,7 @@ func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...Cal
 	return m.newResult(server, "", res.Raw, res.IsError), nil
 }
 
-// CancelTask asks a server to end a task. In the modern era nil means no more than that the server has heard it: the
+// CancelTask asks a server to end a task. In the modern era nil means only that the server has received the request: the
 // task may still come to a result.
 func (m *Manager) CancelTask(ctx context.Context, server, id string) error {
 	return m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) error { return s.CancelTask(ctx, id) })
