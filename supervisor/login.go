@@ -15,19 +15,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// LoginOptions say how somebody signs in.
+// LoginOptions change how one Login asks the person.
 type LoginOptions struct {
-	// Prompt is how the person is asked; the zero value means Config.LoginPrompt. The challenge of a server that needs
-	// credentials is filled in. A sign-in without a person (client credentials, token exchange) needs no prompt.
+	// Prompt says how the person is asked; the zero value means Config.LoginPrompt. Login fills in the challenge of a server that
+	// needs credentials. A sign-in without a person (client credentials, token exchange) needs no prompt.
 	Prompt oauth.Prompt
 }
 
-// Login signs in to a server, whatever is stored, and connects the server if it is not connected and not disabled. It
-// returns when the sign-in is stored and the attempt to connect has ended. What was stored stays if the sign-in fails.
-// The manager and every other one on this machine that waits for this server's credentials go on by themselves.
+// Login signs in to a server, also if a sign-in is stored already, and connects the server if it is not connected and not
+// disabled. It returns when the sign-in is stored and the attempt to connect has ended. The stored sign-in stays if the new one
+// fails. Other managers on this machine that wait for this server's credentials notice the sign-in by themselves.
 //
 // The error is an *Error: of class invalid if the server's auth knows no sign-in, of class unauthorized if it was not
-// completed; if only connecting failed, as that of Connect. A server that has tools of another account is connected anew.
+// completed; if only connecting failed, as that of Connect. A server that shows tools of another account is connected anew.
 func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) error {
 	const op = "login"
 	in, v, err := m.signInOf(op, server)
@@ -40,6 +40,7 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 		filled.Scopes = append(filled.Scopes, p.Scopes...)
 		p = filled
 	}
+	// The server's challenge names the scopes that it wants; without it the person might grant too little.
 	if p.Challenge == nil && v.State.Phase == messages.NeedsAuth && v.State.Cause != nil {
 		p.Challenge = v.State.Cause.Challenge
 	}
@@ -50,10 +51,13 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	if err != nil {
 		return authError(op, server, err)
 	}
+	// The sign-in is newer than a token that the program provided.
 	if c != nil {
-		c.providedToken.Store(nil) // the sign-in is newer
+		c.providedToken.Store(nil)
 		c.setAccount(nil)
 	}
+	// Lists and the running connection belong to the account from before. They go first, so that no caller sees them with the
+	// new account's name.
 	m.forgetLists(server)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	if c.actingAccount() != before && m.showsTools(server) {
@@ -62,7 +66,8 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	return m.reconnectIfDown(ctx, server)
 }
 
-// showsTools reports whether a server has tools that callers see, though it may rest: those of the account before.
+// showsTools reports whether callers see tools of a server, from a connection or, for a lazy server that rests, from a list. After
+// a change of account those must be replaced.
 func (m *Manager) showsTools(server string) bool {
 	cell := m.shared.cellOf(server)
 	if cell == nil {
@@ -72,7 +77,7 @@ func (m *Manager) showsTools(server string) bool {
 	return v.State.Phase == messages.Connected || v.State.Phase == messages.Pending && v.State.Step == messages.Idle
 }
 
-// reconnectIfDown connects a server that has failed or needs credentials.
+// reconnectIfDown connects a server that has failed or needs credentials, and leaves every other phase alone.
 func (m *Manager) reconnectIfDown(ctx context.Context, server string) error {
 	cell := m.shared.cellOf(server)
 	if cell == nil {
@@ -87,14 +92,14 @@ func (m *Manager) reconnectIfDown(ctx context.Context, server string) error {
 }
 
 // Logout removes a server's sign-in from the store and asks the authorization server to revoke it; revoked says whether
-// it did. Which authorization server configured credentials belong to stays known; see Forget. A connected server is
-// connected again, which makes it needs-auth if it wants credentials.
+// it did. The authorization server to which configured credentials belong stays known; see Forget. A connected server is
+// connected again, and becomes needs-auth if it requires credentials.
 func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err error) {
 	return m.endSignIn(ctx, server, signIn.Logout)
 }
 
-// Forget is Logout, and forgets as well which authorization server configured credentials belong to: before they are sent
-// to one again, a person is asked, or the configuration names it.
+// Forget does what Logout does, and also forgets to which authorization server configured credentials belong: before they are sent
+// to one again, the person is asked, or the configuration names it.
 func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err error) {
 	return m.endSignIn(ctx, server, func(in signIn, ctx context.Context) (bool, error) {
 		if all, ok := in.(interface {
@@ -102,10 +107,12 @@ func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err 
 		}); ok {
 			return all.Forget(ctx)
 		}
-		return in.Logout(ctx) // a program's own
+		return in.Logout(ctx) // a program's own sign-in has no more to forget
 	})
 }
 
+// endSignIn is the common part of Logout and Forget. The provided token is dropped first, so that no request is sent with it while
+// the store is changed. Needs-auth is the expected outcome of the reconnect and no error.
 func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signIn, context.Context) (bool, error)) (
 	revoked bool, err error) {
 	const op = "logout"
@@ -136,8 +143,8 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signI
 
 // ProvideCredentials gives a remote server a bearer token, in the place of what its auth gives, and connects it if it
 // has failed or needs credentials. The token is kept in memory, sent to this server and to no other, and dropped when
-// the server refuses it, when its spec changes, and by Login and Logout. It is an answer to EventAuthRequired for
-// programs that have tokens; actors send messages.ProvideCredentials.
+// the server refuses it, when its spec changes, and by Login and Logout. A program that has tokens answers EventAuthRequired with
+// it; actors send messages.ProvideCredentials.
 func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) error {
 	if err := m.provideToken(callerFromContext(ctx), server, token); err != nil {
 		return err
@@ -145,7 +152,8 @@ func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) 
 	return m.reconnectIfDown(ctx, server)
 }
 
-// provideToken puts a token in its place.
+// provideToken checks a token and makes the next requests of the server carry it. A running connection goes on with it too. The
+// audit log records the attempt, never the token.
 func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	const op = "authorize"
 	defer func() { m.audit.recordChange(b, audit.Record{Change: "credentials", Server: server}, err) }()
@@ -168,7 +176,8 @@ func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	return nil
 }
 
-// remoteCredential is that of a remote server which may be started.
+// remoteCredential returns the credential of a remote server and the view that it belongs to. It refuses servers that may not be
+// started: a policy that forbids the server must also keep the person from sending it a secret.
 func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View, error) {
 	if m.closing.Load() {
 		return nil, nil, closedError(op)
@@ -203,13 +212,13 @@ func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View
 	return c, v, nil
 }
 
-// remoteKind reports whether a server is behind a URL.
+// remoteKind reports whether a server of this kind is reached by a URL, and so may need credentials.
 func remoteKind(s *Spec) bool {
 	return slices.Contains([]messages.TransportKind{
 		messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy}, s.Kind())
 }
 
-// signInOf is how somebody signs in to a server.
+// signInOf returns the sign-in of a server. The error says what to change in its spec, or that the program has the credentials.
 func (m *Manager) signInOf(op, server string) (signIn, *actors.View, error) {
 	c, v, err := m.remoteCredential(op, server)
 	if err != nil {
@@ -229,7 +238,7 @@ func (m *Manager) signInOf(op, server string) (signIn, *actors.View, error) {
 	return nil, nil, e
 }
 
-// authError is an error of a sign-in in the words of the facade.
+// authError translates the error of a sign-in into the facade's type.
 func authError(op, server string, err error) error {
 	e := &Error{Op: op, Class: messages.ClassOf(err), Server: server, Text: "it failed", Err: err}
 	var bad *transports.Error
@@ -242,7 +251,8 @@ func authError(op, server string, err error) error {
 		c := *own
 		c.Op, c.Server = op, server
 		return &c
-	default: // a program's own: its text may hold anything
+	// The text of a program's own error may be long or hold secrets that errors.Unwrap would reveal: only one line of it is kept.
+	default:
 		e.Err = nil
 		e.Text = messages.Line(err.Error(), 200)
 	}

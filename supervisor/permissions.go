@@ -15,30 +15,37 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// permissions decides which tools may be called, by the rules that are in force. Safe for concurrent use.
+// permissions decides which tools may be called, by the rules in force, the pins, and the program's own function. A call passes
+// these gates in order:
+//
+//	rules (allow, deny, ask) ──▶ question to the person, if asked ──▶ Config.Allow ──▶ sent
+//
+// Safe for concurrent use: a call reads the rules without a lock, SetPermissions replaces them whole.
 type permissions struct {
-	cfg   *Config
+	cfg *Config
+	// cell and names are the manager's: the published state of a server, and the ids of all. Start sets them.
 	cell  func(server string) *actors.Cell
 	names func() []string
 	rules atomic.Pointer[ruleSet]
 	asker asker
 	audit *auditor
 	pins  pinState
-	// publish tells watchers.
+	// publish sends an event to the watchers.
 	publish func(messages.Event)
 }
 
-// ruleSet is one set of rules, with what they say of each tool that was called.
+// ruleSet is one set of compiled rules, with what they decide about each tool that was called under them.
 type ruleSet struct {
 	*access.Matcher
-	// empty rules decide nothing, and cost nothing.
+	// empty says that there are no rules, so that a call need not look for a judgement.
 	empty bool
-	// tools holds judgements by the definition of the tool, which a snapshot shares with the next one.
+	// tools holds judgements by the address of the tool's definition, which a snapshot shares with the next one if the tool is the same.
 	tools     atomic.Pointer[sync.Map] // *messages.Tool → *access.Judgement
 	keptCount atomic.Int64
 }
 
-// maxJudgements bounds the judgements that are kept. Definitions that are gone are forgotten with all others, now and then.
+// maxJudgements bounds the judgements that are kept. Above it all are forgotten, those of definitions that are gone included, and
+// made again as calls come.
 const maxJudgements = 1 << 16
 
 func newPermissions(cfg *Config) *permissions {
@@ -49,17 +56,18 @@ func newPermissions(cfg *Config) *permissions {
 	return p
 }
 
-// compileRules makes the matcher that would be in force with these rules.
+// compileRules compiles the rules as they would be in force. Annotations count only if there is a person to ask about them.
 func (p *permissions) compileRules(r access.Rules) *access.Matcher {
 	r.Hints = r.Hints || p.cfg.Ask != nil
 	return access.Compile(r)
 }
 
-// hasRules reports whether these are the rules that are in force, each from the same place: a verdict names it.
+// hasRules reports whether these rules are in force already, each from the same file and line: a verdict names its place.
 func (p *permissions) hasRules(r access.Rules) bool {
 	return reflect.DeepEqual(p.rules.Load().Rules(), p.compileRules(r).Rules())
 }
 
+// setRules puts rules in force. Calls that were decided before are not affected.
 func (p *permissions) setRules(r access.Rules) {
 	made := p.compileRules(r)
 	j := &ruleSet{Matcher: made, empty: made.Rules().Empty()}
@@ -67,7 +75,7 @@ func (p *permissions) setRules(r access.Rules) {
 	p.rules.Store(j)
 }
 
-// judgementFor is the judgement about a tool that is offered.
+// judgementFor returns the judgement about a tool that is offered, and keeps it for the next call of the same definition.
 func (j *ruleSet) judgementFor(tool *Tool, naming messages.Naming) *access.Judgement {
 	known := j.tools.Load()
 	if v, ok := known.Load(tool); ok {
@@ -83,10 +91,12 @@ func (j *ruleSet) judgementFor(tool *Tool, naming messages.Naming) *access.Judge
 	return made
 }
 
-// allowCall is the rule of a call. It is asked before the call's own time begins, so that a person takes none of it.
+// allowCall implements actors.Calls.Allow: it returns nil if the call may be sent. It runs before the call's own timeout begins, so
+// that the time that a person takes does not count.
 func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMessage) error {
 	if j := p.rules.Load(); !j.empty {
 		judgement := j.judgementFor(tool, p.cfg.Naming)
+		// Nearly all calls end here: the rules allow the tool with any arguments.
 		if judgement.Verdict() == access.Allow {
 			if p.audit != nil {
 				noteDecision(ctx, judgement.Decide(access.Request{}))
@@ -105,6 +115,7 @@ func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMe
 	return nil
 }
 
+// decideCall decides by the arguments too, and asks the person if the rules say so.
 func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool *Tool, args json.RawMessage) error {
 	trusted := p.isTrusted(tool.Server)
 	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
@@ -122,12 +133,13 @@ func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool 
 	return deniedError(tool.Server, tool.Name, d)
 }
 
+// isTrusted reports whether the annotations of a server's tools may be believed: its spec says trusted.
 func (p *permissions) isTrusted(server string) bool {
 	cell := p.cell(server)
 	return cell != nil && cell.View().Spec.Trusted
 }
 
-// deniedError is the error of a call that a rule denies.
+// deniedError returns the error of a call that a rule denies: it was not sent.
 func deniedError(server, tool string, d access.Decision) *Error {
 	return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
 		Text: denialText(d), Err: messages.ErrDenied}
@@ -135,7 +147,8 @@ func deniedError(server, tool string, d access.Decision) *Error {
 
 func denialText(d access.Decision) string { return "denied: " + d.Why }
 
-// refuseTool says why a tool that is not offered may not be called: it is held back, or a rule denies every call of it.
+// refuseTool implements actors.Calls.Refuse. It returns why a tool that is not in the catalog may not be called: a pin holds it
+// back, or a rule denies every call of it. nil says that the tool is unknown for another reason; the caller then gets that error.
 func (p *permissions) refuseTool(qualified, server, tool string) error {
 	if qualified != "" {
 		if server, tool = p.findHiddenTool(qualified); server == "" {
@@ -158,13 +171,15 @@ func (p *permissions) refuseTool(qualified, server, tool string) error {
 	if j.empty {
 		return nil
 	}
+	// Only a rule is named here: a default that denies says nothing about this one tool.
 	if d, hopeless := j.Tool(server, tool, p.cfg.Naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
 		return deniedError(server, tool, d)
 	}
 	return nil
 }
 
-// findHiddenTool finds the tool that a qualified name means and that is not offered.
+// findHiddenTool returns the server and the own name of a tool that is not offered, by its qualified name. A name with a hash is
+// looked for among the quarantined tools.
 func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
 	if server, tool, ok := p.cfg.Naming.Split(qualified); ok {
 		return server, tool
@@ -183,7 +198,9 @@ func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
 	return "", ""
 }
 
-// filterTools takes the tools out of a list that can only be denied: nobody needs to be shown what nobody may call.
+// filterTools implements actors.Common.Filter: it takes the tools out of a list that every call would be denied, because a model
+// that sees them only wastes calls. They stand in Quarantined with the rule instead. The list is copied, since the session
+// shares it.
 func (p *permissions) filterTools(name string, spec *Spec, list *session.ToolList) *session.ToolList {
 	list = p.filterChanged(name, spec, list)
 	j := p.rules.Load()
@@ -204,7 +221,8 @@ func (p *permissions) filterTools(name string, spec *Spec, list *session.ToolLis
 	return &out
 }
 
-// checkRead refuses to read what a server offers beside tools, if a rule denies the whole server.
+// checkRead refuses to read what a server offers beside tools, if a rule denies the whole server. Rules about single tools do not
+// apply to resources and prompts.
 func (p *permissions) checkRead(server string) error {
 	j := p.rules.Load()
 	if j.empty {
@@ -218,7 +236,7 @@ func (p *permissions) checkRead(server string) error {
 	return nil
 }
 
-// readServer is ask for what servers offer beside tools.
+// readServer sends a request about what a server offers beside tools, if the rules let the server be read.
 func (m *Manager) readServer(
 	ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error,
 ) error {
@@ -228,7 +246,7 @@ func (m *Manager) readServer(
 	return m.sendRequest(ctx, server, repeatable, f)
 }
 
-// readTraced is read for one resource or prompt, which t is told of.
+// readTraced is readServer for one resource or prompt, with a trace for the audit log; t may be nil.
 func (m *Manager) readTraced(
 	ctx context.Context, server string, t *actors.Trace, f func(context.Context, *session.Session) error,
 ) error {
@@ -241,12 +259,13 @@ func (m *Manager) readTraced(
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
 }
 
-// Permissions are the rules that are in force.
+// Permissions returns the rules that are in force.
 func (m *Manager) Permissions() access.Rules { return m.permissions.rules.Load().Rules() }
 
 // SetPermissions replaces the rules. It returns when every call that begins is decided by the new ones, and the catalog
-// shows what they leave: what can only be denied is withdrawn, what no longer is comes back. Calls in flight are not
-// ended. What a person has allowed until the manager ends stays allowed where the new rules ask.
+// shows what they leave: tools that every call would be denied are withdrawn, others come back. Calls that run are not
+// ended. What a person has allowed until the manager ends stays allowed where the new rules ask. An error says that ctx ended
+// while the catalog was still changing; the rules are in force all the same.
 func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	if m.closing.Load() {
 		return closedError("configure")
@@ -256,7 +275,8 @@ func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	return m.refilterTools(ctx)
 }
 
-// refilterTools has every server show anew what it offers, and returns when the catalog does.
+// refilterTools makes every server filter its tools again, and returns when the catalog shows the outcome. It waits for each
+// server's actor by ticket: those that are removed or replaced meanwhile have nothing to show.
 func (m *Manager) refilterTools(ctx context.Context) error {
 	ticket := m.shared.tickets.Add(1)
 	m.sendCommand(refilterAll{})
@@ -276,8 +296,8 @@ func (m *Manager) refilterTools(ctx context.Context) error {
 	return m.awaitCatalog(ctx, "configure")
 }
 
-// Decide says what would happen to a call, without making it: by the rules, and by what its trusted server says of the
-// tool, if it is offered. What a person has allowed until the manager ends does not count.
+// Decide returns what would happen to a call, without making it: by the rules, and by the annotations of the tool if its server
+// is trusted and offers it. What a person has allowed until the manager ends does not count.
 func (m *Manager) Decide(server, tool string, args json.RawMessage) access.Decision {
 	q := access.Request{Server: server, Tool: tool, Qualified: m.cfg.Naming.Tool(server, tool), Args: args,
 		Trusted: m.permissions.isTrusted(server)}

@@ -18,16 +18,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// pinState is what is done about changed tools, and what was told of them. Safe for concurrent use.
+// pinState holds how changed tools are treated, and which changes have been reported. Safe for concurrent use.
 type pinState struct {
-	mu         sync.Mutex
+	mu sync.Mutex
+	// own is Config.Pin, least is Config.LeastPin; a reload replaces both.
 	own, least string
-	// reported are the definitions that were told, by server and tool; fault is the fault of the store that was.
+	// reported has the hashes of the definitions that were reported, by server and tool, so that each change is logged once; problem is
+	// the text of the store's error that was logged last.
 	reported map[string]map[string]string
 	problem  string
 }
 
-// setPolicy reports whether that is something else than before.
+// setPolicy replaces the treatment, and reports whether it has changed.
 func (p *pinState) setPolicy(own, least string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,14 +38,16 @@ func (p *pinState) setPolicy(own, least string) bool {
 	return !same
 }
 
-// policyFor is what is done about the changed tools of a server.
+// policyFor returns how changed tools of a server are treated: the spec's word, else the configuration's, else a warning, and at
+// least what the organisation demands.
 func (p *pinState) policyFor(spec *Spec) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return pins.Stricter(cmp.Or(spec.Pin, p.own, messages.PinWarn), p.least)
 }
 
-// newChanges takes in the changes of a server's tools. fresh are those that were not told, over whether others are no more.
+// newChanges takes in the present changes of a server's tools. fresh are those that were not reported yet; over says that some
+// earlier change is gone, because it was approved or taken back.
 func (p *pinState) newChanges(server string, changes []pins.Change) (fresh []pins.Change, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +70,7 @@ func (p *pinState) newChanges(server string, changes []pins.Change) (fresh []pin
 	return fresh, over
 }
 
-// isNewProblem reports whether a fault of the store was not told yet.
+// isNewProblem reports whether the store's error has not been logged yet. A nil error lets the same text be logged again later.
 func (p *pinState) isNewProblem(err error) bool {
 	text := ""
 	if err != nil {
@@ -79,7 +83,8 @@ func (p *pinState) isNewProblem(err error) bool {
 	return text != "" && text != was
 }
 
-// filterChanged holds back the tools of a list whose definitions are not those that were approved, or says so.
+// filterChanged compares a list with the approved definitions. Under "hold" it takes the changed tools out, and those of which the
+// store cannot say whether they changed; otherwise it marks the changed ones. Changes that are new are reported.
 func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolList) *session.ToolList {
 	policy := p.pins.policyFor(spec)
 	if p.cfg.Pins == nil || policy == messages.PinOff {
@@ -87,6 +92,7 @@ func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolL
 	}
 	key, hold := pins.Key(name, spec), policy == messages.PinHold
 	found := p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
+	// Under "hold", a tool may be offered only when its first definition is on disk: otherwise the next run could not compare.
 	var unsaved []string
 	if hold {
 		unsaved = p.cfg.Pins.Unsaved(key, list.Tools)
@@ -96,6 +102,7 @@ func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolL
 			zap.Error(found.Err))
 	}
 	fresh, over := p.pins.newChanges(name, found.Changes)
+	// Nothing to mark and nothing to take back: the list stays as it is, without a copy.
 	if len(found.Changes) == 0 && !over && (!hold || len(found.Unkept)+len(unsaved) == 0) {
 		return list
 	}
@@ -134,11 +141,12 @@ func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolL
 	return &out
 }
 
-// pinPatience bounds how long a list waits until its definitions are written down.
+// pinPatience bounds how long a new list waits until its definitions are on disk.
 const pinPatience = 10 * time.Second
 
-// prepareTools has the definitions of a list written down before it is shown, where a tool of which nothing is written is held back:
-// a command that ends a moment later must not have called what no later one can compare. It may block.
+// prepareTools implements actors.Common.Prepare. Where pins hold tools back, it writes the definitions of a list to disk before the
+// list is shown: a command that ends a moment later must not have called a tool that no later run can compare. It blocks for
+// at most pinPatience, and so runs in the goroutine of an attempt.
 func (p *permissions) prepareTools(ctx context.Context, name string, spec *Spec, list *session.ToolList) {
 	if p.cfg.Pins == nil || p.pins.policyFor(spec) != messages.PinHold {
 		return
@@ -150,10 +158,10 @@ func (p *permissions) prepareTools(ctx context.Context, name string, spec *Spec,
 	}
 	ctx, cancel := context.WithTimeout(ctx, pinPatience)
 	defer cancel()
-	_ = p.cfg.Pins.FlushWithin(ctx) // what is not written then is held back, and why is said there
+	_ = p.cfg.Pins.FlushWithin(ctx) // unwritten tools are held back by filterChanged, with the reason
 }
 
-// errorText is an error without where it comes from.
+// errorText returns the text and the fix of an error without its prefix, which names an operation that the reader does not know.
 func errorText(err error) string {
 	e, ok := err.(*messages.Error) //nolint:errorlint // a store's errors are never wrapped
 	if !ok {
@@ -162,7 +170,8 @@ func errorText(err error) string {
 	return e.Text + "; " + e.Fix
 }
 
-// listIdentity tells lists apart; the zero value says that it cannot.
+// listIdentity returns a hash that is equal for equal lists, so that a list that was compared need not be compared again; the zero
+// value says that equality cannot be known. The spec's filters count, because they choose what is compared.
 func listIdentity(spec *Spec, list *session.ToolList) [sha256.Size]byte {
 	if list.Hash == [sha256.Size]byte{} || spec.AllowedTools == nil && len(spec.DeniedTools) == 0 {
 		return list.Hash
@@ -170,7 +179,7 @@ func listIdentity(spec *Spec, list *session.ToolList) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%x %q %q %v", list.Hash, spec.AllowedTools, spec.DeniedTools, spec.AllowedTools == nil))
 }
 
-// reportChanges says once what has changed: to the log, to the watchers and to the record.
+// reportChanges reports new changes once: to the log, to the audit record and to the watchers.
 func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, all []messages.ChangedTool) {
 	for _, c := range fresh {
 		parts := strings.Join(c.Parts(), ", ")
@@ -184,12 +193,13 @@ func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, al
 	}
 }
 
-// pinsEvery is how often it is looked whether another process has approved something.
+// pinsEvery is how often the manager checks whether another process has changed the store.
 const pinsEvery = 250 * time.Millisecond
 
-// followPins shows anew what is offered when another process has approved something. It ends with the manager.
+// followPins filters the tools again when another process has approved a definition. It is a goroutine of the manager and ends
+// with it. A panic only ends the following: tools stay held back or offered as they are.
 func (m *Manager) followPins() {
-	defer func() { _ = recover() }() // nothing is held back by it, nor let through
+	defer func() { _ = recover() }()
 	t := time.NewTicker(pinsEvery)
 	defer t.Stop()
 	for {
@@ -199,14 +209,14 @@ func (m *Manager) followPins() {
 		case <-t.C:
 			if m.cfg.Pins.Reread() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				_ = m.refilterTools(ctx) // the manager ends, or it is shown a little later
+				_ = m.refilterTools(ctx) // the manager ends, or the next list of the server shows it
 				cancel()
 			}
 		}
 	}
 }
 
-// setPin replaces what is done about changed tools, and returns when the catalog shows what follows.
+// setPin replaces the treatment of changed tools, and returns when the catalog shows the outcome.
 func (m *Manager) setPin(ctx context.Context, own, least string) error {
 	if !m.permissions.pins.setPolicy(own, least) || m.cfg.Pins == nil {
 		return nil
@@ -214,7 +224,7 @@ func (m *Manager) setPin(ctx context.Context, own, least string) error {
 	return m.refilterTools(ctx)
 }
 
-// PinChanges are the changed definitions of a server's tools that wait for an approval, sorted by tool.
+// PinChanges returns the changed definitions of a server's tools that wait for an approval, sorted by tool; nil without Config.Pins.
 func (m *Manager) PinChanges(server string) []pins.Change {
 	cell := m.shared.cellOf(server)
 	if cell == nil || m.cfg.Pins == nil {
@@ -223,8 +233,8 @@ func (m *Manager) PinChanges(server string) []pins.Change {
 	return m.cfg.Pins.Changes(pins.Key(server, cell.View().Spec))
 }
 
-// ApprovePins accepts these changes of a server's tools, as PinChanges gave them, and returns when the catalog shows the
-// tools. What has changed again meanwhile goes on waiting; its tools are the result.
+// ApprovePins accepts changes of a server's tools, as PinChanges returned them, and returns when the catalog shows the
+// tools. unseen are the tools that have changed again meanwhile: the person has not seen those definitions, so they still wait.
 func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
 	cell := m.shared.cellOf(server)
 	if cell == nil || m.cfg.Pins == nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// PromptResult is a prompt whose gaps are filled.
+// PromptResult is a prompt that a server filled with the given arguments.
 type PromptResult struct {
-	// Server is who was asked, Name the prompt's name there.
+	// Server is the id of the server that answered, Name the prompt's name there.
 	Server, Name string
-	// Description is the server's own, untrusted.
+	// Description is the server's own text, untrusted.
 	Description string
 	// Raw is the server's result object, byte for byte. It is untrusted.
 	Raw json.RawMessage
@@ -31,7 +31,7 @@ type PromptMessage struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// Messages is the messages of the prompt, in order; nil if the result cannot be decoded, which its Raw still shows.
+// Messages returns the messages of the prompt, in order; nil if the result cannot be decoded, which Raw still shows.
 func (p *PromptResult) Messages() []PromptMessage {
 	list, err := partsOf(p.Raw, "messages")
 	if err != nil {
@@ -47,7 +47,8 @@ func (p *PromptResult) Messages() []PromptMessage {
 }
 
 // GetServerPrompt fills a prompt of a server. A lazy server is connected first. The error is an *Error with an Outcome;
-// one that says that there is no such prompt is ErrUnknownPrompt. It is repeated as ReadServerResource is.
+// one that says that there is no such prompt is ErrUnknownPrompt. After a lost connection the request is sent once more, under
+// the conditions of ReadServerResource.
 func (m *Manager) GetServerPrompt(
 	ctx context.Context, server, name string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
@@ -56,6 +57,7 @@ func (m *Manager) GetServerPrompt(
 	})
 }
 
+// getPrompt sends prompts/get. t gets the connection that served it, for the audit log; it may be nil.
 func (m *Manager) getPrompt(
 	ctx context.Context, server, name string, args map[string]string, t *actors.Trace, opts []CallOption,
 ) (*PromptResult, error) {
@@ -67,12 +69,12 @@ func (m *Manager) getPrompt(
 	if err != nil {
 		return nil, err
 	}
-	res.Description, _ = rawjson.Text(rawjson.Member(trimSpace(res.Raw), "description")) // Raw shows one that is no text
+	res.Description, _ = rawjson.Text(rawjson.Member(trimSpace(res.Raw), "description")) // a description of another type is visible in Raw
 	return res, nil
 }
 
 // GetPrompt fills a prompt by its qualified name, mcp__{server}__{prompt}. The error is ErrUnknownPrompt if no server is
-// known to have it.
+// known to have it; a server that is not connected may have it all the same.
 func (m *Manager) GetPrompt(
 	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
@@ -91,8 +93,9 @@ func (m *Manager) GetPrompt(
 	})
 }
 
-// resolvePrompt resolves a qualified name: a plain one says whose it is, one with a hash only a list does. The servers whose name it
-// cannot be are not asked, and whoever has it is not waited for longer than it takes to say so.
+// resolvePrompt returns the server and the own name of a prompt. A plain qualified name contains both; one with a hash is looked up
+// in the index, and then in the lists of those connected servers whose names fit it. The search ends as soon as one has it,
+// so that a slow server delays it only if no other has the prompt.
 func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, name string, ok bool) {
 	if server, name, ok = m.cfg.Naming.Split(qualified); ok {
 		return server, name, m.isConfigured(server)
@@ -106,7 +109,8 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 	}
 	search, found := context.WithCancel(ctx)
 	defer found()
-	m.promptParts(search, may, func(p *messages.Prompt) { // what a server's failure leaves out is not known
+	// The parts and their errors are of no use here: what was listed stands in the index.
+	m.promptParts(search, may, func(p *messages.Prompt) {
 		if p.Qualified == qualified {
 			found()
 		}
@@ -115,8 +119,8 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 	return server, name, ok && m.isConfigured(server)
 }
 
-// Complete asks a server for proposals for the value of an argument of a prompt or of a resource template, by the server's
-// own names. The error is an *Error with an Outcome.
+// Complete asks a server for proposals for the value of an argument of a prompt or of a resource template, named as the
+// server names them. The error is an *Error with an Outcome.
 func (m *Manager) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
 	var c messages.Completion
 	err := m.readServer(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {

@@ -9,34 +9,35 @@ import (
 
 const (
 	// elicitBurst questions of one server reach the person at once, and one more every elicitEvery: ten in the first minute
-	// and ten more in each minute after it. One beyond that is refused without being asked.
+	// and ten more in each minute after it. A question beyond that is refused without being shown.
 	//
 	// 2025-11-25, Elicitation: "Clients SHOULD implement rate limiting".
 	elicitBurst = 10
 	elicitEvery = 6 * time.Second
-	// sampleBurst and sampleEvery are the same for requests for the model: an agent at work asks more often than a form
-	// is filled, and still no more than one a second for long.
+	// sampleBurst and sampleEvery bound the requests for the model: an agent at work asks more often than a person fills
+	// forms, and still no more than once a second for long.
 	//
 	// 2025-11-25, Sampling: "Clients SHOULD implement rate limiting".
 	sampleBurst = 20
 	sampleEvery = time.Second
 )
 
-// rateLimits bound how often each server may ask for one kind of thing. Safe for concurrent use.
+// rateLimits bounds how often each server may send one kind of request. Safe for concurrent use.
 type rateLimits struct {
 	burst int
 	every time.Duration
 
 	mu       sync.Mutex
-	byServer map[string]*rateLimit // by server; one that has its whole burst again is forgotten
+	byServer map[string]*rateLimit // a server that has its whole burst again is forgotten, so that the map stays small
 }
 
 type rateLimit struct {
 	*rate.Limiter
-	unheard int // refused since the last that was not
+	unheard int // how many were refused since the last one that was not
 }
 
-// takeRequest takes one question of a server's allowance, and says how many were refused since the one before.
+// takeRequest takes one request out of a server's limit. ok is false if the server must be refused; otherwise unheard is how many
+// were refused since the request before, which the person is told.
 func (a *rateLimits) takeRequest(server string, now time.Time) (unheard int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,24 +18,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// requestHandler is where the requests of servers are answered: by the program's functions, or by the actor that has taken a kind
-// which the program left. Safe for concurrent use; its methods run on goroutines of sessions.
+// requestHandler answers the requests of servers: with the program's functions, or through the actor that has announced a kind
+// for which the program has no function. Safe for concurrent use; its methods run on goroutines of sessions.
 type requestHandler struct {
 	cfg *Config
-	// actorHandler is the way to the actor that answers, nil before there is one; taken are the kinds that it announced.
+	// actorHandler passes a request to the entry actor, nil before that one has started and after its end. actorKinds are the kinds
+	// that handlers have announced.
 	actorHandler atomic.Pointer[actorHandler]
 	actorKinds   atomic.Pointer[requestKinds]
 
-	// forms checks answers.
+	// forms checks forms, and the answers to them.
 	forms output.Checker
-	// elicitLimits and sampled bound how often a server may ask.
+	// elicitLimits and sampleLimits bound how often a server may ask; warnLimits bounds how often the log says so.
 	elicitLimits, sampleLimits rateLimits
 	warnLimits                 sparing.Limiter
-	// publish tells watchers.
+	// publish sends an event to the watchers.
 	publish func(messages.Event)
 }
 
-// requestKinds are what an actor answers.
+// requestKinds are the kinds of requests that an answerer takes; the second of each pair is an extension of the first.
 type requestKinds struct{ sampling, samplingTools, elicitation, elicitationURL, roots bool }
 
 func (k requestKinds) isEmpty() bool { return k == requestKinds{} }
@@ -49,13 +50,14 @@ func newRequestHandler(cfg *Config) *requestHandler {
 	}
 }
 
-// programKinds are the kinds that the program answers itself.
+// programKinds returns the kinds for which the program has functions. No actor may announce these.
 func (d *requestHandler) programKinds() requestKinds {
 	c := d.cfg
 	return requestKinds{sampling: c.Sample != nil, elicitation: c.Elicit != nil, roots: c.Roots != nil}
 }
 
-// handlersFor are what one server may ask, from its next connection on.
+// handlersFor returns the functions that a new connection of a server announces and uses. A kind without an answerer stays nil, is
+// not announced, and is refused. A connection keeps what it began with, because the protocol negotiates abilities once.
 func (d *requestHandler) handlersFor(server string) (h session.Handlers) {
 	c, byActor := d.cfg, requestKinds{}
 	if k := d.actorKinds.Load(); k != nil {
@@ -84,6 +86,8 @@ func (d *requestHandler) handlersFor(server string) (h session.Handlers) {
 	return h
 }
 
+// elicitFunc returns the function that answers a server's questions to the person. It refuses what the person must not see: too
+// many questions, requests that can be read in two ways, and forms that cannot be used. The answer is checked before it is sent.
 func (d *requestHandler) elicitFunc(server string, ask func(context.Context, ElicitRequest) (ElicitResult, error)) func(
 	context.Context, ElicitRequest) (ElicitResult, error) {
 	return func(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
@@ -104,6 +108,7 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 				return ElicitResult{}, err
 			}
 		}
+		// A caller of ElicitedBy answers for its own requests; the session has put it into the context.
 		answerer := ask
 		if caller := messages.AnswererOf(ctx); caller != nil && caller.Elicit != nil {
 			answerer = caller.Elicit
@@ -111,6 +116,7 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 		if res, err = answerer(ctx, r); err != nil {
 			return res, err
 		}
+		// 2025-11-25, Elicitation: "Clients SHOULD validate all responses against the provided schema".
 		if r.Mode == messages.ElicitForm && res.Action == messages.ElicitAccept {
 			if misfit := d.forms.Misfit(r.Schema, res.Content); misfit != "" {
 				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
@@ -119,11 +125,14 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 					Text: "the answer does not fit the form: " + misfit}
 			}
 		}
+		// A call that a person has answered about must not be sent again: it would ask the person twice.
 		actors.NoteAnswer(ctx)
 		return res, nil
 	}
 }
 
+// sampleFunc returns the function that answers a server's requests for the model, with a bound and a check as in elicitFunc. The result is
+// the program's own and is not checked.
 func (d *requestHandler) sampleFunc(server string, ask func(context.Context, SampleRequest) (json.RawMessage, error)) func(
 	context.Context, SampleRequest) (json.RawMessage, error) {
 	return func(ctx context.Context, r SampleRequest) (raw json.RawMessage, err error) {
@@ -144,6 +153,7 @@ func (d *requestHandler) sampleFunc(server string, ask func(context.Context, Sam
 	}
 }
 
+// rootsFunc returns the function that lists the roots. A server may ask for them at any time; there is nothing to protect.
 func (d *requestHandler) rootsFunc(server string, ask func(context.Context, string) ([]Root, error)) func(context.Context) ([]Root, error) {
 	return func(ctx context.Context) (roots []Root, err error) {
 		defer d.recoverPanic(server, "roots", &err)
@@ -151,7 +161,7 @@ func (d *requestHandler) rootsFunc(server string, ask func(context.Context, stri
 	}
 }
 
-// recoverPanic makes a panic of the program's function the failure of one request.
+// recoverPanic turns a panic of the program's function into the failure of one request: the goroutine belongs to the session.
 func (d *requestHandler) recoverPanic(server, kind string, err *error) {
 	if r := recover(); r != nil {
 		d.cfg.Logger.Error("panic in a function that answers servers", zap.String("server", server), zap.String("kind", kind),
@@ -160,8 +170,8 @@ func (d *requestHandler) recoverPanic(server, kind string, err *error) {
 	}
 }
 
-// checkUnambiguous refuses a request that a person decides on and that programs read differently: two names of one of its objects
-// are equal, or alike but for case.
+// checkUnambiguous refuses a request with two member names in one object that are equal, or equal but for case. The person decides
+// by what one reader shows, and another program might read the other member.
 func (d *requestHandler) checkUnambiguous(server, kind string, params json.RawMessage) error {
 	if len(params) == 0 {
 		return nil
@@ -176,15 +186,15 @@ func (d *requestHandler) checkUnambiguous(server, kind string, params json.RawMe
 	return err
 }
 
-// warnUnheard says that a server was refused without being heard, to the log and to watchers.
+// warnUnheard reports that a server was refused for its rate, to the log and to watchers, at most once a minute.
 func (d *requestHandler) warnUnheard(server, text string) {
 	if times := d.warnLimited(server, text, nil); times > 0 && d.publish != nil {
 		d.publish(messages.Event{Kind: messages.EventUnheard, Server: server, Missed: uint64(times)})
 	}
 }
 
-// warnLimited says of each server and text once a minute that something was refused, and of how many times: a server asks as often
-// as it likes. It returns 0 if it was not said.
+// warnLimited logs a refusal once a minute for each server and text, with the number of those in between, because a server may ask
+// as often as it likes. It returns how many refusals the line stands for; 0 if nothing was logged.
 func (d *requestHandler) warnLimited(server, text string, err error) (times int) {
 	skipped, say := d.warnLimits.Allow(server+"\x00"+text, time.Now())
 	if !say {
@@ -198,16 +208,17 @@ func (d *requestHandler) warnLimited(server, text string, err error) (times int)
 	return skipped + 1
 }
 
+// refusedError is the error of a request that was refused by a decision of the program or its actor.
 func refusedError(text string) error {
 	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrDenied}
 }
 
-// notShownError is the error of a question that no person was shown.
+// notShownError is the error of a question that no person has seen: it must not be reported as the person's refusal.
 func notShownError(text string) error {
 	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrNotShown}
 }
 
-// askActor asks the actor that handles the kind.
+// askActor passes a request to the handler of its kind. Without an entry actor there is none.
 func (d *requestHandler) askActor(
 	ctx context.Context, server, method string, params json.RawMessage, unheard int,
 ) (json.RawMessage, error) {
@@ -218,6 +229,7 @@ func (d *requestHandler) askActor(
 	return (*ask)(ctx, server, method, params, unheard)
 }
 
+// elicitFromActor answers a question through a handler. The answer is read with the strict reader, because a person decided on it.
 func (d *requestHandler) elicitFromActor(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
 	raw, err := d.askActor(ctx, r.Server, "elicitation/create", r.Params, r.Unheard)
 	if err != nil {
@@ -229,6 +241,7 @@ func (d *requestHandler) elicitFromActor(ctx context.Context, r ElicitRequest) (
 	return res, nil
 }
 
+// rootsFromActor lists the roots through a handler.
 func (d *requestHandler) rootsFromActor(ctx context.Context, server string) ([]Root, error) {
 	raw, err := d.askActor(ctx, server, "roots/list", nil, 0)
 	if err != nil {
@@ -241,7 +254,7 @@ func (d *requestHandler) rootsFromActor(ctx context.Context, server string) ([]R
 	return res.Roots, nil
 }
 
-// RootsChanged tells every connected server of the legacy era that Config.Roots gives another list than before. Those of
+// RootsChanged notifies every connected server of the legacy era that Config.Roots returns another list than before. Servers of
 // the modern era ask anew with each call.
 func (m *Manager) RootsChanged() {
 	for _, name := range m.Servers() {

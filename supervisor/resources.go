@@ -18,9 +18,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// ResourceResult is what a read of a resource brought.
+// ResourceResult is the answer to the read of a resource.
 type ResourceResult struct {
-	// Server is who was asked, URI for what.
+	// Server is the id of the server that answered, URI the one that was read.
 	Server, URI string
 	// Raw is the server's result object, byte for byte. It is untrusted.
 	Raw json.RawMessage
@@ -31,13 +31,13 @@ type ResourceContent struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
 	Text     string `json:"text,omitempty"`
-	// Blob is the bytes of a part that is no text, in base64: see Bytes.
+	// Blob has the bytes of a part that is no text, in base64: see Bytes.
 	Blob string `json:"blob,omitempty"`
 	// Raw is the whole part as sent.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Bytes is what the part holds: its decoded Blob, or its text. The error says that the server's base64 is none.
+// Bytes returns what the part holds: its decoded Blob, or its text. The error says that the server's base64 is invalid.
 func (c *ResourceContent) Bytes() ([]byte, error) {
 	if c.Blob == "" {
 		return []byte(c.Text), nil
@@ -45,7 +45,7 @@ func (c *ResourceContent) Bytes() ([]byte, error) {
 	return base64.StdEncoding.DecodeString(c.Blob)
 }
 
-// Contents is the parts of the resource; nil if the result cannot be decoded, which its Raw still shows.
+// Contents returns the parts of the resource; nil if the result cannot be decoded, which Raw still shows.
 func (r *ResourceResult) Contents() []ResourceContent {
 	list, err := partsOf(r.Raw, "contents")
 	if err != nil {
@@ -58,8 +58,8 @@ func (r *ResourceResult) Contents() []ResourceContent {
 	return parts
 }
 
-// Text is the text parts, one after the other, with a short remark in place of each part that is no text. It is as the
-// server sent it: messages.Printable makes it fit for a terminal.
+// Text returns the text parts, each on its own lines, with a short remark in place of each part that is no text. The bytes are the
+// server's: messages.Printable makes them fit for a terminal.
 func (r *ResourceResult) Text() string {
 	texts := []string{}
 	for _, c := range r.Contents() {
@@ -74,14 +74,15 @@ func (r *ResourceResult) Text() string {
 // ReadServerResource reads a resource of a server. A lazy server is connected first. The error is an *Error with an
 // Outcome; one that says that there is no such resource is ErrUnknownResource.
 //
-// A read changes nothing, so that one whose connection was lost is asked once more on the next connection, unless somebody
-// has answered a question of the server about it.
+// A read changes nothing, so after a lost connection it is sent once more on the next connection, unless the person has answered
+// a question of the server about it: that question would be asked again.
 func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, opts ...CallOption) (*ResourceResult, error) {
 	return m.audit.auditRead(ctx, server, uri, func(t *actors.Trace) (*ResourceResult, error) {
 		return m.readResource(ctx, server, uri, t, opts)
 	})
 }
 
+// readResource sends resources/read. t gets the connection that served it, for the audit log; it may be nil.
 func (m *Manager) readResource(
 	ctx context.Context, server, uri string, t *actors.Trace, opts []CallOption,
 ) (*ResourceResult, error) {
@@ -96,11 +97,11 @@ func (m *Manager) readResource(
 	return res, nil
 }
 
-// ReadResource reads a resource of whoever offers it: the connected server that lists the URI, else the one that has a
-// template which it fits, if the template begins with a literal scheme. No server is connected to find out. The error is
-// ErrUnknownResource if nobody offers it, and ErrInvalid with their names if several do: ReadServerResource says whose is
-// meant. A URI that holds what is for its owner alone is read with ReadServerResource: one that has not been connected yet
-// cannot be known to be its owner.
+// ReadResource reads a resource of the server that offers it: the connected server that lists the URI, else the one that has a
+// template which it fits, if the template begins with a literal scheme. No server is connected for the search. The error is
+// ErrUnknownResource if no server offers it, and ErrInvalid with their names if several do; ReadServerResource names one.
+// A URI that contains a secret of its owner should be read with ReadServerResource, because the search may give it to a server
+// that only claims to offer it: the real owner may not be connected.
 func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ResourceResult, error) {
 	return m.audit.auditRead(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
 		server, err := m.findOffering(ctx, uri)
@@ -112,7 +113,8 @@ func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOpti
 	})
 }
 
-// findOffering finds the one server that offers a resource.
+// findOffering returns the one server that offers a resource. It asks the connected servers for their lists, then the index for
+// those that are not connected, then the templates: a list names the resource exactly, a template only fits it.
 func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) {
 	if m.closing.Load() {
 		return "", closedError("read")
@@ -120,7 +122,8 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	if uri == "" {
 		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
 	}
-	before := map[string]listOwner{} // what is listed may be another account's already, and is then forgotten below
+	// The owners are read before the lists: if an account changes meanwhile, the entry counts for the old one and is dropped.
+	before := map[string]listOwner{}
 	for _, server := range m.Servers() {
 		before[server], _ = m.listOwnerOf(server)
 	}
@@ -130,12 +133,14 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	}
 	owners := serversWith(listed, func(r *messages.Resource) bool { return r.URI == uri })
 	if len(owners) == 0 {
-		owners = m.index.serversListing(uri, m.listOwnerOf) // listed by a server that is not connected now
+		// A server that is not connected now may have listed it; the read then connects it or fails with its name.
+		owners = m.index.serversListing(uri, m.listOwnerOf)
 	}
 	failed := failedServers(listed)
 	if len(owners) == 0 {
 		templates := m.templateParts(ctx, nil)
 		failed = append(failed, failedServers(templates)...)
+		// The list of a hostile server may have very many templates, and each comparison costs time.
 		for i := range templates {
 			templates[i].items = templates[i].items[:min(len(templates[i].items), maxTried)]
 		}
@@ -164,7 +169,7 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 		Fix:  "name the server that is meant"}
 }
 
-// plainURI is a URI as errors and logs may say it: without what may be a secret in it.
+// plainURI returns a URI as errors and logs may show it: without the parts that often hold secrets.
 func plainURI(uri string) string {
 	if u, err := url.Parse(uri); err == nil && (u.User != nil || u.RawQuery != "") {
 		u.User, u.RawQuery = nil, ""
@@ -175,6 +180,7 @@ func plainURI(uri string) string {
 
 func (m *Manager) isConfigured(server string) bool { return m.shared.cellOf(server) != nil }
 
+// serversWith returns the servers of which at least one item matches.
 func serversWith[T any](parts []listPart[T], matches func(*T) bool) (servers []string) {
 	for i := range parts {
 		for k := range parts[i].items {
@@ -187,6 +193,7 @@ func serversWith[T any](parts []listPart[T], matches func(*T) bool) (servers []s
 	return servers
 }
 
+// failedServers returns the servers that gave an error in the place of their list.
 func failedServers[T any](parts []listPart[T]) (servers []string) {
 	for i := range parts {
 		if parts[i].err != nil {
@@ -197,14 +204,14 @@ func failedServers[T any](parts []listPart[T]) (servers []string) {
 }
 
 const (
-	// maxTried is how many templates of one server are compared with a URI.
+	// maxTried bounds how many templates of one server are compared with a URI.
 	maxTried = 1_000
-	// maxNames bounds the names in the expressions of a template that is compared. The regular expression that it becomes
-	// grows with them, to seconds for one of a few KiB. Real templates have one to four.
+	// maxNames bounds the names in the expressions of a template that is compared. The regular expression that the library makes
+	// grows with them, so that one of a few KiB takes seconds. Real templates have one to four.
 	maxNames = 16
 )
 
-// hasTooManyNames reports whether a template has more names than are compared.
+// hasTooManyNames reports whether a template has more than maxNames names. It counts commas, which is exact enough for a bound.
 func hasTooManyNames(template string) bool {
 	for names := 0; names <= maxNames; {
 		_, rest, more := strings.Cut(template, "{")
@@ -218,15 +225,16 @@ func hasTooManyNames(template string) bool {
 	return true
 }
 
-// literalScheme begins a template that says what kind of resource it is for: one that begins with an expression would be
-// for the URIs of all servers.
+// literalScheme matches the beginning of a template that names its scheme: one that begins with an expression would fit the URIs
+// of all servers.
 var literalScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`) })
 
-// TemplateFits reports whether a URI could have been made of a template (RFC 6570). One that cannot be read, or is beyond the bounds,
-// fits nothing. The match takes time linear in the URI: it is Go's regular expression.
+// TemplateFits reports whether a URI could have been made from a template (RFC 6570). A template that cannot be read, or exceeds
+// the bounds, fits no URI. The match takes time linear in the URI: it is Go's regular expression.
 func TemplateFits(template, uri string) (ok bool) {
 	defer func() {
-		if recover() != nil { // a template that the library did not expect
+		// The library may panic on a template that it did not expect; the template comes from a server.
+		if recover() != nil {
 			ok = false
 		}
 	}()
@@ -240,10 +248,11 @@ func TemplateFits(template, uri string) (ok bool) {
 	return err == nil && t.Regexp().MatchString(uri)
 }
 
-// SubscribeResource watches a resource of a server: an event of kind EventResourceUpdated follows each update (Watch),
-// until UnsubscribeResource or the server's removal, over any number of reconnects: a new connection is asked again by
-// itself. Updates of one resource within 100 ms become one event. It returns when the server has agreed. At most 1,024
-// resources of a server are watched. A lazy server that was let go tells nothing until it is connected again.
+// SubscribeResource subscribes to a resource of a server: an event of kind EventResourceUpdated follows each update (Watch),
+// until UnsubscribeResource or the server's removal. Each new connection subscribes again.
+// Updates of one resource within 100 ms become one event. It returns when the server has agreed. At most 1,024
+// resources of a server can be subscribed to. A lazy server that was disconnected for idleness sends no updates until it is
+// connected again.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
 	if m.closing.Load() {
 		return closedError("read")
@@ -254,7 +263,7 @@ func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) err
 	return m.calls.Subscribe(ctx, server, uri)
 }
 
-// UnsubscribeResource ends what SubscribeResource began, for everybody. A server that is not connected needs not be asked.
+// UnsubscribeResource ends the subscription of SubscribeResource, for all callers. A server that is not connected need not agree.
 func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) error {
 	if m.closing.Load() {
 		return closedError("read")
