@@ -7,16 +7,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A child's exit says that it is dead. A remote server's silence says nothing, so it is asked, and only then: any message of
-// the server counts as life, whatever it is, and a server that talks is never asked. Any answer is life, also an error; a
-// slow answer to a call is never a reason.
+// A child's exit says that it is dead. The silence of a remote server says nothing, so its actor pings it, and only then: any
+// message of the server ends the silence, and a server that sends messages is never pinged. Any answer to a ping is a sign of
+// life, also an error; a slow answer to a call is never taken for death.
 //
 // So a peer that vanished without closing its connection is noticed within ProbeEvery + ProbeStrikes × ProbeTimeout of its
-// last message: 45 s with the defaults. (A ProbeEvery shorter than ProbeTimeout counts as that: a message may have come while
-// a question was under way, which is waited for.) The first question comes after ProbeEvery of silence, the next ones as soon as the
-// one before has had no answer; anything heard in between begins anew. A question comes at once when a call could not reach
-// the server, or when two calls in a row timed out and nothing was heard since they began.
+// last message: 45 s with the defaults. (A ProbeEvery shorter than ProbeTimeout counts as that, because the next ping waits for the
+// one before.) The first ping comes after ProbeEvery of silence, the next ones as soon as the
+// one before has had no answer; any message in between begins anew. A ping is sent at once when a call could not reach
+// the server, or when two calls in a row timed out and no message came since they began.
 
+// isRemote reports whether the server is reached by network, so that it can vanish silently.
 func (s *Server) isRemote() bool {
 	switch s.spec.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
@@ -26,7 +27,7 @@ func (s *Server) isRemote() bool {
 	return false
 }
 
-// armProbe looks again when the server may have been silent for ProbeEvery.
+// armProbe arms the timer for the moment at which the server may have been silent for ProbeEvery.
 func (s *Server) armProbe() {
 	every := s.cfg.Timing.ProbeEvery
 	if !s.isRemote() || every < 0 {
@@ -39,9 +40,9 @@ func (s *Server) armProbe() {
 	s.probe = time.AfterFunc(max(every-s.silentFor(), 0), func() { root.Send(self, due) })
 }
 
-// silentFor is how long ago the last sign of life came; 0 if none is known, because then the connection has only begun. What
-// refuses a question over HTTP without being a message of the session, a status or a page, is a sign as well: a server that
-// does so is not asked again at once.
+// silentFor returns how long ago the last sign of life came; 0 if none is known, because then the connection has only begun. An HTTP
+// status or page that answers a ping without being a message of the session is a sign too: otherwise the server would be
+// pinged again at once.
 func (s *Server) silentFor() time.Duration {
 	if s.sess == nil {
 		return 0
@@ -56,7 +57,7 @@ func (s *Server) silentFor() time.Duration {
 	return max(time.Since(heard), 0)
 }
 
-// probeDue asks if the server has been silent for long enough.
+// probeDue pings if the server has been silent for long enough, and arms the timer again if it has not.
 func (s *Server) probeDue(epoch uint64) {
 	if s.silentFor() < s.cfg.Timing.ProbeEvery {
 		if s.isCurrent(epoch) && s.state.Conn == lifecycle.Open && !s.probing {
@@ -67,7 +68,7 @@ func (s *Server) probeDue(epoch uint64) {
 	s.probeNow(epoch)
 }
 
-// probeNow asks, unless a question is on its way.
+// probeNow pings, unless a ping runs already.
 func (s *Server) probeNow(epoch uint64) {
 	if !s.isCurrent(epoch) || s.state.Conn != lifecycle.Open || s.probing {
 		return
@@ -76,6 +77,8 @@ func (s *Server) probeNow(epoch uint64) {
 	s.att.startProbe(s.cfg.Timing.ProbeTimeout)
 }
 
+// handleProbeDone judges the outcome of a ping: a broken connection is lost at once, silence counts a strike, refused credentials
+// lead to needs-auth, and any other answer shows life.
 func (s *Server) handleProbeDone(m probeDone) {
 	if !s.isCurrent(m.epoch) || s.state.Conn != lifecycle.Open {
 		return
@@ -87,7 +90,7 @@ func (s *Server) handleProbeDone(m probeDone) {
 		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	case messages.ClassTimeout:
-		if s.sess.LastMessageAt().After(m.sentAt) { // it said something else: it lives, and is slow
+		if s.sess.LastMessageAt().After(m.sentAt) { // another message came meanwhile: the server lives, and is slow
 			s.strikes = 0
 			break
 		}
@@ -105,14 +108,14 @@ func (s *Server) handleProbeDone(m probeDone) {
 		if s.state.Conn != lifecycle.Open {
 			return
 		}
-		fallthrough // it is disabled and keeps its connection, on which it goes on being asked
+		fallthrough // a disabled server keeps its connection, which is still probed
 	default:
 		s.strikes, s.lastProbeAnswer = 0, time.Now()
 	}
 	s.armProbe()
 }
 
-// handleLinkFailed handles what a call learned about the connection.
+// handleLinkFailed handles an error of a call that may concern the whole connection. A local child needs no ping: its exit shows.
 func (s *Server) handleLinkFailed(m linkFailed) {
 	if !s.isCurrent(m.epoch) || s.state.Conn != lifecycle.Open {
 		return
@@ -126,6 +129,7 @@ func (s *Server) handleLinkFailed(m linkFailed) {
 	}
 }
 
+// armIdle arms the timer after which a lazy server may be disconnected.
 func (s *Server) armIdle(epoch uint64, after time.Duration) {
 	if s.idle != nil {
 		s.idle.Stop()
@@ -134,7 +138,8 @@ func (s *Server) armIdle(epoch uint64, after time.Duration) {
 	s.idle = time.AfterFunc(after, func() { root.Send(self, idleDue{epoch}) })
 }
 
-// idleDue lets a lazy server go if no call began within the idle timeout and none is in flight.
+// idleDue disconnects a lazy server if no call began within the idle timeout, none runs and none waits. Otherwise it looks again
+// when the timeout could have passed.
 func (s *Server) idleDue(epoch uint64) {
 	if !s.isCurrent(epoch) || s.state.Phase != messages.Connected {
 		return
@@ -146,11 +151,12 @@ func (s *Server) idleDue(epoch uint64) {
 		return
 	}
 	s.applyEvent(lifecycle.IdleOut{Epoch: epoch})
-	if s.state.Phase == messages.Connected { // a list is in flight: another time
+	if s.state.Phase == messages.Connected { // a list runs: try again later
 		s.armIdle(epoch, limit)
 	}
 }
 
+// stopTimers stops the timers that belong to the connection.
 func (s *Server) stopTimers() {
 	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
 		if t != nil {

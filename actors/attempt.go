@@ -17,38 +17,41 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// attempt owns everything that one epoch holds, from the dial to the release. Its steps run in goroutines of their own
-// and post what became of them; none of them touches the server's state.
+// attempt owns everything that one epoch holds, from the dial to the release: the transport, the session, the gates. Its steps run
+// in goroutines of their own and post their outcome to the actor; none of them touches the server's state.
 type attempt struct {
 	epoch uint64
 	name  string
-	spec  *messages.Spec // as it was dialed; an adjusted one in force is the actor's, and is handed to the steps that need it
+	// spec is the one that was dialled. The actor may adjust its own meanwhile, and hands it to the steps that need it.
+	spec *messages.Spec
 	// prepare is Common.Prepare.
 	prepare func(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList)
-	// post sends to the server's actor, released to the supervisor: also when the actor is gone.
+	// post sends to the server's actor, and released to the supervisor, which is there also when the actor is gone.
 	post     func(any)
 	released func(epoch uint64)
 
 	limits opening.Limits
 
-	mu           sync.Mutex
-	ctx          context.Context // see bound
-	cancel       context.CancelCauseFunc
-	opening      opening.State
-	checkTimer   *time.Timer          // looks again; nil once it is settled
-	transport    transports.Transport // set by dial, as cfg and sess
-	cfg          *session.Config      // until the handshake is done
-	eraKnown     bool                 // the era was known to be the legacy one
+	// mu guards the fields below it. It is never held during I/O.
+	mu         sync.Mutex
+	ctx        context.Context // see boundContext
+	cancel     context.CancelCauseFunc
+	opening    opening.State
+	checkTimer *time.Timer // calls checkProgress; nil once the bound has ended
+	// cfg is kept until the handshake is done, because a second connection may be needed until then.
+	transport    transports.Transport // nil until dialled
+	cfg          *session.Config
+	eraKnown     bool // the session was told that the server speaks the legacy era
 	sess         *session.Session
 	diedOnProbe  bool
-	runningSteps sync.WaitGroup // the steps that run
+	runningSteps sync.WaitGroup // shutDown waits for them
 	// gates holds the current gate last, and before it each older one through which calls still run: a server that is disabled and
 	// enabled again on the same connection gets a new gate, and a drain must wait for the calls of all of them.
 	gates []*session.Gate
-	once  sync.Once // shut
+	once  sync.Once // makes shutDown run once
 }
 
-// What an attempt posts to its server's actor.
+// The messages that an attempt posts to its server's actor.
 type (
 	dialDone struct {
 		epoch uint64
@@ -62,12 +65,12 @@ type (
 	handshakeDone struct {
 		epoch uint64
 		info  *session.Info
-		sess  *session.Session // not always the one that was dialed: see attempt.greet
+		sess  *session.Session // a second one if the first died on the question about the era: see startHandshake
 	}
 	listDone struct {
 		epoch uint64
 		list  session.ToolList
-		// listErr is why there is no list of a server that has something else to offer; nil if there is one.
+		// listErr is set, without a list, for a server that is worth keeping without tools: see isWorthKeeping.
 		listErr error
 	}
 	stepFailed struct {
@@ -75,9 +78,9 @@ type (
 		step  string // "dial", "handshake", "list", "relist"
 		err   error
 		conn  transports.Info
-		// diedOnProbe says that the connection did not outlive the question about the era.
+		// diedOnProbe says that the connection ended on the question about the era.
 		diedOnProbe bool
-		// eraKnown says that the era was not asked for, because it was known to be the legacy one.
+		// eraKnown says that the session did not ask for the era, because an earlier one had found the legacy era.
 		eraKnown bool
 	}
 	connLost struct {
@@ -96,6 +99,7 @@ type (
 	}
 )
 
+// newAttempt makes an attempt whose bound begins now: the connect timeout starts when the start gate grants.
 func newAttempt(
 	name string, spec *messages.Spec, epoch uint64, limits opening.Limits, post func(any), released func(uint64),
 ) *attempt {
@@ -105,14 +109,14 @@ func newAttempt(
 	return a
 }
 
-// endedContext is a context that has ended.
+// endedContext stands for the context of a bound that has ended, so that none need be kept.
 var endedContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// runStep performs one step in its own goroutine. A panic in it is that step's failure.
+// runStep performs one step in a goroutine of its own and posts its message, or a stepFailed. A panic counts as the step's failure.
 func (a *attempt) runStep(step string, f func() (any, error)) {
 	a.runningSteps.Add(1)
 	bound := a.boundContext()
@@ -142,7 +146,8 @@ func (a *attempt) runStep(step string, f func() (any, error)) {
 	}()
 }
 
-// explainTimeout gives a bound that passed its own words: the layers below only know that a context ended.
+// explainTimeout replaces the error of a step that the bound ended: the layers below only know that a context ended, and the person
+// wants to know what had not happened by when.
 func (a *attempt) explainTimeout(bound context.Context, step string, err error) error {
 	if !errors.Is(context.Cause(bound), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout &&
 		messages.ClassOf(err) != messages.ClassCanceled {
@@ -161,6 +166,8 @@ func (a *attempt) explainTimeout(bound context.Context, step string, err error) 
 	return e
 }
 
+// startDial makes the transport and dials it. Making it may block as well: a program's own transport, or the files of a TLS
+// configuration.
 func (a *attempt) startDial(open func() (transports.Transport, error), cfg session.Config) {
 	a.runStep("dial", func() (any, error) {
 		t, err := open()
@@ -178,7 +185,7 @@ func (a *attempt) startDial(open func() (transports.Transport, error), cfg sessi
 	})
 }
 
-// dialSession opens a session that shut will find.
+// dialSession dials and stores the session, where shutDown finds it.
 func (a *attempt) dialSession(t transports.Transport, cfg session.Config) (*session.Session, error) {
 	sess, err := session.Dial(a.boundContext(), t, cfg)
 	if err != nil {
@@ -190,20 +197,20 @@ func (a *attempt) dialSession(t transports.Transport, cfg session.Config) (*sess
 	return sess, nil
 }
 
-// postConnLost posts the death of the connection, which always comes: shut closes the session.
+// postConnLost posts the death of the connection. It always comes, because shutDown closes the session at the latest.
 func (a *attempt) postConnLost(sess *session.Session) {
 	defer func() {
-		if r := recover(); r != nil { // the end is what counts, not what could be told about it
+		if r := recover(); r != nil { // the end itself must be posted, even if its details cannot be read
 			a.post(connLost{epoch: a.epoch, err: sess.Err()})
 		}
 	}()
 	a.post(connLost{a.epoch, sess.Err(), sess.Conn()})
 }
 
-// startHandshake shakes hands. A server that ends on the question which era it speaks is opened a second time, at once and within
-// the same attempt, and asked to initialize.
+// startHandshake performs the handshake. If the server ends on the question which era it speaks, the transport is dialled a second
+// time, at once and within the same attempt, and the session begins with initialize.
 //
-// The death of a connection is watched from here on: before, it is the handshake's failure.
+// From the end of the handshake on the death of the connection is posted; before, it is the handshake's failure.
 func (a *attempt) startHandshake() {
 	a.runStep("handshake", func() (any, error) {
 		sess := a.currentSession()
@@ -224,14 +231,14 @@ func (a *attempt) startHandshake() {
 			return nil, err
 		}
 		a.mu.Lock()
-		a.cfg = nil // an idle server holds nothing that only its beginning needs
+		a.cfg = nil // a connected server keeps nothing that only its beginning needs
 		a.mu.Unlock()
 		sess.AfterDeath(func() { a.postConnLost(sess) })
 		return handshakeDone{a.epoch, sess.SharedInfo(), sess}, nil
 	})
 }
 
-// startListing asks for the tools: the first time within the connect timeout, later within its own bound. spec is the one in force.
+// startListing lists the tools: the first time within the connect timeout, later within its own. spec is the one in force.
 func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Duration) {
 	step := "list"
 	if !first {
@@ -245,6 +252,7 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 			defer cancel()
 		}
 		list, err := a.currentSession().ListTools(ctx)
+		// Without tools the server is still of use. Otherwise the failure of the first list ends the attempt.
 		if first && a.isWorthKeeping(err) {
 			return listDone{epoch: a.epoch, listErr: a.explainTimeout(ctx, step, err)}, nil
 		}
@@ -255,8 +263,8 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 	})
 }
 
-// isWorthKeeping reports whether a server whose tools could not be listed is worth having without them: its connection lives, it lets
-// us in, and it has resources or prompts.
+// isWorthKeeping reports whether a server whose first list failed is worth a connection without tools: the connection lives, the
+// server did not refuse our credentials, and it declares resources or prompts.
 func (a *attempt) isWorthKeeping(err error) bool {
 	sess := a.currentSession()
 	said := sess.SharedInfo()
@@ -275,7 +283,7 @@ func (a *attempt) isWorthKeeping(err error) bool {
 	return false
 }
 
-// startProbe asks whether the other side still lives.
+// startProbe pings the server once, in a goroutine, and posts the outcome.
 func (a *attempt) startProbe(timeout time.Duration) {
 	a.runningSteps.Add(1)
 	go func() {
@@ -297,13 +305,14 @@ func (a *attempt) startProbe(timeout time.Duration) {
 	}()
 }
 
+// currentSession returns the newest session, nil before the dial has ended.
 func (a *attempt) currentSession() *session.Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sess
 }
 
-// openGate opens a new admission gate. The one before must have been closed.
+// openGate opens a new admission gate; the one before must have been closed. Gates without calls are forgotten here.
 func (a *attempt) openGate() *session.Gate {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -312,7 +321,7 @@ func (a *attempt) openGate() *session.Gate {
 	return gate
 }
 
-// closeGate admits no more calls; those in flight go on.
+// closeGate closes the newest gate: no further calls are admitted, and those that run continue.
 func (a *attempt) closeGate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -321,14 +330,15 @@ func (a *attempt) closeGate() {
 	}
 }
 
-// shutDown ends the attempt wherever it is, and posts closed, to the actor and the supervisor, when everything is released.
-// drain > 0 lets admitted calls finish for so long. Only the first call counts.
+// shutDown ends the attempt at whatever point it is. It returns at once; when everything is released, it reports to the supervisor
+// and posts connClosed. drain > 0 lets admitted calls finish for so long. Only the first call counts.
 func (a *attempt) shutDown(drain time.Duration) {
 	a.once.Do(func() {
 		a.closeGate()
 		go func() {
 			labelGoroutine(a.name, a.spec)
 			var conn transports.Info
+			// Both reports are sent even after a panic: without them the server's name would be occupied for ever.
 			defer func() {
 				if r := recover(); r != nil {
 					conn.Exit = fmt.Sprintf("panic while closing: %v", r)
@@ -340,8 +350,8 @@ func (a *attempt) shutDown(drain time.Duration) {
 				a.drainGates(drain)
 			}
 			a.endBound()
-			// A dial that is under way ends with its context, and may still have produced a session: closing that one
-			// ends every other step.
+			// A dial that still runs ends with the bound, and may have produced a session all the same: closing that one ends every
+			// other step, and the second look below finds one that came later.
 			if sess := a.currentSession(); sess != nil {
 				a.closeSession(sess)
 			}
@@ -354,7 +364,7 @@ func (a *attempt) shutDown(drain time.Duration) {
 	})
 }
 
-// drainGates waits for the calls of all gates, for at most so long.
+// drainGates waits until the calls of all gates have ended, for at most so long, or until the connection dies.
 func (a *attempt) drainGates(most time.Duration) {
 	a.mu.Lock()
 	gates := slices.Clone(a.gates)
@@ -372,13 +382,14 @@ func (a *attempt) drainGates(most time.Duration) {
 	}
 }
 
-// closeSession runs the stop ladder. The transport bounds it; Released follows always.
+// closeSession closes a session through the stop ladder of its transport, which is bounded, so Released always follows.
 func (a *attempt) closeSession(sess *session.Session) {
-	_ = sess.Close(context.Background()) // why it ended is told by Err, and there is nothing to do about a bad end
+	_ = sess.Close(context.Background()) // Err tells why it ended; a bad end changes nothing here
 	<-sess.Released()
 }
 
-// causeOf is an error as the state machine sees it.
+// causeOf translates an error for the state machine. For a child that ended or never answered, the end of its stderr may name the
+// reason: package failure looks for it.
 func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	c := lifecycle.Cause{Class: messages.ClassOf(err), Text: "the connection ended"}
 	if err == nil {
@@ -403,13 +414,13 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	return c
 }
 
-// endedItself reports whether a child has ended by its own decision: one that was killed did not say why. abort(3), which Node and
-// C++ call after they have said it, is a signal, too.
+// endedItself reports whether a child ended by its own decision; one that was killed had no chance to write why. abort(3) and
+// trap instructions are signals too: Node and C++ programs use them after they have written the reason.
 func endedItself(exit string) bool {
 	return !strings.HasPrefix(exit, "signal") || strings.HasPrefix(exit, "signal: aborted") || strings.HasPrefix(exit, "signal: trace")
 }
 
-// inFlight counts the calls of all gates.
+// inFlight returns the number of calls in all gates.
 func (a *attempt) inFlight() (calls int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

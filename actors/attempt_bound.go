@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
-// limitsFor is how long an attempt at a spec may go on, after so many in a row that took too long.
+// limitsFor returns how long an attempt at a spec may take. A spec's own connectTimeout is exact; the default one grows with the
+// number of attempts in a row that took too long.
 func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
 	l := opening.Limits{Silence: time.Duration(spec.ConnectTimeout), Most: opening.MaxAttempt, Exact: spec.ConnectTimeout != 0}
 	if !l.Exact {
@@ -20,7 +21,7 @@ func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
 	return l
 }
 
-// runnerOf is the program that fetches what the server is, empty if there is none.
+// runnerOf returns the program that fetches the server before it runs (npx, uvx, docker …), empty if there is none.
 func runnerOf(spec *messages.Spec) string {
 	if spec.Kind() != messages.Stdio {
 		return ""
@@ -28,15 +29,15 @@ func runnerOf(spec *messages.Spec) string {
 	return runner.NameOf(spec.Command, spec.Args)
 }
 
-// boundContext ends when the attempt has gone on for too long, or when settle is called, and bounds the dial, the handshake and the
-// first list.
+// boundContext returns the context that bounds the dial, the handshake and the first list. It ends when the attempt has taken too
+// long, or with endBound.
 func (a *attempt) boundContext() context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ctx
 }
 
-// startBound begins the bound. It ends with settle, which shut calls as well.
+// startBound arms the first look at the attempt's progress.
 func (a *attempt) startBound() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,7 +47,7 @@ func (a *attempt) startBound() {
 	a.checkTimer = time.AfterFunc(v.At.Sub(now), a.checkProgress)
 }
 
-// endBound ends the bound. A server that rests holds no timer of its beginning.
+// endBound ends the bound and its timer, so that a connected server holds none. shutDown calls it as well.
 func (a *attempt) endBound() {
 	a.mu.Lock()
 	cancel, alarm := a.cancel, a.checkTimer
@@ -58,11 +59,11 @@ func (a *attempt) endBound() {
 	cancel(nil)
 }
 
-// checkProgress sees what the server's processes have done, and ends the bound, or looks again later. It runs in a goroutine of the
-// timer.
+// checkProgress looks at what the server's processes have done, and ends the bound or arms the next look. An installation that
+// moves may take longer than a silent server. It runs in the timer's goroutine.
 func (a *attempt) checkProgress() {
 	defer func() {
-		if r := recover(); r != nil { // what cannot be looked at is given up as if nothing had been seen
+		if r := recover(); r != nil { // an attempt that cannot be observed ends as a silent one does
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.cancel(context.DeadlineExceeded)
@@ -71,6 +72,7 @@ func (a *attempt) checkProgress() {
 	seen := a.observeProgress()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// endBound ran while the processes were observed.
 	if a.checkTimer == nil {
 		return
 	}
@@ -82,6 +84,7 @@ func (a *attempt) checkProgress() {
 		return
 	}
 	a.checkTimer = time.AfterFunc(v.At.Sub(seen.At), a.checkProgress)
+	// The start gate wants to know how busy the machine is while servers have not answered.
 	if a.limits.Process && seen.Seen && seen.Heard.IsZero() {
 		a.post(cpuTimeMeasured{a.epoch, seen.CPU, seen.Waited})
 	}
@@ -90,9 +93,11 @@ func (a *attempt) checkProgress() {
 	}
 }
 
+// observeProgress reads when the server's last message came, and what its processes have used. For some runners the end of stderr
+// shows that a daemon, and not the process, does the work (Elsewhere).
 func (a *attempt) observeProgress() opening.Observation {
 	sess := a.currentSession()
-	if sess == nil { // it is being dialled, and nothing runs yet
+	if sess == nil { // the dial is not done: no process runs yet
 		return opening.Observation{At: time.Now()}
 	}
 	k := opening.Observation{Heard: sess.LastMessageAt()}
@@ -106,7 +111,7 @@ func (a *attempt) observeProgress() opening.Observation {
 	return k
 }
 
-// tooLong is the error of an attempt whose bound has ended. what says what had not happened.
+// tooLong returns the error of an attempt whose bound has ended. what names the step that had not happened.
 func (a *attempt) tooLong(what string) *messages.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

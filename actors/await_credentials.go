@@ -8,13 +8,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A server that needs credentials is not retried. It is connected again when there are others than those that it
-// refused, whoever brought them, which somebody else looks out for.
+// A server that needs credentials is not retried by time. Its actor connects it again when there may be others than those that it
+// refused: a sign-in by another process, or a new token file. AwaitCredentials waits for that in a goroutine.
 
-// credentialsChanged says that there may be other credentials; number is that of the wait.
+// credentialsChanged says that there may be other credentials; number is that of the wait that ended.
 type credentialsChanged struct{ number int }
 
-// awaitCredentials begins to wait when the server has come to need credentials, and ends the wait when it does no more.
+// awaitCredentials starts the wait when the server enters needs-auth, and cancels it when it leaves that phase. applyEvent calls it
+// after every step.
 func (s *Server) awaitCredentials() {
 	need := s.state.Phase == messages.NeedsAuth && s.cfg.AwaitCredentials != nil
 	switch {
@@ -24,8 +25,8 @@ func (s *Server) awaitCredentials() {
 		s.awaitCount++
 		root, self, number := s.root, s.self, s.awaitCount
 		wait, name, spec := s.cfg.AwaitCredentials, s.cfg.Name, s.spec
-		go func() { // ends with ctx: await, or the actor's end
-			defer func() { _ = recover() }() // the server waits for a person then
+		go func() { // ends with ctx: the phase's end, or the actor's
+			defer func() { _ = recover() }() // then only a command of a person helps
 			labelGoroutine(name, spec)
 			if wait(ctx, name, spec) == nil && ctx.Err() == nil {
 				root.Send(self, credentialsChanged{number})
@@ -37,7 +38,7 @@ func (s *Server) awaitCredentials() {
 	}
 }
 
-// retryCredentials tries again, once for each time that other credentials are found.
+// retryCredentials connects the server again. A server that refuses the new credentials as well enters needs-auth with a new wait.
 func (s *Server) retryCredentials(m credentialsChanged) {
 	if s.cancelAwait == nil || m.number != s.awaitCount {
 		return

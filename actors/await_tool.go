@@ -10,9 +10,9 @@ import (
 )
 
 // awaitTool finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
-// The catalog withdraws the tools of a server that is down, and does not know those of a server that was never connected. Its server is
-// configured in both cases, so the call waits for that server to connect, for Wait at most, and fails with the server's state if it
-// does not. The time that remains of Wait is returned as left.
+// The catalog withdraws the tools of a server that is down, and lacks those of one that was never connected. In both cases the
+// server is configured, so the call waits for it to connect, for Wait at most, and fails with the server's state if it
+// does not. remaining is what is left of Wait.
 func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
 	if c.Refuse != nil {
 		if err := c.Refuse(qualified, server, tool); err != nil {
@@ -27,7 +27,7 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 			return nil, 0, c.unknownNameError(qualified)
 		}
 		if cell := c.Cell(server); cell != nil && isResting(cell.View()) && cell.View().Tools != nil {
-			// The tools of a server that rests are in the catalog, so this one is misspelt: the server is not connected for it.
+			// The tools of a resting server are in the catalog, so this name is wrong: the server is not connected for it.
 			return nil, 0, c.unknownNameError(qualified)
 		}
 	}
@@ -38,8 +38,8 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 	if cell == nil {
 		return nil, 0, c.notConnectedError(server, tool, nil)
 	}
-	// A server that is seen as connected has its tools in the catalog: it may have become so since the first look, and only a
-	// look after the state was read can say that there is no such tool.
+	// A server is published as connected only after its tools are in the catalog. It may have become connected since the first
+	// lookup, so only a lookup after the view was read can say that there is no such tool.
 	seen := cell.View()
 	remaining = c.Wait
 	if !connectedSince(seen, 0) && c.Wait > 0 {
@@ -65,15 +65,16 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 	return nil, 0, c.unknownToolError(server, tool, seen)
 }
 
+// unknownNameError is the error of a qualified name that belongs to no known tool.
 func (c *Calls) unknownNameError(qualified string) error {
 	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Tool: qualified,
 		Text: fmt.Sprintf("no tool is registered as %q", messages.Line(qualified, 200)),
 		Fix:  "list the tools to see the names, or see whether its server is connected", Err: messages.ErrUnknownTool}
 }
 
-// unknownToolError is the error of a call whose tool is not in the catalog. v is the server's view from before the catalog was
-// read, nil if no server has that name: a server that was not connected then is reported as down, and any other as one without
-// that tool.
+// unknownToolError returns the error of a call whose tool is not in the catalog. v is the server's view from before the catalog was
+// read, nil if no server has that name. A server that was not connected then is reported as down; for a connected one the error
+// says what keeps the tool out: a rule, a quarantine, or nothing known.
 func (c *Calls) unknownToolError(server, tool string, v *View) error {
 	if v == nil || v.State.Phase != messages.Connected {
 		return c.notConnectedError(server, tool, nil)

@@ -14,57 +14,59 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// View is one published moment of a server. It is immutable.
+// View is the published state of a server at one moment. It is immutable, so readers may keep it.
 type View struct {
 	Name  string
 	Spec  *messages.Spec
 	State lifecycle.State
-	// Since is when the phase began. Restarts counts connections after the first.
+	// Since is when the phase began. Restarts counts the connections after the first.
 	Since    time.Time
 	Restarts int
-	// Attempts counts consecutive failures, as the supervisor last said.
+	// Attempts counts consecutive failures, as the supervisor last reported them.
 	Attempts int
-	// Seen is the ticket of the newest Look that the server's actor has handled: everything sent before it shows here.
+	// Seen is the ticket of the newest Barrier that the server's actor has handled: everything sent before it shows here.
 	Seen uint64
-	// Session is set while there is one to ask; Last is what was known of the one before.
+	// Session is the open connection's session, nil without one; Last describes the connection before.
 	Session *session.Session
 	Info    *session.Info // of the newest handshake; nil before the first
-	Last    transports.Info
-	Tools   *session.ToolList
-	// Unlisted is why the tools of a connected server could not be listed when they were asked for last; empty if they could.
+	// Tools is the list as it is offered, after all filters; nil before the first list.
+	Last  transports.Info
+	Tools *session.ToolList
+	// Unlisted is why the newest attempt to list the tools of a connected server failed; empty if it succeeded.
 	Unlisted string
-	// Link is the way to the gate that is open: set while the server is connected.
+	// Link leads to the open admission gate: set while the server is connected, nil otherwise.
 	Link *Link
 }
 
-// Cell is where one server's View is published: one writer, any number of readers, no lock on reading.
+// Cell publishes one server's View: one writer, any number of readers, no lock on reading. It outlives the server's actor.
 type Cell struct {
 	view      atomic.Pointer[View]
-	announced atomic.Pointer[View] // what Wait looks at
+	announced atomic.Pointer[View] // what Wait compares; it follows view after the change has been reported
 	History   History
-	// Logs are the server's own log messages, Watched the resources that somebody wants to be told about.
+	// Logs are the server's own log messages, Subscriptions the resources of which callers want updates.
 	Logs          Logs
 	Subscriptions Subscriptions
 
-	// Share counts the bytes that are held for this server against Config.MemoryBudget; nil counts nothing. Whoever makes the
-	// cell sets it before others see the cell.
+	// Share counts the bytes that are held for this server against Config.MemoryBudget; nil counts nothing. The supervisor sets it
+	// before it publishes the cell.
 	Share *budget.Share
 
-	// GivenSecrets are what the server was given to let us in besides what its spec says; nil for nothing. It is set before the
-	// cell is shared.
+	// GivenSecrets returns the credentials that requests to the server carried, beyond those in its spec; nil for none. It is set
+	// before the cell is published.
 	GivenSecrets func() []string
 
-	// callQueue are where calls wait, nil if none ever had to. Only the server's actor sets it.
+	// callQueue is where calls wait for a slot, nil if the server never had a bound. Only the server's actor sets it.
 	callQueue *callQueue
 
-	// answers counts what the server was answered that may have been about any request.
+	// answers counts the answers to questions of the server that may have belonged to any of its requests: see NoteAnswer.
 	answers atomic.Uint64
 
+	// mu guards changed.
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when the view changes; nil while nobody waits
+	changed chan struct{} // closed and replaced when the view changes; nil while no caller waits
 }
 
-// NewCell starts with a view.
+// NewCell makes a cell with its first view.
 func NewCell(v *View) *Cell {
 	c := &Cell{}
 	c.view.Store(v)
@@ -72,9 +74,10 @@ func NewCell(v *View) *Cell {
 	return c
 }
 
-// RedactText replaces what is secret about the server in a text: a server that cannot log in tends to say with what it tried.
+// RedactText removes the server's secrets from a text: a server that refuses credentials tends to quote them in its error.
 func (c *Cell) RedactText(text string) string { return c.redactFor(c.View().Spec, text) }
 
+// redactFor uses the given spec's secrets: the actor's spec may be newer than the published one.
 func (c *Cell) redactFor(spec *messages.Spec, text string) string {
 	if c.GivenSecrets != nil {
 		for _, secret := range c.GivenSecrets() {
@@ -84,11 +87,11 @@ func (c *Cell) redactFor(spec *messages.Spec, text string) string {
 	return spec.RedactText(text)
 }
 
-// View is the newest view.
+// View returns the newest view. It takes no lock.
 func (c *Cell) View() *View { return c.view.Load() }
 
-// Publish replaces the view, tells of it, unless tell is nil, and then wakes whoever waits: who is told of a change
-// reads it in View, and who has waited for one is not ahead of those who are told.
+// Publish replaces the view, calls tell, unless it is nil, and then wakes the callers in Wait. In this order, a watcher that gets
+// the event finds the new state in View, and a caller that has waited for the state does not run before the event is published.
 func (c *Cell) Publish(v *View, tell func()) {
 	c.view.Store(v)
 	if tell != nil {
@@ -103,9 +106,11 @@ func (c *Cell) Publish(v *View, tell func()) {
 	c.mu.Unlock()
 }
 
-// Wait returns the first view for which ok is true, or ctx's error.
+// Wait returns the first view for which ok is true. If ctx ends first, it returns the newest view and ctx's error. ok may be called
+// many times, also for the same view.
 func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
-	if v := c.announced.Load(); ok(v) { // nearly always: then nobody waits, and nothing is made for it
+	// Nearly always the first look suffices, and no channel is made.
+	if v := c.announced.Load(); ok(v) {
 		return v, nil
 	}
 	for {
@@ -115,7 +120,7 @@ func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
 		}
 		changed := c.changed
 		c.mu.Unlock()
-		// Read after the channel was taken: a change in between closes it.
+		// The view is read after the channel was taken: a change in between closes that channel.
 		if v := c.announced.Load(); ok(v) {
 			return v, nil
 		}

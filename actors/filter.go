@@ -9,10 +9,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// RefilterTools tells a server's actor that Screen decides otherwise now. What is offered is announced anew.
+// RefilterTools makes a server's actor call Filter again, because its decisions have changed, and announce the outcome.
 type RefilterTools struct{}
 
-// filterTools makes the list that is offered of the one that the server gave.
+// filterTools derives the offered list from the list that the server gave: the spec's patterns first, then Filter.
 func (s *Server) filterTools() {
 	if s.list == nil {
 		s.tools = nil
@@ -24,7 +24,7 @@ func (s *Server) filterTools() {
 	}
 }
 
-// refilterTools shows what is offered now, where tools are shown at all.
+// refilterTools filters again, and announces the list where tools are shown: for a connected server, and for one that rests.
 func (s *Server) refilterTools() {
 	s.filterTools()
 	s.shownHash = [32]byte{}
@@ -35,7 +35,7 @@ func (s *Server) refilterTools() {
 	s.publishView(s.state)
 }
 
-// offeredTools is the list after the spec's allow and deny lists.
+// offeredTools returns the list without the tools that the spec's allow and deny lists keep out. The list itself is not changed.
 func offeredTools(list *session.ToolList, spec *messages.Spec) *session.ToolList {
 	if spec.AllowedTools == nil && len(spec.DeniedTools) == 0 {
 		return list
@@ -47,7 +47,8 @@ func offeredTools(list *session.ToolList, spec *messages.Spec) *session.ToolList
 	return &some
 }
 
-// ToolRule names the rule of the spec that keeps a tool from being offered; empty if there is none.
+// ToolRule returns the key of the spec that keeps a tool from being offered; empty if none does. A denied tool stays denied also if
+// it is allowed by name.
 func ToolRule(spec *messages.Spec, tool string) string {
 	if slices.ContainsFunc(spec.DeniedTools, func(p string) bool { return matchTool(p, tool) }) {
 		return "deniedTools"
@@ -58,6 +59,7 @@ func ToolRule(spec *messages.Spec, tool string) string {
 	return ""
 }
 
+// matchTool compares a tool's own name with a pattern, whose only wildcard is a star at the end.
 func matchTool(pattern, tool string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(tool, prefix)

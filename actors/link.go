@@ -10,41 +10,41 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Link is the way from a catalog entry to the connection that serves it: what a call needs and nothing that can change.
-// It is the catalog's Route.
+// Link leads from a catalog entry to the connection that serves it. It holds what a call needs and nothing that changes, so a call
+// takes no lock. It is the Route of the server's catalog entries; each connection, and each change of the spec, makes a new one.
 type Link struct {
 	Server string
 	Epoch  uint64
 	Spec   *messages.Spec
 
 	gate *session.Gate
-	// callQueue is where calls wait before the gate, nil if as many may be in flight as like.
+	// callQueue is where calls wait before the gate, nil if the number of concurrent calls has no bound.
 	callQueue *callQueue
-	// lastUse is when a call last began, as a time since begun; kept only if the server can be let go when idle.
+	// lastUse is when a call last began, in nanoseconds since processStart; nil if the server is never disconnected for idleness.
 	lastUse *atomic.Int64
-	// reportError tells the server's actor of an error that says something about the connection.
+	// reportError sends the server's actor an error that says something about the connection.
 	reportError func(error)
-	// lastHeard is when the server's last message came; silent counts the calls in a row that timed out without one.
+	// lastHeard returns when the server's last message came; silent counts the calls in a row that timed out without one.
 	lastHeard func() time.Time
 	silent    atomic.Int32
 }
 
-// processStart is what lastUse counts from, on the monotonic clock: the other one may be set while a server is idle.
+// processStart is the zero of lastUse, on the monotonic clock: the wall clock may be set while a server is idle.
 var processStart = time.Now()
 
-// maxSilent is how many calls in a row may time out without any message of the server before it is asked whether it lives.
+// maxSilent is how many calls in a row may time out without any message of the server before the actor probes the connection.
 const maxSilent = 2
 
-// noteUse notes that the connection is used, and is when its server was last heard.
+// noteUse notes that the connection is used, and returns when the server's last message came.
 func (l *Link) noteUse() (heard time.Time) {
 	if l.lastUse != nil {
 		l.lastUse.Store(int64(time.Since(processStart)))
 	}
-	return l.lastHeard() // not the time, which costs more to ask for
+	return l.lastHeard() // not time.Now, which costs more
 }
 
-// noteResult tells the server's actor what the end of a use says about the connection. before is when it was heard when the use
-// began.
+// noteResult reports what the end of a use says about the connection. before is noteUse's answer: a message that came since then
+// shows that the server is alive, however slow.
 func (l *Link) noteResult(err error, before time.Time) {
 	switch messages.ClassOf(err) {
 	case messages.ClassUnauthorized, messages.ClassNetwork:
@@ -58,14 +58,15 @@ func (l *Link) noteResult(err error, before time.Time) {
 			l.reportError(err)
 		}
 	default:
-		if err == nil && l.silent.Load() != 0 { // written rarely: all callers look at it
+		// Every caller reads silent; writing it only when it changes keeps it in their processors' caches.
+		if err == nil && l.silent.Load() != 0 {
 			l.silent.Store(0)
 		}
 	}
 }
 
-// stillServes reports whether the connection on which a request was lost serves others all the same: a stream of HTTP may break alone.
-// The server is asked for a sign of life over it, for at most wait.
+// stillServes reports whether the connection on which a request was lost serves other requests all the same, because a stream of
+// HTTP may break alone. It pings the server over the connection, for at most wait.
 func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) bool {
 	if messages.ClassOf(lost) != messages.ClassNetwork || messages.OutcomeOf(lost) != messages.OutcomeUnknown {
 		return false
@@ -75,8 +76,8 @@ func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) 
 	return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))
 }
 
-// isAnswer reports whether the outcome of a ping came from a server that goes on serving this connection: a result, or an error that
-// it answered with, such as 429. Server.probed takes the same for a sign of life.
+// isAnswer reports whether the outcome of a ping came from a server that still serves this connection: a result, or an error that
+// it answered with, such as 429. handleProbeDone takes the same errors for a sign of life.
 func isAnswer(err error) bool {
 	switch messages.ClassOf(err) {
 	case messages.ClassNone, messages.ClassRejected, messages.ClassThrottled, messages.ClassForbidden, messages.ClassProtocol:
@@ -86,7 +87,7 @@ func isAnswer(err error) bool {
 	}
 }
 
-// callTool runs one tool through the link's admission gate.
+// callTool runs one tool through the link's admission gate, after a wait for a slot if the server has a bound.
 func (l *Link) callTool(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	if l.callQueue != nil {
 		return l.callQueued(ctx, tool, args, o)
@@ -94,6 +95,7 @@ func (l *Link) callTool(ctx context.Context, tool string, args json.RawMessage, 
 	return l.callNow(ctx, tool, args, o)
 }
 
+// callQueued is a function of its own so that unbounded calls do not have its frame on their stack: see Calls.runCall.
 func (l *Link) callQueued(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	in, err := l.enterQueue(ctx)
 	if err != nil {
@@ -112,7 +114,7 @@ func (l *Link) callNow(ctx context.Context, tool string, args json.RawMessage, o
 	return res, err
 }
 
-// runAdmitted runs f on the link's session, as a call that its admission gate admitted. aside is for what does not wait for its turn.
+// runAdmitted runs f on the link's session, as a call that its admission gate admitted. With skipsQueue it takes no slot.
 func (l *Link) runAdmitted(ctx context.Context, skipsQueue bool, f func(*session.Session) error) error {
 	if l.callQueue != nil && !skipsQueue {
 		in, err := l.enterQueue(ctx)
@@ -129,7 +131,8 @@ func (l *Link) runAdmitted(ctx context.Context, skipsQueue bool, f func(*session
 	return err
 }
 
-// enterQueue waits for a turn. Who waits wants the connection, so it is not let go as idle meanwhile.
+// enterQueue waits for a slot. in says that the caller must release it. The wait counts as a use, so that the server is not
+// disconnected as idle meanwhile.
 func (l *Link) enterQueue(ctx context.Context) (in bool, err error) {
 	if l.lastUse != nil {
 		l.lastUse.Store(int64(time.Since(processStart)))

@@ -16,13 +16,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Defaults of the specification's bounds.
+// The defaults of the bounds that a spec leaves at zero.
 const (
 	DefaultConnectTimeout = 30 * time.Second
 	DefaultCallTimeout    = 60 * time.Second
 	DefaultMaxCallTimeout = 10 * time.Minute
 )
 
+// orDefault returns the default for a spec that leaves a duration at zero.
 func orDefault(d messages.Duration, def time.Duration) time.Duration {
 	if d == 0 {
 		return def
@@ -30,13 +31,13 @@ func orDefault(d messages.Duration, def time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// performEffect carries out one effect of the machine.
+// performEffect carries out one effect of the state machine. Effects that are work only begin here; their end comes as a message.
 func (s *Server) performEffect(effect lifecycle.Effect) {
 	switch e := effect.(type) {
 	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Install, lifecycle.Decline, lifecycle.Gone:
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 	case lifecycle.Up:
-		s.att.endBound() // the connect timeout has done its work
+		s.att.endBound() // the connect timeout has served its purpose
 		s.timeouts = 0
 		s.connectCount++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
@@ -76,6 +77,8 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 	}
 }
 
+// startAttempt begins the attempt of a granted epoch. It forgets what it knew of the connection before, and stores the attempt in
+// the Holder first, so that the supervisor can end it if this actor dies.
 func (s *Server) startAttempt(epoch uint64) {
 	root, self, sup, name, spec := s.root, s.self, s.sup, s.cfg.Name, s.spec
 	a := newAttempt(name, spec, epoch, limitsFor(spec, s.timeouts),
@@ -87,6 +90,7 @@ func (s *Server) startAttempt(epoch uint64) {
 	s.strikes, s.probing, s.dirtySince, s.futileLists, s.shownHash, s.lastProbeAnswer = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 
+	// What an earlier connection has learned (the era, the order of questions, the list) saves this one a round trip or a failure.
 	cfg := s.cfg.Session
 	cfg.Rand, cfg.Listed, cfg.Share = s.cfg.Rand, s.list, s.cfg.Cell.Share
 	cfg.Era, cfg.Known, cfg.LogLevel = spec.Era, s.cfg.Holder.Era(), spec.LogLevel
@@ -102,11 +106,11 @@ func (s *Server) startAttempt(epoch uint64) {
 	a.startDial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
 }
 
-// hookNotifications sets what is done about the notifications of one connection. It runs on the session's goroutine and blocks on
-// nothing.
+// hookNotifications connects the notifications of one connection to the actor, the hub and the logs. The functions run on the
+// session's goroutine, must not block, and use nothing of the actor but what is copied here.
 func (s *Server) hookNotifications(cfg *session.Config, epoch uint64) {
 	root, self, name, spec, hub, cell := s.root, s.self, s.cfg.Name, s.spec, s.cfg.Hub, s.cfg.Cell
-	// A storm of notifications puts at most one message into the mailbox at a time.
+	// However many notifications come, at most one toolsChanged waits in the mailbox.
 	noted := new(atomic.Bool)
 	s.changeNoted = noted
 	cfg.OnToolsChanged = func() {
@@ -118,7 +122,8 @@ func (s *Server) hookNotifications(cfg *session.Config, epoch uint64) {
 	cfg.OnResourcesChanged = notifier.noteResources
 	cfg.OnPromptsChanged = notifier.notePrompts
 	cfg.OnResourceUpdated = func(uri string) {
-		// What nobody watches is nobody's news; what is watched may be a part of it, or hold it.
+		// Updates of resources for which no caller has subscribed are dropped. The URI may be a part of a subscribed resource, or
+		// contain it, so only "none at all" is certain.
 		if some, this := cell.Subscriptions.hasURI(uri); some {
 			notifier.noteUpdated(uri, this)
 		}
@@ -131,11 +136,11 @@ func (s *Server) hookNotifications(cfg *session.Config, epoch uint64) {
 	}
 }
 
-// scheduleRelist waits until the server has been quiet for Quiet, or has been talking for MaxWait; after failures it waits
-// longer, doubling from one second to a minute.
+// scheduleRelist waits until the server has been quiet for Quiet, or has announced changes for MaxWait; after failed lists it
+// waits longer, doubling from one second to about a minute.
 //
-// Some servers announce a change whenever they are listed. Quiet alone would list them twenty times a second, for ever; so
-// it doubles with each list that brought nothing, and is what it was once the server has held its peace for MaxWait.
+// Some servers announce a change whenever they are listed. With Quiet alone they would be listed twenty times a second, for ever;
+// so Quiet doubles with each list that brought nothing, until the server has announced nothing for MaxWait.
 func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
 	now, most := time.Now(), s.cfg.Timing.MaxWait
 	if s.dirtySince.IsZero() {
@@ -155,11 +160,13 @@ func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
 	if s.relist != nil {
 		s.relist.Stop()
 	}
+	// A timer that has fired already cannot be stopped: its message has an older round.
 	s.relistRound++
 	root, self, due := s.root, s.self, relistDue{e.Epoch, s.relistRound}
 	s.relist = time.AfterFunc(max(wait, 0), func() { root.Send(self, due) })
 }
 
+// showTools opens a new admission gate and announces the tools behind it.
 func (s *Server) showTools(epoch, rev uint64) {
 	link := &Link{Server: s.cfg.Name, Epoch: epoch, gate: s.att.openGate(), lastHeard: s.sess.LastMessageAt}
 	root, self := s.root, s.self
@@ -169,7 +176,7 @@ func (s *Server) showTools(epoch, rev uint64) {
 	s.announceTools(epoch, rev)
 }
 
-// useLink makes the link the way to the gate that is open, under the spec in force.
+// useLink prepares a link for the open gate under the spec in force: its queue, and the idle timer of a lazy server.
 func (s *Server) useLink(link *Link) {
 	if s.idle != nil {
 		s.idle.Stop()
@@ -178,7 +185,7 @@ func (s *Server) useLink(link *Link) {
 	if limits, some := limitsOf(s.spec, s.cfg.MaxInFlight, s.cfg.MaxQueued); some {
 		link.callQueue = s.cfg.Cell.setCallLimits(limits)
 	} else if s.cfg.Cell.callQueue != nil {
-		s.cfg.Cell.setCallLimits(unboundedLimits) // those who wait go
+		s.cfg.Cell.setCallLimits(unboundedLimits) // the calls that wait under the old bound go on
 	}
 	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
 		s.lastUse.Store(int64(time.Since(processStart)))
@@ -188,7 +195,7 @@ func (s *Server) useLink(link *Link) {
 	s.link = link
 }
 
-// updateTools tells a changed list; an unchanged one costs nothing.
+// updateTools announces a list that has changed; an unchanged one costs no message.
 func (s *Server) updateTools(epoch, rev uint64) {
 	s.listed = time.Now()
 	if s.tools.Hash == s.shownHash {
@@ -199,6 +206,8 @@ func (s *Server) updateTools(epoch, rev uint64) {
 	s.announceTools(epoch, rev)
 }
 
+// announceTools sends the list to the registry. For a new connection it asks to be notified, because the server counts as connected
+// only when the catalog shows its tools.
 func (s *Server) announceTools(epoch, rev uint64) {
 	s.shownHash = s.tools.Hash
 	change := catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link}
@@ -211,13 +220,15 @@ func (s *Server) announceTools(epoch, rev uint64) {
 	s.rememberTools()
 }
 
+// rememberTools stores the list of a lazy server for later runs. A list that failed is not worth storing.
 func (s *Server) rememberTools() {
 	if s.cfg.Remember != nil && s.spec.Connect == messages.Lazy && s.unlisted == "" {
 		s.cfg.Remember(s.cfg.Name, s.spec, s.list)
 	}
 }
 
-// hideTools closes the admission gate before the registry hears of it: whoever reads an older snapshot is refused.
+// hideTools closes the admission gate before it sends the change to the registry: a caller with an older snapshot is then refused
+// at the gate.
 func (s *Server) hideTools(c catalog.Change) {
 	if s.att != nil {
 		s.att.closeGate()
@@ -225,8 +236,8 @@ func (s *Server) hideTools(c catalog.Change) {
 	s.sendToRegistry(c, nil)
 }
 
-// sendToRegistry sends a change. seen, if not nil, is called when every reader sees it; not if the registry dies before,
-// whose successor asks for everything again.
+// sendToRegistry sends a change. seen, if not nil, is called when every reader sees it. It is not called if the registry dies
+// before: the successor makes every server announce its tools again.
 func (s *Server) sendToRegistry(c catalog.Change, seen func()) {
 	c.Server = s.cfg.Name
 	pid, _ := s.cfg.Registry.PID()
@@ -237,7 +248,8 @@ func (s *Server) sendToRegistry(c catalog.Change, seen func()) {
 	s.root.Send(pid, c)
 }
 
-// publishView makes the state visible: the cell always, watchers and the history when something changed that people follow.
+// publishView publishes the state in the cell, and to watchers and the history if it differs in what people follow. A connected
+// state is withheld while the tools are not in the catalog yet; the one before stays visible until then.
 func (s *Server) publishView(before lifecycle.State) {
 	now := s.state
 	if now.Phase == messages.Connected && s.registering {
@@ -261,7 +273,8 @@ func (s *Server) publishView(before lifecycle.State) {
 	s.cfg.Cell.Publish(v, func() { s.publishChange(v, before) })
 }
 
-// publishChange records a change that people follow, and says it to the watchers.
+// publishChange records a change that people follow, and publishes it to the watchers. Other changes (a ticket, a revision) are
+// visible in the view only.
 func (s *Server) publishChange(v *View, before lifecycle.State) {
 	now := s.state
 	if now.Phase == before.Phase && now.Step == before.Step && now.Retry == before.Retry && now.NextAt.Equal(before.NextAt) &&
@@ -281,7 +294,8 @@ func (s *Server) publishChange(v *View, before lifecycle.State) {
 	}
 }
 
-// recordChange tells the change in a sentence, to the history and to the log.
+// recordChange describes the change in a sentence, for the history and the log. Its level is warn for a failure, info for a new
+// connection, debug for the steps in between.
 func (s *Server) recordChange(before lifecycle.State) {
 	now := s.state
 	e := Entry{Time: time.Now(), Epoch: now.Epoch, Phase: now.Phase, Step: now.Step}
@@ -292,7 +306,7 @@ func (s *Server) recordChange(before lifecycle.State) {
 		switch {
 		case now.Retry == messages.RetryAt && now.Cause != nil && now.Cause.Class == messages.ClassExhausted:
 			e.Text = fmt.Sprintf("not counted as a failure of the server; the next attempt is in %s", wait)
-		case s.attempts == 0: // the end of a connection that had proved stable counts as no failure
+		case s.attempts == 0: // a connection that had proved stable: its end counts as no failure
 			e.Text = fmt.Sprintf("it had been well; the next attempt is in %s", wait)
 		case now.Retry == messages.RetryParked:
 			e.Text = fmt.Sprintf("parked after %d failures in a row; the next probe is in %s", s.attempts, wait)
@@ -335,6 +349,7 @@ func (s *Server) recordChange(before lifecycle.State) {
 	}
 }
 
+// stepText has the sentences of the steps; a step without one is not recorded.
 var stepText = map[messages.Step]string{
 	messages.Queued:      "waits for the start gate",
 	messages.Dialing:     "the start gate let it through: opening the connection",
@@ -345,6 +360,7 @@ var stepText = map[messages.Step]string{
 	messages.Idle:        "rests until it is used",
 }
 
+// lastBytes returns the end of a text, at most n bytes, without half characters.
 func lastBytes(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -10,35 +10,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Catalog is where the newest snapshot is published. It outlives the registry actor: a restarted registry continues the
-// generation that readers have seen.
+// Catalog publishes the newest snapshot. It outlives the registry actor, so that a successor continues the generation that readers
+// have seen.
 type Catalog struct {
 	snapshot atomic.Pointer[catalog.Snapshot]
 }
 
-// NewCatalog publishes an empty snapshot.
+// NewCatalog makes a catalog with an empty snapshot; n names the tools of all its successors.
 func NewCatalog(n messages.Naming) *Catalog {
 	c := &Catalog{}
 	c.snapshot.Store(catalog.Empty(n))
 	return c
 }
 
-// Snapshot is the newest snapshot. No lock, no allocation.
+// Snapshot returns the newest snapshot, without a lock or an allocation.
 func (c *Catalog) Snapshot() *catalog.Snapshot { return c.snapshot.Load() }
 
-// RegistryConfig is what the registry actor is made of.
+// RegistryConfig has what NewRegistry needs.
 type RegistryConfig struct {
 	Catalog *Catalog
 	Hub     *Hub
-	// WithdrawAfter is how long the tools of a lost connection stay in sight; 5 s.
+	// WithdrawAfter is how long the tools of a lost connection stay visible; 0 is 5 s.
 	WithdrawAfter time.Duration
 }
 
 type (
-	// Sync is answered by calling Done after everything that was sent to the registry before it has been published.
+	// Sync makes the registry call Done after it has published everything that was sent to it before. Done must not block.
 	Sync struct{ Done func() }
 
-	// announcement is a change whose sender is told, by seen, when every reader sees it. seen must not block.
+	// announcement is a change whose sender is notified, by onPublished, when every reader sees it. onPublished must not block.
 	announcement struct {
 		catalog.Change
 		onPublished func()
@@ -48,20 +48,20 @@ type (
 	expire   struct{ change catalog.Change }
 )
 
-// maxPublishGap bounds how long a change waits for others to be published with it.
+// maxPublishGap bounds how long a change waits for others to be published in the same snapshot.
 const maxPublishGap = 25 * time.Millisecond
 
-// Registry is the actor that writes the catalog. Changes that wait in its mailbox together become one snapshot; when a
-// snapshot is expensive (ten thousand tools) it waits a few times its cost for more, at most maxPublishGap.
+// Registry is the actor that writes the catalog. Changes that are in its mailbox together become one snapshot. When a
+// snapshot is expensive (ten thousand tools) it waits for more changes, four times the cost of the last one, at most maxPublishGap.
 type Registry struct {
 	cfg         RegistryConfig
 	pending     []catalog.Change
-	onPublished []func() // of the pending announcements
-	flushing    bool
-	cost        time.Duration // of the last publication
+	onPublished []func()      // of the announcements in pending
+	flushing    bool          // a flushDue is on its way
+	cost        time.Duration // how long the last publication took
 }
 
-// NewRegistry makes the actor.
+// NewRegistry makes the actor; it continues the snapshot that cfg.Catalog has.
 func NewRegistry(cfg RegistryConfig) *Registry {
 	if cfg.WithdrawAfter == 0 {
 		cfg.WithdrawAfter = 5 * time.Second
@@ -69,13 +69,15 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 	return &Registry{cfg: cfg}
 }
 
-// Receive implements actor.Actor.
+// Receive implements actor.Actor. A panic is not caught here: the supervisor replaces the actor, and the servers announce their
+// tools to the successor.
 func (r *Registry) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case catalog.Change:
 		r.pending = append(r.pending, m)
 		r.schedulePublish(ctx)
 		if m.Kind == catalog.Lose {
+			// The expiry carries the mark of this loss: tools that were announced again meanwhile are not dropped by it.
 			root, self := ctx.ActorSystem().Root, ctx.Self()
 			expiry := expire{catalog.Change{Kind: catalog.Expire, Server: m.Server, Epoch: m.Epoch, Rev: m.Rev}}
 			time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, expiry) })
@@ -95,7 +97,7 @@ func (r *Registry) Receive(ctx actor.Context) {
 	}
 }
 
-// schedulePublish arranges a publication after the messages that are in the mailbox now.
+// schedulePublish arranges one publication behind the messages that are in the mailbox now.
 func (r *Registry) schedulePublish(ctx actor.Context) {
 	if r.flushing {
 		return
@@ -110,6 +112,8 @@ func (r *Registry) schedulePublish(ctx actor.Context) {
 	time.AfterFunc(gap, func() { root.Send(self, flushDue{}) })
 }
 
+// publishPending applies the pending changes to the newest snapshot and publishes the result, then the event, and then notifies the
+// senders: in this order a notified sender finds its tools in the catalog.
 func (r *Registry) publishPending() {
 	if len(r.pending) == 0 {
 		return
@@ -128,11 +132,12 @@ func (r *Registry) publishPending() {
 	}
 }
 
+// publishEvent publishes one event for the whole burst; it names the server if all changes are of one.
 func (r *Registry) publishEvent(next *catalog.Snapshot, changes []catalog.Change) {
 	e := messages.Event{Kind: messages.EventTools, Generation: next.Generation(), Server: changes[0].Server}
 	for _, c := range changes[1:] {
 		if c.Server != e.Server {
-			e.Server = "" // several servers in one publication
+			e.Server = "" // changes of several servers
 		}
 	}
 	r.cfg.Hub.Publish(e)

@@ -9,13 +9,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// ReplaceSpec hands a changed spec to a server actor.
+// ReplaceSpec puts a changed spec in force at a server's actor. Event says whether the connection may stay.
 type ReplaceSpec struct {
 	Spec  *messages.Spec
 	Event lifecycle.Respec
 }
 
-// replaceSpec puts another spec in force: in the place of the old one, or around the connection that there is.
+// replaceSpec puts another spec in force. If the connection fits it, only what the spec says about calls and tools changes;
+// otherwise everything that was learned under the old spec is forgotten, since it may be another server.
 func (s *Server) replaceSpec(m ReplaceSpec) {
 	text := "its configuration was changed: it begins anew"
 	if s.state.Keeps(m.Event) {
@@ -35,15 +36,15 @@ func (s *Server) replaceSpec(m ReplaceSpec) {
 	s.applyEvent(m.Event)
 }
 
-// adjustSpec goes on under another spec with what there is. Calls that were admitted keep the bounds under which they began; what
-// comes after reads the new spec from the new link, which leads through the same gate.
+// adjustSpec keeps the connection under another spec. Calls that were admitted keep the bounds under which they began; later ones
+// take the new bounds from the new link, which leads to the same gate.
 func (s *Server) adjustSpec(spec *messages.Spec) {
 	if s.attSpec == s.spec {
 		s.attSpec = spec
 	}
 	s.spec = spec
 	s.filterTools()
-	s.shownHash = [32]byte{} // the registry is told again, whatever the list
+	s.shownHash = [32]byte{} // the registry gets the list again, even if it is the same
 	if s.state.Phase == messages.Connected {
 		s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard})
 	}

@@ -15,25 +15,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Timing holds the durations of the shell. The zero value of a field means its default.
+// Timing holds the durations by which server actors work. The zero value of a field means its default.
 type Timing struct {
 	// Quiet and MaxWait coalesce list_changed notifications: a re-list begins after 50 ms without another one, or 1 s
 	// after the first. A longer Quiet saves lists, a shorter one shows new tools sooner. For a server that announces a
 	// change whenever it is listed, and has none, Quiet doubles with each list that brought nothing, up to MaxWait.
 	Quiet, MaxWait time.Duration
-	// ListTimeout bounds a re-list; 30 s.
+	// ListTimeout bounds a list after the first one, which the connect timeout bounds; 30 s.
 	ListTimeout time.Duration
-	// Drain is how long admitted calls may go on when a server is removed, reconnected or loses its credentials; 5 s.
+	// Drain is how long admitted calls may continue when a server is removed, reconnected or loses its credentials; 5 s.
 	Drain time.Duration
-	// ProbeEvery is the silence after which a remote connection is asked for a sign of life; 15 s, negative never: any
-	// message of the server counts as life. ProbeTimeout bounds the answer; 10 s. A refused connection counts at once,
-	// silence after ProbeStrikes (3) questions, one after the other. So a peer that vanished is noticed within
-	// ProbeEvery + ProbeStrikes × ProbeTimeout (45 s). Less notices sooner, and gives up servers that were only busy.
+	// ProbeEvery is the silence after which a remote connection is pinged; 15 s, negative never. Any message of the server ends
+	// the silence. ProbeTimeout bounds the answer; 10 s. A refused connection is lost at once, a silent one after ProbeStrikes (3)
+	// pings in a row. So a peer that vanished is noticed within ProbeEvery + ProbeStrikes × ProbeTimeout (45 s). Smaller values
+	// notice it sooner, and give up servers that were only busy.
 	ProbeEvery, ProbeTimeout time.Duration
 	ProbeStrikes             int
 }
 
-// WithDefaults fills the zero fields.
+// WithDefaults returns the durations with the defaults in the place of zero fields.
 func (t Timing) WithDefaults() Timing {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
@@ -52,52 +52,52 @@ func (t Timing) WithDefaults() Timing {
 	return t
 }
 
-// ServerConfig is what a server actor is made of. What it points to outlives the actor.
+// ServerConfig has what NewServer needs for one server. What it points to outlives the actor.
 type ServerConfig struct {
 	Name string
 	Spec *messages.Spec
 	Init lifecycle.Init
 	*Common
-	// Epoch is newer than every epoch of an earlier actor of this server, and older than every epoch to come.
+	// Epoch is higher than every epoch of an earlier actor of this server, and lower than every epoch to come.
 	Epoch uint64
-	// Seen is the ticket of the newest Look that an earlier actor of this server may have been sent.
+	// Seen is the ticket of the newest Barrier that an earlier actor of this server may have been sent.
 	Seen uint64
 	Cell *Cell
 	// Holder keeps the attempt that runs, so that it can be ended when the actor is gone.
 	Holder *Holder
-	// Known is a lazy server's list of tools from an earlier life, nil if there is none: the whole list.
+	// Known is a lazy server's whole list of tools from an earlier run, nil if there is none.
 	Known *session.ToolList
-	// Rand draws for the server's sessions.
+	// Rand draws the jitter of the server's sessions.
 	Rand func() float64
 }
 
-// Common is what all servers of a manager are made of. Nobody writes it once a server was made.
+// Common has what all servers of a manager share. It is not written after the first server was made.
 type Common struct {
 	Hub      *Hub
 	Registry *Ref
 	// Open makes the transport of a spec. It runs in the attempt's goroutine and may block.
 	Open func(name string, spec *messages.Spec) (transports.Transport, error)
-	// AwaitCredentials returns nil when there may be other credentials for a server than those it refused, and an error when ctx ends.
-	// It runs in a goroutine of its own while the server needs credentials. nil: only a person helps.
+	// AwaitCredentials returns nil when there may be other credentials for a server than those that it refused, and an error when
+	// ctx ends. It runs in a goroutine of its own while the server needs credentials. nil: only a command of a person helps.
 	AwaitCredentials func(ctx context.Context, name string, spec *messages.Spec) error
-	// Session is the template of every session's configuration.
+	// Session is the template of every session's configuration; startAttempt fills in the rest.
 	Session session.Config
-	// Handlers, if not nil, is asked at each dial who answers what the server asks. It must not block.
+	// Handlers, if not nil, is called at each dial and returns the functions that answer the server's requests. It must not block.
 	Handlers func(server string) session.Handlers
 	Timing   Timing // WithDefaults
-	// MaxInFlight and MaxQueued are the bounds of a spec that says none: see messages.Spec. 0 is no bound, and the default.
+	// MaxInFlight and MaxQueued are the bounds for a spec that has none: see messages.Spec. 0 is no bound, and the default.
 	MaxInFlight, MaxQueued int
-	// Filter, if not nil, takes those out of a list that are not to be offered, and puts them among the quarantined with the
-	// reason. It is asked for each new list, and again by Rescreen. It must not block, nor change what it is given.
+	// Filter, if not nil, moves the tools that may not be offered from the list to the quarantined ones, with the reason. It is
+	// called for each new list, and again after RefilterTools. It must not block, nor change its argument.
 	Filter func(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList
-	// Prepare, if not nil, gets each list that a server gives before Screen does, in the attempt's goroutine: it may block, not
-	// longer than ctx, and must not change what it is given.
+	// Prepare, if not nil, gets each list that a server gives before Filter does, in the attempt's goroutine: it may block until ctx
+	// ends, and must not change its argument.
 	Prepare func(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList)
-	// Remember keeps a lazy server's whole list of tools, whatever its spec offers of it, for later lives; nil to keep none.
-	// It must not block.
+	// Remember stores a lazy server's whole list of tools, before the spec's filters, for later runs; nil to store none. It must
+	// not block.
 	Remember func(name string, spec *messages.Spec, list *session.ToolList)
-	// PhaseChanged, if not nil, is told of every server that moves to another phase, in the order in which that happens. It runs in
-	// the turn of the server's actor, and must not block.
+	// PhaseChanged, if not nil, is called for every server that changes its phase, in order. It runs in the turn of the server's
+	// actor, and must not block.
 	PhaseChanged func(v *View, was messages.Phase)
 	Log          *zap.Logger
 }
@@ -109,7 +109,7 @@ type Ref struct {
 	replaced chan struct{}
 }
 
-// Set replaces the actor.
+// Set replaces the actor, and closes the channel that PID returned with the one before.
 func (r *Ref) Set(pid *actor.PID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *Ref) Set(pid *actor.PID) {
 	r.pid, r.replaced = pid, make(chan struct{})
 }
 
-// PID is the actor now, and a channel that is closed when another takes its place.
+// PID returns the present actor, and a channel that is closed when another one takes its place.
 func (r *Ref) PID() (*actor.PID, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,24 +129,24 @@ func (r *Ref) PID() (*actor.PID, <-chan struct{}) {
 // Holder points to the attempt of a server's current actor, and keeps what outlives one actor.
 type Holder struct {
 	current atomic.Pointer[attempt]
-	// era is what the server turned out to speak, EraAuto before it is known. Only the current actor writes it.
+	// era is the protocol era that the server was found to speak, EraAuto before it is known. Only the current actor writes it.
 	era atomic.Value
 }
 
-// Era is the era that the server was found to speak, EraAuto if that is not known.
+// Era returns the era that the server was found to speak, EraAuto if that is not known.
 func (h *Holder) Era() messages.Era {
 	era, _ := h.era.Load().(messages.Era)
 	return era
 }
 
-// Abandon ends the attempt that an actor left behind, without draining. The release is reported to the supervisor.
+// Abandon ends the attempt that a dead actor left behind, without draining. The release is reported to the supervisor.
 func (h *Holder) Abandon() {
 	if a := h.current.Load(); a != nil {
 		a.shutDown(0)
 	}
 }
 
-// Epoch is that of the newest attempt, 0 if there was none. A grant that no attempt followed has nothing to release.
+// Epoch returns the epoch of the newest attempt, 0 if there was none. A grant that no attempt followed has nothing to release.
 func (h *Holder) Epoch() uint64 {
 	if a := h.current.Load(); a != nil {
 		return a.epoch
@@ -154,12 +154,12 @@ func (h *Holder) Epoch() uint64 {
 	return 0
 }
 
-// Words of a server actor to its supervisor, its parent. Effect is one of lifecycle.Ask, Unask, Report, Answer, Up,
-// Decline, Gone.
+// FromServer carries an effect of a server's actor to the supervisor, its parent. Effect is one of lifecycle.Ask, Unask, Report,
+// Answer, Install, Up, Decline, Gone.
 //
-// Life is the ServerConfig.Epoch of the actor that says it: the library hands an actor's last words over after it has told of
-// its end, when another actor may bear the name. Attempt is the newest attempt that the actor knew of when it spoke, so
-// that what it asks for without knowing of a grant on its way can be told from what it asks for after it.
+// ActorEpoch is the ServerConfig.Epoch of the sender: the library may deliver an actor's last messages after it has reported the
+// actor's end, when a successor has the same server. Attempt is the newest epoch that the sender knew of: the supervisor can
+// tell a request that was sent in ignorance of a grant on its way from one that was sent after it.
 type FromServer struct {
 	Name       string
 	ActorEpoch uint64
@@ -167,39 +167,40 @@ type FromServer struct {
 	Effect     lifecycle.Effect
 }
 
-// AttemptReleased tells the supervisor that everything an epoch held is gone.
+// AttemptReleased reports to the supervisor that everything that an epoch held is gone: process, connection, goroutines.
 type AttemptReleased struct {
 	Name  string
 	Epoch uint64
 }
 
-// CPUTimeMeasured tells the supervisor what the processes of an attempt that has not answered have done since they began: how long they
-// were on a processor, and how long they wanted one and had none.
+// CPUTimeMeasured reports to the supervisor how long the processes of an attempt without an answer have run on a processor since
+// they began, and how long they waited for one. The start gate uses it to see whether the machine is overloaded.
 type CPUTimeMeasured struct {
 	Name        string
 	Epoch       uint64
 	Ran, Waited time.Duration
 }
 
-// Scheduled is the supervisor's answer to a Report, with the count of failures that it keeps.
+// Scheduled answers a Report: the supervisor's decision, with the count of failures that it keeps.
 type Scheduled struct {
 	lifecycle.Scheduled
 	Attempts int
 }
 
-// Stop is lifecycle.Remove with a bound for the calls that are in flight.
+// Stop removes the server, like lifecycle.Remove; Drain bounds the calls that still run.
 type Stop struct{ Drain time.Duration }
 
-// Displace ends the attempt Epoch if its handshake has not been answered: the start gate gives its place to servers that
-// have not been tried. Released and a Report of ClassExhausted follow. An attempt that has answered goes on.
+// Displace ends the attempt Epoch if its handshake has not been answered, because the start gate needs its place for servers that
+// have not been tried. AttemptReleased and a Report of ClassExhausted follow. An attempt that was answered continues.
 type Displace struct{ Epoch uint64 }
 
-// Barrier is handled after everything that was sent before it: View.Seen tells.
+// Barrier is handled after everything that was sent to the actor before it; View.Seen then shows its ticket.
 type Barrier struct{ Ticket uint64 }
 
-// ProbeNow asks a connected remote server for a sign of life at once: the machine has slept.
+// ProbeNow makes the actor ping a connected remote server at once, because the machine has slept and the peer may be gone.
 type ProbeNow struct{}
 
+// The messages that the actor's timers, sessions and calls send to it. Each has the epoch that it belongs to.
 type (
 	toolsChanged struct{ epoch uint64 }
 	relistDue    struct {
@@ -212,11 +213,11 @@ type (
 		epoch uint64
 		err   error
 	}
-	// linkRegistered says that the catalog shows the tools that the link leads to.
+	// linkRegistered says that the catalog now shows the tools to which the link leads.
 	linkRegistered struct{ link *Link }
 )
 
-// Server is the actor that owns one server.
+// Server is the actor of one server. Its fields belong to the actor: only its turns touch them, unless a line says otherwise.
 type Server struct {
 	cfg   ServerConfig
 	spec  *messages.Spec
@@ -225,59 +226,68 @@ type Server struct {
 	self  *actor.PID
 	sup   *actor.PID
 
-	att     *attempt
-	attSpec *messages.Spec // the spec that the attempt is one of: as it was dialed, or adjusted since
+	att *attempt
+	// attSpec is the spec that the attempt was dialled with, or the one that was adjusted around it since.
+	attSpec *messages.Spec
 	sess    *session.Session
-	info    *session.Info     // nil before the handshake
-	list    *session.ToolList // as the server gave it
-	// unlisted is why the tools could not be listed when they were asked for last; empty if they could.
+	// info is nil before the handshake. list is the whole list as the server gave it.
+	info *session.Info
+	list *session.ToolList
+	// unlisted is why the newest attempt to list the tools failed; empty if it succeeded.
 	unlisted  string
-	tools     *session.ToolList // as offered: after the spec's allow and deny lists, and Screen
-	shownHash [32]byte          // hash of what the registry was last told
-	link      *Link             // the way to the gate that is open
+	tools     *session.ToolList // as offered: after the spec's allow and deny lists, and Filter
+	shownHash [32]byte          // the hash of the list that the registry got last
+	link      *Link             // leads to the open gate
 	last      transports.Info
 
-	// A server is seen as connected when its tools are in the catalog and not before, so that whoever sees the one may
-	// rely on the other. registering says that the registry has not published them yet; while withheld, unseen is the
-	// state that was seen last.
+	// A server is published as connected only when its tools are in the catalog, so that a caller that sees the phase finds the
+	// tools. registering says that the registry has not published them yet. While withheld is set, lastSeenState is the state that
+	// was published last.
 	registering, withheld bool
 	lastSeenState         *lifecycle.State
 
+	// since is when the phase began; connectCount counts the connections, attempts the failures as the supervisor reports them.
 	since        time.Time
 	connectCount int
 	attempts     int
-	timeouts     int // attempts in a row that took too long
-	// initializeFirst is in which order the next attempt asks. It says nothing about the era, which an attempt that timed out has
-	// not found: the machine may have been busy.
+	// timeouts counts the attempts in a row that took too long: each makes the next bound longer.
+	timeouts int
+	// initializeFirst makes the next attempt send initialize before it asks for the era. It is no statement about the era, which an
+	// attempt that timed out has not found: the machine may have been busy.
 	initializeFirst bool
 	drainTime       time.Duration
 	seen            uint64
 
-	dirtySince      time.Time // of the burst that is being coalesced
-	futileLists     int       // lists in a row that were announced and brought nothing
-	listed          time.Time // when the last list was there
-	relistRound     int
-	relist          *time.Timer
-	changeNoted     *atomic.Bool // a toolsChanged of this epoch waits in the mailbox
-	lastUse         atomic.Int64
-	idle            *time.Timer
-	probe           *time.Timer
-	probing         bool
+	dirtySince  time.Time // when the burst of changes began that is being coalesced; zero if none is
+	futileLists int       // lists in a row that the server announced and that brought nothing new
+	listed      time.Time // when the last list came
+	// relistRound numbers the relist timers: a message of an older one is ignored.
+	relistRound int
+	relist      *time.Timer
+	changeNoted *atomic.Bool // a toolsChanged of this epoch is in the mailbox; the session's goroutine sets it
+	// lastUse is written by calls and read by the actor: see Link.lastUse.
+	lastUse atomic.Int64
+	idle    *time.Timer
+	probe   *time.Timer
+	probing bool
+	// probing says that a ping runs; strikes counts the pings in a row without any sign of life.
 	strikes         int
-	lastProbeAnswer time.Time // when a question was last answered, by whatever
+	lastProbeAnswer time.Time // when a ping was last answered, with whatever outcome
 
-	cancelAwait context.CancelFunc // ends the wait for other credentials; nil while there is none
-	awaitCount  int                // numbers the waits
+	cancelAwait context.CancelFunc // ends the goroutine that waits for other credentials; nil while there is none
+	awaitCount  int                // numbers those waits, so that a late message of an earlier one is ignored
 }
 
-// NewServer makes the actor. Its parent must be the supervisor.
+// NewServer makes the actor; its parent must be the supervisor. A list from an earlier run is filtered at once, so that a lazy
+// server can show it before any connection.
 func NewServer(cfg ServerConfig) *Server {
 	s := &Server{cfg: cfg, spec: cfg.Spec, list: cfg.Known, drainTime: cfg.Timing.Drain, seen: cfg.Seen}
 	s.filterTools()
 	return s
 }
 
-// Receive implements actor.Actor.
+// Receive implements actor.Actor. A panic is not caught here: the supervisor replaces the actor, because its state may be broken.
+// Every message with an epoch is compared with the present attempt, or handed to lifecycle.Step, which drops stale ones.
 func (s *Server) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -302,6 +312,7 @@ func (s *Server) Receive(ctx actor.Context) {
 	case Stop:
 		s.drainTime = m.Drain
 		s.applyEvent(lifecycle.Remove{})
+	// A new registry knows nothing, so the list is sent again even if it is unchanged.
 	case lifecycle.Announce:
 		s.shownHash = [32]byte{}
 		s.applyEvent(m)
@@ -335,6 +346,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		}
 		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, m.conn)})
 	case connClosed:
+		// A connection that was never opened has no process to report about: the last one's stays visible.
 		if s.isCurrent(m.epoch) {
 			if s.sess != nil {
 				s.last = m.conn
@@ -374,9 +386,10 @@ func (s *Server) Receive(ctx actor.Context) {
 	}
 }
 
+// isCurrent reports whether an epoch is that of the present attempt.
 func (s *Server) isCurrent(epoch uint64) bool { return s.att != nil && s.att.epoch == epoch }
 
-// applyEvent is the one place where the state changes: the pure machine decides, the performer acts, the result is published.
+// applyEvent is the only place where the state changes: lifecycle.Step decides, performEffect acts, and the result is published.
 func (s *Server) applyEvent(e lifecycle.Event) {
 	before := s.state
 	var effects []lifecycle.Effect
@@ -391,6 +404,7 @@ func (s *Server) applyEvent(e lifecycle.Event) {
 	s.publishView(before)
 }
 
+// handleStepFailed draws conclusions for the next attempt from a step that failed, and reports the failure to the state machine.
 func (s *Server) handleStepFailed(m stepFailed) {
 	if s.isCurrent(m.epoch) {
 		s.last = m.conn
@@ -399,11 +413,14 @@ func (s *Server) handleStepFailed(m stepFailed) {
 		}
 		switch {
 		case m.step != "handshake":
-		case m.eraKnown: // wrongly, perhaps: the next attempt asks
+		// A server that was updated may speak the modern era now: the next attempt asks for it again.
+		case m.eraKnown:
 			s.rememberEra(messages.EraAuto)
-		case m.diedOnProbe: // the question about the era may be what it does not stand
+		// Some servers end on a question that they do not know; the next attempt begins with initialize.
+		case m.diedOnProbe:
 			s.rememberEra(messages.EraLegacy)
-		default: // some wait for ever if they are asked that first, and others do not stand the other order
+		// Some servers never answer if they are asked for the era first, others fail in the other order: each timeout switches it.
+		default:
 			s.initializeFirst = !s.initializeFirst && messages.ClassOf(m.err) == messages.ClassTimeout
 		}
 	}
@@ -419,8 +436,8 @@ func (s *Server) handleStepFailed(m stepFailed) {
 	}
 }
 
-// handleListDone takes a list. A server that could not give its first one is connected for what else it has: the list that was
-// known before stands, and the next one is asked for as if it had changed.
+// handleListDone takes a list into use. If the first list of a server failed and the server has other things to offer, it is
+// connected without tools: an earlier list stays in use, and the list is tried again as if it had changed.
 func (s *Server) handleListDone(m listDone) {
 	if !s.isCurrent(m.epoch) {
 		s.applyEvent(lifecycle.Listed{Epoch: m.epoch})
@@ -442,14 +459,15 @@ func (s *Server) handleListDone(m listDone) {
 	s.applyEvent(lifecycle.ToolsChanged{Epoch: m.epoch})
 }
 
-// noteUnlisted notes why the tools of a server that lives cannot be listed.
+// noteUnlisted records why the tools of a connected server cannot be listed, for its status and its history.
 func (s *Server) noteUnlisted(c lifecycle.Cause) {
 	s.unlisted = c.Text
 	s.cfg.Cell.History.Add(Entry{Time: time.Now(), Epoch: s.state.Epoch, Phase: s.state.Phase, Step: s.state.Step,
 		Text: "its tools cannot be listed: " + c.Text})
 }
 
-// displaceAttempt gives the place of an attempt to others. Once the handshake is answered the place is free anyway.
+// displaceAttempt gives up an attempt whose place in the start gate is needed. Once the handshake is answered the attempt has no
+// place to give.
 func (s *Server) displaceAttempt(epoch uint64) {
 	if s.state.Step != messages.Dialing && s.state.Step != messages.Handshaking {
 		return
@@ -459,14 +477,14 @@ func (s *Server) displaceAttempt(epoch uint64) {
 		"one is left alone until connectTimeout. Disable servers that never answer"}})
 }
 
-// rememberEra remembers the era that the current attempt has found, unless the spec is another one by now.
+// rememberEra stores the era that the present attempt has found, unless the spec was replaced since: then it may be another server.
 func (s *Server) rememberEra(era messages.Era) {
 	if s.attSpec == s.spec {
 		s.cfg.Holder.era.Store(era)
 	}
 }
 
-// releaseAll releases what the actor held when it ends without having closed it: it panicked, or the system stops.
+// releaseAll releases what the actor holds when it ends without lifecycle.Gone: it panicked, or the actor system stops.
 func (s *Server) releaseAll() {
 	defer func() { _ = recover() }() // a panic in Stopped would hang the parent for ever
 	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
@@ -480,8 +498,8 @@ func (s *Server) releaseAll() {
 	s.cfg.Holder.Abandon()
 }
 
-// causeOf is causeOf without the server's secrets. A server that cannot log in tends to say with what it tried, and the
-// cause is shown, kept and logged.
+// causeOf returns the cause of an error without the server's secrets: a server that refuses credentials tends to quote them, and
+// the cause is shown, kept and logged.
 func (s *Server) causeOf(err error, conn transports.Info) lifecycle.Cause {
 	c := causeOf(err, conn)
 	c.Text = s.cfg.Cell.redactFor(s.spec, c.Text)

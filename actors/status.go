@@ -7,8 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Status is the view in its published form. It is built when somebody asks, because a change is much more frequent than
-// a question.
+// Status returns the view in its published form. It is built for each question, because views change much more often than a
+// program asks. Every text of the server in it is neutralised or bounded, and free of the server's secrets.
 func (v *View) Status() messages.Status {
 	s, hide := v.State, v.Spec.Redactor()
 	st := messages.Status{
@@ -18,6 +18,7 @@ func (v *View) Status() messages.Status {
 	st.Remark = v.Spec.Remark
 	config := v.Spec.Redacted()
 	st.Config = &config
+	// The process and its stderr belong to the open connection, or else to the one before it.
 	conn := v.Last
 	if v.Session != nil {
 		conn = v.Session.Conn()
@@ -55,6 +56,7 @@ func (v *View) Status() messages.Status {
 			})
 		}
 	}
+	// A list error of a server that is not connected says nothing about now.
 	if s.Phase == messages.Connected {
 		st.ToolsError = v.Unlisted
 	}
@@ -62,7 +64,7 @@ func (v *View) Status() messages.Status {
 	return st
 }
 
-// Reason is the phase's reason in a few words.
+// Reason returns the reason of the phase in a few words, for a person; empty where the phase says all.
 func (v *View) Reason() string {
 	s := v.State
 	at := func(word string) string {
