@@ -13,30 +13,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Calls is the path of a tool call: name → snapshot → rule → admission gate → session. It asks no mailbox, unless the
-// server rests and must be woken.
+// Calls is the path of a tool call: name → snapshot → rule → slot → admission gate → session. It sends no message to any actor,
+// unless a lazy server must be woken, so that callers do not queue behind one another. Safe for concurrent use; its fields are
+// set before the first call.
 type Calls struct {
 	Catalog *Catalog
 	Hub     *Hub
-	// Cell finds a server's cell; nil if it is not configured.
+	// Cell returns a server's cell; nil if the server is not configured.
 	Cell func(server string) *Cell
-	// Wake asks a lazy server to connect.
+	// Wake sends a lazy server the command to connect; it does not wait.
 	Wake func(server string)
-	// Allow refuses a call before it is sent; nil allows everything. It is asked before the call's own time begins, and may
+	// Allow refuses a call before it is sent; nil allows everything. It is called before the call's own timeout begins, and may
 	// take as long as a person does.
 	Allow func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
-	// Refuse says why a tool that is not in the catalog may not be called whatever becomes of its server: by its qualified
-	// name, or by server and name if that is empty. nil knows of no reason.
+	// Refuse returns why a tool that is not in the catalog may not be called, whatever the state of its server: by its qualified
+	// name, or by server and name if that is empty. A nil Refuse, or a nil error, knows of no reason.
 	Refuse func(qualified, server, tool string) error
-	// ResolveName finds the server that a qualified name which is not in the catalog belongs to, and the tool's own name as far as it
-	// can be known; empty if it belongs to none that is configured. nil knows of none.
+	// ResolveName returns the server to which a qualified name belongs that is not in the catalog, and the tool's own name if it
+	// can be known; empty if it belongs to no configured server. A nil ResolveName finds none.
 	ResolveName func(qualified string) (server, tool string)
-	// Wait is how long a call may wait for its server to come back, when it has not been sent; 0 means not at all for a
+	// Wait is how long a call that has not been sent may wait for its server to connect again; 0 means not at all for a
 	// lost server. RetryWait bounds the wait before the one repetition that is allowed.
 	Wait, RetryWait time.Duration
-	// Traced says that a context may hold a Trace; calls do not look for one otherwise.
+	// Traced says that a context may hold a Trace; with false no call looks for one.
 	Traced bool
 
+	// ids numbers the calls for the events of watchers.
 	ids atomic.Uint64
 }
 
@@ -54,7 +56,7 @@ func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage
 	return c.runCall(ctx, entry, wait, args, o)
 }
 
-// CallServer runs a tool by its server's id and its own name there.
+// CallServer runs a tool by its server's id and its own name there. The error is as that of Call.
 func (c *Calls) CallServer(
 	ctx context.Context, server, tool string, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
@@ -69,8 +71,9 @@ func (c *Calls) CallServer(
 	return c.runCall(ctx, entry, wait, args, o)
 }
 
-// runCall makes a call, which may wait for its server so long. What is rare on its way is in functions of its own, because the stack has room for every frame of it:
-// with net/http's below, 8 KiB are enough without them, and it has to be 16 with them.
+// runCall makes a call; wait is how long it may wait for its server. The rare parts of the path are functions of their own, because
+// a goroutine's stack must hold every frame on the way: with those of net/http below, a call fits into 8 KiB so, and would
+// need 16 otherwise.
 func (c *Calls) runCall(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
@@ -80,7 +83,7 @@ func (c *Calls) runCall(
 	return c.runTraced(ctx, entry, wait, args, o)
 }
 
-// runPublished tells of the beginning and the end of a call.
+// runPublished publishes the beginning and the end of a call to the watchers, also if the call panics.
 func (c *Calls) runPublished(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (res session.Result, err error) {
@@ -98,6 +101,7 @@ func (c *Calls) runPublished(
 	return c.runTraced(ctx, entry, wait, args, o)
 }
 
+// runTraced notes in the caller's trace, if there is one, which tool was found, and completes the error of the call.
 func (c *Calls) runTraced(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (session.Result, error) {
@@ -114,8 +118,8 @@ func (c *Calls) runTraced(
 	return res, err
 }
 
-// sendCall sends the call once, and a second time if the first provably did not run it, or if running it twice is what
-// its trusted server allows.
+// sendCall sends the call once, and a second time if the first provably did not run, or if its trusted server allows the tool to run
+// twice.
 func (c *Calls) sendCall(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options, trace *Trace,
 ) (session.Result, error) {
@@ -128,6 +132,7 @@ func (c *Calls) sendCall(
 	if err != nil {
 		return session.Result{}, err
 	}
+	// The timeout begins here, after the person and the waiting: it bounds the server's work alone. It covers the repetition too.
 	if p := withCallTimeout(ctx, link.Spec); p != nil {
 		defer p.Stop()
 		ctx = p
@@ -140,13 +145,15 @@ func (c *Calls) sendCall(
 	return c.repeatCall(ctx, entry, args, o, trace, link, err)
 }
 
-// repeatCall sends a call a second time. link is where the first one failed, with err.
+// repeatCall sends a call a second time, on the same connection if that still serves, else on the next one. link is where the first
+// one failed, with err. There is never a third time.
 func (c *Calls) repeatCall(ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options, trace *Trace,
 	link *Link, err error,
 ) (res session.Result, _ error) {
 	wait := max(c.Wait, c.RetryWait)
 	if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) != messages.ClassSession {
-		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
+		// The gate was closed before the call was sent: waiting for another connection is the caller's choice.
+		wait = c.Wait
 	}
 	var repeatErr error
 	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
@@ -154,7 +161,8 @@ func (c *Calls) repeatCall(ctx context.Context, entry *catalog.Entry, args json.
 	}
 	if repeatErr != nil {
 		if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) == messages.ClassCanceled {
-			return res, repeatErr // a closed gate knows nothing; the status knows why
+			// A closed gate has no reason to give; the server's status has.
+			return res, repeatErr
 		}
 		return res, err // the first error says more than "it did not come back"
 	}
@@ -166,8 +174,8 @@ func (c *Calls) repeatCall(ctx context.Context, entry *catalog.Entry, args json.
 	return res, repeatErr
 }
 
-// stillUnknown is the error of a repetition when the first call may have run: that the second one was not sent, or was
-// rejected, does not undo the first.
+// stillUnknown returns the error of a repetition whose first call may have run. If the second one was not sent, or was rejected,
+// that does not undo the first: the outcome stays unknown.
 func stillUnknown(err error) error {
 	switch messages.OutcomeOf(err) {
 	case messages.OutcomeNotSent, messages.OutcomeRejected:
@@ -176,7 +184,7 @@ func stillUnknown(err error) error {
 	}
 	var e *messages.Error
 	if !errors.As(err, &e) {
-		return err // it has an outcome, so it is one
+		return err // never: every error with such an outcome is a *messages.Error
 	}
 	unknown := *e
 	unknown.Outcome = messages.OutcomeUnknown
@@ -184,10 +192,12 @@ func stillUnknown(err error) error {
 	return &unknown
 }
 
-// mayRepeatCall is the rule of the promise "nothing that may already have run is replayed".
+// mayRepeatCall implements the promise that nothing is sent again that may already have run. A call that was not sent may be
+// repeated unless the error would be the same; one whose outcome is unknown only if the tool is read-only or idempotent and its
+// server is trusted, because the annotations are the server's own claims.
 func mayRepeatCall(err error, link *Link, tool *messages.Tool) bool {
 	if errors.Is(err, messages.ErrQueueFull) {
-		return false // another connection has no more room
+		return false // the next connection uses the same queue
 	}
 	switch messages.ClassOf(err) {
 	case messages.ClassInvalid, messages.ClassDenied, messages.ClassUnauthorized:
@@ -197,8 +207,9 @@ func mayRepeatCall(err error, link *Link, tool *messages.Tool) bool {
 	case messages.OutcomeNotSent:
 		return true
 	case messages.OutcomeUnknown:
+		// The server answered with something unusable, and the connection lives: it would answer the same again.
 		if messages.ClassOf(err) == messages.ClassProtocol && link.gate.Open() {
-			return false // it was answered with what cannot be used, and there is no other connection to come
+			return false
 		}
 		a := tool.Annotations
 		return link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)
@@ -206,8 +217,8 @@ func mayRepeatCall(err error, link *Link, tool *messages.Tool) bool {
 	return false
 }
 
-// linkForEntry finds the connection that serves the entry now: its own if it is live and newer than after, else the one that
-// appears within wait. A cached entry's server is woken and may take its connect timeout.
+// linkForEntry returns the connection that serves the entry: its own if it is live and newer than after, else the one that
+// appears within wait. A cached entry's server is woken and may take its whole connect timeout.
 func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after uint64, wait time.Duration) (*Link, error) {
 	if link, ok := entry.Route.(*Link); ok && entry.State == catalog.Live && entry.Epoch > after {
 		return link, nil
@@ -224,10 +235,12 @@ func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after ui
 	if cell == nil {
 		return nil, c.notConnectedError(server, tool, nil)
 	}
+	// The connection with which the entry was lost may still be published as connected for a moment; an older one is no use.
 	if entry.State != catalog.Live {
-		after = max(after, entry.Epoch) // the connection that it was lost with may still be seen as connected for a moment
+		after = max(after, entry.Epoch)
 	}
-	if wait <= 0 { // it was woken, and is seen as connected in a moment
+	// The server was woken and has connected; its state is published in a moment.
+	if wait <= 0 {
 		wait = time.Second
 	}
 	v, err := c.awaitConnected(ctx, cell, server, tool, after, wait)
@@ -237,17 +250,18 @@ func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after ui
 	if !connectedSince(v, after) {
 		return nil, c.notConnectedError(server, tool, ctx.Err())
 	}
-	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // connected means registered
+	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // a connected server is registered in the catalog
 	if !ok {
 		return nil, c.unknownToolError(server, tool, v)
 	}
 	if link, ok := e.Route.(*Link); ok && e.State == catalog.Live {
 		return link, nil
 	}
-	return nil, c.notConnectedError(server, tool, nil) // gone again already
+	return nil, c.notConnectedError(server, tool, nil) // lost again already
 }
 
-// awaitConnected waits at most so long until a server is connected by an epoch newer than after, or cannot be in that time.
+// awaitConnected waits, at most so long, until a server is connected by an epoch newer than after, or cannot be in that time. A
+// server that was disconnected for idleness at this moment is woken. The caller checks which of these the view shows.
 func (c *Calls) awaitConnected(ctx context.Context, cell *Cell, server, tool string, after uint64, wait time.Duration) (*View, error) {
 	until := time.Now().Add(wait)
 	bounded, cancel := context.WithDeadline(ctx, until)
@@ -262,16 +276,16 @@ func (c *Calls) awaitConnected(ctx context.Context, cell *Cell, server, tool str
 	return v, nil
 }
 
-// connectedSince reports whether a server is connected by a newer epoch.
+// connectedSince reports whether a server is connected by an epoch newer than after.
 func connectedSince(v *View, after uint64) bool {
 	return v.State.Phase == messages.Connected && v.State.Epoch > after
 }
 
-// isResting reports whether a lazy server waits for somebody to use it.
+// isResting reports whether a lazy server rests: it has no connection and waits for a call.
 func isResting(v *View) bool { return v.State.Step == messages.Idle }
 
-// mayConnectBy reports whether a server may be connected soon without anybody's help. One that is parked may if it is to be tried
-// until then.
+// mayConnectBy reports whether a server may be connected by itself until then: one that waits for a person or a command may not,
+// and a parked one only if its next probe comes before.
 func mayConnectBy(v *View, until time.Time) bool {
 	switch v.State.Phase {
 	case messages.Pending, messages.Connected:
@@ -284,8 +298,8 @@ func mayConnectBy(v *View, until time.Time) bool {
 	return false
 }
 
-// wakeServer connects a server that rests, and waits for the end of its attempt. It does nothing about any other server. tool is
-// what it is woken for, empty for anything else than a call.
+// wakeServer connects a server that rests, and waits for the end of its attempt. It does nothing about other servers. tool is
+// the one to be called, empty for other requests; it only appears in the error.
 func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	cell := c.Cell(server)
 	if cell == nil {
@@ -298,7 +312,7 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	if v.State.Step == messages.Idle {
 		c.Wake(server)
 	}
-	// The wish is a message: rest may still be seen for a moment, so it is not an end here.
+	// Wake is a message, so the resting state may still be visible: it is no end of the wait.
 	v, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })
 	if err != nil || v.State.Phase != messages.Connected {
 		return c.notConnectedError(server, tool, err)
@@ -306,7 +320,7 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	return nil
 }
 
-// withCallTimeout gives a call the time that its server's spec allows. It is to be stopped; nil if the spec bounds nothing.
+// withCallTimeout returns a context with the timeouts of the server's spec. The caller stops it; nil if the spec has no bound.
 func withCallTimeout(ctx context.Context, spec *messages.Spec) *session.CallTimeout {
 	timeout := max(orDefault(spec.CallTimeout, DefaultCallTimeout), 0)
 	most := time.Duration(spec.MaxCallTimeout)
@@ -319,7 +333,7 @@ func withCallTimeout(ctx context.Context, spec *messages.Spec) *session.CallTime
 	return session.NewCallTimeout(ctx, timeout, most)
 }
 
-// completeError completes an error of the session with the server and the tool, and hides the server's secrets in its text.
+// completeError adds the server and the tool to an error of the session, and removes the server's secrets from its text.
 func (c *Calls) completeError(err error, server, tool string) error {
 	hide := func(text string) string { return text }
 	if cell := c.Cell(server); cell != nil {
@@ -338,7 +352,7 @@ func (c *Calls) completeError(err error, server, tool string) error {
 	return &full
 }
 
-// notConnectedError explains why a call cannot be sent, from what the server's status says, and when the server is tried again.
+// notConnectedError explains why a call cannot be sent, from the server's published state, with the time of the next attempt.
 func (c *Calls) notConnectedError(server, tool string, cause error) error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: server, Tool: tool,
 		Text: "it is not connected", Err: cause}
@@ -371,7 +385,7 @@ func (c *Calls) notConnectedError(server, tool string, cause error) error {
 		e.Fix = "call again"
 	}
 	if !s.NextAt.IsZero() && s.Phase != messages.Connected {
-		e.RetryAfter = max(time.Until(s.NextAt), time.Millisecond) // a time that has come is now, and 0 would be no time
+		e.RetryAfter = max(time.Until(s.NextAt), time.Millisecond) // the next attempt is due now, and 0 would mean that none is planned
 	}
 	if errors.Is(cause, context.DeadlineExceeded) {
 		e.Class = messages.ClassTimeout

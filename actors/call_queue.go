@@ -12,26 +12,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// callQueue is where calls wait when only so many may be in flight at a server (Spec.MaxInFlight). It belongs to the server and
-// outlives its connections. Package queue decides; this is the lock around it, and the channels by which those who wait are
-// told. A server without a bound has none, and its calls take no lock here.
+// callQueue is where calls wait for a slot when a server has a bound of concurrent calls (Spec.MaxInFlight). It belongs to the
+// server and outlives its connections. Package queue decides the order; callQueue adds the lock, and a channel for each waiting
+// call. A server without a bound has no callQueue, and its calls take no lock here.
 //
-// A call waits before it is admitted to a connection. So one that waits has provably not been sent, is not drained, and
-// ends with the connection that it waits for, as any call does that finds none: not sent, or, with Calls.Wait, on the next
-// connection, where it waits as one that has just come. The time counts: its deadline began when its server was found.
+// A call waits before it is admitted to a connection. So a waiting call has provably not been sent and is not drained. If
+// the connection goes, the call ends as one that finds no connection: not sent, or, with Calls.Wait, it waits on the next
+// connection as a new one. The waiting counts against its timeout, which began when its server was found.
 //
-// Other bounds count at once, also for those who wait. A bound that is new does not count the calls that began without one.
+// A changed bound applies at once, also to waiting calls. A new bound does not count the calls that began without one.
 type callQueue struct {
+	// mu guards q. It is held for the decision only; a call waits on its own channel.
 	mu sync.Mutex
 	q  *queue.Queue[admission]
 }
 
-// admission says once how a wait ended: true is to go. It has room for that, so that nobody waits to say it.
+// admission carries the end of one wait: true is a slot, false means that the call was displaced. Its buffer of one lets the
+// sender go on without waiting for the reader.
 type admission chan bool
 
 func newAdmission() admission { return make(admission, 1) }
 
-// limitsOf are the bounds that a spec and the manager's defaults give; false if nothing is bounded.
+// limitsOf returns the bounds that a spec has, or else the manager's; false if nothing is bounded. A negative number means none.
 func limitsOf(spec *messages.Spec, inFlight, queued int) (queue.Limits, bool) {
 	if spec.MaxInFlight != 0 {
 		inFlight = spec.MaxInFlight
@@ -45,10 +47,10 @@ func limitsOf(spec *messages.Spec, inFlight, queued int) (queue.Limits, bool) {
 	return queue.Limits{InFlight: inFlight, Waiting: max(queued, 0)}, inFlight > 0
 }
 
-// unboundedLimits lets everybody go who waits under a bound that is no more.
+// unboundedLimits admits every call that waits under a bound that was removed.
 var unboundedLimits = queue.Limits{InFlight: math.MaxInt}
 
-// setCallLimits puts bounds in force. Only the server's actor calls it.
+// setCallLimits puts bounds in force, and admits or displaces waiting calls as they require. Only the server's actor calls it.
 func (c *Cell) setCallLimits(l queue.Limits) *callQueue {
 	if c.callQueue == nil {
 		c.callQueue = &callQueue{q: queue.New[admission](l)}
@@ -67,7 +69,7 @@ func (c *Cell) setCallLimits(l queue.Limits) *callQueue {
 	return t
 }
 
-// waitingCalls is how many wait for their turn. nil is nobody's.
+// waitingCalls returns how many calls wait for a slot; 0 for a nil queue.
 func (t *callQueue) waitingCalls() int {
 	if t == nil {
 		return 0
@@ -77,13 +79,14 @@ func (t *callQueue) waitingCalls() int {
 	return t.q.Waiting()
 }
 
-// acquireSlot waits for room. in says that it was given, and that leave must follow; neither room nor an error means that the
-// gate is closed, which knows why.
+// acquireSlot waits for a slot. With in the caller has one and must call releaseSlot. Neither in nor an error means that the
+// gate was closed meanwhile: the caller goes on to the gate, whose error gives the reason.
 func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in bool, err error) {
 	t.mu.Lock()
 	answer, w, displaced := t.q.Enter(messages.CallerOf(ctx), newAdmission)
 	limits := t.q.Limits()
 	t.mu.Unlock()
+	// A caller with many waiting calls gives up one of them when the queue is full and another caller has fewer.
 	if displaced != nil {
 		displaced.Value <- false
 	}
@@ -100,6 +103,7 @@ func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in boo
 			return false, displacedError(limits)
 		}
 		return true, nil
+	// The connection is going: the caller shall not wait for a slot at a gate that admits nothing.
 	case <-gate.Shut():
 	case <-ctx.Done():
 		err = waitEndedError(ctx, limits)
@@ -107,12 +111,14 @@ func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in boo
 	t.mu.Lock()
 	waited := t.q.Drop(w)
 	t.mu.Unlock()
-	if !waited && <-w.Value { // told to go at this very moment
+	// The slot was given at this very moment: it is passed on.
+	if !waited && <-w.Value {
 		t.releaseSlot()
 	}
 	return false, err
 }
 
+// releaseSlot frees a slot and admits the next waiting call, if there is one.
 func (t *callQueue) releaseSlot() {
 	t.mu.Lock()
 	next := t.q.Leave()
@@ -122,8 +128,10 @@ func (t *callQueue) releaseSlot() {
 	}
 }
 
+// roomFix is the advice in the errors of a full queue.
 const roomFix = "call again when some of them have ended, or raise maxInFlight or maxQueued of the server"
 
+// queueFullError is the error of a call that found the queue full.
 func queueFullError(l queue.Limits) error {
 	text := fmt.Sprintf("as many calls are in flight as may be (%d), and as many wait for their turn as may (%d)",
 		l.InFlight, l.Waiting)
@@ -133,11 +141,13 @@ func queueFullError(l queue.Limits) error {
 	return queueError(messages.ClassThrottled, text, roomFix, messages.ErrQueueFull)
 }
 
+// displacedError is the error of a waiting call whose place was given to another caller.
 func displacedError(l queue.Limits) error {
 	return queueError(messages.ClassThrottled, fmt.Sprintf("as many calls wait for their turn as may (%d), and its place was "+
 		"given to a caller who has fewer of them", l.Waiting), roomFix, messages.ErrQueueFull)
 }
 
+// waitEndedError is the error of a call whose context ended while it waited.
 func waitEndedError(ctx context.Context, l queue.Limits) error {
 	cause := context.Cause(ctx)
 	class, text := messages.ClassCanceled, "the caller gave up"

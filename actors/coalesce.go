@@ -8,21 +8,24 @@ import (
 )
 
 const (
-	// coalesceEvery is the least time between two events about one thing that a server told of.
+	// coalesceEvery is the least time between two events about the same thing of one connection.
 	coalesceEvery = 100 * time.Millisecond
-	// maxCoalesced bounds the things that wait to be told, beside those that may not be lost.
+	// maxCoalesced bounds the things that wait to be published, beside those that must not be lost; further ones are dropped.
 	maxCoalesced = 1024
 )
 
-// changeNotifier are what one connection's server tells of beside its tools. Most never do, so what paces it is made when the first comes.
+// changeNotifier publishes the notifications of one connection's server about resources and prompts. Most servers send none, so the
+// coalescers are made when the first one comes.
 type changeNotifier struct {
 	hub  *Hub
 	name string
 
+	// once guards the making of lists (which lists changed) and updates (which resources did).
 	once           sync.Once
 	lists, updates *coalescer
 }
 
+// initCoalescers makes both coalescers.
 func (n *changeNotifier) initCoalescers() {
 	n.lists = &coalescer{publish: func(kind string) {
 		n.hub.Publish(messages.Event{Kind: messages.EventKind(kind), Server: n.name})
@@ -32,6 +35,7 @@ func (n *changeNotifier) initCoalescers() {
 	}}
 }
 
+// noteResources and notePrompts must not lose the last change, so they bypass the bound: there are only two such things.
 func (n *changeNotifier) noteResources() {
 	n.once.Do(n.initCoalescers)
 	n.lists.addChange(string(messages.EventResources), true)
@@ -42,26 +46,28 @@ func (n *changeNotifier) notePrompts() {
 	n.lists.addChange(string(messages.EventPrompts), true)
 }
 
-// noteUpdated tells of a resource; watched says that it is one that somebody watches, and not a part of it.
+// noteUpdated publishes the update of a resource; watched says that a caller has subscribed to exactly this one, whose update must
+// not be lost.
 func (n *changeNotifier) noteUpdated(uri string, watched bool) {
 	n.once.Do(n.initCoalescers)
 	n.updates.addChange(uri, watched)
 }
 
-// coalescer tells that things have changed: at once after a quiet time, and otherwise what has changed meanwhile every coalesceEvery.
-// Several changes of one thing in between become one, and the last is never lost. A server that tells without a pause must
-// not push what matters out of a watcher's queue. It is safe for concurrent use.
+// coalescer publishes that things have changed: the first change after a quiet time at once, later ones together every
+// coalesceEvery. Several changes of one thing in between become one, and the last is never lost. Without it, a server that
+// notifies without a pause would push more important events out of the watchers' queues. It is safe for concurrent use.
 type coalescer struct {
 	publish func(what string)
 
 	mu            sync.Mutex
-	lastPublished time.Time // when it told last
-	pending       map[string]struct{}
-	order         []string
-	timerRuns     bool // a timer runs
+	lastPublished time.Time // zero before the first
+	// pending has the things that wait, order has them in the order in which they changed.
+	pending   map[string]struct{}
+	order     []string
+	timerRuns bool
 }
 
-// addChange takes a change. must says that it may not be lost: there are few such things.
+// addChange publishes a change or lets it wait. must says that it must not be dropped when too many things wait.
 func (p *coalescer) addChange(what string, must bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +84,7 @@ func (p *coalescer) addChange(what string, must bool) {
 	}
 	if wait := coalesceEvery - time.Since(p.lastPublished); !p.lastPublished.IsZero() && wait > 0 {
 		p.timerRuns = true
-		time.AfterFunc(wait, func() { // it ends by itself, and tells nobody who has gone
+		time.AfterFunc(wait, func() { // the timer ends by itself; an event after the manager's end reaches no watcher
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.timerRuns = false
@@ -89,7 +95,7 @@ func (p *coalescer) addChange(what string, must bool) {
 	p.flushChanges()
 }
 
-// flushChanges is called with mu held.
+// flushChanges publishes what waits. The caller holds mu.
 func (p *coalescer) flushChanges() {
 	p.lastPublished = time.Now()
 	for _, what := range p.order {

@@ -8,27 +8,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// historySize is how many entries of a server's past are kept: an afternoon of trouble, 20 KB.
+// historySize is how many entries of a server's history are kept: an afternoon of failures, about 20 KB.
 const historySize = 64
 
-// Entry is one thing that happened to a server, told in a sentence.
+// Entry is one sentence about what happened to a server.
 type Entry struct {
 	Time  time.Time      `json:"time"`
 	Epoch uint64         `json:"epoch,omitempty"`
 	Phase messages.Phase `json:"phase"`
 	Step  messages.Step  `json:"step,omitempty"`
 	Text  string         `json:"text"`
-	// Stderr is the end of the child's standard error when it mattered, neutralised.
+	// Stderr is the end of the child's standard error where it explains the entry, neutralised.
 	Stderr string `json:"stderr,omitempty"`
 }
 
-// History is the bounded past of one server. It outlives the server's actor. Safe for concurrent use.
+// History is the bounded history of one server. It outlives the server's actor. Safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	entries []Entry
 }
 
-// Add appends an entry and forgets the oldest beyond the bound. An entry that says the same as the last one is dropped.
+// Add appends an entry and drops the oldest beyond the bound. An entry that repeats the last one is dropped, so that a server in a
+// loop does not push out the reason.
 func (h *History) Add(e Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,13 +42,14 @@ func (h *History) Add(e Entry) {
 	case n == historySize:
 		copy(h.entries, h.entries[1:])
 		h.entries = h.entries[:historySize-1]
-	case n == cap(h.entries): // the five of a server that has connected and rests, and then as many again each time
+	// Most servers connect and stay: their five entries are allocated at once, and more only as they are needed.
+	case n == cap(h.entries):
 		h.entries = slices.Grow(h.entries, max(5, min(n, historySize-n)))
 	}
 	h.entries = append(h.entries, e)
 }
 
-// Entries is a copy, oldest first.
+// Entries returns a copy, oldest first.
 func (h *History) Entries() []Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()

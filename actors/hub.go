@@ -13,46 +13,49 @@ import (
 // DefaultWatchBuffer is how many events wait for a slow watcher before the oldest are dropped.
 const DefaultWatchBuffer = 256
 
-// callLag is how long who waits may be left waiting when all that there is to tell is of calls. A server with a thousand
+// callLag is how long a waiting watcher may be left asleep if the only events are about calls. A server with a thousand
 // calls a second would otherwise wake every watcher two thousand times, on the processors that the calls need.
 const callLag = time.Millisecond
 
-// Hub hands events to watchers. It blocks nobody: a watcher that does not keep up loses its oldest events and is told
-// how many. Without watchers an event costs one atomic load; with watchers, one copy, however many they are. What is told
-// of calls reaches a watcher that waits at most a millisecond late, everything else at once.
+// Hub distributes events to watchers. It never blocks a publisher: a watcher that does not keep up loses its oldest events, and
+// gets their number. Without watchers an event costs one atomic load; with watchers, one copy, however many they are. Events about
+// calls reach a waiting watcher at most a millisecond late, all others at once.
 type Hub struct {
+	// watching is len(watchers), readable without the lock.
 	watching atomic.Int32
 
+	// mu guards all that follows, and the fields of watchers that name it.
 	mu       sync.Mutex
-	seq      uint64 // of the newest event
+	seq      uint64 // the sequence number of the newest event
 	closed   bool
 	watchers map[*Watcher]struct{}
-	asleep   int // how many of them wait
+	asleep   int // how many watchers wait in Next
 	// ring holds the newest segments of events, each at its number modulo the length: as many as the slowest watcher may still
-	// read. They are used again and again, so that an event costs its publisher no allocation.
+	// read. They are used again, so that an event costs its publisher no allocation.
 	ring []*segment
-	// lateTimer wakes who waits when only calls were told of; armed says that it will.
+	// lateTimer wakes the waiting watchers after events about calls only; armed says that it runs.
 	lateTimer *time.Timer
 	armed     bool
 }
 
-// segment holds the events of segmentSize sequence numbers, the first of which is a multiple of that. Everybody who may still
-// read one of them shares it; the hub's lock guards it.
+// segment holds the events of segmentSize sequence numbers, the first of which is a multiple of that. All watchers that may still
+// read one of them share it; the hub's lock guards it.
 type segment struct {
 	events [segmentSize]messages.Event
-	// shared says that a watcher that was closed reads it: the hub writes what it has begun to write, and never uses it again.
+	// shared says that a closed watcher still reads it: the hub completes it, and does not reuse it.
 	shared bool
 }
 
+// segmentSize is how many events the ring grows by.
 const segmentSize = 32
 
-// NewHub has no watchers.
+// NewHub makes a hub without watchers.
 func NewHub() *Hub { return &Hub{watchers: map[*Watcher]struct{}{}} }
 
-// Watched reports whether anybody would see an event. It saves building one.
+// Watched reports whether an event would reach any watcher. With false the caller need not build one.
 func (h *Hub) Watched() bool { return h.watching.Load() > 0 }
 
-// Publish gives e the next sequence number and the time, and tells every watcher.
+// Publish gives e the next sequence number and, if it has none, the time, and makes it readable for every watcher.
 func (h *Hub) Publish(e messages.Event) {
 	if !h.Watched() {
 		return
@@ -85,20 +88,22 @@ func (h *Hub) Publish(e messages.Event) {
 	}
 }
 
+// eventAt returns the place of an event that the ring still holds.
 func (h *Hub) eventAt(seq uint64) *messages.Event { return h.segmentOf(seq).eventAt(seq) }
 
 func (h *Hub) segmentOf(seq uint64) *segment { return h.ring[seq/segmentSize%uint64(len(h.ring))] }
 
 func (s *segment) eventAt(seq uint64) *messages.Event { return &s.events[seq%segmentSize] }
 
-// beginSegment makes room for the segment of the newest event: in the place of one that nobody may read any more, or in a longer ring.
-// The caller holds h.mu, as for all that follows.
+// beginSegment makes room for the segment of the newest event: in the place of one that no watcher may read any more, or in a longer
+// ring. The caller holds h.mu, as for all that follows.
 func (h *Hub) beginSegment() {
 	oldest, most := h.seq, 0
 	for w := range h.watchers {
 		oldest, most = min(oldest, w.firstSeq()), max(most, w.limit)
 	}
 	newest := h.seq / segmentSize
+	// The ring is full of segments that some watcher may read: it grows, at most to what the largest buffer needs.
 	if need := int(newest-oldest/segmentSize) + 1; need > len(h.ring) {
 		ring := make([]*segment, max(need, min(2*len(h.ring), most/segmentSize+2)))
 		for i := oldest / segmentSize; i < newest; i++ {
@@ -106,12 +111,13 @@ func (h *Hub) beginSegment() {
 		}
 		h.ring = ring
 	}
+	// A shared segment belongs to closed watchers now.
 	if at := &h.ring[newest%uint64(len(h.ring))]; *at == nil || (*at).shared {
 		*at = new(segment)
 	}
 }
 
-// wakeWatchers wakes every watcher that waits.
+// wakeWatchers wakes every watcher that waits in Next.
 func (h *Hub) wakeWatchers() {
 	if h.asleep == 0 {
 		return
@@ -121,6 +127,7 @@ func (h *Hub) wakeWatchers() {
 	}
 }
 
+// wakeLate runs when lateTimer rings.
 func (h *Hub) wakeLate() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,7 +135,7 @@ func (h *Hub) wakeLate() {
 	h.wakeWatchers()
 }
 
-// Watch adds a watcher; buffer ≤ 0 means DefaultWatchBuffer. Close it.
+// Watch adds a watcher for the events from now on; buffer ≤ 0 means DefaultWatchBuffer. The caller closes it.
 func (h *Hub) Watch(buffer int) *Watcher {
 	if buffer <= 0 {
 		buffer = DefaultWatchBuffer
@@ -144,7 +151,7 @@ func (h *Hub) Watch(buffer int) *Watcher {
 	return w
 }
 
-// Close ends every watcher after what it has not read yet. Nothing is copied for that.
+// Close closes every watcher; each may still read the events that it has not read. They are not copied for that.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +164,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// dropWatcher ends a watcher, which keeps what it has not read: the segments, which it shares with all others.
+// dropWatcher closes a watcher. It keeps references to the segments that it has not read, which the hub then no longer reuses.
 func (h *Hub) dropWatcher(w *Watcher) {
 	if _, ok := h.watchers[w]; !ok {
 		return
@@ -177,28 +184,29 @@ func (h *Hub) dropWatcher(w *Watcher) {
 	}
 }
 
-// Watcher receives events in the order in which they happened. One goroutine reads it.
+// Watcher receives events in the order in which they happened. Only one goroutine may call Next; Close may come from any.
 type Watcher struct {
-	hub   *Hub
+	hub *Hub
+	// limit is how many events may wait; wake has room for one signal, so the hub never blocks on it.
 	limit int
 	wake  chan struct{}
 
-	// batch belongs to the goroutine that reads: what it took and has not given yet. It lies in store.
+	// batch belongs to the goroutine that reads: the events that it took and has not returned yet. It is a part of store.
 	batch, store []messages.Event
 
-	// The hub's lock guards what follows. next is the sequence number of the event to read next.
+	// The hub's lock guards the fields below. next is the sequence number of the event to read next.
 	next   uint64
 	asleep bool
 	closed bool
-	unread []*segment // what was not read when it was closed, up to last
+	unread []*segment // the segments that were not read when it was closed, up to the event last
 	last   uint64
-	missed uint64 // before that
+	missed uint64 // how many events were lost before those
 }
 
-// batchSize is how many events a reader takes at once. They are read as far as the bound of its buffer is concerned.
+// batchSize is how many events a reader takes at once, under one lock. They no longer count against the watcher's buffer.
 const batchSize = 32
 
-// firstSeq is the sequence number of the oldest event that the watcher may still read.
+// firstSeq returns the sequence number of the oldest event that the watcher may still read.
 func (w *Watcher) firstSeq() uint64 {
 	if lag := w.hub.seq + 1 - w.next; lag > uint64(w.limit) {
 		return w.hub.seq + 1 - uint64(w.limit)
@@ -206,14 +214,14 @@ func (w *Watcher) firstSeq() uint64 {
 	return w.next
 }
 
-// skipLost goes on to the oldest event that may still be read, and says how many were lost.
+// skipLost moves on to the oldest event that may still be read, and returns how many were lost.
 func (w *Watcher) skipLost() (lost uint64) {
 	first := w.firstSeq()
 	lost, w.next = first-w.next, first
 	return lost
 }
 
-// wakeReader wakes the reader if it waits.
+// wakeReader wakes the reader if it waits. The caller holds the hub's lock.
 func (w *Watcher) wakeReader() {
 	if !w.asleep {
 		return
@@ -226,12 +234,13 @@ func (w *Watcher) wakeReader() {
 	}
 }
 
-// Next returns the next event. After dropped events it returns one of kind EventGap first. It returns ErrClosed when the
-// watcher or its manager is closed and nothing is left to read, or ctx's error when ctx ends and nothing is there: with a
-// context that has ended it reads without waiting.
+// Next returns the next event. If events were lost it first returns one of kind EventGap with their number. It returns ErrClosed
+// when the watcher or its manager is closed and nothing is left to read, or ctx's error when ctx ends and nothing is there: with
+// a context that has ended it reads without waiting.
 func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 	for {
 		if len(w.batch) > 0 {
+			// Next drops its reference: an event may hold a large status.
 			e := w.batch[0]
 			w.batch[0] = messages.Event{}
 			w.batch = w.batch[1:]
@@ -249,6 +258,7 @@ func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
+			// The reader no longer waits, so it must not count as asleep.
 			w.hub.mu.Lock()
 			w.wakeReader()
 			w.hub.mu.Unlock()
@@ -257,8 +267,8 @@ func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 	}
 }
 
-// takeBatch fills the batch, or says what was lost before it, or that there will be no more. If it does none of these, the
-// watcher counts as waiting.
+// takeBatch fills the batch, or returns a gap that comes before it, or over if there will be no more events. If it does none of
+// these, the watcher counts as asleep, and the next event sends it a signal.
 func (w *Watcher) takeBatch() (gap messages.Event, over bool) {
 	h := w.hub
 	h.mu.Lock()
@@ -282,7 +292,7 @@ func (w *Watcher) takeBatch() (gap messages.Event, over bool) {
 	return gap, false
 }
 
-// fillBatch takes as many events as fit into the batch, up to the last one. Of a watcher that was closed they lie in rest.
+// fillBatch copies as many events as fit into the batch, up to the one numbered last. A closed watcher has them in unread.
 func (w *Watcher) fillBatch(last uint64) {
 	n := min(last+1-w.next, batchSize)
 	if n == 0 {
@@ -305,12 +315,13 @@ func (w *Watcher) fillBatch(last uint64) {
 	}
 }
 
+// gapOf returns the event that stands for lost ones; seq is the number of the last of them.
 func gapOf(lost, seq uint64) messages.Event {
 	return messages.Event{Kind: messages.EventGap, Missed: lost, Seq: seq, Time: time.Now()}
 }
 
-// Events yields events until ctx ends, whatever waits to be read then, or until the watcher is closed and what it had not read
-// has been yielded.
+// Events yields events until ctx ends, even if more are ready then, or until the watcher is closed and its remaining events
+// have been yielded.
 func (w *Watcher) Events(ctx context.Context) iter.Seq[messages.Event] {
 	return func(yield func(messages.Event) bool) {
 		for ctx.Err() == nil {
@@ -322,7 +333,7 @@ func (w *Watcher) Events(ctx context.Context) iter.Seq[messages.Event] {
 	}
 }
 
-// Close ends the watcher: Next returns what is queued and then ErrClosed.
+// Close closes the watcher: Next returns the events that are ready and then ErrClosed. It is idempotent.
 func (w *Watcher) Close() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()

@@ -7,17 +7,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// LabelServer and LabelTransport are the labels of package runtime/pprof that say whose a goroutine is, and how its server is
-// reached. They are on what belongs to one server alone: the steps of its attempts, and what those begin (the readers of its
-// connection, its callbacks, its serve function). An actor's turn and a caller's goroutine have none of them: actors would
-// show whoever woke them, and callers' labels are their own. A connection that the HTTP client keeps for several servers
-// bears the labels of the one that it was opened for.
+// LabelServer and LabelTransport are the labels of package runtime/pprof that name the server of a goroutine and its transport.
+// They are on goroutines that belong to one server: the steps of its attempts, and what those begin (the readers of its
+// connection, its callbacks, its serve function). Turns of actors and goroutines of callers have none: an actor's turn would
+// show the labels of the goroutine that woke it, and a caller's labels are its own. A connection that the HTTP client keeps for
+// several servers has the labels of the one that it was opened for.
 const (
 	LabelServer    = "server"
 	LabelTransport = "transport"
 )
 
-// labelGoroutine marks the goroutine that it is called on, and those that it begins.
+// labelGoroutine labels the goroutine that it is called on, and those that it begins afterwards.
 func labelGoroutine(name string, spec *messages.Spec) {
 	kind := ""
 	if spec != nil {
@@ -26,7 +26,7 @@ func labelGoroutine(name string, spec *messages.Spec) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(LabelServer, name, LabelTransport, kind)))
 }
 
-// Dispatcher runs the turns of actors like the default of the actor library, without the labels of whoever woke them.
+// Dispatcher runs the turns of actors like the default of the actor library, without the labels of the goroutine that woke them.
 type Dispatcher struct{}
 
 // Schedule implements actor.Dispatcher.
@@ -37,5 +37,5 @@ func (Dispatcher) Schedule(turn func()) {
 	}()
 }
 
-// Throughput implements actor.Dispatcher: so many messages are one turn.
+// Throughput implements actor.Dispatcher: an actor yields after so many messages. 300 is the library's default.
 func (Dispatcher) Throughput() int { return 300 }

@@ -15,7 +15,7 @@ const (
 	maxLogBytes = 1 << 20
 	maxLogData  = 16 << 10
 	// maxLogEvents is how many log messages of one server become events in a second. The others are only kept: a storm of
-	// them must not push what matters out of a watcher's queue.
+	// them would push more important events out of the watchers' queues.
 	maxLogEvents = 64
 )
 
@@ -26,21 +26,22 @@ type LogLine struct {
 	messages.LogEntry
 }
 
-// Logs is the bounded memory of a server's log messages: the newest 1,000, of at most 1 MiB together. Data of more than
-// 16 KiB becomes a JSON text that says so and holds its beginning. What the server's share of the memory has no room for costs
-// it its oldest messages. Safe for concurrent use; nothing in it blocks.
+// Logs keeps the newest log messages of a server: at most 1,000, and 1 MiB together. Data of more than 16 KiB becomes a JSON text
+// that says so and contains its beginning. If the server's share of the memory budget has no room, its oldest messages go.
+// Safe for concurrent use; nothing in it blocks.
 type Logs struct {
-	// Share is set before the first message, or nil.
+	// Share is set before the first message; nil counts nothing.
 	Share *budget.Share
 
-	mu         sync.Mutex
-	lines      []LogLine
-	bytes      int
-	second     int64 // the second of the events counted in told
+	mu    sync.Mutex
+	lines []LogLine
+	bytes int
+	// second is the Unix second that eventCount counts for.
+	second     int64
 	eventCount int
 }
 
-// Add keeps a message. It reports whether there is room for an event about it in this second.
+// Add keeps a message, if there is room. It reports whether an event about it may be published in this second.
 func (l *Logs) Add(line LogLine) (event bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,6 +50,7 @@ func (l *Logs) Add(line LogLine) (event bool) {
 		l.dropOldest()
 	}
 	taken := l.Share.Take(int64(size)) == nil
+	// The budget refuses: old messages make room for new ones, which are more useful.
 	for !taken && len(l.lines) > 0 {
 		l.dropOldest()
 		taken = l.Share.Take(int64(size)) == nil
@@ -73,23 +75,25 @@ func (l *Logs) dropOldest() {
 	l.lines = l.lines[1:]
 }
 
-// Lines is a copy, oldest first.
+// Lines returns a copy, oldest first.
 func (l *Logs) Lines() []LogLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]LogLine(nil), l.lines...)
 }
 
+// size estimates the bytes that a message takes.
 func (l *LogLine) size() int { return len(l.Level) + len(l.Logger) + len(l.Data) + 64 }
 
-// logEntry is a log message fit to be kept: bounded, and without the server's secrets.
+// logEntry returns a log message fit to be kept: bounded, and without the server's secrets.
 func logEntry(hide func(string) string, level, logger string, data json.RawMessage) messages.LogEntry {
 	e := messages.LogEntry{Level: messages.Line(level, 40), Logger: messages.Line(hide(logger), 200)}
 	text := hide(string(data))
 	if len(text) > maxLogData {
 		text = quoteJSON(messages.Line(text, maxLogData/8) + " (cut)")
 	}
-	if !json.Valid([]byte(text)) && text != "" { // what was hidden was more than a text in it
+	// A secret may have crossed the bounds of a JSON text: what is no JSON any more is kept as one text.
+	if !json.Valid([]byte(text)) && text != "" {
 		text = quoteJSON(text)
 	}
 	if text != "" {
@@ -98,6 +102,7 @@ func logEntry(hide func(string) string, level, logger string, data json.RawMessa
 	return e
 }
 
+// quoteJSON returns a text as JSON.
 func quoteJSON(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {

@@ -14,21 +14,21 @@ import (
 // Request is a request to a server that is no tool call.
 type Request struct {
 	Server string
-	// Repeatable lets the request be sent a second time, on a new connection, when the first one was lost on it: it changes
-	// nothing at the server. It is not sent again after somebody has answered a question of the server about it
-	// (NoteAnswer): a person is not asked twice for one thing.
+	// Repeatable lets the request be sent a second time, on a new connection, when the first one was lost with its connection: it
+	// changes nothing at the server. It is not sent again after the program has answered a question of the server about it
+	// (NoteAnswer), because the same person would be asked twice.
 	Repeatable bool
-	// SkipsQueue is for what is about requests that are under way, or about the connection: it does not wait for its turn where
-	// only so many may be in flight, and does not count.
+	// SkipsQueue is for requests about other requests, or about the connection itself: they take no slot and wait for none, where
+	// the server has a bound.
 	SkipsQueue bool
-	// Trace is told of the connections that it is given to; nil for nobody.
+	// Trace notes the connections that get the request; nil notes nothing.
 	Trace *Trace
-	// Send makes the request. ctx is bounded as the server's spec says.
+	// Send sends the request. ctx is bounded as the server's spec says. It may be called twice.
 	Send func(ctx context.Context, s *session.Session) error
 }
 
-// SendRequest is the way of every request that is no tool call: server → its link → admission gate → session. As a call does it
-// wakes a lazy server, waits for one that is just restarting (Wait), and is bounded by the server's call timeouts. The
+// SendRequest is the path of every request that is no tool call: server → its link → slot → admission gate → session. Like a call
+// it wakes a lazy server, waits for one that is restarting (Wait), and is bounded by the server's call timeouts. The
 // error, if any, is a *messages.Error with Op "read".
 func (c *Calls) SendRequest(ctx context.Context, q Request) error {
 	answered := new(atomic.Bool)
@@ -46,8 +46,8 @@ func (c *Calls) SendRequest(ctx context.Context, q Request) error {
 	return err
 }
 
-// sendOrRepeat sends the question once, and a second time if that was lost and may be repeated. Here and nowhere else is decided
-// what is sent again; for tool calls, repeatable decides.
+// sendOrRepeat sends the request once, and a second time if it was lost and may be repeated. Only this function decides what is sent
+// again, with mayRepeatRequest; for tool calls, mayRepeatCall decides.
 func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bool) error {
 	link, err := c.linkOf(ctx, q.Server, 0, c.Wait)
 	if err != nil {
@@ -58,6 +58,7 @@ func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bo
 		ctx = p
 	}
 	ask := func(s *session.Session) error { return q.Send(ctx, s) }
+	// In the legacy era an answer may belong to any request that the server has; the count shows whether one was given meanwhile.
 	answers, before := new(atomic.Uint64), uint64(0)
 	if cell := c.Cell(q.Server); cell != nil {
 		answers = &cell.answers
@@ -72,7 +73,8 @@ func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bo
 	class := messages.ClassOf(err)
 	closed := messages.OutcomeOf(err) == messages.OutcomeNotSent && class != messages.ClassSession
 	if closed {
-		wait = c.Wait // the gate was closed under our feet: waiting is the caller's choice
+		// The gate was closed before the request was sent: waiting for another connection is the caller's choice.
+		wait = c.Wait
 	}
 	next, unreachable := link, error(nil)
 	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
@@ -80,7 +82,8 @@ func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bo
 	}
 	if unreachable != nil {
 		if closed && class == messages.ClassCanceled {
-			return unreachable // a closed gate knows nothing; the status knows why
+			// A closed gate has no reason to give; the server's status has.
+			return unreachable
 		}
 		return err // the first error says more than "it did not come back"
 	}
@@ -88,10 +91,10 @@ func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bo
 	return next.runAdmitted(ctx, q.SkipsQueue, ask)
 }
 
-// mayRepeatRequest reports whether an error leaves it possible, and allowed, to send a question a second time.
+// mayRepeatRequest reports whether a request may be sent a second time after an error. harmless says that it may even have run.
 func mayRepeatRequest(err error, harmless bool) bool {
 	if errors.Is(err, messages.ErrQueueFull) {
-		return false // another connection has no more room
+		return false // the next connection uses the same queue
 	}
 	class := messages.ClassOf(err)
 	switch messages.OutcomeOf(err) {
@@ -106,16 +109,16 @@ func mayRepeatRequest(err error, harmless bool) bool {
 	return false
 }
 
-// answeredKey finds the note of the request that a question is about, answersKey the answers that its server was given
-// about no request in particular.
+// answeredKey finds, in a context, whether a question about this one request was answered; answersKey finds the server's count of
+// answers to questions that name no request.
 type (
 	answeredKey struct{}
 	answersKey  struct{}
 )
 
-// NoteAnswer is said by whoever has answered a question that a server asked while it dealt with a request. ctx is the one
-// that the answer was asked with. In the legacy era nothing says which request that is: then it may be any that the server
-// deals with.
+// NoteAnswer is called by the function that has answered a server's question. ctx is the one that the function got. In the modern
+// era it belongs to one request. In the legacy era the question names none, so every request that the server has at the time
+// counts as asked about.
 func NoteAnswer(ctx context.Context) {
 	if answered, ok := ctx.Value(answeredKey{}).(*atomic.Bool); ok {
 		answered.Store(true)
@@ -124,7 +127,7 @@ func NoteAnswer(ctx context.Context) {
 	}
 }
 
-// trackAnswers is h with contexts that find answers.
+// trackAnswers returns h with contexts in which NoteAnswer finds the server's count.
 func trackAnswers(h session.Handlers, answers *atomic.Uint64) session.Handlers {
 	mark := func(ctx context.Context) context.Context { return context.WithValue(ctx, answersKey{}, answers) }
 	if sample := h.Sample; sample != nil {
@@ -140,8 +143,8 @@ func trackAnswers(h session.Handlers, answers *atomic.Uint64) session.Handlers {
 	return h
 }
 
-// linkOf finds the connection of a server: that which is open if it is newer than after, else the one that appears within
-// wait. A server that rests is woken and may take its connect timeout.
+// linkOf returns the connection of a server: the open one if it is newer than after, else the one that appears within
+// wait. A server that rests is woken and may take its whole connect timeout.
 func (c *Calls) linkOf(ctx context.Context, server string, after uint64, wait time.Duration) (*Link, error) {
 	cell := c.Cell(server)
 	if cell == nil {

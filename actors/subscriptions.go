@@ -14,17 +14,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// maxWatched bounds the resources that are watched at one server.
+// maxWatched bounds the resources of one server that can be subscribed to.
 const maxWatched = 1024
 
-// Subscriptions is which resources of a server somebody wants to be told about. It outlives connections, and ends with the
-// server: after each handshake the server is asked again. Safe for concurrent use.
+// Subscriptions are the resources of a server of which callers want updates. They outlive connections, and end with the
+// server: after each handshake the server is asked for them again. Safe for concurrent use.
 type Subscriptions struct {
-	mu   sync.Mutex
-	uris map[string]bool // whether a server has agreed once
+	mu sync.Mutex
+	// uris has each resource, with true if a server has agreed to it once.
+	uris map[string]bool
 }
 
-// addURI notes the wish. It reports false if there are too many.
+// addURI adds a resource. It reports false if there are too many.
 func (w *Subscriptions) addURI(uri string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,13 +42,13 @@ func (w *Subscriptions) addURI(uri string) bool {
 	return true
 }
 
-// noteAgreement notes what came of the question: a wish that no server ever agreed to is forgotten.
+// noteAgreement notes the server's answer: a resource that no server has ever agreed to is removed again.
 func (w *Subscriptions) noteAgreement(uri string, agreed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was, known := w.uris[uri]
 	switch {
-	case !known: // somebody took it back meanwhile
+	case !known: // unsubscribed meanwhile
 	case agreed:
 		w.uris[uri] = true
 	case !was:
@@ -55,14 +56,14 @@ func (w *Subscriptions) noteAgreement(uri string, agreed bool) {
 	}
 }
 
-// removeURI takes the wish back.
+// removeURI removes a resource.
 func (w *Subscriptions) removeURI(uri string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.uris, uri)
 }
 
-// hasURI reports whether anything is watched, and whether this is.
+// hasURI reports whether there is any subscription (some), and whether there is one to this resource.
 func (w *Subscriptions) hasURI(uri string) (some, this bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,17 +71,18 @@ func (w *Subscriptions) hasURI(uri string) (some, this bool) {
 	return len(w.uris) > 0, this
 }
 
-// URIs are the resources that are watched, sorted.
+// URIs returns the resources that are subscribed to, sorted.
 func (w *Subscriptions) URIs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.uris))
 }
 
-// Subscribe watches a resource: it returns when the server has agreed, and every later connection of the server is asked
-// for the same. The error is a *messages.Error with Op "read"; the resource is not watched then, unless it was before.
+// Subscribe subscribes to a resource: it returns when the server has agreed, and every later connection of the server subscribes
+// again. The error is a *messages.Error with Op "read"; there is no subscription then, unless there was one before.
 func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 	cell := c.Cell(server)
+	// The resource is added before the request, so that an update which overtakes the answer is published.
 	if cell != nil && !cell.Subscriptions.addURI(uri) {
 		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Server: server,
 			Text: "1,024 of its resources are watched already", Fix: "unsubscribe from others first"}
@@ -94,7 +96,7 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 	return err
 }
 
-// Unsubscribe ends what Subscribe began. A server that is not connected is not asked: there is nothing to end.
+// Unsubscribe ends what Subscribe began. A server that is not connected need not be asked: no connection has the subscription.
 func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	cell := c.Cell(server)
 	if cell != nil {
@@ -112,9 +114,8 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	return err
 }
 
-// resubscribeAll asks a new connection for what is watched, one after the other. A resource that is refused stays on the
-// list: the server of the next connection may have it again.
-// hide takes the server's secrets out of a text.
+// resubscribeAll subscribes a new connection to the resources of watched, one after the other, in a goroutine. A resource that is
+// refused stays listed, because the next connection's server may have it again. hide removes the server's secrets from a text.
 func (a *attempt) resubscribeAll(
 	sess *session.Session, watched *Subscriptions, timeout time.Duration, hide func(string) string, log *zap.Logger,
 ) {

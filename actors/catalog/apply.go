@@ -9,26 +9,26 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Kind says what a Change tells.
+// Kind says what a Change does.
 type Kind uint8
 
 const (
-	// Announce: these are all the tools of a connection, reached by Route. They replace whatever the server had.
+	// Announce: these are all the tools of a connection, reached by Route. They replace all earlier ones of the server.
 	Announce Kind = iota
 	// Cache: these are all the tools that a server had when it was last connected. Route may be nil.
 	Cache
 	// Lose: the connection is gone. The tools stay, marked Lost, until an Announce replaces them or an Expire drops them.
 	// A server that is lost already stays lost by the first Lose.
 	Lose
-	// Expire: whatever is still lost by the Lose of this Epoch, with this Rev or an earlier one, is dropped.
+	// Expire: the tools that are still lost by the Lose of this Epoch, with this Rev or an earlier one, are dropped.
 	Expire
 	// Withdraw: the server's tools are dropped, its mark stays.
 	Withdraw
-	// Forget: the server's tools are dropped and its mark too. Only for a server of which nothing is on its way.
+	// Forget: the server's tools are dropped and its mark too. Only for a server that can send no further change.
 	Forget
 )
 
-// String is the kind in one lower-case word.
+// String returns the kind in one lower-case word.
 func (k Kind) String() string {
 	switch k {
 	case Announce:
@@ -47,14 +47,14 @@ func (k Kind) String() string {
 	return "invalid"
 }
 
-// Change is one thing that a server says of its tools. The tools are copied, but not what their schemas point to:
-// nobody changes those afterwards.
+// Change is one statement of a server about its tools. The tools are copied, but not what their schemas point to, which
+// must not be changed afterwards.
 type Change struct {
 	Kind       Kind
 	Server     string
 	Epoch, Rev uint64
 	// Tools and Route count for Announce and Cache only. A tool's Server is set to the change's. Route should be
-	// comparable, a pointer best: one that is not counts as a new route every time.
+	// comparable, a pointer best: a value that is not comparable counts as a new route every time.
 	Tools []messages.Tool
 	Route any
 }
@@ -62,9 +62,9 @@ type Change struct {
 // Apply applies the changes in their order, and copies once for all of them. It reports whether the content differs: an
 // entry was added, dropped, or has another definition, state, epoch or route. The generation is higher by one then.
 //
-// If nothing changed at all the result is s itself. If changes were accepted that leave the content as it was (a list
-// announced again), the result has the generation and the content of s, and remembers the newer marks: go on with it,
-// and publish nothing.
+// If nothing changed at all the result is s itself. If the accepted changes leave the content as it was (a list
+// announced again), the result has the generation and the content of s and the newer marks: it must be the base of the next
+// Apply, but need not be published.
 //
 // The cost is that of the tools mentioned, and a copy of one pointer for every tool that is not.
 func (s *Snapshot) Apply(changes ...Change) (*Snapshot, bool) {
@@ -75,13 +75,14 @@ func (s *Snapshot) Apply(changes ...Change) (*Snapshot, bool) {
 	return e.buildSnapshot()
 }
 
-// edit collects what a batch does to a snapshot.
+// edit collects what a batch of changes does to a snapshot.
 type edit struct {
 	base    *Snapshot
 	touched map[string]*server // nil for a forgotten server
-	names   map[string]*Entry  // all names of the touched servers, before and after; nil for one that nobody has now
+	names   map[string]*Entry  // all names of the touched servers, before and after; nil for a name that no tool has now
 }
 
+// applyChange applies one change, if it is newer than the last one that was applied for the server.
 func (e *edit) applyChange(c Change) {
 	old, known := e.touched[c.Server]
 	if !known {
@@ -94,6 +95,7 @@ func (e *edit) applyChange(c Change) {
 			e.putServer(c.Server, old, e.successorOf(c, old))
 		}
 	case Expire:
+		// An Expire counts only for the loss that scheduled it: the tools may have been announced, and lost again, since.
 		if old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at) {
 			if old.mark.after(at) {
 				at = old.mark
@@ -107,7 +109,7 @@ func (e *edit) applyChange(c Change) {
 	}
 }
 
-// successorOf is what a newer word makes of a server.
+// successorOf returns what a newer change makes of a server.
 func (e *edit) successorOf(c Change, old *server) *server {
 	at := mark{c.Epoch, c.Rev}
 	switch c.Kind {
@@ -122,7 +124,7 @@ func (e *edit) successorOf(c Change, old *server) *server {
 	}
 }
 
-// putServer replaces a server, and what names belong to it.
+// putServer replaces a server, and the entries that its names lead to.
 func (e *edit) putServer(id string, old, now *server) {
 	if e.touched == nil {
 		e.touched, e.names = map[string]*server{}, map[string]*Entry{}
@@ -140,7 +142,7 @@ func (e *edit) putServer(id string, old, now *server) {
 	}
 }
 
-// entryNamed is the entry that has a name now.
+// entryNamed returns the entry that has a name at this point of the batch.
 func (e *edit) entryNamed(name string) *Entry {
 	if entry, ok := e.names[name]; ok {
 		return entry
@@ -148,9 +150,9 @@ func (e *edit) entryNamed(name string) *Entry {
 	return e.base.byName.get(name)
 }
 
-// buildServer makes the entries of a whole list. An entry that is as it was in the base is that entry, and a definition that
-// is as it was is that definition, whatever happened in between: a reconnect shares all definitions with the snapshot
-// before.
+// buildServer makes the entries of a whole list. It reuses every entry of the base that is unchanged, and every definition that is
+// unchanged although its entry is not: after a reconnect all definitions are shared with the snapshot before. A tool whose name
+// is taken is left out, with the reason.
 func (e *edit) buildServer(c Change, state State) *server {
 	out := &server{mark: mark{c.Epoch, c.Rev}, state: state, entries: make([]*Entry, 0, len(c.Tools))}
 	before := e.base.servers.get(c.Server)
@@ -163,7 +165,7 @@ func (e *edit) buildServer(c Change, state State) *server {
 		}
 		var name string
 		if prev != nil {
-			name = prev.Name // it follows from the server and the tool's own name
+			name = prev.Name // the name follows from the server and the tool's own name
 		} else {
 			name = e.base.name(c.Server, t.Name)
 		}
@@ -179,7 +181,8 @@ func (e *edit) buildServer(c Change, state State) *server {
 		mine[name] = true
 		switch {
 		case prev == nil || !sameTool(prev.Tool, t):
-			both := &struct { // one allocation
+			// The entry and its tool are one allocation: a catalog may have ten thousand.
+			both := &struct {
 				Entry
 				tool messages.Tool
 			}{Entry{Name: name, State: state, Epoch: c.Epoch, Route: c.Route}, *t}
@@ -195,12 +198,13 @@ func (e *edit) buildServer(c Change, state State) *server {
 	return out
 }
 
+// addRefused notes a tool that is left out.
 func (s *server) addRefused(tool, reason string) {
 	s.refused = append(s.refused, messages.QuarantinedTool{Name: tool, Reason: reason})
 }
 
-// loseServer marks the entries. Those that are lost already keep the mark that their Expire will come with: otherwise failing
-// attempts could keep them in sight for ever.
+// loseServer marks the entries as lost. Entries that were lost before keep the mark of that loss, to which their Expire belongs:
+// otherwise failing attempts could keep them visible for ever.
 func loseServer(old *server, at mark) *server {
 	out := &server{mark: at, state: Lost, lost: at}
 	if old == nil {
@@ -217,14 +221,14 @@ func loseServer(old *server, at mark) *server {
 	return out
 }
 
-// buildSnapshot is the result of the batch.
+// buildSnapshot returns the result of the batch, and whether its content differs.
 func (e *edit) buildSnapshot() (*Snapshot, bool) {
 	base := e.base
 	servers, marks, refusals := base.servers.startEdit(), false, false
 	for id, srv := range e.touched {
 		before := base.servers.get(id)
 		if srv == before {
-			continue // it came and went
+			continue // touched and put back
 		}
 		marks = true
 		refusals = refusals || !slices.Equal(refusedBy(srv), refusedBy(before))
@@ -264,12 +268,13 @@ func (e *edit) buildSnapshot() (*Snapshot, bool) {
 	return &next, true
 }
 
-// nameChange is a name with its new entry, nil if it has none any more.
+// nameChange is a name with its new entry, nil if the name is gone.
 type nameChange struct {
 	name  string
 	entry *Entry
 }
 
+// refusedBy returns the tools that a server's list left out; nil for no server.
 func refusedBy(s *server) []messages.QuarantinedTool {
 	if s == nil {
 		return nil
@@ -277,7 +282,8 @@ func refusedBy(s *server) []messages.QuarantinedTool {
 	return s.refused
 }
 
-// mergeSorted copies the stretches between the changed names, which it finds by bisection.
+// mergeSorted copies the stretches between the changed names, which it finds by bisection: a change of few names costs few
+// comparisons.
 func mergeSorted(old []*Entry, changed []nameChange) []*Entry {
 	out := make([]*Entry, 0, len(old)+len(changed))
 	for _, c := range changed {
@@ -296,7 +302,7 @@ func mergeSorted(old []*Entry, changed []nameChange) []*Entry {
 	return append(out, old...)
 }
 
-// sameRoute compares what may not be comparable.
+// sameRoute compares routes, whose types may not be comparable: such routes differ.
 func sameRoute(a, b any) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

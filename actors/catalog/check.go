@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Check verifies the invariants C1 to C6 of the package comment and returns every violation. It looks at everything:
+// Check verifies the invariants C1 to C6 of the package comment and returns every violation. It visits every entry, so
 // it is for tests, the harness and debug builds.
 func (s *Snapshot) Check() error {
 	var errs []error

@@ -8,19 +8,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Delta is what differs between two snapshots. Every list holds qualified names, sorted; no name stands in two lists.
+// Delta is the difference between two snapshots. Every list holds qualified names, sorted; no name stands in two lists.
 type Delta struct {
 	Added, Removed []string
-	// Changed have another definition: what a model is shown differs.
+	// Changed have another definition: a model would see the difference.
 	Changed []string
-	// Moved have the same definition and another state, epoch or route: calls go elsewhere.
+	// Moved have the same definition and another state, epoch or route: calls go to another connection.
 	Moved []string
 }
 
-// Empty reports whether nothing differs.
+// Empty reports whether the snapshots have the same content.
 func (d Delta) Empty() bool { return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.Moved) == 0 }
 
-// Diff compares two snapshots. Entries that both share cost a comparison of pointers.
+// Diff compares two snapshots. Entries that both share cost a comparison of pointers only.
 func Diff(old, new *Snapshot) Delta {
 	var d Delta
 	a, b := old.sorted, new.sorted
@@ -55,7 +55,7 @@ func Diff(old, new *Snapshot) Delta {
 	return d
 }
 
-// sameTool compares definitions. The server does not count: only tools of one server, or of one name, are compared.
+// sameTool compares definitions. The server is not compared, because both tools are of one server or have one qualified name.
 func sameTool(a, b *messages.Tool) bool {
 	return a == b || a.Name == b.Name && a.Title == b.Title && a.Description == b.Description &&
 		bytes.Equal(a.InputSchema, b.InputSchema) && bytes.Equal(a.OutputSchema, b.OutputSchema) &&
@@ -63,6 +63,7 @@ func sameTool(a, b *messages.Tool) bool {
 		a.TaskSupport == b.TaskSupport && slices.EqualFunc(a.Icons, b.Icons, sameIcon)
 }
 
+// sameIcon compares icons by all that a model or person is shown of them.
 func sameIcon(a, b messages.Icon) bool {
 	return a.Src == b.Src && a.MIMEType == b.MIMEType && a.Theme == b.Theme && slices.Equal(a.Sizes, b.Sizes)
 }
@@ -75,6 +76,7 @@ func sameAnnotations(a, b *messages.Annotations) bool {
 		sameHint(a.Idempotent, b.Idempotent) && sameHint(a.OpenWorld, b.OpenWorld)
 }
 
+// sameHint compares hints, of which nil says that the server gave none.
 func sameHint(a, b *bool) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// State says what stands behind an entry.
+// State says how an entry can be called.
 type State uint8
 
 const (
@@ -16,12 +16,12 @@ const (
 	Live State = iota
 	// Cached: a lazy server's tool as it was when the server was last connected. A call wakes the server.
 	Cached
-	// Lost: the connection is gone and may be back in a moment. The tool stays in sight so that a blip does not make it
-	// flap. Nothing can be sent.
+	// Lost: the connection is gone and may be back in a moment. The tool stays visible so that a short interruption does not
+	// make it disappear and return. Nothing can be sent.
 	Lost
 )
 
-// String is the state in one lower-case word.
+// String returns the state in one lower-case word.
 func (s State) String() string {
 	switch s {
 	case Live:
@@ -43,11 +43,12 @@ type Entry struct {
 	State State
 	// Epoch is the connection attempt that serves the tool, or served it before it was lost.
 	Epoch uint64
-	// Route is what the server announced as the way to its connection, nil for a lost entry.
+	// Route leads to the server's connection, as the server announced it; nil for a lost entry.
 	Route any
 }
 
 // Snapshot is the set of tools at one moment: immutable, safe for concurrent use. Only Empty and Apply make one.
+// generation counts the changes of the content since Empty.
 type Snapshot struct {
 	generation uint64
 	name       func(server, tool string) string
@@ -56,39 +57,40 @@ type Snapshot struct {
 	servers    *table[*server]
 }
 
-// server is what is known of one server. It is immutable like the rest.
+// server has all that is known of one server. It is immutable like the rest.
 type server struct {
-	mark    mark // of the last change that was applied
-	state   State
-	lost    mark // of the Lose that made the entries lost
+	mark  mark // of the last change that was applied
+	state State
+	// lost is the mark of the Lose that made the entries lost: the one that an Expire must match.
+	lost    mark
 	entries []*Entry
 	refused []messages.QuarantinedTool
 }
 
-// mark orders the changes of one server.
+// mark orders the changes of one server: first by the attempt, then by the count within it.
 type mark struct{ epoch, rev uint64 }
 
 func (m mark) after(o mark) bool { return m.epoch > o.epoch || m.epoch == o.epoch && m.rev > o.rev }
 
-// Empty is the snapshot without tools, of generation 0, whose successors name tools by n.
+// Empty returns the snapshot without tools, of generation 0, whose successors name tools by n.
 func Empty(n messages.Naming) *Snapshot {
 	return &Snapshot{name: n.Tool, byName: new(table[*Entry]), servers: new(table[*server])}
 }
 
-// Generation rises by one with every change of the content. Snapshots that descend from the same Empty and have equal
-// generations have equal content, as long as only one line of descent is applied.
+// Generation returns the number of changes of the content since Empty. Snapshots that descend from the same Empty in one line
+// have equal content if their generations are equal.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (s *Snapshot) Len() int { return len(s.sorted) }
 
-// Lookup finds an entry by its qualified name. It does not allocate.
+// Lookup returns the entry of a qualified name. It does not allocate.
 func (s *Snapshot) Lookup(qualified string) (*Entry, bool) {
 	e := s.byName.get(qualified)
 	return e, e != nil
 }
 
-// LookupTool finds an entry by its server's id and the tool's own name. It does not allocate.
+// LookupTool returns an entry by its server's id and the tool's own name. It does not allocate.
 func (s *Snapshot) LookupTool(server, tool string) (*Entry, bool) {
 	srv := s.servers.get(server)
 	if srv == nil {
@@ -97,7 +99,7 @@ func (s *Snapshot) LookupTool(server, tool string) (*Entry, bool) {
 	return srv.findTool(tool)
 }
 
-// Server is the entries of one server, sorted by the tool's own name. The slice is the snapshot's own: read it only.
+// Server returns the entries of one server, sorted by the tool's own name. The slice is the snapshot's own: read it only.
 func (s *Snapshot) Server(server string) []*Entry {
 	if srv := s.servers.get(server); srv != nil {
 		return slices.Clip(srv.entries)
@@ -105,7 +107,7 @@ func (s *Snapshot) Server(server string) []*Entry {
 	return nil
 }
 
-// Servers is the ids of the servers that have an entry, sorted.
+// Servers returns the ids of the servers that have an entry, sorted.
 func (s *Snapshot) Servers() []string {
 	var ids []string
 	for id, srv := range s.servers.all {
@@ -117,7 +119,7 @@ func (s *Snapshot) Servers() []string {
 	return ids
 }
 
-// Remembered is the ids of all servers whose mark is kept, with entries or without, sorted: what Forget would shorten.
+// Remembered returns the ids of all servers whose mark is kept, with entries or without, sorted: those that Forget would drop.
 func (s *Snapshot) Remembered() []string {
 	var ids []string
 	for id := range s.servers.all {
@@ -127,10 +129,10 @@ func (s *Snapshot) Remembered() []string {
 	return ids
 }
 
-// All is every entry, sorted by qualified name.
+// All yields every entry, sorted by qualified name.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.sorted) }
 
-// Refused is the tools that a server announced and that are not in the catalog, sorted by the tool's own name, each
+// Refused returns the tools that a server announced and that are not in the catalog, sorted by the tool's own name, each
 // with the reason: the server lists a name twice, or the qualified name is another tool's.
 func (s *Snapshot) Refused(server string) []messages.QuarantinedTool {
 	if srv := s.servers.get(server); srv != nil {
@@ -139,6 +141,7 @@ func (s *Snapshot) Refused(server string) []messages.QuarantinedTool {
 	return nil
 }
 
+// findTool returns the entry of a tool's own name, by bisection.
 func (s *server) findTool(tool string) (*Entry, bool) {
 	i, ok := slices.BinarySearchFunc(s.entries, tool, func(e *Entry, tool string) int {
 		return strings.Compare(e.Tool.Name, tool)

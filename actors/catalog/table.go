@@ -6,6 +6,7 @@ import "maps"
 // few hundred entries instead of all ten thousand. The zero value is empty.
 type table[V any] struct{ parts [256]map[string]V }
 
+// get returns the zero value for a key that is not there.
 func (t *table[V]) get(key string) V { return t.parts[partOf(key)][key] }
 
 // all calls yield for every key, in no order.
@@ -25,11 +26,13 @@ type tableEdit[V any] struct {
 	owned [256]bool
 }
 
+// startEdit begins a successor that shares all parts with t.
 func (t *table[V]) startEdit() *tableEdit[V] {
 	next := *t
 	return &tableEdit[V]{next: &next}
 }
 
+// ownPart returns the part of a key, copied when it is first written: readers still use the old one.
 func (e *tableEdit[V]) ownPart(key string) map[string]V {
 	i := partOf(key)
 	if !e.owned[i] {
@@ -44,8 +47,8 @@ func (e *tableEdit[V]) ownPart(key string) map[string]V {
 func (e *tableEdit[V]) set(key string, v V) { e.ownPart(key)[key] = v }
 func (e *tableEdit[V]) delete(key string)   { delete(e.ownPart(key), key) }
 
-// partOf spreads keys over the parts, eight bytes at a time: names share their beginnings, and the tools of a server
-// their ends. Nothing that a reader can see depends on it.
+// partOf spreads keys over the parts, eight bytes at a time, because names share their beginnings, and the tools of a server
+// their ends. No result that a reader can see depends on it.
 func partOf(key string) uint8 {
 	const prime = 0x9e3779b97f4a7c15 // 2⁶⁴ / golden ratio, odd
 	h := uint64(len(key))

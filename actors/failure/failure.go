@@ -1,6 +1,5 @@
-// Package failure reads what a program wrote to its standard error before it ended, and says why it ended: the line that
-// names the reason, which is seldom the last one, and for the failures that people meet every week also the reason in plain
-// words and what to do.
+// Package failure reads what a program wrote to its standard error before it ended, and explains why it ended: it finds the line
+// that names the reason, which is seldom the last one, and for common failures also gives the reason in plain words and what to do.
 //
 //	cause := failure.Explain(stderr)
 //	cause.Line   // "Error: Cannot find module 'zod'", out of a stack of twenty lines
@@ -8,12 +7,17 @@
 //	cause.Fix    // "install what it depends on (npm install), …"
 //
 // A known failure is a row of the table (known_*.go), and each row stands on a file of testdata: the standard error of a
-// program that was broken for it. A row says what the text says, and no more; where the text leaves open which of two things
+// program that was broken for it. A row claims what the text says, and no more; where the text leaves open which of two things
 // is wrong, so does the row.
 //
-// The text is a stranger's. It is looked at and never acted on; what is taken from it is neutralised and cut short. Of a long
-// text only the end counts, and the time is linear in it. This package does not know
-// the secrets of a server: the transport takes them out of the text before it hands it over.
+// The text is untrusted. It is searched and never acted on; what is taken from it is neutralised and cut short. Of a long
+// text only the end counts, and the time is linear in it. This package does not know the secrets of a server: the transport removes
+// them before it hands the text over.
+//
+// # How it fits
+//
+// Package actors calls Explain and ExplainSilence when an attempt or a connection of a child process has failed, and adds the
+// answer to the cause in the status. The package calls package messages only, and keeps no state but compiled patterns.
 package failure
 
 import (
@@ -25,7 +29,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Cause is why a program ended, as far as its standard error says.
+// Cause explains why a program ended, as far as its standard error says.
 type Cause struct {
 	// Line is the line that names the reason, neutralised and at most 200 characters long; empty if there is none.
 	Line string
@@ -36,7 +40,7 @@ type Cause struct {
 	Reason, Fix string
 }
 
-// String is the cause in one line, for the end of a sentence about what happened: the reason and what to do, or else the
+// String returns the cause in one line, for the end of a sentence about what happened: the reason and what to do, or else the
 // line as the program's own words. It is empty if nothing is known.
 func (c Cause) String() string {
 	switch {
@@ -49,19 +53,22 @@ func (c Cause) String() string {
 }
 
 const (
-	textSize   = 16 << 10 // of the end of standard error
+	textSize   = 16 << 10 // bytes of the end of standard error that are read
 	lineSize   = 600      // bytes of a line
-	shownRunes = 200
-	partRunes  = 120 // of a part of a line that a reason repeats
-	tries      = 3   // lines that a row looks at closely
+	shownRunes = 200      // runes of Cause.Line
+	partRunes  = 120      // runes of a part of a line that a reason repeats
+	tries      = 3        // lines that a row compares with its pattern
 )
 
-// Explain says why the program that wrote this to its standard error has ended.
+// Explain returns why the program that wrote this to its standard error has ended.
 func Explain(stderr string) Cause { return explainText(stderr, false) }
 
-// ExplainSilence says why the program that wrote this lives and does not answer: it may wait for a person, or speak to others.
+// ExplainSilence returns why the program that wrote this runs and does not answer: it may wait for a person, or use another
+// protocol or transport.
 func ExplainSilence(stderr string) Cause { return explainText(stderr, true) }
 
+// explainText asks the rows in the order of the tables: the first that matches names the failure. Without a match the line that looks
+// like a reason is all that is known.
 func explainText(stderr string, silent bool) Cause {
 	t := readLines(stderr)
 	c := Cause{}
@@ -85,26 +92,25 @@ func explainText(stderr string, silent bool) Cause {
 	return c
 }
 
-// knownFailure is a known failure.
+// knownFailure is one row: a failure, how its line is recognised, and what to say about it.
 type knownFailure struct {
 	name string
-	// sign is in every line that pattern matches, so that almost every line is passed over at little cost. It is compared as
-	// it is written.
+	// sign is in every line that pattern matches, so that nearly every line is skipped at little cost. Its case counts.
 	sign string
-	// pattern recognises the line. It is compiled when a line has the sign: a program that never fails pays nothing.
+	// pattern recognises the line. It is compiled when a line first has the sign: a program that never fails pays nothing.
 	pattern string
-	// match stands for a pattern where one would be slow.
+	// match replaces pattern where a regular expression would be slow.
 	match func(line string) (groups []string)
 	// reason and fix are clauses. {1} is the first group of the pattern in quotes, <1> without. An empty reason means that the
-	// program's own words are the best there are.
+	// program's own words say it best.
 	reason, fix string
-	// silent rows are about programs that live: what they tell is no reason to end.
+	// silent rows are about programs that still run: their lines are no reason to end.
 	silent bool
-	// alone rows apply only if no other line says why.
+	// alone rows apply only if no other line names a reason.
 	alone bool
 }
 
-// findLine looks for the row's failure, from the last line on. What stands before a later error was survived.
+// findLine searches for the row's failure from the last line back: a program survived what stands before a later error.
 func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, groups []string) {
 	if !strings.Contains(t.whole, k.sign) {
 		return 0, nil
@@ -131,9 +137,10 @@ func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, group
 	return 0, nil
 }
 
-// patterns are those that a text has had the sign of.
+// patterns holds the compiled patterns, by their text, of the rows whose sign has been seen.
 var patterns sync.Map // string to *regexp.Regexp
 
+// compilePattern compiles a pattern once. Two goroutines may do so at the same time, with equal results.
 func compilePattern(pattern string) *regexp.Regexp {
 	if re, ok := patterns.Load(pattern); ok {
 		return re.(*regexp.Regexp)
@@ -143,7 +150,7 @@ func compilePattern(pattern string) *regexp.Regexp {
 	return re
 }
 
-// fillGroups puts the groups into a clause.
+// fillGroups puts the groups of a match into a clause, neutralised and cut short: they are the program's text.
 func fillGroups(clause string, groups []string) string {
 	for i := 1; i < len(groups); i++ {
 		n, part := strconv.Itoa(i), messages.Line(groups[i], partRunes)

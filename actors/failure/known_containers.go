@@ -1,6 +1,6 @@
 package failure
 
-// containers are the failures of docker and podman, before the server in the container was started.
+// containers are the failures of docker and podman themselves, before the server in the container has started.
 var containers = []knownFailure{
 	{
 		name: "docker-permission", sign: "permission denied while trying to connect to the",
