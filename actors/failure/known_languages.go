@@ -1,6 +1,6 @@
 package failure
 
-// otherLanguages are the failures of programs in Go, Java, Ruby, Rust, Perl and .NET, and of what starts them.
+// otherLanguages are the failures of programs in Go, Java, Ruby, Rust, Perl and .NET, and of the tools that start them.
 var otherLanguages = []knownFailure{
 	{
 		name: "go-missing-folder", sign: "directory not found",
@@ -80,6 +80,7 @@ var otherLanguages = []knownFailure{
 		reason:  "Ruby finds no file {1}",
 		fix:     "correct the path in \"args\", or \"cwd\"",
 	},
+	// Ruby names only the key; the pattern asks for the form of an environment variable, because any hash may lack a key.
 	{
 		name: "ruby-missing-variable", sign: "key not found: ",
 		pattern: `key not found: "([A-Z][A-Z0-9]*_[A-Z0-9_]+)" \(KeyError\)`,

@@ -1,21 +1,25 @@
 package failure
 
+// otherNode is the advice where this version of node is too old.
 const otherNode = "install a newer node, and let \"command\" name that one"
 
-// node are the failures of programs that run in Node.
+// node are the failures of programs that run in Node. The rows for missing modules go from the special case to the general one.
 var node = []knownFailure{
+	// A path without an importing file is the program itself, from "args".
 	{
 		name: "node-missing-file", sign: "Cannot find module '",
 		pattern: `^Error: Cannot find module '((?:/|[A-Za-z]:\\).*?)'$`,
 		reason:  "node finds no file {1}",
 		fix:     "correct the path in \"args\"; if it is a result of a build, build it (npm install, npm run build)",
 	},
+	// An absolute or relative path is a file of the program: its build or its package is incomplete.
 	{
 		name: "node-missing-own-file", sign: "Cannot find module '",
 		pattern: `Cannot find module '((?:/|file:|\.|[A-Za-z]:\\).*?)'(?: imported from (.*))?$`,
 		reason:  "the program misses a file of its own, {1}",
 		fix:     "build or install it again; if that does not help, its package is faulty: try another version",
 	},
+	// A bare name is a package that should have been installed.
 	{
 		name: "node-missing-module", sign: "Cannot find ",
 		pattern: `Cannot find (?:module|package) '(.*?)'`,
@@ -94,6 +98,7 @@ var node = []knownFailure{
 		reason:  "the program uses a method of encryption that this version of node has switched off",
 		fix:     "use a newer version of the server, or \"env\": {\"NODE_OPTIONS\": \"--openssl-legacy-provider\"}",
 	},
+	// Node prints this from V8, then dies by SIGABRT: endedItself in package actors lets that signal pass.
 	{
 		name: "node-out-of-memory", sign: "JavaScript heap out of memory",
 		pattern: `JavaScript heap out of memory`,

@@ -1,16 +1,18 @@
 package failure
 
+// netFix and tlsFix are the advice where npm cannot reach its registry, or does not trust it.
 const (
 	netFix = "see whether this machine reaches it: the network, and the proxy (HTTPS_PROXY) if there is one"
 	tlsFix = "if a proxy of your company signs it, name its authority's file: \"env\": {\"NODE_EXTRA_CA_CERTS\": \"FILE\"}"
 
-	// folder is a path that a person may paste into a shell.
-	folder      = "[^'\"`$;&|<>\n]*"
+	// folder matches a path that is safe to paste into a shell: the advice tells a person to delete it.
+	folder = "[^'\"`$;&|<>\n]*"
+	// npx takes a folder whose installation was cut short for complete, so every later start fails in the same way.
 	cutShort    = "an installation in npx's cache was cut short, and every start fails until its folder is deleted"
 	cutShortFix = "delete {1}, then connect again"
 )
 
-// npm are the failures of npx and npm, before the server was started at all.
+// npm are the failures of npx and npm, before the server itself has started.
 var npm = []knownFailure{
 	{
 		name: "npm-unknown-package", sign: " 404 ",
@@ -30,6 +32,7 @@ var npm = []knownFailure{
 		reason:  "npx was not told which program to start: the package has none, or several and none of the package's name",
 		fix:     "see whether the package is a server and not a library; name the program: \"args\": [\"-y\", \"-p\", \"PACKAGE\", \"PROGRAM\"]",
 	},
+	// Without a terminal npx cannot ask its question, so it refuses.
 	{
 		name: "npm-not-installed", sign: "npx canceled",
 		pattern: `npx canceled due to missing packages and no YES option: \["(.+?)"`,
@@ -54,6 +57,7 @@ var npm = []knownFailure{
 		reason:  "the npm registry cannot answer {2} (<1>)",
 		fix:     "try again later, or name another registry in .npmrc",
 	},
+	// The rows for certificates come before npm-unreachable, whose pattern matches any reason.
 	{
 		name: "npm-certificate", sign: ", reason: ",
 		pattern: `request to (\S+) failed, reason: ((?:self.signed|unable to (?:get|verify)|certificate)[\w ,-]*)`,
@@ -132,6 +136,7 @@ var npm = []knownFailure{
 		reason:  "{1} asks for another version of node",
 		fix:     "install the version that it asks for (npm view PACKAGE engines), and let \"command\" name that one's npx",
 	},
+	// npm's own text names the system that the package wants, which is of no use to this person; the fix names theirs.
 	{
 		name: "npm-wrong-system", sign: "Unsupported platform for ",
 		pattern: `Unsupported platform for (\S+?): wanted (.*?) \(current: (.*)\)$`,

@@ -2,8 +2,10 @@ package failure
 
 import "strings"
 
-// programs are what servers themselves say in front of a person: a key is missing, an argument, a folder.
+// programs are messages that servers themselves write for the person: a key is missing, an argument, a folder. They come last,
+// because their words are the least certain.
 var programs = []knownFailure{
+	// Servers ask for variables in many words, so a function looks for a name and a demand in one line.
 	{
 		name: "missing-variable", sign: "_", match: missingVariable,
 		fix: variableFix,
@@ -37,11 +39,13 @@ var programs = []knownFailure{
 		pattern: `(?i)^(?:error: )?(?:please )?(?:provide|specify|pass|missing) .{0,80}\barguments?\b`,
 		fix:     "add it to \"args\"",
 	},
+	// A program that prints its usage usually says first what was wrong; alone keeps this row from hiding that.
 	{
 		name: "usage", sign: "sage", alone: true,
 		pattern: `(?i)^(?:\[\w+\] )?usage(?:: | of )`,
 		fix:     "it was started in another way than it wants: correct \"args\"",
 	},
+	// The next rows are about programs that run and are silent: they explain a timeout, not an end.
 	{
 		name: "waits-for-sign-in", sign: "uthori", silent: true,
 		pattern: `(?i)\bauthori[sz]e\b.{0,40}\b(?:visit|open|brows|url|link|http)`,
@@ -68,13 +72,14 @@ var programs = []knownFailure{
 	},
 }
 
+// signInFix, stdioFix and variableFix are the advice of the rows above.
 const (
 	signInFix   = "see the address in what it wrote (mcpvisor why), open it, then connect again"
 	stdioFix    = "let it use standard input and output (often an argument: stdio), or configure its \"url\" and not its \"command\""
 	variableFix = "give it that in \"env\" of its entry: \"env\": {\"<1>\": \"${<1>}\"} takes it from your environment"
 )
 
-// missingVariable finds the name of an environment variable in a line that asks for something.
+// missingVariable returns the name of an environment variable in a line that also has a word of demand; nil if it lacks either.
 func missingVariable(line string) (groups []string) {
 	name, asks := "", false
 	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !isWord(r) && r != '_' }) {
@@ -89,12 +94,13 @@ func missingVariable(line string) (groups []string) {
 	return []string{line, name}
 }
 
-// isVariableName reports whether a word is written as the names of environment variables are: API_KEY.
+// isVariableName reports whether a word has the form of an environment variable: capitals with an underscore (API_KEY).
 func isVariableName(word string) bool {
 	return strings.Contains(word, "_") && word[0] >= 'A' && word[0] <= 'Z' && !strings.HasSuffix(word, "_") &&
 		!strings.ContainsFunc(word, func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 }
 
+// isDemandWord knows the words, in lower case, with which programs ask for a setting.
 func isDemandWord(word string) bool {
 	switch word {
 	case "required", "requires", "require", "missing", "set", "unset", "provide", "provided", "define", "defined", "undefined", "specify", "specified",

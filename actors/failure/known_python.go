@@ -1,5 +1,6 @@
 package failure
 
+// otherPython and installPip are the advice where another Python, or another environment, is needed.
 const (
 	otherPython = "install a newer Python (the server's page says which), and let \"command\" name that one"
 	installPip  = "install it into the Python that \"command\" names (PYTHON -m pip install PACKAGE), or name the one that has it"
@@ -13,6 +14,7 @@ var python = []knownFailure{
 		reason:  "Python finds no file {1}",
 		fix:     "correct the path in \"args\", or \"cwd\"",
 	},
+	// The row stands before python-missing-module, whose pattern matches this text as well.
 	{
 		name: "python-not-executable-package", sign: ".__main__; ",
 		pattern: `No module named (\S+)\.__main__; `,
@@ -31,12 +33,14 @@ var python = []knownFailure{
 		reason:  "the module {2} has nothing of the name {1}: two versions do not fit each other",
 		fix:     "install the server again with the versions that it asks for",
 	},
+	// Python names only the key of os.environ; the pattern asks for the form of an environment variable, because any dict may lack a key.
 	{
 		name: "python-missing-variable", sign: "KeyError: '",
 		pattern: `^KeyError: '([A-Z][A-Z0-9]*_[A-Z0-9_]+)'$`,
 		reason:  "the program looks for {1} and does not find it",
 		fix:     "if that is an environment variable, as its name says, set it: \"env\": {\"<1>\": \"${<1>}\"}",
 	},
+	// list[int] and similar annotations need Python 3.9.
 	{
 		name: "python-too-old", sign: "is not subscriptable",
 		pattern: `^TypeError: '(?:ABCMeta|type)' object is not subscriptable`,

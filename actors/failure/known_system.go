@@ -1,6 +1,6 @@
 package failure
 
-// system are what shells, the dynamic linker and the kernel say, in the words of any language.
+// system are messages of shells, the dynamic linker and the kernel, in whatever language the program is written.
 var system = []knownFailure{
 	{
 		name: "linker-library", sign: "error while loading shared libraries: ",
@@ -20,6 +20,7 @@ var system = []knownFailure{
 		reason:  "the shared library {1} is not installed",
 		fix:     "install the package of this system that holds it",
 	},
+	// The shell says this of a script whose interpreter (#!) is missing; the script itself is there.
 	{
 		name: "shell-missing-interpreter", sign: "cannot execute: required file not found",
 		pattern: `(\S+): cannot execute: required file not found`,
@@ -56,6 +57,7 @@ var system = []knownFailure{
 		reason:  "{1} may not be executed",
 		fix:     "allow it (chmod +x), or start it with its interpreter",
 	},
+	// EADDRINUSE and the next three rows are one failure in the words of Node, Go, Python and other languages.
 	{
 		name: "port-taken", sign: "EADDRINUSE",
 		pattern: `EADDRINUSE: address already in use (\S+)`,
@@ -86,6 +88,7 @@ var system = []knownFailure{
 		reason:  "the program may not listen on {1}",
 		fix:     "let it use a port above 1023, or standard input and output (stdio)",
 	},
+	// The next three rows are one failure too; the last has no address, because the words carry none.
 	{
 		name: "connection-refused", sign: "ECONNREFUSED",
 		pattern: `connect ECONNREFUSED (\S+)`,
@@ -172,6 +175,7 @@ var system = []knownFailure{
 	},
 }
 
+// takenFix and deniedFix are the advice of several rows.
 const (
 	takenFix  = "end what uses it, or choose another port in \"env\" or \"args\"; a server that is spoken to over stdio seldom needs one"
 	deniedFix = "give the user that runs mcpvisor the right to it, or allow it in \"isolation\" if that is set"

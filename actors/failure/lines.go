@@ -8,27 +8,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// text is the end of a program's standard error, in lines without colours.
+// text is the end of a program's standard error, as lines without colours.
 type text struct {
 	lines []string
-	whole string // the lines again
-	kinds []kind
-	usage int // the number of the last line that says how the program is used, 0 if there is none
+	whole string // the lines again, joined, for quick searches
+	kinds []kind // filled in as lines are classified: most never are
+	usage int    // the number of the last line that shows the usage, counted from 1; 0 if there is none
 }
 
-// kind is what a line is to somebody who looks for the reason.
+// kind classifies a line for the search for the reason.
 type kind uint8
 
 const (
-	unclassified  kind = iota // nobody has asked yet
+	unclassified  kind = iota // not looked at yet
 	plainLine                 // anything else
-	stackFrame                // a part of a stack, a brace, a place: it goes with an error and does not name it
-	errorSounding             // it has the sound of an error
-	uncaught                  // the head of an error that nobody caught: it is why the program ends
+	stackFrame                // a part of a stack, a brace, a place: it belongs to an error and does not name it
+	errorSounding             // it has a word that errors have
+	uncaught                  // the head of an uncaught error, which ends the program
 )
 
+// colours matches terminal sequences. The escape character may have been replaced by U+FFFD before.
 var colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:\x1b|\ufffd)\\[[0-9;?]*[A-Za-z]") })
 
+// readLines splits the end of a text. The first line is dropped if it was cut in the middle.
 func readLines(stderr string) *text {
 	if len(stderr) > textSize {
 		stderr = stderr[len(stderr)-textSize:]
@@ -39,7 +41,8 @@ func readLines(stderr string) *text {
 	t := &text{}
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimRight(line, "\r\n \t")
-		line = line[strings.LastIndexByte(line, '\r')+1:] // a progress bar writes over itself
+		// A progress bar writes over itself: only what stands after its last return was visible.
+		line = line[strings.LastIndexByte(line, '\r')+1:]
 		if strings.ContainsAny(line, "\x1b\ufffd") {
 			line = colours().ReplaceAllString(line, "")
 		}
@@ -56,22 +59,22 @@ func readLines(stderr string) *text {
 	return t
 }
 
-// lineKind is that of the line i.
+// lineKind returns the kind of line i. Usage lines, and the options below them, are treated like a stack: they follow an error.
 func (t *text) lineKind(i int) kind {
 	if t.kinds[i] == unclassified {
 		line := t.lines[i]
 		switch t.kinds[i] = kindOf(line); {
 		case t.usage == i+1, t.usage > 0 && i >= t.usage && (strings.TrimLeft(line, " \t-") != line || strings.HasSuffix(line, ":")):
-			t.kinds[i] = stackFrame // how it is used, and the options
+			t.kinds[i] = stackFrame
 		}
 	}
 	return t.kinds[i]
 }
 
-// reasonLine is the line that names the reason, -1 if nothing was written.
+// reasonLine returns the number of the line that names the reason, -1 if nothing was written.
 //
-// It is the last error that nobody caught, unless the program went on for a while after it; else the last line that sounds
-// like an error; else the last one that says something; else how the program is used.
+// It is the last uncaught error, unless the program wrote more than a few lines after it, and so survived it; else the last line
+// that sounds like an error; else the last plain line; else the line that shows the usage.
 func (t *text) reasonLine() int {
 	last, lastSounds, after := -1, -1, 0
 	for i := len(t.kinds) - 1; i >= 0 && i >= len(t.kinds)-reasonLines; i-- {
@@ -101,14 +104,14 @@ func (t *text) reasonLine() int {
 	return last
 }
 
-// reasonLines is how far from the end the reason is looked for.
+// reasonLines is how many lines from the end are searched for the reason.
 const reasonLines = 250
 
-// survivedAfter is how many lines of an error's own text may follow its head.
+// survivedAfter is how many lines may follow the head of an error that ends the program: they are its own text.
 const survivedAfter = 4
 
-// errorLine is the line that names an error whose head names only its kind: a panic of Rust, an exception of C++, and what is
-// printed as an object.
+// errorLine returns the line that names an error whose head only names its kind: for a panic of Rust or an exception of C++ the
+// next line, for an error that is printed as an object the line of its message.
 func (t *text) errorLine(head int) int {
 	line := t.lines[head]
 	next := min(head+1, len(t.lines)-1)
@@ -127,15 +130,15 @@ func (t *text) errorLine(head int) int {
 	return head
 }
 
-// objectLines is how far the message of an object may stand below its first line.
+// objectLines is how far below its first line the message of an object is searched for.
 const objectLines = 20
 
-// wasSurvived reports whether an error at line i was followed by another one, that of the line reason.
+// wasSurvived reports whether another error, up to the line reason, came after the one at line i.
 func (t *text) wasSurvived(i, reason int) bool {
 	if i >= reason {
 		return false
 	}
-	for ; i < reason; i++ { // a block of lines with a common beginning, as npm writes them, is one error
+	for ; i < reason; i++ { // npm writes one error as a block of lines with a common beginning
 		if t.lineKind(i+1) == uncaught && t.lineKind(i) != uncaught && !strings.HasPrefix(t.lines[i+1], "Caused by: ") {
 			return true
 		}
@@ -143,7 +146,7 @@ func (t *text) wasSurvived(i, reason int) bool {
 	return false
 }
 
-// displayLine is a line for a person: without what its program puts in front of it.
+// displayLine returns a line for a person, without the marks that its program puts in front of it.
 func (t *text) displayLine(i int) string {
 	line := strings.TrimSpace(t.lines[i])
 	for _, front := range []string{"[cause]: ", "npm error ", "npm ERR! ", "| ", "╰─▶ ", "╰─> ", "├─▶ ", "× ", "what():  "} {
@@ -158,7 +161,7 @@ func (t *text) displayLine(i int) string {
 	return messages.Line(line, shownRunes)
 }
 
-// kindOf looks at one line alone.
+// kindOf classifies one line by its own text alone.
 func kindOf(line string) kind {
 	bare := strings.TrimSpace(line)
 	switch {
@@ -179,7 +182,7 @@ func kindOf(line string) kind {
 	return plainLine
 }
 
-// soundsBad reports whether a line has a word, or two in a row, of those with which programs say what is wrong.
+// soundsBad reports whether a line has a word, or two words in a row, with which programs say that something is wrong.
 func soundsBad(line string) bool {
 	before := ""
 	for word := range strings.FieldsFuncSeq(strings.ToLower(line), func(r rune) bool { return !isWord(r) && r != '\'' }) {
@@ -192,6 +195,7 @@ func soundsBad(line string) bool {
 	return hasAnyPrefix(line, "×", "✖", "✗", "❌")
 }
 
+// containsAny is the cheap test before a regular expression.
 func containsAny(line string, signs ...string) bool {
 	for _, s := range signs {
 		if strings.Contains(line, s) {
@@ -201,11 +205,12 @@ func containsAny(line string, signs ...string) bool {
 	return false
 }
 
-// headSigns are in every line that head matches.
+// headSigns are texts of which every line that head matches has one: other lines are not compared with the expression.
 var headSigns = []string{
 	"Error", "Exception", "Rejection", "Exit", "Interrupt", "Fault", "[cause]", "Caused by", "panic", "fatal error", "FATAL ERROR", "terminate called", ":in ",
 }
 
+// isWord reports whether a rune belongs to a word; U+FFFD, the sign of a broken character, does not.
 func isWord(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 0x7f && r != 0xfffd
 }
@@ -219,7 +224,7 @@ func hasAnyPrefix(line string, fronts ...string) bool {
 	return false
 }
 
-// frames are the beginnings of lines that go with an error and do not name it.
+// frames are the beginnings of lines that belong to an error and do not name it.
 var frames = []string{
 	"at ", "from ", "File \"", "Traceback (most", "The above exception was", "During handling of", // stacks
 	"goroutine ", "[signal ", "exit status ", "created by ", "main.", "stack backtrace", "note: run with",
@@ -230,21 +235,21 @@ var frames = []string{
 }
 
 var (
-	// inner are the lines inside of an error: stacks of Node and Java, properties of an object, frames and carets of Python.
+	// inner matches the lines inside an error: stacks of Node and Java, properties of an object, frames and carets of Python.
 	inner = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^\s+(?:at |from |\.\.\. |/|'?[\w$]+'?: |[\w$.]+\(|\[?'|File "|[~^]+|-\w|--\w|throw |new |return |raise |await )|^\s+\d+: 0x`)
 	})
-	// usage says how a program is used.
+	// usage matches the line that shows how a program is used.
 	usage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(?:\[\w+\] )?usage(?:: | of |:$)`) })
-	// message is the text of an error that is printed as an object.
+	// message matches the text of an error that is printed as an object.
 	message = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*["']?message["']?: ["'](.*)["'],?$`) })
-	// npmFrame are the lines of npm that tell where its log is, what its properties are, and what is often the case.
+	// npmFrame matches npm's lines about its log and properties, and its general advice.
 	npmFrame = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^$|^\s+(?:at |\w+: )|^\s*[}{]|^(?:code|errno|syscall|path|dest|command|signal) |^A complete log of this run|^Log files were not|` +
 			`^You can rerun|^(?:network|enoent|notarget|404|403|nospc|JSON\.parse)(?:\s*$| This is|\s+In most cases|\s+Note that| Note: | tarball,| If you are behind|` +
 			` There appears| Clear up| Failed to parse)|^If you are behind|^To see a list|^To correct this|^To permanently|^\s+(?:npm|sudo) |^Valid options`)
 	})
-	// head are the first lines of errors that end a program, in the form of its language.
+	// head matches the first lines of errors that end a program, in the form of its language.
 	head = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:Uncaught )?(?:[\w$]+\.)*(?:[A-Z][\w$]*)?(?:Error|Exception|Rejection|Exit|Interrupt|Fault)(?: \[\w+\])?(?::|$)|` +
 			`^\s+\[cause\]: |^[\s|]+\|\s(?:[\w$]+\.)*[A-Z]\w*(?:Error|Exception)(?::|$)|` +

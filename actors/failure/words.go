@@ -1,6 +1,6 @@
 package failure
 
-// badWord knows the words with which programs say that something is wrong, in lower case.
+// badWord knows the words, in lower case, with which programs say that something is wrong.
 func badWord(word string) bool {
 	switch word {
 	case "error", "errors", "fatal", "fail", "failed", "fails", "failure", "cannot", "can't", "couldn't", "unable",
@@ -11,7 +11,7 @@ func badWord(word string) bool {
 	return false
 }
 
-// badPair knows two such words in a row.
+// badPair knows two words in a row that say so, and do not one by one.
 func badPair(words string) bool {
 	switch words {
 	case "could not", "can not", "not found", "not set", "not defined", "not valid", "not exist", "not installed",

@@ -2,9 +2,14 @@
 //
 //	Step(State, Event) (State, []Effect)
 //
-// It has no clock, no randomness, no goroutine and no I/O. The server actor feeds it events and performs its effects;
-// the harness feeds it histories and judges them. Begin with the zero State and Init; perform the effects in their
+// It has no clock, no randomness, no goroutine and no I/O. Begin with the zero State and Init; perform the effects in their
 // order, and answer each as its comment says.
+//
+// # How it fits
+//
+// The server's actor (package actors) owns the State: it calls Step with each message, performs the effects, and publishes the
+// result. The supervisor answers the effects Ask and Report with the events Granted and Scheduled. The harness of the tests feeds
+// the function with whole histories and judges them. The package calls nothing but package messages.
 //
 //	                         ┌─ pending ──────────────────────────────────┐
 //	┌──────────┐             │                                            │ Failed, Lost   ┌─ failed ────────┐
@@ -25,9 +30,9 @@
 //	   └───────Disable────── │             connected                      │ ────────Unauthorized────┘
 //	                         └────────────────────────────────────────────┘
 //
-// Two fields are kept apart: Wanted is the wish (is the server enabled?), Phase is the fact. A connection attempt
+// Two fields are kept apart: Wanted says what was commanded (is the server enabled?), Phase what is the case. A connection attempt
 // begins with Granted, which brings its epoch, and ends with exactly one Closed of that epoch, when everything that it
-// held has been released. Between the two, Conn says what there is. An event that carries another epoch than
+// held has been released. Between the two, Conn says what exists of the connection. An event that carries another epoch than
 // State.Epoch is stale and changes nothing; a grant that is not newer is declined.
 //
 // From every phase: Disable leads to disabled, Remove to the end, Respec to what the new spec says. These are all
@@ -71,7 +76,7 @@
 //	            Granted → dialing
 //	needs-auth  Reconnect → queued, closing
 //
-// Invariants, which State.Check verifies after every step (numbers are stable, reports name them). L7 and the words
+// Invariants, which State.Check verifies after every step (numbers are stable, reports name them). L7 and the statements
 // marked * are about two steps: the tests of this package verify them.
 //
 //	L1  connected ⇒ wanted and Conn is Open
@@ -85,9 +90,9 @@
 //	L9  Step is set ⇔ pending; step, connection and what was asked for agree, so that an event is to come that leads on
 //	L10 what failed, restarts or needs credentials has a cause; what is connected has none
 //
-// Not decided here: when an attempt may begin (package restart), which tools exist (package catalog), how anything is
-// done.
+// Not decided here: when an attempt may begin (package restart), which tools exist (package catalog), how any effect is
+// performed.
 //
-// Not promised: progress. The machine waits for ever for an answer that the shell never gives; each effect that is
-// work must be answered, with a bound, also when it fails.
+// Not promised: progress. The machine waits for ever for an answer that the actor never gives; each effect that is
+// work must be answered, within a bound, also when it fails.
 package lifecycle

@@ -7,92 +7,92 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Conn says what there is of a connection.
+// Conn says what exists of a connection.
 type Conn uint8
 
 const (
-	// None: nothing is held.
+	// None: nothing is held, and a start may be requested.
 	None Conn = iota
 	// Opening: an attempt runs: dialing, handshaking or waiting for the first list.
 	Opening
-	// Open: the session can be called.
+	// Open: the session accepts calls.
 	Open
-	// Closing: it was told to end, or ended by itself, and has not released everything yet.
+	// Closing: the connection was told to end, or ended by itself, and has not released everything yet.
 	Closing
 )
 
-// String is for transcripts and logs.
+// String returns the name for transcripts and logs.
 func (c Conn) String() string { return [...]string{"none", "opening", "open", "closing"}[c] }
 
-// Cause is why a server is not connected.
+// Cause says why a server is not connected.
 type Cause struct {
 	Class messages.Class
 	// Text is one line for a person, with what to do if something can be done.
-	Text       string
+	Text string
+	// RetryAfter is the server's own wish for the next attempt, 0 if it has none. Challenge is that of ClassUnauthorized.
 	RetryAfter time.Duration
 	Challenge  *messages.Challenge
 }
 
-// State is everything that decides what a server does next. It is a value; the zero State is a server before Init.
+// State is everything that decides about a server's next step. It is a value; the zero State is a server before Init.
 type State struct {
-	// Wanted is the wish; Removing ends it for ever.
+	// Wanted is what was commanded; Removing says that the server ends for ever.
 	Wanted, Removing bool
-	// Lazy servers are dialled by use. Blocked, if not nil, is why the spec cannot start at all.
+	// Lazy servers are dialled by their first use. Blocked, if not nil, is why the spec cannot be tried at all.
 	Lazy    bool
 	Blocked *Cause
 
 	Phase messages.Phase
-	// Step is set while Phase is pending.
+	// Step is set only while Phase is pending.
 	Step messages.Step
-	// Epoch is that of the current or last attempt, 0 before the first.
+	// Epoch is that of the present or last attempt, 0 before the first.
 	Epoch uint64
 	Conn  Conn
-	// Cause is the last failure; nil while connected.
+	// Cause is the last failure; nil while connected or disabled.
 	Cause *Cause
-	// Retry and NextAt are the supervisor's decision after a failure; empty until it came.
+	// Retry and NextAt are the supervisor's decision after a failure; zero until it has come.
 	Retry  messages.Retry
 	NextAt time.Time
-	// StartRequested: the supervisor will grant a start, now or when the time has come.
+	// StartRequested: the supervisor has a request, and will grant a start, now or at NextAt.
 	StartRequested bool
 	// WasUp: this attempt reached connected.
 	WasUp bool
-	// EverConnected: this spec reached connected at least once, in this life or, as its cached tools tell, in an earlier one.
+	// EverConnected: this spec has connected at least once, in this run or, as its cached tools show, in an earlier one.
 	EverConnected bool
-	// DueUrgency is the urgency of the start that waits for the old connection's release.
+	// DueUrgency is the urgency of the start that waits for the old connection's Closed.
 	DueUrgency Urgency
 
-	// Listing: a list is in flight. Dirty: the server's tools changed since the last list was asked for.
+	// Listing: a list is being fetched. Dirty: the server's tools have changed since the last list was requested.
 	Listing, Dirty bool
-	// RelistAfter: the list in flight is older than a wish for it; one more follows at once.
+	// RelistAfter: the list that is being fetched is older than a command for one; another follows at once.
 	RelistAfter bool
-	// ListFailures counts consecutive re-lists that failed.
+	// ListFailures counts the lists in a row that failed, after the first.
 	ListFailures int
-	// Refreshing: somebody waits for the list that is in flight.
+	// Refreshing: a caller of Refresh waits for the list that is being fetched.
 	Refreshing bool
-	// ToolsShown: the registry was told tools of this server and not yet told to withdraw them.
+	// ToolsShown: the registry has tools of this server, live, cached or lost.
 	ToolsShown bool
-	// Rev numbers what the registry is told, for its tombstones.
+	// Rev numbers the changes that are sent to the registry, which drops those that come out of order.
 	Rev uint64
 
-	// Ticket is the newest request whose end somebody waits for; Answered the newest whose end has come.
+	// Ticket is the newest command whose end a caller waits for; Answered the newest whose end has come.
 	Ticket, Answered uint64
 }
 
 // Warm reports whether a disabled server keeps its connection.
 func (s State) Warm() bool { return s.Phase == messages.Disabled && s.Conn == Open }
 
-// Keeps reports whether a server goes on with what it has when its spec is replaced by e: with its connection or attempt,
-// or with the tools that are known while it rests.
+// Keeps reports whether a server keeps what it has when e replaces its spec: its connection or attempt, or the known tools while
+// it rests.
 func (s State) Keeps(e Respec) bool {
 	return e.Keep && e.Blocked == nil && s.Blocked == nil && !s.Removing &&
 		(s.Conn == Opening || s.Conn == Open || s.Step == messages.Idle)
 }
 
-// Settled reports whether nothing is on its way without an end in sight: the server is connected, failed, disabled,
-// needs credentials, or rests until it is used.
+// Settled reports whether the server changes by itself no more: it is connected, failed, disabled, needs credentials, or rests.
 func (s State) Settled() bool { return s.Phase != messages.Pending || s.Step == messages.Idle }
 
-// Check returns an error that names the first invariant of the package comment that s breaks.
+// Check returns an error that names the first invariant of the package comment that s violates; nil if all hold.
 func (s State) Check() error {
 	fail := func(n int, text string) error { return fmt.Errorf("L%d: %s: %+v", n, text, s) }
 	if s.Phase == "" { // before Init
@@ -134,8 +134,8 @@ func (s State) Check() error {
 	return nil
 }
 
-// onItsWay reports whether the connection, or the start that was asked for, is what the phase and step tell, so that
-// there is always an event to come that leads on.
+// onItsWay reports whether connection and start request agree with phase and step, so that an event will come that leads on. A
+// server for which this is false would hang.
 func (s State) onItsWay() bool {
 	switch s.Step {
 	case messages.Queued:

@@ -6,29 +6,30 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Step is the machine: what follows from event in state s. It changes nothing but its result.
+// Step is the state machine: it returns the state after an event, and the effects to perform. It changes nothing but its result.
 func Step(s State, e Event) (State, []Effect) {
 	m := machine{State: s}
 	m.applyEvent(e)
-	// The one place that ends waiting: whoever waits for a server waits until nothing is on its way.
+	// This is the only place that answers tickets: a caller waits until the server changes by itself no more.
 	if m.Settled() && !m.Refreshing {
 		m.Answered = m.Ticket
 	}
 	return m.State, m.effects
 }
 
-// machine is a State under change and the effects so far.
+// machine is a State while Step changes it, and the effects so far.
 type machine struct {
 	State
 	effects []Effect
-	// released: the event is the Closed of a connection that nobody told to end.
+	// released: the event is the Closed of a connection that was not ordered to end, so no Shut is needed.
 	released bool
 }
 
 func (m *machine) emitEffect(e Effect) { m.effects = append(m.effects, e) }
 
+// applyEvent notes the ticket and leaves the decision to the part of the server's life that it is in.
 func (m *machine) applyEvent(e Event) {
-	// Also the ticket of a wish that changes nothing: whoever waits is told so at once.
+	// A command that changes nothing has a ticket too: its caller must not wait for ever.
 	m.Ticket = max(m.Ticket, eventTicket(e))
 	switch {
 	case m.Removing:
@@ -40,7 +41,7 @@ func (m *machine) applyEvent(e Event) {
 	}
 }
 
-// eventTicket is that of a wish, and 0 for every other event.
+// eventTicket returns the ticket of a command, and 0 for every other event.
 func eventTicket(e Event) uint64 {
 	switch e := e.(type) {
 	case Init:
@@ -61,7 +62,7 @@ func eventTicket(e Event) uint64 {
 	return 0
 }
 
-// handleBeforeInit is the time before Init, which is the first event that counts.
+// handleBeforeInit decides before Init, which is the first event that counts.
 func (m *machine) handleBeforeInit(e Event) {
 	switch e := e.(type) {
 	case Init:
@@ -74,7 +75,7 @@ func (m *machine) handleBeforeInit(e Event) {
 	}
 }
 
-// handleEvent is the time between Init and Remove.
+// handleEvent decides between Init and Remove. Each fact is compared with the present attempt first.
 func (m *machine) handleEvent(e Event) {
 	switch e := e.(type) {
 	case Enable:
@@ -110,7 +111,7 @@ func (m *machine) handleEvent(e Event) {
 	case Greeted:
 		if m.isOpening(e.Epoch) && (m.Step == messages.Handshaking || m.Step == messages.Installing) {
 			m.Step = messages.Listing
-			m.Listing, m.Dirty = true, false // what changed during the handshake is in this list
+			m.Listing, m.Dirty = true, false // a change during the handshake is in this list already
 			m.emitEffect(Answer{e.Epoch})
 			m.emitEffect(List{Epoch: e.Epoch, First: true})
 		}
@@ -136,8 +137,9 @@ func (m *machine) handleEvent(e Event) {
 		}
 	case IdleOut:
 		if m.Phase == messages.Connected && m.isOpen(e.Epoch) && m.Lazy && !m.Listing {
+			// A call may have been admitted a moment before the gate closed, so the connection is drained.
 			m.becomeIdle()
-			m.shutConnection(true) // a call may have been admitted a moment before the gate closed
+			m.shutConnection(true)
 		}
 	}
 }
@@ -146,7 +148,7 @@ func (m *machine) isOpening(epoch uint64) bool { return m.Conn == Opening && m.E
 
 func (m *machine) isOpen(epoch uint64) bool { return m.Conn == Open && m.Epoch == epoch }
 
-// startFresh is what a server does with a spec that is new to it and nothing open.
+// startFresh begins with a spec that is new to the server, when no connection is open.
 func (m *machine) startFresh(u Urgency) {
 	switch {
 	case !m.Wanted:
@@ -163,7 +165,8 @@ func (m *machine) startFresh(u Urgency) {
 	}
 }
 
-// requestStart asks for a start, or arranges that it is asked for as soon as the old connection has released everything.
+// requestStart requests a start, at once, or when the old connection has released everything: two connections of one server could
+// disturb each other.
 func (m *machine) requestStart(u Urgency, fresh bool) {
 	m.NextAt, m.Retry = time.Time{}, ""
 	if m.Conn != None {
@@ -176,6 +179,7 @@ func (m *machine) requestStart(u Urgency, fresh bool) {
 	m.emitEffect(Ask{Urgency: u, Fresh: fresh})
 }
 
+// cancelStart takes the request back, if there is one.
 func (m *machine) cancelStart() {
 	if m.StartRequested {
 		m.StartRequested = false
@@ -192,6 +196,7 @@ func (m *machine) becomeDisabled() {
 	m.Retry, m.NextAt = "", time.Time{}
 }
 
+// becomeFailed keeps the cause; refused credentials lead to needs-auth, where no retry is planned.
 func (m *machine) becomeFailed(c Cause) {
 	m.Phase, m.Step, m.Cause = messages.Failed, "", &c
 	m.Retry, m.NextAt = "", time.Time{}
@@ -200,18 +205,19 @@ func (m *machine) becomeFailed(c Cause) {
 	}
 }
 
+// becomeConnected opens the gate and shows the tools. A change that came during the list is fetched after the quiet period.
 func (m *machine) becomeConnected() {
 	m.Phase, m.Step, m.Cause = messages.Connected, "", nil
 	m.EverConnected, m.WasUp = true, true
 	m.ToolsShown = true
 	m.Rev++
 	m.emitEffect(Show{m.Epoch, m.Rev})
-	if m.Dirty { // the list changed while it was being listed
+	if m.Dirty {
 		m.emitEffect(Coalesce{Epoch: m.Epoch})
 	}
 }
 
-// shutConnection ends the connection that there is.
+// shutConnection ends the connection, if there is one, and forgets all that was going on about lists.
 func (m *machine) shutConnection(drain bool) {
 	if m.Conn == Opening || m.Conn == Open {
 		if !m.released {
@@ -222,7 +228,7 @@ func (m *machine) shutConnection(drain bool) {
 	m.Listing, m.Dirty, m.RelistAfter, m.Refreshing, m.ListFailures = false, false, false, false, 0
 }
 
-// withdrawTools takes the tools away, if the registry knows any.
+// withdrawTools removes the tools from the catalog, if the registry has any.
 func (m *machine) withdrawTools() {
 	if m.ToolsShown {
 		m.ToolsShown = false
@@ -231,7 +237,7 @@ func (m *machine) withdrawTools() {
 	}
 }
 
-// becomeIdle shows the tools that are known from before: their use wakes the server.
+// becomeIdle shows the known tools as cached; a call of one of them wakes the server.
 func (m *machine) becomeIdle() {
 	m.ToolsShown = true
 	m.Rev++
@@ -239,7 +245,7 @@ func (m *machine) becomeIdle() {
 	m.becomePending(messages.Idle)
 }
 
-// loseTools keeps the tools in sight for a moment: the server is expected back.
+// loseTools leaves the tools visible as lost, because the server is expected back: a model should not see them flap.
 func (m *machine) loseTools() {
 	if m.ToolsShown {
 		m.Rev++
@@ -247,29 +253,32 @@ func (m *machine) loseTools() {
 	}
 }
 
+// enableServer makes a disabled server wanted. A warm one is connected at once, unless its tools may have changed meanwhile.
 func (m *machine) enableServer() {
 	if m.Wanted {
-		return // it is on its way, or has said why not
+		return // an attempt runs, or the status says why none does
 	}
 	m.Wanted = true
 	switch {
 	case m.Conn == Open && (m.Dirty || m.Listing):
-		// "a list_changed only marks it dirty and it is re-listed before its tools return"
+		// The list has changed while the server was disabled: its tools return only after a new list.
 		m.becomePending(messages.Listing)
 		if m.Listing {
-			m.RelistAfter = m.Dirty // what is in flight is older than the change
+			m.RelistAfter = m.Dirty // the list that is being fetched is older than the change
 		} else {
 			m.listTools()
 		}
 	case m.Conn == Open:
 		m.becomeConnected()
+	// A person who enables a server waits for it, so even a lazy one is dialled.
 	case m.Blocked == nil && !(m.Lazy && m.EverConnected):
-		m.requestStart(Person, true) // whoever enables it waits for it, also if it is lazy
+		m.requestStart(Person, true)
 	default:
 		m.startFresh(Person)
 	}
 }
 
+// disableServer hides the tools and keeps an open connection, unless cold; an attempt that has not connected is not worth keeping.
 func (m *machine) disableServer(cold bool) {
 	m.Wanted = false
 	m.cancelStart()
@@ -281,13 +290,14 @@ func (m *machine) disableServer(cold bool) {
 	m.becomeDisabled()
 }
 
+// reconnectServer ends an open connection and requests a new start. An attempt that runs already is as good as a new one.
 func (m *machine) reconnectServer() {
 	if !m.Wanted || m.Blocked != nil {
-		return // the wish and the spec overrule: the caller is told so by the status
+		return // the caller sees the reason in the status
 	}
 	switch m.Conn {
 	case Opening:
-		return // a fresh attempt is on its way
+		return // a fresh attempt runs
 	case Open:
 		m.loseTools()
 		m.shutConnection(true)
@@ -296,29 +306,33 @@ func (m *machine) reconnectServer() {
 	m.requestStart(Person, true)
 }
 
+// wakeServer dials a lazy server that rests. In every other phase the caller's ticket alone counts.
 func (m *machine) wakeServer() {
 	if m.Wanted && m.Phase == messages.Pending && m.Step == messages.Idle {
 		m.requestStart(Person, true)
 	}
 }
 
+// refreshTools fetches the list again, and lets the caller wait until a list that is younger than the command has come.
 func (m *machine) refreshTools() {
 	if m.Phase != messages.Connected {
 		return
 	}
 	m.Refreshing = true
 	if m.Listing {
-		m.RelistAfter = true // what is in flight may be older than the wish
+		m.RelistAfter = true // the list that is being fetched may be older than the command
 	} else {
 		m.listTools()
 	}
 }
 
+// listTools requests a list that covers all changes so far.
 func (m *machine) listTools() {
 	m.Listing, m.Dirty, m.RelistAfter = true, false, false
 	m.emitEffect(List{Epoch: m.Epoch})
 }
 
+// replaceSpec begins again under another spec, unless the connection fits it.
 func (m *machine) replaceSpec(e Respec) {
 	if m.Keeps(e) {
 		m.adjustSpec(e)
@@ -326,14 +340,15 @@ func (m *machine) replaceSpec(e Respec) {
 	}
 	m.cancelStart()
 	m.withdrawTools()
-	m.shutConnection(true) // what was admitted under the old spec may finish, within the bound
+	// Calls that were admitted under the old spec may finish, within the bound.
+	m.shutConnection(true)
 	m.Wanted, m.Lazy, m.Blocked = e.Enabled, e.Lazy, e.Blocked
 	m.Cause, m.EverConnected = nil, false
 	m.startFresh(Person)
 }
 
-// adjustSpec goes on with the connection, or the rest, that there is, and says again what the registry knows: the way to the
-// tools, or which of them are offered, may be another one.
+// adjustSpec keeps the connection, or the rest, and announces the tools again: the bounds on the way to them, or the choice of
+// offered tools, may have changed.
 func (m *machine) adjustSpec(e Respec) {
 	m.Lazy = e.Lazy
 	switch {
@@ -351,6 +366,7 @@ func (m *machine) adjustSpec(e Respec) {
 	}
 }
 
+// removeServer begins the end: the tools go, the connection drains, and Gone follows its release.
 func (m *machine) removeServer() {
 	m.Removing, m.Wanted = true, false
 	m.cancelStart()
@@ -362,7 +378,7 @@ func (m *machine) removeServer() {
 	}
 }
 
-// handleRemoving is the end: only the release of the connection matters.
+// handleRemoving decides after Remove: only the release of the connection matters, and a late grant is returned.
 func (m *machine) handleRemoving(e Event) {
 	switch e := e.(type) {
 	case Granted:
@@ -375,7 +391,8 @@ func (m *machine) handleRemoving(e Event) {
 	}
 }
 
-// announceTools says again what the registry may have lost when it was restarted.
+// announceTools sends the registry again what it may have lost when it was restarted. Without tools it sends Withdraw, so that the
+// registry drops those of an older snapshot.
 func (m *machine) announceTools() {
 	m.Rev++
 	switch {
@@ -390,6 +407,7 @@ func (m *machine) announceTools() {
 	}
 }
 
+// handleGranted begins an attempt. A grant that was taken back, or is not newer, is declined: the supervisor then frees its slot.
 func (m *machine) handleGranted(epoch uint64) {
 	if !m.StartRequested || epoch <= m.Epoch {
 		m.emitEffect(Decline{epoch})
@@ -402,20 +420,22 @@ func (m *machine) handleGranted(epoch uint64) {
 	m.emitEffect(Dial{epoch})
 }
 
+// handleScheduled takes over the supervisor's decision after a failure.
 func (m *machine) handleScheduled(e Scheduled) {
 	if e.Epoch != m.Epoch || !m.StartRequested || m.Step == messages.Queued {
-		return // queued: a newer Ask has overtaken the Report that this answers
+		return // a newer Ask has overtaken the Report that this answers
 	}
 	m.Retry, m.NextAt = e.Retry, e.At
 	if e.Retry == messages.RetryNever {
 		m.StartRequested, m.NextAt = false, time.Time{}
 	}
 	if e.Retry != messages.RetryAt && m.Phase == messages.Pending {
-		// It was connected and nothing brings it back soon: that is a failure, not a restart.
+		// It was connected, and nothing brings it back soon: that is a failure, not a restart.
 		m.Phase, m.Step = messages.Failed, ""
 	}
 }
 
+// handleListed takes a list into use: the first one connects the server, a later one is announced if the server is connected.
 func (m *machine) handleListed(epoch uint64) {
 	switch {
 	case m.isOpening(epoch) && m.Listing:
@@ -433,17 +453,18 @@ func (m *machine) handleListed(epoch uint64) {
 			} else if m.Dirty {
 				m.emitEffect(Coalesce{Epoch: m.Epoch})
 			}
-		case messages.Pending: // enabled again
+		case messages.Pending: // enabled again while warm
 			if m.RelistAfter {
 				m.listTools()
 			} else {
 				m.becomeConnected()
 			}
-		case messages.Disabled, messages.Failed, messages.NeedsAuth: // warm: the list is there when it is enabled
+		case messages.Disabled, messages.Failed, messages.NeedsAuth: // warm: Enable will find the list
 		}
 	}
 }
 
+// handleListFailed keeps the old list and tries again later; only an attempt that has no list yet fails by it.
 func (m *machine) handleListFailed(epoch uint64, c Cause) {
 	if m.isOpening(epoch) {
 		m.attemptFailed(c)
@@ -457,12 +478,12 @@ func (m *machine) handleListFailed(epoch uint64, c Cause) {
 		return
 	}
 	m.Listing, m.RelistAfter, m.Refreshing = false, false, false
-	m.Dirty = true // the old list stands, and the change is not forgotten
+	m.Dirty = true // the old list stays, and the change is not forgotten
 	m.ListFailures++
 	switch m.Phase {
 	case messages.Connected:
 		m.emitEffect(Coalesce{Epoch: m.Epoch, Failures: m.ListFailures})
-	case messages.Pending: // enabled again, and its tools cannot be known
+	case messages.Pending: // enabled again, and its tools cannot be learned
 		m.shutConnection(false)
 		m.becomeFailed(c)
 	case messages.Disabled, messages.Failed, messages.NeedsAuth: // warm: Enable lists again
@@ -471,13 +492,15 @@ func (m *machine) handleListFailed(epoch uint64, c Cause) {
 
 // attemptFailed ends an attempt that never reached connected.
 func (m *machine) attemptFailed(c Cause) {
+	// A server that waits for credentials is not expected back soon. Otherwise tools that are lost already expire by themselves.
 	if c.Class == messages.ClassUnauthorized {
-		m.withdrawTools() // nobody is expected back soon; otherwise the registry lets lost tools go in time
+		m.withdrawTools()
 	}
 	m.shutConnection(false)
 	m.becomeFailed(c)
 }
 
+// handleLost decides about a connection that died: a connected server restarts, a warm one only loses its connection.
 func (m *machine) handleLost(epoch uint64, c Cause) {
 	if m.isOpening(epoch) {
 		m.attemptFailed(c)
@@ -496,16 +519,17 @@ func (m *machine) handleLost(epoch uint64, c Cause) {
 		m.shutConnection(false)
 		m.Cause = &c
 		m.becomePending(messages.Restarting)
-	case messages.Pending: // enabled again and listing
+	case messages.Pending: // enabled again, and fetching its list
 		m.shutConnection(false)
 		m.Cause = &c
 		m.becomePending(messages.Restarting)
-	case messages.Disabled: // "a death while warm schedules nothing"
+	case messages.Disabled: // a death while warm is no failure, and schedules nothing
 		m.shutConnection(false)
-	case messages.Failed, messages.NeedsAuth: // never open
+	case messages.Failed, messages.NeedsAuth: // cannot occur: these phases have no open connection
 	}
 }
 
+// handleUnauthorized ends a connection whose credentials the server refuses. A warm server is left alone until it is enabled.
 func (m *machine) handleUnauthorized(epoch uint64, c Cause) {
 	c.Class = messages.ClassUnauthorized
 	if m.isOpening(epoch) {
@@ -520,11 +544,13 @@ func (m *machine) handleUnauthorized(epoch uint64, c Cause) {
 	m.becomeFailed(c)
 }
 
+// handleClosed follows the release of everything that an attempt held. It requests the start that had to wait for it.
 func (m *machine) handleClosed(epoch uint64) {
 	if epoch != m.Epoch || m.Conn == None {
 		return
 	}
-	if m.Conn != Closing { // released without a word before: as good as lost
+	// A connection that is released without a Lost before died all the same.
+	if m.Conn != Closing {
 		m.released = true
 		m.handleLost(epoch, Cause{Class: messages.ClassNetwork, Text: "the connection ended"})
 	}
@@ -538,12 +564,13 @@ func (m *machine) handleClosed(epoch uint64) {
 	}
 }
 
+// handleToolsChanged notes a change, and begins the quiet period if no list is being fetched.
 func (m *machine) handleToolsChanged(epoch uint64) {
 	if m.Epoch != epoch || m.Conn != Opening && m.Conn != Open {
 		return
 	}
 	m.Dirty = true
-	// After a re-list that failed the next one is due already, and a server that talks must not shorten the wait for it.
+	// After a list that failed the next one is due already, and more notifications must not bring it forward.
 	if m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0 {
 		m.emitEffect(Coalesce{Epoch: m.Epoch})
 	}

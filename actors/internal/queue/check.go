@@ -2,8 +2,7 @@ package queue
 
 import "fmt"
 
-// Check reports what is wrong with the queue's own bookkeeping, and Q2 if it does not hold: nil means that it is sound. For
-// tests.
+// Check returns an error if the queue's own bookkeeping is wrong or Q2 does not hold. It walks over everything: for tests.
 func (q *Queue[V]) Check() error {
 	if q.waiting > 0 && q.inFlight < q.limits.InFlight {
 		return fmt.Errorf("Q2: %d wait while %d of %d are in flight", q.waiting, q.inFlight, q.limits.InFlight)

@@ -1,22 +1,23 @@
 package queue
 
-// Limits are the two bounds of a queue.
+// Limits are the two bounds of a queue; values below the least count as the least.
 type Limits struct {
-	// InFlight is how many may be in flight at once, at least 1. Waiting is how many may wait; 0: none.
+	// InFlight is how many calls may run at once, at least 1. Waiting is how many may wait; 0: none.
 	InFlight, Waiting int
 }
 
-// Queue holds those who wait, with what their owner gave each of them. The zero value lets nobody in: New makes one. It is
+// Queue holds the waiting calls, with a value of its owner for each. The zero value admits no call: New makes a usable one. It is
 // not safe for concurrent use.
 type Queue[V any] struct {
+	// inFlight and waiting count all keys.
 	limits   Limits
 	inFlight int
 	waiting  int
-	lines    map[string]*line[V] // of the keys that have somebody waiting
-	nextLine *line[V]            // whose turn is next: one of a ring
+	lines    map[string]*line[V] // by key; only keys with a waiting call
+	nextLine *line[V]            // the line whose turn is next, in a ring; nil if no call waits
 }
 
-// line is those of one key, the longest waiting first, in the ring of keys that take turns.
+// line has the waiting calls of one key, the oldest first. The lines form a ring in the order of their turns.
 type line[V any] struct {
 	key         string
 	first, last *Waiter[V]
@@ -24,11 +25,11 @@ type line[V any] struct {
 	next, prev  *line[V]
 }
 
-// Waiter is one who waits.
+// Waiter is one waiting call. Value is its owner's.
 type Waiter[V any] struct {
 	Value V
 
-	line       *line[V] // nil once it does not wait any more
+	line       *line[V] // nil once it was admitted, dropped or displaced
 	next, prev *Waiter[V]
 }
 
@@ -37,31 +38,32 @@ func New[V any](l Limits) *Queue[V] {
 	return &Queue[V]{limits: l.clamped(), lines: map[string]*line[V]{}}
 }
 
+// clamped raises limits to the least that the queue works with.
 func (l Limits) clamped() Limits { return Limits{max(l.InFlight, 1), max(l.Waiting, 0)} }
 
-// InFlight is how many are in flight.
+// InFlight returns how many calls run.
 func (q *Queue[V]) InFlight() int { return q.inFlight }
 
-// Waiting is how many wait.
+// Waiting returns how many calls wait.
 func (q *Queue[V]) Waiting() int { return q.waiting }
 
-// Limits are the bounds in force.
+// Limits returns the bounds in force.
 func (q *Queue[V]) Limits() Limits { return q.limits }
 
-// Answer is what Enter says.
+// Answer is the outcome of Enter.
 type Answer uint8
 
 const (
-	// Go: there is room, and it is taken. Leave gives it back.
+	// Go: there was room, and the call has it. Leave gives it back.
 	Go Answer = iota
-	// Wait: it waits, and Leave, Limit or Drop tell when that is over.
+	// Wait: the call waits, until Leave or SetLimits returns its Waiter, or Enter displaces it.
 	Wait
-	// Full: too many wait already.
+	// Full: too many calls wait already.
 	Full
 )
 
-// Enter asks for room. v is only kept, and made, if it has to wait. displaced, if not nil, is a waiter of another key whose
-// place it was given: that one is out, as if it had been told Full.
+// Enter asks for room. v is called, and its value kept, only if the call has to wait. displaced, if not nil, is a waiter of another
+// key whose place the call took: the owner must end that one as if it had been answered Full.
 func (q *Queue[V]) Enter(key string, v func() V) (answer Answer, waiter, displaced *Waiter[V]) {
 	if q.inFlight < q.limits.InFlight {
 		q.inFlight++
@@ -78,7 +80,8 @@ func (q *Queue[V]) Enter(key string, v func() V) (answer Answer, waiter, displac
 	return Wait, waiter, displaced
 }
 
-// displaceableFor is the newest waiter of the longest line, if that is longer by two than the line of the key.
+// displaceableFor returns the newest waiter of the longest line, if that is longer by two than the line of the key: with a
+// difference of one, two keys would displace each other in turn.
 func (q *Queue[V]) displaceableFor(key string) *Waiter[V] {
 	if q.nextLine == nil {
 		return nil
@@ -93,7 +96,7 @@ func (q *Queue[V]) displaceableFor(key string) *Waiter[V] {
 	return nil
 }
 
-// longestLine is the line with the most waiting, of several the one whose turn is soonest. There is one.
+// longestLine returns the line with the most waiters, of several the one whose turn comes first. At least one must exist.
 func (q *Queue[V]) longestLine() *line[V] {
 	longest := q.nextLine
 	for l := q.nextLine.next; l != q.nextLine; l = l.next {
@@ -104,8 +107,8 @@ func (q *Queue[V]) longestLine() *line[V] {
 	return longest
 }
 
-// Leave says that one in flight has ended. next is who goes in its place, nil if nobody waits or if there are still as
-// many in flight as there may be.
+// Leave records that a running call has ended. next is the waiter to admit in its place; nil if none waits, or if after a lowered
+// limit still too many run.
 func (q *Queue[V]) Leave() (next *Waiter[V]) {
 	if q.inFlight > 0 {
 		q.inFlight--
@@ -113,8 +116,8 @@ func (q *Queue[V]) Leave() (next *Waiter[V]) {
 	return q.admitNext()
 }
 
-// Drop takes back a wait. It reports false for one that does not wait any more: it was told to go, and must Leave, or it was
-// displaced.
+// Drop takes back a wait. It reports false for a waiter that no longer waits: it was admitted, and its owner must call Leave, or it
+// was displaced.
 func (q *Queue[V]) Drop(w *Waiter[V]) bool {
 	if w.line == nil {
 		return false
@@ -123,8 +126,8 @@ func (q *Queue[V]) Drop(w *Waiter[V]) bool {
 	return true
 }
 
-// SetLimits changes the bounds. admitted are those who go now, in their order; displaced those for whom there is no place any
-// more, the newest of the longest lines.
+// SetLimits changes the bounds. admitted are the waiters that now have room, in order; displaced those that lose their place, the
+// newest of the longest lines.
 func (q *Queue[V]) SetLimits(l Limits) (admitted, displaced []*Waiter[V]) {
 	q.limits = l.clamped()
 	for w := q.admitNext(); w != nil; w = q.admitNext() {
@@ -138,19 +141,20 @@ func (q *Queue[V]) SetLimits(l Limits) (admitted, displaced []*Waiter[V]) {
 	return admitted, displaced
 }
 
-// admitNext gives room to whose turn it is, if there is room.
+// admitNext admits the waiter whose turn it is, if there is room; nil otherwise.
 func (q *Queue[V]) admitNext() *Waiter[V] {
 	if q.nextLine == nil || q.inFlight >= q.limits.InFlight {
 		return nil
 	}
 	l := q.nextLine
-	q.nextLine = l.next // before the line may go
+	q.nextLine = l.next // before removeWaiter may take the line out of the ring
 	w := l.first
 	q.removeWaiter(w)
 	q.inFlight++
 	return w
 }
 
+// appendWaiter puts a waiter at the end of its key's line, and a new line at the end of the ring.
 func (q *Queue[V]) appendWaiter(key string, w *Waiter[V]) {
 	l := q.lines[key]
 	if l == nil {
@@ -169,7 +173,7 @@ func (q *Queue[V]) appendWaiter(key string, w *Waiter[V]) {
 	q.waiting++
 }
 
-// joinRing puts a line at the end of the ring: every other key has its turn before.
+// joinRing puts a line at the end of the ring: every other key has a turn before it.
 func (q *Queue[V]) joinRing(l *line[V]) {
 	if q.nextLine == nil {
 		l.next, l.prev, q.nextLine = l, l, l
@@ -179,6 +183,8 @@ func (q *Queue[V]) joinRing(l *line[V]) {
 	l.prev.next, l.next.prev = l, l
 }
 
+// removeWaiter takes a waiter out of its line, wherever it stands, and an empty line out of the ring. It costs no search, because
+// both are linked lists.
 func (q *Queue[V]) removeWaiter(w *Waiter[V]) {
 	l := w.line
 	if w.prev != nil {
