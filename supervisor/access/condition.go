@@ -19,7 +19,7 @@ type condition struct {
 	parts []string
 }
 
-// cutConditions takes a rule apart at its parentheses.
+// cutConditions takes a rule apart at its parentheses. fault and fix are empty for a rule that can be read.
 func cutConditions(text string) (name string, all []condition, fault, fix string) {
 	const how = "write (path:docs/*), with \\ before a * , ( ) or \\ that is meant as it is"
 	open := strings.IndexByte(text, '(')
@@ -66,10 +66,10 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 	}
 }
 
-// scanner reads the inside of parentheses.
+// scanner reads the inside of parentheses, where a backslash takes the meaning of the next character.
 type scanner struct{ text string }
 
-// readUntil reads up to one of the ends, which it returns; 0 if there is none. Stars split what it read.
+// readUntil reads up to one of the ends, which it returns; 0 if the text has none. Stars split what it read.
 func (s *scanner) readUntil(ends string) (parts []string, stars bool, end byte) {
 	var b strings.Builder
 	for i := 0; i < len(s.text); i++ {
@@ -94,9 +94,10 @@ func (s *scanner) readUntil(ends string) (parts []string, stars bool, end byte) 
 	return parts, stars, 0
 }
 
+// matchesAny reports whether the pattern is of stars only.
 func (c *condition) matchesAny() bool { return len(c.parts) > 1 && strings.Join(c.parts, "") == "" }
 
-// matchesText matches one value.
+// matchesText matches one value, case and all. The parts are found from left to right, which suffices for stars.
 func (c *condition) matchesText(text string) bool {
 	if len(c.parts) == 1 {
 		return c.parts[0] == text
@@ -116,13 +117,14 @@ func (c *condition) matchesText(text string) bool {
 	return strings.HasSuffix(text, c.parts[last])
 }
 
-// argument is one argument of a call.
+// argument is one argument of a call, as it was sent.
 type argument struct {
 	name  string
 	value json.RawMessage
 }
 
-// parseArguments are the arguments in their order; one that stands twice is there twice. ok is false for what is no object.
+// parseArguments returns the arguments in their order; one that is there twice is returned twice, because servers differ in which
+// one they take. ok is false for anything but an object, null or nothing.
 func parseArguments(args json.RawMessage) (all []argument, ok bool) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || bytes.Equal(args, []byte("null")) {
@@ -138,7 +140,7 @@ func parseArguments(args json.RawMessage) (all []argument, ok bool) {
 	return all, o.End() == len(args)
 }
 
-// scalarText is a value as a pattern sees it; ok is false for lists and objects.
+// scalarText returns a value in the form that patterns match; ok is false for lists and objects.
 func scalarText(raw json.RawMessage) (text string, ok bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -153,7 +155,8 @@ func scalarText(raw json.RawMessage) (text string, ok bool) {
 	return string(raw), true
 }
 
-// isMet reports whether the condition of an allow is met: the argument stands once, in this very form.
+// isMet decides for an allow rule, which must be certain: the argument is there once, with exactly this name, and every value
+// of it fits.
 func (c *condition) isMet(all []argument) bool {
 	var found json.RawMessage
 	for _, m := range all {
@@ -161,7 +164,7 @@ func (c *condition) isMet(all []argument) bool {
 			continue
 		}
 		if m.name != c.argument || found != nil {
-			return false // which of them counts, the server decides, and we cannot know
+			return false // the server decides which of them counts
 		}
 		found = m.value
 	}
@@ -184,6 +187,7 @@ func (c *condition) isMet(all []argument) bool {
 	return elements > 0 && a.End() == len(found)
 }
 
+// admitsText refuses a path that leads upward where the pattern has a star: docs/* must not allow docs/../etc.
 func (c *condition) admitsText(text string) bool {
 	if len(c.parts) > 1 && !c.matchesAny() && hasDotDot(text) {
 		return false
@@ -191,7 +195,7 @@ func (c *condition) admitsText(text string) bool {
 	return c.matchesText(text)
 }
 
-// hasDotDot reports whether a text leads upward if it is a path.
+// hasDotDot reports whether a text, read as a path, has an element "..".
 func hasDotDot(text string) bool {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == ".." {
@@ -201,7 +205,7 @@ func hasDotDot(text string) bool {
 	return false
 }
 
-// mayBeMet reports whether the condition of a deny or an ask may be met.
+// mayBeMet decides for a deny or ask rule, which must not be evaded: it is enough that some reading of the argument fits.
 func (c *condition) mayBeMet(all []argument) bool {
 	for _, m := range all {
 		if strings.EqualFold(m.name, c.argument) && c.mayMatchWithin(m.value) {
@@ -211,7 +215,7 @@ func (c *condition) mayBeMet(all []argument) bool {
 	return false
 }
 
-// mayMatchWithin looks at a value and at everything inside of it. Its depth is that of the reader, which is bounded.
+// mayMatchWithin looks at a value and at everything inside of it. The depth is bounded by the reader of the arguments.
 func (c *condition) mayMatchWithin(raw json.RawMessage) bool {
 	switch {
 	case rawjson.IsObject(raw):
@@ -234,7 +238,7 @@ func (c *condition) mayMatchWithin(raw json.RawMessage) bool {
 }
 
 // mayMatch matches one value as it is, in the other forms in which Unicode writes the same letters, as a path without its
-// dots, and as a number that is written otherwise.
+// dots, and as a number that is written differently.
 func (c *condition) mayMatch(text string) bool {
 	if c.matchesAlike(text) || c.matchesNumber(text) {
 		return true
@@ -245,7 +249,7 @@ func (c *condition) mayMatch(text string) bool {
 	return c.normalWanted() && c.normalized().matchesAlike(text)
 }
 
-// normalized is the condition with its pattern in the one form of Unicode.
+// normalized returns the condition with its pattern in the NFKC form of Unicode.
 func (c *condition) normalized() *condition {
 	n := &condition{argument: c.argument, parts: make([]string, len(c.parts))}
 	for i, p := range c.parts {
@@ -254,10 +258,12 @@ func (c *condition) normalized() *condition {
 	return n
 }
 
+// normalWanted reports whether the pattern itself is in another form, so that a normalised comparison can differ.
 func (c *condition) normalWanted() bool {
 	return slices.ContainsFunc(c.parts, func(p string) bool { return !norm.NFKC.IsNormalString(p) })
 }
 
+// matchesAlike matches a text as it is and, if it looks like a path, as the path without its dots.
 func (c *condition) matchesAlike(text string) bool {
 	if c.matchesText(text) {
 		return true

@@ -8,35 +8,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Set is the rules of one level.
+// Set has the rules of one level.
 type Set struct {
 	Rules []Rule
-	// Default decides about a call that no rule is about. Empty is allow, and, for managed rules, what the others say.
+	// Default decides about a call that no rule matches. Empty is allow, and, for managed rules, whatever the other level says.
 	Default Verdict
-	// DefaultSource is where it stands.
+	// DefaultSource is where the default stands, for a decision's Why.
 	DefaultSource Source
 }
 
-// Rules are all rules of a manager: those of the organisation, and the others, wherever they are from.
+// Rules are all rules of a manager: those of the organisation, and all others.
 type Rules struct {
 	Managed, Own Set
-	// Taken are servers of projects that took the name of one of the person's own: what Own allows by name is not said of them.
+	// Taken are servers of projects that took the name of one of the person's own: what Own allows by name was not meant for them.
 	Taken []string
-	// Hints lets what trusted servers say of their tools inform the default, although no default is set.
+	// Hints lets the annotations of trusted servers count although no default is set.
 	Hints bool
 }
 
-// Empty reports whether the rules decide nothing: everything is allowed.
+// Empty reports whether the rules decide nothing: every call is allowed.
 func (r Rules) Empty() bool {
 	return len(r.Managed.Rules)+len(r.Own.Rules) == 0 && !r.usesAnnotations()
 }
 
-// usesAnnotations reports whether annotations have a say.
+// usesAnnotations reports whether annotations of trusted servers count.
 func (r Rules) usesAnnotations() bool {
 	return r.Own.Default != "" || r.Hints || r.Managed.Default != ""
 }
 
-// Request is a call that is to be decided about.
+// Request describes a call for Decide.
 type Request struct {
 	// Server is the server's id, Tool the tool's own name there.
 	Server, Tool string
@@ -44,19 +44,19 @@ type Request struct {
 	Qualified string
 	// Args are the arguments, a JSON object or nothing.
 	Args json.RawMessage
-	// Trusted says that the server's annotations count.
+	// Trusted says that the server's annotations may be believed.
 	Trusted     bool
 	Annotations *messages.Annotations
 }
 
-// Decision says what is to be done with a call, and why.
+// Decision says what happens to a call, and why.
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
 	// Rule is the rule that decided, as it was written; empty if none did.
 	Rule string `json:"rule,omitempty"`
 	// Source is where the rule, or the default, stands.
 	Source Source `json:"source"`
-	// Why says it in a clause: "the rule deny mcp__github (mcp.json:3:14, user)".
+	// Why gives the reason in a clause: "the rule deny mcp__github (mcp.json:3:14, user)".
 	Why string `json:"why"`
 	// ByRule is set if a rule decided, and not a default.
 	ByRule bool `json:"byRule"`
@@ -64,15 +64,15 @@ type Decision struct {
 	Settled bool `json:"-"`
 }
 
-// Decide decides about one call.
+// Decide decides about one call. For many calls, Compile once and keep the Judgement of each tool.
 func Decide(r Rules, q Request) Decision {
 	return Compile(r).Tool(q.Server, q.Tool, q.Qualified).Decide(q)
 }
 
-// Matcher is rules that are ready for many calls. It is immutable.
+// Matcher has rules that are ready for many calls. It is immutable, and so safe for concurrent use.
 type Matcher struct {
 	rules Rules
-	// The decisions where no rule is about a call: made once, so that a call costs none of their words.
+	// The decisions for calls that no rule matches: made once, so that a call does not format their texts.
 	byDefault, floor, destructive, readOnly Decision
 }
 
@@ -92,26 +92,26 @@ func Compile(r Rules) *Matcher {
 	return m
 }
 
-// strictestFirst puts the strictest first: the first one that matches decides.
+// strictestFirst sorts the rules by strictness, because the first one that matches decides.
 func strictestFirst(rules []Rule) []Rule {
 	rules = slices.Clone(rules)
 	slices.SortStableFunc(rules, func(a, b Rule) int { return b.Verdict.strictness() - a.Verdict.strictness() })
 	return rules
 }
 
-// Rules are those that the matcher was made of, the strictest first.
+// Rules returns the rules that the matcher was made of, the strictest first.
 func (m *Matcher) Rules() Rules { return m.rules }
 
-// Judgement holds what the rules say about one tool. It is immutable.
+// Judgement has the rules that concern one tool. It is immutable.
 type Judgement struct {
-	// fixed is the decision if the name alone makes it; nil if arguments or annotations have a say.
+	// fixed is the decision if the name alone decides; nil if arguments or annotations matter.
 	fixed *Decision
-	// managed and own are the rules about the tool, up to the first without a condition.
+	// managed and own are the rules that match the tool, up to the first without a condition, behind which none can decide.
 	managed, own []Rule
 	m            *Matcher
 }
 
-// Tool is the judgement about one tool. qualified may be empty.
+// Tool returns the judgement about one tool. qualified may be empty.
 func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 	if qualified == "" {
 		qualified = offeredAs(server, tool)
@@ -145,7 +145,7 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 	return j
 }
 
-// Fixed is the decision if the tool's name alone makes it.
+// Fixed returns the decision if the tool's name alone decides.
 func (j *Judgement) Fixed() (Decision, bool) {
 	if j.fixed == nil {
 		return Decision{}, false
@@ -153,7 +153,7 @@ func (j *Judgement) Fixed() (Decision, bool) {
 	return *j.fixed, true
 }
 
-// Verdict is the verdict if the tool's name alone makes it; empty if it does not.
+// Verdict returns the verdict if the tool's name alone decides; empty otherwise.
 func (j *Judgement) Verdict() Verdict {
 	if j.fixed == nil {
 		return ""
@@ -161,7 +161,8 @@ func (j *Judgement) Verdict() Verdict {
 	return j.fixed.Verdict
 }
 
-// Decide decides about a call of the tool. Only Args, Trusted and Annotations of the request count.
+// Decide decides about a call of the tool. Only Args, Trusted and Annotations of the request count. The arguments are parsed at
+// most once, and only if a rule has a condition.
 func (j *Judgement) Decide(q Request) Decision {
 	if j.fixed != nil {
 		return *j.fixed
@@ -190,13 +191,14 @@ func (j *Judgement) Decide(q Request) Decision {
 	} else {
 		d = j.m.defaultDecision(q.Trusted, q.Annotations)
 	}
+	// The managed default cannot be undercut by the person's own rules.
 	if j.m.floor.Verdict.strictness() > d.Verdict.strictness() {
 		return j.m.floor
 	}
 	return d
 }
 
-// AlwaysDenied is the decision of a tool that is denied whatever its arguments are: it need not be offered to any caller.
+// AlwaysDenied returns the decision about a tool that is denied with any arguments, and true: it need not be offered to a model.
 func (j *Judgement) AlwaysDenied(trusted bool, a *messages.Annotations) (Decision, bool) {
 	last := func(rules []Rule) (r *Rule, open bool) {
 		for i := range rules {
@@ -229,7 +231,8 @@ func (j *Judgement) AlwaysDenied(trusted bool, a *messages.Annotations) (Decisio
 	return d, d.Verdict == Deny
 }
 
-// conditionsMet reports whether the conditions of a rule are met.
+// conditionsMet reports whether all conditions of a rule are met. Arguments that cannot be read meet those of a deny and an ask,
+// and none of an allow.
 func (r *Rule) conditionsMet(all []argument, readable bool) bool {
 	for i := range r.conditions {
 		c := &r.conditions[i]
@@ -249,6 +252,7 @@ func (r *Rule) conditionsMet(all []argument, readable bool) bool {
 	return true
 }
 
+// decisionOf returns the decision of a rule that matches.
 func decisionOf(r *Rule) Decision {
 	why := "the rule " + r.String()
 	if r.unreadable {
@@ -258,6 +262,7 @@ func decisionOf(r *Rule) Decision {
 		Settled: r.Verdict == Ask}
 }
 
+// withSource adds the place of a rule to a reason, if it has one.
 func withSource(why string, s Source) string {
 	if place := s.String(); place != "" {
 		return fmt.Sprintf("%s (%s)", why, place)
@@ -265,7 +270,8 @@ func withSource(why string, s Source) string {
 	return why
 }
 
-// defaultDecision is the decision where no rule is about a call.
+// defaultDecision returns the decision about a call that no rule matches. A default of deny is not softened by annotations that say
+// "destructive", which would ask.
 func (m *Matcher) defaultDecision(trusted bool, a *messages.Annotations) Decision {
 	if !trusted || a == nil || !m.rules.usesAnnotations() {
 		return m.byDefault
@@ -282,8 +288,8 @@ func (m *Matcher) defaultDecision(trusted bool, a *messages.Annotations) Decisio
 	return m.byDefault
 }
 
-// Server is the decision about reading what a server offers beside tools, its resources and prompts: deny if a rule denies
-// everything of the server, else allow. No ask and no default keeps anybody from reading.
+// Server returns the decision about reading what a server offers beside tools, its resources and prompts: deny if a rule denies
+// everything of the server, else allow. An ask rule or a default prevents no reading.
 func (m *Matcher) Server(server string) Decision {
 	for _, rules := range [][]Rule{m.rules.Managed.Rules, m.rules.Own.Rules} {
 		for i := range rules {

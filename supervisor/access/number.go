@@ -7,8 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// matchesNumber matches a text that is a number as a server may read it: 1000.0, 1e3 and 10e2 are 1000. The pattern is taken as it
-// is, with its stars, and as a number too.
+// matchesNumber matches a text that is a number as a server may read it: 1000.0, 1e3 and 10e2 are 1000. The pattern is compared as
+// it is written, with its stars, and as a number too.
 func (c *condition) matchesNumber(text string) bool {
 	plain, ok := plainNumber(text)
 	if !ok {
@@ -24,8 +24,8 @@ func (c *condition) matchesNumber(text string) bool {
 	return ok && wanted == plain
 }
 
-// plainNumber is a number without an exponent and without zeros that say nothing, as a double holds it. ok is false for what
-// JSON would not take for a number.
+// plainNumber returns a number without an exponent and without superfluous zeros, as a double holds it. ok is false for a text that
+// is no number in JSON.
 func plainNumber(text string) (plain string, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !rawjson.Valid([]byte(text)) {
@@ -33,7 +33,7 @@ func plainNumber(text string) (plain string, ok bool) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return "", false // beyond a double: a server reads it as it stands, or not at all
+		return "", false // beyond a double: a server reads it as it is written, or not at all
 	}
 	if f == 0 {
 		return "0", true // also -0

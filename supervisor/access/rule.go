@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Verdict says what is to be done with a call.
+// Verdict is what happens to a call: it is sent, refused, or the person is asked.
 type Verdict string
 
 // The verdicts. The empty one is no verdict.
@@ -30,7 +30,7 @@ func (v Verdict) strictness() int {
 	return 0
 }
 
-// Stricter is the stricter of two verdicts.
+// Stricter returns the stricter of two verdicts.
 func Stricter(a, b Verdict) Verdict {
 	if b.strictness() > a.strictness() {
 		return b
@@ -47,7 +47,7 @@ type Source struct {
 	Scope messages.Scope `json:"scope,omitempty"`
 }
 
-// String is the file with its line, and the scope: "mcp.json:3:14, user".
+// String returns the file with its line, and the scope: "mcp.json:3:14, user".
 func (s Source) String() string {
 	place := messages.Line(s.File, 0)
 	if place != "" && s.Line > 0 {
@@ -62,7 +62,7 @@ func (s Source) String() string {
 	return place + ", " + string(s.Scope)
 }
 
-// Rule is one rule that was read. Only Parse and Unreadable make one.
+// Rule is one rule that was read. Only Parse and Unreadable make one, so that its parts always agree.
 type Rule struct {
 	Verdict Verdict
 	// Text is the rule as it was written.
@@ -70,15 +70,16 @@ type Rule struct {
 	// Source names the file and line of the rule; the code that read the rule sets it.
 	Source Source
 
+	// name has the part before the parentheses, conditions what is inside; unreadable rules have neither.
 	name       toolPattern
 	conditions []condition
 	unreadable bool
 }
 
-// Unreadable reports whether it stands in the place of one that could not be read.
+// Unreadable reports whether the rule replaces one that could not be read.
 func (r Rule) Unreadable() bool { return r.unreadable }
 
-// Server is the server that the rule names, and whether it names one: a rule with a * in the place of the server does not.
+// Server returns the server that the rule names, and whether it names one: a rule with a star in its server's place does not.
 func (r Rule) Server() (string, bool) {
 	n := r.name
 	if n.all || n.pattern != "" || strings.Contains(n.server, "*") {
@@ -91,7 +92,7 @@ func (r Rule) Server() (string, bool) {
 	return n.server, true
 }
 
-// Concerns reports whether a rule that names a server can be about tools of this one.
+// Concerns reports whether a rule that names a server can match tools of this one.
 func (r Rule) Concerns(server string) bool {
 	n := r.name
 	if n.qualified == "" {
@@ -100,19 +101,19 @@ func (r Rule) Concerns(server string) bool {
 	return strings.HasPrefix(n.qualified+"__", prefix+server+"__") || strings.HasPrefix(n.qualified+"__", prefix+sanitizeName(server)+"__")
 }
 
-// Conditional reports whether the rule looks at arguments.
+// Conditional reports whether the rule depends on arguments.
 func (r Rule) Conditional() bool { return len(r.conditions) > 0 }
 
-// String is the rule with its verdict, fit for a terminal: "deny mcp__github".
+// String returns the rule with its verdict, fit for a terminal: "deny mcp__github".
 func (r Rule) String() string { return string(r.Verdict) + " " + messages.Line(r.Text, 200) }
 
 // MaxRule bounds the text of a rule, in bytes.
 const MaxRule = 4096
 
-// ParseError says what is wrong with a rule, and how it is written.
+// ParseError says what is wrong with a rule, and how to write it.
 type ParseError struct {
 	Rule, Text, Fix string
-	// Foreign says that the rule is about a tool of Claude Code itself, such as Bash(rm:*): nothing that a server offers.
+	// Foreign says that the rule is about a tool of Claude Code itself, such as Bash(rm:*), which no server offers.
 	Foreign bool
 }
 
@@ -130,7 +131,8 @@ var foreign = map[string]bool{"Agent": true, "AskUserQuestion": true, "Bash": tr
 	"SlashCommand": true, "Task": true, "TaskOutput": true, "TodoRead": true, "TodoWrite": true, "ToolSearch": true,
 	"WebFetch": true, "WebSearch": true, "Write": true}
 
-// Parse reads a rule. The error is a *ParseError.
+// Parse reads a rule. The error is a *ParseError. A text with unusual spaces or hidden characters is refused, because a person
+// would read it as another rule.
 func Parse(v Verdict, text string) (Rule, error) {
 	fail := func(fault, fix string) (Rule, error) { return Rule{}, &ParseError{Rule: text, Text: fault, Fix: fix} }
 	rule := Rule{Verdict: v, Text: text}
@@ -161,7 +163,7 @@ func Parse(v Verdict, text string) (Rule, error) {
 	return rule, nil
 }
 
-// MustParse is Parse for rules that stand in a program. It panics if one cannot be read.
+// MustParse is Parse for rules that are written in a program. It panics for a rule that cannot be read.
 func MustParse(v Verdict, text string) Rule {
 	r, err := Parse(v, text)
 	if err != nil {
@@ -170,14 +172,14 @@ func MustParse(v Verdict, text string) Rule {
 	return r
 }
 
-// Unreadable takes the place of a deny or ask rule that could not be read: until it can, everything is
-// denied, because it is not known what the rule was to keep.
+// Unreadable returns a rule that takes the place of a deny or ask rule which could not be read: it denies everything,
+// because the calls that the rule was to prevent are not known.
 func Unreadable(text string, at Source) Rule {
 	return Rule{Verdict: Deny, Text: text, Source: at, name: toolPattern{pattern: "*", all: true}, unreadable: true}
 }
 
-// Exact is the rule, without conditions, that means this one tool and no other: server:tool if that can be read in one way
-// only, else the name under which the tool is offered.
+// Exact returns the rule, without conditions, that means this one tool and no other: server:tool if that can be read in only one
+// way, else the name under which the tool is offered.
 func Exact(server, tool string) string {
 	display := server + ":" + tool
 	if strings.Contains(tool, "*") {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Displace returns the servers whose attempt is to be ended, because it has been silent for longest and others have not
-// been tried: nil, unless as many processes as there may be have neither answered nor closed. Call it behind Next. The
-// owner ends each attempt, and Closed gives the place on; one that answers meanwhile keeps its connection, and Answered
-// gives the place on as well. Each grant is returned at most once.
+// Displace returns the servers whose attempts should be ended, because they have been silent for longest and other servers have not
+// been tried: nil, unless as many processes as the limit allows have neither answered nor closed. Call it after Next. The
+// owner ends each attempt, and Closed passes its place on; an attempt that answers meanwhile keeps its connection, and Answered
+// passes the place on as well. Each grant is returned at most once.
 //
 // As many are returned as there are free slots and requests with Request.Displaces to take them, less those that were
-// displaced before and have not ended. It costs no more than UnansweredFactor × Processes.
+// displaced before and have not ended: more would kill processes for nothing. It costs no more than UnansweredFactor × Processes.
 func (g *Gate) Displace(now time.Time) (servers []string) {
 	g.advanceClock(now)
 	p := g.processes
@@ -31,7 +31,7 @@ func (g *Gate) Displace(now time.Time) (servers []string) {
 	return servers
 }
 
-// endGrant forgets a grant that has answered or is closed.
+// endGrant removes a grant that has answered or is closed from every count that it was in.
 func (p *pool) endGrant(g *grant) {
 	p.releaseSlot(g)
 	if g.apart {

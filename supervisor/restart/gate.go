@@ -8,22 +8,23 @@ import (
 
 // Gate is the start gate. It is not safe for concurrent use: one owner calls it, with times that do not go back.
 //
-// A start goes through Ask, then Next grants it, then Answered or Closed ends it. Each operation costs O(log n) in the
+// A start is queued by Enqueue, granted by Next, and ended by Answered or Closed. Each operation costs O(log n) in the
 // number of waiting requests.
 type Gate struct {
-	limits    Limits
-	now       time.Time // the latest time that was passed in
+	limits Limits
+	now    time.Time // the latest time that was passed in
+	// seq numbers the requests, granted counts the grants.
 	seq       uint64
 	granted   uint64
 	processes *pool
 	network   *pool
 	inProcess *pool
-	future    indexedHeap[*queuedRequest] // requests whose NotBefore has not come
-	waiting   map[string]*queuedRequest   // by server: in future, in a lane, or in neither while an earlier grant is open
-	open      map[string]*grant           // by server: neither answered nor closed
+	future    indexedHeap[*queuedRequest] // requests whose NotBefore has not come yet
+	waiting   map[string]*queuedRequest   // by server: in future, in an originQueue, or in neither while an earlier grant is open
+	open      map[string]*grant           // by server: granted, and neither answered nor closed
 }
 
-// NewGate makes an empty gate. A field of l below 1 counts as its default.
+// NewGate makes an empty gate. A field of l below 1 counts as its default. Only processes have a bound of unanswered starts.
 func NewGate(l Limits) *Gate {
 	l = l.withDefaults()
 	return &Gate{
@@ -38,7 +39,7 @@ func NewGate(l Limits) *Gate {
 }
 
 // Enqueue lets a server wait for its start. It replaces an older request of the same server; a request that has begun to
-// wait keeps its place in the order if the new one may begin as well, so that asking twice costs nothing.
+// wait keeps its place in the order if the new one may begin as well, so that a second request costs no place.
 //
 // While an earlier grant of the server has neither answered nor closed, the request waits for that.
 func (g *Gate) Enqueue(now time.Time, r Request) {
@@ -56,7 +57,7 @@ func (g *Gate) Enqueue(now time.Time, r Request) {
 	g.placeRequest(w)
 }
 
-// placeRequest lets a request wait where it belongs now.
+// placeRequest puts a request where it waits now: nowhere while its server is starting, else for its time, else for a slot.
 func (g *Gate) placeRequest(w *queuedRequest) {
 	switch {
 	case g.open[w.Server] != nil:
@@ -84,8 +85,8 @@ func (g *Gate) Cancel(server string) {
 	}
 }
 
-// Answered says that a server that was granted has answered the handshake: its slot is free. It does nothing for a
-// server that was not granted or has answered before.
+// Answered records that a granted server has answered the handshake: its slot is free. It does nothing for a
+// server that was not granted or has answered before. An answer within Hold widens a narrowed gate.
 func (g *Gate) Answered(now time.Time, server string) {
 	now = g.advanceClock(now)
 	if o := g.open[server]; o != nil && now.Sub(o.startedAt) <= g.limits.Hold {
@@ -94,12 +95,13 @@ func (g *Gate) Answered(now time.Time, server string) {
 	g.endGrant(now, server)
 }
 
-// Closed says that everything that a grant has started is gone: its slot is free, and a process counts as unanswered no
-// more. It belongs behind every grant; behind one that has answered it does nothing.
+// Closed records that everything that a grant has started is gone: its slot is free, and a process no longer counts as unanswered.
+// The owner must call it after every grant; after an answer it does nothing.
 //
-// An attempt that failed is told by Closed, not by Answered: until then its process may still be there.
+// The owner reports an attempt that failed by Closed, not by Answered: until then its process may still run.
 func (g *Gate) Closed(now time.Time, server string) { g.endGrant(now, server) }
 
+// endGrant frees what a grant holds, and lets a request of the same server that waited for it take its place in the order.
 func (g *Gate) endGrant(now time.Time, server string) {
 	g.advanceClock(now)
 	open := g.open[server]
@@ -114,8 +116,8 @@ func (g *Gate) endGrant(now time.Time, server string) {
 }
 
 // Next returns every server that may start now, in order, and takes their slots. Call it again at wake, and after every
-// other call, and Displace behind it. wake is when time alone can change something, for Next or for Displace; zero if it
-// cannot. It is later than now.
+// other call, and Displace after it. wake is the next time at which Next or Displace may have something to return although nothing
+// else happens; zero if there is none. It is later than now.
 func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 	now = g.advanceClock(now)
 	for !g.future.isEmpty() && !g.future.top().since.After(now) {
@@ -135,6 +137,7 @@ func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 			g.granted++
 			granted = append(granted, w.Server)
 		}
+		// No slot will expire that helps: nothing waits, or the silent processes are too many and none may be displaced.
 		if p.holds.isEmpty() || p.dueRequests == 0 || p.hasTooManySilent() && p.eager <= p.displaced {
 			continue
 		}
@@ -145,7 +148,7 @@ func (g *Gate) Next(now time.Time) (granted []string, wake time.Time) {
 	return granted, wake
 }
 
-// advanceClock moves the gate's time forward, and never back.
+// advanceClock moves the gate's time forward, and never back: a clock that was set back must not delay all starts.
 func (g *Gate) advanceClock(now time.Time) time.Time {
 	if now.After(g.now) {
 		g.now = now
@@ -153,6 +156,7 @@ func (g *Gate) advanceClock(now time.Time) time.Time {
 	return g.now
 }
 
+// poolFor returns the pool whose slots a kind of server takes. A program's own kind counts as network.
 func (g *Gate) poolFor(kind messages.TransportKind) *pool {
 	switch kind {
 	case messages.Stdio:

@@ -2,11 +2,11 @@ package restart
 
 import "container/heap"
 
-// indexedHeap is a heap whose items know where they are, so that one in the middle can be taken out.
+// indexedHeap is a heap whose items know their place, so that a request in the middle can be removed without a search.
 type indexedHeap[T any] struct {
 	items    []T
 	less     func(a, b T) bool
-	setIndex func(item T, index int) // index is -1 when the item leaves
+	setIndex func(item T, index int) // index is -1 when the item leaves the heap
 }
 
 func (p *indexedHeap[T]) push(item T)   { heap.Push((*heapAdapter[T])(p), item) }
@@ -15,7 +15,7 @@ func (p *indexedHeap[T]) fix(i int)     { heap.Fix((*heapAdapter[T])(p), i) }
 func (p *indexedHeap[T]) isEmpty() bool { return len(p.items) == 0 }
 func (p *indexedHeap[T]) top() T        { return p.items[0] }
 
-// heapAdapter is the pile as container/heap wants it.
+// heapAdapter gives an indexedHeap the methods that container/heap requires, which its own users should not see.
 type heapAdapter[T any] indexedHeap[T]
 
 func (o *heapAdapter[T]) Len() int           { return len(o.items) }
@@ -37,7 +37,7 @@ func (o *heapAdapter[T]) Pop() any {
 	last := len(o.items) - 1
 	item := o.items[last]
 	var none T
-	o.items[last] = none // what left may be collected
+	o.items[last] = none // an item that has left may be collected
 	o.items = o.items[:last]
 	o.setIndex(item, -1)
 	return item

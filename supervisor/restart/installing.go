@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Installing says that a process that was granted fetches what it runs, which may take minutes: its slot is free, it is not
-// displaced any more, and it is counted apart from those that have not answered, so that installations keep nobody waiting.
-// It does nothing for what is no process, and for a server that was not granted, has answered or is installing.
+// Installing records that a granted process fetches the program it runs, which may take minutes: its slot is free, it is not
+// displaced any more, and it is counted apart from those that have not answered, so that installations delay no other server.
+// It does nothing for other kinds than processes, and for a server that was not granted, has answered or is installing.
 //
 // As many are counted apart as there may be silent ones; those beyond are counted with the silent ones, and not displaced.
 func (g *Gate) Installing(now time.Time, server string) {
@@ -21,7 +21,7 @@ func (g *Gate) Installing(now time.Time, server string) {
 	if i := slices.Index(p.silent, o); i >= 0 {
 		p.silent = slices.Delete(p.silent, i, i+1)
 	}
-	if o.displaced { // it began to install before it heard of that
+	if o.displaced { // it began to install before its actor heard of the displacement
 		o.displaced = false
 		p.displaced--
 	}

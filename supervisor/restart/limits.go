@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Limits is how much the gate lets through. Every field below 1 (or 1 ns) counts as the default, so the zero value is
+// Limits bound what the gate grants. Every field below 1 (or 1 ns) counts as the default, so the zero value is
 // DefaultLimits(1).
 type Limits struct {
 	// Processes is how many process starts may hold a slot; 4 for each processor. A start is CPU: more at once make every
@@ -21,18 +21,18 @@ type Limits struct {
 	Network int
 	// InProcess is how many in-process servers may hold a slot; 64.
 	InProcess int
-	// Hold is how long a slot is held at most, not counting the time in which its process waited for a processor; 2 s. Shorter lets silent servers block less and slow ones overlap more.
+	// Hold is how long a slot is held at most, not counting the time in which its process waited for a processor; 2 s. A shorter
+	// one lets silent servers block less and slow ones overlap more.
 	Hold time.Duration
 	// UnansweredFactor × Processes is how many processes there may be that have neither answered nor closed; 8. It bounds
-	// what servers that never answer cost until their connect timeout ends them, or until Displace gives their place to
-	// others.
+	// what servers that never answer cost until their connect timeout ends them, or until Displace passes their places on.
 	UnansweredFactor int
-	// Age is how long a request waits to rise by one class; 10 s. Longer keeps the classes apart, shorter is fairer to
-	// those that nobody has used yet.
+	// Age is how long a request waits to rise by one class; 10 s. A longer one keeps the classes apart, a shorter one is fairer to
+	// servers that have not been used yet.
 	Age time.Duration
 }
 
-// DefaultLimits are the limits for so many processors, usually runtime.GOMAXPROCS(0). Less than 1 counts as 1.
+// DefaultLimits returns the limits for so many processors, usually runtime.GOMAXPROCS(0). Less than 1 counts as 1.
 func DefaultLimits(procs int) Limits {
 	return Limits{
 		Processes: 4 * max(procs, 1), PerOrigin: 16, Network: 64, InProcess: 64,
@@ -40,7 +40,7 @@ func DefaultLimits(procs int) Limits {
 	}
 }
 
-// Validate names every field that is negative: nobody can have meant that, while zero means the default.
+// Validate returns an error that names every negative field, which must be a mistake, while zero means the default.
 func (l Limits) Validate() error {
 	var errs []error
 	for _, f := range []struct {
@@ -58,6 +58,7 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
+// withDefaults replaces every field below 1 by its default.
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits(1)
 	for _, f := range []struct{ value, standard *int }{
@@ -85,15 +86,16 @@ const (
 	Probe Priority = iota
 	// Never is a server that has not connected yet.
 	Never
-	// Healthy is a server that was connected before: somebody has been using it.
+	// Healthy is a server that was connected before, and so has probably been used.
 	Healthy
 	// Urgent is a server that a person or a call waits for.
 	Urgent
 )
 
+// classes is the number of priorities.
 const classes = int(Urgent) + 1
 
-// String is the class in one lower-case word.
+// String returns the class in one lower-case word.
 func (p Priority) String() string {
 	switch p {
 	case Probe:
@@ -108,18 +110,19 @@ func (p Priority) String() string {
 	return "invalid"
 }
 
-// Request asks for the start of one server.
+// Request is the wish to start one server.
 type Request struct {
 	Server string
 	// Kind decides which limit applies: Stdio is a process, SDK is in process, everything else is the network.
 	Kind messages.TransportKind
 	// Origin is scheme, host and port of a network server. Requests without one share only the limit of all dials.
-	Origin   string
+	Origin string
+	// Priority is the class at the beginning of the wait.
 	Priority Priority
 	// NotBefore is the time that the policy decided; zero means now.
 	NotBefore time.Time
-	// Displaces lets the request take the place of a silent process (Displace). Record.Displaces is the policy's word on it.
+	// Displaces lets the request take the place of a silent process (Displace). Record.Displaces says whether it should.
 	Displaces bool
-	// Spared keeps the process that the request starts from being displaced: the one before it was.
+	// Spared keeps the process that the request starts from being displaced, because the one before it was.
 	Spared bool
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Policy is the arithmetic of restarts. The zero value is not valid: begin with DefaultPolicy. It is a value and can be
+// Policy computes the times of restarts. The zero value is not valid: begin with DefaultPolicy. It is a value and can be
 // compared; its methods are pure and safe for concurrent use.
 type Policy struct {
 	// NetworkBase is the interval after the first failure of a server reached over the network or in process; 0.5 s.
@@ -18,7 +18,7 @@ type Policy struct {
 	NetworkBase time.Duration
 	// StdioBase is the same for a child process; 1 s. A process start costs a second of CPU where a dial costs a packet.
 	StdioBase time.Duration
-	// Factor is what the interval grows by with each consecutive failure; 2. Nearer to 1 means more attempts before Cap.
+	// Factor multiplies the interval with each consecutive failure; 2. A factor nearer to 1 means more attempts before Cap.
 	Factor float64
 	// Cap is the longest interval; 60 s. It bounds how long a healed server that is not parked stays away.
 	Cap time.Duration
@@ -47,7 +47,7 @@ type Policy struct {
 	WakeSpread time.Duration
 }
 
-// DefaultPolicy is the policy of the package comment.
+// DefaultPolicy returns the policy of the package comment.
 func DefaultPolicy() Policy {
 	return Policy{
 		NetworkBase: 500 * time.Millisecond, StdioBase: time.Second, Factor: 2, Cap: time.Minute,
@@ -56,7 +56,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Validate names every field that cannot work, and why.
+// Validate returns an error that names every field with an impossible value, and why; nil if the policy can be used.
 func (p Policy) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -83,8 +83,8 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Record is what the policy remembers of one server. The zero value is a server that was never tried; it is also what a
-// changed spec begins with, because the new one has never connected.
+// Record is what the policy remembers of one server. The zero value is a server that was never tried; a
+// changed spec begins with it too, because the new one has never connected.
 type Record struct {
 	// Attempts counts consecutive failures since the last stable connection.
 	Attempts int
@@ -100,7 +100,7 @@ type Record struct {
 	Displaced bool
 }
 
-// Priority is the class in which the server asks the gate to start.
+// Priority returns the class in which the server's next start is queued.
 func (r Record) Priority() Priority {
 	switch {
 	case r.Parked, r.Displaced:
@@ -112,8 +112,8 @@ func (r Record) Priority() Priority {
 }
 
 // Displaces reports whether a start of the server may take the place of a silent process: it has not been tried since it
-// was configured or somebody asked for it, or it was connected before and is not parked. What has failed ever since, and
-// what was displaced itself, waits for a place: silent servers must not displace each other for ever.
+// was configured or requested by a person, or it was connected before and is not parked. A server that has failed ever since, and
+// one that was displaced itself, wait for a place: silent servers must not displace each other for ever.
 func (r Record) Displaces() bool {
 	if r.Parked || r.Displaced {
 		return false
@@ -121,7 +121,7 @@ func (r Record) Displaces() bool {
 	return r.EverConnected || r.Attempts == 0 && r.Exhausted == 0
 }
 
-// Down is what ended: an attempt that never connected, or a connection.
+// Down describes what ended: an attempt that never connected, or a connection.
 type Down struct {
 	Kind  messages.TransportKind
 	Class messages.Class
@@ -131,14 +131,14 @@ type Down struct {
 	Connected time.Duration
 }
 
-// Decision is what follows. At is zero if Retry is messages.RetryNever, and not before now otherwise.
+// Decision says what follows. At is zero if Retry is messages.RetryNever, and not before now otherwise.
 type Decision struct {
 	Retry messages.Retry
 	At    time.Time
 }
 
-// Down decides what follows the end of an attempt or a connection. rnd gives numbers from 0 to below 1 (rand.Float64)
-// and is called once, if there is something to draw.
+// Down decides what follows the end of an attempt or a connection, and returns the record with the end counted. rnd returns
+// numbers from 0 to below 1 (rand.Float64) and is called at most once.
 func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Record, Decision) {
 	stable := d.Connected >= p.Stable
 	if stable {
@@ -146,13 +146,15 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	}
 	mode := retryModeOf(d.Class)
 	if mode != uncounted {
-		r.Displaced = false // it has had an attempt of its own
+		r.Displaced = false // it has had an attempt that was not displaced
 	}
+	// Without a timer there is nothing to probe, so the server is not parked either.
 	if mode == never || mode == ifEverConnected && !r.EverConnected {
-		r.Parked = false // nothing is probed
+		r.Parked = false
 		return r, Decision{Retry: messages.RetryNever}
 	}
 
+	// A failure of this machine lengthens the delay only; the end of a stable connection counts as none.
 	switch {
 	case mode == uncounted:
 		r.Exhausted++
@@ -162,6 +164,7 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	}
 	var delay time.Duration
 	switch {
+	// A parked server is probed at its interval; a longer Retry-After is respected.
 	case r.Parked:
 		delay = drawDuration(rnd, scaleDuration(p.Probe, 1-p.ProbeJitter), scaleDuration(p.Probe, 1+p.ProbeJitter))
 		if d.RetryAfter > delay {
@@ -182,38 +185,38 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	return r, Decision{messages.RetryAt, now.Add(delay)}
 }
 
-// Connected is called when a connection has done its handshake and its first list. The count of failures stays, until
-// the connection has proved stable; a parked server is not parked any more, and is again with its next failure.
+// Connected records that a connection has done its handshake and its first list. The count of failures stays until
+// the connection has proved stable; a parked server is no longer parked, but is again after its next failure.
 func (p Policy) Connected(r Record) Record {
 	r.EverConnected, r.Parked, r.Exhausted, r.Displaced = true, false, 0, false
 	return r
 }
 
-// Displaced is called when Gate.Displace has named the server, before its attempt ends with ClassExhausted: a failure
-// that this machine caused.
+// Displaced records that Gate.Displace has named the server. The owner calls it before the attempt ends with ClassExhausted, which
+// is a failure that this machine caused.
 func (p Policy) Displaced(r Record) Record {
 	r.Displaced = true
 	return r
 }
 
-// Steady is called when a connection has lasted for Policy.Stable: the count of failures returns to zero. Down does
-// the same afterwards, so the call only serves those who look at the count meanwhile.
+// Steady resets the count of failures, for a connection that has lasted for Policy.Stable. Down does the same when the connection
+// ends, so the call matters only if the count is read before.
 func (p Policy) Steady(r Record) Record {
 	r.Attempts, r.Exhausted, r.Parked = 0, 0, false
 	return r
 }
 
-// Cleared is called when a person asks for the server. The fast attempts begin anew. A changed spec begins with the
+// Cleared resets the count because a person requests the server: the fast attempts begin anew. A changed spec begins with the
 // zero Record instead.
 func (p Policy) Cleared(r Record) Record { return p.Steady(r) }
 
-// Woken is when a waiting server is tried again after the network or the machine has come back: now, or up to
-// WakeSpread later.
+// Woken returns when a waiting server is tried again after the network or the machine has come back: within WakeSpread from now,
+// so that all servers do not start at the same moment.
 func (p Policy) Woken(now time.Time, rnd func() float64) time.Time {
 	return now.Add(drawDuration(rnd, 0, p.WakeSpread))
 }
 
-// Interval is the longest delay after so many consecutive failures, the first being 1. It is the interval of
+// Interval returns the longest delay after so many consecutive failures, the first being 1. It is the interval of
 // cenkalti/backoff, whose own jitter and clock are off, so that the result depends on the arguments only.
 func (p Policy) Interval(kind messages.TransportKind, failures int) time.Duration {
 	b := backoff.ExponentialBackOff{
@@ -237,6 +240,7 @@ type noClock struct{}
 
 func (noClock) Now() time.Time { return time.Time{} }
 
+// baseInterval returns the first interval for a kind of server.
 func (p Policy) baseInterval(kind messages.TransportKind) time.Duration {
 	if kind == messages.Stdio {
 		return p.StdioBase
@@ -244,6 +248,7 @@ func (p Policy) baseInterval(kind messages.TransportKind) time.Duration {
 	return p.NetworkBase
 }
 
+// parkAfter returns how many failures in a row park a server of a kind.
 func (p Policy) parkAfter(kind messages.TransportKind) int {
 	if kind == messages.Stdio {
 		return p.StdioPark
@@ -251,16 +256,16 @@ func (p Policy) parkAfter(kind messages.TransportKind) int {
 	return p.NetworkPark
 }
 
-// longest is where a wish ends: beyond it a sum of durations could overflow into the past. 100 years.
+// longest bounds a Retry-After: with a longer one the sum of time and duration could overflow into the past. 100 years.
 const longest = 100 * 365 * 24 * time.Hour
 
-// withJitter is Retry-After with the jitter that only adds.
+// withJitter returns a Retry-After with jitter, which only adds: the server must not be asked before its time.
 func (p Policy) withJitter(wish time.Duration, rnd func() float64) time.Duration {
 	wish = min(wish, longest)
 	return wish + drawDuration(rnd, 0, min(scaleDuration(wish, p.RetryAfterJitter), p.Cap))
 }
 
-// drawDuration is evenly distributed from low to below high, and low if the bounds are the wrong way round.
+// drawDuration returns an evenly distributed duration from low to below high; low if high is not above it.
 func drawDuration(rnd func() float64, low, high time.Duration) time.Duration {
 	if high <= low {
 		return low

@@ -2,56 +2,57 @@ package restart
 
 import "time"
 
-// pool is one of the three kinds of slots with everything that waits for it.
+// pool has the slots of one kind and all requests that wait for them.
 //
 // The order of the gate changes while time passes, because waiting raises the class. Nothing has to be moved for that:
 // of all requests that were made in one class, the oldest is always the best, so only the four oldest are compared.
-// What waits for one origin stands in a lane of its own, because a full origin must not hold up the others.
+// Requests for one origin wait in an originQueue of their own, because a full origin must not hold up the others.
 //
-// In a stampede everything has risen to the highest class after a while. What a person asks for then would be the last
+// In a stampede all requests have risen to the highest class after a while. A person's request would then be the last
 // of a thousand if the class alone counted, and the thousand would never start if a person always came first. So the
 // two take turns.
 type pool struct {
 	limit     int
-	width     width // of limit
+	width     width // of limit: less while the machine is starved
 	perOrigin int   // 0: origins do not count
 	slotsHeld int
-	// unanswered counts what has neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
+	// unanswered counts the grants that have neither answered nor closed; at maxUnanswered nothing starts. 0 is no limit.
 	unanswered, maxUnanswered int
-	installing                int // not among unanswered, and never more than maxUnanswered
-	dueRequests               int // requests in all lanes
+	installing                int // counted apart from unanswered, and never more than maxUnanswered
+	dueRequests               int // requests in all originQueues
 	eager                     int // those of them that may displace
 	displaced                 int // grants that were displaced and have not ended
 	// silent are the grants that gave up their slot and may be displaced, in the order in which they gave it up. It is kept
-	// only where maxUnanswered is, and is never longer than that.
+	// only where maxUnanswered is set, and is never longer than that.
 	silent       []*grant
 	byOrigin     map[string]*originQueue
-	ready        [classes]indexedHeap[*originQueue] // lanes with a free slot and a request of the class, by that request
-	lastWasAsked bool                               // the last grant was one that was asked for
+	ready        [classes]indexedHeap[*originQueue] // originQueues with a free slot and a request of the class, ordered by that request
+	lastWasAsked bool                               // the last grant was a person's request
 	starts       uint64                             // numbers the grants
-	holds        indexedHeap[*grant]                // those that hold a slot, by their expiry
+	holds        indexedHeap[*grant]                // the grants that hold a slot, by the time when they lose it
 }
 
-// originQueue is what waits for one origin, and how many slots it holds.
+// originQueue has the requests that wait for one origin, and the number of slots that it holds.
 type originQueue struct {
 	origin     string
 	slotsHeld  int
 	queues     [classes]indexedHeap[*queuedRequest]
-	readyIndex [classes]int // where it stands in the pool's ready piles, -1 if it does not
+	readyIndex [classes]int // the place in the pool's ready heaps, -1 for none
 }
 
 // queuedRequest is a request with its place in the order.
 type queuedRequest struct {
 	Request
-	since  time.Time // when waiting begins: the Ask or NotBefore, whichever is later
-	seq    uint64
-	pool   *pool
-	heap   *indexedHeap[*queuedRequest] // the pile in which it stands: of the future, or of its lane; nil while its server is starting
-	origin *originQueue                 // set while it stands in a lane
-	index  int
+	since time.Time // when the waiting begins: at Enqueue or NotBefore, whichever is later
+	seq   uint64    // of Enqueue: decides between equal times
+	pool  *pool
+	// heap is the one that has the request: the gate's future, or that of its originQueue; nil while its server is starting.
+	heap   *indexedHeap[*queuedRequest]
+	origin *originQueue // set while it waits for a slot
+	index  int          // in heap
 }
 
-// before is the order inside a class.
+// before reports the order inside a class.
 func (w *queuedRequest) before(o *queuedRequest) bool {
 	if !w.since.Equal(o.since) {
 		return w.since.Before(o.since)
@@ -59,7 +60,7 @@ func (w *queuedRequest) before(o *queuedRequest) bool {
 	return w.seq < o.seq
 }
 
-// agedClass is the request's class after waiting until now.
+// agedClass returns the request's class after waiting until now.
 func (w *queuedRequest) agedClass(now time.Time, age time.Duration) Priority {
 	risen := now.Sub(w.since) / age
 	return Priority(min(time.Duration(w.Priority)+max(risen, 0), time.Duration(Urgent)))
@@ -71,20 +72,21 @@ type grant struct {
 	pool      *pool
 	origin    *originQueue
 	startedAt time.Time
-	expires   time.Time
-	seq       uint64 // of the pool's grants
-	index     int    // in the pool's holds
-	holding   bool
-	// generation is the width's when it began; told is whether it has had its part in widening.
+	expires   time.Time // when the slot is lost; Waited moves it
+	seq       uint64    // numbers the grants of the pool
+	index     int       // in the pool's holds
+	// holding says that the grant still has its slot.
+	holding bool
+	// generation is that of the width when the grant began; easedOnce says that it has widened the gate already.
 	generation int
 	easedOnce  bool
-	// spared is never displaced; displaced was.
+	// spared grants are never displaced; displaced ones were named by Displace.
 	spared, displaced bool
-	// installing was told to be; apart is counted in the pool's installing instead of unanswered.
+	// installing was reported by Installing; apart says that the grant counts in the pool's installing and not in unanswered.
 	installing, apart bool
 }
 
-// before is the order in which slots expire.
+// before reports the order in which slots expire.
 func (g *grant) before(o *grant) bool {
 	if !g.expires.Equal(o.expires) {
 		return g.expires.Before(o.expires)
@@ -110,7 +112,7 @@ func newPool(limit, perOrigin, maxUnanswered int) *pool {
 	return p
 }
 
-// addRequest puts a request into the lane of its origin.
+// addRequest puts a request into the queue of its origin; all origins are one where they do not count.
 func (p *pool) addRequest(w *queuedRequest) {
 	origin := ""
 	if p.perOrigin > 0 {
@@ -133,10 +135,10 @@ func (p *pool) addRequest(w *queuedRequest) {
 	p.refreshReady(l, int(w.Priority))
 }
 
-// dropRequest takes a request out of its lane.
+// dropRequest takes a request out of the queue of its origin.
 func (p *pool) dropRequest(w *queuedRequest) {
 	l, c := w.origin, int(w.Priority)
-	// The lane leaves the ready pile first: the pile compares by the lane's first request, which may be this one.
+	// The originQueue leaves the ready heap first: that heap compares by the queue's first request, which may be this one.
 	if l.readyIndex[c] >= 0 {
 		p.ready[c].remove(l.readyIndex[c])
 	}
@@ -150,11 +152,13 @@ func (p *pool) dropRequest(w *queuedRequest) {
 	p.dropIfEmpty(l)
 }
 
+// isOriginFull reports whether an origin has all slots that it may have.
 func (p *pool) isOriginFull(l *originQueue) bool {
 	return p.perOrigin > 0 && l.origin != "" && l.slotsHeld >= p.perOrigin
 }
 
-// refreshReady puts the lane where it belongs in the ready pile of a class.
+// refreshReady puts an originQueue into the ready heap of a class, moves it there, or takes it out, as its first request and its
+// slots require.
 func (p *pool) refreshReady(l *originQueue, c int) {
 	ready := &p.ready[c]
 	switch wanted, at := !l.queues[c].isEmpty() && !p.isOriginFull(l), l.readyIndex[c]; {
@@ -167,7 +171,7 @@ func (p *pool) refreshReady(l *originQueue, c int) {
 	}
 }
 
-// dropIfEmpty forgets a lane that holds nothing, so that origins which are gone cost nothing.
+// dropIfEmpty forgets an originQueue that holds nothing, so that origins which are gone cost no memory.
 func (p *pool) dropIfEmpty(l *originQueue) {
 	if l.slotsHeld > 0 {
 		return
@@ -180,13 +184,14 @@ func (p *pool) dropIfEmpty(l *originQueue) {
 	delete(p.byOrigin, l.origin)
 }
 
-// nextRequest is the request that starts next, nil if none can.
+// nextRequest returns the request that starts next, nil if none can.
 func (p *pool) nextRequest(now time.Time, age time.Duration) *queuedRequest {
 	if p.slotsHeld >= p.width.now || p.hasTooManySilent() {
 		return nil
 	}
 	var best *queuedRequest
 	var class Priority
+	// The highest class of its own is left out here: persons and risen requests are compared below.
 	for c := range Urgent {
 		if p.ready[c].isEmpty() {
 			continue
@@ -202,11 +207,11 @@ func (p *pool) nextRequest(now time.Time, age time.Duration) *queuedRequest {
 	return best
 }
 
-// hasTooManySilent reports that too many have not answered: only an answer or an end can help. Time does not, but that more of
-// them may be displaced as it passes.
+// hasTooManySilent reports that too many processes have not answered: then only an answer or an end lets another one start. As time
+// passes, more of them may be displaced.
 func (p *pool) hasTooManySilent() bool { return p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered }
 
-// grantRequest takes a slot for a request that waits in a lane.
+// grantRequest takes a slot for a request and removes the request.
 func (p *pool) grantRequest(w *queuedRequest, now time.Time, hold time.Duration) *grant {
 	l := w.origin
 	p.starts++
@@ -221,12 +226,12 @@ func (p *pool) grantRequest(w *queuedRequest, now time.Time, hold time.Duration)
 	p.holds.push(g)
 	p.dropRequest(w)
 	for c := range l.queues {
-		p.refreshReady(l, c) // its origin may be full now
+		p.refreshReady(l, c) // the origin may be full now
 	}
 	return g
 }
 
-// releaseSlot gives a slot back, if it is still held.
+// releaseSlot gives a slot back, if the grant still holds it.
 func (p *pool) releaseSlot(g *grant) {
 	if !g.holding {
 		return
@@ -236,12 +241,12 @@ func (p *pool) releaseSlot(g *grant) {
 	p.slotsHeld--
 	g.origin.slotsHeld--
 	for c := range g.origin.queues {
-		p.refreshReady(g.origin, c) // its origin may have been full
+		p.refreshReady(g.origin, c) // the origin may have been full
 	}
 	p.dropIfEmpty(g.origin)
 }
 
-// expireSlots gives back the slots that were held for long enough.
+// expireSlots takes back the slots that were held for long enough; their processes may be displaced from now on.
 func (p *pool) expireSlots(now time.Time) {
 	for !p.holds.isEmpty() && !p.holds.top().expires.After(now) {
 		g := p.holds.top()

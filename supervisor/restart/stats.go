@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// Stats is what a gate is doing, as of the last call of Next: slots whose time has passed since are still counted.
+// Stats describes a gate as of the last call of Next: slots that have expired since are still counted.
 type Stats struct {
-	// Waiting counts requests that were asked and not granted; Due are those of them that wait for nothing but a slot.
+	// Waiting counts requests that were not granted; Due are those of them that wait for nothing but a slot.
 	Waiting, Due int
-	// Processes, Network and InProcess count the slots that are held.
+	// Processes, Network and InProcess count the slots in use.
 	Processes, Network, InProcess int
 	// Width is how many slots of processes there are now: less than Limits.Processes while the machine is starved.
 	Width int
-	// Unanswered counts processes that have neither answered nor closed, with a slot or without. Installing counts those
-	// of them apart that fetch what they run.
+	// Unanswered counts processes that have neither answered nor closed, with a slot or without. Installing counts apart those
+	// that fetch the program they run.
 	Unanswered, Installing int
 	// Granted counts all grants since the gate was made.
 	Granted uint64
 }
 
-// Stats costs nothing worth mentioning.
+// Stats returns the counters, in constant time.
 func (g *Gate) Stats() Stats {
 	return Stats{
 		Waiting: len(g.waiting), Due: g.processes.dueRequests + g.network.dueRequests + g.inProcess.dueRequests,
@@ -30,12 +30,13 @@ func (g *Gate) Stats() Stats {
 	}
 }
 
-// Check verifies G1, G2 and the bookkeeping by counting everything again, and returns every violation. It looks at
+// Check verifies G1, G2 and the bookkeeping by counting everything again, and returns every violation. It visits
 // every request: it is for tests, the harness and debug builds.
 func (g *Gate) Check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
+	// Everything below is counted from the grants and the requests themselves, and then compared with the pools' counters.
 	type count struct{ held, unanswered, installing int }
 	eager := map[*pool]int{}
 	displaced := map[*pool]int{}
