@@ -12,17 +12,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// Approval says what another client is told about asking a person before calls to a server. There, what is not approved is
-// asked about; here that is what the default of the permissions says.
+// Approval holds what another client's file says about asking a person before calls to a server. That client asks about every
+// tool that the file does not approve; mcpvisor follows the default of its permissions instead, so an Approval never takes
+// effect by itself and only becomes rules through an import.
 type Approval struct {
-	// Verdict is access.Allow for tools that are called without a question, access.Ask for those before which a person is
-	// asked.
+	// Verdict is access.Allow for tools that the other client calls without a question, access.Ask for those before which it
+	// asks a person.
 	Verdict access.Verdict
-	// Tools are the names of the tools; "*" are all.
+	// Tools holds the names of the tools as the server gives them; "*" stands for all.
 	Tools []string
 }
 
-// Rules are those that say the same of the server under a name of ours; nil if one of them cannot be written.
+// Rules returns the access rules that say the same of the server under the name server. It returns nil if the name of one tool
+// cannot stand in a rule, because rules about the other tools alone would say something else.
 func (a Approval) Rules(server string) []string {
 	var rules []string
 	for _, tool := range a.Tools {
@@ -35,7 +37,8 @@ func (a Approval) Rules(server string) []string {
 	return rules
 }
 
-// replacementHint says what to write in the place of the key that said it; empty if no rule says the same.
+// replacementHint returns the permissions that the person can write in the place of the foreign key. It is empty if no rules
+// say the same, or if more than maxApprovals were needed.
 func (a Approval) replacementHint(server string) string {
 	rules := a.Rules(server)
 	if len(rules) == 0 || len(rules) > maxApprovals {
@@ -46,16 +49,20 @@ func (a Approval) replacementHint(server string) string {
 		return ""
 	}
 	text := `"` + string(a.Verdict) + `": ` + messages.Line(string(list), 0)
+	// Rules that allow change nothing under the usual default, which allows everything: the other client asked about all other
+	// tools.
 	if a.Verdict == access.Allow {
 		text = `"default": "ask", ` + text
 	}
 	return `write into a file of your own: "permissions": {` + text + "}"
 }
 
-// importHint says what to do about an approval of another program's file, where the rules would fill the page.
+// importHint stands in the place of replacementHint for a file in another program's form, whose reader is not going to edit it
+// for mcpvisor.
 const importHint = "mcpvisor import --with-permissions makes rules of it"
 
-// approvalOf reads a list of approved tools, or a word for all tools of the server.
+// approvalOf reads the value of a key of another client: a list of approved tools, or a word for all tools of the server. ok is
+// false if the value has another form, which then counts as any unknown key does.
 func approvalOf(key string, v value) (a Approval, ok bool) {
 	switch key {
 	case "autoApprove", "alwaysAllow":
@@ -82,12 +89,16 @@ func approvalOf(key string, v value) (a Approval, ok bool) {
 	return a, false
 }
 
-// maxApprovals bounds the rules that are written into a sentence.
+// maxApprovals bounds how many rules replacementHint writes into one sentence.
 const maxApprovals = 40
 
+// plainName matches names that can stand in the form mcp__server__tool. Two underscores in a row would shift the boundary
+// between server and tool, so the expression refuses them.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`) })
 
-// ruleFor is the rule about a tool of a server, or about all for "*"; empty if none can be written.
+// ruleFor returns the rule about one tool of a server, or about the whole server for the tool "*". It prefers
+// mcp__server__tool, which other clients know, and falls back to server:tool. The result is empty if access.Parse refuses it or
+// if it could not be printed unchanged.
 func ruleFor(server, tool string) string {
 	rule := server + ":" + tool
 	switch {

@@ -2,11 +2,12 @@ package config
 
 import "github.com/mcpvisor/mcpvisor/messages"
 
-// approveKey is the key that says what asks for a new approval: of a file of the person's own or of the organisation for all
-// servers of projects, of an entry for it alone.
+// approveKey names the key that says which changes need a new approval. In the person's own file or the organisation's it holds
+// for all servers of projects, in an entry for that entry.
 const approveKey = "approve"
 
-// The words of approveKey. A changed entry always asks; approveFiles has a changed file of the project that it names ask, too.
+// The words of approveKey. A changed entry always needs a new approval. With approveFiles, a change to a file of the project
+// that the entry names needs one, too.
 const (
 	approveEntry = "entry"
 	approveFiles = "files"
@@ -15,7 +16,8 @@ const (
 // readApprove reads the key of an entry.
 func readApprove(r *reader, e *Entry, v value) { e.Approve = r.approveWord(v) }
 
-// approveWord reads the word. One that cannot be read asks: a mistake in it must not let through what it was to keep.
+// approveWord reads the word. For a value that cannot be read it returns approveFiles, the stricter word: the person wanted a
+// check, and a typing mistake must not remove it.
 func (r *reader) approveWord(v value) string {
 	l, ok := literalOf(v.Value)
 	switch {
@@ -29,8 +31,9 @@ func (r *reader) approveWord(v value) string {
 	return approveFiles
 }
 
-// asksForFiles reports whether changed files ask for a new approval of everything that was merely found: the nearest of the person's own
-// files that says so, or the organisation's. Files of the project say it of their own entries.
+// asksForFiles reports whether a changed file of the project makes every merely found entry that names it wait for a new
+// approval. The last own file that has the key decides, because files come lowest precedence first; a managed file can add the
+// requirement and not lift it. Files of the project are skipped: the key in them counts for their own entries only.
 func asksForFiles(files []Parsed) bool {
 	asks, least := false, false
 	for _, f := range files {

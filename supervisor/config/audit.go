@@ -9,32 +9,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// auditKey is a key of a file, beside its servers: where the record of what is done is kept, and what of it.
+// auditKey names a key of a file, beside its servers: where the audit record is kept, and what it says of arguments.
 const auditKey = "audit"
 
-// Audit is the record of calls and changes that a file asks for.
+// Audit describes the audit record of calls and changes that a file asks for.
 type Audit struct {
-	// Off says that no record is kept.
+	// Off means that no record is kept.
 	Off bool
-	// File is where it is kept, absolute; empty means where the program keeps it.
+	// File is the absolute path of the record; empty means the program's own place.
 	File string
 	// Arguments is one of AuditArguments; empty means hash.
 	Arguments string
-	// MaxSize is the size in bytes at which the file is put aside, Keep how many of those are kept; 0 means as usual.
+	// MaxSize is the size in bytes at which the writer rotates the file, and Keep the number of rotated files that stay. 0
+	// means the default of the package audit.
 	MaxSize int64
 	Keep    int
-	// KeepFor is how long one of those is kept after it was written last; 0 means as long as there are no more than Keep.
+	// KeepFor bounds the age of a rotated file, counted from its last write; 0 means that only Keep removes files.
 	KeepFor messages.Duration
-	// Managed says that the organisation's file asks for it.
+	// Managed is set if the organisation's file asks for the record, which then wins over every other file.
 	Managed bool
 }
 
-// AuditArguments are the words for what is recorded of the arguments of calls.
+// AuditArguments lists the words for how the record shows the arguments of calls: as a hash, with secrets taken out, not at
+// all, or in full.
 var AuditArguments = []string{"hash", "redacted", "none", "full"}
 
 // readAudit reads false, or {"file": "/var/log/mcpvisor/audit.jsonl", "arguments": "hash", "maxSize": 10485760, "keep": 5,
-// "keepFor": "720h"}.
-// A file that lies in a project may not say what is recorded of its own servers.
+// "keepFor": "720h"}. The key in a file that lies in a project is dropped with a warning, because its author could hide what
+// the servers of the project do.
 func (r *reader) readAudit(v value, p *Parsed) {
 	const example = `write {"file": "/PATH/audit.jsonl", "arguments": "hash", "maxSize": 10485760, "keep": 5}, or false`
 	if merelyFound(p.Scope) {
@@ -48,6 +50,7 @@ func (r *reader) readAudit(v value, p *Parsed) {
 		p.Audit = &a
 		return
 	}
+	// readObject records places, and the reader of a whole file has no map for them.
 	if r.positions == nil {
 		r.positions = map[string]Pos{}
 		defer func() { r.positions = nil }()
@@ -83,7 +86,8 @@ func (r *reader) readAudit(v value, p *Parsed) {
 	p.Audit = &a
 }
 
-// readWhole reads a whole number from 1 on.
+// readWhole reads a whole number from 1 to 2^50, which a float64 holds exactly, and hands it to use. what names the expected
+// value in the problem.
 func (r *reader) readWhole(v value, what string, use func(int64)) {
 	l, ok := literalOf(v.Value)
 	var f float64
@@ -97,7 +101,8 @@ func (r *reader) readWhole(v value, what string, use func(int64)) {
 	}
 }
 
-// auditOf returns what the file that counts asks for: the managed one, else the nearest.
+// auditOf returns the record of the managed file, or else that of the file with the highest precedence; nil if no file asks for
+// one. files come lowest precedence first.
 func auditOf(files []Parsed) (audit *Audit) {
 	for _, f := range files {
 		if f.Audit != nil && (f.Audit.Managed || audit == nil || !audit.Managed) {

@@ -10,13 +10,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// authTexts are the keys of auth that hold text: first what each sets, then what other programs call it.
+// authTexts lists the keys of auth that hold text. In each row the first key is the one of messages.Auth and the others are
+// names that other clients use. The rows serve for reading, for expansion, for checks and as candidates of suggestions.
 var authTexts = []struct {
-	keys    []string
+	// keys holds the names of the key, mcpvisor's own first.
+	keys []string
+	// fieldOf returns the field that the key sets.
 	fieldOf func(*messages.Auth) *string
-	// lenient takes a number for its own text: a key may look like one.
+	// lenient accepts a number in the place of text, because a key or a token may consist of digits.
 	lenient bool
-	// file names a file, url an address.
+	// file marks the path of a file, which may be relative; url marks an address, which checkAuthURLs parses.
 	file, url bool
 }{
 	{keys: []string{"type"}, fieldOf: func(a *messages.Auth) *string { return &a.Type }},
@@ -42,7 +45,7 @@ var authTexts = []struct {
 	{keys: []string{"audience"}, fieldOf: func(a *messages.Auth) *string { return &a.Audience }},
 }
 
-// authNames are the candidates of a suggestion.
+// authNames holds the candidates for a suggestion when a key of auth is unknown.
 var authNames = func() []string {
 	names := []string{"command", "args", "env", "timeout", "scopes", "callbackPort"}
 	for _, t := range authTexts {
@@ -51,7 +54,7 @@ var authNames = func() []string {
 	return names
 }()
 
-// readAuth reads what is described by messages.Auth, or the bare word of a type that needs no more.
+// readAuth reads an object with the keys of messages.Auth, or one of the words "none" and "oauth", which need no further keys.
 func readAuth(r *reader, e *Entry, v value) {
 	if l, ok := literalOf(v.Value); ok && l.Kind() == '"' {
 		if word := l.String(); word == messages.AuthNone || word == messages.AuthOAuth {
@@ -64,9 +67,12 @@ func readAuth(r *reader, e *Entry, v value) {
 	if !r.readObject(v, `write {"type": "api_key", "apiKey": "${NAME}"}`, r.authKey(e, &a)) {
 		return
 	}
+	// The type is optional where the other keys leave one possibility.
 	if a.Type == "" {
 		a.Type = impliedAuth(&a)
 	}
+	// A key that could not be read has left its field empty. CheckAuth would report the empty field as a second problem with
+	// the same cause.
 	if invalidText(r.problems[before:]) == "" {
 		if key, text, fix := CheckAuth(&a); text != "" {
 			r.addProblem(e.posWithin("auth", key), key, text, fix)
@@ -76,7 +82,8 @@ func readAuth(r *reader, e *Entry, v value) {
 	e.Spec.Auth = &a
 }
 
-// readOAuth reads the object that other clients call oauth; true and false stand for a sign-in and for none.
+// readOAuth reads the object that other clients call oauth; true stands for a sign-in and false for none. Beside
+// headersHelper it has no effect, in either order of the keys, and a warning says so.
 func readOAuth(r *reader, e *Entry, v value) {
 	if _, helped := e.positions["headersHelper"]; helped {
 		r.warnBesideHelper(r.posOf(v.Value))
@@ -101,7 +108,8 @@ func readOAuth(r *reader, e *Entry, v value) {
 	e.Spec.Auth = &a
 }
 
-// readHeadersHelper reads a line for the shell that prints headers.
+// readHeadersHelper reads a line for the shell that prints headers. It replaces what oauth said and conflicts with any other
+// auth of the entry.
 func readHeadersHelper(r *reader, e *Entry, v value) {
 	a := messages.Auth{Type: messages.AuthHelper}
 	if r.readText(v, &a.Command) {
@@ -114,16 +122,18 @@ func readHeadersHelper(r *reader, e *Entry, v value) {
 			r.addProblem(r.posOf(v.Value), v.key, "it says something else than auth", "remove one")
 		}
 		e.Spec.Auth = &a
+		// The checks of auth report places by the keys of auth, and here the value stands under another key.
 		r.positions["auth.command"] = r.posOf(v.Value)
 		e.keyFor["auth.command"] = v.key
 	}
 }
 
+// warnBesideHelper reports that oauth has no effect because the entry has a headersHelper.
 func (r *reader) warnBesideHelper(at Pos) {
 	r.addWarning(at, "oauth", "it does not count beside headersHelper", "remove one")
 }
 
-// readTokenVariable reads the name of a variable that holds a bearer token.
+// readTokenVariable reads bearer_token_env_var, the name of a variable that holds a bearer token.
 func readTokenVariable(r *reader, e *Entry, v value) {
 	a := messages.Auth{Type: messages.AuthBearer}
 	if r.readText(v, &a.FromEnv) {
@@ -131,7 +141,8 @@ func readTokenVariable(r *reader, e *Entry, v value) {
 	}
 }
 
-// authKey reads one key of auth.
+// authKey returns the function that reads one key of auth into a. It records the place of a value under the first key of its
+// row, whatever name the file uses, so that later checks find it.
 func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 	return func(key string, at Pos, m value) {
 		if isNull(m) || isRemark(key) {
@@ -154,6 +165,8 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 		case "command":
 			r.authCommand(m, a)
 		case "args":
+			// command may already have set Args from its own list, and those come first. Args that are not nil tell that
+			// Command is a program and no line for the shell, so an empty list must not become nil.
 			if l, ok := r.readList(m, `write ["--flag", "value"]`, r.readLenient); ok {
 				a.Args = append(slices.Clone(a.Args), l...)
 				if a.Args == nil {
@@ -182,7 +195,7 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 	}
 }
 
-// authCommand reads a line for the shell, or a program with its arguments as a list.
+// authCommand reads a text, which is a line for the shell, or a list, which is a program with its arguments and sets Args.
 func (r *reader) authCommand(v value, a *messages.Auth) {
 	if v.Value.Value.Kind() != '[' {
 		r.readText(v, &a.Command)
@@ -201,7 +214,7 @@ func (r *reader) authCommand(v value, a *messages.Auth) {
 	}
 }
 
-// readScopes reads a list, or the words of a text.
+// readScopes reads a list of scopes, or one text in which spaces separate them as in an OAuth request.
 func (r *reader) readScopes(v value, a *messages.Auth) {
 	if v.Value.Value.Kind() == '[' {
 		if l, ok := r.readList(v, `write ["read", "write"]`, r.readText); ok {
@@ -215,6 +228,7 @@ func (r *reader) readScopes(v value, a *messages.Auth) {
 	}
 }
 
+// readPort reads a whole number from 1 to 65535.
 func (r *reader) readPort(v value, into *int) {
 	l, ok := literalOf(v.Value)
 	var f float64
@@ -225,7 +239,8 @@ func (r *reader) readPort(v value, into *int) {
 	*into = int(f)
 }
 
-// impliedAuth is the type that follows from what was written; empty if none does.
+// impliedAuth returns the type of auth that the keys imply; empty if they imply none, which CheckAuth then reports. A client
+// with a secret or a key is ambiguous between a sign-in and client_credentials, so that its type must be written.
 func impliedAuth(a *messages.Auth) string {
 	switch {
 	case a.APIKey != "":
@@ -240,7 +255,8 @@ func impliedAuth(a *messages.Auth) string {
 	return ""
 }
 
-// expandAuth expands variables. A relative file of a file that was found begins at the project, as cwd does.
+// expandAuth expands the variables of auth in a copy, because the entry keeps what was written. In an entry that was merely
+// found, a relative file begins at the project's directory, as cwd does.
 func (r *resolver) expandAuth(s *messages.Spec) {
 	if s.Auth == nil {
 		return
@@ -254,6 +270,7 @@ func (r *resolver) expandAuth(s *messages.Spec) {
 		}
 		v := t.fieldOf(&a)
 		r.expandField("auth."+t.keys[0], v)
+		// No shell reads these paths, so that "~/" is replaced here.
 		if home, under := strings.CutPrefix(*v, "~/"); t.file && under && r.ctx.HomeDir != "" {
 			*v = filepath.Join(r.ctx.HomeDir, home)
 		}
@@ -271,12 +288,14 @@ func (r *resolver) expandAuth(s *messages.Spec) {
 		r.expandField("auth.args", &a.Args[i])
 	}
 	a.Env = r.expandAll("auth.env", a.Env)
+	// A remote server has no process of its own: Cwd is free to say where the command of its auth starts.
 	if found && a.Command != "" {
 		s.Cwd = r.ctx.ProjectDir
 	}
 }
 
-// checkAuth looks at the expanded values.
+// checkAuth checks the expanded values. It stops at a value that a variable left empty, because CheckAuth would then ask for a
+// key that the person has written.
 func (r *resolver) checkAuth(s *messages.Spec) {
 	if s.Auth == nil {
 		return

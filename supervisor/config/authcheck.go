@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// The keys of auth that belong together.
+// sourceKeys are the keys that say where a value comes from, clientKeys those that describe a client of an authorization
+// server.
 var (
 	sourceKeys = []string{"apiKey", "token", "fromEnv", "tokenPath", "command", "args", "env", "timeout"}
 	clientKeys = []string{
@@ -19,7 +20,7 @@ var (
 	}
 )
 
-// authUses are the keys that each type of auth reads, besides type.
+// authUses lists, by type of auth, the keys that count for it besides type. A type that has no row is unknown.
 var authUses = map[string][]string{
 	messages.AuthNone:              {},
 	messages.AuthAPIKey:            slices.Concat(sourceKeys, []string{"headerName"}),
@@ -31,12 +32,14 @@ var authUses = map[string][]string{
 	messages.AuthTokenExchange:     slices.Concat(clientKeys, sourceKeys, []string{"subjectTokenType", "audience"}),
 }
 
-// CheckAuth says what keeps auth from working whatever the server is: the key, what is wrong and what to do. text is
-// empty if nothing does. No value is repeated, but a short word in the place of a type.
+// CheckAuth says what keeps auth from working with any server: the key, what is wrong and what to do. text is empty if it finds
+// nothing. The result repeats no value of auth, except for a short unknown word in the place of a type. It is called with the
+// values as written, in which a variable counts as a value, and again with the expanded ones.
 func CheckAuth(a *messages.Auth) (key, text, fix string) {
 	if a == nil {
 		return "", "", ""
 	}
+	// More than one source of the value is a fault, because the file does not say which one wins.
 	sources := 0
 	for _, s := range []string{a.APIKey, a.Token, a.FromEnv, a.TokenPath, a.Command} {
 		if s != "" {
@@ -75,6 +78,7 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 		return "auth", "it has both clientSecret and clientKeyFile", "keep one of them"
 	case a.ClientSecret != "" && a.ClientID == "", a.ClientKeyFile != "" && a.ClientID == "" && a.ClientMetadataURL == "":
 		return "auth", "it has a secret or key of a client and no clientId", "add clientId"
+	// Two endpoints replace discovery as a whole; one alone would mix what is written with what is discovered.
 	case a.AuthURL != "" && a.TokenURL == "":
 		return "auth.authUrl", "authUrl needs tokenUrl beside it", "add tokenUrl, or remove authUrl for discovery"
 	case a.CallbackPort < 0 || a.CallbackPort > 65535:
@@ -83,6 +87,8 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 	return checkAuthURLs(a)
 }
 
+// checkAuthURLs checks that each URL of auth is an absolute one of http or https. A URL with a variable is skipped until the
+// variable is expanded.
 func checkAuthURLs(a *messages.Auth) (key, text, fix string) {
 	for _, t := range authTexts {
 		v := *t.fieldOf(a)
@@ -96,7 +102,7 @@ func checkAuthURLs(a *messages.Auth) (key, text, fix string) {
 	return "", "", ""
 }
 
-// uselessAuth warns about keys that the type does not read.
+// uselessAuth warns about keys that stand in the entry and have no effect on its type of auth.
 func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
 	uses := authUses[a.Type]
 	if uses == nil {
@@ -109,8 +115,9 @@ func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
 	}
 }
 
-// PlainCredentials names the key of a spec whose secret would go to another machine in the clear: "auth", "url" or
-// "headers.NAME". It is empty if none would, or if the spec allows it.
+// PlainCredentials returns the key of a spec whose secret would go to another machine without encryption: "auth", "url" or
+// "headers.NAME". It is empty if there is none, or if the spec allows it by AllowPlainHTTP. Addresses of this machine count as
+// safe.
 func PlainCredentials(s messages.Spec) string {
 	u, err := url.Parse(s.URL)
 	if s.AllowPlainHTTP || err != nil || u.Scheme != "http" && u.Scheme != "ws" || addresses.ThisMachine(u.Hostname()) {
@@ -130,7 +137,7 @@ func PlainCredentials(s messages.Spec) string {
 	return ""
 }
 
-// isCredentialName reports whether a header carries a secret by its name.
+// isCredentialName reports whether the name of a header suggests that its value is a secret.
 func isCredentialName(header string) bool {
 	h := strings.ToLower(header)
 	return slices.ContainsFunc([]string{"auth", "cookie", "token", "secret", "key", "password", "credential"},

@@ -15,38 +15,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// BindingVersion is that of the form of a Binding. Another one asks everybody to approve everything once more.
+// BindingVersion is the version of the form of a [Binding] and a part of its hash. A higher one makes every stored approval
+// stale, so that each person approves each entry once more.
 const BindingVersion = 2
 
-// MaxEntry bounds an entry of a file that was merely found, in bytes of its canonical form: a person is to read it.
+// MaxEntry bounds an entry of a file that was merely found, in bytes of its canonical form, because a person has to read all of
+// it before it starts.
 const MaxEntry = 64 << 10
 
-// Binding is the object that a person approves: an entry of a file that was merely found, and what it means where it stands. It is
-// shown whole, and what was shown is what is approved. Nothing in it is expanded, so that it holds no value of the person's
-// environment; what the entry holds, it holds.
+// Binding is the object that a person approves: an entry of a file that was merely found, together with the place that gives it
+// its meaning. The screen shows all of it, and the approval stores its hash. No variable in it is expanded, so that it holds no
+// value of the person's environment; a secret that stands in the entry itself is in it.
 type Binding struct {
 	// Version is BindingVersion.
 	Version int `json:"version"`
 	// Server is the name under which the entry stands.
 	Server string `json:"server"`
-	// Path is the file as it was found: not what a link leads to.
+	// Path is the path by which the file was found, before links are followed.
 	Path string `json:"path"`
-	// Project is the directory in which the entry means what it says: relative paths begin there.
+	// Project is the directory from which relative paths of the entry count.
 	Project string `json:"project"`
 	// Entry is the entry as it is written, in the canonical form of RFC 8785.
 	Entry json.RawMessage `json:"entry"`
-	// Variables are the names that the entry's envFile had, sorted.
+	// Variables holds the names, sorted and without their values, that the entry's envFile defined.
 	Variables []string `json:"variables,omitempty"`
-	// Files are the files of the project that the entry's command, arguments, directory and credentials name, and that were
-	// there: relative to Project, with slashes, sorted.
+	// Files holds the files of the project that the entry's command, arguments, directory and credentials name and that
+	// existed: relative to Project, with slashes, sorted. At most 64 are bound.
 	Files []string `json:"files,omitempty"`
 }
 
-// Canonical is the binding as JSON in the canonical form of RFC 8785.
+// Canonical returns the binding as JSON in the canonical form of RFC 8785, so that equal bindings have equal bytes. It cannot
+// fail: Entry has been read as JSON, and all other fields are texts and a number.
 func (b Binding) Canonical() []byte {
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // Entry was read as JSON
+		// Entry was read as JSON.
+		panic(err)
 	}
 	if text, err = rawjson.Canonical(text); err != nil {
 		panic(err)
@@ -54,54 +58,60 @@ func (b Binding) Canonical() []byte {
 	return text
 }
 
-// Hash identifies the binding: "v2:" and the SHA-256 of its canonical form in hexadecimal digits.
+// Hash returns "v2:" and the SHA-256 of the canonical form in hexadecimal digits. Approvals are stored under it.
 func (b Binding) Hash() string {
 	sum := sha256.Sum256(b.Canonical())
 	return fmt.Sprintf("v%d:%s", BindingVersion, hex.EncodeToString(sum[:]))
 }
 
-// WithLists is the binding with the lists of an approval in the place of those of now: whether the entry, its place and its directory are
-// those that were approved shows in its hash.
+// WithLists returns the binding with the lists that an earlier approval recorded in the place of the present ones. If its hash
+// equals the approved hash, then entry, path and project are unchanged and only the lists differ.
 func (b Binding) WithLists(variables, files []string) Binding {
 	b.Variables, b.Files = sortedNames(variables), sortedNames(files)
 	return b
 }
 
+// sortedNames returns a sorted copy without duplicates.
 func sortedNames(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Candidate is one entry of a name that a file brings which was merely found, or one of the person's own below such an entry.
+// Candidate is one of the entries of a name from which the approvals choose: an entry of a merely found file, or the first one
+// below those that needs no approval.
 type Candidate struct {
-	// Spec describes the server that the entry starts.
+	// Spec describes the server that the entry starts, with its variables expanded.
 	Spec messages.Spec
-	// Binding holds everything that an approval of the entry is bound to; nil for an entry that needs none.
+	// Binding holds everything that an approval of the entry covers; nil for an entry that needs none.
 	Binding *Binding
-	// Sums are the SHA-256 of Binding.Files by name, in hexadecimal digits.
+	// Sums maps each of Binding.Files to its SHA-256 in hexadecimal digits.
 	Sums map[string]string
-	// FromFile are the variables of Spec.Env that are the envFile's.
+	// FromFile holds the names in Spec.Env whose values come from the envFile.
 	FromFile []string
-	// Asks says that a changed file of Sums asks for a new approval: "approve": "files".
+	// Asks means that a change of a file in Sums needs a new approval: "approve": "files".
 	Asks bool
-	// Own says that the person wrote the entry through mcpvisor. The caller that has looked that up sets it.
+	// Own means that the person wrote the entry through mcpvisor. Package discover sets it from its own record; Merge leaves it
+	// false.
 	Own bool
-	// Problems are those of the entry's values.
+	// Problems holds what is wrong with the expanded values of the entry.
 	Problems []Problem
 }
 
-// Canonical is the entry as it is written, in the canonical form of RFC 8785; nil for one of a file that was not merely found.
+// Canonical returns the entry as written, in the canonical form of RFC 8785. It is nil for an entry that needs no approval and
+// for one that could not be put into that form.
 func (e Entry) Canonical() json.RawMessage { return e.raw }
 
-// canonicalEntry is the value of an entry without comments, in canonical form.
+// canonicalEntry returns the value of an entry in canonical form. Comments do not count, so that a change of a comment needs no
+// new approval. It fails for a key that stands twice and for text that is no valid Unicode.
 func canonicalEntry(v hujson.Value) (json.RawMessage, error) {
 	v = v.Clone()
 	v.Standardize()
 	return rawjson.Canonical([]byte(strings.TrimSpace(string(v.Pack()))))
 }
 
-// bindCandidate makes the candidate of an entry. The spec is the resolved one.
+// bindCandidate makes the candidate of an entry from its resolved spec. sum gives the SHA-256 of a file of the project and
+// false for a path that names no regular file; only files that exist are bound.
 func (r *resolver) bindCandidate(s messages.Spec, sum func(string) (string, bool)) Candidate {
 	c := Candidate{Spec: s, Problems: r.problems}
 	if !merelyFound(s.Scope) {
@@ -110,7 +120,8 @@ func (r *resolver) bindCandidate(s messages.Spec, sum func(string) (string, bool
 	e := r.entry
 	c.Asks = e.Approve == approveFiles
 	b := Binding{Version: BindingVersion, Server: e.Name, Path: s.Source, Project: r.ctx.ProjectDir, Entry: e.raw}
-	if b.Entry == nil { // it could not be read, and is invalid
+	// An entry that could not be read is invalid and never starts, but its binding must still be valid JSON.
+	if b.Entry == nil {
 		b.Entry = json.RawMessage("null")
 	}
 	b.Variables, c.FromFile = sortedNames(r.variables), sortedNames(r.applied)
@@ -129,5 +140,5 @@ func (r *resolver) bindCandidate(s messages.Spec, sum func(string) (string, bool
 	return c
 }
 
-// maxNamedFiles bounds the files of one entry that are bound.
+// maxNamedFiles bounds the files of one entry that are bound, because each of them is read and summed at every load.
 const maxNamedFiles = 64

@@ -7,23 +7,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Changes is how one set of servers becomes another by the least that has to be done. Each name of either set stands in
-// exactly one list. The lists are sorted, and nil if they are empty.
+// Changes sorts the servers of two sets by the least that the supervisor has to do to get from one set to the other. Each name
+// of either set stands in exactly one list. The lists are sorted, and nil if they are empty.
 type Changes struct {
 	// Added and Removed are in one of the sets only.
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
-	// Replaced start or are dialled differently than before, or may begin where they were held back, or the reverse.
+	// Replaced servers start or are dialled differently than before, or may start although they were held back, or the reverse.
+	// Their connections have to be opened anew.
 	Replaced []string `json:"replaced,omitempty"`
-	// Adjusted changed in what no connection depends on: timeouts, the tools that are offered, disabled, lazy.
+	// Adjusted servers changed in what no connection depends on: timeouts, the tools that are offered, disabled, lazy. Their
+	// connections stay.
 	Adjusted []string `json:"adjusted,omitempty"`
-	// Moved are as they were, and come from another file or scope.
+	// Moved servers are as they were, and come from another file or scope.
 	Moved []string `json:"moved,omitempty"`
-	// Kept are as they were.
+	// Kept servers are as they were, from the same file and scope.
 	Kept []string `json:"kept,omitempty"`
 }
 
-// Compare finds the changes that lead from one set to the other.
+// Compare sorts the servers of both sets into [Changes]. It changes neither set.
 func Compare(before, after map[string]messages.Spec) (c Changes) {
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		was, known := before[name]
@@ -41,7 +43,7 @@ func Compare(before, after map[string]messages.Spec) (c Changes) {
 	return c
 }
 
-// listFor is the one for a server that is in both sets.
+// listFor returns the list for a server that is in both sets, trying the cheapest consequence first.
 func (c *Changes) listFor(was, now messages.Spec) *[]string {
 	switch {
 	case was.Equal(now) && was.Scope == now.Scope && was.Source == now.Source:
@@ -54,7 +56,7 @@ func (c *Changes) listFor(was, now messages.Spec) *[]string {
 	return &c.Replaced
 }
 
-// None reports whether nothing changed.
+// None reports whether the supervisor has nothing to do: all servers are in Kept.
 func (c Changes) None() bool {
 	return len(c.Added)+len(c.Removed)+len(c.Replaced)+len(c.Adjusted)+len(c.Moved) == 0
 }

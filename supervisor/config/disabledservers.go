@@ -6,10 +6,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// DisabledKey is a key of a file, beside its servers: names of servers that are off for whom this file is, whichever file
-// has their entries. One person switches a server of a project off with it and leaves the file of all others as it is.
+// DisabledKey names a key of a file, beside its servers: a list of servers that are off for the person whose file this is,
+// whichever file has their entries. One person switches a server of a project off with it and leaves the project's file as it
+// is for all others.
 const DisabledKey = "disabledServers"
 
+// readDisabled reads the list. The key in the shared file of a project is dropped with a warning, because such a file says it
+// in each entry; the person's own file for the project may have it.
 func (r *reader) readDisabled(v value, p *Parsed) {
 	const fix = `write ["name", "other"]`
 	if r.positions == nil {
@@ -28,8 +31,8 @@ func (r *reader) readDisabled(v value, p *Parsed) {
 	p.DisabledServers = names
 }
 
-// disabledBy is the file that switches each server off: the first that does; files are in the order of their precedence. Where a managed
-// file is exclusive no other one counts.
+// disabledBy maps each server that is switched off to the first file that does so; files come lowest precedence first. If a
+// managed file is exclusive, the lists of all other files are ignored as their servers are.
 func disabledBy(files []Parsed, exclusive bool) map[string]string {
 	byServer := map[string]string{}
 	for _, f := range files {
@@ -43,7 +46,8 @@ func disabledBy(files []Parsed, exclusive bool) map[string]string {
 	return byServer
 }
 
-// disableSpec switches a server off that a file names.
+// disableSpec switches a server off that the list of file names, and appends the reason to its Remark for the status. It does
+// nothing if file is empty or the entry is disabled already.
 func disableSpec(spec *messages.Spec, file string) {
 	if file == "" || spec.Disabled {
 		return

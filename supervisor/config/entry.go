@@ -9,38 +9,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Entry is one server as a file describes it: nothing is expanded yet.
+// Entry is one server as a file describes it. Parse makes it and expands nothing; Merge turns it into a spec.
 type Entry struct {
 	// Name is the id of the server.
 	Name string
-	// Spec holds the entry as it was written, with Scope and Source set. Invalid is set if the entry cannot work whatever the
-	// environment is.
+	// Spec holds the entry as it was written, with Scope and Source set. Invalid is set if the entry cannot work in any
+	// environment.
 	Spec messages.Spec
-	// Pos is where the name stands.
+	// Pos is the place of the name.
 	Pos Pos
-	// Path are the keys that lead to the entry in its file; nil if it stands in a list.
+	// Path holds the keys that lead to the entry in its file, for edits; nil if it stands in a list.
 	Path []string
-	// EnvFile is the path of a file of variables for the process, as written; Merge reads it.
+	// EnvFile is the path of a file of variables for the process, as written. Merge reads the file.
 	EnvFile string
-	// Approve says what asks for a new approval of the entry: "entry" or "files"; empty if it says nothing.
+	// Approve is "entry" or "files", the word of approveKey; empty if the entry does not have the key.
 	Approve string
-	// Approvals say what another client was told about asking before calls. They change nothing here; import makes rules of them.
+	// Approvals holds what the entry tells another client about asking before calls. It has no effect here; the import makes
+	// rules of it.
 	Approvals []Approval
-	// raw is the entry in canonical form, of a file that was merely found.
+	// raw is the entry in canonical form. It is nil for entries that need no approval.
 	raw json.RawMessage
-	// positions is where the value of a key stands, by its path.
+	// positions maps the path of a key ("env.PATH") to the place of its value.
 	positions map[string]Pos
-	// keyFor is the key that said what a key means: by["env"] is "environment" in some files.
+	// keyFor maps a field of the spec to the key that set it: keyFor["env"] is "environment" in some files.
 	keyFor map[string]string
-	// program is whose file the entry stands in; empty for our own form.
+	// program is the program in whose form the file is; empty for mcpvisor's own form.
 	program string
-	// remote says that type or transport was given as "remote", which leaves the kind to the URL.
+	// remote means that type or transport was "remote", which leaves the choice of the transport to the URL.
 	remote bool
-	// problems are the entry's own, in the order of the file.
+	// problems holds the entry's own problems in the order of the file, without those of its expanded values.
 	problems []Problem
 }
 
-// posOf is where key stands, or the entry's name if the key does not.
+// posOf returns the place of a key, by its own name or by the one that the file uses, or the place of the entry's name if the
+// key is absent.
 func (e *Entry) posOf(key string) Pos {
 	if p, ok := e.positions[key]; ok {
 		return p
@@ -51,10 +53,11 @@ func (e *Entry) posOf(key string) Pos {
 	return e.Pos
 }
 
-// spelledKey is the path of a key as its file has it: "environment.PATH" for "env.PATH". What auth means stands under keys of
-// several forms, and keeps its name.
+// spelledKey returns the path of a key as its file has it, for problems: "environment.PATH" for "env.PATH". Paths below auth
+// are not translated, because several keys of different shapes set it.
 func (e *Entry) spelledKey(key string) string {
-	if said, ok := e.keyFor[key]; ok && key == "auth.command" { // the program of headersHelper
+	// headersHelper holds the program itself, and no object with the key command.
+	if said, ok := e.keyFor[key]; ok && key == "auth.command" {
 		return said
 	}
 	head := key
@@ -67,7 +70,7 @@ func (e *Entry) spelledKey(key string) string {
 	return key
 }
 
-// posWithin is where key stands, or where outer does, which should hold it.
+// posWithin returns the place of key, or that of outer, which should contain it.
 func (e *Entry) posWithin(outer, key string) Pos {
 	if p, ok := e.positions[key]; ok {
 		return p
@@ -75,19 +78,21 @@ func (e *Entry) posWithin(outer, key string) Pos {
 	return e.posOf(outer)
 }
 
-// Written is the key of the entry that says what a field of the spec is, "enabled" for "disabled"; empty if none does.
+// Written returns the key of the entry that sets a field of the spec, "enabled" for "disabled"; empty if none does.
 func (e Entry) Written(field string) string { return e.keyFor[field] }
 
-// readEntry reads one server.
+// readEntry reads one server. It uses a reader of its own, so that the places, problems and unknown keys of one entry stay
+// apart from those of the file. It always returns an entry; addServer makes it invalid if it has problems.
 func (r *reader) readEntry(name string, at Pos, v value) Entry {
 	r = &reader{file: r.file, src: r.src, program: r.program, spelled: r.spelled, server: name, positions: map[string]Pos{}}
-	keyFor := map[string]string{} // what a key means → the key that said it
+	keyFor := map[string]string{}
 	e := Entry{Name: name, Pos: at, positions: r.positions, keyFor: keyFor, program: r.program}
 	r.readObject(v, `write {"command": "…"} or {"url": "…"}`, func(key string, at Pos, m value) {
 		f, known := fields[key]
 		switch {
 		case isNull(m) || isRemark(key):
 			return
+		// An approval of another client gets a fix that a person can copy, in the place of the general one.
 		case !known:
 			r.warnUnknown(m.key, key, at, fieldNames)
 			if a, ok := approvalOf(key, m); ok && len(a.Rules(name)) > 0 {
@@ -103,16 +108,20 @@ func (r *reader) readEntry(name string, at Pos, v value) Entry {
 		e.positions[f.means] = r.posOf(m.Value)
 		first, twice := keyFor[f.means]
 		keyFor[f.means] = m.key
-		if !twice || f.means == "type" { // readType compares by itself: "remote" agrees with every remote kind
+		// readType compares both words by itself, because "remote" agrees with every remote kind.
+		if !twice || f.means == "type" {
 			f.read(r, &e, m)
 			return
 		}
+		// Two keys with one meaning are accepted if the second one changes nothing. Otherwise the file contradicts itself, and
+		// mcpvisor does not choose.
 		before := e.Spec
 		if f.read(r, &e, m); !reflect.DeepEqual(before, e.Spec) {
 			r.addProblem(at, m.key, "it says something else than "+first+", and both mean the same", "remove one")
 		}
 	})
 	r.warnUnknownKeys()
+	// checkShape would report keys as missing that are there and could not be read.
 	if invalidText(r.problems) == "" {
 		r.checkShape(&e)
 	}
@@ -120,7 +129,8 @@ func (r *reader) readEntry(name string, at Pos, v value) Entry {
 	return e
 }
 
-// warnUnknown warns about a key that nothing reads; path leads to it.
+// warnUnknown warns about a key that this version ignores; path leads to it from the entry. Keys of other clients that have a
+// meaning get the advice of unsupportedKeys, others the nearest of the candidates.
 func (r *reader) warnUnknown(path, key string, at Pos, candidates []string) {
 	fix, text := unsupportedKeys[key], "this version does not read the key"
 	if r.program != "" {
@@ -130,6 +140,7 @@ func (r *reader) warnUnknown(path, key string, at Pos, candidates []string) {
 		text = "unknown key, ignored"
 		if near := nearestKey(key, candidates); near != "" {
 			fix = "did you mean " + near + "?"
+			// checkShape will miss the command or the URL and then proposes this renaming.
 			if near == "command" || near == "url" {
 				r.likelyFix = "rename " + messages.Line(key, 40) + " to " + near
 			}
@@ -138,14 +149,16 @@ func (r *reader) warnUnknown(path, key string, at Pos, candidates []string) {
 	if path == "" {
 		path = `""`
 	}
-	if fix == "" && r.server != "" && (path == key || path == `""`) { // of an entry itself
+	// Unknown keys of the entry itself are collected, and warnUnknownKeys reports them in one sentence.
+	if fix == "" && r.server != "" && (path == key || path == `""`) {
 		r.unknownKeys = append(r.unknownKeys, unknownKey{path, at})
 		return
 	}
 	r.addWarning(at, path, text, fix)
 }
 
-// checkShape checks that what was written describes one server of one kind, and makes that kind explicit.
+// checkShape checks that the keys describe one server of one kind, and then lets settleKind write that kind down. It reports
+// the first contradiction only, because the others usually follow from it.
 func (r *reader) checkShape(e *Entry) {
 	s := &e.Spec
 	_, hasCommand := e.positions["command"]
@@ -178,7 +191,8 @@ func (r *reader) checkShape(e *Entry) {
 	}
 }
 
-// settleKind makes the kind explicit, drops what has no meaning for it and warns about that.
+// settleKind sets Type where it follows from the keys, drops the keys that have no effect on that type and warns about each of
+// them. A URL without a type becomes HTTP with a fall-back to SSE.
 func (r *reader) settleKind(e *Entry) {
 	s := &e.Spec
 	if s.Type == "" && s.URL != "" {
@@ -202,6 +216,7 @@ func (r *reader) settleKind(e *Entry) {
 		useless("inheritEnv", s.InheritEnv != nil)
 		useless("isolation", s.Isolation != nil)
 		useless("mayControl", s.MayControl)
+		// Dropped keys must not reach the spec: two specs that differ in them alone would count as different servers.
 		e.EnvFile = ""
 		s.Args, s.Env, s.Cwd, s.InheritEnv, s.Isolation, s.MayControl = nil, nil, "", nil, nil, false
 	}
@@ -216,6 +231,7 @@ func (r *reader) settleKind(e *Entry) {
 		useless("fallbackSSE", s.FallbackSSE)
 		s.FallbackSSE = false
 	}
+	// Only an SDK server is registered under a name of its own. In a list, the same key names the entry, which is no fault.
 	if s.Type != messages.SDK {
 		if s.Name != "" && s.Name != e.Name {
 			r.addWarning(e.posOf("name"), "name", "the server is called by the key it stands under", "remove it")

@@ -12,16 +12,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Line is one line of an entry as it is shown.
+// Line is one line of an entry as the approval screen shows it.
 type Line struct {
-	// Text is the line, indented, with everything escaped that a person would not see or would take for something else.
+	// Text is the indented line. Characters that are invisible, act on a terminal or look like other letters are escaped.
 	Text string
-	// Marked says that something in it deserves a look.
+	// Marked means that a Remark is about the value on this line.
 	Marked bool
 }
 
-// ShowEntry is an entry in lines: valid JSON, whole, with a line for each value. mask, if not nil, gives what stands in the place of a
-// text by its path of keys, and is for what the person typed; paths are those of Remark.Keys.
+// ShowEntry returns the whole entry as lines of valid JSON, one line for each value, keys sorted. marked holds the paths to
+// mark, in the form of Remark.Keys. mask may be nil; otherwise it returns the text that stands in the place of the value at a
+// path, which hides secrets that the person typed.
 func ShowEntry(entry json.RawMessage, marked map[string]bool, mask func(path, text string) (string, bool)) []Line {
 	var v any
 	if rawjson.Unmarshal(entry, &v) != nil {
@@ -32,13 +33,15 @@ func ShowEntry(entry json.RawMessage, marked map[string]bool, mask func(path, te
 	return s.lines
 }
 
+// entryPrinter collects the lines of one entry.
 type entryPrinter struct {
 	lines  []Line
 	marked map[string]bool
 	mask   func(path, text string) (string, bool)
 }
 
-// printValue adds the lines of a value: after head, and before tail.
+// printValue adds the lines of a value. The first line begins with head, whose leading spaces are the indentation of the last
+// line, which ends with tail.
 func (s *entryPrinter) printValue(path, head string, v any, tail string) {
 	indent := head[:len(head)-len(strings.TrimLeft(head, " "))]
 	switch v := v.(type) {
@@ -65,6 +68,7 @@ func (s *entryPrinter) printValue(path, head string, v any, tail string) {
 		s.addLine("", indent+"]"+tail)
 	case string:
 		text := quoteVisible(v)
+		// The mask decides by the unescaped value, which the person typed.
 		if s.mask != nil {
 			if masked, ok := s.mask(path, v); ok {
 				text = masked
@@ -72,7 +76,8 @@ func (s *entryPrinter) printValue(path, head string, v any, tail string) {
 		}
 		s.addLine(path, head+text+tail)
 	default:
-		text, err := json.Marshal(v) // null, a truth value or a number
+		// Null, a truth value or a number remain.
+		text, err := json.Marshal(v)
 		if err != nil {
 			text = []byte("?")
 		}
@@ -80,10 +85,12 @@ func (s *entryPrinter) printValue(path, head string, v any, tail string) {
 	}
 }
 
+// addLine adds a line and marks it by its path. Brackets have no path and are never marked.
 func (s *entryPrinter) addLine(path, text string) {
 	s.lines = append(s.lines, Line{text, path != "" && s.marked[path]})
 }
 
+// joinPath appends a key to a path, with a dot unless the path is empty.
 func joinPath(path, key string) string {
 	if path == "" {
 		return key
@@ -91,6 +98,7 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
+// commaAfter returns the comma after element i of n, which the last element does not have.
 func commaAfter(i, n int) string {
 	if i == n-1 {
 		return ""
@@ -98,12 +106,12 @@ func commaAfter(i, n int) string {
 	return ","
 }
 
-// quoteVisible is a text in quotes, as JSON writes it, with \u in the place of what nobody sees, what acts on a terminal, and letters that
-// look like others.
+// quoteVisible returns s in quotes, escaped by [Visible].
 func quoteVisible(s string) string { return `"` + Visible(s) + `"` }
 
-// Visible is a text of a stranger on one line: escaped as in a text of JSON, with \u in the place of what nobody sees, what acts on a
-// terminal, and letters of words that look like other words.
+// Visible returns a text that a stranger wrote in a form that is safe on one line of a terminal: escaped as in JSON, with \u
+// for characters that are invisible or act on a terminal, and for letters that make a word look like another word. The result
+// in quotes is a JSON string of the same value.
 func Visible(s string) string {
 	odd := disguisedOffsets(s)
 	var b strings.Builder
@@ -120,6 +128,7 @@ func Visible(s string) string {
 			b.WriteString(`\r`)
 		case !odd[i] && messages.Printable(string(r)) == string(r):
 			b.WriteRune(r)
+		// JSON has escapes for UTF-16 units only, so that a character beyond them takes two.
 		case r > 0xffff:
 			hi, lo := utf16.EncodeRune(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)

@@ -11,20 +11,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
-// MaxEnvFile bounds a file of variables in bytes.
+// MaxEnvFile bounds a file of variables in bytes. Context.ReadFile enforces it.
 const MaxEnvFile = 1 << 20
 
-// readEnvFile reads the path of a file of variables.
+// readEnvFile reads the path of a file of variables. Merge reads the file itself.
 func readEnvFile(r *reader, e *Entry, v value) { r.readText(v, &e.EnvFile) }
 
-// addEnvFile gives the process the variables of the file that envFile names. Those of env win, as they do in VS Code. A file
-// that is not there is a fault, as it is there.
+// addEnvFile adds the variables of the file that envFile names to the process. As in VS Code, variables of env win, and a
+// missing file is a fault. Variables that steer which code runs (steer.Reason) are left out of a file in a project, because an
+// approval covers their names and not their values.
 func (r *resolver) addEnvFile(s *messages.Spec) {
 	path := r.entry.EnvFile
+	// Only a process has variables; settleKind has warned about envFile at other servers.
 	if path == "" || s.Type != messages.Stdio {
 		return
 	}
 	before := len(r.problems)
+	// A path whose variables could not be expanded must not be opened.
 	if r.expandField("envFile", &path); len(r.problems) > before {
 		return
 	}
@@ -34,6 +37,7 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	if !filepath.IsAbs(path) && r.ctx.ProjectDir != "" {
 		path = filepath.Join(r.ctx.ProjectDir, path)
 	}
+	// Callers that only look at the configuration pass no ReadFile.
 	if r.ctx.ReadFile == nil {
 		r.addWarning("envFile", "it is not read here", "write the variables into env")
 		return
@@ -51,11 +55,12 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	if s.Env = maps.Clone(s.Env); s.Env == nil {
 		s.Env = map[string]string{}
 	}
-	// A file that lies in a project is a stranger's, whichever file names it.
+	// The author of a project controls a file that lies in it, also if the person's own file names it.
 	found := merelyFound(s.Scope) || r.ctx.ProjectDir != "" && strings.HasPrefix(path, r.ctx.ProjectDir+string(filepath.Separator))
 	var leftOut []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		_, said := s.Env[name]
+		// The binding lists every name of the file, so that a new name needs a new approval even if env overrides it.
 		if r.variables = append(r.variables, name); said {
 			continue
 		}
@@ -72,9 +77,9 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	}
 }
 
-// parseEnvFile reads lines of NAME=VALUE, as such files have them: "export" before the name, # for a comment, quotes around a
-// value, of which the double ones know \n, \", \\ and \$ and may span lines. Nothing in a value is replaced. line is the
-// first one that is none of that, or 0.
+// parseEnvFile reads lines of NAME=VALUE in the form that such files have: "export" may stand before the name, # begins a
+// comment, and quotes may surround a value. Double quotes know \n, \r, \t, \", \\ and \$, and quoted values may span lines.
+// Nothing in a value is replaced. line is the number of the first line that has another form, from 1, or 0 if all are fine.
 func parseEnvFile(s string) (values map[string]string, line int) {
 	values = map[string]string{}
 	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
@@ -97,17 +102,20 @@ func parseEnvFile(s string) (values map[string]string, line int) {
 		if !good || strings.ContainsRune(v, 0) {
 			return nil, at
 		}
+		// A quoted value may have consumed several lines.
 		at += strings.Count(s[:len(s)-len(remainder)], "\n")
 		values[plain], s = v, remainder
 	}
 	return values, 0
 }
 
-// valueOf is the value with which s begins, and what follows its line.
+// valueOf returns the value with which s begins and the text after its last line. ok is false if a quote is not closed or
+// something other than a comment follows the closing quote.
 func valueOf(s string) (v, rest string, ok bool) {
 	line, after, _ := strings.Cut(s, "\n")
 	trimmed := strings.TrimLeft(line, " \t")
 	if trimmed == "" || !strings.ContainsAny(trimmed[:1], `"'`) {
+		// A # begins a comment after a space only; a#b is a value. The added space lets a # at the very beginning count, too.
 		if i := strings.Index(" "+line, " #"); i >= 0 {
 			line = line[:max(i-1, 0)]
 		}
@@ -133,6 +141,7 @@ func valueOf(s string) (v, rest string, ok bool) {
 				b.WriteByte('\t')
 			case '"', '\\', '$':
 				b.WriteByte(body[i])
+			// An unknown escape keeps its backslash, so that C:\path in double quotes survives.
 			default:
 				b.WriteString(body[i-1 : i+1])
 			}

@@ -8,10 +8,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxNesting bounds defaults inside defaults: ${A:-${B:-…}}.
+// maxNesting bounds defaults inside defaults (${A:-${B:-…}}), because expandVariables recurses into them.
 const maxNesting = 16
 
-// expandVariables replaces the variables in s:
+// expandVariables replaces the variables in s. depth is the number of defaults around s, 0 for a caller.
 //
 //	${NAME}  ${env:NAME}              the variable; a fault if it is not set, empty if it is set to nothing
 //	${NAME:-default}                  the default if it is not set or set to nothing, as in a shell; may hold variables
@@ -19,8 +19,8 @@ const maxNesting = 16
 //	${workspaceFolderBasename}  ${pathSeparator}  ${/}  ${CLAUDE_PROJECT_DIR}
 //	${$}                              a dollar sign: ${$}{NAME} is the text ${NAME}
 //
-// Everything else stays as it stands: $NAME, $$, and the other forms of a shell (${NAME%.*}), which then belong to the
-// shell that the server may start. What a variable holds is not looked at again.
+// All other text is copied: $NAME, $$, and the other forms of a shell (${NAME%.*}), which belong to the shell that the server
+// may start. The value of a variable is not expanded again, so that it cannot name further variables.
 func (c Context) expandVariables(s string, depth int) (string, *syntaxProblem) {
 	var b strings.Builder
 	for {
@@ -41,12 +41,15 @@ func (c Context) expandVariables(s string, depth int) (string, *syntaxProblem) {
 		switch {
 		case bad != nil:
 			return "", bad
+		// The braces hold no name of a variable: the text is for a shell.
 		case !known:
 			b.WriteString(whole)
 			continue
+		// A variable that is set to nothing takes the default, as ":-" does in a shell.
 		case v != nil && (*v != "" || !hasDefault):
 			b.WriteString(*v)
 		case !hasDefault:
+			// The name stands in a problem, and may be long or hold control characters.
 			name := messages.Line(name, 60)
 			short := strings.TrimPrefix(name, "env:")
 			return "", &syntaxProblem{notSet(short), unsetFix(name)}
@@ -62,7 +65,7 @@ func (c Context) expandVariables(s string, depth int) (string, *syntaxProblem) {
 	}
 }
 
-// unsetFix says what to do about a variable that is not set, by the name that was written.
+// unsetFix says what to do about a variable that is not set, by the name as written.
 func unsetFix(name string) string {
 	switch name {
 	case "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA":
@@ -71,11 +74,14 @@ func unsetFix(name string) string {
 	return setOrDefault + name + ":-default}"
 }
 
+// setOrDefault begins the usual fix. expandField recognises it, and shortens it for files of programs that know no defaults.
 const setOrDefault = "set it, or write ${"
 
+// notSet is the text of the problem. Unset compares it with the problem that it meets.
 func notSet(variable string) string { return "variable " + quoteShort(variable) + " is not set" }
 
-// closingBrace is the offset of the brace that closes the "${" with which s begins, or -1. Inner "${" are skipped over.
+// closingBrace returns the offset of the brace that closes the "${" with which s begins, or -1. It skips pairs of inner "${"
+// and "}"; a lone "{" does not count.
 func closingBrace(s string) int {
 	open := 0
 	for i := 0; i < len(s); i++ {
@@ -92,7 +98,8 @@ func closingBrace(s string) int {
 	return -1
 }
 
-// variableValue is the value under name: nil if it is not set; known is false if name is no form of ours.
+// variableValue returns the value of name, or nil if the variable is not set. known is false if name cannot be the name of a
+// variable, and bad is set for forms of VS Code that mcpvisor does not support: ${input:…} and the like.
 func (c Context) variableValue(name string) (v *string, known bool, bad *syntaxProblem) {
 	prefix, rest, prefixed := strings.Cut(name, ":")
 	switch {
@@ -103,6 +110,7 @@ func (c Context) variableValue(name string) (v *string, known bool, bad *syntaxP
 		return &base, true, nil
 	case name == "userHome" && c.HomeDir != "":
 		return &c.HomeDir, true, nil
+	// The result "$" is copied and not expanded again, so that ${$}{NAME} yields the text ${NAME}.
 	case name == "$":
 		return &name, true, nil
 	case name == "pathSeparator" || name == "/":
@@ -121,11 +129,13 @@ func (c Context) variableValue(name string) (v *string, known bool, bad *syntaxP
 		}
 	}
 	if v == nil && name == "CLAUDE_PROJECT_DIR" && c.ProjectDir != "" {
-		v = &c.ProjectDir // as Claude Code sets it
+		// Claude Code sets this variable for its servers, and the environment of mcpvisor rarely has it.
+		v = &c.ProjectDir
 	}
 	return v, true, nil
 }
 
+// isIdentifier reports whether s can be the name of a variable in a POSIX shell.
 func isIdentifier(s string) bool {
 	for i, c := range s {
 		if !(c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {
@@ -135,7 +145,8 @@ func isIdentifier(s string) bool {
 	return s != ""
 }
 
-// Unset are the variables that a text needs and that are not set, in the order in which it names them.
+// Unset returns the variables that s needs and that are not set, in the order in which s names them. expandVariables stops at
+// the first one, so that Unset repeats it with the ones found so far set to nothing until it meets no further.
 func (c Context) Unset(s string) (names []string) {
 	for {
 		last := ""
@@ -151,6 +162,7 @@ func (c Context) Unset(s string) (names []string) {
 			return c.Lookup(name)
 		}
 		_, bad := own.expandVariables(s, 0)
+		// Another fault (a brace that is not closed) ends the search: behind it no variable can be told.
 		if bad == nil || bad.text != notSet(messages.Line(last, 60)) {
 			return names
 		}

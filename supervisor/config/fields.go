@@ -9,7 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// types are the words for a transport. An empty kind is a hint only.
+// types maps the words for a transport that configuration files use to its kind. The empty kind of "remote" leaves the choice
+// to the URL.
 var types = map[string]messages.TransportKind{
 	"stdio": messages.Stdio, "local": messages.Stdio,
 	"http": messages.HTTP, "streamable-http": messages.HTTP, "streamableHttp": messages.HTTP,
@@ -18,8 +19,11 @@ var types = map[string]messages.TransportKind{
 	"claudeai-proxy": messages.ClaudeAIProxy,
 }
 
+// knownTypes lists the main words in fixes.
 const knownTypes = "stdio, http (streamable-http), sse, websocket (ws), sdk, claudeai-proxy"
 
+// readType reads the transport under one of the keys type, transport and transportType. Two of them in one entry must agree,
+// and "remote" agrees with every remote kind.
 func readType(r *reader, e *Entry, v value) {
 	var word string
 	if !r.readText(v, &word) {
@@ -34,6 +38,7 @@ func readType(r *reader, e *Entry, v value) {
 			fix = "did you mean " + near + "? Known are " + knownTypes
 		}
 		r.addProblem(r.posOf(v.Value), v.key, "unknown type "+quoteShort(messages.Line(word, 40)), fix)
+	// The URL decides, which may stand after this key.
 	case kind == "":
 		e.remote = true
 	case e.Spec.Type != "" && e.Spec.Type != kind:
@@ -41,12 +46,13 @@ func readType(r *reader, e *Entry, v value) {
 	default:
 		e.Spec.Type = kind
 	}
+	// Both keys have been seen only when the second one is read, in either order.
 	if e.remote && (e.Spec.Type == messages.Stdio || e.Spec.Type == messages.SDK) {
 		r.addProblem(r.posOf(v.Value), v.key, "one key says remote, another "+string(e.Spec.Type), "remove one")
 	}
 }
 
-// readCommand reads a program, or a program with its arguments as a list.
+// readCommand reads a program as text, or a list of the program and its arguments, as opencode writes it.
 func readCommand(r *reader, e *Entry, v value) {
 	if v.Value.Value.Kind() != '[' {
 		r.readText(v, &e.Spec.Command)
@@ -62,12 +68,15 @@ func readCommand(r *reader, e *Entry, v value) {
 	}
 }
 
+// readArgs reads the arguments. Numbers and truth values are taken as text with a warning, because they have one meaning on a
+// command line.
 func readArgs(r *reader, e *Entry, v value) {
 	if l, ok := r.readList(v, `write ["--flag", "value"]`, r.readLenient); ok {
 		e.Spec.Args = l
 	}
 }
 
+// readEnv reads the variables of the process. A name that no operating system accepts is a problem of the entry.
 func readEnv(r *reader, e *Entry, v value) {
 	env := map[string]string{}
 	if !r.readObject(v, `write {"NAME": "value"}`, func(name string, at Pos, m value) {
@@ -75,6 +84,7 @@ func readEnv(r *reader, e *Entry, v value) {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
 			r.addProblem(at, v.key, "the name of a variable cannot be empty or hold =", `write {"NAME": "value"}`)
+		// A person may expect that null unsets an inherited variable, which this key cannot do.
 		case isNull(m):
 			r.addWarning(r.posOf(m.Value), m.key, "null sets nothing", "remove it")
 		case r.readLenient(m, &s):
@@ -87,6 +97,8 @@ func readEnv(r *reader, e *Entry, v value) {
 	e.Spec.Env = env
 }
 
+// readHeaders reads the headers of a remote server. Names of headers have no case (RFC 9110, section 5.1), so that two
+// spellings of one name are a problem.
 func readHeaders(r *reader, e *Entry, v value) {
 	headers, seen := map[string]string{}, map[string]string{}
 	if !r.readObject(v, `write {"Name": "value"}`, func(name string, at Pos, m value) {
@@ -108,13 +120,15 @@ func readHeaders(r *reader, e *Entry, v value) {
 	e.Spec.Headers = headers
 }
 
+// warnPaddedName warns about space around the name of a variable. The name is used as written, because the operating system
+// allows it.
 func (r *reader) warnPaddedName(name string, at Pos, key string) {
 	if name != strings.TrimSpace(name) {
 		r.addWarning(at, key, "the name begins or ends with a space, and is used so", "remove it")
 	}
 }
 
-// isToken is the grammar of a header's name (RFC 9110, section 5.6.2).
+// isToken reports whether s is a token, which the name of a header must be (RFC 9110, section 5.6.2).
 func isToken(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(c rune) bool {
 		return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' ||
@@ -122,6 +136,7 @@ func isToken(s string) bool {
 	}) < 0
 }
 
+// readInheritEnv reads a truth value. An absent key leaves nil, which stands for the manager's default.
 func readInheritEnv(r *reader, e *Entry, v value) {
 	var b bool
 	if r.readBool(v, &b) {
@@ -129,6 +144,7 @@ func readInheritEnv(r *reader, e *Entry, v value) {
 	}
 }
 
+// readEnabled reads the opposite of disabled, under the key of other clients.
 func readEnabled(r *reader, e *Entry, v value) {
 	var b bool
 	if r.readBool(v, &b) {
@@ -136,16 +152,19 @@ func readEnabled(r *reader, e *Entry, v value) {
 	}
 }
 
-// readHTTPURL reads a URL that says by its key that it is no SSE endpoint.
+// readHTTPURL reads httpUrl, whose name already says that the endpoint is no SSE endpoint. Type HTTP without FallbackSSE
+// follows, unless a type is written.
 func readHTTPURL(r *reader, e *Entry, v value) {
 	if r.readText(v, &e.Spec.URL) && e.Spec.Type == "" {
 		e.Spec.Type = messages.HTTP
 	}
 }
 
-// readName reads the name under which an SDK server is registered. The same key repeats the id in a list of servers.
+// readName reads the name under which an SDK server is registered. In a list of servers the same key repeats the id, and
+// settleKind drops it.
 func readName(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.Name) }
 
+// readConnect reads when the server is dialled: "eager" or "lazy".
 func readConnect(r *reader, e *Entry, v value) {
 	var word string
 	if !r.readText(v, &word) {
@@ -159,7 +178,8 @@ func readConnect(r *reader, e *Entry, v value) {
 	}
 }
 
-// readCallTimeout reads a duration whose zero means no bound, which a spec says with a negative one.
+// readCallTimeout reads the idle timeout of a call. 0 in a file means no bound, and a spec says that with a negative duration,
+// because its own 0 means the default.
 func readCallTimeout(r *reader, e *Entry, v value) {
 	if d, ok := r.signedDuration(v); ok {
 		if d <= 0 {
@@ -169,6 +189,7 @@ func readCallTimeout(r *reader, e *Entry, v value) {
 	}
 }
 
+// readMaxCallTimeout reads the longest time of a call, with 0 for no bound as in readCallTimeout.
 func readMaxCallTimeout(r *reader, e *Entry, v value) {
 	if d, ok := r.signedDuration(v); ok {
 		if d <= 0 {
@@ -178,6 +199,7 @@ func readMaxCallTimeout(r *reader, e *Entry, v value) {
 	}
 }
 
+// readEra reads the era of the protocol. "auto" and an absent key mean the same.
 func readEra(r *reader, e *Entry, v value) {
 	var word string
 	if !r.readText(v, &word) {
@@ -193,6 +215,7 @@ func readEra(r *reader, e *Entry, v value) {
 	}
 }
 
+// readLogLevel reads the least severe level of log messages that the server shall send, one of messages.LogLevels.
 func readLogLevel(r *reader, e *Entry, v value) {
 	var word string
 	if !r.readText(v, &word) {
@@ -206,6 +229,7 @@ func readLogLevel(r *reader, e *Entry, v value) {
 	e.Spec.LogLevel = word
 }
 
+// readMaxMessage reads the bound of one incoming message: a whole number of bytes from 1 KiB to 1 TiB.
 func readMaxMessage(r *reader, e *Entry, v value) {
 	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '0' {
@@ -220,16 +244,18 @@ func readMaxMessage(r *reader, e *Entry, v value) {
 	e.Spec.MaxMessage = int64(f)
 }
 
-// readMaxInFlight reads a bound whose zero means that there is none, which a spec says with a negative one.
+// readMaxInFlight reads how many calls may be under way at once. 0 in a file means no bound, which a spec says with a negative
+// number.
 func readMaxInFlight(r *reader, e *Entry, v value) {
 	r.readBound(v, "write 8 for eight calls at once, or 0 for no bound", &e.Spec.MaxInFlight)
 }
 
-// readMaxQueued reads a bound whose zero means that no call waits, which a spec says with a negative one.
+// readMaxQueued reads how many calls may wait. 0 in a file means that none may, which a spec says with a negative number.
 func readMaxQueued(r *reader, e *Entry, v value) {
 	r.readBound(v, "write 100 for a hundred calls that wait, or 0 if none may", &e.Spec.MaxQueued)
 }
 
+// readBound reads a whole number from 0 to maxBound and stores -1 for 0, because a 0 in a spec means the manager's default.
 func (r *reader) readBound(v value, fix string, into *int) {
 	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '0' {
@@ -246,9 +272,10 @@ func (r *reader) readBound(v value, fix string, into *int) {
 	}
 }
 
-// maxBound is far beyond what one server is asked at once.
+// maxBound is far beyond the number of calls or files that one server can use; a larger number is a typing mistake.
 const maxBound = 1_000_000
 
+// readPin reads what is done about a tool whose definition changed. dropClaims removes a word that a project may not say.
 func readPin(r *reader, e *Entry, v value) {
 	var word string
 	if !r.readText(v, &word) {

@@ -11,63 +11,63 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// File is a configuration file as it was read.
+// File is a configuration file as package discover read it, and the argument of [Parse].
 type File struct {
 	// Path names the file in problems and in Spec.Source.
 	Path string
 	// Scope decides precedence and trust.
 	Scope messages.Scope
-	// Dir is the directory of the project that the file belongs to: what ${workspaceFolder} stands for in it, and what a
-	// relative cwd in a project or local file is relative to. Empty: Context.ProjectDir.
+	// Dir is the directory of the project that the file belongs to: the value of ${workspaceFolder} in it, and the base of a
+	// relative cwd in a project or local file. If it is empty, Context.ProjectDir counts.
 	Dir string
-	// Data is the content.
+	// Data is the content. Parse does not keep it.
 	Data []byte
-	// Err is why the file could not be read, as a clause; empty if it could. Parse reports it: a file that must be
-	// there, and a managed file above all, does not vanish because it is unreadable.
+	// Err says as a clause why the file could not be read; empty if it could. Parse turns it into a problem, because a file
+	// that must be there, and a managed file above all, may not vanish by being unreadable.
 	Err string
-	// Missing says that Err is about a file that was named and is not there.
+	// Missing means that Err is about a file that was named and does not exist.
 	Missing bool
 }
 
-// Parsed holds everything that one file says.
+// Parsed holds everything that one file says. Parse and Flags make it, and Merge reads it without changing it.
 type Parsed struct {
-	// Path, Scope and Dir are the file's.
+	// Path, Scope and Dir are copied from the File.
 	Path  string
 	Scope messages.Scope
 	Dir   string
-	// Program is whose file it is, if its form is another program's: "Codex". Empty for our own form.
+	// Program is the program whose form the file has: "Codex". It is empty for mcpvisor's own form.
 	Program string
-	// Servers are the entries by name, bad ones included (Spec.Invalid).
+	// Servers holds the entries by name, bad ones included (Spec.Invalid).
 	Servers map[string]Entry
-	// SamplingCommand is the program that answers servers which ask for the model, and its arguments; nil if the file
+	// SamplingCommand is the program that answers servers which ask for the model, followed by its arguments; nil if the file
 	// names none, or may not.
 	SamplingCommand []string
-	// DisabledServers are the names of servers that are off, whichever file has their entries.
+	// DisabledServers holds the names of servers that are off, whichever file has their entries.
 	DisabledServers []string
 	// Registry is the base URL of the MCP registry to install from; empty if the file names none, or may not.
 	Registry string
-	// Problems are those of the file and of its entries, in order.
+	// Problems holds those of the file and of its entries, in the order of their places.
 	Problems []Problem
 	// Broken means that nothing could be read from the file: it is unreadable, or no JSON, or no object.
 	Broken bool
-	// Policy stands under policy in a managed file; nil if it has none.
+	// Policy is the value of policy in a managed file; nil if it has none.
 	Policy *Policy
-	// Audit is the record that it asks for; nil if it says nothing of one.
+	// Audit is the record that the file asks for; nil if it does not mention one.
 	Audit *Audit
-	// Permissions are its rules about tools; nil if it has none.
+	// Permissions holds the file's rules about tools; nil if it has none.
 	Permissions *access.Set
-	// Pin says what is done about changed tools; empty if the file says nothing of it, or may not.
+	// Pin says what is done about changed tools; empty if the file does not say it, or may not.
 	Pin string
-	// Approve says what asks for a new approval of servers that were merely found; empty if it says nothing, or may not.
+	// Approve says which changes need a new approval of merely found servers; empty if the file does not say it, or may not.
 	Approve string
-	// hasServers says that the file has a list of servers, be it empty.
+	// hasServers means that the file has a list of servers, even an empty one. A managed file with it excludes all other files.
 	hasServers bool
-	// objectKey is the key of an object of servers, listKey that of servers in a list; empty if there is none.
+	// objectKey is the key of an object of servers, listKey that of a list of them; empty if there is none.
 	objectKey, listKey string
 }
 
-// Under is the key under which another server belongs. ok is false if the file has its servers in a list: then none can be
-// put under a name.
+// Under returns the key under which an edit puts another server. ok is false if the file has its servers in a list only, in
+// which they stand under no name.
 func (p Parsed) Under() (key string, ok bool) {
 	if p.objectKey == "" && p.listKey == "" {
 		return wrappers[0], true
@@ -75,14 +75,15 @@ func (p Parsed) Under() (key string, ok bool) {
 	return p.objectKey, p.objectKey != ""
 }
 
-// isExclusive reports whether no server of another file counts beside this one. A managed file that holds a policy,
-// permissions, or what is recorded or pinned, and no list of servers, leaves the servers to the others.
+// isExclusive reports whether servers of all other files are ignored beside this one. A managed file excludes them unless it
+// holds only settings (a policy, permissions, audit, pin, approve) and no list of servers. A broken one excludes them as well:
+// the organisation's restrictions are unknown, and starting servers without them would be unsafe.
 func (p Parsed) isExclusive() bool {
 	return p.Scope == messages.ScopeManaged && (p.Broken || p.hasServers || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Pin == "" && p.Approve == "")
 }
 
-// Parse reads one file. It never fails as a whole: what is wrong stands in Problems, and a file that is not JSON is
-// Broken and has no servers. Nothing is expanded yet; Merge does that. The data is not kept.
+// Parse reads one file. It never fails as a whole: Problems lists what is wrong, and a file that is not JSON is Broken and has
+// no servers. Nothing is expanded yet; Merge does that.
 func Parse(f File) Parsed {
 	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Servers: map[string]Entry{}}
 	r := &reader{file: f.Path}
@@ -109,12 +110,14 @@ func Parse(f File) Parsed {
 	return p
 }
 
-// readServers reads the top level of a file.
+// readServers reads the top level of a file: the servers, and the settings that stand beside them.
 func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 	seen := map[string]Pos{}
 	for _, m := range o.Members {
 		l, _ := literalOf(m.Name)
 		key, at := l.String(), r.posOf(m.Name)
+		// The words pin, approve and disabledServers could also be names of servers that were put at the wrong level. Such a
+		// value is left to the case that says so.
 		switch {
 		case slices.Contains(wrappers, key):
 			if first, twice := seen[key]; twice {
@@ -129,6 +132,7 @@ func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 				r.addProblem(at, key, "the key stands twice", "make one of both")
 			}
 			p.Policy = r.readPolicy(value{m.Value, key}, p.Path)
+		// Any other file could hold it by a mistake about the scopes, and its author would believe it in force.
 		case key == policyKey:
 			r.addWarning(at, key, "a policy counts in the managed file only", "remove it")
 		case key == permissionsKey:
@@ -177,6 +181,7 @@ func looksLikeServer(v hujson.Value) bool {
 func (r *reader) readWrapper(v value, p *Parsed) {
 	switch x := v.Value.Value.(type) {
 	case *hujson.Object:
+		// If both keys stand in the file, an edit uses mcpServers.
 		if p.objectKey == "" || v.key == wrappers[0] {
 			p.objectKey = v.key
 		}
@@ -199,7 +204,7 @@ func (r *reader) readWrapper(v value, p *Parsed) {
 	}
 }
 
-// nameIn is the text under "name" in an entry of a list, and its offset; -1 if there is none.
+// nameIn returns the text under "name" in an entry of a list, and the offset of that text; -1 if there is none.
 func nameIn(v hujson.Value) (name string, at int) {
 	if o, ok := v.Value.(*hujson.Object); ok {
 		for _, m := range o.Members {
@@ -212,8 +217,10 @@ func nameIn(v hujson.Value) (name string, at int) {
 	return "", -1
 }
 
-// addServer reads one server into p. A name that no server can have is reported and not added: no caller could ask for it.
+// addServer reads one server into p. A name that cannot be shown or is too long is reported, and its entry is not added,
+// because no caller could ask for it.
 func (r *reader) addServer(name string, at Pos, v hujson.Value, path []string, p *Parsed) {
+	// The reader is that of the file. Its server is set for this one problem only.
 	if bad := checkName(name); bad != nil {
 		r.server = name
 		r.addProblem(at, "", bad.text, bad.fix)
@@ -223,13 +230,16 @@ func (r *reader) addServer(name string, at Pos, v hujson.Value, path []string, p
 	first, twice := p.Servers[name]
 	switch {
 	case twice && len(first.problems) >= maxProblems:
-		return // it is said often enough, and each time would sort all
+		// A name that stands a million times would otherwise sort a growing list of problems each time.
+		return
 	case !twice && len(p.Servers) >= MaxServers:
+		// The problem is reported once for the file, and not for each further server.
 		if !r.full {
 			r.full = true
 			r.addProblem(at, "", fmt.Sprintf("the file has more than %d servers, and the rest is not read", MaxServers), "use several files")
 		}
 		return
+	// JSON leaves open which of two equal keys counts, so that neither is started: the problem makes the entry invalid.
 	case twice:
 		first.problems = append(first.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: name,
 			Text: "it is defined twice, first at " + first.Pos.String(), Fix: "remove one or give it another name"})
@@ -248,7 +258,8 @@ func (r *reader) addServer(name string, at Pos, v hujson.Value, path []string, p
 	p.Servers[name] = e.withProblems(p)
 }
 
-// keepRaw keeps the entry as it is written, for the person who approves it.
+// keepRaw keeps the entry in canonical form for the person who approves it. An entry that has no such form, or is longer than
+// MaxEntry, becomes invalid and cannot be approved.
 func (e *Entry) keepRaw(file string, at Pos, v hujson.Value) {
 	raw, err := canonicalEntry(v)
 	report := func(text, fix string) {
@@ -266,7 +277,8 @@ func (e *Entry) keepRaw(file string, at Pos, v hujson.Value) {
 	}
 }
 
-// withProblems is the entry with everything that follows from its problems and its file.
+// withProblems returns the entry with its problems sorted and cut to maxProblems, and with Scope, Source and Invalid of its
+// spec set. It is called again whenever a problem is added.
 func (e Entry) withProblems(p *Parsed) Entry {
 	sortProblems(e.problems)
 	e.Spec.Scope, e.Spec.Source, e.Spec.Invalid = p.Scope, p.Path, invalidText(e.problems)
@@ -281,8 +293,8 @@ func (e Entry) withProblems(p *Parsed) Entry {
 // maxName bounds the name of a server, in bytes.
 const maxName = 200
 
-// checkName says what is wrong with a server's name. Letters, spaces and signs of all kinds are fine: what a model sees
-// is derived and safe. Characters that act on a terminal are not.
+// checkName says what is wrong with the name of a server. Letters of all scripts, spaces and signs are fine, because the names
+// that a model sees are derived from it and safe. Characters that act on a terminal are refused.
 func checkName(name string) *syntaxProblem {
 	switch {
 	case strings.TrimSpace(name) == "":

@@ -9,19 +9,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// flagName stands in problems of --mcp-server in the place of a file.
+// flagName stands in problems in the place of a file's path.
 const flagName = "--mcp-server"
 
-// The errors repeat the forms, because a person rarely remembers them.
+// flagForms is the fix of most errors: a person rarely remembers the forms.
 const flagForms = `write NAME=URL, NAME="COMMAND ARGS…" or NAME={json}`
 
+// hasScheme matches text that begins as an absolute URL does.
 var hasScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`) })
 
-// ParseFlag reads the value of one --mcp-server: NAME=URL, NAME=COMMAND ARGS…, or NAME={json} with an entry as in a
-// file. The name has no spaces and no "=". Variables are expanded by Merge, as those of a file. A command line is split
-// at spaces; quotes hold words together.
+// ParseFlag reads the value of one --mcp-server: NAME=URL, NAME=COMMAND ARGS…, or NAME={json} with an entry as in a file. The
+// name has no spaces and no "=". Merge expands the variables, as it does for a file. A command line is split at spaces; quotes
+// hold words together.
 //
-// The error is a Problem, or several joined. It quotes the name at most: the rest may hold a token.
+// The error is a [Problem], or several joined with errors.Join. It quotes the name at most, because the rest may hold a token.
 func ParseFlag(s string) (name string, e Entry, err error) {
 	name, rest, ok := strings.Cut(s, "=")
 	rest = strings.TrimSpace(rest)
@@ -29,6 +30,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 	switch {
 	case !ok:
 		return "", e, Problem{File: flagName, Text: "there is no = in the value", Fix: flagForms}
+	// The first "=" stands inside a URL, an entry or an argument, so that the text before it is no name.
 	case hasScheme().MatchString(name), strings.HasPrefix(name, "{"), strings.ContainsAny(name, " \t\n"):
 		// The first = is inside of a URL, of an entry or of an argument.
 		return "", e, Problem{File: flagName, Text: "there is no name before the server", Fix: flagForms}
@@ -47,10 +49,12 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 			return name, e, Problem{File: flagName, Line: at.Line, Col: at.Col, Server: name, Text: bad.text, Fix: bad.fix}
 		}
 		r.src = src
+		// The reader of the entry has collected all problems; those of r were none so far.
 		e = r.readEntry(name, Pos{}, value{Value: root})
 		r.problems = e.problems
 	case hasScheme().MatchString(rest):
 		e.Spec.URL, r.positions["url"] = rest, Pos{}
+		// A file needs type for a WebSocket. The flag has no place for a type, and the scheme says it.
 		if l := strings.ToLower(rest); strings.HasPrefix(l, "ws://") || strings.HasPrefix(l, "wss://") {
 			e.Spec.Type = messages.WebSocket
 		}
@@ -69,6 +73,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 		r.checkShape(&e)
 	}
 	e.problems = r.problems
+	// Problems of a flag have no line; withProblems sets the scope and Spec.Invalid.
 	e = e.withProblems(&Parsed{Path: flagName, Scope: messages.ScopeDynamic})
 	for _, p := range e.problems {
 		if !p.Warning {
@@ -78,8 +83,9 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 	return name, e, err
 }
 
-// Flags reads the values of all --mcp-server as one file of the dynamic scope, to stand last in the argument of Merge.
-// A wrong value is an error, because it was typed just now; all of them are joined.
+// Flags reads the values of all --mcp-server as one file of the dynamic scope, which the caller puts last in the argument of
+// [Merge]. A wrong value is an error and no problem of the configuration, because the person has just typed it; the errors of
+// all values are joined.
 func Flags(values []string) (Parsed, error) {
 	p := Parsed{Path: flagName, Scope: messages.ScopeDynamic, Servers: map[string]Entry{}}
 	var errs []error

@@ -10,11 +10,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// isolationKeys are the keys of isolation, in the order in which they are documented.
+// isolationKeys holds the keys of isolation in the order in which they are documented.
 var isolationKeys = []string{"privateTemp", "noNewPrivileges", "readOnly", "write", "read", "network", "memory", "fileSize",
 	"files", "cpuTime", "ownSandbox", "bestEffort"}
 
-// notIsolated holds keys that a person might expect here, each with what to do instead.
+// notIsolated maps keys that other sandboxes have to the advice what to write here.
 var notIsolated = map[string]string{
 	"processes": "the system counts the processes of a user, not of a server; there is no such limit here",
 	"hide":      `write "read": [ … ] with what it may read instead`,
@@ -25,10 +25,11 @@ var notIsolated = map[string]string{
 	"cpu":       `write "cpuTime": "10m"`,
 }
 
+// isolationForm is the fix for a value of the wrong type.
 const isolationForm = `write true, or {"write": ["./data"], "network": false}`
 
-// readIsolation reads true, false, or an object with what is wanted. In an object, what true asks for is asked for unless it
-// says otherwise: more is added to it, nothing is lost by naming something.
+// readIsolation reads true, false, or an object. An object begins with messages.DefaultIsolation, the meaning of true, and
+// changes single wishes, so that naming one of them never loses another.
 func readIsolation(r *reader, e *Entry, v value) {
 	switch v.Value.Value.Kind() {
 	case 't':
@@ -43,6 +44,7 @@ func readIsolation(r *reader, e *Entry, v value) {
 		return
 	}
 	i := messages.DefaultIsolation()
+	// readOnly is no field of the spec: it stands for an empty list of what may be written.
 	var readOnly *bool
 	r.readObject(v, isolationForm, func(key string, at Pos, m value) {
 		if isNull(m) || isRemark(key) {
@@ -77,7 +79,7 @@ func readIsolation(r *reader, e *Entry, v value) {
 		case "bestEffort":
 			r.readBool(m, &i.BestEffort)
 		default:
-			// It is a fault and no warning: a wish that is not understood must not be taken for one that is met.
+			// An unknown key is a problem and no warning: its author believes that a protection is in force.
 			fix := notIsolated[key]
 			if near := nearestKey(key, isolationKeys); fix == "" && near != "" {
 				fix = "did you mean " + near + "?"
@@ -87,12 +89,14 @@ func readIsolation(r *reader, e *Entry, v value) {
 	})
 	switch {
 	case readOnly == nil:
+	// An empty list allows no path to be written.
 	case *readOnly && i.Write == nil:
 		i.Write = []string{}
 	case !*readOnly && i.Write != nil:
 		r.addProblem(e.posOf("isolation.readOnly"), "isolation.readOnly", "a list of what may be written makes it read-only",
 			"remove one")
 	}
+	// What is wrong whatever the variables hold is reported now, with its place in the file.
 	for _, f := range isolation.Check(withoutVariables(i)) {
 		r.addProblem(e.posOf("isolation."+f.Key), "isolation."+f.Key, f.Text, f.Fix)
 	}
@@ -107,7 +111,8 @@ func readIsolation(r *reader, e *Entry, v value) {
 	e.Spec.Isolation = i
 }
 
-// withoutVariables is i without the paths that hold variables: what they are is checked when these are known.
+// withoutVariables returns a copy of i in which "." stands for each path with a variable. checkIsolation checks those paths
+// when the variables are expanded.
 func withoutVariables(i *messages.Isolation) *messages.Isolation {
 	own := *i
 	for _, l := range []*[]string{&own.Write, &own.Read} {
@@ -122,17 +127,18 @@ func withoutVariables(i *messages.Isolation) *messages.Isolation {
 	return &own
 }
 
+// readPaths reads a list of paths. An empty list is kept and means that no path is allowed.
 func (r *reader) readPaths(v value, into *[]string) {
 	if l, ok := r.readList(v, `write ["./data"], or [] for none`, r.readText); ok {
 		*into = l
 	}
 }
 
-// readNetwork reads false for none, true for everything, or the word for something between.
 func (r *reader) readNetwork(v value, into *string) {
 	const fix = `write false for none, or "loopback"`
 	l, ok := literalOf(v.Value)
 	switch {
+	// The empty word in a spec means the whole network.
 	case ok && l.Kind() == 't':
 		*into = ""
 	case ok && l.Kind() == 'f':
@@ -146,7 +152,7 @@ func (r *reader) readNetwork(v value, into *string) {
 	}
 }
 
-// readSize reads a number of bytes, or text with a unit.
+// readSize reads a number of bytes, or text with a unit ("512MiB").
 func (r *reader) readSize(v value, into *messages.Size) {
 	const fix = `write "512MiB", or a number of bytes`
 	l, ok := literalOf(v.Value)
@@ -163,7 +169,7 @@ func (r *reader) readSize(v value, into *messages.Size) {
 	*into = s
 }
 
-// expandIsolation expands the variables of paths.
+// expandIsolation expands the variables of paths in a copy, because the entry keeps what was written.
 func (r *resolver) expandIsolation(s *messages.Spec) {
 	if s.Isolation == nil {
 		return
@@ -177,6 +183,7 @@ func (r *resolver) expandIsolation(s *messages.Spec) {
 		if *l.paths == nil {
 			continue
 		}
+		// A list that is empty must not become nil, which means that nothing is restricted.
 		own := append([]string{}, *l.paths...)
 		for n := range own {
 			r.expandField(fmt.Sprintf("isolation.%s[%d]", l.key, n), &own[n])
@@ -185,11 +192,14 @@ func (r *resolver) expandIsolation(s *messages.Spec) {
 	}
 }
 
-// checkIsolation looks at the expanded paths, and at what the machine can do.
+// checkIsolation checks the expanded paths, and whether this machine can enforce what is asked for. An entry that asks for more
+// is invalid unless it has bestEffort, which turns the missing parts into warnings.
 func (r *resolver) checkIsolation(s *messages.Spec) {
 	for _, f := range isolation.Check(s.Isolation) {
 		r.addProblem("isolation."+f.Key, f.Text, f.Fix)
 	}
+	// Without Machine the caller only looks at the configuration, perhaps for another machine; the launcher checks again at
+	// each start.
 	if !s.Isolation.Asks() || r.ctx.Machine == nil || len(r.problems) > 0 {
 		return
 	}
@@ -197,6 +207,7 @@ func (r *resolver) checkIsolation(s *messages.Spec) {
 	var no *isolation.UnsupportedError
 	if errors.As(err, &no) {
 		key := "isolation." + no.Key
+		// DefaultIsolation may have asked for it, in which case no key of that name has a place.
 		if _, written := r.entry.positions[key]; !written {
 			key = "isolation"
 		}

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// wrappers are the keys of a file under which servers stand.
+// wrappers holds the keys of a file under which servers stand. The first is the one that edits write.
 var wrappers = []string{"mcpServers", "servers"}
 
-// ignoredKeys are keys of a file that other programs read. They are not warned about.
+// ignoredKeys holds keys of a file that belong to editors and to VS Code. They get no warning.
 var ignoredKeys = map[string]bool{"$schema": true, "inputs": true}
 
-// field is how one key of an entry is read.
+// field says how one key of an entry is read.
 type field struct {
-	// means is the field of the spec that it sets. Two keys of one entry that mean the same must agree.
+	// means is the field of the spec that the key sets. Two keys of one entry with the same meaning must agree.
 	means string
 	read  func(r *reader, e *Entry, v value)
 }
 
-// fields are the keys of an entry: those of messages.Spec first, then what other clients call the same.
+// fields maps the keys of an entry: those of messages.Spec first, then the names that other clients give to the same.
 var fields = map[string]field{
 	"type":           {"type", readType},
 	"command":        {"command", readCommand},
@@ -85,25 +85,28 @@ var fields = map[string]field{
 	"disabledTools":  {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
 }
 
-// fieldNames are the candidates of a suggestion.
+// fieldNames holds the candidates for a suggestion when a key is unknown.
 var fieldNames = slices.Sorted(maps.Keys(fields))
 
-// remarkKeys are keys that say nothing about how a server is reached: read by people, or hints of other clients that
-// change nothing here.
+// remarkKeys holds keys that have no influence on how a server is reached: texts for people, and hints of other clients. They
+// are skipped without a warning.
 var remarkKeys = map[string]bool{
 	"description": true, "title": true, "displayName": true, "icon": true, "version": true, "gallery": true, "note": true,
 	"alwaysLoad": true, "display_name": true, "bundled": true, "supports_parallel_tool_calls": true, "category": true,
 	"tags": true, "homepage": true, "repository": true, "author": true, "comment": true, "iconPath": true,
 }
 
+// isRemark reports whether a key is a remark. Besides remarkKeys, the prefixes _, $ and // mark keys that people use as
+// comments in JSON.
 func isRemark(key string) bool {
 	return remarkKeys[key] || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "$") || strings.HasPrefix(key, "//")
 }
 
-// permissionHint is the remark about the keys by which other clients decide when to ask a person.
+// permissionHint is the fix for keys by which other clients decide when to ask a person.
 const permissionHint = `write rules of your own: "permissions": {"default": "ask", "allow": ["mcp__server__tool"]}`
 
-// unsupportedKeys are keys of other clients that mean something which must not be dropped without a word, with what to do.
+// unsupportedKeys maps keys of other clients that change what a server may do, or how it is reached, to what a person can do
+// instead. Each gets a warning, because ignoring it silently would surprise its author.
 var unsupportedKeys = map[string]string{
 	"autoApprove":                 permissionHint,
 	"alwaysAllow":                 permissionHint,

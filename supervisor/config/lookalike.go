@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lookalikes are letters of other scripts that are drawn like a letter of ASCII in the fonts of terminals, in lower case. What NFKD
-// takes apart (full width, mathematical letters, accents) is not among them. After Unicode Technical Standard 39, whose whole table
-// is not here: Cyrillic, Greek, Armenian, Cherokee and some of Latin itself.
+// lookalikes maps letters of other scripts, in lower case, to the ASCII letter that the fonts of terminals draw alike. It holds
+// Cyrillic, Greek, Armenian and some Latin letters after Unicode Technical Standard 39, whose whole table is not here. Letters
+// that the normal form NFKD takes apart (full width, mathematical, accented) are absent, because Skeleton applies NFKD first.
 var lookalikes = map[rune]rune{
 	'а': 'a', 'в': 'b', 'ԁ': 'd', 'е': 'e', 'ҽ': 'e', 'һ': 'h', 'н': 'h', 'і': 'i', 'ӏ': 'l', 'ј': 'j', 'к': 'k', 'м': 'm', 'о': 'o',
 	'р': 'p', 'ԛ': 'q', 'г': 'r', 'ѕ': 's', 'т': 't', 'у': 'y', 'ѵ': 'v', 'ԝ': 'w', 'х': 'x', 'с': 'c', 'ѡ': 'w', 'ү': 'y', 'ґ': 'r',
@@ -20,8 +20,8 @@ var lookalikes = map[rune]rune{
 	'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ɩ': 'i', 'ɪ': 'i', 'ʏ': 'y', 'ⅼ': 'l', 'ǀ': 'l', 'ł': 'l', 'ø': 'o', 'đ': 'd', 'ħ': 'h', 'ŧ': 't', 'ſ': 's',
 }
 
-// Skeleton returns a name as it looks to the eye: two names with one skeleton are easily taken for each other. Case, accents and the forms that
-// Unicode calls compatible do not count, nor do signs between the words, nor l, 1 and I, O and 0.
+// Skeleton returns a name reduced to how it looks: a reader easily takes two names with one skeleton for each other. Case,
+// accents and the forms that Unicode calls compatible do not count, nor do signs between the words, nor l, 1 and I, O and 0.
 func Skeleton(name string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(name) {
@@ -30,6 +30,7 @@ func Skeleton(name string) string {
 			r = to
 		}
 		switch {
+		// NFKD has put accents behind their letter as marks of their own. They are left out, as signs are.
 		case unicode.Is(unicode.M, r), !unicode.IsLetter(r) && !unicode.IsDigit(r):
 		case r == '1' || r == 'i':
 			b.WriteRune('l')
@@ -42,7 +43,7 @@ func Skeleton(name string) string {
 	return b.String()
 }
 
-// looksASCII is the letter of ASCII that r is drawn like; false for others, and for ASCII itself.
+// looksASCII reports whether a letter beyond ASCII is drawn like a letter of ASCII.
 func looksASCII(r rune) bool {
 	if r < 0x80 {
 		return false
@@ -54,14 +55,17 @@ func looksASCII(r rune) bool {
 	return d < 0x80
 }
 
-// disguisedOffsets are the offsets of the letters in s that make one of its words look like another: a word that mixes letters of ASCII
-// with letters of another script, and one whose letters of another script all look like ASCII.
+// disguisedOffsets returns the byte offsets of letters in s that make a word look like another one: letters of another script
+// in a word with Latin letters, and all letters of a word that consists of ASCII look-alikes. A word of another script that
+// only contains some look-alikes is ordinary text and stays unmarked. The result is nil for most texts.
 func disguisedOffsets(s string) map[int]bool {
 	var at map[int]bool
+	// mark judges one word, which begins at byte from.
 	mark := func(word string, from int) {
 		latin, foreign, alike := false, 0, 0
 		for _, r := range word {
 			switch {
+			// Latin letters that look like no ASCII letter (ß, þ) make a word Latin, too.
 			case r < 0x80 && unicode.IsLetter(r), unicode.Is(unicode.Latin, r) && !looksASCII(r):
 				latin = true
 			case unicode.IsLetter(r) && !isAccented(r):
@@ -82,6 +86,7 @@ func disguisedOffsets(s string) map[int]bool {
 			}
 		}
 	}
+	// Digits and marks belong to the word around them: "раypal2" is one word.
 	begin := -1
 	for i, r := range s {
 		part := unicode.IsLetter(r) || unicode.Is(unicode.M, r) || unicode.IsDigit(r)
@@ -98,7 +103,7 @@ func disguisedOffsets(s string) map[int]bool {
 	return at
 }
 
-// isAccented reports whether r is a letter of ASCII with marks, which no reader takes for it without them.
+// isAccented reports whether r is a letter of ASCII with marks, which readers tell from the bare letter.
 func isAccented(r rune) bool {
 	d := []rune(norm.NFD.String(string(r)))
 	return len(d) > 1 && d[0] < 0x80

@@ -11,102 +11,108 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Context holds everything besides its files that the meaning of a configuration depends on.
+// Context holds everything besides the files that the meaning of a configuration depends on. Its zero value expands no variable
+// and reads no file.
 type Context struct {
-	// Lookup gives the value of an environment variable, and whether it is set. nil: none is set.
+	// Lookup returns the value of an environment variable, and whether it is set. With nil, none is set.
 	Lookup func(name string) (string, bool)
-	// ProjectDir stands in for the Dir of files that have none. Both empty: neither ${workspaceFolder} nor a relative
-	// cwd is replaced.
+	// ProjectDir counts for files whose Dir is empty. If both are empty, ${workspaceFolder} is copied as it stands and a
+	// relative cwd stays relative.
 	ProjectDir string
-	// HomeDir replaces ${userHome}.
+	// HomeDir is the value of ${userHome} and of "~/" in paths.
 	HomeDir string
-	// ReadFile gives the content of a regular file of variables (envFile), MaxEnvFile bytes at most, or why it cannot be read, as
-	// a clause. nil: such files are not read, and entries that name one are told so.
+	// ReadFile returns the content of a regular file of variables (envFile), at most MaxEnvFile bytes, or says as a clause why
+	// it cannot be read. With nil, such files are not read, and entries that name one get a warning.
 	ReadFile func(path string) (data []byte, why string)
-	// Sums begins a reading of files of the project: what it gives tells the SHA-256 of a regular one in hexadecimal digits, and
-	// false if there is none. nil: approvals bind no files.
+	// Sums is called once by a Merge. The function that it returns gives the SHA-256 of a regular file of the project in
+	// hexadecimal digits, and false if there is none, and may keep sums between its calls. With nil, approvals bind no files.
 	Sums func() func(path string) (sum string, ok bool)
 	// AllowedTransports, if not nil, lists the only kinds that may be configured; a server of another kind is invalid.
 	AllowedTransports []messages.TransportKind
 	// Machine says what the machine on which the servers will run can enforce of an isolation; a server that asks for more is
-	// invalid. nil: only its start will tell.
+	// invalid. With nil, the failure shows when the server starts.
 	Machine func(messages.Isolation) isolation.Capabilities
-	// policies are those of the files.
+	// policies holds those of the managed files; Merge fills it in.
 	policies []Policy
 }
 
-// Set holds everything that all files together say.
+// Set holds everything that all files together say. It is the result of [Merge]; package discover adds the approvals.
 type Set struct {
-	// Specs are the servers by name. One with Invalid or Hold set exists and is not started.
+	// Specs holds the servers by name. The supervisor knows one with Invalid or Hold set and does not start it.
 	Specs map[string]messages.Spec
-	// Found are, by server, its entries where a file that was merely found has one, the one that counts first: those of such
-	// files, and below them the first that needs no approval. Who holds back what nobody approved takes the first that may start.
+	// Found maps the name of a server to its candidates, highest precedence first: the entries of merely found files, followed
+	// by the first entry below them that needs no approval. It has no key for servers without a merely found entry. Package
+	// discover starts the first candidate that is approved or needs no approval.
 	Found map[string][]Candidate
-	// Waiting are, by server, the entries that wait for an approval, and Stale the approved ones of which something else has
-	// changed, with what, in clauses. Package discover fills them in.
+	// Waiting maps servers to the entry that waits for an approval, and Stale maps approved ones to clauses that say what else
+	// has changed. Package discover fills in both.
 	Waiting map[string]Candidate
 	Stale   map[string][]string
-	// Problems are those of every file and server, sorted by file and line.
+	// Problems holds those of every file and server, sorted by file and line.
 	Problems []Problem
-	// Shadowed are the entries that another one hides, sorted by server.
+	// Shadowed lists the entries that another one hides, sorted by server.
 	Shadowed []Shadow
-	// Policies are those of managed files. The supervisor asks them before it starts a server: nothing here is refused by them.
+	// Policies holds those of managed files. The supervisor asks them before it starts a server; Merge itself refuses no server
+	// by them.
 	Policies []Policy
-	// Permissions are the rules about tools of all files.
+	// Permissions holds the rules about tools of all files.
 	Permissions access.Rules
-	// SamplingCommand is the program that answers servers which ask for the model, and its arguments; nil if none is
-	// configured. Files of the project are not asked.
+	// SamplingCommand is the program that answers servers which ask for the model, followed by its arguments; nil if none is
+	// configured. Files of the project cannot set it.
 	SamplingCommand []string
-	// Audit is the record that the files ask for; nil if none says anything of one.
+	// Audit is the record that the files ask for; nil if no file mentions one.
 	Audit *Audit
 	// Registry is the base URL of the MCP registry to install from; empty if no file names one.
 	Registry string
 	// Pin says what is done about tools that change.
 	Pin Pin
-	// Files are the files that were merged, lowest precedence first.
+	// Files lists the files that were merged, lowest precedence first.
 	Files []Source
 }
 
-// Source is one merged file.
+// Source describes one merged file for the status and the commands.
 type Source struct {
 	Path  string
 	Scope messages.Scope
 	// Servers counts its entries, shadowed and bad ones included.
 	Servers int
-	// Broken means that nothing could be read from it.
+	// Broken means that nothing could be read from the file.
 	Broken bool
-	// Exclusive means that no server of another file counts beside it.
+	// Exclusive means that the servers of all other files are ignored because of this one.
 	Exclusive bool
-	// Program is whose form the file has; empty for our own.
+	// Program is the program whose form the file has; empty for mcpvisor's own form.
 	Program string
 }
 
-// Shadow is an entry that does not count because another one does.
+// Shadow is an entry that has no effect because another one of its name, or an exclusive file, has precedence.
 type Shadow struct {
 	Server string
-	// Winner and Loser are the files.
+	// Winner and Loser are the paths of the files.
 	Winner, Loser string
 	// Reason says why, as a clause.
 	Reason string
 }
 
-// Unreadable reports whether there were files and not one could be read: nothing is configured then by mistake, not by
-// choice.
+// Unreadable reports whether there are files and all of them are broken. The configuration is then empty by mistake and not by
+// choice, and the commands fail in the place of starting no server.
 func (s Set) Unreadable() bool {
 	return len(s.Files) > 0 && !slices.ContainsFunc(s.Files, func(f Source) bool { return !f.Broken })
 }
 
-// rank orders the scopes by precedence. The managed scope is not among them: it is exclusive.
+// rank orders the scopes by precedence, lowest first. The managed scope is absent and so has rank 0: files of that scope come
+// first, and their exclusiveness is decided separately.
 var rank = map[messages.Scope]int{
 	messages.ScopeUser: 1, messages.ScopeProject: 2, messages.ScopeLocal: 3, messages.ScopeDynamic: 4,
 	messages.ScopeRuntime: 5,
 }
 
-// Merge decides which entry of each name counts, expands its variables and checks what only then can be checked. Within
-// one scope the later file of the argument wins.
+// Merge decides which entry of each name counts, expands its variables and checks what can be checked only then. Within one
+// scope the later file of the argument wins. Entries that a higher one shadows are resolved only where a merely found entry may
+// not start without an approval, because the next one below it starts then.
 func Merge(files []Parsed, ctx Context) Set {
 	set := Set{Specs: map[string]messages.Spec{}, Found: map[string][]Candidate{}}
 	files = slices.Clone(files)
+	// The sort is stable, so that files of one scope keep the order of the argument.
 	slices.SortStableFunc(files, func(a, b Parsed) int { return rank[a.Scope] - rank[b.Scope] })
 	managed := ""
 	for _, f := range files {
@@ -116,6 +122,7 @@ func Merge(files []Parsed, ctx Context) Set {
 			managed = f.Path
 		}
 		if f.Policy != nil {
+			// The policy belongs to the Parsed, which the caller may merge again with another home directory.
 			own := *f.Policy
 			own.home = ctx.HomeDir
 			set.Policies = append(set.Policies, own)
@@ -132,6 +139,7 @@ func Merge(files []Parsed, ctx Context) Set {
 		entry Entry
 		dir   string
 	}
+	// winners holds the entry of highest precedence by name, layers all entries of a name with lowest precedence first.
 	winners, layers := map[string]Entry{}, map[string][]layer{}
 	for _, f := range files {
 		for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
@@ -151,11 +159,13 @@ func Merge(files []Parsed, ctx Context) Set {
 		sum = ctx.Sums()
 	}
 	for _, name := range slices.Sorted(maps.Keys(winners)) {
+		// The walk goes down from the winner and ends at the first entry that needs no approval.
 		for i, l := range slices.Backward(layers[name]) {
 			own := ctx
 			own.ProjectDir = cmp.Or(l.dir, ctx.ProjectDir)
 			c := own.resolveEntry(l.entry, sum)
 			c.Asks = c.Asks || asks
+			// The top entry is the spec until the approvals, which are not known here, choose another candidate.
 			if i == len(layers[name])-1 {
 				disableSpec(&c.Spec, off[name])
 				set.Specs[name] = c.Spec
@@ -175,6 +185,7 @@ func Merge(files []Parsed, ctx Context) Set {
 	return set
 }
 
+// outranksText returns the reason of a Shadow.
 func outranksText(winner, loser messages.Scope) string {
 	if winner == loser {
 		return "the later " + string(winner) + " file wins"
@@ -182,8 +193,9 @@ func outranksText(winner, loser messages.Scope) string {
 	return "the " + string(winner) + " scope wins over the " + string(loser) + " scope"
 }
 
-// joinProblems are the problems of the files and those of an entry's values. What a file says of a variable that stands in for
-// something of another program is one problem with the variable that is not set, and none if it is.
+// joinProblems appends the problems of an entry's values (found) to those of the files (said). A problem of a file with
+// Variable set is about text of another program that this variable replaces. If the variable is set, that problem is dropped;
+// if it is not, the problem of the unset variable takes its text, so that the person reads one sentence with the cause.
 func (c Context) joinProblems(said, found []Problem) []Problem {
 	said = slices.DeleteFunc(said, func(w Problem) bool {
 		if w.Variable == "" {

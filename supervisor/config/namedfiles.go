@@ -8,18 +8,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// NamedFiles are the paths in dir that a spec's command, arguments, directory and credentials may name, relative to it and with
-// slashes, sorted. Whether they are there is not looked at. An argument counts whole, and each part that follows one of @ : = and
-// comma: "--config=./a.js", "src:/dst".
+// NamedFiles returns the paths inside dir that a spec's command, arguments, directory and credentials may name, relative to
+// dir, with slashes and sorted. It does not look whether they exist; bindCandidate keeps the ones that do. An argument counts
+// whole, and so does each part of it between signs that join paths with something else: "--config=./a.js", "src:/dst".
 func NamedFiles(s messages.Spec, dir string) []string {
 	if dir == "" {
 		return nil
 	}
+	// Relative words count from the directory in which the process runs.
 	at := dir
 	if s.Cwd != "" {
 		at = s.Cwd
 	}
 	var names []string
+	// look adds one word if it names a path below dir. URLs and texts of several lines are no paths, and no system accepts a
+	// path of more than 4096 bytes.
 	look := func(base, word string) {
 		if word == "" || len(word) > 4096 || strings.Contains(word, "://") || strings.ContainsAny(word, "\x00\n") {
 			return
@@ -33,6 +36,7 @@ func NamedFiles(s messages.Spec, dir string) []string {
 		}
 		names = append(names, filepath.ToSlash(rel))
 	}
+	// words tries each text as a whole, because a path may hold spaces, and then its parts.
 	words := func(base string, all ...string) {
 		for _, word := range all {
 			look(base, word)
@@ -42,6 +46,7 @@ func NamedFiles(s messages.Spec, dir string) []string {
 		}
 	}
 	if s.Kind() == messages.Stdio {
+		// A program without a slash comes from PATH and is no file of the project.
 		if strings.ContainsAny(s.Command, `/\`) {
 			words(at, s.Command)
 		}
@@ -49,6 +54,7 @@ func NamedFiles(s messages.Spec, dir string) []string {
 		words(at, s.Cwd)
 	}
 	if a := s.Auth; a != nil {
+		// Commands and files of auth count from the project, whatever cwd is.
 		words(dir, a.Command)
 		words(dir, a.Args...)
 		words(dir, a.TokenPath, a.ClientKeyFile)

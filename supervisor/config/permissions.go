@@ -11,14 +11,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// permissionsKey is a key of a file, beside its servers: which tools may be called.
+// permissionsKey names a key of a file, beside its servers: which tools may be called.
 const permissionsKey = "permissions"
 
-// foreignKeys stand under permissions in the settings of Claude Code, and say nothing of tools.
+// foreignKeys holds the keys that stand under permissions in the settings of Claude Code and do not concern tools.
 var foreignKeys = []string{"defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode"}
 
-// unknownServerRules are the rules that name no server which is configured, and one that is nearly called so. A rule about a server of
-// another project is none of them.
+// unknownServerRules warns about rules that name no configured server and whose name is close to that of one. A rule about a
+// server with an entirely different name gets no warning, because that server may be configured in another project.
 func unknownServerRules(rules access.Rules, names []string) (problems []Problem) {
 	strange := 0
 	for _, rule := range slices.Concat(rules.Managed.Rules, rules.Own.Rules) {
@@ -39,22 +39,25 @@ func unknownServerRules(rules access.Rules, names []string) (problems []Problem)
 	return problems
 }
 
-// maxComparedRules bounds the rules that are compared with all names: a file of a project may hold thousands of both.
+// maxComparedRules bounds the rules that are compared with all names, because a file of a project may hold thousands of both
+// and each comparison costs an edit distance.
 const maxComparedRules = 100
 
 // readPermissions reads {"allow": [], "ask": [], "deny": [], "default": "ask"}.
 //
-// What cannot be read, other than an allow, denies everything until it can: a mistake in it must not open what it was to
-// close. A file that was merely found in a project can only restrict: it may be somebody else's work, and nobody approved
-// it.
+// A part that cannot be read, other than an allow, denies every tool until it can: the author wanted a restriction, and a
+// mistake in it must not remove it. A file that was merely found in a project can only restrict, because it may be a stranger's
+// work and an approval covers its servers, not its permissions.
 func (r *reader) readPermissions(v value, p *Parsed) {
 	const example = `write {"deny": ["mcp__github__delete_*"], "ask": [], "allow": [], "default": "ask"}`
 	set := access.Set{}
 	keys := []string{"allow", "ask", "deny", "default"}
+	// The problems are collected in a reader of their own because the reader of the file has no map for the places.
 	own := &reader{file: r.file, src: r.src, positions: map[string]Pos{}}
 	source := func(at Pos) access.Source {
 		return access.Source{File: p.Path, Line: at.Line, Col: at.Col, Scope: p.Scope}
 	}
+	// closed adds the rule that denies everything, with the place of the text that could not be read.
 	closed := func(text string, at Pos) { set.Rules = append(set.Rules, access.Unreadable(text, source(at))) }
 	read := own.readObject(v, example, func(key string, at Pos, m value) {
 		switch {
@@ -80,13 +83,17 @@ func (r *reader) readPermissions(v value, p *Parsed) {
 		closed(permissionsKey, r.posOf(v.Value))
 	}
 	r.problems = append(r.problems, own.problems...)
-	if p.Permissions != nil { // the key stands twice, which is reported where the file is read
+	// The key stands twice, which readServers reports. Both count until the person has removed one, so that no restriction is
+	// lost.
+	if p.Permissions != nil {
 		set.Rules = append(set.Rules, p.Permissions.Rules...)
 		set.Default = access.Stricter(set.Default, p.Permissions.Default)
 	}
 	p.Permissions = &set
 }
 
+// readDefault reads the verdict for tools that no rule names. found means that the file lies in a project and may not set
+// allow.
 func (r *reader) readDefault(v value, found bool, source func(Pos) access.Source, set *access.Set, closed func(string, Pos)) {
 	at := r.posOf(v.Value)
 	var word string
@@ -104,6 +111,8 @@ func (r *reader) readDefault(v value, found bool, source func(Pos) access.Source
 	}
 }
 
+// readRules reads a list of rules with one verdict into set. A rule that cannot be parsed calls closed unless the verdict is
+// allow, whose loss only restricts.
 func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) access.Source, set *access.Set,
 	closed func(string, Pos),
 ) {
@@ -117,6 +126,7 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 	}
 	for i, el := range list.Elements {
 		at := r.posOf(el)
+		// What is cut off may have been a restriction, so that the rest counts as unreadable.
 		if i == MaxList {
 			r.addProblem(at, v.key, fmt.Sprintf("the list has more than %d rules, and the rest is not read", MaxList), "use patterns")
 			if verdict != access.Allow {
@@ -136,6 +146,8 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 			rule, err := access.Parse(verdict, text)
 			bad, isBad := err.(*access.ParseError) //nolint:errorlint // it is never wrapped
 			switch {
+			// The rule is about a tool of Claude Code itself ("Bash(git:*)"), which mcpvisor never offers, so that leaving it
+			// out opens nothing.
 			case isBad && bad.Foreign:
 				r.addWarning(at, v.key, quoteShort(bad.Rule)+": "+bad.Text+"; the rule is not read", bad.Fix)
 				continue
@@ -153,13 +165,15 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 	}
 }
 
-// merelyFound reports whether files of a scope lie in a project, where a repository may have put them.
+// merelyFound reports whether files of a scope lie in a project, where a repository may have put them. Their entries need an
+// approval, and their settings can only restrict.
 func merelyFound(s messages.Scope) bool {
 	return s == messages.ScopeProject || s == messages.ScopeLocal
 }
 
-// permissionsOf joins the rules of all files, lowest precedence first. Of several defaults of the person's own files the
-// last one counts, made stricter by those of the project.
+// permissionsOf joins the rules of all files, which come lowest precedence first. Of the defaults in the person's own files the
+// last one counts; a project's default counts only where it is stricter. The rules of managed files stay apart, because no
+// other rule overrides them.
 func permissionsOf(files []Parsed) (all access.Rules) {
 	var project access.Set
 	for _, f := range files {

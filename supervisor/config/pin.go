@@ -6,22 +6,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// pinKey is a key of a file, beside its servers: what is done about changed tools of servers whose entry says nothing.
+// pinKey names a key of a file, beside its servers: what is done about changed tools of servers whose entry does not say it.
 const pinKey = "pin"
 
 // Pin holds what the files together say about changed tools.
 type Pin struct {
-	// Own counts where an entry says nothing; empty if no file says anything.
+	// Own counts for entries that do not have the key; empty if no file has it either.
 	Own string
-	// Least is the least that is done, whatever an entry says: the organisation's word, and what a project asks for.
+	// Least is the minimum for every server, against which an entry cannot lower its own word. The organisation's file and
+	// files of the project set it.
 	Least string
 }
 
-// pinOrder orders the words by what is done.
+// pinOrder lists the words from the weakest to the strictest.
 var pinOrder = []string{"", messages.PinOff, messages.PinWarn, messages.PinHold}
 
-// readFilePin reads "off", "warn" or "hold". A file that was merely found in a project can ask for more and not for less. A word
-// that cannot be read holds: a mistake in it must not let through what it was to keep.
+// readFilePin reads "off", "warn" or "hold". A file that was merely found in a project can make the handling stricter and not
+// weaker. A word that cannot be read counts as hold: the author wanted a check, and a mistake must not remove it.
 func (r *reader) readFilePin(v value, p *Parsed) {
 	l, ok := literalOf(v.Value)
 	word := ""
@@ -38,9 +39,11 @@ func (r *reader) readFilePin(v value, p *Parsed) {
 			"set it in your own file")
 		return
 	}
+	// The key may stand twice in a file; the stricter word counts.
 	p.Pin = stricterPin(p.Pin, word)
 }
 
+// stricterPin returns the stricter of two words.
 func stricterPin(a, b string) string {
 	if slices.Index(pinOrder, b) > slices.Index(pinOrder, a) {
 		return b
@@ -48,8 +51,8 @@ func stricterPin(a, b string) string {
 	return a
 }
 
-// pinOf joins the words of all files, lowest precedence first: of the person's own files the nearest counts, the organisation's
-// and the project's are the least.
+// pinOf joins the words of all files, which come lowest precedence first: the last of the person's own files sets Own, and the
+// strictest of the organisation's and the project's sets Least.
 func pinOf(files []Parsed) (pin Pin) {
 	for _, f := range files {
 		switch {

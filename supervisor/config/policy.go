@@ -36,29 +36,30 @@ import (
 type Policy struct {
 	AllowCommands []string `json:"allowCommands,omitzero"`
 	DenyCommands  []string `json:"denyCommands,omitempty"`
-	// AllowEnv are the names of variables that an entry may set besides the harmless ones (steer.Harmless). A * stands for any
-	// part of a name, and for none that steers which code runs (steer.Reason): such a name must stand as it is. ** allows
-	// every name, and inheritEnv. Case does not count.
+	// AllowEnv lists the names of variables that an entry may set besides the harmless ones (steer.Harmless). A * stands for
+	// any part of a name, but matches no name that steers which code runs (steer.Reason): such a name must be written out. **
+	// allows every name, and inheritEnv. Case does not count.
 	AllowEnv []string `json:"allowEnv,omitzero"`
-	// AllowCwd are the directories that an entry may name as its cwd, besides the home directory. A * ends at a slash, **
+	// AllowCwd lists the directories that an entry may name as its cwd, besides the home directory. A * ends at a slash, **
 	// does not, and ~/ is the home directory.
 	AllowCwd  []string `json:"allowCwd,omitzero"`
 	AllowURLs []string `json:"allowURLs,omitzero"`
 	DenyURLs  []string `json:"denyURLs,omitempty"`
-	// Source is where the lists are from, for people.
+	// Source names the origin of the lists, a file, in refusals.
 	Source string `json:"-"`
-	// home is the person's home directory, if the lists are from a file.
+	// home is the person's home directory. Merge sets it for lists from a file; without it ~ and the home directory match
+	// nothing.
 	home string
 }
 
-// Empty reports whether a policy refuses nothing.
+// Empty reports whether a policy refuses nothing. A list that is empty but not nil is not Empty, because it allows nothing.
 func (p Policy) Empty() bool {
 	return p.AllowCommands == nil && len(p.DenyCommands) == 0 && p.AllowURLs == nil && len(p.DenyURLs) == 0 && p.AllowEnv == nil &&
 		p.AllowCwd == nil
 }
 
-// Refuses names the rule that keeps a spec from being started, what it is about, and the line of a policy that would allow
-// it; empty if none does. The command that auth runs counts like that of a server.
+// Refuses returns the reason why a spec may not be started: the rule, what it is about, and the line of a policy that would
+// allow it. It is empty if the spec may start. The command that auth runs counts like that of a server.
 func (p Policy) Refuses(s messages.Spec) string {
 	for _, c := range commandsOf(s) {
 		for _, rule := range []func(commandLine) string{p.refusesCommand, p.refusesEnv, p.refusesProxy, p.refusesDirectory} {
@@ -75,7 +76,7 @@ func (p Policy) Refuses(s messages.Spec) string {
 	return ""
 }
 
-// Refusal is the first refusal of several policies: all of them must agree.
+// Refusal returns the first refusal of several policies; a spec may start only if all of them agree.
 func Refusal(s messages.Spec, policies ...Policy) string {
 	for _, p := range policies {
 		if rule := p.Refuses(s); rule != "" {
@@ -85,6 +86,7 @@ func Refusal(s messages.Spec, policies ...Policy) string {
 	return ""
 }
 
+// originText returns " of FILE" for the middle of a sentence, or nothing if the origin is unknown.
 func (p Policy) originText() string {
 	if p.Source == "" {
 		return ""
@@ -92,18 +94,20 @@ func (p Policy) originText() string {
 	return " of " + messages.Line(p.Source, 200)
 }
 
-// allowingLine is the line of a policy that would allow what was refused.
+// allowingLine returns the end of a refusal: the line of a policy that would allow what was refused, for the person to copy or
+// to ask for.
 func allowingLine(list, pattern string) string {
 	return `; to allow it: "` + list + `": [` + quoteWhole(pattern) + "]"
 }
 
-// boundsCommands reports whether the list of allowed commands says anything: with * every command is allowed, and so is what
-// decides which code it runs.
+// boundsCommands reports whether allowCommands restricts anything. With * in it every command is allowed, and then also the
+// variables and directories that decide which code a command runs.
 func (p Policy) boundsCommands() bool {
 	return p.AllowCommands != nil && !slices.Contains(p.AllowCommands, "*")
 }
 
-// refusesEnv judges the variables of a command.
+// refusesEnv checks the variables of a command. They are restricted by allowEnv, or by an allowCommands without allowEnv,
+// because an allowed program with NODE_OPTIONS runs any code.
 func (p Policy) refusesEnv(c commandLine) string {
 	if !p.boundsCommands() && p.AllowEnv == nil || slices.Contains(p.AllowEnv, "**") {
 		return ""
@@ -127,13 +131,15 @@ func (p Policy) refusesEnv(c commandLine) string {
 	return ""
 }
 
-// refusesProxy judges the proxies in the variables of a command by the lists of URLs.
+// refusesProxy checks the proxies in the variables of a command by the lists of URLs, because all requests of the process go to
+// them.
 func (p Policy) refusesProxy(c commandLine) string {
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		proxy, upper := c.env[name], strings.ToUpper(name)
 		if proxy == "" || !strings.HasSuffix(upper, "_PROXY") || upper == "NO_PROXY" {
 			continue
 		}
+		// Programs read a proxy without a scheme as http.
 		if !strings.Contains(proxy, "://") {
 			proxy = "http://" + proxy
 		}
@@ -144,6 +150,7 @@ func (p Policy) refusesProxy(c commandLine) string {
 	return ""
 }
 
+// allowsVariable reports whether an entry may set a variable to a value: a harmless one always, others by AllowEnv.
 func (p Policy) allowsVariable(name, value string) bool {
 	if steer.Harmless(name) && steer.HarmlessValue(name, value) {
 		return true

@@ -10,20 +10,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// warnCommandLine is a program with its arguments, and what else decides which code it runs.
+// commandLine is a program with its arguments, and the circumstances that decide which code it runs.
 type commandLine struct {
+	// words holds the program and its arguments. It is never empty.
 	words []string
-	// shown are the words without secrets.
+	// shown holds the same words with secrets replaced; allowPattern compares both to find them.
 	shown []string
 	env   map[string]string
-	// cwd is empty for the directory that its owner chooses.
-	cwd     string
+	// cwd is the directory that the entry names; empty if it leaves the choice to mcpvisor.
+	cwd string
+	// inherit means that the process gets the whole environment of mcpvisor.
 	inherit bool
-	// helper is a command of auth. shell is one whose line a shell reads as more than words.
+	// helper marks a command of auth. shell marks a line that a shell interprets beyond splitting it into words.
 	helper, shell bool
 }
 
-// commandsOf are the commands that a spec runs.
+// commandsOf returns the commands that a spec runs: the server, and the command of its auth.
 func commandsOf(s messages.Spec) (all []commandLine) {
 	plain := s.Redacted()
 	if s.Kind() == messages.Stdio && s.Command != "" {
@@ -33,7 +35,8 @@ func commandsOf(s messages.Spec) (all []commandLine) {
 	if a := s.Auth; a != nil && a.Command != "" && s.Kind() != messages.Stdio {
 		c := commandLine{words: append([]string{a.Command}, a.Args...), shown: append([]string{plain.Auth.Command}, plain.Auth.Args...),
 			env: a.Env, helper: true}
-		if a.Args == nil { // a line for the shell: its first word, and whatever it does with the rest
+		// A line for the shell: its first word counts as the program, and shell tells whether the line can run another one.
+		if a.Args == nil {
 			c.words, c.shown = strings.Fields(a.Command), strings.Fields(plain.Auth.Command)
 			c.shell = strings.ContainsAny(a.Command, shellSigns)
 		}
@@ -44,11 +47,11 @@ func commandsOf(s messages.Spec) (all []commandLine) {
 	return all
 }
 
-// shellSigns are what may make a line of the shell run something else than its first word: such a line is allowed by
-// the pattern * alone.
+// shellSigns holds the characters by which a line can make the shell run something other than its first word. Only the pattern
+// * allows a line with one of them.
 const shellSigns = ";&|`$()<>\n\r\\\"'=*?[]{}~#!%^"
 
-// refusesCommand judges the program and its arguments.
+// refusesCommand checks the program and its arguments, first against denyCommands, which wins.
 func (p Policy) refusesCommand(c commandLine) string {
 	for _, pattern := range p.DenyCommands {
 		if c.matchesPattern(pattern, false) {
@@ -68,8 +71,8 @@ func (p Policy) refusesCommand(c commandLine) string {
 	return text + allowingLine("allowCommands", c.allowPattern())
 }
 
-// allowPattern is the one that allows this command and as little else as can be said. A word that is a secret or cannot stand
-// in a pattern becomes **.
+// allowPattern returns the narrowest pattern that allows this command. A word that is a secret, or that cannot stand in a
+// pattern, becomes **, so that a refusal shows no secret.
 func (c commandLine) allowPattern() string {
 	out := make([]string, len(c.words))
 	for i, w := range c.words {
@@ -82,14 +85,16 @@ func (c commandLine) allowPattern() string {
 	return strings.Join(out, " ")
 }
 
-// maxShownWord bounds a word of a proposed pattern in bytes.
+// maxShownWord bounds a word of a proposed pattern, in bytes.
 const maxShownWord = 200
 
-// runners take code from the directory that they are started in: packages, settings that name other packages, modules.
+// runners lists programs that take code from the directory in which they start: packages, modules, or settings that name other
+// packages.
 var runners = strings.Fields("npx npm pnpm pnpx yarn yarnpkg bun bunx deno uv uvx pipx python python3 py node tsx ts-node ruby bundle " +
 	"perl php composer dotnet dnx cargo go make just task nix nix-shell direnv mise gradle mvn java docker-compose")
 
-// refusesDirectory judges the directory that a command is started in.
+// refusesDirectory checks the directory in which a command starts. The command of an auth has no cwd of its own and starts
+// where mcpvisor does, so that a runner in its place is refused.
 func (p Policy) refusesDirectory(c commandLine) string {
 	if !p.boundsCommands() && p.AllowCwd == nil {
 		return ""
@@ -109,7 +114,8 @@ func (p Policy) refusesDirectory(c commandLine) string {
 		allowingLine("allowCwd", c.cwd)
 }
 
-// AllowsDirectory reports whether an entry may name a directory as its cwd.
+// AllowsDirectory reports whether an entry may name dir as its cwd. A relative path and one with "." or ".." in it are refused,
+// because patterns compare text.
 func (p Policy) AllowsDirectory(dir string) bool {
 	if slices.Contains(p.AllowCwd, "**") {
 		return true
@@ -128,9 +134,9 @@ func (p Policy) AllowsDirectory(dir string) bool {
 	})
 }
 
-// chooseDirectory chooses the directory of a server whose entry names none, where a policy bounds directories: the project's if all
-// policies allow it, else the home directory, in which no stranger's packages and settings lie. Without such a policy the
-// server starts where mcpvisor does, or in its project, which may be a folder that a stranger has filled.
+// chooseDirectory sets the directory of a server whose entry names none, where a policy bounds directories: the project's if
+// all policies allow it, else the home directory, which holds no packages and settings of a stranger. Without such a policy it
+// sets nothing, and the server starts where mcpvisor does, or in its project.
 func (r *resolver) chooseDirectory(s *messages.Spec) {
 	if r.entry.Spec.Cwd != "" || r.ctx.HomeDir == "" {
 		return
@@ -147,6 +153,7 @@ func (r *resolver) chooseDirectory(s *messages.Spec) {
 	}
 }
 
+// foldPath returns a path for comparison: with slashes, and on Windows in lower case.
 func foldPath(name string) string {
 	if windows {
 		name = strings.ToLower(name)
@@ -154,11 +161,15 @@ func foldPath(name string) string {
 	return filepath.ToSlash(name)
 }
 
-// isUncleanPath reports whether a program or directory is written with a detour: /opt/../etc/x is not below /opt.
+// isUncleanPath reports whether a path has parts that filepath.Clean removes: /opt/../etc/x begins with /opt and is not below
+// it.
 func isUncleanPath(name string) bool {
 	return filepath.ToSlash(filepath.Clean(name)) != filepath.ToSlash(name)
 }
 
+// matchesPattern reports whether a pattern names this command. In an allow list the match is stricter: * covers less
+// (coversWord), a pattern without a slash allows no path, and a line for a shell matches only *. In a deny list a pattern
+// without a slash denies the program wherever it lies.
 func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	want := strings.Fields(pattern)
 	if len(want) == 0 {
@@ -188,6 +199,7 @@ func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	if !fits(programPattern(want[0]), program) {
 		return false
 	}
+	// A pattern of the program alone stands for any arguments.
 	args, want := c.words[1:], want[1:]
 	if len(want) == 0 {
 		return true
@@ -203,9 +215,11 @@ func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	return len(args) == len(want)
 }
 
-// windows is set where names of programs have no case.
+// windows is true where names of programs have no case and may leave out .exe.
 const windows = filepath.Separator == '\\'
 
+// normalizeProgram returns a program's name as Windows compares it: in lower case and without its ending. Elsewhere it returns
+// the name unchanged.
 func normalizeProgram(name string) string {
 	if !windows {
 		return name
@@ -217,13 +231,16 @@ func normalizeProgram(name string) string {
 	return name
 }
 
+// programPattern brings the program of a pattern into the form of the names that it is compared with.
 func programPattern(p string) string { return filepath.ToSlash(normalizeProgram(p)) }
 
+// baseName returns the part after the last slash or backslash, on every system.
 func baseName(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
-// matchPattern matches text against a pattern in which * stands for any text.
+// matchPattern reports whether text matches a pattern in which * stands for any text. It takes the leftmost place for each
+// part, so that its time is bounded by the lengths and not exponential.
 func matchPattern(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -243,7 +260,8 @@ func matchPattern(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// coversWord matches a word against a pattern of an allow list, in which * stands for part of a name and ** for any text.
+// coversWord reports whether a word matches a pattern of an allow list, in which * stands for part of a name and ** for any
+// text. It builds a regular expression, whose engine runs in linear time.
 func coversWord(pattern, text string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == text
@@ -257,6 +275,8 @@ func coversWord(pattern, text string) bool {
 			b.WriteString(`(?s:.*)`)
 			i += 2
 		case star == 0:
+			// At the beginning of a word or a part, * matches no dot and no dash: it must not become "..", a hidden file or a
+			// flag.
 			if i == 0 || strings.IndexByte(`/\@:=*`, pattern[i-1]) >= 0 {
 				b.WriteString(`(?:[\pL\pN_+~=,][\pL\pN._+~=,-]*)?`)
 			} else {

@@ -9,12 +9,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// RefusesURL names the rule that keeps an address from being reached; empty if none does. It is for addresses that belong to
-// no server: the registry to install from.
+// RefusesURL returns the rule that keeps an address from being reached; empty if none does. Refuses calls it for the URLs of a
+// server, and the command install for the registry.
 func (p Policy) RefusesURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "" // refused as it is
+		// An address that cannot be parsed is refused elsewhere, as one that cannot be dialled.
+		return ""
 	}
 	for _, pattern := range p.DenyURLs {
 		if matchURL(pattern, u, false) {
@@ -29,13 +30,13 @@ func (p Policy) RefusesURL(raw string) string {
 			return ""
 		}
 	}
-	// The path is left out, because it may hold a secret.
+	// The proposed line leaves the path out, because it may hold a secret.
 	return "allowURLs" + p.originText() + " does not allow " + quoteShort(u.Host) + allowingLine("allowURLs", u.Scheme+"://"+u.Host)
 }
 
-// urlsOf are the URLs that a spec names, the server's own first: what it reaches, where credentials of it go, and what asks
-// for them on its behalf. A redirect to this machine is the usual one and reaches nothing. A resource is judged if it is an
-// address; with some it is a name.
+// urlsOf returns the URLs that a spec names, the server's own first: those that mcpvisor reaches, those to which it sends
+// credentials, and those from which it gets them. A redirect to this machine is the usual one and reaches no other machine. A
+// resource counts only if it is an address; some servers use a plain name.
 func urlsOf(s messages.Spec) []string {
 	switch s.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
@@ -61,6 +62,9 @@ func urlsOf(s messages.Spec) []string {
 	return all
 }
 
+// matchURL reports whether a pattern [scheme://]host[:port][/path] names u. In an allow list a missing port means the scheme's
+// own, and a path must be clean (no ".." and no "//"); in a deny list a missing port means any, and both the path and its clean
+// form count.
 func matchURL(pattern string, u *url.URL, allow bool) bool {
 	if pattern == "*" {
 		return true
@@ -74,9 +78,11 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 	}
 	host, wantPath, hasPath := strings.Cut(rest, "/")
 	port := ""
+	// The colons of an IPv6 address stand in brackets.
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host, port = host[:i], host[i+1:]
 	}
+	// A final dot marks the root of DNS: "example.com." is the same host.
 	host = strings.Trim(strings.ToLower(strings.TrimSuffix(host, ".")), "[]")
 	if !matchPattern(host, strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))) {
 		return false

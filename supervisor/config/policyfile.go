@@ -2,11 +2,11 @@ package config
 
 import "strings"
 
-// policyKey is the key of a managed file under which its policy stands.
+// policyKey names the key of a managed file under which its policy stands.
 const policyKey = "policy"
 
-// readPolicy reads the lists of a managed file. One that cannot be read allows nothing: a mistake in it must not open what
-// it was to close.
+// readPolicy reads the lists of a managed file; source stands in refusals. If any part cannot be read the policy allows no
+// command and no URL: the organisation wanted a restriction, and a mistake in it must not remove it.
 func (r *reader) readPolicy(v value, source string) *Policy {
 	p := &Policy{Source: source}
 	lists := map[string]*[]string{
@@ -14,6 +14,7 @@ func (r *reader) readPolicy(v value, source string) *Policy {
 		"allowEnv": &p.AllowEnv, "allowCwd": &p.AllowCwd, "allowURLs": &p.AllowURLs, "denyURLs": &p.DenyURLs,
 	}
 	names := []string{"allowCommands", "denyCommands", "allowEnv", "allowCwd", "allowURLs", "denyURLs"}
+	// A reader of its own collects the problems, so that they show whether this policy could be read.
 	own := &reader{file: r.file, src: r.src, positions: map[string]Pos{}}
 	const example = `write {"allowCommands": ["npx"], "denyURLs": ["*.example.com"]}`
 	ok := own.readObject(v, example, func(key string, at Pos, m value) {

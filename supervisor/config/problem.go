@@ -10,28 +10,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Problem is one fault of a configuration, with its place and what to do about it.
+// Problem is one fault of a configuration, with its place and the way to repair it. It implements error.
 type Problem struct {
-	// File is the path as it was given to Parse, or the flag. It may be empty.
+	// File is the path as the caller gave it to Parse, or the flag. It may be empty.
 	File string `json:"file,omitempty"`
-	// Line and Col count from 1, Col in characters. Both are 0 if the problem is of the file as a whole.
+	// Line and Col count from 1, Col in characters. Both are 0 if the problem concerns the file as a whole.
 	Line int `json:"line,omitempty"`
 	Col  int `json:"col,omitempty"`
-	// Server and Key narrow it down, as far as known: "github", "env.GITHUB_TOKEN".
+	// Server and Key say which part is concerned, as far as known: "github", "env.GITHUB_TOKEN".
 	Server string `json:"server,omitempty"`
 	Key    string `json:"key,omitempty"`
 	// Text says what is wrong, Fix what to do; each is a clause without a final full stop. Fix may be empty.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
-	// Warning means that the configuration works all the same.
+	// Warning means that the configuration works all the same. A problem without it makes its server invalid.
 	Warning bool `json:"warning,omitempty"`
-	// Variable is the variable that is read because of what is written here, if the problem is about one. Merge, which knows
-	// what is set, makes one problem of this and the variable that is not set, and drops it if the variable is.
+	// Variable is set if the problem concerns text of another program that is read as this environment variable. Merge joins
+	// the problem with the one of the variable that is not set, and drops it if the variable is set.
 	Variable string `json:"-"`
 }
 
-// Error is the whole problem in one sentence: `file:line:col: server "x": key: what is wrong; fix`. A warning says so
-// after the place. No control character of a name reaches the caller.
+// Error returns the whole problem in one sentence: `file:line:col: server "x": key: what is wrong; fix`. A warning says so
+// after the place. Control characters of names are escaped.
 func (p Problem) Error() string {
 	var b strings.Builder
 	if place := p.positionText(); place != "" {
@@ -50,7 +50,7 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// positionText is file:line:col, as far as known.
+// positionText returns file:line:col as far as known; empty if neither is.
 func (p Problem) positionText() string {
 	file := messages.Line(p.File, 0)
 	switch {
@@ -62,7 +62,7 @@ func (p Problem) positionText() string {
 	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Col)
 }
 
-// bareText is the problem without its place and server.
+// bareText returns the problem without its place and server.
 func (p Problem) bareText() string {
 	s := p.Text
 	if p.Key != "" {
@@ -81,8 +81,8 @@ func sortProblems(ps []Problem) {
 	})
 }
 
-// invalidText returns the text of Spec.Invalid for these problems: the first error in full, with its place, and how many follow.
-// It is empty if all of them are warnings.
+// invalidText returns the text of Spec.Invalid for these problems: the first error in full with its place, and the number of
+// the others. It is empty if all of them are warnings.
 func invalidText(ps []Problem) string {
 	var first *Problem
 	errors := 0
@@ -110,7 +110,8 @@ func invalidText(ps []Problem) string {
 	return s
 }
 
-// quoteWhole is for what a person copies.
+// quoteWhole quotes text that a person copies, up to 4000 characters.
 func quoteWhole(s string) string { return strconv.Quote(messages.Line(s, 4000)) }
 
+// quoteShort quotes a name for the middle of a sentence, up to 80 characters.
 func quoteShort(s string) string { return strconv.Quote(messages.Line(s, 80)) }

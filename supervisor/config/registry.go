@@ -2,10 +2,10 @@ package config
 
 import "github.com/mcpvisor/mcpvisor/messages"
 
-// registryKey is a key of a file, beside its servers: the base URL of the MCP registry that servers are installed from.
+// registryKey names a key of a file, beside its servers: the base URL of the MCP registry that servers are installed from.
 const registryKey = "registry"
 
-// readRegistry reads the URL. What it must be is checked where it is used.
+// readRegistry reads the URL. Package install checks its form when it uses it.
 func (r *reader) readRegistry(v value, p *Parsed) {
 	const fix = `write "https://HOST"`
 	l, ok := literalOf(v.Value)
@@ -13,7 +13,7 @@ func (r *reader) readRegistry(v value, p *Parsed) {
 		r.reportType(v, "a URL", fix)
 		return
 	}
-	// The choice of a registry decides what a name means, and so which programs run.
+	// The registry decides which programs a name stands for, so that a stranger must not choose it.
 	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
 		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot say which registry servers come from; the key is dropped",
 			"set it in your own file, or use --registry")
@@ -22,7 +22,8 @@ func (r *reader) readRegistry(v value, p *Parsed) {
 	p.Registry = l.String()
 }
 
-// registryOf is the registry of the file that counts, as samplingOf is the command.
+// registryOf returns the registry of a managed file, or else of the file with the highest precedence, unless a managed file is
+// exclusive.
 func registryOf(files []Parsed, exclusive bool) (registry string) {
 	managed := ""
 	for _, f := range files {

@@ -16,39 +16,43 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Remark is one consequence of an entry, for the person who is to approve it.
+// Remark is one consequence of an entry, which the approval screen shows to the person who is to approve it.
 type Remark struct {
-	// Danger is set for what can hand out something of the person, or run what the entry does not show.
+	// Danger marks what can hand out something of the person, or run code that the entry does not show.
 	Danger bool `json:"danger,omitempty"`
-	// Text says it in a clause, in which everything of the entry is escaped.
+	// Text is a clause in which every part of the entry is escaped by [Visible].
 	Text string `json:"text"`
-	// Keys are the paths of the entry that it is about: "args[2]", "env.PATH".
+	// Keys holds the paths of the entry that the clause is about: "args[2]", "env.PATH". The screen marks their lines.
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Review returns what an entry does, as far as its words say.
+// Review finds out what an entry does, as far as its words show. ReviewOf makes one from a set; the caller may fill
+// Shared before it calls Remarks.
 type Review struct {
 	// Name is that of the server, Scope that of its file.
 	Name  string
 	Scope messages.Scope
-	// Project is the directory in which it means what it says; empty for an entry that is not of a project.
+	// Project is the directory from which relative paths count; empty for an entry that is not of a project.
 	Project string
-	// Variables and Files are those of its Binding.
+	// Variables and Files are copied from the Binding.
 	Variables, Files []string
-	// Hides is the scope of the person's own server of the same name, Others the names of the person's own servers.
+	// Hides is the scope of the person's own server of the same name, which this entry would replace; empty if there is
+	// none. Others holds the names of the person's own servers.
 	Hides  messages.Scope
 	Others []string
-	// Shared says why other users can change the file, or the project; empty if they cannot.
+	// Shared says why other users of the machine can change the file or the project; empty if they cannot.
 	Shared string
 
+	// entry is the entry under review and remarks what was found so far. Remarks sets both on a copy of the Review.
 	entry   json.RawMessage
 	remarks []Remark
 }
 
-// ReviewOf is the review of a candidate of a set.
+// ReviewOf returns the review of a candidate of a set. The candidate must have a Binding.
 func ReviewOf(set Set, c Candidate) Review {
 	b := *c.Binding
 	v := Review{Name: b.Server, Scope: c.Spec.Scope, Project: b.Project, Variables: b.Variables, Files: b.Files}
+	// The last candidate of a name has no binding if it needs no approval: it is the person's own.
 	if all := set.Found[b.Server]; len(all) > 0 && all[len(all)-1].Binding == nil {
 		v.Hides = all[len(all)-1].Spec.Scope
 	}
@@ -60,7 +64,8 @@ func ReviewOf(set Set, c Candidate) Review {
 	return v
 }
 
-// Remarks are the consequences of an entry as it is written, the dangerous ones first.
+// Remarks returns the consequences of an entry in its JSON form, the dangerous ones first. It reads the entry as part
+// of a file of the person's own, so that variables stay as written and no claim of the entry is dropped unseen.
 func (v Review) Remarks(entry json.RawMessage) []Remark {
 	v.entry, v.remarks = entry, nil
 	text, err := json.Marshal(map[string]map[string]json.RawMessage{wrappers[0]: {v.Name: entry}})
@@ -93,11 +98,12 @@ func (v Review) Remarks(entry json.RawMessage) []Remark {
 	return v.remarks
 }
 
+// addRemark adds one consequence; keys are the lines to mark.
 func (v *Review) addRemark(danger bool, text string, keys ...string) {
 	v.remarks = append(v.remarks, Remark{danger, text, keys})
 }
 
-// reviewName looks at the name beside those of the person.
+// reviewName compares the name with those of the person's own servers, because rules and habits go by names.
 func (v *Review) reviewName() {
 	if v.Hides != "" {
 		v.addRemark(true, "hides your own server of this name ("+string(v.Hides)+" scope); your allow rules for it do not count for this one")
@@ -112,10 +118,12 @@ func (v *Review) reviewName() {
 	}
 }
 
-// reviewHidden looks for what a reader would not see, in every text of the entry.
+// reviewHidden looks in every text of the entry for what a reader would miss: invisible characters, letters that look
+// like others, long gaps, and keys that differ in case alone.
 func (v *Review) reviewHidden() {
 	var top map[string]json.RawMessage
-	_ = rawjson.Unmarshal(v.entry, &top) // what is no object is invalid
+	// An entry that is no object has no keys, and is invalid anyway.
+	_ = rawjson.Unmarshal(v.entry, &top)
 	folded := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(top)) {
 		if _, known := fields[key]; !known && !isRemark(key) {
@@ -133,13 +141,15 @@ func (v *Review) reviewHidden() {
 		if len(disguisedOffsets(text)) > 0 {
 			v.addRemark(true, "holds letters that look like others, shown as \\u: "+Visible(path), path)
 		}
+		// Twenty spaces or forty lines push the rest of a text out of a terminal window.
 		if strings.Contains(text, strings.Repeat(" ", 20)) || strings.Count(text, "\n") > 40 {
 			v.addRemark(true, "holds a long gap, after which more follows: "+Visible(path), path)
 		}
 	})
 }
 
-// eachText calls f for every text of a value, with its path, and for every key.
+// eachText calls f for every text of a value with its path, and for every key with the path of its value. Keys are
+// visited in sorted order.
 func eachText(raw json.RawMessage, f func(path, text string)) {
 	var v any
 	if rawjson.Unmarshal(raw, &v) != nil {
@@ -164,12 +174,13 @@ func eachText(raw json.RawMessage, f func(path, text string)) {
 	walk("", v)
 }
 
-// reviewProcess looks at a process and at what it is given.
+// reviewProcess describes the process of a stdio server: its command line, directory, variables and rights.
 func (v *Review) reviewProcess(e Entry) {
 	s := e.Spec
 	if s.Kind() != messages.Stdio {
 		return
 	}
+	// The directory is computed as the launcher will, for the sentence that shows it.
 	dir := v.Project
 	switch {
 	case s.Cwd != "" && (filepath.IsAbs(s.Cwd) || dir == ""):
@@ -185,12 +196,14 @@ func (v *Review) reviewProcess(e Entry) {
 	if leavesProject(s.Cwd, v.Project) {
 		v.addRemark(true, "runs outside of the project, in "+Visible(s.Cwd), e.spelledKey("cwd"))
 	}
+	// The words before an argument may be the program that reads it (npx, env).
 	for i, word := range s.Args {
 		if why := argumentEffect(s.Command, s.Args[:i], word); why != "" {
 			v.addRemark(true, why, e.argumentKey(i))
 		}
 	}
 	v.reviewVariables(s.Env, e.spelledKey("env"), "")
+	// The values are not known to the reader, and may be secrets of the person.
 	names := variablesIn(append(slices.Concat([]string{s.Command, s.Cwd}, s.Args), slices.Collect(maps.Values(s.Env))...)...)
 	if len(names) > 0 {
 		v.addRemark(true, "may read the variables "+Visible(strings.Join(names, ", ")))
@@ -213,7 +226,8 @@ func (v *Review) reviewProcess(e Entry) {
 	}
 }
 
-// reviewVariables looks for names that steer programs.
+// reviewVariables reports variables whose names steer which code a program runs. whose ends the sentence about a
+// command of auth.
 func (v *Review) reviewVariables(env map[string]string, key, whose string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if why, steers := steer.Reason(name); steers {
@@ -222,7 +236,8 @@ func (v *Review) reviewVariables(env map[string]string, key, whose string) {
 	}
 }
 
-// reviewRemote looks at a remote server and at what it is sent.
+// reviewRemote describes a remote server: its URL, the variables and headers that are sent to it, encryption and
+// certificates.
 func (v *Review) reviewRemote(s messages.Spec) {
 	if s.URL == "" {
 		return
@@ -230,6 +245,7 @@ func (v *Review) reviewRemote(s messages.Spec) {
 	host := hostOf(s.URL)
 	v.addRemark(false, "dials "+Visible(s.URL), "url")
 	if names := variablesIn(append([]string{s.URL}, slices.Collect(maps.Values(s.Headers))...)...); len(names) > 0 {
+		// The entry may spell the key in either way, and a path that does not exist marks nothing.
 		keys := []string{"url"}
 		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 			keys = append(keys, "headers."+name, "http_headers."+name)
@@ -258,7 +274,8 @@ func (v *Review) reviewRemote(s messages.Spec) {
 	}
 }
 
-// reviewAuth looks at credentials: what gives them, and where they go.
+// reviewAuth describes credentials: the command, file or variable that gives them, and the host that receives them. Any
+// address of the sign-in on another host than the server's is dangerous, because the credentials go there.
 func (v *Review) reviewAuth(s messages.Spec) {
 	a := s.Auth
 	if a == nil || s.URL == "" {
@@ -267,12 +284,14 @@ func (v *Review) reviewAuth(s messages.Spec) {
 	host := hostOf(s.URL)
 	if a.Command != "" {
 		words := commandWords(a.Command, a.Args)
+		// Without a list of arguments the command is a line for a shell.
 		if a.Args == nil {
 			words = "the line " + quoteVisible(a.Command) + " of a shell"
 		}
 		v.addRemark(true, "runs for its credentials "+words+", and sends what it prints to "+host, "auth.command", "auth.args", "headersHelper")
 		v.reviewVariables(a.Env, "auth.env", " for that")
 	}
+	// sends reports the variables and the file behind one key of auth.
 	sends := func(texts []string, file bool, to, key string) {
 		if file && texts[0] != "" {
 			v.addRemark(true, "sends the content of the file "+Visible(texts[0])+" to "+to, key)
@@ -287,6 +306,7 @@ func (v *Review) reviewAuth(s messages.Spec) {
 	if a.FromEnv != "" {
 		v.addRemark(true, "sends "+Visible(a.FromEnv)+" to "+host, "auth.fromEnv", "bearer_token_env_var")
 	}
+	// Secrets of the client go to the token endpoint, which the server itself names if the entry does not.
 	to := "the authorization server that " + host + " names"
 	for _, at := range []string{a.Issuer, a.TokenURL} {
 		if at != "" {
@@ -311,12 +331,12 @@ func (v *Review) reviewAuth(s messages.Spec) {
 	}
 }
 
-// grants are keys of an entry that give it more when they are true.
+// grants maps keys of an entry that give it more rights when they are true to the clause that says so.
 var grants = map[string]string{
 	"mayControl": "may command mcpvisor itself (mayControl)",
 }
 
-// reviewClaims looks at what the entry says of itself.
+// reviewClaims describes what the entry says about itself: trust, rights, isolation, sizes.
 func (v *Review) reviewClaims(e Entry) {
 	if e.Spec.Trusted {
 		text := "says that it is trusted"
@@ -339,6 +359,7 @@ func (v *Review) reviewClaims(e Entry) {
 			v.addRemark(false, "is isolated: "+Visible(isolation.WantedText(i)), "isolation")
 		}
 	}
+	// A message is held in memory while it is read, so that a bound above 1 GiB can exhaust the machine.
 	if e.Spec.MaxMessage > 1<<30 {
 		v.addRemark(true, fmt.Sprintf("may send messages of %d bytes", e.Spec.MaxMessage), "maxMessage")
 	}
@@ -347,7 +368,7 @@ func (v *Review) reviewClaims(e Entry) {
 	}
 }
 
-// commandWords is a command as a person reads it: words that are more than letters in quotes.
+// commandWords returns a command line as a person reads it, with quotes around words that are more than plain letters.
 func commandWords(command string, args []string) string {
 	words := []string{quoteWord(command)}
 	for _, a := range args {
@@ -356,6 +377,8 @@ func commandWords(command string, args []string) string {
 	return strings.Join(words, " ")
 }
 
+// quoteWord returns one word of a command line. A word that begins with ${ stays without quotes, because mcpvisor and
+// no shell expands it.
 func quoteWord(s string) string {
 	shown := Visible(s)
 	if s == "" || shown != s || strings.ContainsAny(s, " \t'|&;<>()*?[]#~!{}`") && !strings.HasPrefix(s, "${") {
@@ -364,7 +387,8 @@ func quoteWord(s string) string {
 	return s
 }
 
-// hostOf is the host of a URL as it is written, with its port.
+// hostOf returns the host of a URL as written, with its port. If the host is itself a variable the result quotes the
+// whole text.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -373,7 +397,8 @@ func hostOf(text string) string {
 	return Visible(u.Host)
 }
 
-// leavesProject reports whether a path, as it is written, leaves the project.
+// leavesProject reports whether a path, as written, leads out of the project. A path with an unknown variable counts as
+// leading out.
 func leavesProject(path, project string) bool {
 	switch {
 	case path == "" || project == "":
@@ -390,7 +415,8 @@ func leavesProject(path, project string) bool {
 	return err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// variablesIn are the names of variables of the environment that texts take, also as a default of a default, sorted.
+// variablesIn returns the names of environment variables in ${…} that texts take, also those in defaults, sorted. Names
+// of places are left out.
 func variablesIn(texts ...string) (names []string) {
 	for _, s := range texts {
 		for {
@@ -400,6 +426,7 @@ func variablesIn(texts ...string) (names []string) {
 			}
 			s = rest
 			end := strings.IndexAny(rest, "}")
+			// The text goes on right behind the name, so that variables inside the default are found, too.
 			if i := strings.Index(rest, ":-"); i >= 0 && (end < 0 || i < end) {
 				end = i
 			}
@@ -416,5 +443,5 @@ func variablesIn(texts ...string) (names []string) {
 	return slices.Compact(names)
 }
 
-// pathVariables are variables that stand for places, and hold nothing of the person's.
+// pathVariables holds the names that stand for places and reveal no secret of the person.
 var pathVariables = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "CLAUDE_PROJECT_DIR", "HOME", "USER"}

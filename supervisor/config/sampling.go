@@ -6,10 +6,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// samplingKey is a key of a file, beside its servers: the program that answers servers which ask for the model.
+// samplingKey names a key of a file, beside its servers: the program that answers servers which ask for the model.
 const samplingKey = "samplingCommand"
 
-// readSampling reads a command line: text, which is split as ParseFlag splits one, or a list of words.
+// readSampling reads a command line: a text, which Words splits, or a list of words.
 func (r *reader) readSampling(v value, p *Parsed) {
 	const fix = `write "program argument…", or ["program", "argument…"]`
 	var words []string
@@ -20,6 +20,7 @@ func (r *reader) readSampling(v value, p *Parsed) {
 			return
 		}
 	} else {
+		// readList records places, and the reader of a whole file has no map for them.
 		if r.positions == nil {
 			r.positions = map[string]Pos{}
 			defer func() { r.positions = nil }()
@@ -32,7 +33,7 @@ func (r *reader) readSampling(v value, p *Parsed) {
 		r.addProblem(r.posOf(v.Value), v.key, "it names no program", fix)
 		return
 	}
-	// A file that merely lies in a directory may be a stranger's work, and an approval is of its servers.
+	// A stranger may have written a file that lies in a project, and an approval covers its servers only.
 	if p.Scope == messages.ScopeProject || p.Scope == messages.ScopeLocal {
 		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot say what answers for the model; the key is dropped",
 			"set it in your own file, or use --sampling-command")
@@ -41,11 +42,12 @@ func (r *reader) readSampling(v value, p *Parsed) {
 	p.SamplingCommand = words
 }
 
-// Words splits a command line as --mcp-server does.
+// Words splits a command line as --mcp-server does: at spaces, with quotes and backslashes. The error says that a quote
+// is not closed.
 func Words(line string) ([]string, error) { return splitWords(line) }
 
-// samplingOf is the command of the file that counts; files are in the order of their precedence. That of a managed file
-// wins, and where a managed file is exclusive there is no other.
+// samplingOf returns the command of a managed file, or else of the file with the highest precedence, unless a managed
+// file is exclusive. files come lowest precedence first. The result is a copy.
 func samplingOf(files []Parsed, exclusive bool) (command []string) {
 	managed := []string(nil)
 	for _, f := range files {

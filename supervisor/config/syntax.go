@@ -13,30 +13,35 @@ import (
 const (
 	// MaxFile bounds a configuration file in bytes. Real files have a few kilobytes.
 	MaxFile = 4 << 20
-	// maxDepth bounds its nesting: the parser recurses, and a stack that overflows cannot be recovered. Real files
-	// need five.
+	// maxDepth bounds the nesting of a file, because the parser recurses and Go cannot recover a stack that overflows.
+	// Real files need five levels.
 	maxDepth = 64
 )
 
-// Pos is a place in a file. Line and Col count from 1, Col in characters. The zero value is no place.
+// Pos is a place in a file. Line and Col count from 1, Col in characters. The zero value means no place.
 type Pos struct{ Line, Col int }
 
+// String returns line:column.
 func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
-// sourceText is a file's content with an index of its lines.
+// sourceText is the content of a file with indexes that turn byte offsets into places and back. It does not change
+// after newText, except for scanned.
 type sourceText struct {
-	data   []byte
-	starts []int // offset of the first byte of each line
-	// runeCounts are how many characters stand before each stride of bytes, so that no place costs more than a stride: whoever
-	// wrote the text may have put a million values into one line.
+	data []byte
+	// starts holds the offset of the first byte of each line.
+	starts []int
+	// runeCounts holds the number of characters before each multiple of stride, so that finding a place scans one
+	// stride at most. Without it a file with a million values on one line, which a stranger can write, would take
+	// quadratic time.
 	runeCounts []int
-	// scanned counts the bytes that places have cost, for tests.
+	// scanned counts the bytes that were scanned to find places; a test bounds it.
 	scanned int
 }
 
-// stride is the distance of marks in bytes.
+// stride is the distance between two elements of runeCounts, in bytes.
 const stride = 1 << 10
 
+// newText indexes the lines and characters of data, which it keeps.
 func newText(data []byte) *sourceText {
 	t := &sourceText{data: data, starts: []int{0}}
 	for i, c := range data {
@@ -51,7 +56,7 @@ func newText(data []byte) *sourceText {
 	return t
 }
 
-// countRunes counts the bytes that begin a character: all but the continuations of UTF-8. What is no UTF-8 is no text.
+// countRunes counts the bytes that begin a character: all but the continuation bytes of UTF-8.
 func countRunes(b []byte) (n int) {
 	for _, c := range b {
 		if c&0xc0 != 0x80 {
@@ -61,29 +66,32 @@ func countRunes(b []byte) (n int) {
 	return n
 }
 
-// runesBefore is how many characters begin before the byte at offset.
+// runesBefore returns the number of characters that begin before the byte at offset.
 func (t *sourceText) runesBefore(offset int) int {
 	i := offset / stride
 	t.scanned += offset - i*stride
 	return t.runeCounts[i] + countRunes(t.data[i*stride:offset])
 }
 
-// posAt is the place of the byte at offset; the end of the text is a place too.
+// posAt returns the place of the byte at offset. An offset outside the text counts as its nearer end.
 func (t *sourceText) posAt(offset int) Pos {
 	offset = min(max(offset, 0), len(t.data))
 	line := sort.Search(len(t.starts), func(i int) bool { return t.starts[i] > offset })
 	return Pos{line, t.runesBefore(offset) - t.runesBefore(t.starts[line-1]) + 1}
 }
 
-// syntaxProblem says what is wrong with a piece of text, and what to do.
+// syntaxProblem says what is wrong with a piece of text, and what to do. Its owner adds the place.
 type syntaxProblem struct{ text, fix string }
 
-// offsetOf is the byte at a place: the inverse of pos.
+// offsetOf returns the byte at a place; it is the inverse of posAt. A place beyond the text gives its end, and a column
+// beyond its line counts on into the next one.
 func (t *sourceText) offsetOf(p Pos) int {
 	if p.Line < 1 || p.Line > len(t.starts) {
 		return len(t.data)
 	}
-	remaining := t.runesBefore(t.starts[p.Line-1]) + max(p.Col, 1) - 1 // characters before the place
+	// remaining is the number of characters before the place, from the start of the text and then from the start of the
+	// stride.
+	remaining := t.runesBefore(t.starts[p.Line-1]) + max(p.Col, 1) - 1
 	i := sort.Search(len(t.runeCounts), func(i int) bool { return t.runeCounts[i] > remaining }) - 1
 	at := i * stride
 	for remaining -= t.runeCounts[i]; at < len(t.data); at++ {
@@ -98,7 +106,8 @@ func (t *sourceText) offsetOf(p Pos) int {
 	return at
 }
 
-// plainText is data as text, whatever its syntax is.
+// plainText checks what holds for text of every syntax: its size and its encoding. On a problem, at is the offset of
+// the fault.
 func plainText(data []byte) (t *sourceText, at int, bad *syntaxProblem) {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
@@ -113,7 +122,7 @@ func plainText(data []byte) (t *sourceText, at int, bad *syntaxProblem) {
 	return t, 0, nil
 }
 
-// parseText reads JSON with comments and trailing commas. A fault comes with the offset where it is.
+// parseText reads JSON with comments and trailing commas. On a problem, at is the offset of the fault.
 func parseText(data []byte) (v hujson.Value, t *sourceText, at int, bad *syntaxProblem) {
 	if t, at, bad = plainText(data); bad != nil {
 		return v, t, at, bad
@@ -121,10 +130,12 @@ func parseText(data []byte) (v hujson.Value, t *sourceText, at int, bad *syntaxP
 	if len(bytes.TrimSpace(t.data)) == 0 {
 		return v, t, 0, &syntaxProblem{"the file is empty", `write {"mcpServers": {}}`}
 	}
+	// The depth is checked before the parser recurses into it.
 	if at = tooDeep(t.data); at >= 0 {
 		return v, t, at, &syntaxProblem{fmt.Sprintf("more than %d brackets are open", maxDepth), ""}
 	}
-	// The parser wants a line comment to end with a newline, at the end of the file too.
+	// The parser wants a line comment to end with a newline, at the end of the file too. The limited capacity makes
+	// append copy the data and keep the caller's slice unchanged.
 	v, err := hujson.Parse(append(t.data[:len(t.data):len(t.data)], '\n'))
 	if err != nil {
 		at, bad = t.explainError(err)
@@ -132,15 +143,16 @@ func parseText(data []byte) (v hujson.Value, t *sourceText, at int, bad *syntaxP
 	return v, t, at, bad
 }
 
-// explainError translates the parser's error. Its own text is not passed on where it quotes the file: a broken string may be
-// a secret.
+// explainError translates the parser's error into a problem in plain words. It drops the parser's own text, which may
+// quote a broken string of the file and so a secret.
 func (t *sourceText) explainError(err error) (at int, bad *syntaxProblem) {
 	var line, col int
-	// The parser gives the place only in its text, as bytes from 1. If that changes, the problem stands at the start
-	// of the file, and a test says so.
+	// The parser gives the place only in its text, as bytes from 1. If a new version changes that form, the problem
+	// stands at the start of the file, and a test fails.
 	if _, e := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); e == nil && line <= len(t.starts) {
 		at = min(t.starts[line-1]+col-1, len(t.data))
 	}
+	// The habit of YAML and shells is common enough for a sentence of its own.
 	if at < len(t.data) && t.data[at] == '#' {
 		return at, &syntaxProblem{"# begins no comment in JSON", "write // instead"}
 	}
@@ -169,6 +181,7 @@ func (t *sourceText) explainError(err error) (at int, bad *syntaxProblem) {
 	return at, &syntaxProblem{"this is not JSON", ""}
 }
 
+// invalidUTF8 returns the offset of the first byte that is no UTF-8, or -1.
 func invalidUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1
@@ -183,7 +196,8 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// tooDeep is the offset of the first bracket beyond maxDepth, or -1. Strings and comments do not count.
+// tooDeep returns the offset of the first bracket beyond maxDepth, or -1. Brackets in strings and comments do not
+// count.
 func tooDeep(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -203,7 +217,8 @@ func tooDeep(b []byte) int {
 		case '/':
 			n := commentLen(b[i:])
 			if n < 0 {
-				return -1 // the rest is comment, and the parser will say that it does not end
+				// The rest of the text is comment, and the parser will report that it has no end.
+				return -1
 			}
 			i += n
 		}
@@ -211,8 +226,8 @@ func tooDeep(b []byte) int {
 	return -1
 }
 
-// commentLen is how many bytes of the comment with which b begins follow its first one: 0 if there is no comment, -1 if
-// it has no end.
+// commentLen returns how many bytes of the comment with which b begins follow its first byte: 0 if there is no comment,
+// -1 if it has no end.
 func commentLen(b []byte) int {
 	var end []byte
 	switch {

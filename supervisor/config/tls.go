@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// tlsKeys are the keys of tls: what each sets, and whether it names a file.
+// tlsKeys lists the keys of tls, whether each names a file, and the field that it sets.
 var tlsKeys = []struct {
 	key     string
 	file    bool
@@ -19,7 +19,7 @@ var tlsKeys = []struct {
 	{"serverName", false, func(t *messages.TLS) *string { return &t.ServerName }},
 }
 
-// readTLS reads {caFile, certFile, keyFile, serverName}.
+// readTLS reads {caFile, certFile, keyFile, serverName}. A certificate and its private key need each other.
 func readTLS(r *reader, e *Entry, v value) {
 	var t messages.TLS
 	var names []string
@@ -47,7 +47,8 @@ func readTLS(r *reader, e *Entry, v value) {
 	e.Spec.TLS = &t
 }
 
-// expandTLS expands variables. A relative file of a file that was found begins at the project, as cwd does.
+// expandTLS expands variables in a copy, because the entry keeps what was written. In an entry that was merely found, a
+// relative file begins at the project's directory, as cwd does.
 func (r *resolver) expandTLS(s *messages.Spec) {
 	if s.TLS == nil {
 		return
@@ -64,7 +65,8 @@ func (r *resolver) expandTLS(s *messages.Spec) {
 	}
 }
 
-// checkTLS looks at the expanded values. Whether the files can be read shows when they are.
+// checkTLS checks the expanded values. It does not open the files, which are read anew at each attempt to connect.
+// plain means that the URL has no TLS.
 func (r *resolver) checkTLS(s *messages.Spec, plain bool) {
 	if s.TLS == nil {
 		return

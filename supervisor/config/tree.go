@@ -4,18 +4,19 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Tree is the content of a file as values with places. What reads another syntax or another program's keys makes one of
-// the text and hands its servers to ParseSections; see supervisor/config/foreign. The StartOffset of a value, and of the
-// name of a member, is where it stands in the text, whatever syntax that is.
+// Tree is the content of a file as values that know their places. Package foreign makes one from another syntax or
+// another program's keys, and hands its servers to [ParseSections]. The StartOffset of a value, and of the name of a
+// member, is its byte offset in the text, in every syntax.
 type Tree struct {
 	Root hujson.Value
-	// Spelled holds the name of a key of an entry in the text, by the offset of that name, where the tree has it under
-	// another name: "command.args" for args.
+	// Spelled maps the offset of a member's name to the path that the text has for it, where the tree has another name:
+	// "command.args" for args. Problems then show the file's own words.
 	Spelled map[int]string
 	text    *sourceText
 }
 
-// ReadJSON reads JSON with comments, trailing commas and a byte order mark. The problem says why the text is none.
+// ReadJSON reads JSON with comments, trailing commas and a byte order mark. The problem says why the text is none; nil
+// if it is.
 func ReadJSON(file string, data []byte) (Tree, *Problem) {
 	root, src, at, bad := parseText(data)
 	t := Tree{Root: root, text: src}
@@ -25,8 +26,8 @@ func ReadJSON(file string, data []byte) (Tree, *Problem) {
 	return t, nil
 }
 
-// NewTree is a tree of a text in another syntax, without values yet: its places can be asked for. The problem says that the
-// text is too long or no UTF-8.
+// NewTree returns a tree of a text in another syntax, without values yet: its Text, Pos and Offset can be used. The
+// problem says that the text is too long or no UTF-8.
 func NewTree(file string, data []byte) (Tree, *Problem) {
 	src, at, bad := plainText(data)
 	t := Tree{text: src}
@@ -36,15 +37,16 @@ func NewTree(file string, data []byte) (Tree, *Problem) {
 	return t, nil
 }
 
-// Text is the content without a byte order mark; offsets count in it.
+// Text returns the content without a byte order mark; offsets count in it.
 func (t Tree) Text() []byte { return t.text.data }
 
-// Pos is the place of the byte at offset.
+// Pos returns the place of the byte at offset.
 func (t Tree) Pos(offset int) Pos { return t.text.posAt(offset) }
 
-// Offset is the byte at a place, whose column counts characters. A place beyond the text is its end.
+// Offset returns the byte at a place, whose column counts characters. A place beyond the text is its end.
 func (t Tree) Offset(p Pos) int { return t.text.offsetOf(p) }
 
+// newProblem returns a problem of the file at a byte offset.
 func (t Tree) newProblem(file string, at int, text, fix string) *Problem {
 	p := t.Pos(at)
 	return &Problem{File: file, Line: p.Line, Col: p.Col, Text: text, Fix: fix}
@@ -57,8 +59,9 @@ type Section struct {
 	Value hujson.Value
 }
 
-// ParseSections is Parse for servers that package foreign found in a file, of a program called program. An entry has the keys
-// that keys.go lists. said are the problems that were met on the way: an error that names a server makes it invalid.
+// ParseSections does the work of [Parse] for servers that package foreign found in a file of program. An entry has the
+// keys that keys.go lists. said holds the problems that package foreign met: an error that names a server makes that
+// server invalid.
 func ParseSections(f File, program string, t Tree, sections []Section, said []Problem) Parsed {
 	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Program: program, Servers: map[string]Entry{}}
 	r := &reader{file: f.Path, src: t.text, program: program, spelled: t.Spelled}
@@ -75,6 +78,7 @@ func ParseSections(f File, program string, t Tree, sections []Section, said []Pr
 		e.problems = append(e.problems, problem)
 		p.Servers[problem.Server] = e
 	}
+	// Only now are all problems of an entry known.
 	for name, e := range p.Servers {
 		p.Servers[name] = e.withProblems(&p)
 	}
@@ -82,7 +86,7 @@ func ParseSections(f File, program string, t Tree, sections []Section, said []Pr
 	return p
 }
 
-// collectProblems makes the problems of a file those of its own and of its entries, in order.
+// collectProblems sets Problems to those of the file itself and of all its entries, sorted by place.
 func (p *Parsed) collectProblems(own []Problem) {
 	p.Problems = own
 	for _, e := range p.Servers {

@@ -6,13 +6,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// unknownKey is a key of an entry that nothing here knows, and where it stands.
+// unknownKey is a key of an entry that mcpvisor does not know, with its place.
 type unknownKey struct {
 	key string
 	pos Pos
 }
 
-// warnUnknownKeys warns about the unknown keys of an entry in one sentence: files of other tools have many.
+// warnUnknownKeys warns about all unknown keys of an entry in one sentence, because files of other tools have many and
+// a warning for each would bury the rest.
 func (r *reader) warnUnknownKeys() {
 	if len(r.unknownKeys) == 0 {
 		return
@@ -32,5 +33,5 @@ func (r *reader) warnUnknownKeys() {
 	r.addWarning(r.unknownKeys[0].pos, r.unknownKeys[0].key, text, "")
 }
 
-// maxUnknownKeys is how many unknown keys are named after the first.
+// maxUnknownKeys bounds how many keys the sentence names after the first one.
 const maxUnknownKeys = 8

@@ -12,23 +12,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// reader collects what is wrong while a file, or one entry of it, is read.
+// reader reads a file or one entry of it, and collects the problems. A file has one, and readEntry makes one for each
+// entry.
 type reader struct {
 	file string
 	src  *sourceText
-	// program is whose file it is, if it is not in our own form.
+	// program is the program in whose form the file is; empty for mcpvisor's own form.
 	program string
-	// spelled holds the name of a key in the text, by its offset, where it has another name here.
+	// spelled is Tree.Spelled: the name of a key in the text, by its offset, where it has another name here.
 	spelled  map[int]string
 	server   string
 	problems []Problem
-	// positions is where the values of the entry stand, by their path of keys.
+	// positions maps paths of keys to the places of their values. It is nil in the reader of a file; readObject and
+	// readList need it.
 	positions map[string]Pos
-	// likelyFix is an unknown key that was probably meant as command or url.
+	// likelyFix proposes to rename an unknown key to command or url, for an entry that has neither.
 	likelyFix string
-	// full says that the file has more servers than are read, and that it was said.
+	// full means that the file has more servers than are read, and that the problem was reported.
 	full bool
-	// unknownKeys are the unknown keys of the entry.
+	// unknownKeys collects the unknown keys of the entry for warnUnknownKeys.
 	unknownKeys []unknownKey
 }
 
@@ -38,23 +40,27 @@ type value struct {
 	key string
 }
 
+// addProblem reports a problem of the file, or of the server that r reads.
 func (r *reader) addProblem(at Pos, key, text, fix string) {
 	r.problems = append(r.problems, Problem{File: r.file, Line: at.Line, Col: at.Col, Server: r.server, Key: key,
 		Text: text, Fix: fix})
 }
 
+// addWarning reports a problem that does not make the server invalid.
 func (r *reader) addWarning(at Pos, key, text, fix string) {
 	r.addProblem(at, key, text, fix)
 	r.problems[len(r.problems)-1].Warning = true
 }
 
+// posOf returns the place of a value in the text.
 func (r *reader) posOf(v hujson.Value) Pos { return r.src.posAt(v.StartOffset) }
 
-// reportType reports a value of the wrong JSON type.
+// reportType reports a value of the wrong JSON type; what names the expected one.
 func (r *reader) reportType(v value, what, fix string) {
 	r.addProblem(r.posOf(v.Value), v.key, "found "+kindName(v.Value.Value.Kind())+" instead of "+what, fix)
 }
 
+// kindName returns the name of a JSON type for the middle of a sentence.
 func kindName(k hujson.Kind) string {
 	switch k {
 	case 'n':
@@ -74,13 +80,13 @@ func kindName(k hujson.Kind) string {
 	}
 }
 
-// literalOf is the text of a string, number or truth value.
+// literalOf returns v as a string, number, truth value or null; false for an object or a list.
 func literalOf(v hujson.Value) (hujson.Literal, bool) {
 	l, ok := v.Value.(hujson.Literal)
 	return l, ok
 }
 
-// readText reads text and warns about space at its ends, which stays.
+// readText reads text into into. Space at the ends stays, with a warning.
 func (r *reader) readText(v value, into *string) bool {
 	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() != '"' {
@@ -92,7 +98,8 @@ func (r *reader) readText(v value, into *string) bool {
 	return true
 }
 
-// readLenient reads text and takes a number or truth value for its own text, with a warning: "PORT": 8080 has one meaning.
+// readLenient reads text, and accepts a number or truth value as its own text with a warning: "PORT": 8080 has one
+// meaning.
 func (r *reader) readLenient(v value, into *string) bool {
 	l, ok := literalOf(v.Value)
 	if !ok || l.Kind() == 'n' {
@@ -108,13 +115,15 @@ func (r *reader) readLenient(v value, into *string) bool {
 	return true
 }
 
+// warnPadding warns about space or a line break at the ends of a text, which usually came from copying.
 func (r *reader) warnPadding(v value) {
-	// A text of several lines, as a key in PEM form is, ends with a line break.
+	// A text of several lines, such as a key in PEM form, ends with a line break legitimately.
 	if s := v.Value.Value.(hujson.Literal).String(); s != strings.TrimSpace(s) && !strings.Contains(strings.TrimSpace(s), "\n") {
 		r.addWarning(r.posOf(v.Value), v.key, "the text begins or ends with a space or line break, and is used so", "remove it")
 	}
 }
 
+// readBool reads true or false. The texts "true" and "false" are problems.
 func (r *reader) readBool(v value, into *bool) bool {
 	switch v.Value.Value.Kind() {
 	case 't', 'f':
@@ -125,7 +134,7 @@ func (r *reader) readBool(v value, into *bool) bool {
 	return false
 }
 
-// readDuration reads text with a unit ("30s") or a number of milliseconds, not negative.
+// readDuration reads a duration that is not negative: text with a unit ("30s") or a number of milliseconds.
 func (r *reader) readDuration(v value, into *messages.Duration) bool {
 	d, ok := r.signedDuration(v)
 	if ok && d < 0 {
@@ -138,7 +147,8 @@ func (r *reader) readDuration(v value, into *messages.Duration) bool {
 	return ok
 }
 
-// readSeconds reads a number of seconds, not negative, for the keys that have the unit in their name.
+// readSeconds reads a number of seconds, not negative and possibly with a fraction, for keys that have the unit in
+// their name.
 func (r *reader) readSeconds(v value, into *messages.Duration) {
 	const fix = "write a number of seconds"
 	l, ok := literalOf(v.Value)
@@ -155,6 +165,7 @@ func (r *reader) readSeconds(v value, into *messages.Duration) {
 	}
 }
 
+// signedDuration reads text with a unit ("30s") or a number of milliseconds, with any sign.
 func (r *reader) signedDuration(v value) (time.Duration, bool) {
 	const fix = `write "30s", "1m30s", or a number of milliseconds`
 	l, ok := literalOf(v.Value)
@@ -171,6 +182,7 @@ func (r *reader) signedDuration(v value) (time.Duration, bool) {
 			r.addProblem(r.posOf(v.Value), v.key, "the number is too large", fix)
 			return 0, false
 		}
+		// Other clients count seconds in keys of the same name.
 		if ms > 0 && ms < 1000 {
 			r.addWarning(r.posOf(v.Value), v.key, fmt.Sprintf("%v means milliseconds", ms),
 				fmt.Sprintf(`if seconds are meant, write "%vs"`, ms))
@@ -181,15 +193,16 @@ func (r *reader) signedDuration(v value) (time.Duration, bool) {
 	return 0, false
 }
 
-// The bounds of what a file may hold. MaxList is for one list of texts: the arguments of a command. MaxServers is for the
-// servers of one file, and maxProblems for what is said about one of them.
+// The bounds of what a file may hold: MaxList for one list of texts, such as the arguments of a command, MaxServers for
+// the servers of one file, and maxProblems for the problems that are kept of one server.
 const (
 	MaxList     = 4096
 	MaxServers  = 1000
 	maxProblems = 100
 )
 
-// readList reads a list of texts, each by read. Its result is not nil.
+// readList reads a list of texts, each of them by read. The list is not nil if ok is true. An element that cannot be
+// read makes ok false, after the others have been read for their problems.
 func (r *reader) readList(v value, fix string, read func(value, *string) bool) ([]string, bool) {
 	a, ok := v.Value.Value.(*hujson.Array)
 	if !ok {
@@ -211,15 +224,15 @@ func (r *reader) readList(v value, fix string, read func(value, *string) bool) (
 	return out, ok
 }
 
-// readToolNames reads a list of tool names.
+// readToolNames reads a list of tool names and patterns; an empty list is kept, because it allows no tool.
 func (r *reader) readToolNames(v value, into *[]string) {
 	if l, ok := r.readList(v, `write ["name", "other_*"]`, r.readText); ok {
 		*into = l
 	}
 }
 
-// readObject calls each for every member of an object, in order. A key that stands twice is reported with both places, and
-// the first counts.
+// readObject calls each for every member of an object, in the order of the file. A key that stands twice is reported
+// with both places, and the first one counts. It returns false, after a problem, if v is no object.
 func (r *reader) readObject(v value, fix string, each func(name string, at Pos, m value)) bool {
 	o, ok := v.Value.Value.(*hujson.Object)
 	if !ok {
@@ -247,4 +260,5 @@ func (r *reader) readObject(v value, fix string, each func(name string, at Pos, 
 	return true
 }
 
+// isNull reports whether v is null, which counts as an absent key.
 func isNull(v value) bool { return v.Value.Value.Kind() == 'n' }

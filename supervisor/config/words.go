@@ -6,17 +6,19 @@ import (
 	"unicode"
 )
 
-// splitWords splits a command line as a shell would, without its substitutions: words end at spaces, 'single' and "double"
-// quotes hold words together, and a backslash takes the meaning from a following space, quote or backslash. Before
-// anything else, and inside single quotes, a backslash stands for itself, so that C:\tools\server.exe needs no quotes
-// on any system.
+// splitWords splits a command line as a shell would, without its substitutions: words end at spaces, 'single' and
+// "double" quotes hold words together, and a backslash takes the meaning from a following space, quote or backslash.
+// Before anything else, and inside single quotes, a backslash stands for itself, so that C:\tools\server.exe needs no
+// quotes on any system.
 //
 // The libraries for this read a # as the start of a comment or every backslash as an escape, both of which break
 // arguments that people type here.
 func splitWords(s string) ([]string, error) {
 	var out []string
 	var b strings.Builder
-	var quote rune // the open quote, or 0
+	// quote is the open quote, or 0.
+	var quote rune
+	// started tells an empty word in quotes from no word.
 	started := false
 	rs := []rune(s)
 	for i := 0; i < len(rs); i++ {
@@ -52,6 +54,7 @@ func splitWords(s string) ([]string, error) {
 	return out, nil
 }
 
+// isEscapable reports whether a backslash before c is an escape, outside of quotes (0) or inside the given one.
 func isEscapable(c, quote rune) bool {
 	return c == '"' || c == '\\' || quote == 0 && (c == '\'' || unicode.IsSpace(c))
 }
