@@ -6,9 +6,11 @@ import (
 	"slices"
 )
 
-// claudeSections finds the servers of ~/.claude.json: those for every directory, and those of the one in which the person works
-// in, which win.
+// claudeSections finds the servers of ~/.claude.json: those for every directory, and those under projects for the
+// directory in which the person works. Of two servers with one name the project's wins.
 func claudeSections(r *fileReading) {
+	// The first pass collects the project's names and its list of disabled servers, which the entries read below depend
+	// on.
 	projects, _ := valueAt(r.tree.Root, "projects")
 	var own []string
 	var disabled []string
@@ -34,12 +36,14 @@ func claudeSections(r *fileReading) {
 			}
 		}
 	}
+	// The file names disabled servers beside the entries, and config reads the key of the entry.
 	switchOff := func(name string, e *entry) bool {
 		if slices.Contains(disabled, name) {
 			e.addMember("disabled", e.offset, boolValue(true, e.offset))
 		}
 		return true
 	}
+	// The dropped entry gets a warning, so that the person sees why its settings have no effect.
 	if v, ok := valueAt(r.tree.Root, "mcpServers"); ok {
 		r.addServers("mcpServers", v, func(name string, e *entry) bool {
 			if slices.Contains(own, name) {
@@ -54,6 +58,8 @@ func claudeSections(r *fileReading) {
 			r.addServers("projects."+nameOf(m)+".mcpServers", v, switchOff)
 		}
 	}
+	// One warning for all other projects, at the first of them, because the file holds every directory in which Claude
+	// Code was used.
 	if others > 0 {
 		what := "another project has servers, which"
 		if others > 1 {

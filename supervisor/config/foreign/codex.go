@@ -8,13 +8,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// codexSections finds [mcp_servers.NAME] in config.toml. The plugins of Codex have JSON, with mcpServers.
+// codexSections finds [mcp_servers.NAME] in config.toml, also under names that people mistake for it. The plugins of
+// Codex are JSON files with mcpServers.
 func codexSections(r *fileReading) {
 	for _, m := range membersOf(r.tree.Root) {
 		key, list := nameOf(m), m.Value
-		if servers, ok := valueAt(m.Value, "servers"); ok && key == "mcp" { // as VS Code has it
+		// VS Code has mcp.servers, which some people carry over.
+		if servers, ok := valueAt(m.Value, "servers"); ok && key == "mcp" {
 			key, list = "mcp.servers", servers
 		}
+		// Codex reads no other spelling than mcp_servers, so that such a file works here and not there; the warning
+		// says so.
 		switch plain := strings.NewReplacer("-", "_", ".", "_").Replace(key); key {
 		default:
 			if plain != "mcp_servers" && plain != "mcp_server" && plain != "mcpservers" {
@@ -33,7 +37,7 @@ func codexSections(r *fileReading) {
 	}
 }
 
-// codexEntry rewrites one table of Codex.
+// codexEntry rewrites one table of Codex. It reports false for a table that only changes a server of another file.
 func codexEntry(e *entry) bool {
 	if !e.hasAnyKey("command", "url") && e.dropOverlay() {
 		return false
@@ -44,6 +48,7 @@ func codexEntry(e *entry) bool {
 		e.reportUnusable(m.Value.StartOffset, "bearer_token", "Codex itself refuses a token in the file",
 			"write bearer_token_env_var with the name of a variable")
 	}
+	// The value is a name. A person who writes $NAME means the same.
 	if m := e.findMember("bearer_token_env_var"); m != nil {
 		if s, ok := textOf(m.Value); ok && strings.HasPrefix(s, "$") {
 			e.warnLost(m.Value.StartOffset, "bearer_token_env_var", "it is the name of a variable, without $", "write it without $")
@@ -51,6 +56,7 @@ func codexEntry(e *entry) bool {
 		}
 	}
 	if m, ok := e.takeMember("auth"); ok {
+		// An object under oauth makes the reader of config start a sign-in.
 		if s, _ := textOf(m.Value); s == "oauth" {
 			e.mergeInto("oauth", m.Value.StartOffset)
 		} else {
@@ -63,19 +69,21 @@ func codexEntry(e *entry) bool {
 		e.warnLost(m.Name.StartOffset, "required", "nothing waits for a server that is required", "")
 	}
 	e.onlyHTTP()
+	// The table holds the approval mode of each tool, and names no tool as allowed.
 	if m, ok := e.takeMember("tools"); ok && len(membersOf(m.Value)) > 0 {
 		e.warnLost(m.Name.StartOffset, "tools", notCarriedOver, permissionHint)
 	}
 	return true
 }
 
-// notCarriedOver is the remark about every key that decides which calls a person is asked about.
+// notCarriedOver is the text about every key that decides about which calls a person is asked.
 const notCarriedOver = "who is asked before a call is not carried over"
 
 // permissionHint is the fix that goes with notCarriedOver.
 const permissionHint = `write rules of your own: "permissions": {"ask": ["mcp__server__tool"]}; see: mcpvisor permissions`
 
-// dropOverlay reports, after saying so, that the entry only switches a server of another file.
+// dropOverlay reports whether the entry only changes a server that another file defines, and then warns that it is left
+// out. The caller has found neither a command nor a URL in it.
 func (e *entry) dropOverlay() bool {
 	for _, m := range e.members {
 		switch nameOf(m) {
@@ -93,12 +101,14 @@ func (e *entry) dropOverlay() bool {
 	return true
 }
 
-// headersFromVariables makes headers of the names of variables that hold them.
+// headersFromVariables turns env_http_headers, which maps headers to names of variables, into headers with ${NAME}.
+// Headers that are written out win.
 func (e *entry) headersFromVariables() {
 	list, ok := e.takeMember("env_http_headers")
 	if !ok {
 		return
 	}
+	// Two keys of one meaning would contradict each other in the reader of config.
 	to := "headers"
 	if e.hasAnyKey("http_headers") {
 		to = "http_headers"
@@ -114,7 +124,8 @@ func (e *entry) headersFromVariables() {
 	}
 }
 
-// signIn moves what stands beside oauth into it.
+// signIn moves a key that stands beside oauth into the object under oauth. Spelled keeps its place outside, for
+// problems.
 func (e *entry) signIn(from, to string) {
 	if m, ok := e.takeMember(from); ok {
 		e.tree.Spelled[m.Name.StartOffset] = from

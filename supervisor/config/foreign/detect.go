@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// syntax is how a file is written, in the word for a sentence.
+// syntax is the language of a file, in the word for a sentence.
 type syntax string
 
 const (
@@ -22,7 +22,8 @@ const (
 	inYAML syntax = "YAML"
 )
 
-// readTree reads a file in the syntax that its name and its first characters show.
+// readTree reads a file in the syntax that its first characters and its name show. The problem is nil if the text could
+// be read.
 func readTree(f config.File) (config.Tree, syntax, *config.Problem) {
 	s := syntaxOf(f.Path, f.Data)
 	var t config.Tree
@@ -39,6 +40,8 @@ func readTree(f config.File) (config.Tree, syntax, *config.Problem) {
 }
 
 var (
+	// tomlLine matches a line that begins a table or sets a key, yamlLine a key at the beginning of a line. They decide
+	// only for files whose name has no known ending.
 	tomlLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^[ \t]*(\[\[?[ \t]*["'A-Za-z0-9_-][^\]\n]*\]\]?[ \t]*(#.*)?\r?$|[A-Za-z0-9_."-]+[ \t]*=)`)
 	})
@@ -47,7 +50,8 @@ var (
 	})
 )
 
-// syntaxOf trusts the first character before the name: what begins with a brace is JSON whatever it is called.
+// syntaxOf returns the syntax of a file. The first character decides before the name does: text that begins with a
+// brace is JSON under every name.
 func syntaxOf(file string, data []byte) syntax {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	begin := bytes.TrimLeft(data, " \t\r\n")
@@ -68,7 +72,9 @@ func syntaxOf(file string, data []byte) syntax {
 	return inJSON
 }
 
-// detectFormat finds out whose file it is: by keys that only one program has, then by its name, then by the keys of its entries.
+// detectFormat returns the program whose form a file has: by keys that only one program uses, then by its name, then by
+// the keys of its entries. The order of the cases matters, because several programs share mcpServers and some read each
+// other's files.
 func detectFormat(file string, s syntax, root hujson.Value) Format {
 	byName := formatOfName(file)
 	has := func(keys ...string) bool { _, ok := valueAt(root, keys...); return ok }
@@ -79,6 +85,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 	switch {
 	case s == inYAML && !has("extensions") && (has("mcp_servers") || has("mcpServers")):
 		return unknownFormat
+	// Codex is the only one with TOML, but any TOML file may be named in an import.
 	case has("mcp_servers"), s == inTOML && (byName == Codex || slices.ContainsFunc(codexKeys, func(k string) bool { return has(k) })):
 		return Codex
 	case s == inTOML:
@@ -97,6 +104,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 		return byName
 	case has("mcp") && !has("mcpServers"):
 		return underMCP(root)
+	// Claude Code writes the count of its starts into the file.
 	case has("numStartups"), has("projects") && !has("servers") && keepsProjects(root):
 		return ClaudeCode
 	case has("inputs") && has("servers"):
@@ -109,20 +117,22 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 	return Own
 }
 
-// codexKeys tell Codex's settings from other TOML, if they hold no servers.
+// codexKeys holds keys that show settings of Codex in a TOML file without servers.
 var codexKeys = []string{"mcpServers", "model", "model_provider", "approval_policy", "sandbox_mode", "features", "profiles"}
 
-// geminiKeys stand beside mcpServers in Gemini's settings.
+// geminiKeys holds keys that stand beside mcpServers in Gemini's settings.
 var geminiKeys = []string{"mcp", "selectedAuthType", "contextFileName", "autoAccept", "coreTools", "security", "general", "ide",
 	"context", "checkpointing"}
 
+// gooseKeys reports whether the file has one of Goose's settings, whose names begin with GOOSE_.
 func gooseKeys(root hujson.Value) bool {
 	return slices.ContainsFunc(membersOf(root), func(m hujson.ObjectMember) bool {
 		return strings.HasPrefix(nameOf(m), "GOOSE_")
 	})
 }
 
-// underMCP tells opencode from VS Code, both of which have "mcp".
+// underMCP tells opencode from VS Code, both of which have "mcp", by the words for types and by lists under command.
+// Without such a sign, servers one level deeper mean VS Code.
 func underMCP(root hujson.Value) Format {
 	list, _ := valueAt(root, "mcp")
 	if _, ok := valueAt(list, "inputs"); ok {
@@ -151,6 +161,7 @@ func underMCP(root hujson.Value) Format {
 	return OpenCode
 }
 
+// keepsProjects reports whether an entry under projects has servers, as ~/.claude.json has them.
 func keepsProjects(root hujson.Value) bool {
 	projects, _ := valueAt(root, "projects")
 	return slices.ContainsFunc(membersOf(projects), func(m hujson.ObjectMember) bool {
@@ -159,7 +170,8 @@ func keepsProjects(root hujson.Value) bool {
 	})
 }
 
-// byEntries recognises a program by the keys of its entries, in a file of unknown name that has mcpServers.
+// byEntries recognises a program by the keys of its entries, in a file of unknown name that has mcpServers. Own is the
+// answer for entries in the common form, which config reads itself.
 func byEntries(root hujson.Value) Format {
 	list, _ := valueAt(root, "mcpServers")
 	found := map[string]bool{}
@@ -176,7 +188,8 @@ func byEntries(root hujson.Value) Format {
 		return Gemini
 	case found["env_vars"], found["env_http_headers"], found["bearer_token_env_var"], found["tool_timeout_sec"],
 		found["startup_timeout_sec"]:
-		return Codex // its plugins have JSON
+		// Plugins of Codex are JSON.
+		return Codex
 	case found["alwaysAllow"]:
 		return Roo
 	case found["transportType"], found["autoApprove"] && found["timeout"]:

@@ -9,15 +9,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// entry is one server of another program's file on its way into our keys.
+// entry is one server of another program's file while it is rewritten into the keys of config.
 type entry struct {
 	*fileReading
 	name string
-	// offset is where the name stands.
-	offset  int
+	// offset is the byte offset of the name. Made-up members stand there, too.
+	offset int
+	// members belongs to the entry alone: rewriteEntry clones the list, because the file's tree is shared.
 	members []hujson.ObjectMember
 }
 
+// indexOf returns the index of the member under a key, or -1. A member with null counts as absent.
 func (e *entry) indexOf(key string) int {
 	return slices.IndexFunc(e.members, func(m hujson.ObjectMember) bool { return nameOf(m) == key && !isNull(m.Value) })
 }
@@ -27,7 +29,8 @@ func (e *entry) hasAnyKey(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return e.indexOf(key) >= 0 })
 }
 
-// findMember is the member under a key, to be changed in place; nil if there is none.
+// findMember returns the member under a key, to be changed in place until members are added or removed; nil if there is
+// none.
 func (e *entry) findMember(key string) *hujson.ObjectMember {
 	if i := e.indexOf(key); i >= 0 {
 		return &e.members[i]
@@ -35,7 +38,7 @@ func (e *entry) findMember(key string) *hujson.ObjectMember {
 	return nil
 }
 
-// takeMember removes the member under a key and gives its value.
+// takeMember removes the member under a key and returns it, so that the reader of config never sees it.
 func (e *entry) takeMember(key string) (v hujson.ObjectMember, ok bool) {
 	i := e.indexOf(key)
 	if i < 0 {
@@ -46,12 +49,13 @@ func (e *entry) takeMember(key string) (v hujson.ObjectMember, ok bool) {
 	return v, true
 }
 
-// addMember puts a member at the end. The reader says so if it contradicts another one.
+// addMember appends a member. If another key of the same meaning contradicts it, the reader of config reports both.
 func (e *entry) addMember(name string, at int, v hujson.Value) {
 	e.members = append(e.members, newMember(name, at, v))
 }
 
-// mergeInto puts members into the object under a key, which is made if it is missing. What is there already wins.
+// mergeInto adds members to the object under a key, and makes that object if it is missing. Members that are there
+// already win.
 func (e *entry) mergeInto(key string, at int, more ...hujson.ObjectMember) {
 	m := e.findMember(key)
 	if m == nil {
@@ -60,10 +64,13 @@ func (e *entry) mergeInto(key string, at int, more ...hujson.ObjectMember) {
 	}
 	o, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
-		return // the reader reports it
+		// The reader of config reports a value that is no object.
+		return
 	}
 	merged, there := &hujson.Object{}, map[string]bool{}
 	for _, n := range slices.Concat(o.Members, more) {
+		// Duplicates among the file's own members stay, so that the reader reports them; duplicates that would be added
+		// are dropped.
 		if name := nameOf(n); !there[name] || len(merged.Members) < len(o.Members) {
 			there[name] = true
 			merged.Members = append(merged.Members, n)
@@ -72,7 +79,7 @@ func (e *entry) mergeInto(key string, at int, more ...hujson.ObjectMember) {
 	m.Value.Value = merged
 }
 
-// renameKey gives the member under one key another one, unless that is there.
+// renameKey gives the member under one key another name, unless the entry has that key already.
 func (e *entry) renameKey(from, to string) {
 	if m := e.findMember(from); m != nil && !e.hasAnyKey(to) {
 		e.tree.Spelled[m.Name.StartOffset] = from
@@ -80,12 +87,13 @@ func (e *entry) renameKey(from, to string) {
 	}
 }
 
-// warnLost says that something of the entry is not carried over, and that the server works all the same.
+// warnLost reports a part of the entry that is not carried over, while the server works all the same.
 func (e *entry) warnLost(at int, key, what, fix string) {
 	e.addProblem(at, e.name, key, what, fix, true)
 }
 
-// standIn is lose for something whose place a variable takes here.
+// standIn reports, as warnLost does, a part whose place an environment variable takes. It sets Problem.Variable, by
+// which Merge drops the warning once the variable is set.
 func (e *entry) standIn(at int, key, what, variable string) {
 	e.warnLost(at, key, what, "set "+variable)
 	for i := range e.problems {
@@ -95,12 +103,13 @@ func (e *entry) standIn(at int, key, what, variable string) {
 	}
 }
 
-// reportUnusable says why the server cannot work.
+// reportUnusable reports why the server cannot work; config makes the entry invalid.
 func (e *entry) reportUnusable(at int, key, what, fix string) {
 	e.addProblem(at, e.name, key, what, fix, false)
 }
 
-// liftTransport makes members of the entry of those of an object under transport: {"type": "http", "url": "…"}.
+// liftTransport moves the members of an object under transport into the entry: {"transport": {"type": "http", "url":
+// "…"}}. Keys of the entry itself win.
 func (e *entry) liftTransport() {
 	m := e.findMember("transport")
 	if m == nil || len(membersOf(m.Value)) == 0 {
@@ -115,14 +124,16 @@ func (e *entry) liftTransport() {
 	}
 }
 
-// onlyHTTP makes a URL without a type streamable HTTP, for programs that speak nothing else.
+// onlyHTTP gives a URL without a type the type http, for programs that speak no SSE. Without it config would set a
+// fall-back to SSE.
 func (e *entry) onlyHTTP() {
 	if m := e.findMember("url"); m != nil && !e.hasAnyKey("type", "transport") {
 		e.addMember("type", m.Name.StartOffset, textValue("http", m.Name.StartOffset))
 	}
 }
 
-// addSecondsUnit gives a number of seconds under a key its unit.
+// addSecondsUnit writes the unit of seconds behind the number under a key, because config reads a bare number as
+// milliseconds.
 func (e *entry) addSecondsUnit(key string) {
 	m := e.findMember(key)
 	if m == nil || !isNumber(m.Value) {
@@ -131,8 +142,9 @@ func (e *entry) addSecondsUnit(key string) {
 	m.Value = textValue(m.Value.Value.(hujson.Literal).String()+"s", m.Value.StartOffset)
 }
 
-// fromVariables gives the process the variables of a list under key, each by its own name. said, if not empty, is what
-// the program does with them.
+// fromVariables turns a list of names of variables under key into members NAME=${NAME} under env. said, if not empty,
+// says what the program itself does with them and becomes a warning for each. A name may also stand in an object whose
+// source says on which machine the variable is.
 func (e *entry) fromVariables(key, env, said string) {
 	list, ok := e.takeMember(key)
 	if !ok {
@@ -173,7 +185,8 @@ func (e *entry) fromVariables(key, env, said string) {
 	}
 }
 
-// allTools makes an empty list under key, and one that names "*", mean every tool, and calls the rest what we do.
+// allTools removes a list of offered tools that means every tool: one with "*", and an empty one if emptyIsAll. In
+// config an empty list allows none. Any other list becomes enabledTools.
 func (e *entry) allTools(key string, emptyIsAll bool) {
 	m := e.findMember(key)
 	if m == nil {

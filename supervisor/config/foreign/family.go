@@ -2,7 +2,8 @@ package foreign
 
 import "strings"
 
-// familySections finds mcpServers, which most programs share; some people write servers, as VS Code does.
+// familySections finds mcpServers, which most programs share, and the keys that people write in its place: servers as
+// in VS Code, mcp_servers as in Codex, and settings with dots.
 func familySections(r *fileReading) {
 	for _, m := range membersOf(r.tree.Root) {
 		key := nameOf(m)
@@ -14,28 +15,31 @@ func familySections(r *fileReading) {
 	}
 }
 
-// familyEntry rewrites what stands in the entries of programs that share mcpServers, and does not mean what it means here.
+// familyEntry rewrites the keys that programs with mcpServers share and that mean something else in config.
 func familyEntry(e *entry) bool {
 	e.allTools("tools", false)
 	for _, key := range []string{"autoApprove", "alwaysAllow"} {
 		if m := e.findMember(key); m != nil && (len(elementsOf(m.Value)) == 0 && m.Value.Value.Kind() == '[') {
-			e.takeMember(key) // the person is asked no less without it
+			// An empty list approves no tool, so that nothing is lost without it.
+			e.takeMember(key)
 		}
 	}
+	// Both keys are defaults when false, and would get a warning.
 	for _, key := range []string{"sandboxEnabled", "trust"} {
 		if m := e.findMember(key); m != nil && !isTrue(m.Value) {
 			e.takeMember(key)
 		}
 	}
 	if m := e.findMember("auth"); m != nil && memberOf(m.Value, "CLIENT_ID") != nil {
+		// Cursor signs in with a client that is registered beforehand, and writes no type.
 		at := m.Value.StartOffset
-		e.mergeInto("auth", at, newMember("type", at, textValue("oauth", at))) // Cursor's sign-in with a client that is known beforehand
+		e.mergeInto("auth", at, newMember("type", at, textValue("oauth", at)))
 	}
 	e.signIn("oauthScopes", "scopes")
 	return true
 }
 
-// secondsEntry is familyEntry for programs whose time-out counts seconds.
+// secondsEntry is familyEntry for programs whose timeout counts seconds.
 func secondsEntry(e *entry) bool {
 	e.addSecondsUnit("timeout")
 	return familyEntry(e)

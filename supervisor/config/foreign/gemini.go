@@ -2,9 +2,10 @@ package foreign
 
 import "slices"
 
-// geminiSections finds mcpServers in settings.json. Servers that mcp.allowed leaves out, or mcp.excluded names, are
-// disabled.
+// geminiSections finds mcpServers in settings.json. Servers that mcp.allowed leaves out, or that mcp.excluded names,
+// become disabled.
 func geminiSections(r *fileReading) {
+	// ok tells a list that is there and empty, which allows no server, from one that is missing.
 	names := func(key string) (list []string, ok bool) {
 		v, ok := valueAt(r.tree.Root, "mcp", key)
 		for _, el := range elementsOf(v) {
@@ -30,6 +31,7 @@ func geminiSections(r *fileReading) {
 	}
 }
 
+// geminiEntry rewrites one server of Gemini: tcp is a WebSocket URL, and oauth has keys of its own.
 func geminiEntry(e *entry) bool {
 	if m, ok := e.takeMember("tcp"); ok {
 		e.tree.Spelled[m.Name.StartOffset] = "tcp"
@@ -49,7 +51,8 @@ func geminiEntry(e *entry) bool {
 	return familyEntry(e)
 }
 
-// geminiSignIn keeps what a sign-in with us understands.
+// geminiSignIn keeps the keys of oauth that config understands, and warns about those that change the sign-in. An
+// object without any of them still asks for a sign-in.
 func (e *entry) geminiSignIn() {
 	m, _ := e.takeMember("oauth")
 	kept := objectValue(m.Value.StartOffset)

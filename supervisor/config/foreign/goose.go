@@ -7,7 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// gooseSections finds extensions in config.yaml.
+// gooseSections finds extensions in config.yaml. The extensions that are parts of Goose itself are named in one
+// warning.
 func gooseSections(r *fileReading) {
 	if v, ok := valueAt(r.tree.Root, "extensions"); ok && !isNull(v) {
 		r.addServers("extensions", v, nil)
@@ -24,7 +25,7 @@ func gooseSections(r *fileReading) {
 	}
 }
 
-// nameList are the first of the entries in a sentence, and how many more there are.
+// nameList joins the names of the first entries for a sentence, with the number of the others.
 func nameList(all []*entry) string {
 	var said []string
 	for i, e := range all {
@@ -40,10 +41,11 @@ func nameList(all []*entry) string {
 	return said[0]
 }
 
-// maxNames is how many extensions of Goose itself are named.
+// maxNames bounds how many extensions of Goose itself are named.
 const maxNames = 4
 
-// gooseEntry rewrites one extension of Goose. Those that live inside of it are no servers.
+// gooseEntry rewrites one extension of Goose. It reports false for those that run inside Goose, which no other program
+// can start.
 func gooseEntry(e *entry) bool {
 	if m := e.findMember("type"); m != nil {
 		switch kind, _ := textOf(m.Value); kind {
@@ -60,13 +62,16 @@ func gooseEntry(e *entry) bool {
 		e.warnLost(e.offset, "", "it is no server: it has neither cmd nor uri", "")
 		return false
 	}
-	e.takeMember("name") // Goose makes the key of it
+	// Goose derives the key from the name, so that both say the same.
+	e.takeMember("name")
 	e.fromVariables("env_keys", gooseEnv(e), "Goose keeps it in its store of secrets; here the variable is read")
 	e.addSecondsUnit("timeout")
 	e.allTools("available_tools", true)
 	return true
 }
 
+// gooseEnv returns the key under which the entry has its variables, because two keys of one meaning would contradict
+// each other.
 func gooseEnv(e *entry) string {
 	if e.hasAnyKey("env") {
 		return "env"

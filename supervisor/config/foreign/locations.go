@@ -5,28 +5,30 @@ import (
 	"strings"
 )
 
-// Location is a file in which a program keeps its servers.
+// Location is a file in which a program keeps its servers, whether it exists or not.
 type Location struct {
 	Format Format
 	Path   string
-	// Project says that the file lies in the directory in which the person works, and may be a stranger's work.
+	// Project means that the file lies in the directory in which the person works, and may be a stranger's work.
 	Project bool
 }
 
-// Machine holds the facts on which the places depend: system, home, environment.
+// Machine holds the facts on which the places of files depend. It lets a test ask for the places of another system.
 type Machine struct {
 	// OS is a GOOS.
 	OS string
-	// Home and Dir are the person's directory and the one they work in.
+	// Home is the person's home directory and Dir the one in which they work. Without Home, places below it are left
+	// out.
 	Home, Dir string
-	// Lookup gives environment variables; nil: none is set.
+	// Lookup returns the value of an environment variable; with nil, none is set.
 	Lookup func(string) (string, bool)
 }
 
-// Locations are the files of every program on a machine, whether they are there or not, in the order in which they count:
-// the person's own before those of the project. Paths have slashes, which every system understands.
+// Locations returns the files of every program on a machine in the order in which they count: the person's own before
+// those of the project. It does not look at the file system. Paths have slashes, which every system understands.
 func Locations(m Machine) []Location {
 	var all []Location
+	// An empty path has an unknown directory.
 	add := func(f Format, paths ...string) {
 		for _, p := range paths {
 			if p != "" {
@@ -62,12 +64,14 @@ func Locations(m Machine) []Location {
 	add(Cline, pathBelow(m.Home, ".cline/data/settings/cline_mcp_settings.json"))
 	add(Copilot, pathBelow(m.envOr("XDG_CONFIG_HOME", m.Home), ".copilot/mcp-config.json"))
 	add(LMStudio, pathBelow(m.Home, ".lmstudio/mcp.json"))
+	// In the home directory the person's own files would appear a second time as the project's.
 	if m.Dir != "" && m.Dir != m.Home {
 		all = append(all, projectLocations(m.Dir)...)
 	}
 	return all
 }
 
+// projectLocations returns the files that a project may bring, with Project set.
 func projectLocations(dir string) []Location {
 	var all []Location
 	for _, p := range []struct {
@@ -91,7 +95,7 @@ func projectLocations(dir string) []Location {
 	return all
 }
 
-// envOr is the value of a variable, or other if it is not set or empty.
+// envOr returns the value of a variable, or other if it is not set or empty.
 func (m Machine) envOr(name, other string) string {
 	if m.Lookup != nil {
 		if v, ok := m.Lookup(name); ok && v != "" {
@@ -101,10 +105,10 @@ func (m Machine) envOr(name, other string) string {
 	return other
 }
 
-// configDir is where programs of Unix keep their configuration, on every system.
+// configDir returns the directory in which programs of Unix keep their configuration, on every system.
 func (m Machine) configDir() string { return m.envOr("XDG_CONFIG_HOME", pathBelow(m.Home, ".config")) }
 
-// supportDir is where programs with a window keep theirs.
+// supportDir returns the directory in which programs with a window keep theirs.
 func (m Machine) supportDir() string {
 	switch m.OS {
 	case "darwin":
@@ -115,7 +119,7 @@ func (m Machine) supportDir() string {
 	return m.configDir()
 }
 
-// pathBelow is a file under a directory; empty if the directory is not known.
+// pathBelow returns a path under a directory; empty if the directory is not known.
 func pathBelow(dir string, parts ...string) string {
 	if dir == "" {
 		return ""
@@ -123,7 +127,8 @@ func pathBelow(dir string, parts ...string) string {
 	return path.Join(append([]string{toSlashes(dir)}, parts...)...)
 }
 
-// toSlashes is a directory of Windows with slashes; one of Unix stays as it is, where a backslash is a letter.
+// toSlashes returns a directory of Windows with slashes. A directory of Unix is unchanged, because a backslash is a
+// letter of its names.
 func toSlashes(dir string) string {
 	if len(dir) > 1 && dir[1] == ':' || strings.HasPrefix(dir, `\\`) {
 		return strings.ReplaceAll(dir, `\`, "/")

@@ -9,10 +9,12 @@ func openCodeSections(r *fileReading) {
 		return
 	}
 	key := "mcp"
+	// A server of version 1 may itself be called "servers".
 	if v, nested := valueAt(list, "servers"); nested && !describesServer(v.Value) {
 		key, list = "mcp.servers", v
 	}
 	r.addServers(key, list, nil)
+	// opencode switches tools by SERVER_TOOL at the top of the file; config has lists in each entry.
 	tools, _ := valueAt(r.tree.Root, "tools")
 	for _, m := range membersOf(tools) {
 		for _, server := range membersOf(list) {
@@ -24,11 +26,14 @@ func openCodeSections(r *fileReading) {
 	}
 }
 
+// openCodeEntry rewrites one server of opencode. It reports false for an entry that only changes a server of another
+// file.
 func openCodeEntry(e *entry) bool {
 	if !e.hasAnyKey("command", "url") && e.dropOverlay() {
 		return false
 	}
-	e.renameKey("timeout", "startupTimeout") // it bounds the first list of tools
+	// The key bounds the first list of tools, and no call.
+	e.renameKey("timeout", "startupTimeout")
 	if m := e.findMember("oauth"); m != nil {
 		for _, k := range membersOf(m.Value) {
 			if key := nameOf(k); key == "callbackUrl" || key == "enabled" {

@@ -11,14 +11,15 @@ import (
 
 // Context holds everything besides its text that the meaning of a file depends on.
 type Context struct {
-	// Dir is the directory in which the person works: Claude Code keeps servers of each directory in one file.
+	// Dir is the directory in which the person works, by which Claude Code sorts servers in one file.
 	Dir string
-	// Format is whose file it is; empty: it is found out.
+	// Format is the program whose form the file has; with Own, the zero value, Parse recognises it.
 	Format Format
 }
 
-// Parse reads one file of any known program. The result is as that of config.Parse, with Program set if the file is not in
-// our own form.
+// Parse reads one file of any known program. The result is like that of config.Parse, with Program set if the file has
+// another program's form. Files in mcpvisor's form, and JSON that cannot be read, are left to config.Parse, whose
+// problems fit them better.
 func Parse(f config.File, ctx Context) config.Parsed {
 	if f.Err != "" {
 		return config.Parse(f)
@@ -48,37 +49,44 @@ func Parse(f config.File, ctx Context) config.Parsed {
 	r.tree.Spelled = map[int]string{}
 	r.findSections()
 	if len(r.foundSections) == 0 && !r.settings && syntax == inJSON {
-		return config.Parse(f) // which says what stands where no server should
+		// config.Parse reports what stands where a server should not.
+		return config.Parse(f)
 	}
 	return config.ParseSections(f, r.title, r.tree, r.foundSections, r.problems)
 }
 
+// findSections calls the program's own function, which fills foundSections.
 func (r *fileReading) findSections() { r.program.sections(r) }
 
-// titles are whose file it must be that is written so and cannot be read.
+// titles maps a syntax to the program that alone uses it, for a file that cannot be read.
 var titles = map[syntax]string{inTOML: "Codex", inYAML: "Goose"}
 
+// brokenFile returns the result for a file from which nothing can be read.
 func brokenFile(f config.File, program string, p config.Problem) config.Parsed {
 	return config.Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Program: program, Servers: map[string]config.Entry{},
 		Problems: []config.Problem{p}, Broken: true}
 }
 
-// fileReading is one file while it is read.
+// fileReading is one file while it is read. It lives for one Parse.
 type fileReading struct {
+	// program holds the functions for the file's form; they get this fileReading.
 	program
 	file   string
 	syntax syntax
 	tree   config.Tree
-	dir    string
-	// inputs are the values that VS Code asks a person for, by their id.
+	// dir is Context.Dir.
+	dir string
+	// inputs maps the id of each value that VS Code asks a person for to its description.
 	inputs map[string]hujson.Value
-	// builtins are the extensions that are parts of Goose itself, and switched on.
-	builtins      []*entry
+	// builtins collects the extensions that are parts of Goose itself and switched on.
+	builtins []*entry
+	// foundSections holds the rewritten lists of servers, in the order in which the program's function found them.
 	foundSections []config.Section
 	problems      []config.Problem
 }
 
-// addProblem adds a problem. server and key may be empty.
+// addProblem adds a problem at a byte offset. server and key may be empty. An equal problem is added once, because
+// functions may meet a value twice.
 func (r *fileReading) addProblem(at int, server, key, what, fix string, warning bool) {
 	p := r.tree.Pos(at)
 	problem := config.Problem{File: r.file, Line: p.Line, Col: p.Col, Server: server, Key: key, Text: what, Fix: fix,
@@ -88,8 +96,8 @@ func (r *fileReading) addProblem(at int, server, key, what, fix string, warning 
 	}
 }
 
-// addServers rewrites a list of servers, which stands under key, and adds it to what was found. keep, if not nil, decides by
-// name which entries count.
+// addServers rewrites the list of servers under key and adds it to foundSections. keep may be nil; otherwise it decides
+// by name which entries count, and may change them. The file's own tree stays unchanged.
 func (r *fileReading) addServers(key string, v hujson.Value, keep func(name string, e *entry) bool) {
 	switch list := v.Value.(type) {
 	case *hujson.Object:
@@ -116,7 +124,8 @@ func (r *fileReading) addServers(key string, v hujson.Value, keep func(name stri
 	r.foundSections = append(r.foundSections, config.Section{Key: key, Value: v})
 }
 
-// rewriteEntry makes one entry ours. What is no object stays as it is, for the reader to say so.
+// rewriteEntry rewrites one entry into the keys of config. ok is false for an entry that is left out. A value that is
+// no object is returned unchanged, for the reader of config to report it; null is left out.
 func (r *fileReading) rewriteEntry(name string, at int, v hujson.Value, keep func(string, *entry) bool) (hujson.Value, bool) {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -124,6 +133,7 @@ func (r *fileReading) rewriteEntry(name string, at int, v hujson.Value, keep fun
 	}
 	e := &entry{fileReading: r, name: name, offset: at, members: slices.Clone(o.Members)}
 	e.liftTransport()
+	// Variables are translated last, so that texts which the program's function made are not translated again.
 	if keep != nil && !keep(name, e) || !r.entry(e) {
 		return v, false
 	}
@@ -133,5 +143,5 @@ func (r *fileReading) rewriteEntry(name string, at int, v hujson.Value, keep fun
 	return hujson.Value{Value: &hujson.Object{Members: e.members}, StartOffset: v.StartOffset, EndOffset: v.EndOffset}, true
 }
 
-// quoteName is a name for a sentence.
+// quoteName quotes a name for a sentence, up to 60 characters.
 func quoteName(s string) string { return `"` + messages.Line(s, 60) + `"` }

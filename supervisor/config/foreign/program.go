@@ -30,16 +30,16 @@ const (
 	LMStudio      Format = "lmstudio"
 )
 
-// unknownFormat is a file in YAML that has servers as others do, of a program that is not among these.
+// unknownFormat is the form of a YAML file that has servers under the usual keys, of a program that is not listed here.
 const unknownFormat Format = "unknown"
 
-// Formats are all of them but Own, sorted. It must not be changed.
+// Formats lists all of them but Own, sorted. Callers must not change it.
 var Formats []Format
 
-// Title returns the name by which people call the program.
+// Title returns the name by which people know the program; empty for Own.
 func (f Format) Title() string { return programs[f].title }
 
-// Titled is the format whose Title is title; Own if there is none.
+// Titled returns the format with a title; Own if there is none.
 func Titled(title string) Format {
 	for f, p := range programs {
 		if p.title == title {
@@ -49,22 +49,22 @@ func Titled(title string) Format {
 	return Own
 }
 
-// program is how the files of one program are read.
+// program says how the files of one program are read.
 type program struct {
 	title string
-	// files are the ends of the paths under which its files are known.
+	// files holds the ends of the paths under which its files are known, in lower case.
 	files []string
-	// sections finds the lists of servers in a file.
+	// sections finds the lists of servers in a file and calls addServers for each.
 	sections func(*fileReading)
-	// entry rewrites one server. It reports false, after a problem, for what is no server that we could start.
+	// entry rewrites one server in place. It returns false, after a problem, for an entry that mcpvisor cannot start.
 	entry func(*entry) bool
-	// words translates the variables of a text; nil leaves it as it is.
+	// words translates the variables of a text into ${NAME}; with nil the text is unchanged.
 	words func(*entry, word) string
-	// settings says that the file is about more than servers, so that one without servers is nothing strange.
+	// settings means that the file holds more than servers, so that a file without servers is normal.
 	settings bool
 }
 
-// programs is set in init, because its functions refer to it.
+// programs is filled by init, because its functions refer to it.
 var programs map[Format]program
 
 func init() {
@@ -103,12 +103,14 @@ func init() {
 		LMStudio: {title: "LM Studio", files: []string{".lmstudio/mcp.json", ".cache/lm-studio/mcp.json"},
 			sections: familySections, entry: familyEntry, words: sharedWords},
 	}
+	// unknownFormat is added afterwards, because a person cannot ask for it.
 	Formats = slices.Sorted(maps.Keys(programs))
 	programs[unknownFormat] = program{title: "a program that is not known here", sections: familySections, entry: familyEntry,
 		words: sharedWords}
 }
 
-// formatOfName is the program that is known to keep a file under such a name.
+// formatOfName returns the program that keeps files under such a name, or Own. The longest matching end wins:
+// "windsurf/mcp_config.json" before "mcp_config.json".
 func formatOfName(file string) Format {
 	file = "/" + strings.ToLower(path.Clean(strings.ReplaceAll(file, `\`, "/")))
 	best, length := Own, 0

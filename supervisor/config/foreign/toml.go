@@ -14,13 +14,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// readTOML reads TOML into the tree of JSON. The library decodes the text once, which finds every fault of it (two tables
-// of one name above all), and is asked for its places in a second pass.
+// readTOML reads TOML into the tree of JSON. The library decodes the text once, which finds every fault of it (above
+// all two tables of one name). A second pass with its low-level parser finds the places, which the decoder does not
+// give.
 func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 	tree, bad := config.NewTree(file, data)
 	if bad != nil {
 		return tree, bad
 	}
+	// The library must not see text on which it takes quadratic time.
 	if line, what := tooMany(string(tree.Text())); what != "" {
 		return tree, &config.Problem{File: file, Line: line, Col: 1, Text: what, Fix: "split the file"}
 	}
@@ -49,21 +51,22 @@ func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 		default: // comments
 		}
 	}
-	if err := parser.Error(); err != nil { // the text was decoded without one
+	// The decoder has accepted the same text, so that this is unexpected.
+	if err := parser.Error(); err != nil {
 		return tree, &config.Problem{File: file, Line: 1, Col: 1, Text: "this is no TOML"}
 	}
 	tree.Root = root.toValue()
 	return tree, nil
 }
 
-// The library compares each key with all others of its table, and calls itself for each part of a key.
+// The library compares each key with all others of its table, and recurses for each part of a key.
 const (
 	maxTOMLKeys  = 8192
 	maxTOMLParts = 256
 )
 
-// tooMany is the first line with which a text has more keys, or more parts in a key, than are read; what is empty if there is none.
-// Signs in texts count too: no file that a person wrote comes near.
+// tooMany returns the first line with which a text has more keys, or more parts in a key, than readTOML accepts; what
+// is empty if there is none. Signs inside strings count too, which no file written by a person notices.
 func tooMany(s string) (line int, what string) {
 	keys := 0
 	for text := range strings.Lines(s) {
@@ -80,14 +83,15 @@ func tooMany(s string) (line int, what string) {
 	return 0, ""
 }
 
-// clampProblem moves a place that a library gave into the text.
+// clampProblem moves a place that a library gave into the text: some libraries point behind it.
 func clampProblem(tree config.Tree, p config.Problem) *config.Problem {
 	at := tree.Pos(tree.Offset(config.Pos{Line: p.Line, Col: p.Col}))
 	p.Line, p.Col = at.Line, at.Col
 	return &p
 }
 
-// withoutQuotes is a library's sentence without what it quotes of the file, which may be a secret.
+// withoutQuotes returns a library's sentence without the parts of the file that it quotes, which may be secrets. Quotes
+// of up to four bytes stay, because they are signs of the syntax.
 func withoutQuotes(s string) string {
 	for _, quote := range []string{`"`, "`", "'"} {
 		if before, rest, ok := strings.Cut(s, quote); ok {
@@ -99,22 +103,24 @@ func withoutQuotes(s string) string {
 	return s
 }
 
-// table is a table of TOML while it is filled. Exactly one of leaf, list and the members counts.
+// table is a table of TOML while it is filled. Either leaf, list or children counts; leaf wins over list.
 type table struct {
-	offset   int
+	// offset is the place of the key, or 0 for the root.
+	offset int
+	// names keeps the order in which the keys stand first, which the map does not.
 	names    []name
 	children map[string]*table
 	list     []*table
 	leaf     *hujson.Value
 }
 
-// name is a key where it stands first.
+// name is a key with the offset where it stands first.
 type name struct {
 	text   string
 	offset int
 }
 
-// child is the table under a key; it is made if it is missing.
+// child returns the table under a key, and makes it if it is missing.
 func (t *table) child(key *unstable.Node) *table {
 	s, at := string(key.Data), int(key.Raw.Offset)
 	if t.children == nil {
@@ -127,7 +133,7 @@ func (t *table) child(key *unstable.Node) *table {
 	return t.children[s]
 }
 
-// lastTable is the table that a key refers to: of an array of tables the last one.
+// lastTable returns the table that a key refers to: of an array of tables the last element.
 func (t *table) lastTable() *table {
 	if len(t.list) > 0 {
 		return t.list[len(t.list)-1]
@@ -135,6 +141,7 @@ func (t *table) lastTable() *table {
 	return t
 }
 
+// tableBelow returns the table of a header [a.b.c].
 func (t *table) tableBelow(keys unstable.Iterator) *table {
 	for keys.Next() {
 		t = t.lastTable().child(keys.Node())
@@ -142,6 +149,7 @@ func (t *table) tableBelow(keys unstable.Iterator) *table {
 	return t.lastTable()
 }
 
+// appendElement adds an element to the array of a header [[a.b.c]] and returns it.
 func (t *table) appendElement(keys unstable.Iterator) *table {
 	for keys.Next() {
 		t = t.lastTable().child(keys.Node())
@@ -152,7 +160,8 @@ func (t *table) appendElement(keys unstable.Iterator) *table {
 	return t.lastTable()
 }
 
-// putValue adds one key with its value.
+// putValue adds one key, which may have dots, with its value. Inline tables become children, so that both ways to write
+// a table give the same tree.
 func (t *table) putValue(kv *unstable.Node) {
 	keys := kv.Key()
 	for keys.Next() {
@@ -165,6 +174,7 @@ func (t *table) putValue(kv *unstable.Node) {
 				t.putValue(n)
 			}
 		}
+		// An empty inline table is an object and no missing value.
 		if t.children == nil {
 			t.children = map[string]*table{}
 		}
@@ -174,7 +184,8 @@ func (t *table) putValue(kv *unstable.Node) {
 	t.leaf = &leaf
 }
 
-// leafOf is a value that is no table under a key. at is where its key stands, for the kinds whose own place is not told.
+// leafOf returns a value that is no table under a key. at is the offset of its key, for the kinds to which the parser
+// gives no place.
 func leafOf(v *unstable.Node, at int) hujson.Value {
 	out := hujson.Value{StartOffset: at, EndOffset: at + 1}
 	if v.Raw.Length > 0 {
@@ -212,8 +223,8 @@ func leafOf(v *unstable.Node, at int) hujson.Value {
 	return out
 }
 
-// numberLiteral is a number of TOML in JSON: without the underscores, other bases and signs that JSON does not know. Infinity and
-// what is no number stay a text.
+// numberLiteral returns a number of TOML or YAML as JSON: without underscores, other bases and a plus sign. Infinity
+// and other texts that are no JSON number become a string.
 func numberLiteral(s string) hujson.Literal {
 	plain := strings.TrimPrefix(strings.ReplaceAll(s, "_", ""), "+")
 	if json.Valid([]byte(plain)) {
@@ -225,6 +236,7 @@ func numberLiteral(s string) hujson.Literal {
 	return hujson.String(s)
 }
 
+// toValue returns the finished table as a JSON value.
 func (t *table) toValue() hujson.Value {
 	switch {
 	case t.leaf != nil:

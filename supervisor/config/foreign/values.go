@@ -4,24 +4,28 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// textValue is a JSON text that stands at an offset.
+// textValue returns a JSON string at an offset. Its end equals its start, by which translateValue recognises texts that
+// this package made.
 func textValue(s string, at int) hujson.Value {
 	return hujson.Value{Value: hujson.String(s), StartOffset: at, EndOffset: at}
 }
 
+// boolValue returns a truth value at an offset.
 func boolValue(b bool, at int) hujson.Value {
 	return hujson.Value{Value: hujson.Bool(b), StartOffset: at, EndOffset: at}
 }
 
+// objectValue returns an object of members at an offset.
 func objectValue(at int, members ...hujson.ObjectMember) hujson.Value {
 	return hujson.Value{Value: &hujson.Object{Members: members}, StartOffset: at, EndOffset: at}
 }
 
+// newMember returns a member whose name stands at an offset.
 func newMember(name string, at int, v hujson.Value) hujson.ObjectMember {
 	return hujson.ObjectMember{Name: textValue(name, at), Value: v}
 }
 
-// textOf is the text that v is.
+// textOf returns the text of a JSON string; ok is false for any other value.
 func textOf(v hujson.Value) (string, bool) {
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != '"' {
@@ -32,17 +36,18 @@ func textOf(v hujson.Value) (string, bool) {
 
 func isNumber(v hujson.Value) bool { return v.Value != nil && v.Value.Kind() == '0' }
 
+// isNull reports whether v is null or absent.
 func isNull(v hujson.Value) bool { return v.Value == nil || v.Value.Kind() == 'n' }
 
 func isTrue(v hujson.Value) bool { return v.Value != nil && v.Value.Kind() == 't' }
 
-// nameOf is the name of a member.
+// nameOf returns the name of a member.
 func nameOf(m hujson.ObjectMember) string {
 	s, _ := textOf(m.Name)
 	return s
 }
 
-// valueAt is the value under the keys of a path, one inside of the other; ok is false if one of them is missing.
+// valueAt returns the value under a path of keys; ok is false if one of them is missing.
 func valueAt(v hujson.Value, keys ...string) (hujson.Value, bool) {
 	for _, key := range keys {
 		m := memberOf(v, key)
@@ -54,7 +59,7 @@ func valueAt(v hujson.Value, keys ...string) (hujson.Value, bool) {
 	return v, true
 }
 
-// memberOf is the first member of an object under a key, or nil.
+// memberOf returns the first member of an object under a key, or nil.
 func memberOf(v hujson.Value, key string) *hujson.ObjectMember {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -68,7 +73,7 @@ func memberOf(v hujson.Value, key string) *hujson.ObjectMember {
 	return nil
 }
 
-// membersOf are those of an object; none if v is no object.
+// membersOf returns the members of an object; none if v is no object.
 func membersOf(v hujson.Value) []hujson.ObjectMember {
 	if o, ok := v.Value.(*hujson.Object); ok {
 		return o.Members
@@ -76,7 +81,7 @@ func membersOf(v hujson.Value) []hujson.ObjectMember {
 	return nil
 }
 
-// elementsOf are those of a list; none if v is no list.
+// elementsOf returns the elements of a list; none if v is no list.
 func elementsOf(v hujson.Value) []hujson.Value {
 	if a, ok := v.Value.(*hujson.Array); ok {
 		return a.Elements
@@ -84,7 +89,8 @@ func elementsOf(v hujson.Value) []hujson.Value {
 	return nil
 }
 
-// describesServer reports whether v is the entry of one server instead of a list of them.
+// describesServer reports whether v is the entry of one server and no list of servers, in which these keys would be
+// names with objects under them.
 func describesServer(v hujson.ValueTrimmed) bool {
 	o := hujson.Value{Value: v}
 	for _, key := range []string{"command", "url", "type", "enabled"} {

@@ -2,12 +2,15 @@ package foreign
 
 import "github.com/tailscale/hujson"
 
-// vscodePaths are where VS Code and its kin keep servers: mcp.json itself, settings.json, a workspace, a dev container.
+// vscodePaths lists the keys that lead to servers in the files of VS Code: mcp.json itself, settings.json, a workspace,
+// a dev container.
 var vscodePaths = [][]string{
 	{}, {"mcp"}, {"settings"}, {"settings", "mcp"}, {"customizations", "vscode", "mcp"}, {"customizations", "vscode", "settings"},
 	{"customizations", "vscode", "settings", "mcp"},
 }
 
+// codeSections finds the servers under each of vscodePaths. The inputs of all places are collected first, because a
+// server may use one that stands elsewhere in the file.
 func codeSections(r *fileReading) {
 	r.inputs = map[string]hujson.Value{}
 	for _, place := range vscodePaths {
@@ -40,7 +43,8 @@ func codeSections(r *fileReading) {
 		if m := memberOf(at, "servers"); m != nil {
 			r.addServers(path+"servers", m.Value, nil)
 		}
-		if m := memberOf(at, "mcp.servers"); m != nil { // settings may be written with dots
+		// Settings may be written with dots.
+		if m := memberOf(at, "mcp.servers"); m != nil {
 			r.addServers(path+"mcp.servers", m.Value, nil)
 		}
 		if m := memberOf(at, "mcpServers"); m != nil {
@@ -50,7 +54,7 @@ func codeSections(r *fileReading) {
 	}
 }
 
-// codeEntry rewrites one server of VS Code. Its http falls back to SSE.
+// codeEntry rewrites one server of VS Code, whose http falls back to SSE.
 func codeEntry(e *entry) bool {
 	if !familyEntry(e) {
 		return false

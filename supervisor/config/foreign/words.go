@@ -9,26 +9,26 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// word is a text of an entry: its path of keys, and where it stands.
+// word is a text of an entry with its path of keys and its offset.
 type word struct {
 	key    string
 	offset int
 	text   string
 }
 
-// isArgument reports whether the text belongs to a command line, where a shell may have a use for "$" of its own.
+// isArgument reports whether the text belongs to a command line, in which a shell may have a use for "$" of its own.
 func (w word) isArgument() bool {
 	return strings.HasPrefix(w.key, "args") || strings.HasPrefix(w.key, "command") || strings.HasPrefix(w.key, "cmd")
 }
 
-// variableKeys are the keys of an entry whose texts may hold variables.
+// variableKeys holds the keys of an entry whose texts may contain variables.
 var variableKeys = map[string]bool{
 	"command": true, "cmd": true, "args": true, "cwd": true, "env": true, "envs": true, "environment": true, "url": true,
 	"uri": true, "serverUrl": true, "httpUrl": true, "headers": true, "http_headers": true, "auth": true, "oauth": true,
 	"headersHelper": true, "envFile": true,
 }
 
-// translateVariables writes the variables of an entry in our way: ${NAME}.
+// translateVariables rewrites the variables of an entry to ${NAME}, the form of config.
 func (e *entry) translateVariables() {
 	for i := range e.members {
 		if key := nameOf(e.members[i]); variableKeys[key] {
@@ -37,7 +37,8 @@ func (e *entry) translateVariables() {
 	}
 }
 
-// translateValue is a value with its texts translated. The file's own values stay as they are: they are shared.
+// translateValue returns a copy of a value with its texts translated. The file's own values stay unchanged, because the
+// tree is shared.
 func (e *entry) translateValue(key string, v hujson.Value) hujson.Value {
 	switch x := v.Value.(type) {
 	case *hujson.Object:
@@ -53,7 +54,7 @@ func (e *entry) translateValue(key string, v hujson.Value) hujson.Value {
 		}
 		v.Value = out
 	case hujson.Literal:
-		// Strings that this package made hold our own variables already.
+		// Texts that this package made have no length in the file, and hold config's own variables already.
 		if s, ok := textOf(v); ok && v.EndOffset > v.StartOffset && strings.ContainsAny(s, "${") {
 			if out := e.words(e, word{key, v.StartOffset, s}); out != s {
 				v.Value = hujson.String(out)
@@ -63,13 +64,14 @@ func (e *entry) translateValue(key string, v hujson.Value) hujson.Value {
 	return v
 }
 
-// dollar stands for a "$" that begins no variable.
+// dollar stands for a "$" that begins no variable; config replaces it with a plain "$".
 const dollar = "${$}"
 
+// braced matches ${…} without braces inside.
 var braced = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^{}]*)\}`) })
 
-// sharedWords translates the variables that VS Code, Cursor, Windsurf, Claude Code and their kin have in common. Most are
-// ours as well.
+// sharedWords translates the variables that VS Code, Cursor, Windsurf, Claude Code and related programs have in common.
+// Most have the same form in config and stay.
 func sharedWords(e *entry, w word) string {
 	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
 		e.warnLost(w.offset, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
@@ -93,17 +95,19 @@ func sharedWords(e *entry, w word) string {
 			return "${" + name + "}"
 		case prefix == "file" && rest != "":
 			e.reportUnusable(w.offset, w.key, "the content of a file is not read into a value", "put it into a variable and write ${NAME}")
+			// The entry is invalid; the text stays readable in other problems.
 			return dollar + whole[1:]
 		}
 		return whole
 	})
 }
 
-// bareVariable is a text that is nothing but $NAME, perhaps after the word Bearer.
+// bareVariable matches a text that consists of $NAME, perhaps after the word Bearer. Its author probably expected it to
+// be replaced.
 var bareVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Bearer +)?\$([A-Za-z_][A-Za-z0-9_]*)$`) })
 
-// inputVariable is the variable that stands in for what VS Code asks a person. Its name has a prefix, so that an input called
-// "path" does not become PATH.
+// inputVariable returns the variable that takes the place of a value for which VS Code asks a person. Its name has a
+// prefix, so that an input called "path" does not become PATH.
 func (e *entry) inputVariable(w word, id string) string {
 	name := "INPUT_" + strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '_' {
@@ -120,6 +124,7 @@ func (e *entry) inputVariable(w word, id string) string {
 		return "${" + name + "}"
 	}
 	if d, ok := valueAt(input, "default"); ok {
+		// The default of a password is a placeholder and no password.
 		if s, isText := textOf(d); isText && !isTrueIn(input, "password") {
 			e.warnLost(w.offset, w.key, e.title+" asks a person for "+quoteName(id)+"; here the variable "+name+
 				" is read, and the default taken if it is not set", "")
@@ -130,13 +135,14 @@ func (e *entry) inputVariable(w word, id string) string {
 	return "${" + name + "}"
 }
 
+// isTrueIn reports whether the member under key is true.
 func isTrueIn(v hujson.Value, key string) bool {
 	m, ok := valueAt(v, key)
 	return ok && isTrue(m)
 }
 
-// plainWords is for programs that replace nothing. A command line stays as it is. In another value "${NAME}" would reach
-// the server as it stands, which no author of a file wants: the variable is read, and a remark says so.
+// plainWords is for programs that replace nothing. A command line stays as it is. In another value, "${NAME}" would
+// reach the server literally, which no author wants: config reads the variable, and a warning says so.
 func plainWords(e *entry, w word) string {
 	if !strings.Contains(w.text, "${") {
 		if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
@@ -153,10 +159,11 @@ func plainWords(e *entry, w word) string {
 	return w.text
 }
 
+// dollarName matches $NAME and ${…}.
 var dollarName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$(?:\{([^{}]*)\}|([A-Za-z_][A-Za-z0-9_]*))`) })
 
-// geminiWords translates $NAME and ${NAME}. In a command line a variable that is not set stays as it stands, as it does
-// there: a shell may know it.
+// geminiWords translates $NAME and ${NAME}. In a command line, a variable that is not set keeps its text, as it does in
+// Gemini, because a shell may know it.
 func geminiWords(_ *entry, w word) string {
 	return dollarName().ReplaceAllStringFunc(w.text, func(whole string) string {
 		name := strings.Trim(whole, "${}")
@@ -171,9 +178,10 @@ func geminiWords(_ *entry, w word) string {
 	})
 }
 
+// curly matches {env:…} and {file:…}.
 var curly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(env|file):([^{}]*)\}`) })
 
-// openCodeWords translates {env:NAME}, and leaves every "$" to whom it belongs.
+// openCodeWords translates {env:NAME}. opencode replaces no "$", so that each "${" is escaped for config.
 func openCodeWords(e *entry, w word) string {
 	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
 		e.warnLost(w.offset, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write {env:"+m[1]+"}")

@@ -15,13 +15,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// maxYAMLDepth bounds brackets and dashes that open something in one line: the parser calls itself for each.
+// maxYAMLDepth bounds brackets and dashes that open something in one line, because the parser recurses for each.
 const maxYAMLDepth = 64
 
-// maxYAMLValues bounds what aliases may unfold to.
+// maxYAMLValues bounds the values after aliases are unfolded: a few lines of nested aliases can stand for billions.
 const maxYAMLValues = 1 << 16
 
-// readYAML reads the only document of a YAML file into the tree of JSON.
+// readYAML reads the first document of a YAML file into the tree of JSON. Bounds are checked on the text before the
+// parser sees it.
 func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) {
 	tree, bad = config.NewTree(file, data)
 	if bad != nil {
@@ -39,6 +40,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 	if text := string(tree.Text()); strings.Count(text, ": ")+strings.Count(text, ":\n") > maxYAMLKeys {
 		return tree, fault(1, 1, "it holds more keys than can be read", "split the file")
 	}
+	// The parser is young, and a panic on a strange file must not end the program.
 	defer func() { // the parser has met fewer files than there are
 		if recover() != nil {
 			bad = fault(1, 1, "the YAML parser gave up", "check the indentation")
@@ -73,8 +75,8 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 	return tree, nil
 }
 
-// tooDeep is the first place where more is open in a line than maxYAMLDepth, or 0. Quotes do not matter: no line that a
-// person wrote comes near.
+// tooDeep returns the first place where more is open in a line than maxYAMLDepth allows, or 0. It ignores quotes,
+// because no line written by a person comes near the bound.
 func tooDeep(s string) (line, col int) {
 	depth := 0
 	for text := range strings.Lines(s) {
@@ -101,19 +103,23 @@ func tooDeep(s string) (line, col int) {
 	return 0, 0
 }
 
-// What the parser does with keys, and with documents, of which one is read, grows with the square of their number. What looks like a
-// key in a text counts too.
+// The parser's time grows with the square of the number of keys, and of documents. Text that looks like a key counts,
+// too.
 const (
 	maxYAMLDocuments = 64
 	maxYAMLKeys      = 8192
 )
 
+// yamlReader turns the nodes of one file into values.
 type yamlReader struct {
-	tree    config.Tree
+	tree config.Tree
+	// anchors maps the names of anchors to their nodes, as far as they have been met.
 	anchors map[string]ast.Node
-	values  int
+	// values counts the values made so far, against maxYAMLValues.
+	values int
 }
 
+// offsetOf returns the byte offset of a token, or 0 if the library gives no position.
 func (y *yamlReader) offsetOf(t *token.Token) int {
 	if t == nil || t.Position == nil {
 		return 0
@@ -121,8 +127,9 @@ func (y *yamlReader) offsetOf(t *token.Token) int {
 	return y.tree.Offset(config.Pos{Line: t.Position.Line, Col: t.Position.Column})
 }
 
-// toValue is a node as JSON. at is where it stands if it does not say itself: a mapping begins where its first key does,
-// and is told by the key above it instead.
+// toValue returns a node as JSON. at is the offset for nodes whose own token is no useful place: a mapping's token is
+// its first colon, and the key above it is a better place. Beyond the bounds it returns null, and readYAML reports the
+// file.
 func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	if y.values++; y.values > maxYAMLValues || depth > maxYAMLDepth || n == nil {
 		return hujson.Value{Value: hujson.Literal("null"), StartOffset: at, EndOffset: at + 1}
@@ -145,6 +152,7 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	case *ast.AnchorNode:
 		y.anchors[n.Name.String()] = n.Value
 		return y.toValue(n.Value, at, depth)
+	// An alias inside its own anchor would recurse without end; depth bounds it.
 	case *ast.AliasNode:
 		to := y.anchors[n.Value.String()]
 		if to == nil {
@@ -172,9 +180,12 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	return leaf(hujson.String(n.String()))
 }
 
+// toObject returns the object of a mapping. A merge key (<<) adds the members that are not there, and a key of the
+// mapping itself replaces a merged one.
 func (y *yamlReader) toObject(values []*ast.MappingValueNode, at, depth int) hujson.Value {
 	o := &hujson.Object{}
-	there := map[string]int{} // where the members stand, by their names
+	// there maps a name to the index of its member.
+	there := map[string]int{}
 	add := func(m hujson.ObjectMember) {
 		there[nameOf(m)] = len(o.Members)
 		o.Members = append(o.Members, m)
@@ -193,7 +204,8 @@ func (y *yamlReader) toObject(values []*ast.MappingValueNode, at, depth int) huj
 		}
 		name := m.Key.GetToken().Value
 		v := y.toValue(m.Value, key, depth+1)
-		if i, ok := there[name]; ok { // its own key wins over a merged one
+		// The mapping's own key wins over a merged one.
+		if i, ok := there[name]; ok {
 			o.Members[i].Value = v
 			continue
 		}
@@ -202,7 +214,7 @@ func (y *yamlReader) toObject(values []*ast.MappingValueNode, at, depth int) huj
 	return hujson.Value{Value: o, StartOffset: at, EndOffset: at + 1}
 }
 
-// firstToken is where a node begins. A mapping's own token is its first colon.
+// firstToken returns the token at which a node begins, because the own token of a mapping is its first colon.
 func firstToken(n ast.Node) *token.Token {
 	switch m := n.(type) {
 	case nil:

@@ -15,10 +15,11 @@ func zedSections(r *fileReading) {
 	}
 }
 
-// zedEntry rewrites one context server of Zed.
+// zedEntry rewrites one context server of Zed. It reports false for a server whose command comes from a Zed extension.
 func zedEntry(e *entry) bool {
 	e.takeMember("source")
-	if m := e.findMember("command"); m != nil && m.Value.Value.Kind() == '{' { // the older form
+	// In the older form, command is an object with path and args.
+	if m := e.findMember("command"); m != nil && m.Value.Value.Kind() == '{' {
 		e.liftCommand()
 	}
 	if !e.hasAnyKey("command", "url") {
@@ -32,6 +33,7 @@ func zedEntry(e *entry) bool {
 	if m, ok := e.takeMember("remote"); ok && isTrue(m.Value) {
 		e.warnLost(m.Name.StartOffset, "remote", "Zed runs it on the machine of a remote project; here it runs on this one", "")
 	}
+	// Zed has one timeout for all servers, in seconds, which an entry may override.
 	if v, ok := valueAt(e.tree.Root, "context_server_timeout"); ok && !e.hasAnyKey("timeout") {
 		e.addMember("timeout", v.StartOffset, v)
 	}
@@ -40,7 +42,7 @@ func zedEntry(e *entry) bool {
 	return true
 }
 
-// liftCommand makes command, args and env of the object {path, args, env} under command.
+// liftCommand moves path, args and env from the object under command into the entry. Keys of the entry itself win.
 func (e *entry) liftCommand() {
 	m, _ := e.takeMember("command")
 	for _, part := range membersOf(m.Value) {
