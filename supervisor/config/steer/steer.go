@@ -5,15 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// Reason names what a variable of this name can change, as the end of "it changes …": "which code an interpreter loads". steers is false for
-// a name that the table does not know, and for harmless ones under a prefix that steers (PYTHONUNBUFFERED). A name that
-// no variable can have (an empty one, one with "=", NUL or a byte that is no UTF-8) steers: an entry NAME=x with the value
-// y becomes the variable NAME with the value x=y.
+// Reason returns what a variable of this name can change, as the end of a sentence "it changes …": "which code an
+// interpreter loads". steers is false for a name that the table does not know, and for harmless names under a prefix
+// that steers (PYTHONUNBUFFERED). A name that no variable can have (an empty one, one with "=", NUL or a byte that is
+// no UTF-8) steers: an entry NAME=x with the value y becomes the variable NAME with the value x=y.
 func Reason(name string) (why string, steers bool) {
 	if name == "" || strings.ContainsAny(name, "=\x00") || !utf8.ValidString(name) {
 		return "another variable, since none has such a name", true
 	}
 	name = foldName(strings.TrimSpace(name))
+	// The exceptions come first, because the prefixes of the table cover some of them.
 	if harmless()[name] || strings.HasPrefix(name, "LC_") {
 		return "", false
 	}
@@ -35,8 +36,9 @@ func Reason(name string) (why string, steers bool) {
 	return "", false
 }
 
-// Harmless reports whether a variable of this name may be set by a stranger, whatever the program is: it has to do with
-// language, colour and how much is logged, and nothing with code, files, addresses or trust.
+// Harmless reports whether a stranger may set a variable of this name for any program: it concerns language, colour,
+// logging or the use of processors, and not code, files, addresses or trust. The value has to pass [HarmlessValue],
+// too.
 func Harmless(name string) bool {
 	name = foldName(name)
 	if rest, ok := strings.CutPrefix(name, "LC_"); ok {
@@ -45,9 +47,10 @@ func Harmless(name string) bool {
 	return harmless()[name]
 }
 
-// HarmlessValue reports whether the value of a harmless variable is one as well: programs look up a locale, a terminal and
-// an encoding as a file of that name, so that a value with a slash, a backslash, a % or two dots leads elsewhere. TZ may
-// have a slash, as Europe/Berlin has, and not begin with one, nor with the colon that begins a path. sudo has these rules.
+// HarmlessValue reports whether the value of a harmless variable is safe as well: programs look up a locale, a terminal
+// and an encoding as a file of that name, so that a value with a slash, a backslash, a % or two dots leads elsewhere.
+// TZ may have a slash, as Europe/Berlin has, but may not begin with one, nor with the colon that begins a path. sudo
+// has these rules.
 func HarmlessValue(name, value string) bool {
 	if len(value) > maxValue || strings.Contains(value, "..") {
 		return false
@@ -67,9 +70,11 @@ func HarmlessValue(name, value string) bool {
 // maxValue bounds the value of a harmless variable in bytes.
 const maxValue = 256
 
-// foldName makes names equal that differ in case alone. Both ways are needed: some letters have one upper and two lower forms.
+// foldName returns a name for comparison without regard to case. It converts both ways, because some letters have one
+// upper and two lower forms.
 func foldName(name string) string { return strings.ToUpper(strings.ToLower(name)) }
 
+// isLetters reports whether s consists of ASCII capitals and underscores, as the categories of a locale do.
 func isLetters(s string) bool {
 	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }

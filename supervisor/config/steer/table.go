@@ -5,16 +5,18 @@ import (
 	"sync"
 )
 
-// reason is one thing that variables can change, and the variables that do. Names are in upper case.
+// reason is one effect of variables, with the variables that have it. Names are in upper case.
 type reason struct {
-	effect             string
+	// effect ends the sentence "it changes …".
+	effect string
+	// prefixes and suffixes match whole families of names.
 	prefixes, suffixes []string
-	// names are words with spaces between them.
+	// names holds single names with spaces between them.
 	names string
 }
 
-// table lists what steers. A prefix covers names that its owner may add tomorrow. Where other programs begin names alike
-// (GOOGLE_API_KEY and GOFLAGS), the names stand one by one.
+// table lists the variables that steer. A prefix also covers names that its owner adds later. Where other programs
+// begin names alike (GOOGLE_API_KEY and GOFLAGS), the table lists single names.
 var table = []reason{
 	{
 		effect:   "how mcpvisor itself works",
@@ -119,7 +121,7 @@ var table = []reason{
 	},
 }
 
-// names finds the reason of a single name.
+// names maps each single name of the table to its effect.
 var names = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, r := range table {
@@ -130,7 +132,8 @@ var names = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// harmless are the names that may be set by anyone. The categories of a locale (LC_*) belong to them.
+// harmless holds the names that a stranger may set for any program. The categories of a locale (LC_*) count as harmless
+// without being listed.
 var harmless = nameSet(`
 	LANG TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES
 	LOG_LEVEL LOGLEVEL LOG_FORMAT DEBUG VERBOSE QUIET SILENT CI DO_NOT_TRACK
@@ -141,6 +144,7 @@ var harmless = nameSet(`
 	RUST_LOG RUST_BACKTRACE GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK DOTNET_NOLOGO DOTNET_CLI_TELEMETRY_OPTOUT
 	GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS OMP_NUM_THREADS TF_CPP_MIN_LOG_LEVEL TOKENIZERS_PARALLELISM`)
 
+// nameSet returns a function that builds the set of the words at its first call.
 func nameSet(words string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
 		m := map[string]bool{}
