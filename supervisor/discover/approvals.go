@@ -14,33 +14,39 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// Approvals remembers which servers of which files the person approved: the whole config.Binding of each, by its hash. It is not
-// safe for concurrent use.
+// Approvals remembers which servers of which files the person approved, by the hash of the whole config.Binding of
+// each. It is not safe for concurrent use; processes that write the store at the same time do not lose each other's
+// approvals.
 type Approvals struct {
-	path  string
+	// path is the file of the store; empty if there is no place for one.
+	path string
+	// store is the content as it was last read or written.
 	store approvalStore
 }
 
-// LoadApprovals reads the store at path. A missing one, and an empty path, is an empty store. An unreadable one, and one that
-// other users may write, comes with an error and approves nothing; the result is usable all the same.
+// LoadApprovals reads the store at path. A missing file and an empty path give an empty store. An unreadable one, and
+// one that other users may write, comes with an error and approves nothing; the result is usable all the same.
 func LoadApprovals(path string) (*Approvals, error) {
 	s, err := readStore(path)
 	return &Approvals{path: path, store: s}, err
 }
 
 // merelyFound reports whether specs of a scope come from files that were merely found in the project. Local files are
-// among them: a repository can carry one.
+// among them, because a repository can carry one.
 func merelyFound(s messages.Scope) bool {
 	return s == messages.ScopeProject || s == messages.ScopeLocal
 }
 
-// Apply is the set with Hold set on every server that was merely found and is not approved as it stands. Below such an entry, the
-// person's own of the same name counts. What an approval does not cover is taken away from a server that is approved: variables
-// that its envFile got since, and trusted, unless the person wrote the entry through mcpvisor. The argument is not changed.
+// Apply returns the set with Hold set on every server that was merely found and is not approved as it stands. Where the
+// person has an own entry of that name below, that entry counts in its place. From an approved server it removes what
+// the approval does not cover: variables that its envFile got since, and trusted, unless the person wrote the entry
+// through mcpvisor. The argument is not changed.
 func (a *Approvals) Apply(set config.Set) config.Set {
 	set = cloneSet(set)
 	for _, name := range slices.Sorted(maps.Keys(set.Found)) {
 		all := set.Found[name]
+		// The first candidate that needs no approval, or has one, starts. The last candidate is the person's own if
+		// there is one.
 		i := slices.IndexFunc(all, func(c config.Candidate) bool { return c.Binding == nil || a.holdReason(c) == "" })
 		if i != 0 {
 			set.Waiting[name] = all[0]
@@ -61,14 +67,14 @@ func (a *Approvals) Apply(set config.Set) config.Set {
 	return markTakenNames(set)
 }
 
-// cloneSet is the set with copies of what is changed here.
+// cloneSet returns the set with copies of the maps and lists that Apply changes.
 func cloneSet(set config.Set) config.Set {
 	set.Specs, set.Shadowed = maps.Clone(set.Specs), slices.Clone(set.Shadowed)
 	set.Waiting, set.Stale = map[string]config.Candidate{}, map[string][]string{}
 	return set
 }
 
-// useInstead has another entry of a server count in the place of one that waits.
+// useInstead makes a lower entry of a server count in the place of the one that waits, and turns their Shadow around.
 func useInstead(set config.Set, name string, c config.Candidate) config.Set {
 	waitingSource := set.Found[name][0].Spec.Source
 	set.Specs[name] = c.Spec
@@ -81,11 +87,13 @@ func useInstead(set config.Set, name string, c config.Candidate) config.Set {
 	return set
 }
 
-// admitApproved is the set with an approved entry as far as the approval goes.
+// admitApproved returns the set with an approved entry, without the parts that the approval does not cover. It records
+// the changes since the approval in Stale and in the Remark of the spec.
 func (a *Approvals) admitApproved(set config.Set, name string, c config.Candidate) config.Set {
 	spec, r := c.Spec, a.recordOf(*c.Binding)
 	var stale []string
 	var dropped []string
+	// The binding holds the names of the variables; one that came later was never shown to the person.
 	for _, v := range c.FromFile {
 		if !slices.Contains(r.Variables, v) {
 			dropped = append(dropped, v)
@@ -101,6 +109,7 @@ func (a *Approvals) admitApproved(set config.Set, name string, c config.Candidat
 	if changed := changedFiles(r.Sums, c.Sums); len(changed) > 0 {
 		stale = append(stale, messages.Line(strings.Join(changed, ", "), 200)+" changed since it was approved")
 	}
+	// Approving an entry means that it may start, and no more. Trust needs the person's own hand.
 	if spec.Trusted && !r.Own {
 		spec.Trusted = false
 		set.Problems = append(slices.Clone(set.Problems), trustedProblem(name, spec))
@@ -120,19 +129,20 @@ func (a *Approvals) admitApproved(set config.Set, name string, c config.Candidat
 	return set
 }
 
-// trustedProblem is the remark about a key that a local file cannot say.
+// trustedProblem returns the warning about the key trusted in a file that may not have it.
 func trustedProblem(name string, spec messages.Spec) config.Problem {
 	return config.Problem{File: spec.Source, Server: name, Key: "trusted", Warning: true,
 		Text: "a file that was merely found cannot make a server trusted; the key is dropped",
 		Fix:  "set it in your own file, or write the entry with mcpvisor add-json --replace"}
 }
 
-// hidesOwnEntry reports whether the person has an entry below those of files that were merely found.
+// hidesOwnEntry reports whether the person has an own entry below those of merely found files.
 func hidesOwnEntry(all []config.Candidate) bool {
 	return len(all) > 0 && all[len(all)-1].Binding == nil
 }
 
-// markTakenNames has the rules of the person not count by name for servers that took a name.
+// markTakenNames lists in Permissions.Taken the servers of a project that have the name of one of the person's own. The
+// access rules then ignore allow rules for those names, which the person wrote for the other server.
 func markTakenNames(set config.Set) config.Set {
 	set.Permissions.Taken = nil
 	for _, name := range slices.Sorted(maps.Keys(set.Found)) {
@@ -143,7 +153,8 @@ func markTakenNames(set config.Set) config.Set {
 	return set
 }
 
-// trustNobody returns the set in which servers without an approval start, and none of their own claims is believed.
+// trustNobody returns the set for ApproveAll: servers without an approval start, and trusted is dropped from all of
+// them.
 func trustNobody(set config.Set) config.Set {
 	set = cloneSet(set)
 	for name := range set.Found {
@@ -156,12 +167,13 @@ func trustNobody(set config.Set) config.Set {
 	return markTakenNames(set)
 }
 
-// recordOf is the approval of the entry of a binding; the zero record if there is none.
+// recordOf returns the approval of the entry of a binding; the zero record if there is none.
 func (a *Approvals) recordOf(b config.Binding) approvalRecord {
 	if r, ok := a.store.Files[b.Path][b.Server]; ok {
 		return r
 	}
-	if real, err := filepath.EvalSymlinks(b.Path); err == nil { // as version 1 knew it
+	// Version 1 of the store knew files by their path without links.
+	if real, err := filepath.EvalSymlinks(b.Path); err == nil {
 		if r := a.store.Files[real][b.Server]; r.Old {
 			return r
 		}
@@ -169,7 +181,8 @@ func (a *Approvals) recordOf(b config.Binding) approvalRecord {
 	return approvalRecord{}
 }
 
-// holdReason is why a candidate waits, as a clause; empty if it is approved as it stands.
+// holdReason returns why a candidate waits, as a clause; empty if it is approved as it stands. The candidate must have
+// a Binding.
 func (a *Approvals) holdReason(c config.Candidate) string {
 	r := a.recordOf(*c.Binding)
 	switch {
@@ -177,6 +190,7 @@ func (a *Approvals) holdReason(c config.Candidate) string {
 		return "approved by an older mcpvisor, which did not bind the whole entry, its directory, the names in its envFile and its files"
 	case r.Hash == "":
 		return "found in the project and not approved yet"
+	// The hash is compared with the lists of the approval, because changed lists alone do not make the entry wait.
 	case c.Binding.WithLists(r.Variables, slices.Collect(maps.Keys(r.Sums))).Hash() != r.Hash:
 		return "changed since it was approved"
 	}
@@ -186,7 +200,7 @@ func (a *Approvals) holdReason(c config.Candidate) string {
 	return ""
 }
 
-// changedFiles names the files that are not as they were, sorted.
+// changedFiles returns the names of the files whose sums differ, that are new, or that are gone, sorted and escaped.
 func changedFiles(before, now map[string]string) (names []string) {
 	for name, sum := range now {
 		if old, ok := before[name]; !ok || old != sum {
@@ -202,14 +216,16 @@ func changedFiles(before, now map[string]string) (names []string) {
 	return names
 }
 
-// AwaitingApproval are the servers of a set that wait for an approval, sorted: also those in whose place one of the person's own counts.
+// AwaitingApproval returns the servers of a set that wait for an approval, sorted. It includes those in whose place one
+// of the person's own counts.
 func AwaitingApproval(set config.Set) []string { return slices.Sorted(maps.Keys(set.Waiting)) }
 
-// Stale are the approved servers of a set of which something has changed that an approval binds beside the entry, sorted.
+// Stale returns the approved servers of a set, sorted, of which something besides the entry has changed: a file, or the
+// variables of an envFile.
 func Stale(set config.Set) []string { return slices.Sorted(maps.Keys(set.Stale)) }
 
-// ApprovalCandidate is what an approval of a server would be about: the entry that waits, or the one that counts. ok is false if it needs no
-// approval.
+// ApprovalCandidate returns the entry that an approval of a server would cover: the one that waits, or the one that
+// counts. ok is false if the server needs no approval.
 func ApprovalCandidate(set config.Set, name string) (c config.Candidate, ok bool) {
 	if c, ok := set.Waiting[name]; ok {
 		return c, true
@@ -223,18 +239,20 @@ func ApprovalCandidate(set config.Set, name string) (c config.Candidate, ok bool
 	return c, false
 }
 
-// Approve remembers the named servers of the set as they stand in it, and writes the store: what was shown is what is approved, and
-// what the files say by now is compared with it. A server that needs no approval is passed over. Nothing is remembered if a name is
-// unknown or the store cannot be written; the error says which.
+// Approve remembers the named servers of the set as they stand in it, and writes the store. The set is what the person
+// was shown: if the files have changed since, the servers wait again. A server that needs no approval is skipped.
+// Nothing is remembered if a name is unknown (messages.ErrUnknownServer) or the store cannot be written.
 func (a *Approvals) Approve(set config.Set, names ...string) error {
 	return a.approveServers(set, false, names)
 }
 
-// ApproveOwn is Approve for entries that the person has just written through mcpvisor: they may say of a server that it is trusted.
+// ApproveOwn does the work of Approve for entries that the person has just written through mcpvisor. They may have the
+// key trusted.
 func (a *Approvals) ApproveOwn(set config.Set, names ...string) error {
 	return a.approveServers(set, true, names)
 }
 
+// approveServers writes the records of the named servers; own marks them as the person's work.
 func (a *Approvals) approveServers(set config.Set, own bool, names []string) error {
 	for _, name := range names {
 		if _, ok := set.Specs[name]; !ok {
@@ -253,6 +271,7 @@ func (a *Approvals) approveServers(set config.Set, own bool, names []string) err
 			}
 			b := *c.Binding
 			previous := now.Files[b.Path][b.Server]
+			// A renewed approval keeps the mark if the entry is unchanged and only its files differ.
 			stillOwn := previous.Own && b.WithLists(previous.Variables, slices.Collect(maps.Keys(previous.Sums))).Hash() == previous.Hash
 			setEntry(&now.Files, b.Path, b.Server, approvalRecord{Hash: b.Hash(), Variables: b.Variables, Sums: c.Sums, Own: own || stillOwn})
 			deleteEntry(now.Shown, b.Path, b.Server)
@@ -260,12 +279,13 @@ func (a *Approvals) approveServers(set config.Set, own bool, names []string) err
 	})
 }
 
-// MarkShown remembers that the person was shown what the named servers are. Where it cannot be remembered, it has not been shown.
+// MarkShown remembers that the person was shown the named servers. If that cannot be written, the next approval shows
+// them again.
 func (a *Approvals) MarkShown(set config.Set, names ...string) {
 	if a.path == "" {
 		return
 	}
-	_ = a.updateStore(func(now *approvalStore) { // the next approval asks
+	_ = a.updateStore(func(now *approvalStore) {
 		for _, name := range names {
 			if c, ok := ApprovalCandidate(set, name); ok {
 				setEntry(&now.Shown, c.Binding.Path, c.Binding.Server, c.Binding.Hash())
@@ -274,7 +294,8 @@ func (a *Approvals) MarkShown(set config.Set, names ...string) {
 	})
 }
 
-// WasShown reports whether the person was shown a server as it is now, and whether it was shown at all since it was approved last.
+// WasShown reports whether the person was shown a server as it is now, and whether it was shown at all since its last
+// approval.
 func (a *Approvals) WasShown(set config.Set, name string) (now, ever bool) {
 	c, ok := ApprovalCandidate(set, name)
 	if !ok {
@@ -290,7 +311,7 @@ func (a *Approvals) Owns(set config.Set, name string) bool {
 	return ok && a.holdReason(c) == "" && a.recordOf(*c.Binding).Own
 }
 
-// Forget takes the approval of a server of a file back, and writes the store if there was one.
+// Forget removes the approval of a server of a file, and writes the store if there was one.
 func (a *Approvals) Forget(file, name string) error {
 	_, hasRecord := a.store.Files[file][name]
 	_, hasShown := a.store.Shown[file][name]
@@ -303,13 +324,15 @@ func (a *Approvals) Forget(file, name string) error {
 	})
 }
 
+// approveError returns an error of the store with a fix.
 func (a *Approvals) approveError(text, fix string, err error) error {
 	return &messages.Error{Op: "approve", Class: messages.ClassConfig, Text: text, Fix: fix, Err: err}
 }
 
+// plainName matches names that need no quotes in a shell.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`) })
 
-// quoteArgument is a name as it may be typed after a command.
+// quoteArgument returns a name as a person can type it after a command.
 func quoteArgument(name string) string {
 	if plainName().MatchString(name) {
 		return name
@@ -317,11 +340,13 @@ func quoteArgument(name string) string {
 	return strconv.Quote(messages.Printable(name))
 }
 
-// filesSignature tells whether the files that approvals bind may have changed, without reading them.
+// filesSignature returns a text that changes when a bound file of the project may have changed. It reads directory
+// entries only, because a reload asks for it often.
 func (a *Approvals) filesSignature(project string) string {
 	var b strings.Builder
 	for _, file := range slices.Sorted(maps.Keys(a.store.Files)) {
 		dir := filepath.Dir(file)
+		// Files of an entry count from the project, and not from .mcpvisor.
 		if filepath.Base(dir) == ".mcpvisor" {
 			dir = filepath.Dir(dir)
 		}

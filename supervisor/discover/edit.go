@@ -12,26 +12,27 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// editTries is how often an edit begins anew because another program has changed the file meanwhile.
+// editTries bounds how often an edit begins anew because another program has changed the file meanwhile.
 const editTries = 20
 
-// lockTime is how long an edit waits for the others of this person to be done. Each takes milliseconds.
+// lockTime bounds how long an edit waits for other edits of this person, each of which takes milliseconds. After it the
+// edit goes on without the lock.
 const lockTime = 5 * time.Second
 
-// ErrBusy is the error of an edit of a file that another program goes on changing.
+// ErrBusy is returned by an edit of a file that another program goes on changing.
 var ErrBusy = errors.New("it changes all the time; try again when whatever writes it is done")
 
-// Edit changes a file: change is given its content, nothing if it is missing, and gives the new one. If the content is as
-// it was, nothing is written. What another program writes meanwhile is not lost: change is then called again, with that.
-// Otherwise it is as with Replace; an error of change is returned as it is.
+// Edit changes a file. It calls change with the content, nil if the file is missing, and writes the result; equal
+// content is not written. If another program writes meanwhile, change is called again with the new content, up to 20
+// times. Errors of change are returned as they are; others are those of [Replace], or ErrBusy.
 //
-// Edits by this package take turns. Of other programs, what they write between the last look and the replacing, which
-// follows at once, is lost: file systems have no way to prevent that.
+// Edits by this package exclude each other by a lock. A write of another program between the last comparison and the
+// rename, which follows at once, is lost: file systems have no way to prevent that.
 func Edit(path string, change func(old []byte) ([]byte, error)) error {
 	return editFile(path, change, func() error { return nil })
 }
 
-// editFile is Edit that asks last whether it may.
+// editFile does the work of Edit and calls recheck last, before the rename; errChanged from it begins a new try.
 func editFile(path string, change func(old []byte) ([]byte, error), recheck func() error) error {
 	defer lockEdits()()
 	for range editTries {
@@ -44,6 +45,8 @@ func editFile(path string, change func(old []byte) ([]byte, error), recheck func
 			return err
 		}
 		err = replaceFile(path, now, func() error {
+			// replaceFile calls this function when the new content is written and synced, so that the time between
+			// comparing and renaming is short.
 			if current, err := readRegular(path); err != nil || !bytes.Equal(current, old) {
 				return errChanged
 			}
@@ -56,9 +59,11 @@ func editFile(path string, change func(old []byte) ([]byte, error), recheck func
 	return &fs.PathError{Op: "edit", Path: path, Err: ErrBusy}
 }
 
+// errChanged makes editFile begin again.
 var errChanged = errors.New("the file has changed")
 
-// readRegular returns what a file holds; nothing if it is missing. More than a regular file is not read: a pipe would block.
+// readRegular returns the content of a file, nil if it is missing. It refuses everything but regular files, because a
+// pipe would block.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -72,8 +77,9 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// lockEdits waits until no other process of this person edits, and gives what ends the turn. The lock is not beside the files:
-// it would be found in projects. Where it cannot be had, the comparison of Edit has to do.
+// lockEdits waits until no other process of this person edits, and returns the function that releases the lock. The
+// lock lies in the cache directory, because a lock beside the files would appear in projects. If it cannot be had, the
+// edit goes on: the comparison of Edit finds most conflicts.
 func lockEdits() (end func()) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -89,5 +95,6 @@ func lockEdits() (end func()) {
 	if ok, err := lock.TryLockContext(ctx, 5*time.Millisecond); !ok || err != nil {
 		return func() {}
 	}
-	return func() { _ = lock.Unlock() } // it ends with the process at the latest
+	// The system releases the lock at the end of the process at the latest.
+	return func() { _ = lock.Unlock() }
 }

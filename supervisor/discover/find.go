@@ -17,27 +17,30 @@ import (
 type Options struct {
 	// Dir is the directory to start from; the working directory if empty.
 	Dir string
-	// Files are those named with --config; "-" is standard input.
+	// Files holds the paths named with --config; "-" is standard input.
 	Files []string
-	// Servers are the values of --mcp-server.
+	// Servers holds the values of --mcp-server.
 	Servers []string
-	// Only leaves out what was merely found: Files and Servers count, and what an organisation manages.
+	// Only leaves out all files that were merely found and the user's file: Files, Servers and the managed file count.
 	Only bool
-	// Paths are the places outside of the project; DefaultPaths if zero.
+	// Paths holds the places outside of the project; DefaultPaths if zero.
 	Paths Paths
-	// Lookup gives environment variables; os.LookupEnv if nil.
+	// Lookup returns environment variables; os.LookupEnv if nil.
 	Lookup func(string) (string, bool)
 	// Stdin is read for the file "-"; os.Stdin if nil.
 	Stdin io.Reader
 	// AllowedTransports, if not nil, lists the only kinds that may be configured.
 	AllowedTransports []messages.TransportKind
-	// ApproveAll starts servers that were never approved, without remembering that: for scripts that know what they run.
+	// ApproveAll starts servers that were never approved, and does not remember that: for scripts that know what they
+	// run.
 	ApproveAll bool
 }
 
-// withDefaults is o with every default in place, and Dir absolute without symbolic links.
+// withDefaults returns o with every default in place, and Dir absolute without symbolic links. The error says that Dir
+// is no directory.
 func (o Options) withDefaults() (Options, error) {
-	dir, err := filepath.Abs(o.Dir) // of "": the working directory
+	// An empty Dir gives the working directory.
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassConfig, Text: "the working directory is not known",
 			Fix: "change to another directory", Err: err}
@@ -62,8 +65,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Find reads every configuration file that counts for o, lowest precedence first. A file that is there, or was named,
-// and cannot be read stands in the result with Err set. The error is about o.Dir alone.
+// Find reads every configuration file that counts for o, lowest precedence first. A file that exists or was named, and
+// cannot be read, is in the result with Err set. The error concerns o.Dir alone.
 func Find(o Options) ([]config.File, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -73,7 +76,8 @@ func Find(o Options) ([]config.File, error) {
 	return files, nil
 }
 
-// findFiles reads the files, and says where it looked.
+// findFiles reads the files in order of precedence. paths holds every place where it looked, whether a file was there
+// or not, for a watcher.
 func (o Options) findFiles() (files []config.File, paths []string) {
 	var named []config.File
 	var infos []fs.FileInfo
@@ -87,13 +91,14 @@ func (o Options) findFiles() (files []config.File, paths []string) {
 			infos = append(infos, info)
 		}
 	}
+	// Named files are read first: their identities decide which found files are skipped.
 	project := o.projectDir()
 	add := func(scope messages.Scope, dir, path string) {
 		if path == "" {
 			return
 		}
 		paths = append(paths, path)
-		// A file that is named, too, counts once, as named: otherwise it would hide itself.
+		// A found file that is also named counts once, as named. Otherwise its entries would shadow themselves.
 		if info, err := os.Stat(path); err == nil && scope != messages.ScopeManaged &&
 			slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
 			return
@@ -113,6 +118,7 @@ func (o Options) findFiles() (files []config.File, paths []string) {
 			files = append(files, f)
 		}
 	}
+	// The order of these calls is the order of precedence, which Merge keeps within a scope.
 	add(messages.ScopeManaged, "", o.Paths.Managed)
 	chain := o.projectDirs()
 	if o.Only {
@@ -133,7 +139,8 @@ func (o Options) findFiles() (files []config.File, paths []string) {
 	return append(files, named...), paths
 }
 
-// projectDirs is the directory and the parents that belong to the same project, nearest first.
+// projectDirs returns the directory and its parents that belong to the same project, nearest first. Without a .git
+// above it is the directory alone.
 func (o Options) projectDirs() []string {
 	home, _ := os.Stat(o.Paths.Home)
 	var chain []string
@@ -143,6 +150,7 @@ func (o Options) projectDirs() []string {
 			break
 		}
 		chain = append(chain, dir)
+		// .git may be a file, as in a worktree or a submodule.
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return chain
 		}
@@ -153,14 +161,16 @@ func (o Options) projectDirs() []string {
 	return chain[:1]
 }
 
-// projectDir is the directory that the chain ends at: the repository's, or where the search began.
+// projectDir returns the last directory of projectDirs: the root of the repository, or the directory where the search
+// began.
 func (o Options) projectDir() string {
 	chain := o.projectDirs()
 	return chain[len(chain)-1]
 }
 
-// FileAbove is the nearest file .mcp.json in a directory above that one, which does not count there because no repository holds both;
-// empty if there is none below the person's home, or at all.
+// FileAbove returns the nearest .mcp.json in a directory above dir, for a hint to a person who expects that it counts.
+// It does not count, because no repository holds both. The result is empty if there is none below the person's home, or
+// at all.
 func FileAbove(dir string) string {
 	home := DefaultPaths().Home
 	for dir != home && dir != filepath.Dir(dir) {
@@ -174,11 +184,12 @@ func FileAbove(dir string) string {
 	return ""
 }
 
-// readOptional reads a file that may be missing. ok is false if it is.
+// readOptional reads a file that may be missing; ok is false if it is.
 func readOptional(path string) (f config.File, ok bool) {
 	f.Path = path
 	info, err := os.Stat(path)
 	switch {
+	// A file where a directory is expected means that the path is missing, too.
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return f, false
 	case err != nil:
@@ -207,7 +218,8 @@ func displayName(path string) string {
 	return path
 }
 
-// readNamed reads a file that must be there. It may be a pipe. The info is nil for standard input and unreadable files.
+// readNamed reads a file that must exist and may be a pipe. The info is nil for standard input and for files that
+// cannot be read.
 func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
 	f := config.File{Path: displayName(path), Scope: messages.ScopeDynamic}
 	if path == "-" {
@@ -234,7 +246,8 @@ func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
 	return f, nil
 }
 
-// readAll reads one byte more than a configuration may have at most, so that Parse can tell.
+// readAll reads a file. It reads one byte more than a configuration may have, so that Parse can report one that is too
+// long.
 func readAll(path string) ([]byte, string) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -243,9 +256,10 @@ func readAll(path string) ([]byte, string) {
 	return readOpen(file)
 }
 
-// readOpen is readAll of an open file, which it closes.
+// readOpen reads an open file like readAll, and closes it.
 func readOpen(file *os.File) ([]byte, string) {
-	defer file.Close() // nothing was written: a failed close loses nothing
+	// A failed close loses nothing, because the file was only read.
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, config.MaxFile+1))
 	if err != nil {
 		return nil, fileErrorText(err)
@@ -267,7 +281,8 @@ func fileErrorText(err error) string {
 	return "it cannot be read: " + err.Error()
 }
 
-// ProjectDir is the directory of the project that dir belongs to: the one that holds .git, or dir itself.
+// ProjectDir returns the directory of the project that dir belongs to: the one that holds .git, or dir itself. The
+// error says that dir is no directory.
 func ProjectDir(dir string) (string, error) {
 	o, err := Options{Dir: dir}.withDefaults()
 	if err != nil {
@@ -276,7 +291,8 @@ func ProjectDir(dir string) (string, error) {
 	return o.projectDir(), nil
 }
 
-// variablesIn reads files of variables that entries name: those that stand in the project have to lie in it, too.
+// variablesIn returns config.Context.ReadFile for a project. A file of variables below the project must not lead out of
+// it by links; one elsewhere is the choice of the entry's author, whom the approval shows.
 func variablesIn(project string) func(path string) ([]byte, string) {
 	return func(path string) ([]byte, string) {
 		if isBelow(filepath.Clean(path), project) {
@@ -288,7 +304,7 @@ func variablesIn(project string) func(path string) ([]byte, string) {
 	}
 }
 
-// readVariables reads a file of variables that an entry names.
+// readVariables reads a file of variables, or says as a clause why it cannot be read.
 func readVariables(path string) ([]byte, string) {
 	f, ok := readOptional(path)
 	switch {

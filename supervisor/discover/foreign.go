@@ -9,13 +9,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
 )
 
-// ForeignFile is a file of another program that was found at one of its places.
+// ForeignFile is a file of another program with its entries.
 type ForeignFile struct {
 	foreign.Location
 	config.Parsed
 }
 
-// ReadForeign reads the files of other programs at these places; those that are missing are left out. dir is where the person works.
+// ReadForeign reads the files of other programs at these places; missing ones are left out. dir is the directory in
+// which the person works, by which some programs sort their servers.
 func ReadForeign(locations []foreign.Location, dir string) []ForeignFile {
 	var found []ForeignFile
 	for _, p := range locations {
@@ -32,8 +33,8 @@ func ReadForeign(locations []foreign.Location, dir string) []ForeignFile {
 	return found
 }
 
-// ReadNamed reads files that the person named, as --config does; format is whose they are, or empty: it is found out. dir is
-// where the person works.
+// ReadNamed reads files that the person named for an import. With an empty format the program is recognised by the
+// content. dir is the directory in which the person works.
 func ReadNamed(paths []string, stdin io.Reader, format foreign.Format, dir string) []ForeignFile {
 	var found []ForeignFile
 	for _, path := range paths {
@@ -45,7 +46,7 @@ func ReadNamed(paths []string, stdin io.Reader, format foreign.Format, dir strin
 	return found
 }
 
-// FileOf is the file of ours that holds the servers of a scope: user, project or local. It is empty for other scopes, and
+// FileOf returns mcpvisor's file for the servers of a scope: user, project or local. It is empty for other scopes, and
 // if there is no place.
 func FileOf(scope messages.Scope, paths Paths, projectDir string) string {
 	switch scope {

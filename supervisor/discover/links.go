@@ -11,17 +11,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// ErrLeavesProject is the error of a file of a project that leads out of it: a repository can carry a symbolic link, and neither
-// what is read through it nor what is written is the repository's.
+// ErrLeavesProject is the cause of the error about a file of a project that leads out of it. A repository can carry a
+// symbolic link to any file of the person, and mcpvisor must not read or write that file in the repository's name.
 var ErrLeavesProject = errors.New("it is a link that leads out of the project")
 
-// maxLinks bounds the symbolic links of one path, as systems do.
+// maxLinks bounds the symbolic links of one path; operating systems have the same bound.
 const maxLinks = 40
 
-// resolveLinks is path without symbolic links, also where it leads to nothing yet: what does not exist is added to what does.
+// resolveLinks returns path without symbolic links. Other than filepath.EvalSymlinks it works for a path that does not
+// exist yet: the missing part is appended to the resolved one, because an edit may create the file.
 func resolveLinks(path string) (string, error) {
 	for range maxLinks {
 		at, rest := path, ""
+		// The inner loop goes up to the nearest part that exists.
 		for {
 			info, err := os.Lstat(at)
 			if isMissing(err) && at != filepath.Dir(at) {
@@ -50,7 +52,8 @@ func resolveLinks(path string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			to = dir + string(filepath.Separator) + to // not cleaned: ".." after a link means the link's target
+			// The path is not cleaned, because ".." after a link is the parent of the link's target.
+			to = dir + string(filepath.Separator) + to
 		}
 		if path = to; rest != "" {
 			path += string(filepath.Separator) + rest
@@ -59,6 +62,7 @@ func resolveLinks(path string) (string, error) {
 	return "", &fs.PathError{Op: "follow", Path: path, Err: errors.New("its symbolic links have no end")}
 }
 
+// isMissing reports whether an error says that the path does not exist.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -69,7 +73,8 @@ func isBelow(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// resolveInProject is the true path of a file of a project. The error wraps ErrLeavesProject if it lies elsewhere, and names the place.
+// resolveInProject returns the path of a file of a project without links. If it lies elsewhere the error wraps
+// ErrLeavesProject and names the target.
 func resolveInProject(project, path string) (string, error) {
 	real, err := resolveLinks(path)
 	if err != nil {
@@ -84,7 +89,8 @@ func resolveInProject(project, path string) (string, error) {
 	return real, nil
 }
 
-// leavesProjectError says where a link leads to.
+// leavesProjectError adds the target of the link to ErrLeavesProject. The target is escaped, because a stranger chose
+// it.
 type leavesProjectError struct{ target string }
 
 func (e leavesProjectError) Error() string {
@@ -93,7 +99,9 @@ func (e leavesProjectError) Error() string {
 
 func (e leavesProjectError) Unwrap() error { return ErrLeavesProject }
 
-// readInProject reads a file of a project that may be missing. It is read below the project's directory, wherever a link leads by then.
+// readInProject reads a file of a project that may be missing. After the check, the file is opened below an os.Root of
+// the project, so that a link which is put there in between cannot lead out. clause says why the file cannot be read;
+// ok is false if it is missing.
 func readInProject(project, path string) (data []byte, clause string, ok bool) {
 	real, err := resolveInProject(project, path)
 	switch {
@@ -111,7 +119,7 @@ func readInProject(project, path string) (data []byte, clause string, ok bool) {
 	} else if err != nil {
 		return nil, fileErrorText(err), true
 	}
-	defer root.Close() // nothing is written through it
+	defer root.Close()
 	rel, err := filepath.Rel(project, real)
 	if err != nil {
 		return nil, fileErrorText(err), true
@@ -135,7 +143,7 @@ func readInProject(project, path string) (data []byte, clause string, ok bool) {
 	return data, clause, true
 }
 
-// textWithoutPath is the error of the file system without the path, which stands beside it.
+// textWithoutPath returns the text of an error of the file system without the path, which stands beside it.
 func textWithoutPath(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -144,14 +152,15 @@ func textWithoutPath(err error) string {
 	return err.Error()
 }
 
-// EditIn is Edit for a file of a project: one that leads out of the project is left alone, and the error, which wraps
-// ErrLeavesProject, says where it leads to.
+// EditIn does the work of [Edit] for a file of a project. A file that leads out of the project is left alone, and the
+// error, which wraps ErrLeavesProject, names the target.
 func EditIn(project, path string, change func(old []byte) ([]byte, error)) error {
 	real, err := resolveInProject(project, path)
 	if err != nil {
 		return err
 	}
 	return editFile(real, change, func() error {
+		// Links may have changed since the first look; the edit then begins again.
 		if now, err := resolveInProject(project, path); err != nil || now != real {
 			return errChanged
 		}
@@ -159,7 +168,7 @@ func EditIn(project, path string, change func(old []byte) ([]byte, error)) error
 	})
 }
 
-// ProjectOf is the directory of the project that a project or local file of ours belongs to, by its path.
+// ProjectOf returns the directory of the project that a project or local file of mcpvisor belongs to, by its path.
 func ProjectOf(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if filepath.Base(dir) == ".mcpvisor" {

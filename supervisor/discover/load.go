@@ -6,19 +6,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
 )
 
-// Configuration is the whole configuration of a directory.
+// Configuration is the whole configuration of a directory, the result of [Load].
 type Configuration struct {
 	config.Set
-	// ProjectDir is the directory of the project: the one that holds .git, or where the search began.
+	// ProjectDir is the directory of the project: the one that holds .git, or the one where the search began.
 	ProjectDir string
-	// Approvals is the store, for Approve.
+	// Approvals is the store as it was read, on which the caller can call Approve.
 	Approvals *Approvals
-	// Snapshot holds the files as they were read, for a caller that follows them from here on.
+	// Snapshot holds the files as they were read. A caller that follows the files compares later readings with it.
 	Snapshot Snapshot
 }
 
-// Load finds, reads, merges and checks the configuration, and holds back what the person did not approve. Faults of
-// files and servers stand in Set.Problems. The error is a wrong value of Options, which the caller typed: Dir, Servers.
+// Load finds, reads, merges and checks the configuration, and holds back servers that the person did not approve.
+// Faults of files and servers stand in Set.Problems. The error concerns a wrong value of Options, which the caller
+// typed: Dir or Servers.
 func Load(o Options) (Configuration, error) {
 	r, err := Read(o)
 	if err != nil {
@@ -33,7 +34,7 @@ func Load(o Options) (Configuration, error) {
 	return found, nil
 }
 
-// Parse reads one file: in our own form, or, if it was named, in that of any program that we know.
+// Parse reads one file: a named one in the form of any known program, a found one in mcpvisor's own form only.
 func (r Snapshot) Parse(f config.File) config.Parsed {
 	if f.Scope == messages.ScopeDynamic {
 		return foreign.Parse(f, foreign.Context{Dir: r.options.Dir})

@@ -9,8 +9,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// readOwnFile reads the person's own file, which may be missing. It may be a symbolic link: people keep such files elsewhere. A file
-// that another user could have written is not believed.
+// readOwnFile reads the person's own file, which may be missing and may be a symbolic link, because people keep such
+// files in a repository of their own. A file that another user could have written is refused: its entries start without
+// an approval.
 func readOwnFile(path string) (config.File, bool) {
 	if problem := writtenByOthers(path); problem != "" {
 		return config.File{Path: path, Err: problem + "; it is not believed: make it yours (chown, chmod go-w), or name it with --config"}, true
@@ -18,8 +19,9 @@ func readOwnFile(path string) (config.File, bool) {
 	return readOptional(path)
 }
 
-// SharedWith says why another user could change the file of an approval, or what lies in its project; empty if none could. A
-// changed entry asks again, and a changed file that it names is said. What those load in turn is neither.
+// SharedWith says why another user could change the file of an approval, or the content of its project; empty if none
+// could. The approval screen warns with it: a changed entry and a changed file that it names are noticed, but not what
+// those files load in turn.
 func SharedWith(b config.Binding) string {
 	if problem := writtenByOthers(b.Path); problem != "" {
 		return "the file: " + problem
@@ -33,9 +35,9 @@ func SharedWith(b config.Binding) string {
 	return ""
 }
 
-// writtenByOthers says why a user other than the person, or the administrator, could have written a file: by its owner, by its
-// permissions, or by those of its folder, of the link and of what it leads to. It is empty if none could, and for a file that is
-// missing.
+// writtenByOthers says why a user other than the person or the administrator could have written a file: by its owner,
+// its permissions, those of its folder, or those of the folder of the link that leads to it. It is empty if none could,
+// and for a missing file.
 func writtenByOthers(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,6 +46,7 @@ func writtenByOthers(path string) string {
 	if err != nil {
 		return fileErrorText(err)
 	}
+	// Who may write a folder may replace the files in it.
 	for _, at := range []struct{ path, what string }{
 		{real, "it"}, {filepath.Dir(real), "its folder"}, {filepath.Dir(path), "its folder"},
 	} {

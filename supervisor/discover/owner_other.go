@@ -4,5 +4,5 @@ package discover
 
 import "io/fs"
 
-// openToOthers says nothing here: who may write a file is not among its permissions.
+// openToOthers says nothing on these systems, where the permissions of fs.FileInfo do not tell who may write.
 func openToOthers(fs.FileInfo) string { return "" }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// openToOthers says why others may write a file or the entries of a folder; empty if they may not. What the administrator owns is
-// believed. A folder with the sticky bit lets every user add files and none replace those of others. A group that is the person's
-// alone (its number or name is the user's) is the person.
+// openToOthers says why other users may write a file or the entries of a folder; empty if they may not. Files of the
+// administrator count as safe. A folder with the sticky bit lets every user add files and lets none replace those of
+// others. A group that contains the person alone (by its number or name) counts as the person.
 func openToOthers(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -32,7 +32,8 @@ func openToOthers(info fs.FileInfo) string {
 	return ""
 }
 
-// isOwnGroup reports whether a group is that of one user alone, as most systems make one for each.
+// isOwnGroup reports whether a group is that of one user alone, as most systems create one for each user, or the
+// administrator's.
 func isOwnGroup(uid, gid uint32) bool {
 	if gid == uid || gid == 0 {
 		return true

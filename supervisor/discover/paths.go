@@ -6,17 +6,18 @@ import (
 	"runtime"
 )
 
-// Paths are the places outside of the project. An empty one is not looked at.
+// Paths holds the places outside of the project. An empty one is not used.
 type Paths struct {
 	// User and Managed are configuration files.
 	User, Managed string
-	// Approvals is the store of approvals. Without one nothing found in a project can start.
+	// Approvals is the store of approvals. Without one, no server found in a project can start.
 	Approvals string
-	// Home is the person's directory: where the search upward stops, and what ${userHome} stands for.
+	// Home is the person's home directory, at which the search upward stops, and the value of ${userHome}.
 	Home string
 }
 
-// DefaultPaths are this platform's places for this person. What cannot be known (no HOME) stays empty.
+// DefaultPaths returns the places of this platform for this person. A place that cannot be known (without HOME) stays
+// empty.
 func DefaultPaths() Paths {
 	p := Paths{Managed: managedPath(runtime.GOOS)}
 	if dir, err := os.UserConfigDir(); err == nil {
@@ -29,7 +30,8 @@ func DefaultPaths() Paths {
 	return p
 }
 
-// managedPath is fixed, not taken from the environment: the person who is managed must not be able to move the file away.
+// managedPath returns a fixed place that does not depend on the environment, because the managed person must not be
+// able to move the file away.
 func managedPath(goos string) string {
 	switch goos {
 	case "darwin":

@@ -11,24 +11,26 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Snapshot holds the files of a configuration as they are at one moment, before they are merged.
+// Snapshot holds the files of a configuration as they are at one moment, before they are merged. It is a value; Reread
+// returns a new one.
 type Snapshot struct {
-	// Files are those that were found or named, lowest precedence first.
+	// Files holds those that were found or named, lowest precedence first.
 	Files []config.File
-	// Fixed are the entries of the command line, above all files.
+	// Fixed holds the entries of the command line, which stand above all files and do not change on a reload.
 	Fixed []config.Parsed
 	// Context holds everything besides their words that the meaning of entries depends on.
 	Context config.Context
 	// ProjectDir is the directory of the project.
 	ProjectDir string
-	// WatchedPaths are the paths of the files that count whether they are there or not, in no order, and of the store of
-	// approvals.
+	// WatchedPaths holds the paths of the files that count, whether they exist or not, and of the store of approvals,
+	// in no order.
 	WatchedPaths []string
 
-	options Options // with its defaults
+	// options has its defaults filled in.
+	options Options
 }
 
-// Read finds and reads the files. The error is a wrong value of Options, which the caller typed: Dir, Servers.
+// Read finds and reads the files. The error concerns a wrong value of Options, which the caller typed: Dir or Servers.
 func Read(o Options) (Snapshot, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -49,12 +51,13 @@ func Read(o Options) (Snapshot, error) {
 	return r, nil
 }
 
-// machineCapabilities returns what this machine can keep a server from.
+// machineCapabilities returns what this machine can enforce of an isolation.
 func machineCapabilities(want messages.Isolation) isolation.Capabilities {
 	return transports.CapabilitiesFor(context.Background(), want)
 }
 
-// Reread finds and reads the files anew. What can be read once only, standard input or a pipe that was named, is as it was.
+// Reread finds and reads the files anew. The content of standard input and of named pipes, which can be read only once,
+// is taken from r.
 func (r Snapshot) Reread() Snapshot {
 	o := r.options
 	var once []config.File
@@ -66,7 +69,8 @@ func (r Snapshot) Reread() Snapshot {
 		return ok
 	})
 	r.Files, r.WatchedPaths = o.findFiles()
-	for _, f := range once { // where it stood among those that were named
+	// Each goes back to its place among the named files, whose order is their precedence.
+	for _, f := range once {
 		at := len(r.Files)
 		for at > 0 && r.namedRank(r.Files[at-1]) > r.namedRank(f) {
 			at--
@@ -76,7 +80,8 @@ func (r Snapshot) Reread() Snapshot {
 	return r
 }
 
-// readOnceFile returns what was read of a named file that cannot be read again, such as standard input; false for any other one.
+// readOnceFile returns what was read of a named file that cannot be read again, such as standard input; false for any
+// other file.
 func (r Snapshot) readOnceFile(path string) (config.File, bool) {
 	name := displayName(path)
 	if info, err := os.Stat(path); path != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
@@ -89,17 +94,19 @@ func (r Snapshot) readOnceFile(path string) (config.File, bool) {
 	return r.Files[at], true
 }
 
-// namedRank is the place of a file among those that were named; -1 for one that was found.
+// namedRank returns the index of a file among those that were named; -1 for one that was found.
 func (r Snapshot) namedRank(f config.File) int {
 	return slices.IndexFunc(r.options.Files, func(path string) bool { return displayName(path) == f.Path })
 }
 
-// HoldUnapproved holds back what the person has not approved as it stands. The store is read anew.
+// HoldUnapproved reads the store of approvals anew and returns the set in which servers wait that the person has not
+// approved as they stand.
 func (r Snapshot) HoldUnapproved(set config.Set) config.Set {
 	set, _ = r.applyApprovals(set)
 	return set
 }
 
+// applyApprovals applies the store to the set. An unreadable store is a problem only if a server waits because of it.
 func (r Snapshot) applyApprovals(set config.Set) (config.Set, *Approvals) {
 	store := r.options.Paths.Approvals
 	a, err := LoadApprovals(store)
@@ -113,8 +120,8 @@ func (r Snapshot) applyApprovals(set config.Set) (config.Set, *Approvals) {
 	return set, a
 }
 
-// ApprovalState is the content of the store of approvals, and what tells whether files of the project that they bind have changed; nil if
-// there is no store.
+// ApprovalState returns bytes that change when the store of approvals, or a file of the project that it binds, may have
+// changed; nil if there is no store. The reload compares them with the previous ones and does not interpret them.
 func (r Snapshot) ApprovalState() []byte {
 	if r.options.Paths.Approvals == "" {
 		return nil

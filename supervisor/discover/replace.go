@@ -7,20 +7,21 @@ import (
 	"path/filepath"
 )
 
-// ErrReadOnly is the error of an edit of a file whose permissions let no user write: replacing it would go past them.
+// ErrReadOnly is the cause of the error about a file whose permissions let no user write. A rename would go past those
+// permissions.
 var ErrReadOnly = errors.New("it is read-only; make it writable first")
 
-// Replace writes a file as a whole: a crash leaves the old content or the new one, and a reader never sees half of it. A
-// symbolic link stays, and what it leads to is replaced. The permissions of a file that is there stay; a new one, and
-// folders that are missing, are for the person alone (0600, 0700).
+// Replace writes a file as a whole: a crash leaves the old content or the new one, and a reader never sees half of it.
+// A symbolic link stays, and its target is replaced. An existing file keeps its permissions; a new one, and missing
+// folders, are for the person alone (0600, 0700).
 //
-// Not promised: the owner and group of a file that belongs to another user, and hard links, which go on naming the old
-// content.
+// Not promised: the owner and group of a file that belongs to another user, and hard links, which keep the old content.
 func Replace(path string, data []byte) error {
 	return replaceFile(path, data, func() error { return nil })
 }
 
-// replaceFile asks last whether it may.
+// replaceFile writes the new content beside the target, syncs it, calls recheck and renames. An error of recheck leaves
+// the file as it was.
 func replaceFile(link string, data []byte, recheck func() error) (err error) {
 	path, err := linkTarget(link)
 	if err != nil {
@@ -42,13 +43,15 @@ func replaceFile(link string, data []byte, recheck func() error) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, filepath.Base(path)+".*") // mode 0600
+	// The temporary file is in the same directory, because a rename does not cross file systems. Its mode is 0600.
+	tmp, err := os.CreateTemp(dir, filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(tmp.Name()) // the first error is the one that counts
+			// The caller gets the first error, and not that of the removal.
+			_ = os.Remove(tmp.Name())
 		}
 	}()
 	if _, err = tmp.Write(data); err == nil {
@@ -64,7 +67,8 @@ func replaceFile(link string, data []byte, recheck func() error) (err error) {
 		err = recheck()
 	}
 	if current, e := linkTarget(link); err == nil && (e != nil || current != path) {
-		err = errChanged // the link leads elsewhere by now
+		// The link leads elsewhere by now.
+		err = errChanged
 	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
@@ -72,7 +76,8 @@ func replaceFile(link string, data []byte, recheck func() error) (err error) {
 	return err
 }
 
-// linkTarget is the file that a path leads to, through symbolic links, the last of which may lead to nothing yet.
+// linkTarget returns the file that a path leads to through symbolic links, the last of which may lead to a missing
+// file.
 func linkTarget(path string) (string, error) {
 	for range 40 {
 		info, err := os.Lstat(path)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// AddRule writes a rule into a file, under permissions. What else stands there stays as it is, comments included; a file
-// that is missing is made. A rule that stands there already is left alone. The error is a *messages.Error.
+// AddRule writes a rule into a file, under permissions. The rest of the file stays, comments included; a missing file
+// is created. A rule that stands there already is not written again. The error is a *messages.Error.
 func AddRule(path string, verdict access.Verdict, rule string) error {
 	if _, err := access.Parse(verdict, rule); err != nil {
 		return &messages.Error{Op: "permissions", Class: messages.ClassInvalid, Text: err.Error(), Err: err}
@@ -23,8 +23,8 @@ func AddRule(path string, verdict access.Verdict, rule string) error {
 	return err
 }
 
-// AddRules is AddRule for several rules at once, which can be read. fallback, if not empty, becomes the default if the file
-// says none; the default that counts in it is given back.
+// AddRules writes several rules at once, as AddRule does; the caller has parsed them. If the file has no default, a
+// fallback that is not empty becomes it. effective is the default that the file has afterwards.
 func AddRules(path string, rules []access.Rule, fallback access.Verdict) (effective access.Verdict, err error) {
 	err = editRules(path, func(now permissionLists) (all []jsonPatch) {
 		if effective = now.def; effective == "" && fallback != "" {
@@ -48,17 +48,18 @@ func AddRules(path string, rules []access.Rule, fallback access.Verdict) (effect
 	return effective, err
 }
 
-// permissionLists holds the value of permissions in a file.
+// permissionLists holds the value of permissions in a file: the rules by verdict, and the default.
 type permissionLists struct {
 	lists map[access.Verdict][]string
 	def   access.Verdict
 }
 
-// RemoveRule takes a rule out of every list of a file. It reports how many it found.
+// RemoveRule removes a rule from every list of a file, and returns how many it found.
 func RemoveRule(path, rule string) (found int, err error) {
 	err = editRules(path, func(now permissionLists) (all []jsonPatch) {
 		found = 0
 		for _, verdict := range []access.Verdict{access.Allow, access.Ask, access.Deny} {
+			// Patches are applied in order, so that removing from the end keeps the other indexes valid.
 			for i, r := range slices.Backward(now.lists[verdict]) {
 				if r == rule {
 					all = append(all, jsonPatch{"remove", "/permissions/" + string(verdict) + "/" + itoa(i), nil})
@@ -71,15 +72,18 @@ func RemoveRule(path, rule string) (found int, err error) {
 	return found, err
 }
 
-func itoa(i int) string { b, _ := json.Marshal(i); return string(b) } // a number always encodes
+// itoa returns a number in digits. Encoding a number cannot fail.
+func itoa(i int) string { b, _ := json.Marshal(i); return string(b) }
 
-// jsonPatch is one operation of RFC 6902.
+// jsonPatch is one operation of RFC 6902. hujson applies it to the text and keeps comments and form.
 type jsonPatch struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
+// editRules changes the rules of a file by the patches that edit returns. Edit may call it several times, so that edit
+// must not count on the first call.
 func editRules(path string, edit func(permissionLists) []jsonPatch) error {
 	fail := func(text, fix string, err error) error {
 		return &messages.Error{Op: "permissions", Class: messages.ClassConfig,
@@ -93,7 +97,8 @@ func editRules(path string, edit func(permissionLists) []jsonPatch) error {
 			return changeRules(text, edit, fail)
 		}
 		created, err := changeRules([]byte(emptyObject), edit, fail)
-		if string(created) == emptyObject { // a file that is missing stays missing for nothing
+		// No patch for a missing file must not create it.
+		if string(created) == emptyObject {
 			return nil, err
 		}
 		return created, err
@@ -105,9 +110,11 @@ func editRules(path string, edit func(permissionLists) []jsonPatch) error {
 	return err
 }
 
+// emptyObject is the text that a new file begins with.
 const emptyObject = "{}\n"
 
-// changeRules is the text of a file with other rules; fail makes its errors.
+// changeRules returns the text of a file with other rules; fail makes its errors. It refuses text whose present
+// permissions it cannot read, so that no rule is written where it would not count.
 func changeRules(text []byte, edit func(permissionLists) []jsonPatch,
 	fail func(text, fix string, err error) error,
 ) ([]byte, error) {
@@ -134,7 +141,8 @@ func changeRules(text []byte, edit func(permissionLists) []jsonPatch,
 		if json.Unmarshal(raw, &members) != nil {
 			return nil, fail("its permissions are no object", "mend them first: mcpvisor config check", nil)
 		}
-		if json.Unmarshal(members["default"], &now.def) != nil { // it is missing, or no text
+		// The default is missing, or no text. What stands there is kept, so that no fallback replaces it.
+		if json.Unmarshal(members["default"], &now.def) != nil {
 			now.def = access.Verdict(strings.Trim(string(members["default"]), `"`))
 		}
 		for _, v := range []access.Verdict{access.Allow, access.Ask, access.Deny} {
@@ -155,7 +163,8 @@ func changeRules(text []byte, edit func(permissionLists) []jsonPatch,
 	if err != nil {
 		return nil, fail("it cannot be changed", "write the rule by hand", err)
 	}
-	if len(text) < 4 { // an empty file has no form yet
+	// An empty file has no form yet, and gets the usual one.
+	if len(text) < 4 {
 		root.Format()
 	}
 	return root.Pack(), nil

@@ -12,35 +12,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// approvalStore is the form of the file of approvals.
+// approvalStore is the JSON form of the file of approvals.
 type approvalStore struct {
 	Version int `json:"version"`
-	// Files are the approvals by file, as it was found, and server.
+	// Files holds the approvals by the path of the file, as it was found, and server.
 	Files map[string]map[string]approvalRecord `json:"files,omitempty"`
-	// Shown are the hashes of what the person was shown last, by file and server.
+	// Shown holds the hashes of what the person was shown last, by file and server.
 	Shown map[string]map[string]string `json:"shown,omitempty"`
 }
 
 // approvalRecord is one approval.
 type approvalRecord struct {
-	// Hash is that of the config.Binding that was approved, Variables and Sums its lists, the latter with the SHA-256 of each file.
+	// Hash is that of the approved config.Binding. Variables and Sums are its lists, the latter with the SHA-256 of
+	// each file.
 	Hash      string            `json:"hash,omitempty"`
 	Variables []string          `json:"variables,omitempty"`
 	Sums      map[string]string `json:"files,omitempty"`
-	// Own says that the person wrote the entry through mcpvisor.
+	// Own means that the person wrote the entry through mcpvisor.
 	Own bool `json:"own,omitempty"`
-	// Old says that an older version approved the entry, by less than what counts now.
+	// Old means that an older version of mcpvisor approved the entry, by less than counts now. Such a record approves
+	// nothing, and the reason for waiting mentions it.
 	Old bool `json:"old,omitempty"`
 }
 
 const (
+	// storeVersion is written; a store of oldVersion is still read.
 	storeVersion = 2
 	oldVersion   = 1
 	// maxStore bounds the store in bytes.
 	maxStore = 16 << 20
 )
 
-// parseStore reads what a store holds. Approvals of version 1 are kept as such: why they do not hold any more is to be said.
+// parseStore reads the content of a store. Approvals of version 1 become Old records, so that the person learns why
+// they do not count any more. An unknown version is an error, because overwriting it would lose approvals of a newer
+// mcpvisor.
 func parseStore(b []byte) (approvalStore, error) {
 	empty := approvalStore{Version: storeVersion}
 	var s struct {
@@ -71,7 +76,8 @@ func parseStore(b []byte) (approvalStore, error) {
 	return out, nil
 }
 
-// readStore reads the store at path. A missing one is empty.
+// readStore reads the store at path; a missing one is empty. A store that another user may write is an error, because
+// that user could approve servers.
 func readStore(path string) (approvalStore, error) {
 	empty := approvalStore{Version: storeVersion}
 	if path == "" {
@@ -98,7 +104,8 @@ func readStore(path string) (approvalStore, error) {
 	return parseStore(b)
 }
 
-// updateStore applies f to the store as it is now: another process may have written it meanwhile.
+// updateStore applies f to the store as it is on disk now, which another process may have written since, and writes it.
+// f may be called several times. A store that cannot be read is not overwritten.
 func (a *Approvals) updateStore(f func(now *approvalStore)) error {
 	now := approvalStore{}
 	err := Edit(a.path, func([]byte) ([]byte, error) {
@@ -123,7 +130,7 @@ func (a *Approvals) updateStore(f func(now *approvalStore)) error {
 	return nil
 }
 
-// setEntry sets what stands under a file and a server.
+// setEntry sets the value under a file and a server. It clones the inner map, which a.store may share.
 func setEntry[V any](in *map[string]map[string]V, file, server string, v V) {
 	if *in == nil {
 		*in = map[string]map[string]V{}
@@ -136,7 +143,7 @@ func setEntry[V any](in *map[string]map[string]V, file, server string, v V) {
 	(*in)[file] = inner
 }
 
-// deleteEntry takes out what stands under a file and a server.
+// deleteEntry removes the value under a file and a server, and the file's map when it becomes empty.
 func deleteEntry[V any](in map[string]map[string]V, file, server string) {
 	delete(in[file], server)
 	if len(in[file]) == 0 {

@@ -9,13 +9,16 @@ import (
 	"path/filepath"
 )
 
-// maxSum bounds a file of a project whose content an approval binds, and maxSums all of them together at one reading, in bytes.
+// maxSum bounds a file of a project whose content an approval binds, and maxSums all of them together in one reading,
+// both in bytes. Of larger files, size and time count.
 const (
 	maxSum  = 8 << 20
 	maxSums = 64 << 20
 )
 
-// projectSums gives the sums of files of a project: of regular files that lie in it, in all maxSums. It is used for one reading.
+// projectSums returns a function for one reading that gives the sums of regular files which lie in the project. Sums of
+// larger files, and of those beyond maxSums in all, consist of size and time. A file that exists and cannot be read has
+// the constant sum "unreadable", so that the binding still names it.
 func projectSums(project string) func(path string) (string, bool) {
 	bytesLeft := int64(maxSums)
 	return func(path string) (string, bool) {
@@ -40,7 +43,8 @@ func projectSums(project string) func(path string) (string, bool) {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 			return "", false
-		case info.Size() > maxSum || info.Size() > bytesLeft: // its size and time stand for what is not read
+		// Size and time stand for content that is not read.
+		case info.Size() > maxSum || info.Size() > bytesLeft:
 			return fmt.Sprintf("size %d, %d", info.Size(), info.ModTime().UnixNano()), true
 		}
 		bytesLeft -= info.Size()
@@ -48,7 +52,7 @@ func projectSums(project string) func(path string) (string, bool) {
 		if err != nil {
 			return "unreadable", true
 		}
-		defer f.Close() // nothing was written
+		defer f.Close()
 		h := sha256.New()
 		if _, err := io.Copy(h, io.LimitReader(f, maxSum)); err != nil {
 			return "unreadable", true
@@ -57,7 +61,7 @@ func projectSums(project string) func(path string) (string, bool) {
 	}
 }
 
-// fileStamp tells by the directory entry whether a file changed.
+// fileStamp returns size, time and mode of a file, by which a reload notices that it may have changed.
 func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
