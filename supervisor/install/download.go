@@ -21,27 +21,32 @@ import (
 )
 
 const (
+	// maxDownload and maxUnpacked are the defaults of Options, in bytes: 512 MiB and 2 GiB.
 	maxDownload = 512 << 20
 	maxUnpacked = 2 << 30
-	// downloadTime bounds one download.
+	// downloadTime bounds one download, with all its redirects.
 	downloadTime = 10 * time.Minute
-	// maxDownloadHops: release pages redirect to where their files are.
+	// maxDownloadHops bounds the redirects of one download; release pages redirect to the servers that hold their
+	// files.
 	maxDownloadHops = 5
 )
 
+// checksum matches a SHA-256 in hexadecimal digits, the form of fileSha256.
 var checksum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
-// bundleError is an error about a bundle.
+// bundleError returns an error about a bundle; text continues the sentence "the bundle".
 func bundleError(class messages.Class, text, fix string, cause error) error {
 	return &messages.Error{Op: "install", Class: class, Text: "the bundle " + text, Fix: fix, Err: cause}
 }
 
-// fetchBundle gives the unpacked bundle of a package, and downloads it first if need be.
+// fetchBundle returns the unpacked bundle of a package, and downloads it first if the cache does not have it. A bundle
+// without a checksum is refused, because its content could not be told from another one.
 func (r *Registry) fetchBundle(ctx context.Context, p *plan.Package) (*plan.Bundle, error) {
 	u, err := url.Parse(p.Identifier)
 	switch {
 	case r.o.Cache == "" || r.o.Bundles == "":
 		return nil, bundleError(messages.ClassConfig, "cannot be installed: no directory is set for bundles", "", nil)
+	// http is accepted only if both the bundle and the registry are on this machine, as in a test.
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !addresses.ThisMachine(u.Hostname()) || !addresses.ThisMachine(r.base.Hostname())):
 		return nil, bundleError(messages.ClassConfig, "is to be downloaded from "+messages.Line(p.Identifier, 200)+", which is no https URL",
 			"", plan.ErrUnusable)
@@ -57,14 +62,15 @@ func (r *Registry) fetchBundle(ctx context.Context, p *plan.Package) (*plan.Bund
 	return r.unpackedBundle(file, p.FileSHA256)
 }
 
-// openArchive gives the bundle's file, whose content has the checksum.
+// openArchive returns the bundle's file with the checksum verified, positioned at its start. The caller closes it.
 func (r *Registry) openArchive(ctx context.Context, u *url.URL, sum string) (*os.File, error) {
 	path := filepath.Join(r.o.Cache, sum+".mcpb")
 	if f, err := os.Open(path); err == nil {
 		if actual, err := hashFile(f); err == nil && actual == sum {
 			return f, nil
 		}
-		f.Close() // half a file, or somebody's: it is downloaded again
+		// The cached file is damaged or not the right one, and is downloaded again.
+		f.Close()
 	}
 	if err := os.MkdirAll(r.o.Cache, 0o700); err != nil {
 		return nil, bundleError(messages.ClassConfig, "cannot be kept: "+fileErrorText(err), "", err)
@@ -73,11 +79,13 @@ func (r *Registry) openArchive(ctx context.Context, u *url.URL, sum string) (*os
 	if err != nil {
 		return nil, bundleError(messages.ClassConfig, "cannot be kept: "+fileErrorText(err), "", err)
 	}
-	defer os.Remove(temp.Name()) // it has its name by now, or is of no use
+	// After the rename the temporary name is gone, and this does nothing.
+	defer os.Remove(temp.Name())
 	if err := r.downloadFile(ctx, u, sum, temp); err != nil {
 		temp.Close()
 		return nil, err
 	}
+	// The rename makes a complete and verified file appear at once; another process may have put the same one there.
 	if err := errors.Join(temp.Close(), os.Rename(temp.Name(), path)); err != nil {
 		return nil, bundleError(messages.ClassConfig, "cannot be kept: "+fileErrorText(err), "", err)
 	}
@@ -88,7 +96,7 @@ func (r *Registry) openArchive(ctx context.Context, u *url.URL, sum string) (*os
 	return f, nil
 }
 
-// fileErrorText is a file's error without its path, which is ours and long.
+// fileErrorText returns the text of a file's error without its path, which is mcpvisor's own and long.
 func fileErrorText(err error) string {
 	var at *os.PathError
 	if errors.As(err, &at) {
@@ -97,6 +105,7 @@ func fileErrorText(err error) string {
 	return messages.Line(err.Error(), 120)
 }
 
+// hashFile returns the SHA-256 of a file in hexadecimal digits, and leaves the file at its start.
 func hashFile(f io.ReadSeeker) (string, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -109,7 +118,8 @@ func hashFile(f io.ReadSeeker) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// downloadFile writes what u gives, if it has the checksum. No credentials go along.
+// downloadFile copies the content of u to to, and fails if it has another checksum or is too long. What it has written
+// by then is useless. It sends no credentials, because the publisher chose the address.
 func (r *Registry) downloadFile(ctx context.Context, u *url.URL, sum string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTime)
 	defer cancel()
@@ -141,6 +151,7 @@ func (r *Registry) downloadFile(ctx context.Context, u *url.URL, sum string, to 
 		limit = maxDownload
 	}
 	h := sha256.New()
+	// One byte more than the limit shows that the content is too long.
 	n, err := io.Copy(io.MultiWriter(to, h), io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
@@ -154,6 +165,8 @@ func (r *Registry) downloadFile(ctx context.Context, u *url.URL, sum string, to 
 	return nil
 }
 
+// downloadError translates the error of a download from a host. The URL in net/http's error is left out, because it may
+// be long and hold a secret.
 func (r *Registry) downloadError(from string, err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -15,25 +15,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// downloadTransport performs downloads. Publishers choose their addresses, and so could have this machine ask its own services,
-// those of its network, or a cloud's for credentials. Addresses are judged when they are dialled, at each redirect as well,
-// so that nothing is gained by what a name means in between. Behind a proxy, which looks names up, and with a transport
-// of the caller's own only what is written in the URL can be judged.
+// downloadTransport performs downloads. Publishers choose the addresses, and could otherwise make this machine request
+// its own services, those of its network, or the credentials of a cloud. Each address is checked when it is dialled, at
+// redirects as well, so that a name which resolves differently a moment later gains nothing. Behind a proxy, which
+// resolves names itself, and with a transport of the caller, only the host in the URL can be checked.
 //
-// A registry that is itself at such an address is somebody's own, and its bundles may be there, too.
+// A registry that is itself at such an address is a private one, and its bundles may be there, too.
 type downloadTransport struct {
-	fallback   http.RoundTripper // of Options.HTTP, or that of the registry
-	direct     http.RoundTripper // judges what it dials; nil if the caller's own is used
-	proxy      func(*http.Request) (*url.URL, error)
-	specialURL bool        // the registry's URL names a special address
-	sawSpecial atomic.Bool // a connection to the registry was made to a special address
-	sawPublic  atomic.Bool // one was made to another
+	// fallback is Options.HTTP, or the transport that also asks the registry.
+	fallback http.RoundTripper
+	// direct checks the addresses that it dials; nil if the caller gave a transport.
+	direct http.RoundTripper
+	// proxy returns the proxy of a request; nil if the caller gave a transport.
+	proxy func(*http.Request) (*url.URL, error)
+	// specialURL means that the registry's URL names an address of this machine, its network or a cloud.
+	specialURL bool
+	// sawSpecial is set when a connection to the registry reached such an address, and sawPublic when one reached
+	// another. Requests set them concurrently.
+	sawSpecial atomic.Bool
+	sawPublic  atomic.Bool
 }
 
 // dialTime bounds the making of one connection.
 const dialTime = 15 * time.Second
 
-// newDownloadTransport makes the performer of downloads for a registry. own is nil if mcpvisor's usual transport is used.
+// newDownloadTransport returns the transport of downloads for a registry. custom is Options.HTTP, or nil for mcpvisor's
+// usual transport.
 func newDownloadTransport(base *url.URL, custom http.RoundTripper) *downloadTransport {
 	o := &downloadTransport{fallback: custom}
 	_, o.specialURL = addresses.SpecialHost(base.Hostname())
@@ -42,6 +49,7 @@ func newDownloadTransport(base *url.URL, custom http.RoundTripper) *downloadTran
 	}
 	t := transports.NewClient().Transport.(*http.Transport)
 	o.fallback, o.proxy = t, http.ProxyFromEnvironment
+	// Connections are not reused, so that the check of each dial covers each request.
 	direct := t.Clone()
 	direct.Proxy, direct.DisableKeepAlives = nil, true
 	direct.DialContext = (&net.Dialer{Timeout: dialTime, Control: checkDialAddress}).DialContext
@@ -49,7 +57,8 @@ func newDownloadTransport(base *url.URL, custom http.RoundTripper) *downloadTran
 	return o
 }
 
-// checkDialAddress sees the address that is about to be dialled.
+// checkDialAddress refuses to connect to a special address. net.Dialer calls it with the resolved address, after the
+// name was looked up.
 func checkDialAddress(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -61,6 +70,7 @@ func checkDialAddress(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
+// addressRefusal returns the error for a special address.
 func addressRefusal(to, kind string) error {
 	return refusalError("leads to " + messages.Line(to, 100) + ", a " + kind + " address, and the registry is not at one")
 }
@@ -79,11 +89,14 @@ func (o *downloadTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	return o.direct.RoundTrip(q)
 }
 
-// isRegistryLocal reports whether the registry is on this machine or in its network. Of several addresses the public one counts.
+// isRegistryLocal reports whether the registry is on this machine or in its network. If it was seen at both kinds of
+// addresses it counts as public.
 func (o *downloadTransport) isRegistryLocal() bool {
 	return o.specialURL || o.sawSpecial.Load() && !o.sawPublic.Load()
 }
 
+// usesProxy reports whether a request goes through a proxy. A proxy setting that cannot be read counts as one, and the
+// usual transport then reports the error.
 func (o *downloadTransport) usesProxy(q *http.Request) bool {
 	if o.proxy == nil {
 		return false
@@ -92,8 +105,8 @@ func (o *downloadTransport) usesProxy(q *http.Request) bool {
 	return err != nil || via != nil
 }
 
-// traceConn takes note of where the registry is when the request, which is for the registry, gets its connection. Over https
-// the certificate was right by then.
+// traceConn returns a request to the registry that notes the address of its connection. Over https the certificate has
+// been verified by then, so that the address is really the registry's.
 func (o *downloadTransport) traceConn(q *http.Request) *http.Request {
 	if o.direct == nil || o.usesProxy(q) {
 		return q
@@ -103,6 +116,7 @@ func (o *downloadTransport) traceConn(q *http.Request) *http.Request {
 	}))
 }
 
+// noteAddress notes the remote address of a connection to the registry.
 func (o *downloadTransport) noteAddress(address string) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -115,7 +129,7 @@ func (o *downloadTransport) noteAddress(address string) {
 	}
 }
 
-// registryTransport performs requests to the registry.
+// registryTransport performs requests to the registry, and tells the downloadTransport where the registry is.
 type registryTransport struct{ *downloadTransport }
 
 // RoundTrip implements http.RoundTripper, for the registry.

@@ -18,23 +18,26 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often one thing is asked for, attemptTime each time, and maxAnswerSize what comes.
+	// maxAttempts bounds the attempts of one request, attemptTime each attempt, and maxAnswerSize the answer in bytes.
 	maxAttempts   = 3
 	attemptTime   = 15 * time.Second
 	maxAnswerSize = 4 << 20
-	// firstDelay is before the second attempt; it doubles. Each delay is drawn from it to twice it.
+	// firstDelay is the delay before the second attempt, and doubles. The actual delay is drawn between it and twice
+	// it, so that many clients do not come back at once.
 	firstDelay = 500 * time.Millisecond
-	// maxRetryAfter is the longest Retry-After that is waited for: a person sits before the command.
+	// maxRetryAfter is the longest Retry-After that the command waits for, because a person sits before it.
 	maxRetryAfter = 30 * time.Second
 	maxRedirects  = 3
 )
 
-// errNotFound is the cause of an error about what the registry does not have.
+// errNotFound is the cause of an error about a server or version that the registry does not have.
 var errNotFound = fmt.Errorf("%w: not found", plan.ErrName)
 
+// isFound reports whether err is no errNotFound; it is true for other errors, too.
 func isFound(err error) bool { return !errors.Is(err, errNotFound) }
 
-// getWithRetry asks the registry, again if that may help.
+// getWithRetry requests u, up to maxAttempts times, and returns the error of the last attempt. op names the command in
+// errors.
 func (r *Registry) getWithRetry(ctx context.Context, op string, u *url.URL) ([]byte, error) {
 	delay := firstDelay
 	for attempt := 1; ; attempt++ {
@@ -57,11 +60,11 @@ func (r *Registry) getWithRetry(ctx context.Context, op string, u *url.URL) ([]b
 	}
 }
 
-// noRetry is how long to wait before another attempt that cannot help.
+// noRetry is the delay of an attempt after which another one cannot help.
 const noRetry = -1
 
-// getOnce is one attempt. wait says when another one may help: never, at a time of our own (0), or after what the registry
-// asked for.
+// getOnce makes one attempt. wait says when another one may help: noRetry for never, 0 for a delay of getWithRetry's
+// choice, or the Retry-After of the registry.
 func (r *Registry) getOnce(ctx context.Context, op string, u *url.URL) (body []byte, wait time.Duration, err error) {
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
@@ -81,6 +84,7 @@ func (r *Registry) getOnce(ctx context.Context, op string, u *url.URL) (body []b
 		body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswerSize+1))
 	}
 	switch {
+	// The caller gave up, which must not look like a timeout of the registry.
 	case parent.Err() != nil:
 		return nil, noRetry, &messages.Error{Op: op, Class: messages.ClassCanceled, Text: "the registry " + r.Host() +
 			" was asked, and the answer was not waited for", Err: context.Cause(parent)}
@@ -95,7 +99,8 @@ func (r *Registry) getOnce(ctx context.Context, op string, u *url.URL) (body []b
 	return body, noRetry, nil
 }
 
-// httpClient follows redirects within the registry's origin, and to nobody else: what comes decides what runs.
+// httpClient returns a client that follows redirects within the registry's origin only, because the answer decides
+// which program runs.
 func (r *Registry) httpClient() *http.Client {
 	return &http.Client{Transport: r.rt, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
@@ -108,11 +113,13 @@ func (r *Registry) httpClient() *http.Client {
 	}}
 }
 
-// refusalError is why we did not go where we were sent.
+// refusalError is the reason why a redirect or an address was refused, as the end of a sentence about the host.
 type refusalError string
 
 func (r refusalError) Error() string { return string(r) }
 
+// retryDelay returns the delay after an error of net/http: a refusal will be the same at the next attempt, other errors
+// may pass.
 func retryDelay(err error) time.Duration {
 	var refused refusalError
 	if errors.As(err, &refused) {
@@ -121,11 +128,12 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// requestError translates what net/http says when there was no whole answer.
+// requestError translates the error of net/http when there was no whole answer.
 func (r *Registry) requestError(op string, err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {
-		err = at.Err // the URL around it is not for people
+		// The URL around the error is left out.
+		err = at.Err
 	}
 	e := &messages.Error{Op: op, Class: messages.ClassNetwork, Text: "the registry " + r.Host() + " cannot be reached: " + innermostText(err),
 		Fix: "look at the network, or name another registry with --registry", Err: err}
@@ -141,7 +149,8 @@ func (r *Registry) requestError(op string, err error) error {
 	return e
 }
 
-// innermostText is the innermost sentence of a network error.
+// innermostText returns the innermost sentence of a network error, because the outer ones repeat addresses and
+// operations.
 func innermostText(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
@@ -153,7 +162,7 @@ func innermostText(err error) string {
 	return messages.Line(err.Error(), 120)
 }
 
-// statusError translates an answer that is not 200, and says when another attempt may help.
+// statusError translates an answer that is not 200, and returns the delay after which another attempt may help.
 func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wait time.Duration, err error) {
 	code := resp.StatusCode
 	e := &messages.Error{Op: op, Class: messages.ClassNetwork, RetryAfter: transports.RetryAfter(resp.Header, time.Now())}
@@ -174,6 +183,7 @@ func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wai
 	case code == http.StatusForbidden:
 		e.Class, e.Text = messages.ClassForbidden, registry+" forbids it"+detail
 		return noRetry, e
+	// This case and the next continue below the switch, because another attempt may help.
 	case code == http.StatusTooManyRequests:
 		e.Class, e.Text = messages.ClassThrottled, registry+" is asked too often"
 	case code >= 500:
@@ -192,7 +202,8 @@ func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wai
 	return e.RetryAfter, e
 }
 
-// problemText is the registry's own sentence about an error: detail of a problem document, or error.
+// problemText returns the registry's own sentence about an error, on one line and escaped: the detail of a problem
+// document (RFC 9457), the member error, or the title.
 func problemText(body []byte) string {
 	var problem struct {
 		Detail string `json:"detail"`

@@ -7,11 +7,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// maxPages bounds how many pages of 100 are looked at for a short name.
+// maxPages bounds the pages of 100 servers that Find reads for a short name.
 const maxPages = 20
 
-// Find gives the server that a person means: namespace/server or a short name that is unique, with @VERSION for a certain
-// version. A short name that several servers could be called by is an error that lists them.
+// Find returns the server that a person means: namespace/server, or a short name that is unique, with @VERSION for a
+// certain version. A short name that several servers match is an error that lists them, so that no publisher gets
+// chosen by having taken a name first.
 func (r *Registry) Find(ctx context.Context, name string) (Entry, error) {
 	ref, err := plan.ParseRef(name)
 	if err != nil {
@@ -40,8 +41,8 @@ func (r *Registry) Find(ctx context.Context, name string) (Entry, error) {
 	return e, err
 }
 
-// matchingNames are those of all servers that have a word in their names. complete is false if there were too many pages, or the
-// registry went in circles.
+// matchingNames returns the names of all servers that have a word in their names. complete is false if there were too
+// many pages, if entries could not be read, or if the registry repeated a cursor; a short name then cannot be unique.
 func (r *Registry) matchingNames(ctx context.Context, word string) (names []string, complete bool, err error) {
 	seenCursors := map[string]bool{}
 	q := Query{Word: word, Limit: 100}

@@ -7,24 +7,26 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// Request is how a server is to be installed.
+// Request says how a server is to be installed.
 type Request struct {
-	// Way is one of plan.Kinds, or one of them with a colon and what tells it from its like; empty: the best one.
+	// Way is one of plan.Kinds, or one of them with a colon and what distinguishes it (npm:@scope/name); with an empty
+	// one, plan.Choose takes the best.
 	Way string
 	plan.ValueSource
 }
 
-// Installation is what can be started, or written into a file.
+// Installation can be started, or written into a file.
 type Installation struct {
-	// Name is what the server may be called in a configuration.
+	// Name is the proposed name of the server in a configuration.
 	Name string
-	// Choice is which of its packages and remotes it is, and why.
+	// Choice says which of the packages and remotes was taken, and why.
 	Choice plan.Choice
-	// Result is the spec, and what the person should know.
+	// Result holds the spec, and notes that the person should read.
 	plan.Result
 }
 
-// Prepare chooses one of the ways of running a server, fetches its bundle if it is one, and asks for what is missing.
+// Prepare chooses one of the ways of running a server, downloads its bundle if it is one, and asks for missing values.
+// A deleted server is an error; a deprecated one gets a note.
 func (r *Registry) Prepare(ctx context.Context, e Entry, q Request) (Installation, error) {
 	if e.Status == Deleted {
 		return Installation{}, e.deletedError(r)

@@ -16,32 +16,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// Official is the registry of the MCP project.
+// Official is the base URL of the MCP project's registry.
 const Official = "https://registry.modelcontextprotocol.io"
 
-// Options say which registry, and where bundles are kept. The zero value asks the official registry, and cannot install
-// bundles.
+// Options say which registry is asked, and where bundles are kept. The zero value asks the official registry and cannot
+// install bundles.
 type Options struct {
-	// Base is the registry's URL, without /v0.1; Official if empty. http only for this machine.
+	// Base is the registry's URL, without /v0.1; Official if empty. http is accepted for this machine only.
 	Base string
-	// Token, if not empty, is sent to the registry as a bearer token.
+	// Token, if not empty, is sent to the registry as a bearer token, and to no other host.
 	Token string
 	// Agent is the User-Agent; "mcpvisor" if empty.
 	Agent string
-	// HTTP performs the requests; a transport with mcpvisor's usual settings if nil. Its idle connections go after 90 s. If
-	// it is set, it is its part to judge the addresses that the names in the URLs of bundles lead to.
+	// HTTP performs the requests; nil means a transport with mcpvisor's usual settings, whose idle connections close
+	// after 90 s. A caller that sets it has to check the addresses behind the hosts of bundles itself.
 	HTTP http.RoundTripper
 
-	// Cache is the directory of downloaded bundles, Bundles the one where they are unpacked: entries refer to files in
-	// it, so that it must not be one that the system empties. Both are made, for the person alone.
+	// Cache is the directory of downloaded bundles, Bundles the one where they are unpacked. Entries refer to files in
+	// Bundles, so that it must not be a directory that the system empties. Both are created for the person alone
+	// (0700).
 	Cache, Bundles string
-	// MaxDownload bounds one bundle in bytes; 0 means 512 MiB. MaxUnpacked bounds what it unpacks to; 0 means 2 GiB.
+	// MaxDownload bounds one bundle in bytes; 0 means 512 MiB. MaxUnpacked bounds its unpacked content; 0 means 2 GiB.
 	MaxDownload, MaxUnpacked int64
-	// Machine is what the choice of a package depends on.
+	// Machine describes the machine for the choice of a package.
 	Machine plan.Machine
 }
 
-// Registry is an MCP registry. It may be used concurrently.
+// Registry is a client of an MCP registry. It is safe for concurrent use.
 type Registry struct {
 	o    Options
 	base *url.URL
@@ -49,7 +50,7 @@ type Registry struct {
 	rt, files http.RoundTripper
 }
 
-// New checks the options. Nothing is sent yet.
+// New checks the options and sends nothing. The errors are of messages.ClassConfig.
 func New(o Options) (*Registry, error) {
 	if o.Base == "" {
 		o.Base = Official
@@ -62,7 +63,8 @@ func New(o Options) (*Registry, error) {
 	switch {
 	case err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" ||
 		base.Scheme != "https" && base.Scheme != "http":
-		return nil, configError("the address of the registry is no URL", fix) // it may hold anything, and is not quoted
+		// The address may hold a secret, and is not quoted.
+		return nil, configError("the address of the registry is no URL", fix)
 	case base.User != nil:
 		return nil, configError("the address of the registry holds a user name or a password", fix)
 	case base.Scheme == "http" && !addresses.ThisMachine(base.Hostname()):
@@ -73,56 +75,58 @@ func New(o Options) (*Registry, error) {
 	return &Registry{o: o, base: base, rt: registryTransport{files}, files: files}, nil
 }
 
+// configError returns an error about the options.
 func configError(text, fix string) error {
 	return &messages.Error{Op: "install", Class: messages.ClassConfig, Text: text, Fix: fix}
 }
 
-// Host is the registry's host, for people.
+// Host returns the registry's host for messages, escaped.
 func (r *Registry) Host() string { return messages.Line(r.base.Host, 100) }
 
-// Status is what a registry says of a version of a server.
+// Status says whether a version of a server can be installed.
 type Status string
 
 const (
-	// Active is the usual one, and that of registries that say nothing.
+	// Active is the usual status, and that of registries which give none.
 	Active Status = "active"
-	// Deprecated versions can be installed, and should not be.
+	// Deprecated versions can be installed, with a note.
 	Deprecated Status = "deprecated"
 	// Deleted versions are refused.
 	Deleted Status = "deleted"
 )
 
-// Entry is a version of a server as a registry has it. The texts are its publisher's, and not neutralised.
+// Entry is a version of a server as a registry describes it. The texts are the publisher's and are not escaped.
 type Entry struct {
 	plan.Server
 	Status Status
-	// StatusMessage is why the status is what it is.
+	// StatusMessage gives the publisher's reason for the status; it may be empty.
 	StatusMessage string
 	// Latest is true for the newest version.
-	Latest    bool
+	Latest bool
+	// Published is the zero time if the registry does not say it.
 	Published time.Time
 }
 
-// Query asks for a page of servers.
+// Query describes a page of servers.
 type Query struct {
-	// Word is a part of the name; all servers if empty. The official registry wants three characters.
+	// Word is a part of the name; an empty one matches all servers. The official registry wants three characters.
 	Word string
-	// Cursor is Page.Next of the page before.
+	// Cursor is the Page.Next of the previous page; empty for the first page.
 	Cursor string
-	// Limit is how many at most, 1 to 100; 0 means 30.
+	// Limit bounds the number of servers, 1 to 100; 0 means 30.
 	Limit int
 }
 
 // Page is a page of the latest versions of servers.
 type Page struct {
 	Entries []Entry
-	// Next asks for the next page; empty at the end.
+	// Next is the Cursor of the next page; empty at the end.
 	Next string
-	// Skipped counts what the registry sent and nobody could read.
+	// Skipped counts the entries that could not be read, because they violate the schema of server.json.
 	Skipped int
 }
 
-// The wire form of API v0.1.
+// The wire form of API v0.1. Pointers and raw messages tell a missing member from an empty one.
 type (
 	wirePage struct {
 		Servers  *[]wireEntry `json:"servers"`
@@ -143,6 +147,7 @@ type (
 	}
 )
 
+// toEntry reads the server.json of an entry. Registries other than the official one may leave the status out.
 func (w wireEntry) toEntry() (Entry, error) {
 	s, err := plan.Read(w.Server)
 	if err != nil {
@@ -155,7 +160,8 @@ func (w wireEntry) toEntry() (Entry, error) {
 	return Entry{Server: s, Status: o.Status, StatusMessage: o.StatusMessage, Latest: o.IsLatest, Published: o.PublishedAt}, nil
 }
 
-// Search gives a page of the servers that have a word in their names.
+// Search returns a page of the servers that have a word in their names. Entries that cannot be read are counted and
+// skipped, so that one bad publication does not hide the others.
 func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 	limit := q.Limit
 	if limit == 0 {
@@ -194,13 +200,13 @@ func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 	return p, nil
 }
 
-// protocolError is an answer that no registry of this API gives.
+// protocolError returns the error about an answer that does not fit the API.
 func (r *Registry) protocolError(op, text string) error {
 	return &messages.Error{Op: op, Class: messages.ClassProtocol, Text: "the registry " + r.Host() + ": " + text,
 		Fix: "is it the base URL of an MCP registry with API v0.1?"}
 }
 
-// Server gives one version of a server by its full name; the latest if version is empty. A deleted one is an error that
+// Server returns one version of a server by its full name, the latest if version is empty. For a deleted one, the error
 // says so.
 func (r *Registry) Server(ctx context.Context, name, version string) (Entry, error) {
 	if version == "" {
@@ -210,6 +216,7 @@ func (r *Registry) Server(ctx context.Context, name, version string) (Entry, err
 	if isFound(err) {
 		return e, err
 	}
+	// Without include_deleted the registry answers 404 for a deleted version, as for one that never was.
 	deletedEntry, deleted := r.getVersion(ctx, name, version, true)
 	if deleted == nil && deletedEntry.Status == Deleted {
 		return Entry{}, deletedEntry.deletedError(r)
@@ -217,6 +224,7 @@ func (r *Registry) Server(ctx context.Context, name, version string) (Entry, err
 	return Entry{}, err
 }
 
+// deletedError returns the error about a deleted version, with the publisher's reason.
 func (e Entry) deletedError(r *Registry) error {
 	text := fmt.Sprintf("%s %s was deleted from the registry %s", messages.Line(e.Name, 200), messages.Line(e.Version, 60), r.Host())
 	if e.StatusMessage != "" {
@@ -225,6 +233,8 @@ func (e Entry) deletedError(r *Registry) error {
 	return &messages.Error{Op: "install", Class: messages.ClassInvalid, Text: text, Err: plan.ErrName}
 }
 
+// getVersion requests one version; deleted also accepts deleted ones. An answer about another server or version is an
+// error, because installing it would run a program that was not asked for.
 func (r *Registry) getVersion(ctx context.Context, name, version string, deleted bool) (Entry, error) {
 	u := r.base.JoinPath("v0.1", "servers", url.PathEscape(name), "versions", url.PathEscape(version))
 	if deleted {

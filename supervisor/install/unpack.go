@@ -19,25 +19,26 @@ import (
 )
 
 const (
-	// maxFiles bounds the files of a bundle, and maxManifest its manifest.
+	// maxFiles bounds the files of a bundle, and maxManifest its manifest in bytes.
 	maxFiles    = 50_000
 	maxManifest = 1 << 20
 )
 
-// refusedArchive is an archive that wants what no bundle needs.
+// refusedArchive returns the error about an archive with content that no honest bundle needs.
 func refusedArchive(format string, args ...any) error {
 	return bundleError(messages.ClassDenied, "is refused: "+messages.Line(fmt.Sprintf(format, args...), 300), "tell its publisher",
 		plan.ErrUnusable)
 }
 
-// unpackedBundle gives the directory that holds what an archive holds: the one of an earlier time if it still does, else a new
-// one, which appears as a whole.
+// unpackedBundle returns the directory with the content of an archive: that of an earlier installation if it is still
+// the same, else a new one, which appears as a whole.
 func (r *Registry) unpackedBundle(file *os.File, sum string) (*plan.Bundle, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, bundleError(messages.ClassConfig, "cannot be read: "+fileErrorText(err), "", err)
 	}
 	archive, err := zip.NewReader(file, info.Size())
+	// checkArchive checks the names itself, and names the bad one in its error.
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, bundleError(messages.ClassProtocol, "is no zip archive", "tell its publisher", plan.ErrUnusable)
 	}
@@ -57,9 +58,11 @@ func (r *Registry) unpackedBundle(file *os.File, sum string) (*plan.Bundle, erro
 	return &plan.Bundle{Dir: dir, Manifest: u.manifest, Has: func(name string) bool { return u.files[name] != nil }}, nil
 }
 
-// bundleArchive is an archive whose names were looked at.
+// bundleArchive is an archive whose names have been checked.
 type bundleArchive struct {
-	limit    int64
+	// limit bounds the unpacked content in bytes.
+	limit int64
+	// files maps the cleaned names, with slashes, to the files; order keeps the archive's order.
 	files    map[string]*zip.File
 	order    []string
 	manifest plan.Manifest
@@ -83,12 +86,14 @@ func (r *Registry) checkArchive(archive *zip.Reader) (*bundleArchive, error) {
 			strings.ContainsAny(name, "\\:\x00"):
 			return nil, refusedArchive("the name %q leads out of its directory", f.Name)
 		case mode.IsDir():
-			continue // directories come with their files
+			// Directories are created for the files in them.
+			continue
 		case !mode.IsRegular():
 			return nil, refusedArchive("%q is no file but a %s", f.Name, kindOf(mode))
 		}
 		key := name
-		if runtime.GOOS != "linux" { // file systems that do not tell Readme from README
+		// On these systems Readme and README may be one file, and the second would replace the first.
+		if runtime.GOOS != "linux" {
 			key = strings.ToLower(name)
 		}
 		if seenNames[key] {
@@ -98,6 +103,7 @@ func (r *Registry) checkArchive(archive *zip.Reader) (*bundleArchive, error) {
 		u.files[name] = f
 		u.order = append(u.order, name)
 	}
+	// A file in the place of a directory would make the unpacking fail halfway.
 	for name := range u.files {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if u.files[dir] != nil {
@@ -108,6 +114,7 @@ func (r *Registry) checkArchive(archive *zip.Reader) (*bundleArchive, error) {
 	return u, u.readManifest()
 }
 
+// kindOf names the kind of an entry that is no regular file.
 func kindOf(mode fs.FileMode) string {
 	if mode&fs.ModeSymlink != 0 {
 		return "link"
@@ -115,6 +122,7 @@ func kindOf(mode fs.FileMode) string {
 	return "special file"
 }
 
+// readManifest reads manifest.json, with a byte order mark or without.
 func (u *bundleArchive) readManifest() error {
 	f := u.files["manifest.json"]
 	if f == nil {
@@ -133,7 +141,8 @@ func (u *bundleArchive) readManifest() error {
 	return err
 }
 
-// replaceDir unpacks into a directory of its own, and gives it its name when it is whole.
+// replaceDir unpacks into a temporary directory and renames it to dir when it is complete, so that a crash leaves no
+// half bundle under that name.
 func (u *bundleArchive) replaceDir(dir string) error {
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -143,21 +152,25 @@ func (u *bundleArchive) replaceDir(dir string) error {
 	if err != nil {
 		return bundleError(messages.ClassConfig, "cannot be unpacked: "+fileErrorText(err), "", err)
 	}
-	defer os.RemoveAll(temp) // it has its name by now, or is of no use
+	// After the rename the temporary name is gone, and this does nothing.
+	defer os.RemoveAll(temp)
 	if err := u.unpackInto(temp); err != nil {
 		return err
 	}
 	old := temp + "-old"
-	if err := os.Rename(dir, old); err == nil { // changed since it was unpacked
-		defer os.RemoveAll(old) // it is out of the way
+	// A directory exists that differs from the archive.
+	if err := os.Rename(dir, old); err == nil {
+		defer os.RemoveAll(old)
 	}
-	if err := os.Rename(temp, dir); err != nil && u.compareDir(dir) != nil { // another process may have been faster
+	// Another process may have installed the same bundle in between.
+	if err := os.Rename(temp, dir); err != nil && u.compareDir(dir) != nil {
 		return bundleError(messages.ClassConfig, "cannot be unpacked: "+fileErrorText(err), "", err)
 	}
 	return nil
 }
 
-// unpackInto writes the files. The root keeps every path inside, whatever else happens to the directory meanwhile.
+// unpackInto writes the files. The os.Root keeps every path inside the directory, also if another process puts a link
+// into it meanwhile.
 func (u *bundleArchive) unpackInto(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -176,7 +189,9 @@ func (u *bundleArchive) unpackInto(dir string) error {
 	return nil
 }
 
-// writeFile unpacks one file of at most limit bytes. What the archive says of its size does not count.
+// writeFile unpacks one file of at most limit bytes and returns its size. It counts the bytes that come out, because
+// the size that the archive states may be wrong. Only programs of the manifest and files that are executable in the
+// archive become executable.
 func (u *bundleArchive) writeFile(root *os.Root, name string, program bool, limit int64) (int64, error) {
 	f := u.files[name]
 	mode := fs.FileMode(0o600)
@@ -194,6 +209,7 @@ func (u *bundleArchive) writeFile(root *os.Root, name string, program bool, limi
 		return 0, bundleError(messages.ClassProtocol, "cannot be unpacked: "+messages.Line(name, 120)+" is damaged", "", plan.ErrUnusable)
 	}
 	defer in.Close()
+	// O_EXCL makes two names that the file system takes for one an error.
 	out, err := root.OpenFile(local, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return 0, bundleError(messages.ClassConfig, "cannot be unpacked: "+fileErrorText(err), "", err)
@@ -211,15 +227,17 @@ func (u *bundleArchive) writeFile(root *os.Root, name string, program bool, limi
 	return n, nil
 }
 
-// isDamaged tells an archive that cannot be read from a disk that cannot be written.
+// isDamaged tells an archive that cannot be decompressed from a disk that cannot be written, whose errors have a path.
 func isDamaged(err error) bool {
 	var at *os.PathError
 	return err != nil && !errors.As(err, &at)
 }
 
+// errDiffers says that a directory has to be unpacked anew.
 var errDiffers = errors.New("it is not what the archive holds")
 
-// compareDir compares a directory with the archive. What the server itself has added is not looked at.
+// compareDir returns an error if a file of the archive is missing or different in dir. Files that the server itself has
+// added there do not count.
 func (u *bundleArchive) compareDir(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -235,6 +253,8 @@ func (u *bundleArchive) compareDir(dir string) error {
 	return nil
 }
 
+// compareFile compares one file with the archive, in blocks of 64 KiB. bytesLeft bounds the decompressed bytes of all
+// files together.
 func compareFile(root *os.Root, f *zip.File, name string, bytesLeft *int64) error {
 	info, err := root.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
