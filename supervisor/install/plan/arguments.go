@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// resolveArguments gives the words of a command line. A flag and its value are two words, as nearly every program takes them;
-// they are one word, --flag=value, if the flag's name ends in = or the value is a truth value, which programs do not take
-// as a word of its own.
+// resolveArguments returns the words of a command line. A flag and its value are two words, as nearly every program
+// takes them. They are one word, --flag=value, if the flag's name ends in "=" or the value is a truth value, which
+// programs do not take as a word of its own.
 func (f *resolver) resolveArguments(list []Argument) ([]mixedText, error) {
 	var out []mixedText
 	for i := range list {
@@ -19,10 +19,13 @@ func (f *resolver) resolveArguments(list []Argument) ([]mixedText, error) {
 	return out, nil
 }
 
+// resolveArgument returns the words of one argument: none if it is optional and has no value, several if it is
+// repeated.
 func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 	name := a.Name
 	switch a.Type {
 	case "named":
+		// A name is needed for the question to the person, and for --arg.
 		if name == "" {
 			return nil, planError(ErrUnusable, "a named argument of the package has no name", "")
 		}
@@ -49,6 +52,7 @@ func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 	}
 	var out []mixedText
 	for _, v := range values {
+		// A URL template of the same package may name the argument by its flag or its hint.
 		f.values[name] = v
 		if a.ValueHint != "" {
 			f.values[a.ValueHint] = v
@@ -64,6 +68,7 @@ func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 			out = append(out, publishedText(name), v)
 		}
 	}
+	// A "${" may only arise when the pieces are joined, so that the joined words are checked.
 	for _, w := range out {
 		if err := w.checkSafe("the argument " + shortText(name)); err != nil {
 			return nil, err
@@ -75,8 +80,8 @@ func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 	return out, nil
 }
 
-// isBareFlag reports whether a named argument is a flag without a value: its value is there and empty, or nothing says that it
-// has one. A description alone does not make it one: "--port, the port to listen on" wants a value.
+// isBareFlag reports whether a named argument is a flag without a value: its value is there and empty, or no other key
+// suggests a value. A description alone suggests one: "--port, the port to listen on" wants a value.
 func (a *Argument) isBareFlag() bool {
 	if a.Value != nil {
 		return *a.Value == "" && !a.IsRequired && a.Default == nil
@@ -85,7 +90,8 @@ func (a *Argument) isBareFlag() bool {
 		len(a.Choices) == 0 && !a.IsSecret && !a.IsRequired
 }
 
-// resolveEnv gives the variables that the server is started with.
+// resolveEnv returns the variables with which the server is started: those of the document, and all that the person
+// gave with --env.
 func (f *resolver) resolveEnv(list []KeyValue) (map[string]mixedText, error) {
 	out := map[string]mixedText{}
 	for i := range list {
@@ -106,19 +112,22 @@ func (f *resolver) resolveEnv(list []KeyValue) (map[string]mixedText, error) {
 		if !envName(name) {
 			return nil, planError(ErrValue, shortText(name)+" is no name of an environment variable", "")
 		}
-		out[name] = mixedText{{text: v, fromPerson: true, secret: true}} // nobody said that it is none
+		// The document does not say whether the value is a secret, so that it counts as one.
+		out[name] = mixedText{{text: v, fromPerson: true, secret: true}}
 		f.secrets = append(f.secrets, v)
 	}
 	return out, nil
 }
 
+// envName reports whether s can be the name of a variable and stands in an entry without being expanded.
 func envName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= 0x20 || r >= 0x7f || r == '=' || r == '$' || r == '{' || r == '}'
 	})
 }
 
-// resolveHeaders gives the headers of requests.
+// resolveHeaders returns the headers of requests: those of the document, and all that the person gave with --header.
+// Names are compared without case, as RFC 9110 requires.
 func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 	out := map[string]string{}
 	for i := range list {
@@ -127,6 +136,7 @@ func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 			return nil, planError(ErrUnusable, "the header "+shortText(kv.Name)+" has a name that no header can have", "")
 		}
 		in := newInput(Header, kv.Name, kv.Field)
+		// People paste the bare token otherwise.
 		if in.Placeholder == "" && strings.EqualFold(kv.Name, "Authorization") {
 			in.Placeholder = "Bearer …"
 		}
@@ -150,6 +160,7 @@ func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 		out[name] = v
 		f.secrets = append(f.secrets, v)
 	}
+	// A line break would begin another header.
 	for name, v := range out {
 		if strings.ContainsAny(v, "\r\n\x00") {
 			return nil, planError(ErrValue, "the header "+shortText(name)+" holds a line break", "")
@@ -158,7 +169,7 @@ func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 	return out, nil
 }
 
-// headerName is RFC 9110's token.
+// headerName reports whether s is a token of RFC 9110, of a bounded length.
 func headerName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= 0x20 || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)

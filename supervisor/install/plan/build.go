@@ -7,22 +7,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Result is the entry for a server, and what the person should know about it.
+// Result is the entry for a server, with what the person should know about it.
 type Result struct {
 	Spec messages.Spec
-	// Notes are sentences without a final full stop. They hold the publisher's words and no secrets.
+	// Notes holds sentences without a final full stop. They contain the publisher's words, escaped, and no secrets.
 	Notes []string
-	// Secrets are the values in Spec that the person gave for secret inputs, and all variables and headers that were given
-	// beforehand: what shows Spec hides them.
+	// Secrets holds the values in Spec that the person gave for secret inputs, and all variables and headers given
+	// beforehand. A caller that prints Spec hides them.
 	Secrets []string
 }
 
-// Build gives the spec of one way of running a server. A way of kind MCPB needs the unpacked bundle. It asks for what is
-// required and was not given (Fill.Ask), and for nothing else.
+// Build returns the spec of one way of running a server. A way of kind MCPB needs the unpacked bundle; for others b is
+// nil. It calls Ask for each required value that was not given, and for no other. The causes of its errors are
+// ErrUnusable, ErrMissing and ErrValue.
 func Build(w Way, fill ValueSource, m Machine, b *Bundle) (Result, error) {
 	f := newResolver(fill)
 	s, err := f.buildSpec(w, m, b)
 	if err == nil {
+		// Only now is it known which of the given values had a place.
 		err = f.checkUnused()
 	}
 	if err != nil {
@@ -31,6 +33,8 @@ func Build(w Way, fill ValueSource, m Machine, b *Bundle) (Result, error) {
 	return Result{Spec: s, Notes: f.notes, Secrets: f.secrets}, nil
 }
 
+// buildSpec returns the spec without the check of unused values. A package that speaks HTTP becomes a spec for its URL
+// and a note with its command line, because mcpvisor does not start such servers.
 func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error) {
 	if w.Remote != nil {
 		if len(f.source.Env) > 0 {
@@ -54,6 +58,7 @@ func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error)
 	if err != nil {
 		return messages.Spec{}, err
 	}
+	// The spec is expanded when it is read, so that no text of the publisher may hold a reference.
 	for name, v := range c.env {
 		if err := v.checkSafe("the environment variable " + shortText(name)); err != nil {
 			return messages.Spec{}, err
@@ -70,6 +75,7 @@ func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error)
 	if err != nil {
 		return messages.Spec{}, err
 	}
+	// The note shows the command line without the values of variables and secrets.
 	text := c.program
 	for _, w := range c.args {
 		text += " " + w.redactedText()
@@ -82,6 +88,7 @@ func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error)
 	return r, nil
 }
 
+// toSpec returns the spec of a command that speaks over standard input and output.
 func (c command) toSpec() messages.Spec {
 	s := messages.Spec{Type: messages.Stdio, Command: c.program, Cwd: c.cwd}
 	for _, w := range c.args {
@@ -96,6 +103,7 @@ func (c command) toSpec() messages.Spec {
 	return s
 }
 
+// sortedKeys returns the keys of m in order.
 func sortedKeys(m map[string]string) []string {
 	out := make([]string, 0, len(m))
 	for name := range m {

@@ -12,13 +12,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Bundle is an unpacked mcpb bundle.
+// Bundle is an unpacked mcpb bundle. Package install makes it.
 type Bundle struct {
-	// Dir is where it was unpacked, an absolute path.
+	// Dir is the absolute path of its directory.
 	Dir string
-	// Has reports whether it holds a file; the path has slashes and is relative to the bundle.
+	// Has reports whether the bundle contains a file; the path has slashes and is relative to Dir.
 	Has func(file string) bool
-	// Manifest is its manifest.json.
+	// Manifest is the content of its manifest.json.
 	Manifest Manifest
 }
 
@@ -36,6 +36,7 @@ type Manifest struct {
 	UserConfig map[string]setting `json:"user_config"`
 }
 
+// launchConfig is mcp_config: the command line, with changes for single platforms.
 type launchConfig struct {
 	Command   string            `json:"command"`
 	Args      []string          `json:"args"`
@@ -47,6 +48,7 @@ type launchConfig struct {
 	} `json:"platform_overrides"`
 }
 
+// setting is one value of user_config that the person gives at the installation.
 type setting struct {
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
@@ -57,7 +59,7 @@ type setting struct {
 	Default     json.RawMessage `json:"default"`
 }
 
-// ReadManifest reads manifest.json.
+// ReadManifest reads manifest.json. The cause of its errors is ErrDocument.
 func ReadManifest(b []byte) (Manifest, error) {
 	var m Manifest
 	if err := rawjson.Unmarshal(b, &m); err != nil {
@@ -69,7 +71,8 @@ func ReadManifest(b []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Programs are the files of the bundle that are started themselves, and so must be executable.
+// Programs returns the files of the bundle that are started directly and so must be executable: those of a bundle of
+// type binary. Archives made on Windows do not mark them.
 func (m Manifest) Programs() []string {
 	if m.Server.Type != "binary" {
 		return nil
@@ -93,7 +96,7 @@ func (m Manifest) Programs() []string {
 	return out
 }
 
-// manifestPlatform is what manifests call an operating system.
+// manifestPlatform returns the name that manifests have for an operating system.
 func manifestPlatform(goos string) string {
 	if goos == "windows" {
 		return "win32"
@@ -101,8 +104,9 @@ func manifestPlatform(goos string) string {
 	return goos
 }
 
-// bundleCommand is the command line of an unpacked bundle. It runs in the bundle's directory, so that the relative paths of its
-// manifest mean its own files.
+// bundleCommand returns the command line of an unpacked bundle. It runs in the bundle's directory, so that relative
+// paths of its manifest mean its own files. The arguments and variables of the registry's entry come after those of the
+// manifest.
 func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, error) {
 	if b == nil {
 		return command{}, planError(ErrUnusable, "the bundle has not been unpacked", "")
@@ -132,7 +136,8 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		return command{}, err
 	}
 	if c.program == "python" && !m.hasProgram("python") && m.hasProgram("python3") {
-		c.program = "python3" // what many systems call it
+		// Many systems have the program under that name only.
+		c.program = "python3"
 	}
 	for _, arg := range l.Args {
 		values, err := e.expandArgument(arg)
@@ -163,6 +168,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		return command{}, err
 	}
 	maps.Copy(c.env, env)
+	// Lists of paths in variables are separated as the platform does.
 	list := ":"
 	if platform == "win32" {
 		list = ";"
@@ -179,7 +185,8 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 	return c, nil
 }
 
-// launchOn is how the bundle starts on a platform. A manifest without a command means the usual one of its type.
+// launchOn returns the command line for a platform: mcp_config with its overrides or, without a command, the usual one
+// for the type of the server.
 func (m Manifest) launchOn(platform string) launchConfig {
 	var l launchConfig
 	if m.Server.Config != nil {
@@ -219,8 +226,9 @@ func (m Manifest) launchOn(platform string) launchConfig {
 	return l
 }
 
-// locateProgram is the program to start: one of the bundle's own files, or one that is looked up in PATH. A path that leads out
-// of the bundle is refused.
+// locateProgram returns the program to start: a file of the bundle by its absolute path, or a name that is looked up in
+// PATH. A path that is no file of the bundle is refused, because it would start a program of the machine by a place
+// that the publisher chose.
 func locateProgram(program string, b *Bundle, platform string) (string, error) {
 	file := filepath.ToSlash(program)
 	file = strings.TrimPrefix(strings.TrimPrefix(file, filepath.ToSlash(b.Dir)), "/")

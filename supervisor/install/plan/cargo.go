@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// cargoProgram is the program of a crate, by its absolute path among what cargo installed: a name alone would be looked
-// up in PATH, where a publisher who calls the crate bash finds a shell for the arguments.
+// cargoProgram returns the program of a crate by its absolute path among those that cargo installed. A name alone would
+// be looked up in PATH, where a publisher who calls the crate bash finds a shell for the arguments. It is empty if the
+// directory is not known.
 func (p *Package) cargoProgram(m Machine) string {
 	dir := m.CargoBin
 	if dir == "" && m.Home != "" {
@@ -19,14 +20,14 @@ func (p *Package) cargoProgram(m Machine) string {
 	return filepath.Join(dir, p.Identifier)
 }
 
-// runsArguments reports whether a crate has the name of a program that runs what its arguments say. Those of cargo and
-// rustup stand in the same directory as what cargo installed; the others are what a person may have installed with it.
+// runsArguments reports whether a crate has the name of a program that runs what its arguments say. The programs of
+// cargo and rustup themselves lie in the same directory; the others are what a person may have installed there.
 func runsArguments(crate string) bool {
 	name := strings.TrimRight(strings.TrimSuffix(strings.ToLower(crate), ".exe"), "0123456789.")
 	return slices.Contains(runnerNames, name)
 }
 
-// runnerNames are shells, interpreters, and tools that start other programs.
+// runnerNames lists shells, interpreters, and tools that start other programs or change files.
 var runnerNames = strings.Fields(`
 	sh ash bash dash zsh ksh mksh csh tcsh fish nu nushell elvish xonsh ion brush pwsh powershell cmd
 	python pypy rustpython node deno bun ruby perl php lua luajit tclsh guile racket janet rhai rhai-run wasmtime wasmer steel

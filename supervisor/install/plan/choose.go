@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The kinds of packages, as documents name them, and of what is no package.
+// The kinds of packages, as documents name them, and of remotes.
 const (
 	NPM    = "npm"
 	PyPI   = "pypi"
@@ -19,16 +19,17 @@ const (
 	Remote = "remote"
 )
 
-// Kinds are all that --package takes.
+// Kinds lists all kinds that --package accepts.
 var Kinds = []string{NPM, PyPI, OCI, MCPB, NuGet, Cargo, Remote}
 
-// Machine is what the choice depends on besides the document.
+// Machine describes the machine on which the server will run. The caller fills it in, so that the choice itself is
+// pure.
 type Machine struct {
 	// OS is runtime.GOOS.
 	OS string
-	// Has reports whether a program is installed. nil: every one is.
+	// Has reports whether a program is installed; with nil, every program counts as installed.
 	Has func(program string) bool
-	// Home is the person's directory.
+	// Home is the person's home directory.
 	Home string
 	// CargoBin is the directory of the programs that cargo installs; .cargo/bin in Home if empty.
 	CargoBin string
@@ -38,14 +39,14 @@ func (m Machine) hasProgram(program string) bool { return m.Has == nil || m.Has(
 
 // Way is one way of running a server: one of its packages or one of its remotes.
 type Way struct {
-	// Kind is one of Kinds, or whatever else the document says.
+	// Kind is one of Kinds, or an unknown word of the document.
 	Kind string
-	// Package or Remote is set.
+	// Exactly one of Package and Remote is set. They point into the Server.
 	Package *Package
 	Remote  *Transport
 }
 
-// Ways are all ways that a document names, in its order: packages, then remotes.
+// Ways returns all ways that a document names, in its order: packages, then remotes.
 func (s *Server) Ways() []Way {
 	var out []Way
 	for i := range s.Packages {
@@ -57,7 +58,7 @@ func (s *Server) Ways() []Way {
 	return out
 }
 
-// String names a way in a few words.
+// String names a way in a few words, escaped and without credentials of a URL.
 func (w Way) String() string {
 	if w.Remote != nil {
 		return "remote " + shortText(w.Remote.Type) + " " + shortText(messages.RedactURL(w.Remote.URL))
@@ -69,7 +70,8 @@ func (w Way) String() string {
 	return text
 }
 
-// runnerProgram is the program that fetches and runs the package.
+// runnerProgram returns the program that fetches and runs the package; empty for kinds without one. The publisher's
+// hint counts only among the programs that are known here.
 func (p *Package) runnerProgram(m Machine) string {
 	switch p.RegistryType {
 	case NPM:
@@ -95,10 +97,10 @@ func (p *Package) runnerProgram(m Machine) string {
 	return ""
 }
 
-// rank orders the ways: the lower, the better. A package that speaks over standard input and output and whose program is
-// here comes first, in the document's own order: it is pinned by a version and sends nothing anywhere by itself. Then
-// remotes, the newer transport first; then packages whose program is missing; then those that somebody would have to
-// start; then those of a kind that nobody here knows.
+// rank returns the preference of a way: the lower, the better. 0 is a package that speaks over standard input and
+// output and whose program is installed: it is pinned by a version and sends nothing over the network by itself. Then
+// come remotes, the newer transport first (1, 2), packages whose program is missing (3), those that a person would have
+// to keep running (4), and unknown kinds (5).
 func (w Way) rank(m Machine) int {
 	switch {
 	case w.Remote != nil && w.Remote.Type == "sse":
@@ -115,17 +117,18 @@ func (w Way) rank(m Machine) int {
 	return 3
 }
 
-// Choice is the way that was taken, and why.
+// Choice is the chosen way, with the reason.
 type Choice struct {
 	Way
 	// Reason is a sentence without a final full stop, for the person.
 	Reason string
-	// Others are the ways that were not taken.
+	// Others holds the ways that were not taken, in the order of the document.
 	Others []Way
 }
 
-// Choose takes one of the ways. want is empty, one of Kinds, or one with a colon and what tells it from its like: an
-// identifier, a transport or a URL (npm:@scope/name, remote:sse).
+// Choose takes one of the ways. want is empty, one of Kinds, or one with a colon and what distinguishes it: an
+// identifier, a transport or a URL (npm:@scope/name, remote:sse). Among equals the first of the document wins. The
+// cause of its errors is ErrUnusable.
 func Choose(s *Server, want string, m Machine) (Choice, error) {
 	all := s.Ways()
 	if len(all) == 0 {
@@ -142,7 +145,7 @@ func Choose(s *Server, want string, m Machine) (Choice, error) {
 				"it has: "+listWays(all))
 		}
 	}
-	best := slices.MinFunc(matching, func(a, b Way) int { return a.rank(m) - b.rank(m) }) // the first of equals
+	best := slices.MinFunc(matching, func(a, b Way) int { return a.rank(m) - b.rank(m) })
 	c := Choice{Way: best, Reason: best.String()}
 	for _, w := range all {
 		if w != best {
@@ -160,6 +163,7 @@ func Choose(s *Server, want string, m Machine) (Choice, error) {
 	return c, nil
 }
 
+// choiceReason returns the end of the sentence about a choice among several ways.
 func (w Way) choiceReason(m Machine) string {
 	switch w.rank(m) {
 	case 0:
@@ -175,6 +179,7 @@ func (w Way) choiceReason(m Machine) string {
 	return "because nothing better is there"
 }
 
+// filterWays returns the ways that want describes; it may be empty.
 func filterWays(all []Way, want string) []Way {
 	kind, rest, _ := strings.Cut(want, ":")
 	return slices.DeleteFunc(slices.Clone(all), func(w Way) bool {
@@ -188,6 +193,7 @@ func filterWays(all []Way, want string) []Way {
 	})
 }
 
+// listWays returns the ways for an error.
 func listWays(all []Way) string {
 	var out []string
 	for _, w := range all {

@@ -10,16 +10,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// command is a program with its words and its environment, before it becomes an entry.
+// command is a program with its words and its environment, before it becomes a spec.
 type command struct {
 	program string
 	args    []mixedText
-	env     map[string]mixedText
-	cwd     string
+	// env maps names to values whose pieces still say who wrote them.
+	env map[string]mixedText
+	// cwd is empty for all but bundles.
+	cwd string
 }
 
-// The alphabets of identifiers and versions. None begins with a dash, so that none is an option, and none holds what the
-// programs read as a path, a URL or another source.
+// The alphabets of identifiers and versions. None of them begins with a dash, so that no identifier is an option, and
+// none contains a sign by which the programs recognise a path, a URL or another source.
 var (
 	npmNamePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_][A-Za-z0-9._~-]*$`)
@@ -28,13 +30,14 @@ var (
 	versionPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+!_-]*$`) })
 )
 
-// The places that the programs ask anyway.
+// defaultSources holds the registries that the programs use anyway; a document may name them without effect.
 var defaultSources = []string{
 	"https://registry.npmjs.org", "https://pypi.org", "https://pypi.org/simple", "https://api.nuget.org",
 	"https://api.nuget.org/v3/index.json", "https://www.nuget.org", "https://crates.io",
 }
 
-// resolveInputs are the arguments of the program that runs the package, those of the package, and its environment.
+// resolveInputs returns the arguments for the program that runs the package, those for the package, and its
+// environment. The order of the calls is the order of the questions to the person.
 func (f *resolver) resolveInputs(p *Package) (runtime, args []mixedText, env map[string]mixedText, err error) {
 	if runtime, err = f.resolveArguments(p.RuntimeArguments); err != nil {
 		return nil, nil, nil, err
@@ -46,7 +49,7 @@ func (f *resolver) resolveInputs(p *Package) (runtime, args []mixedText, env map
 	return runtime, args, env, err
 }
 
-// packageCommand is the command line of a package that is fetched and run by the program of its registry.
+// packageCommand returns the command line of a package that the program of its registry fetches and runs.
 func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 	name := npmNamePattern
 	if p.RegistryType != NPM {
@@ -79,7 +82,7 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 	if p.RegistryType == Cargo {
 		return f.crateCommand(p, c, args)
 	}
-	// Some publishers name the package among the runtime's arguments, too.
+	// Some publishers also name the package among the runtime's arguments.
 	redundant := []string{p.Identifier, what, p.Identifier + "@latest"}
 	var before, after []string
 	var table []option
@@ -105,6 +108,7 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 	if runtime, err = f.runtimeOptions(c.program, table, runtime, redundant...); err != nil {
 		return command{}, err
 	}
+	// After --from the identifier names a program inside the package, and the version belongs to the package.
 	if i := slices.IndexFunc(runtime, func(w mixedText) bool { return w.String() == "--from" }); i >= 0 {
 		// The identifier is the program inside then, and the version belongs to the package.
 		what = p.Identifier
@@ -116,7 +120,8 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 	return c, nil
 }
 
-// crateCommand is the program that the person installs with cargo.
+// crateCommand returns the program that the person installs with cargo, because cargo cannot fetch and run a package in
+// one command.
 func (f *resolver) crateCommand(p *Package, c command, args []mixedText) (command, error) {
 	switch {
 	case runsArguments(p.Identifier):
@@ -130,6 +135,7 @@ func (f *resolver) crateCommand(p *Package, c command, args []mixedText) (comman
 	return c, nil
 }
 
+// cargoCrate returns the crate as cargo install takes it.
 func cargoCrate(p *Package) string {
 	if p.Version == "" {
 		return p.Identifier
@@ -137,7 +143,8 @@ func cargoCrate(p *Package) string {
 	return p.Identifier + "@" + p.Version
 }
 
-// sourceOptions names another place than the usual one to fetch the package from.
+// sourceOptions returns the options that make the program fetch the package from another registry than its usual one.
+// Only https is accepted, and http on this machine.
 func (f *resolver) sourceOptions(p *Package) ([]mixedText, error) {
 	base := strings.TrimSuffix(p.RegistryBaseURL, "/")
 	if base == "" || slices.Contains(defaultSources, base) {
@@ -163,6 +170,7 @@ func (f *resolver) sourceOptions(p *Package) ([]mixedText, error) {
 	return nil, planError(ErrUnusable, "the package is to be fetched from "+shortText(u.Host)+", which cargo is not told here", "")
 }
 
+// publishedAll marks words as written by the publisher or by mcpvisor.
 func publishedAll(list []string) []mixedText {
 	out := make([]mixedText, len(list))
 	for i, s := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Server is one server.json, as far as running the server needs it. The texts are the publisher's.
+// Server is one server.json, as far as running the server needs it. The texts are the publisher's and are not escaped.
 type Server struct {
 	Name        string      `json:"name"`
 	Title       string      `json:"title,omitempty"`
@@ -22,18 +22,21 @@ type Server struct {
 	Remotes     []Transport `json:"remotes,omitempty"`
 }
 
-// Repository is where the source is said to be.
+// Repository is the publisher's statement about the place of the source, which the registry does not verify here.
 type Repository struct {
 	URL string `json:"url,omitempty"`
 }
 
 // Package is a package of a package registry.
 type Package struct {
-	RegistryType         string     `json:"registryType"`
-	RegistryBaseURL      string     `json:"registryBaseUrl,omitempty"`
-	Identifier           string     `json:"identifier"`
-	Version              string     `json:"version,omitempty"`
-	FileSHA256           string     `json:"fileSha256,omitempty"`
+	// RegistryType is one of Kinds, or a word that Build refuses.
+	RegistryType    string `json:"registryType"`
+	RegistryBaseURL string `json:"registryBaseUrl,omitempty"`
+	Identifier      string `json:"identifier"`
+	Version         string `json:"version,omitempty"`
+	// FileSHA256 is the checksum of a bundle, or the digest of an image in older documents.
+	FileSHA256 string `json:"fileSha256,omitempty"`
+	// RuntimeHint is the program that the publisher proposes for running the package.
 	RuntimeHint          string     `json:"runtimeHint,omitempty"`
 	Transport            Transport  `json:"transport"`
 	RuntimeArguments     []Argument `json:"runtimeArguments,omitempty"`
@@ -41,15 +44,16 @@ type Package struct {
 	EnvironmentVariables []KeyValue `json:"environmentVariables,omitempty"`
 }
 
-// Transport is how a package or a remote is spoken to: stdio, streamable-http or sse.
+// Transport says how a package or a remote communicates: stdio, streamable-http or sse.
 type Transport struct {
-	Type      string           `json:"type"`
-	URL       string           `json:"url,omitempty"`
-	Headers   []KeyValue       `json:"headers,omitempty"`
+	Type    string     `json:"type"`
+	URL     string     `json:"url,omitempty"`
+	Headers []KeyValue `json:"headers,omitempty"`
+	// Variables holds the values for the names in braces of URL.
 	Variables map[string]Field `json:"variables,omitempty"`
 }
 
-// Field is a value that is fixed, has a default, or is the person's to give.
+// Field is a value that the publisher fixed (Value), that has a default, or that the person gives.
 type Field struct {
 	Description string   `json:"description,omitempty"`
 	IsRequired  bool     `json:"isRequired,omitempty"`
@@ -71,17 +75,19 @@ type KeyValue struct {
 // Argument is a word, or a flag and a word, of a command line.
 type Argument struct {
 	Field
-	Type       string           `json:"type"`
-	Name       string           `json:"name,omitempty"`
+	// Type is named or positional.
+	Type string `json:"type"`
+	Name string `json:"name,omitempty"`
+	// ValueHint names a positional argument for people.
 	ValueHint  string           `json:"valueHint,omitempty"`
 	IsRepeated bool             `json:"isRepeated,omitempty"`
 	Variables  map[string]Field `json:"variables,omitempty"`
 }
 
-// Text is a string. Numbers and truth values, which some publishers write without quotes, are taken as they are written.
+// Text is a string. Numbers and truth values, which some publishers write without quotes, become their own text.
 type Text string
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. A list or an object is an error.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	switch b[0] {
 	case '"':
@@ -93,18 +99,19 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// fullNamePattern is the form of a name in a registry.
+// fullNamePattern matches namespace/server, the form of a name in a registry.
 var fullNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`) })
 
-// Bounds of one document. The official registry's are far below.
+// The bounds of one document: its ways, the inputs of one package, and the length of a name. Documents of the official
+// registry are far below.
 const (
 	maxWays  = 64
 	maxItems = 256
 	maxName  = 200
 )
 
-// Read reads one server.json. Unknown keys are ignored: registries add their own. What makes one package or remote
-// unusable is found by Build, so that the others remain.
+// Read reads one server.json. It ignores unknown keys, because registries add their own. A fault of one package or
+// remote is found by Build, so that the others remain usable. The cause of its errors is ErrDocument.
 func Read(document []byte) (Server, error) {
 	var s Server
 	if err := rawjson.Unmarshal(document, &s); err != nil {
@@ -113,6 +120,7 @@ func Read(document []byte) (Server, error) {
 	return s, s.checkDocument()
 }
 
+// checkDocument checks the name, the version and the bounds.
 func (s Server) checkDocument() error {
 	switch {
 	case len(s.Name) > maxName || !fullNamePattern().MatchString(s.Name):

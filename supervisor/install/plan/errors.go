@@ -9,18 +9,19 @@ import (
 // The causes of this package's errors, for errors.Is. Each error is a *messages.Error with a text and, where there is
 // something to do, a fix.
 var (
-	// ErrDocument: what a registry or a bundle says of a server cannot be read.
+	// ErrDocument means that the description of a server by a registry or a bundle cannot be read.
 	ErrDocument = errors.New("unreadable server description")
-	// ErrUnusable: it can be read, and this way of running the server cannot be taken.
+	// ErrUnusable means that the description can be read, and that this way of running the server is refused.
 	ErrUnusable = errors.New("no usable way to run the server")
-	// ErrMissing: a required value was not given, and nobody could be asked.
+	// ErrMissing means that a required value was not given, and that Ask returned none.
 	ErrMissing = errors.New("a required value is missing")
-	// ErrValue: a value was given that does not fit, or that nothing takes.
+	// ErrValue means that a given value does not fit, or has no place.
 	ErrValue = errors.New("a value does not fit")
-	// ErrName: a name is none, or means no server or several.
+	// ErrName means that a name is malformed, or matches no server or several.
 	ErrName = errors.New("no such name")
 )
 
+// planError returns a *messages.Error with one of the causes above, which decides its class.
 func planError(cause error, text, fix string) error {
 	class := messages.ClassConfig
 	switch {

@@ -8,19 +8,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// resolver gives each field of a document its value, and remembers what it gave for the templates of URLs.
+// resolver gives each field of a document its value. It lives for one Build and remembers the values for the templates
+// of URLs.
 type resolver struct {
 	source ValueSource
-	// values are those of the arguments and variables so far, by flag, hint and name.
+	// values holds the values of arguments and variables so far, by flag, hint and name. Under "variable NAME of
+	// PARENT" it holds answers, so that a variable which occurs twice is asked for once.
 	values map[string]mixedText
-	// variables are answers that one input asked for and another shares.
+	// usedArgs holds the names in ValueSource.Args that had a place, for checkUnused.
 	usedArgs map[string]bool
-	unset    []string // optional inputs that have no value
-	notes    []string
-	// secrets are what the person gave for secret inputs.
+	// unset holds the optional inputs that have no value.
+	unset []string
+	notes []string
+	// secrets holds the values that the person gave for secret inputs.
 	secrets []string
 }
 
+// newResolver returns a resolver for one Build; without Ask the defaults answer.
 func newResolver(f ValueSource) *resolver {
 	if f.Ask == nil {
 		f.Ask = Defaults
@@ -28,13 +32,14 @@ func newResolver(f ValueSource) *resolver {
 	return &resolver{source: f, values: map[string]mixedText{}, usedArgs: map[string]bool{}}
 }
 
+// addNote adds a sentence for the person, once.
 func (f *resolver) addNote(text string) {
 	if !slices.Contains(f.notes, text) {
 		f.notes = append(f.notes, text)
 	}
 }
 
-// newInput is a field as a person meets it.
+// newInput returns the question to the person about a field. An empty default counts as none.
 func newInput(kind Kind, name string, d Field) Input {
 	in := Input{Kind: kind, Name: name, Description: d.Description, Placeholder: d.Placeholder, Secret: d.IsSecret,
 		Format: d.Format, Choices: d.Choices}
@@ -44,7 +49,7 @@ func newInput(kind Kind, name string, d Field) Input {
 	return in
 }
 
-// resolveField gives the values of a field: several for repeated ones, none if it is optional and has none.
+// resolveField returns the values of a field: several for repeated ones, none if it is optional and has none.
 func (f *resolver) resolveField(in Input, d Field, variables map[string]Field) ([]mixedText, error) {
 	var out []mixedText
 	var err error
@@ -64,8 +69,8 @@ func (f *resolver) resolveField(in Input, d Field, variables map[string]Field) (
 	return out, nil
 }
 
-// fixedValues is a value that the publisher wrote, with its variables put in. Those that were given several times make several
-// values of a repeated input.
+// fixedValues returns a value that the publisher wrote, with its variables substituted. A variable that was given
+// several times makes several values of a repeated input.
 func (f *resolver) fixedValues(in Input, template string, required bool, variables map[string]Field) ([]mixedText, error) {
 	rounds := 1
 	for name := range variables {
@@ -90,7 +95,8 @@ func (f *resolver) fixedValues(in Input, template string, required bool, variabl
 		if err != nil {
 			return nil, err
 		}
-		if absent != "" { // a half-filled value is worse than none
+		// A value with a gap would mean something else than no value.
+		if absent != "" {
 			f.unset = append(f.unset, in.Name)
 			return nil, nil
 		}
@@ -99,7 +105,8 @@ func (f *resolver) fixedValues(in Input, template string, required bool, variabl
 	return out, nil
 }
 
-// variableValue is the value of one variable in round i; nil if it is optional, as what it is a part of, and has none.
+// variableValue returns the value of one variable in round i; nil if the variable and the field around it are optional
+// and there is no value.
 func (f *resolver) variableValue(parent Input, name string, d Field, required bool, i int) (mixedText, error) {
 	if d.Value != nil && *d.Value != "" {
 		return publishedText(string(*d.Value)), nil
@@ -124,7 +131,8 @@ func (f *resolver) variableValue(parent Input, name string, d Field, required bo
 	return chosen[0], nil
 }
 
-// chosenValues is a value that the person may choose: what was given, else the answer if it is required, else the default.
+// chosenValues returns the value of an input that the person may choose: the given one, else the answer to Ask if it is
+// required, else the default.
 func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	if all := f.givenValues(in); len(all) > 0 {
 		if len(all) > 1 && !in.Repeated {
@@ -134,6 +142,7 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	}
 	if !required {
 		if in.HasDefault {
+			// A confirmed default is still the publisher's text, and must not refer to the environment.
 			return []mixedText{publishedText(in.Default)}, nil
 		}
 		f.unset = append(f.unset, in.Name)
@@ -153,6 +162,7 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	return f.personValues(in, answers)
 }
 
+// personValues checks values of the person and marks them as theirs.
 func (f *resolver) personValues(in Input, all []string) ([]mixedText, error) {
 	out := make([]mixedText, len(all))
 	for i, v := range all {
@@ -165,13 +175,14 @@ func (f *resolver) personValues(in Input, all []string) ([]mixedText, error) {
 	return out, nil
 }
 
-// keepSecret remembers a value that is not to be shown.
+// keepSecret remembers a value that must not be shown.
 func (f *resolver) keepSecret(in Input, v string) {
 	if in.Secret {
 		f.secrets = append(f.secrets, v)
 	}
 }
 
+// checkValue returns an error that names the input and does not quote the value.
 func (f *resolver) checkValue(in Input, v string) error {
 	if err := in.Check(v); err != nil {
 		return planError(ErrValue, "the "+in.Label()+" does not fit: "+err.Error(), "")
@@ -179,7 +190,8 @@ func (f *resolver) checkValue(in Input, v string) error {
 	return nil
 }
 
-// givenValues are the values that the person gave for an input.
+// givenValues returns the values that the person gave beforehand for an input, and marks arguments as used; nil if
+// there are none. Flags match with and without their dashes.
 func (f *resolver) givenValues(in Input) []string {
 	switch in.Kind {
 	case Environment:
@@ -203,7 +215,8 @@ func (f *resolver) givenValues(in Input) []string {
 	return nil
 }
 
-// checkUnused refuses what was given and used by nothing, and says what was left out.
+// checkUnused returns an error for a given argument without a place, which is probably misspelt, and notes the optional
+// inputs that were left out.
 func (f *resolver) checkUnused() error {
 	for _, name := range slices.Sorted(maps.Keys(f.source.Args)) {
 		if !f.usedArgs[name] {

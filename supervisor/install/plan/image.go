@@ -11,16 +11,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
-// imagePattern is the form of an image reference: no scheme, no option, a tag and a digest if they are there.
+// imagePattern matches an image reference: no scheme and no option, with a tag and a digest if they are there.
 var imagePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-zA-Z0-9][a-zA-Z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?` +
 		`(@sha256:[0-9a-f]{64})?$`)
 })
 
+// digestPattern matches a SHA-256 in hexadecimal digits.
 var digestPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
-// containerCommand is the command line of an image. The values of its environment stand in the entry's env and reach the
-// container by name, so that no secret is an argument.
+// containerCommand returns the command line of an image. Variables reach the container by name (-e NAME) and their
+// values stand in the entry's env, so that no secret is an argument, which other processes could read.
 func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
 	ref, err := f.imageReference(p)
 	if err != nil {
@@ -37,8 +38,9 @@ func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		v := declared[name]
 		_, fromPerson := f.source.Env[name]
+		// Passed by name, such a variable would also be in the environment of docker itself and change it. Passed by
+		// value it affects the image alone.
 		if _, isSteering := steer.Reason(name); !fromPerson && (actsOnTheRuntime(name) || isSteering && !v.isFromPerson()) {
-			// By name it would change the program that starts the container; inside, it is the image's own affair.
 			if isSecretKey(p.EnvironmentVariables, name) {
 				return command{}, planError(ErrUnusable, "the image wants a secret in "+shortText(name)+
 					", a variable that acts on "+c.program+" itself", "")
@@ -49,7 +51,9 @@ func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
 		c.args = append(c.args, publishedAll([]string{"-e", name})...)
 		c.env[name] = v
 	}
-	for i, w := range runtime { // a name alone has the program read its own environment
+	// -e with a name alone passes a variable of docker's own environment into the container. Only names that the
+	// document declares are accepted, because another one would hand out a secret of the person.
+	for i, w := range runtime {
 		if name := w.String(); i > 0 && passesEnv(runtime[i-1].String()) && !strings.Contains(name, "=") {
 			if _, ok := c.env[name]; !ok {
 				return command{}, notAllowedError(c.program, append(publishedText(runtime[i-1].String()+" "), w...))
@@ -60,7 +64,8 @@ func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
 	return c, nil
 }
 
-// imageReference is the whole reference: older documents have the host and the tag in keys of their own.
+// imageReference returns the whole reference of the image. Older documents have the host, the tag and the digest in
+// keys of their own.
 func (f *resolver) imageReference(p *Package) (string, error) {
 	ref := p.Identifier
 	if host, err := url.Parse(p.RegistryBaseURL); err == nil && host.Host != "" && host.Host != "docker.io" &&
@@ -89,7 +94,7 @@ func (f *resolver) imageReference(p *Package) (string, error) {
 // passesEnv reports whether an option gives the container a variable.
 func passesEnv(name string) bool { return name == "-e" || name == "--env" }
 
-// actsOnTheRuntime reports whether a variable of the environment changes what docker or podman itself does.
+// actsOnTheRuntime reports whether an environment variable changes what docker or podman itself does.
 func actsOnTheRuntime(name string) bool {
 	upper := strings.ToUpper(name)
 	for _, prefix := range []string{"DOCKER_", "BUILDKIT_", "CONTAINER_", "CONTAINERS_", "PODMAN_", "LD_", "DYLD_", "XDG_"} {
@@ -102,6 +107,7 @@ func actsOnTheRuntime(name string) bool {
 	}, upper)
 }
 
+// isSecretKey reports whether the document marks a variable as secret.
 func isSecretKey(list []KeyValue, name string) bool {
 	return slices.ContainsFunc(list, func(kv KeyValue) bool { return kv.Name == name && kv.IsSecret })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Ref is what a person calls a server: its full name or a short one, and a version if it is to be a certain one.
+// Ref is the way in which a person names a server: by its full name or a short one, perhaps with a version.
 type Ref struct {
 	// Name is namespace/server, or a word without a slash.
 	Name string
@@ -17,12 +17,13 @@ type Ref struct {
 	Version string
 }
 
-// Full reports whether the name is a whole one.
+// Full reports whether the name has a namespace.
 func (r Ref) Full() bool { return strings.Contains(r.Name, "/") }
 
+// wordPattern matches a short name.
 var wordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
 
-// ParseRef reads NAME or NAME@VERSION.
+// ParseRef reads NAME or NAME@VERSION. The cause of its errors is ErrName.
 func ParseRef(text string) (Ref, error) {
 	name, version, hasVersion := strings.Cut(text, "@")
 	ok := wordPattern().MatchString(name)
@@ -41,16 +42,16 @@ func ParseRef(text string) (Ref, error) {
 	return Ref{name, strings.TrimPrefix(version, "latest")}, nil
 }
 
-// affixes are what publishers put around the word that tells their server from others.
+// affixes lists the parts that publishers put around the distinguishing word of a name.
 var affixes = []struct{ prefix, suffix string }{
 	{"mcp-server-", ""}, {"server-", ""}, {"mcp-", ""}, {"", "-mcp-server"}, {"", "-server"}, {"", "-mcp"},
 }
 
-// genericNames words tell nothing: the namespace does then.
+// genericNames holds words that distinguish no server; LocalName then uses the namespace.
 var genericNames = []string{"", "mcp", "server", "mcpserver", "mcp-server"}
 
-// LocalName is what a server is called in a configuration: the last part of its name, without the words that every
-// server has in it.
+// LocalName returns the name of a server in a configuration: the last part of its registry name, without the words that
+// the names of most servers have in common.
 //
 //	io.github.github/github-mcp-server   github
 //	com.notion/mcp                       notion
@@ -70,7 +71,7 @@ func LocalName(full string) string {
 	return base
 }
 
-// trimAffixes is a name without affixes, in letters that need no hash in the names of tools.
+// trimAffixes returns a name without affixes, in letters that names of tools can have.
 func trimAffixes(name string) string {
 	name = strings.ReplaceAll(name, "_", "-")
 	for changed := true; changed; {
@@ -93,16 +94,17 @@ func trimAffixes(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '-' }), "-")
 }
 
-// Matches reports whether a short name may mean a server: it is the last part of its name, with or without the words that
-// every server has in it, or the local name. Nobody's name is preferred: whoever publishes under a short name first must
-// not get what was meant for a better-known server.
+// Matches reports whether a short name may mean a server: it is the last part of its name, with or without affixes, or
+// its local name. All matching servers count alike, so that a publisher who takes a short name first does not get what
+// was meant for a better-known server.
 func Matches(short, full string) bool {
 	_, last, _ := strings.Cut(full, "/")
 	return strings.EqualFold(short, last) || strings.EqualFold(trimAffixes(short), trimAffixes(last)) ||
 		strings.EqualFold(short, LocalName(full))
 }
 
-// Unique is the one of the names that a short name means. complete is false if there are more names than these.
+// Unique returns the only one of the names that a short name means. complete is false if there are more names than
+// these, so that uniqueness cannot be known. The cause of its errors is ErrName.
 func Unique(short string, full []string, complete bool) (string, error) {
 	var matching []string
 	for _, name := range full {

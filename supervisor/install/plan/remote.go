@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// remoteSpec is the entry for a server that is reached by its URL. The names in its template are those of its own variables,
-// or, for a package, of the package's arguments and environment.
+// remoteSpec returns the spec for a server that is reached by its URL. Names in braces are its own variables or, for a
+// package, the package's arguments and environment.
 func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 	var s messages.Spec
 	switch t.Type {
@@ -37,6 +37,7 @@ func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 	if err != nil {
 		return s, err
 	}
+	// substituteNames would leave the braces in the URL.
 	if missing != "" {
 		return s, planError(ErrUnusable, "the URL has a place for "+shortText(missing)+", which nothing gives a value to", "")
 	}
@@ -54,7 +55,7 @@ func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 	return s, err
 }
 
-// checkAddress checks a URL whose variables are filled. What refers to the environment is checked when the entry is read.
+// checkAddress checks a URL whose variables are filled. A URL with a reference is checked when the entry is read.
 func (f *resolver) checkAddress(template, address string) error {
 	if strings.Contains(address, reference) {
 		return nil
@@ -62,13 +63,14 @@ func (f *resolver) checkAddress(template, address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, strings.ContainsAny(address, " \t\n"):
-		return planError(ErrUnusable, "its address is no URL", "") // it may hold what the person typed, and is not quoted
+		// The address may contain a value that the person typed, and is not quoted.
+		return planError(ErrUnusable, "its address is no URL", "")
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return planError(ErrUnusable, "its address is no URL of http or https", "")
 	case u.User != nil:
 		return planError(ErrUnusable, "its address holds a user name or a password", "")
 	}
-	// A value that is put into a path must not choose another host.
+	// A value in the path must not change the host, for example by beginning with "@".
 	if t, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(template)); err == nil && t.Host != "" {
 		authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(template, "https://"), "http://"), "/")
 		if !strings.Contains(authority, "{") && t.Host != u.Host {

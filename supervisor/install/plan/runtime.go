@@ -7,24 +7,26 @@ import (
 	"sync"
 )
 
-// option is a flag that a publisher may give to the program that fetches and runs the package. The tables below are all
-// that is allowed: whatever they do not name could run, fetch, mount or reach something else than the package.
+// option is a flag that a publisher may give to the program that fetches and runs the package. The tables below are an
+// allow list: flags that they leave out could run, fetch, mount or reach something else than the package.
 type option struct {
-	// names are its spellings, with spaces between them.
+	// names holds its spellings, with spaces between them.
 	names string
-	// value is the form of its value, which is a word of its own; nil if it takes none. What the person gave is matched as
-	// it is and as personMark, so that a form can want a piece to be the person's.
+	// value matches its value, which is a word of its own; nil if it takes none. A value of the person is matched both
+	// as it is and as personMark, so that a pattern can demand a piece of the person's.
 	value func() *regexp.Regexp
-	// builtIn is true for what stands in mcpvisor's command anyway.
+	// builtIn marks options that mcpvisor's command line has anyway.
 	builtIn bool
-	// note tells the person of its use.
+	// note becomes a note for the person when the option is used.
 	note string
 }
 
-// personMark stands for a piece that the person gave. No text of a publisher holds it: words.safe refuses control characters.
+// personMark stands for a piece that the person gave. No text of a publisher contains it, because checkSafe refuses
+// control characters.
 const personMark = "\x00"
 
-// lazyPattern is a pattern that is compiled when it is first asked for: most programs never install anything.
+// lazyPattern returns a function that compiles the pattern at its first call, because most runs of mcpvisor install
+// nothing.
 func lazyPattern(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?s:` + pattern + `)$`) })
 }
@@ -37,8 +39,9 @@ var (
 	pipxOptions = []option{{names: "--", builtIn: true}, {names: "-q --quiet"}}
 	dnxOptions  = []option{{names: "-y --yes --", builtIn: true}, {names: "--prerelease"}}
 
-	// imageOptions are those of docker run and podman run that take something from the container or stay inside of it, and
-	// mounts of what the person names. --network host, --publish, --device, --env-file and the like are not among them.
+	// imageOptions holds options of docker run and podman run that take rights from the container or stay inside of it,
+	// and mounts of places that the person names. --network host, --publish, --device, --env-file and the like are left
+	// out.
 	imageOptions = []option{
 		{names: "--rm -i --interactive --", builtIn: true},
 		{names: "--init --read-only"},
@@ -62,12 +65,14 @@ var (
 	}
 )
 
-// inContainer is a path of the container's own, whoever wrote it.
+// inContainer matches a path inside the container, written by the publisher or the person.
 const inContainer = `(/[A-Za-z0-9_./-]*|` + personMark + `)`
 
+// mountNote is the note about a mount.
 const mountNote = "the container is given a place of this machine that you named"
 
-// uvOptions are those of uvx. --from may only say once more which package it is, with extras that are its own.
+// uvOptions returns the options of uvx for a package. --from may only repeat the package, with extras of its own and
+// the same version.
 func uvOptions(p *Package) []option {
 	pin := versionPattern().String()
 	if p.Version != "" {
@@ -82,8 +87,9 @@ func uvOptions(p *Package) []option {
 	}
 }
 
-// runtimeOptions gives the publisher's words for the program itself, each option and each value as a word of its own. Words of
-// again are left out: the command holds them already. Everything that the table does not allow is an error that names it.
+// runtimeOptions returns the publisher's words for the program itself, each option and each value as a word of its own.
+// Words in redundant are left out, because the command has them already. A word that the table does not allow is an
+// error that names it.
 func (f *resolver) runtimeOptions(program string, table []option, list []mixedText, redundant ...string) ([]mixedText, error) {
 	var out []mixedText
 	for i := 0; i < len(list); i++ {
@@ -101,6 +107,7 @@ func (f *resolver) runtimeOptions(program string, table []option, list []mixedTe
 		case o.value == nil:
 			out = append(out, publishedText(name))
 			continue
+		// The value is the next word.
 		case !joined:
 			if i++; i == len(list) {
 				return nil, notAllowedError(program, w)
@@ -118,7 +125,8 @@ func (f *resolver) runtimeOptions(program string, table []option, list []mixedTe
 	return out, nil
 }
 
-// cutValue splits --flag=value. What precedes the sign is the name only if it is a long flag's.
+// cutValue splits --flag=value and keeps the marks of the value's pieces. A short flag is not split, because its value
+// may contain "=".
 func cutValue(w mixedText) (name string, value mixedText, joined bool) {
 	text := w.String()
 	name, _, joined = strings.Cut(text, "=")
@@ -135,6 +143,7 @@ func cutValue(w mixedText) (name string, value mixedText, joined bool) {
 	return name, value, true
 }
 
+// findOption returns the option with a spelling.
 func findOption(table []option, name string) (option, bool) {
 	i := slices.IndexFunc(table, func(o option) bool { return slices.Contains(strings.Fields(o.names), name) })
 	if i < 0 {
@@ -143,6 +152,7 @@ func findOption(table []option, name string) (option, bool) {
 	return table[i], true
 }
 
+// notAllowedError returns the error about a word that the table does not allow, without secrets.
 func notAllowedError(program string, w mixedText) error {
 	return planError(ErrUnusable, program+" is to be given "+shortText(w.redactedText())+", which is not for a registry to decide",
 		"choose another way with --package, or write the command yourself: mcpvisor add NAME "+program+" …")

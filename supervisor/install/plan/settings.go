@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// resolveSettings asks for the bundle's own settings. Absent ones have no entry.
+// resolveSettings returns the values of the bundle's own settings in the order of their keys, and asks for required
+// ones. Settings without a value have no entry.
 func (f *resolver) resolveSettings(all map[string]setting, m Machine) (map[string][]mixedText, error) {
 	out := map[string][]mixedText{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -30,7 +31,8 @@ func (f *resolver) resolveSettings(all map[string]setting, m Machine) (map[strin
 		if len(presets) == 1 {
 			in.Default, in.HasDefault = presets[0], true
 		}
-		if len(presets) > 1 && f.givenValues(in) == nil { // a list is taken as it is
+		// An Input has one default only, so that a list of defaults is taken without a question.
+		if len(presets) > 1 && f.givenValues(in) == nil {
 			for _, p := range presets {
 				out[key] = append(out[key], publishedText(p))
 			}
@@ -47,7 +49,8 @@ func (f *resolver) resolveSettings(all map[string]setting, m Machine) (map[strin
 	return out, nil
 }
 
-// settingDefaults are those of one setting: a text, a number, a truth value or a list of them.
+// settingDefaults returns the default of one setting: a text, a number, a truth value or a list of them, with
+// directories filled in.
 func settingDefaults(raw json.RawMessage, m Machine) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -72,22 +75,27 @@ func settingDefaults(raw json.RawMessage, m Machine) ([]string, error) {
 	return out, nil
 }
 
-// dirReplacer are the directories that a manifest may name.
+// dirReplacer replaces the directories that a manifest may name.
 func dirReplacer(home string) *strings.Replacer {
 	return strings.NewReplacer("${HOME}", home, "${DESKTOP}", filepath.Join(home, "Desktop"),
 		"${DOCUMENTS}", filepath.Join(home, "Documents"), "${DOWNLOADS}", filepath.Join(home, "Downloads"))
 }
 
-// expander puts values into the texts of a manifest.
+// expander substitutes values in the texts of a manifest.
 type expander struct {
+	// dir is the directory of the bundle, home the person's, and separator that of the platform's paths.
 	dir, home, separator string
-	settings             map[string][]mixedText
-	known                map[string]setting
+	// settings holds the values, known all settings that the manifest declares.
+	settings map[string][]mixedText
+	known    map[string]setting
 }
 
+// userConfig begins the name of a setting in ${user_config.KEY}.
 const userConfig = "user_config."
 
-// expandText is a text with its variables put in. present is false if one of them is an optional setting without a value.
+// expandText returns a text with its variables substituted. present is false if one of them is an optional setting
+// without a value; the whole text is then left out. An unknown variable is an error, because "${" must not reach the
+// entry.
 func (e expander) expandText(text string) (w mixedText, present bool, err error) {
 	present = true
 	for {
@@ -107,6 +115,7 @@ func (e expander) expandText(text string) (w mixedText, present bool, err error)
 		case name == "pathSeparator", name == "/":
 			w = append(w, textPiece{text: e.separator})
 		case isSetting && e.settings[key] != nil:
+			// Inside a longer text, several values are joined with commas.
 			for i, v := range e.settings[key] {
 				if i > 0 {
 					w = append(w, textPiece{text: ","})
@@ -129,8 +138,8 @@ func (e expander) expandText(text string) (w mixedText, present bool, err error)
 
 func (e expander) hasSetting(key string) bool { _, ok := e.known[key]; return ok }
 
-// expandArgument is one word, none for an optional setting without a value, or one for each value of a setting that takes
-// several and stands alone.
+// expandArgument returns the words of one argument: none for an optional setting without a value, and one for each
+// value of a setting that is the whole argument.
 func (e expander) expandArgument(text string) ([]mixedText, error) {
 	key, begins := strings.CutPrefix(text, reference+userConfig)
 	if key, whole := strings.CutSuffix(key, "}"); begins && whole && !strings.Contains(key, reference) && e.hasSetting(key) {

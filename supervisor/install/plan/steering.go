@@ -10,10 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/steer"
 )
 
-// checkSteering refuses a variable that decides what the program does before it begins, unless all of its value is the
-// person's: with it a publisher runs code in a program that the person has, or has packages come from elsewhere. dir, if
-// not empty, is the directory of a bundle: its own files are the publisher's code anyway, so that lists of paths inside
-// of it are harmless (PYTHONPATH).
+// checkSteering refuses a variable that decides what the program does before it begins, unless the whole value is the
+// person's: with it, a publisher could run code in a program of the person, or make packages come from elsewhere. dir,
+// if not empty, is the directory of a bundle. Its files are the publisher's code anyway, so that lists of paths inside
+// it are harmless (PYTHONPATH).
 func (c command) checkSteering(dir, separator string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		v := c.env[name]

@@ -6,18 +6,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// mixedText is a value in the making: what the publisher wrote and what the person gave, side by side. Whose a piece is
+// mixedText is a value that is put together from pieces of the publisher and of the person. The origin of a piece
 // decides whether it may refer to the person's environment.
 type mixedText []textPiece
 
+// textPiece is a part of a value with one origin.
 type textPiece struct {
 	text string
-	// fromPerson is true for what the person gave, secret for what must not be shown.
+	// fromPerson marks a piece that the person gave, secret one that must not be shown.
 	fromPerson, secret bool
 }
 
+// publishedText returns a text of the publisher, or of mcpvisor, as one piece.
 func publishedText(s string) mixedText { return mixedText{{text: s}} }
 
+// String returns the whole value, with secrets.
 func (w mixedText) String() string {
 	var b strings.Builder
 	for _, p := range w {
@@ -26,7 +29,7 @@ func (w mixedText) String() string {
 	return b.String()
 }
 
-// redactedText is the value with nothing secret in it.
+// redactedText returns the value with "…" for each secret piece.
 func (w mixedText) redactedText() string {
 	var b strings.Builder
 	for _, p := range w {
@@ -39,7 +42,7 @@ func (w mixedText) redactedText() string {
 	return b.String()
 }
 
-// isFromPerson reports whether all of the value is the person's.
+// isFromPerson reports whether the person gave a piece of the value and all of its text is theirs.
 func (w mixedText) isFromPerson() bool {
 	fromPerson := false
 	for _, p := range w {
@@ -51,7 +54,7 @@ func (w mixedText) isFromPerson() bool {
 	return fromPerson
 }
 
-// markedText is the value with personMark for each piece of the person's.
+// markedText returns the value with personMark for each piece of the person.
 func (w mixedText) markedText() string {
 	var b strings.Builder
 	for _, p := range w {
@@ -64,15 +67,17 @@ func (w mixedText) markedText() string {
 	return b.String()
 }
 
-// reference is how a reference to the environment begins in an entry.
+// reference begins a reference to the environment in an entry.
 const reference = "${"
 
-// checkSafe refuses a value that would be expanded when the entry is read, unless each reference stands inside a piece of the
-// person's own. what names the value for the error.
+// checkSafe refuses a value that would be expanded when the entry is read, unless each reference stands inside a piece
+// of the person's own, and refuses control characters of the publisher. what names the value in the error.
 func (w mixedText) checkSafe(what string) error {
 	var b strings.Builder
 	for _, p := range w {
-		if p.fromPerson { // the pieces next to it must not complete a reference, either
+		// The piece keeps its length and loses its references, so that adjacent pieces cannot complete one with it
+		// unseen.
+		if p.fromPerson {
 			b.WriteString(strings.ReplaceAll(p.text, reference, "  "))
 		} else {
 			b.WriteString(p.text)
@@ -88,8 +93,9 @@ func (w mixedText) checkSafe(what string) error {
 	return nil
 }
 
-// substituteNames puts values into {name}. Names that lookup does not know stay as they are: the schema says "If an identifier
-// in braces is not found in variables … the {curly_braces} substring should remain unchanged".
+// substituteNames replaces {name} with values. Names that lookup does not know stay unchanged, as the schema of
+// server.json demands: "If an identifier in braces is not found in variables … the {curly_braces} substring should
+// remain unchanged".
 func substituteNames(template string, lookup func(name string) (mixedText, bool, error)) (mixedText, error) {
 	var out mixedText
 	for {
@@ -102,7 +108,8 @@ func substituteNames(template string, lookup func(name string) (mixedText, bool,
 			break
 		}
 		end := open + 1 + length
-		if template[end] == '{' { // the inner one may be a name
+		// The inner brace may begin a name.
+		if template[end] == '{' {
 			out, template = append(out, textPiece{text: template[:end]}), template[end:]
 			continue
 		}
@@ -119,5 +126,5 @@ func substituteNames(template string, lookup func(name string) (mixedText, bool,
 	return append(out, textPiece{text: template}), nil
 }
 
-// shortText is a publisher's text as it may stand in a sentence.
+// shortText returns a publisher's text for a sentence: escaped, on one line, up to 80 characters.
 func shortText(s string) string { return messages.Line(s, 80) }
