@@ -73,8 +73,8 @@ type Auth struct {
 	Resource string `json:"resource,omitempty"`
 	// Scopes are asked for in the place of what the server proposes.
 	Scopes []string `json:"scopes,omitempty"`
-	// RedirectURL is where the browser is sent at the end, in the place of http://127.0.0.1:PORT/callback; CallbackPort is
-	// that port, any free one if 0.
+	// RedirectURL is the address to which the authorization server sends the browser at the end, in the place of
+	// http://127.0.0.1:PORT/callback; CallbackPort is that port, any free one if 0.
 	RedirectURL  string `json:"redirectUrl,omitempty"`
 	CallbackPort int    `json:"callbackPort,omitempty"`
 	// SubjectTokenType and Audience belong to a token exchange: the kind of the token that we have (an access token, if

@@ -4,9 +4,10 @@ import "context"
 
 type callerKey struct{}
 
-// WithCaller says on whose behalf the calls and reads are made that use the context: the name of a sub-agent, of a
-// conversation, of a person. Where calls wait for their turn at a server (Spec.MaxInFlight), callers take turns, so that
-// one with a thousand calls does not keep another with a single one waiting. An empty key is the same as none.
+// WithCaller names the caller on whose behalf the calls and reads with this context are made: a sub-agent, a
+// conversation, a person. Where calls wait for a slot at a server (Spec.MaxInFlight), the slots go to the callers in
+// turn, so that one with a thousand calls does not keep another with a single one waiting. An empty key is the same as
+// none.
 func WithCaller(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, callerKey{}, key)
 }

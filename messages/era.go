@@ -12,5 +12,5 @@ const (
 	EraModern Era = "modern"
 )
 
-// EraAutoWord is how EraAuto may be written out, in a configuration and in a Spec.
+// EraAutoWord is the word for EraAuto in a configuration and in a Spec, where an absent value means the same.
 const EraAutoWord Era = "auto"

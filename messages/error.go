@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Outcome is how a tool call ended. Every accepted call has exactly one.
+// Outcome says whether a tool call ran and how it ended. Every accepted call has exactly one.
 type Outcome string
 
 const (
@@ -97,7 +97,8 @@ var (
 	ErrMemory = errors.New("the memory for all servers is used up")
 	// ErrDisabled is wrapped by errors about a disabled server.
 	ErrDisabled = errors.New("server is disabled")
-	// ErrQueueFull is wrapped by the error of a call that was not sent because too many wait for their turn at its server.
+	// ErrQueueFull is wrapped by the error of a call that was not sent because Spec.MaxQueued calls wait for a slot at
+	// its server.
 	ErrQueueFull = errors.New("too many calls wait for the server")
 	// ErrClosed is wrapped by everything that is asked of a closed manager.
 	ErrClosed = errors.New("manager is closed")

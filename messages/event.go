@@ -2,7 +2,7 @@ package messages
 
 import "time"
 
-// EventKind says what an Event tells.
+// EventKind says what happened, and so which fields of an Event are set.
 type EventKind string
 
 const (
@@ -19,8 +19,8 @@ const (
 	EventAuthRequired EventKind = "auth-required"
 	// EventAuth: a person signed in to a server or out of it, or a program provided a token. Server is set.
 	EventAuth EventKind = "auth"
-	// EventPins: the definitions of a server's tools differ from those that were approved, or do so no more. Server is set, and
-	// Changed to all that wait for an approval now. It is told once for each change, not for each list.
+	// EventPins: the definitions of a server's tools differ from those that were approved, or do so no more. Server is
+	// set, and Changed to all that wait for an approval now. There is one event for each change, not for each list.
 	EventPins EventKind = "pins"
 	// EventResources and EventPrompts: a server's list of resources or prompts changed. Server is set.
 	EventResources EventKind = "resources"

@@ -27,9 +27,9 @@ type Isolation struct {
 	Read []string `json:"read,omitzero"`
 	// Network is NetworkNone, NetworkLoopback, or empty for everything.
 	Network string `json:"network,omitempty"`
-	// Memory is how much each process of the server may map to write, in bytes; FileSize how long a file may become that it
-	// writes; Files how many descriptors each of its processes may have open; CPUTime how much processor time each of them
-	// may use in all. 0 is the limit that this program has.
+	// Memory bounds the bytes that each process of the server may map to write; FileSize bounds the length of a file
+	// that it writes; Files bounds the open descriptors, and CPUTime the processor time in all, of each of its
+	// processes. 0 keeps the limit that mcpvisor itself has.
 	Memory   Size     `json:"memory,omitempty"`
 	FileSize Size     `json:"fileSize,omitempty"`
 	Files    int      `json:"files,omitempty"`

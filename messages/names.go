@@ -135,8 +135,8 @@ func (n Naming) separator() string {
 	return "__"
 }
 
-// DisplayName is how a person sees a tool: server:tool, on one line and without any character that could act on a
-// terminal. It identifies the tool to ParseDisplayName as long as nothing had to be replaced.
+// DisplayName returns the name of a tool for people: server:tool, on one line and without any character that could act
+// on a terminal. ParseDisplayName reads it back as long as nothing had to be replaced.
 func DisplayName(server, tool string) string { return Line(server+":"+tool, 0) }
 
 // ParseDisplayName takes server:tool apart. known tells which server ids exist; with it, an id that itself holds

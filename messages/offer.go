@@ -90,13 +90,13 @@ type CompleteRequest struct {
 // Completion holds the values that a server proposes for an argument (completion/complete).
 type Completion struct {
 	Values []string `json:"values"`
-	// Total is how many there are in all, 0 if the server does not tell; HasMore that Values is not all of them.
+	// Total counts all values that the server has, 0 if it does not say; HasMore means that Values is incomplete.
 	Total   int  `json:"total,omitempty"`
 	HasMore bool `json:"hasMore,omitempty"`
 }
 
-// Progress is how far a request has got. 2025-11-25: "The progress value MUST increase with each notification, even if
-// the total is unknown": that is the server's business and not checked.
+// Progress is a server's report about a request that runs. 2025-11-25: "The progress value MUST increase with each
+// notification, even if the total is unknown". That is an obligation of the server, and mcpvisor does not check it.
 type Progress struct {
 	Progress float64 `json:"progress"`
 	// Total is 0 if the server does not know it.

@@ -82,8 +82,7 @@ const (
 	ClassExited Class = "exited"
 	// ClassNetwork is a refused, reset or unresolvable connection, or a server that answers 5xx.
 	ClassNetwork Class = "network"
-	// ClassThrottled is a 429 or 503 with Retry-After, or a call for which there is no place among those that wait for
-	// their turn at a server.
+	// ClassThrottled is a 429 or 503 with Retry-After, or a call that found the queue of its server full.
 	ClassThrottled Class = "throttled"
 	// ClassSession is a protocol session that the server no longer knows (HTTP 404 with a session id).
 	ClassSession Class = "session"

@@ -178,7 +178,7 @@ func SecretName(name string) bool { return secretWord(name) >= 0 }
 // RedactTokens replaces the words of a text that are credentials by their looks, and the secrets of its URLs.
 func RedactTokens(text string) string { return redactWords(text) }
 
-// secretWord is where the first such name begins in s, or -1.
+// secretWord returns the index at which the first such name begins in s, or -1.
 func secretWord(s string) int {
 	s = lowerASCII(s)
 	first := -1
@@ -201,7 +201,7 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// tokenPrefixes are how well-known services begin their tokens.
+// tokenPrefixes holds the beginnings of the tokens that well-known services give out.
 var tokenPrefixes = []string{
 	"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-",
 	"AKIA", "ASIA", "AIza", "eyJ", "npm_", "hf_",

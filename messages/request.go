@@ -22,12 +22,12 @@ type ElicitRequest struct {
 	Message string `json:"message"`
 	// Schema is the JSON Schema of what a form must hold; nil for a URL.
 	Schema json.RawMessage `json:"requestedSchema,omitempty"`
-	// URL is where the person must go, and ID what notifications about it will carry; empty for a form. It is never
-	// fetched: show its host, ask, and open it in a browser.
+	// URL is the address that the person must open, and ID the id that notifications about it will carry; both are
+	// empty for a form. mcpvisor never fetches the URL: show its host, ask, and open it in a browser.
 	URL string `json:"url,omitempty"`
 	ID  string `json:"elicitationId,omitempty"`
-	// Unheard is how many questions of this server were refused without being heard, because it asked too often, since the one
-	// before this.
+	// Unheard counts the questions of this server that were refused unheard since the previous one, because the server
+	// asked too often.
 	Unheard int `json:"unheard,omitempty"`
 	// Params are the request's own, as sent.
 	Params json.RawMessage `json:"params,omitempty"`

@@ -28,8 +28,8 @@ const (
 // TransportKinds lists every kind.
 var TransportKinds = []TransportKind{Stdio, HTTP, SSE, SDK, WebSocket, ClaudeAIProxy}
 
-// DefaultMaxQueued is how many calls may wait for their turn at a server with a bound in flight. One that waits costs what
-// its caller's goroutine costs, so that the number says when a caller should rather hear that it asks for too much.
+// DefaultMaxQueued bounds the calls that may wait for a slot at a server with a bound in flight. A waiting call costs
+// only the goroutine of its caller, so that the number decides when a caller is better told that it asks for too much.
 const DefaultMaxQueued = 1000
 
 // Connect says when a server is dialled.
@@ -145,19 +145,20 @@ type Spec struct {
 	// again with each progress notification, this does not. 0 means 10 min or CallTimeout, whichever is longer; negative
 	// means no bound but the caller's.
 	MaxCallTimeout Duration `json:"maxCallTimeout,omitempty"`
-	// StopGrace is how long each rung of the stop ladder waits (closed stdin, then SIGTERM); 0 means 2 s. A program that is
-	// still fetching what it runs gets SIGTERM at once, and four times as long after it.
+	// StopGrace is the time that each step of stopping a server waits (closed stdin, then SIGTERM); 0 means 2 s. A
+	// program that is still fetching what it runs gets SIGTERM at once, and four times as long after it.
 	StopGrace Duration `json:"stopGrace,omitempty"`
 	// MaxMessage bounds one incoming message in bytes; 0 means 16 MiB.
 	MaxMessage int64 `json:"maxMessage,omitempty"`
 
-	// MaxInFlight is how many calls and reads may be under way at the server at once; one more waits for its turn, within its
-	// own deadline. A call has its place until it has ended, also while the server asks a person about it: what a handler
-	// calls at the same server on that occasion needs another place. 0 means the manager's own default, which is no bound;
-	// negative means no bound whatever the manager's default is.
+	// MaxInFlight bounds the calls and reads that may be under way at the server at once; a further one waits for a
+	// slot, within its own deadline. A call keeps its slot until it has ended, also while the server asks a person
+	// about it: a call that a handler makes at the same server on that occasion needs another slot. 0 means the
+	// manager's own default, which is no bound; negative means no bound whatever the manager's default is.
 	MaxInFlight int `json:"maxInFlight,omitempty"`
-	// MaxQueued is how many may wait for their turn; one more is not sent and wraps ErrQueueFull. It counts where there is a
-	// bound in flight. 0 means the manager's own default, which is DefaultMaxQueued; negative means that none waits.
+	// MaxQueued bounds the calls that may wait for a slot; a further one is not sent and wraps ErrQueueFull. It has an
+	// effect only with a bound in flight. 0 means the manager's own default, which is DefaultMaxQueued; negative means
+	// that no call waits.
 	MaxQueued int `json:"maxQueued,omitempty"`
 
 	// AllowedTools, if not nil, lists the only tools that are offered; DeniedTools lists tools that are not, and wins.

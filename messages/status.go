@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Status is what is published about one server. Its first seven JSON fields are those of Claude Code's server status;
-// the others add to them. A Status is immutable: you may keep one, and share it between goroutines.
+// Status describes one server at one moment, as the manager publishes it. Its first seven JSON fields are those of
+// Claude Code's server status; the others add to them. A Status is immutable: you may keep one, and share it between
+// goroutines.
 type Status struct {
 	Name       string      `json:"name"`
 	Status     Phase       `json:"status"`
@@ -31,7 +32,7 @@ type Status struct {
 	Attempts int `json:"attempts"`
 	// Restarts counts how often a connection was opened after the first one, over the life of the manager.
 	Restarts int `json:"restarts"`
-	// NextAttempt is when the next attempt or probe is due, nil if no timer runs.
+	// NextAttempt is the time of the next attempt or probe, nil if no timer runs.
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
 	// StderrTail is the last part of what the child wrote to standard error, neutralised.
 	StderrTail string `json:"stderrTail,omitempty"`
@@ -44,12 +45,12 @@ type Status struct {
 	// Isolation says which parts of Spec.Isolation are in force for the running child; nil without a child, and if the spec asks
 	// for none.
 	Isolation *Enforced `json:"isolation,omitempty"`
-	// InFlight are the calls and reads that are under way at the server, Queued those that wait for their turn because
+	// InFlight counts the calls and reads that are under way at the server, Queued those that wait for a slot because
 	// there may be no more at once (Spec.MaxInFlight).
 	InFlight int `json:"inFlight,omitempty"`
 	Queued   int `json:"queued,omitempty"`
-	// Memory is how many bytes of the memory for all servers (Config.MemoryBudget) are held for this one: its lists, logs and large
-	// messages. 0 below 1 MiB, so that a status does not change with every message.
+	// Memory is the number of bytes of the memory for all servers (Config.MemoryBudget) that are held for this one: its
+	// lists, logs and large messages. It is 0 below 1 MiB, so that a status does not change with every message.
 	Memory int64 `json:"memory,omitempty"`
 	// Warm says that a disabled server keeps its connection.
 	Warm bool `json:"warm,omitempty"`
@@ -66,7 +67,7 @@ type Status struct {
 	Challenge *Challenge `json:"challenge,omitempty"`
 	// Instructions are the server's own, as sent.
 	Instructions string `json:"instructions,omitempty"`
-	// Since is when the phase began.
+	// Since is the time at which the phase began.
 	Since time.Time `json:"since,omitzero"`
 }
 

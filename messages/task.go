@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TaskState is how far a task has got: one of the five words of the specification, exactly as on the wire.
+// TaskState is the state of a task: one of the five words of the specification, exactly as on the wire.
 type TaskState string
 
 // The states of a task. The last three are final.
@@ -41,9 +41,9 @@ type TaskStatus struct {
 	// Created and Updated are the server's clock, zero if it gave no time that can be read.
 	Created time.Time `json:"createdAt,omitzero"`
 	Updated time.Time `json:"lastUpdatedAt,omitzero"`
-	// TTL is how long the server keeps the task from Created on; 0 for no limit, or none that it tells.
+	// TTL is the time from Created on for which the server keeps the task; 0 for no limit, or if the server gives none.
 	TTL Duration `json:"ttl,omitzero"`
-	// Poll is how often the server wishes to be asked; 0 if it does not say.
+	// Poll is the interval at which the server wishes to be asked; 0 if it does not say.
 	Poll Duration `json:"pollInterval,omitzero"`
 	// Raw is the whole object as sent.
 	Raw json.RawMessage `json:"-"`

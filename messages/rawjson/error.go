@@ -14,12 +14,13 @@ import (
 
 // A NameError says that an object has two names of which only one can be meant.
 type NameError struct {
-	// Path is that of the object, as a JSON Pointer (RFC 6901); empty for the outermost one.
+	// Path is the place of the object, as a JSON Pointer (RFC 6901); empty for the outermost one.
 	Path string
 	// First and Second are the two names, in their order, without escapes. They are equal, or alike but for case.
 	First, Second string
 }
 
+// Error implements error. The names are escaped and cut, because a stranger chose them.
 func (e *NameError) Error() string {
 	first, second := displayText(e.First), displayText(e.Second)
 	if e.First == e.Second {
@@ -28,21 +29,24 @@ func (e *NameError) Error() string {
 	return "the names " + first + " and " + second + " differ in case only" + atPath(e.Path)
 }
 
-// An Error says why bytes cannot be read. It quotes no value of them: one may be a secret.
+// An Error says why bytes cannot be read. It quotes no value of them, because one may be a secret.
 type Error struct {
-	// Path is where, as a JSON Pointer; empty for the outermost value, and where it is not known.
+	// Path is the place of the fault, as a JSON Pointer; empty for the outermost value, and if the place is not known.
 	Path string
-	// Offset is where the fault begins, in bytes; 0 if it is not known.
+	// Offset is the byte at which the fault begins; 0 if it is not known.
 	Offset int64
-	// Reason is a short text.
+	// Reason is a short text without a final full stop.
 	Reason string
 
-	cause error // what an UnmarshalJSON said; its text may quote the value
+	// cause is the error of a type's own UnmarshalJSON. It is kept for errors.As only, because its text may quote the
+	// value.
+	cause error
 }
 
-// Unwrap is the error of a type's own UnmarshalJSON, nil if that is not the reason.
+// Unwrap returns the error of a type's own UnmarshalJSON, nil if that is not the reason.
 func (e *Error) Unwrap() error { return e.cause }
 
+// Error implements error: the reason, the path and the byte, as far as known.
 func (e *Error) Error() string {
 	text := e.Reason + atPath(e.Path)
 	if e.Offset > 0 {
@@ -51,11 +55,13 @@ func (e *Error) Error() string {
 	return text
 }
 
-// maxShown bounds a name or a path in a text, in runes: a stranger chose it.
+// maxShown bounds a name or a path in an error, in characters, because a stranger chose it.
 const maxShown = 100
 
+// displayText quotes and escapes a name or a path for an error.
 func displayText(s string) string { return `"` + messages.Escaped(messages.Line(s, maxShown)) + `"` }
 
+// atPath returns the end of a sentence about a place; empty for the outermost value.
 func atPath(path string) string {
 	if path == "" {
 		return ""
@@ -63,7 +69,8 @@ func atPath(path string) string {
 	return " at " + displayText(path)
 }
 
-// convertError is the error of this package for one of the library's. Those of a type's own UnmarshalJSON are kept.
+// convertError translates an error of the library, whose texts quote values, into one of this package. An error of a
+// type's own UnmarshalJSON stays reachable by Unwrap.
 func convertError(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
@@ -86,6 +93,7 @@ func convertError(err error) error {
 	return e
 }
 
+// kindName names a kind of JSON value for a sentence.
 func kindName(k jsontext.Kind) string {
 	switch k {
 	case '"':
@@ -101,4 +109,5 @@ func kindName(k jsontext.Kind) string {
 	}
 }
 
+// typeName returns the name of a Go type without the asterisks of pointers.
 func typeName(s string) string { return strings.TrimLeft(s, "*") }

@@ -8,17 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// CheckNames refuses an object, at whatever depth, that has two names which are equal or alike but for case, with a
-// [*NameError], and what is no JSON, with an [*Error]. Programs differ in which of two such members they take.
+// CheckNames refuses an object, at any depth, that has two names which are equal or alike but for case, with a
+// [*NameError], and bytes that are no JSON with an [*Error]. Programs differ in which of two such members they take.
 //
-// Case is folded as encoding/json does it, by Unicode's simple folding: ſ is s, and the sign of kelvin is k. Bytes that are
-// no UTF-8, and lone surrogates, count as U+FFFD: many a reader makes that of them.
+// Case is folded as encoding/json does it, by Unicode's simple folding: ſ is s, and the sign of kelvin is k. Bytes that
+// are no UTF-8, and lone surrogates, count as U+FFFD, because many readers replace them with it.
 func CheckNames(data []byte) error { return checkNames(data, true) }
 
-// CheckDoubled is [CheckNames] for objects in which names that differ in case only are two: it refuses equal ones alone, as
-// in the schemas of tools, whose arguments may be called a and A.
+// CheckDoubled refuses equal names only, and accepts names that differ in case, as in the schemas of tools, whose
+// arguments may be called a and A.
 func CheckDoubled(data []byte) error { return checkNames(data, false) }
 
+// checkNames checks one value with whitespace around it; fold also compares names without case.
 func checkNames(data []byte, fold bool) error {
 	c := nameChecker{b: data, fold: fold}
 	end, fault := c.checkValue(SkipSpace(data, 0), 0)
@@ -34,25 +35,29 @@ func checkNames(data []byte, fold bool) error {
 	return &NameError{Path: fault.jsonPointer(), First: replaceInvalid(string(fault.first)), Second: replaceInvalid(string(fault.second))}
 }
 
+// nameChecker walks over the bytes of one value.
 type nameChecker struct {
 	b    []byte
 	fold bool
 }
 
-// nameProblem is where a check ended: at what is no JSON, or at two names. path leads to it, backwards: it is gathered on the way
-// out, so that a check that finds nothing allocates nothing.
+// nameProblem says why a check ended: at bytes that are no JSON (first is nil), or at two names. path leads to the
+// object, the innermost step first: the recursion appends its steps on the way out, so that a check which finds nothing
+// allocates nothing.
 type nameProblem struct {
 	offset        int
 	first, second []byte
 	path          []step
 }
 
-// step is the name of a member, or, if that is nil, the index of an element.
+// step is the name of a member or, if name is nil, the index of an element.
 type step struct {
 	name  []byte
 	index int
 }
 
+// checkValue checks the value at b[i] and returns the index after it. depth counts the arrays and objects around it;
+// the walks and SkipValue refuse more than MaxDepth of them, which bounds the recursion.
 func (c *nameChecker) checkValue(i, depth int) (end int, fault *nameProblem) {
 	switch {
 	case i < len(c.b) && c.b[i] == '{':
@@ -66,6 +71,7 @@ func (c *nameChecker) checkValue(i, depth int) (end int, fault *nameProblem) {
 	return end, nil
 }
 
+// checkArray checks the elements of the array at b[i].
 func (c *nameChecker) checkArray(i, depth int) (end int, fault *nameProblem) {
 	a := ArrayAt(c.b, i, depth)
 	for n := 0; a.Next(); n++ {
@@ -81,16 +87,20 @@ func (c *nameChecker) checkArray(i, depth int) (end int, fault *nameProblem) {
 	return end, nil
 }
 
-// fewNames is up to how many names are compared with each other: a set of them costs more.
+// fewNames bounds the names that are compared pairwise. Beyond it a map is faster, and keeps the time linear for an
+// object with a million names.
 const fewNames = 8
 
+// checkObject checks the names and values of the object at b[i].
 func (c *nameChecker) checkObject(i, depth int) (end int, fault *nameProblem) {
 	o := ObjectAt(c.b, i, depth)
+	// The array lives on the stack, so that small objects need no allocation.
 	var few [fewNames][]byte
 	names := few[:0]
 	var set map[string][]byte
 	for o.Next() {
 		name := o.Name
+		// The object has more names: those seen so far go into the map.
 		if set == nil && len(names) == fewNames {
 			set = make(map[string][]byte, 4*fewNames)
 			for _, n := range names {
@@ -123,7 +133,7 @@ func (c *nameChecker) checkObject(i, depth int) (end int, fault *nameProblem) {
 	return end, nil
 }
 
-// compareKey is equal for names of which only one can be meant.
+// compareKey returns a text that is equal for names of which only one can be meant.
 func (c *nameChecker) compareKey(name []byte) string {
 	if c.fold {
 		return Fold(string(name))
@@ -131,6 +141,8 @@ func (c *nameChecker) compareKey(name []byte) string {
 	return replaceInvalid(string(name))
 }
 
+// sameName reports whether only one of two names can be meant. It compares ASCII without allocating, and goes to
+// compareKey at the first other character, because folding may change the length.
 func (c *nameChecker) sameName(a, b []byte) bool {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i]|b[i] >= utf8.RuneSelf {
@@ -143,6 +155,7 @@ func (c *nameChecker) sameName(a, b []byte) bool {
 	return len(a) == len(b)
 }
 
+// jsonPointer returns the path as RFC 6901 writes it, the outermost step first.
 func (f *nameProblem) jsonPointer() string {
 	var b strings.Builder
 	for _, s := range slices.Backward(f.path) {
@@ -156,7 +169,7 @@ func (f *nameProblem) jsonPointer() string {
 	return b.String()
 }
 
-// replaceInvalid has a U+FFFD for each byte that is no UTF-8, as a decoder of JSON makes it.
+// replaceInvalid returns s with U+FFFD for each byte that is no UTF-8, as decoders of JSON replace it.
 func replaceInvalid(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -164,6 +177,7 @@ func replaceInvalid(s string) string {
 	return string([]rune(s))
 }
 
+// lowerByte returns the lower case of an ASCII letter, and other bytes unchanged.
 func lowerByte(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		c += 'a' - 'A'
@@ -171,10 +185,11 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// Fold is the one form of all names that are alike but for case: each character is the smallest of those that Unicode's
-// simple folding takes for the same, and what is no UTF-8 is U+FFFD.
+// Fold returns the common form of all names that are alike but for case: each character becomes the smallest of those
+// that Unicode's simple folding takes for the same, and bytes that are no UTF-8 become U+FFFD.
 func Fold(name string) string {
 	return strings.Map(func(r rune) rune {
+		// SimpleFold goes through the equivalent characters in ascending order, and back to the smallest.
 		for {
 			next := unicode.SimpleFold(r)
 			if next <= r {

@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deep arrays and objects may nest: the same bound as encoding/json.
+// MaxDepth bounds how deep arrays and objects may nest, as encoding/json does; the functions recurse for each level.
 const MaxDepth = 10_000
 
-// Valid reports whether b is one JSON value with nothing but whitespace around it. It accepts exactly what encoding/json
-// accepts: bytes in texts that are no UTF-8 and doubled names too.
+// Valid reports whether b is one JSON value with only whitespace around it. It accepts exactly what encoding/json
+// accepts, also doubled names and texts with bytes that are no UTF-8.
 func Valid(b []byte) bool {
 	end := SkipValue(b, SkipSpace(b, 0), 0)
 	return end >= 0 && SkipSpace(b, end) == len(b)
@@ -24,8 +24,8 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// SkipValue skips the value that begins at b[i], and returns the index after it, -1 if it is not valid. depth is the number
-// of arrays and objects around it.
+// SkipValue skips the value that begins at b[i], and returns the index after it, -1 if it is not valid. depth is the
+// number of arrays and objects around it.
 func SkipValue(b []byte, i, depth int) int {
 	if i >= len(b) {
 		return -1
@@ -51,8 +51,8 @@ func SkipValue(b []byte, i, depth int) int {
 	return -1
 }
 
-// skipNested skips an array or an object, which end says. It does what walking a sequence does, without what only a
-// reader of the values needs: 640 instead of 360 MB/s for a large structured result.
+// skipNested skips an array or an object, which end tells apart. It repeats the work of Walk without the parts that
+// only a reader of the values needs, which raises the speed from 360 to 640 MB/s for a large structured result.
 func skipNested(b []byte, i, depth int, end byte) int {
 	if depth >= MaxDepth {
 		return -1
@@ -62,6 +62,7 @@ func skipNested(b []byte, i, depth int, end byte) int {
 		return i + 1
 	}
 	for i < len(b) {
+		// A member has a name and a colon before its value.
 		if end == '}' {
 			if b[i] != '"' {
 				return -1
@@ -92,6 +93,7 @@ func skipNested(b []byte, i, depth int, end byte) int {
 	return -1
 }
 
+// skipWord skips true, false or null.
 func skipWord(b []byte, i int, word string) int {
 	if end := i + len(word); end <= len(b) && string(b[i:end]) == word {
 		return end
@@ -101,6 +103,7 @@ func skipWord(b []byte, i int, word string) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// skipDigits skips one digit at least, and returns -1 without one.
 func skipDigits(b []byte, i int) int {
 	start := i
 	for i < len(b) && isDigit(b[i]) {
@@ -112,6 +115,8 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
+// skipNumber skips a number by the grammar of RFC 8259, section 6: no leading zero, no plus sign, digits on both sides
+// of the point.
 func skipNumber(b []byte, i int) int {
 	if b[i] == '-' {
 		i++
@@ -136,12 +141,13 @@ func skipNumber(b []byte, i int) int {
 	return i
 }
 
-// SkipText skips the text whose opening quote is b[i], and returns the index after its closing one, -1 if it is not valid.
-// It looks at eight bytes at once for one that ends or interrupts the text, and at more where many have had none: most of a
-// large result is text.
+// SkipText skips the text whose opening quote is b[i], and returns the index after its closing one, -1 if it is not
+// valid. It examines eight bytes at once for one that ends or interrupts the text, and larger pieces after a long
+// stretch without one, because most of a large result is text.
 func SkipText(b []byte, i int) int {
 	i++
 	for {
+		// A stretch of longText plain bytes is likely to go on: skipPieces continues.
 		for start := i; i+8 <= len(b); {
 			if mask := interruptMask(binary.LittleEndian.Uint64(b[i:])); mask != 0 {
 				i += bits.TrailingZeros64(mask) / 8
@@ -170,15 +176,16 @@ func SkipText(b []byte, i int) int {
 	}
 }
 
-// longText is after how many bytes that nothing interrupts pieces are looked at: texts in lines have fewer between two escapes,
-// and looking at a piece in vain costs more than it saves. pieceSize bytes stay in the cache while they are looked at thrice.
+// longText is the number of uninterrupted bytes after which SkipText tries skipPieces. Texts in lines have fewer bytes
+// between two escapes, and a try in vain costs more than it saves. pieceSize bytes stay in the processor's cache while
+// skipPieces reads them three times.
 const (
 	longText  = 64
 	pieceSize = 1 << 10
 )
 
-// skipPieces is the index from i on of the first byte that ends or interrupts the text, or an earlier one behind which it is not
-// far. The quote and the backslash are found by the library's search, which has the processor's wide instructions.
+// skipPieces returns the index from i on of the first byte that ends or interrupts the text, or of a byte shortly
+// before it. bytes.IndexByte finds the quote and the backslash with the processor's wide instructions.
 func skipPieces(b []byte, i int) int {
 	for i < len(b) {
 		piece := b[i:min(i+pieceSize, len(b))]
@@ -196,7 +203,8 @@ func skipPieces(b []byte, i int) int {
 	return i
 }
 
-// skipNoControl is how many bytes of a piece stand before the first 32 that have a control character or are not whole.
+// skipNoControl returns how many bytes of a piece precede the first block of 32 that has a control character or is
+// incomplete.
 func skipNoControl(piece []byte) (n int) {
 	for ; n+32 <= len(piece); n += 32 {
 		p := piece[n : n+32]
@@ -209,18 +217,20 @@ func skipNoControl(piece []byte) (n int) {
 	return n
 }
 
+// everyByte repeats a byte in a word by multiplication; highBits selects the highest bit of each byte.
 const (
 	everyByte = 0x0101010101010101
 	highBits  = 0x8080808080808080
 )
 
-// interruptMask has a bit set in the first byte of w that is a quote, a backslash or a control character. Bits after the
-// first may be wrong: a borrow carries upwards.
+// interruptMask has a bit set in the first byte of w that is a quote, a backslash or a control character. Bits after
+// the first may be wrong, because the borrow of a subtraction carries upwards.
 func interruptMask(w uint64) uint64 {
 	quote, slash := w^('"'*everyByte), w^('\\'*everyByte)
 	return ((w-0x20*everyByte)&^w | (quote-everyByte)&^quote | (slash-everyByte)&^slash) & highBits
 }
 
+// skipEscape skips the escape that begins with the backslash at b[i].
 func skipEscape(b []byte, i int) int {
 	if i+1 >= len(b) {
 		return -1

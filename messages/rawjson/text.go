@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsObject looks at the first byte of a value that a walk has returned, as IsArray and IsText do.
+// IsObject reports whether a value that a walk has returned is an object. It reads the first byte only, as IsArray and
+// IsText do.
 func IsObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 
 // IsArray reports whether a value is an array.
@@ -21,8 +22,8 @@ func IsText(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 // IsNull reports whether a value is absent or null.
 func IsNull(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
 
-// Text is the text of a JSON string that a walk has returned; not ok for any other value. What is no UTF-8 and lone
-// surrogates become U+FFFD, as in encoding/json.
+// Text returns the text of a JSON string that a walk has returned; ok is false for any other value. Bytes that are no
+// UTF-8 and lone surrogates become U+FFFD, as in encoding/json.
 func Text(value []byte) (string, bool) {
 	if !IsText(value) {
 		return "", false
@@ -34,16 +35,18 @@ func Text(value []byte) (string, bool) {
 	return unescapeText(inside)
 }
 
-// unescapeText is the text of a string that is written with escapes, or is not valid UTF-8: what encoding/json makes of it, with
-// one allocation in nearly every case. FuzzText holds it to that. not ok if inside is not what a walk has returned.
+// unescapeText returns the text of a string that is written with escapes, or is not valid UTF-8, exactly as
+// encoding/json decodes it (FuzzText compares both), with one allocation in nearly every case. ok is false if inside is
+// no part of a string that a walk has returned.
 //
-// Eight bytes at once go into a piece on the stack, and what is written of them is decided afterwards: many texts have an
-// escape every dozen bytes, too few for a search and a copy of what stands between two.
+// Eight bytes at once are copied into a buffer on the stack, and the number of them that count is decided afterwards:
+// many texts have an escape every dozen bytes, too often for a search and a copy between each two.
 func unescapeText(inside []byte) (string, bool) {
 	var b strings.Builder
 	b.Grow(len(inside))
 	if !utf8.Valid(inside) {
-		writeValid(&b, inside) // the escapes stay as they are: they are ASCII
+		// The escapes stay, because they are ASCII.
+		writeValid(&b, inside)
 		inside = []byte(b.String())
 		b.Reset()
 		b.Grow(len(inside))
@@ -51,6 +54,7 @@ func unescapeText(inside []byte) (string, bool) {
 	var piece [512]byte
 	n := 0
 	for i := 0; i < len(inside); {
+		// The copy below writes eight bytes, whether all of them count or not.
 		if n > len(piece)-8 {
 			b.Write(piece[:n])
 			n = 0
@@ -78,6 +82,7 @@ func unescapeText(inside []byte) (string, bool) {
 		}
 		r := hex4(inside[i+2:])
 		i = end
+		// A character beyond U+FFFF is written as two escapes. A lone half becomes U+FFFD.
 		if utf16.IsSurrogate(r) {
 			low := rune(-1)
 			if i+1 < len(inside) && inside[i] == '\\' && inside[i+1] == 'u' && skipEscape(inside, i) > 0 {
@@ -97,7 +102,8 @@ func unescapeText(inside []byte) (string, bool) {
 	if text := b.String(); len(text) >= len(inside)/2 {
 		return text, true
 	}
-	return strings.Clone(b.String()), true // it was mostly escapes: what was reserved for them is let go
+	// The text consisted mostly of escapes. The copy releases the memory that was reserved for them.
+	return strings.Clone(b.String()), true
 }
 
 // backslashMask has a bit set in the first byte of w that is a backslash. Bits after the first may be wrong.
@@ -119,9 +125,10 @@ func writeValid(b *strings.Builder, text []byte) {
 	}
 }
 
+// escaped maps the letter of a short escape to its character.
 var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// hex4 is the number of the four digits at the beginning of b, which skipEscape has seen.
+// hex4 returns the number of the four digits at the beginning of b, which skipEscape has checked.
 func hex4(b []byte) (r rune) {
 	for _, c := range b[:4] {
 		if isDigit(c) {
@@ -133,7 +140,7 @@ func hex4(b []byte) (r rune) {
 	return r
 }
 
-// Truth returns the value of true and of false, nil for everything else.
+// Truth returns a pointer to the value of true or false, nil for every other value.
 func Truth(value []byte) *bool {
 	switch string(value) {
 	case "true":
@@ -145,17 +152,19 @@ func Truth(value []byte) *bool {
 	return nil
 }
 
-// AppendText appends a text in quotes. Quotes, backslashes and control characters are escaped as RFC 8785 writes them, and
-// so are the two characters that some take for the end of a line (U+2028, U+2029). What is no UTF-8 becomes U+FFFD.
+// AppendText appends a text in quotes. Quotes, backslashes and control characters are escaped as RFC 8785 writes them,
+// and so are U+2028 and U+2029, which some programs take for the end of a line. Bytes that are no UTF-8 become U+FFFD.
 func AppendText[T string | []byte](to []byte, s T) []byte { return appendText(to, string(s)) }
 
+// appendText copies whole stretches that need no escape; done is the index up to which s has been written.
 func appendText(to []byte, s string) []byte {
 	to = append(to, '"')
 	done := 0
 	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r > utf8.RuneSelf && r != utf8.RuneError && r != '\u2028' && r != '\u2029' {
-			i += n // it is written as it is
+			// The character needs no escape, and is copied with the stretch around it.
+			i += n
 			continue
 		}
 		to = append(to, s[done:i]...)
@@ -173,8 +182,8 @@ func appendText(to []byte, s string) []byte {
 	return append(append(to, s[done:]...), '"')
 }
 
-// skipPlain is the index from i on of the first byte that is not written as it is: it needs an escape, or is part of a
-// character beyond ASCII. It looks at eight bytes at once, as SkipText does, and at four times as many where that goes well.
+// skipPlain returns the index from i on of the first byte that is not copied as it is: it needs an escape, or is part
+// of a character beyond ASCII. It examines eight bytes at once, and four times as many after eight plain ones.
 func skipPlain(s string, i int) int {
 	for ; i+8 <= len(s); i += 8 {
 		if mask := escapeMask(s[i:]); mask != 0 {
@@ -190,9 +199,11 @@ func skipPlain(s string, i int) int {
 	return i
 }
 
-// escapeMask has a bit set in the first of the first eight bytes that is not written as it is. Bits after that may be wrong.
+// escapeMask has a bit set in the first of the first eight bytes that is not copied as it is. Bits after that may be
+// wrong.
 func escapeMask(s string) uint64 {
-	w := binary.LittleEndian.Uint64([]byte(s[:8])) // the compiler does not copy them
+	// The compiler does not copy the bytes for this conversion.
+	w := binary.LittleEndian.Uint64([]byte(s[:8]))
 	quote, slash := w^('"'*everyByte), w^('\\'*everyByte)
 	return (w | (w - 0x20*everyByte) | (quote - everyByte) | (slash - everyByte)) & highBits
 }

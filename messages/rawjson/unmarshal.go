@@ -6,13 +6,13 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Unmarshal fills v, a pointer, with the value in data. It is like Unmarshal of encoding/json, with the same tags, and
-// differs from it in what strangers could use:
+// Unmarshal fills v, a pointer, with the value in data. It works like Unmarshal of encoding/json, with the same tags,
+// and differs in the points that a stranger could abuse:
 //
 //   - Names count as they are written: "Type" is not the field that has the tag type.
-//   - An object with a doubled name is refused with a [*NameError], in parts that no field takes too.
+//   - An object with a doubled name is refused with a [*NameError], also in parts that no field takes.
 //   - Bytes that are no UTF-8 and lone surrogates are refused.
-//   - The first fault ends it: what comes after is not filled in.
+//   - The first fault ends the reading: fields after it are not filled.
 //   - A json.Number cannot be filled; a json.RawMessage gets null as it stands.
 //
 // All other errors are, or wrap, an [*Error].
@@ -23,13 +23,14 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// UnmarshalStrict is [Unmarshal] for what another program reads too, which may take names of another case for the ones that
-// are meant: it also refuses data in which a name differs from that of a field in case only. v must be a pointer to a value
-// that is zero.
+// UnmarshalStrict does the work of [Unmarshal] for data that another program reads too, which may take names of another
+// case for the intended ones: it also refuses data in which a name differs from that of a field in case only. v must be
+// a pointer to a zero value.
 func UnmarshalStrict(data []byte, v any) error {
 	if err := Unmarshal(data, v); err != nil {
 		return err
 	}
+	// Reading once more without regard to case gives another result exactly if such a name is in the data.
 	other := reflect.New(reflect.TypeOf(v).Elem())
 	if json.Unmarshal(data, other.Interface(), json.MatchCaseInsensitiveNames(true)) != nil ||
 		!reflect.DeepEqual(v, other.Interface()) {

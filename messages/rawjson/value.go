@@ -6,15 +6,16 @@ import (
 	"strconv"
 )
 
-// AppendValue appends a Go value as JSON, if it is made of nothing but nil, bool, string, int, int64, float64, []any,
-// []string and map[string]any: what a decoder of JSON yields and what a program writes down by hand. Members stand in the
+// AppendValue appends a Go value as JSON, if it consists of nil, bool, string, int, int64, float64, []any, []string and
+// map[string]any only: the types that a decoder of JSON yields and that programs write by hand. Members stand in the
 // order of their names, as encoding/json puts them. ok is false for every other value, for numbers that JSON does not
-// have, and for values nested deeper than [MaxDepth], such as one that holds itself; what was appended until then is of no
-// use, and encoding/json is the one to ask.
+// have, and for values nested deeper than [MaxDepth], such as one that contains itself. The caller then drops the bytes
+// appended so far and uses encoding/json.
 //
-// encoding/json looks at the types of values while it runs; BenchmarkAppendValue shows what is saved.
+// encoding/json inspects the types of values by reflection; BenchmarkAppendValue shows the difference.
 func AppendValue(to []byte, v any) (out []byte, ok bool) { return appendValue(to, v, 0) }
 
+// appendValue appends a value with depth lists and objects around it.
 func appendValue(to []byte, v any, depth int) ([]byte, bool) {
 	if depth > MaxDepth {
 		return to, false
@@ -52,7 +53,8 @@ func appendValue(to []byte, v any, depth int) ([]byte, bool) {
 	return to, false
 }
 
-// appendNumber leaves numbers that need an exponent to encoding/json, so that both write the same.
+// appendNumber refuses numbers that need an exponent, and NaN, so that encoding/json writes the former its own way and
+// reports the latter.
 func appendNumber(to []byte, f float64) ([]byte, bool) {
 	if size := math.Abs(f); f != 0 && (size < 1e-6 || size >= 1e21) || math.IsNaN(f) {
 		return to, false
@@ -60,6 +62,7 @@ func appendNumber(to []byte, f float64) ([]byte, bool) {
 	return strconv.AppendFloat(to, f, 'f', -1, 64), true
 }
 
+// appendArray appends a list; a nil one is null, as in encoding/json.
 func appendArray(to []byte, list []any, depth int) (out []byte, ok bool) {
 	if list == nil {
 		return append(to, "null"...), true
@@ -76,23 +79,27 @@ func appendArray(to []byte, list []any, depth int) (out []byte, ok bool) {
 	return append(to, ']'), true
 }
 
+// appendObject appends an object with sorted names; a nil map is null, as in encoding/json.
 func appendObject(to []byte, members map[string]any, depth int) (out []byte, ok bool) {
 	if members == nil {
 		return append(to, "null"...), true
 	}
-	var few [8]string // most arguments have fewer: their names need no allocation
+	// Most arguments have fewer members, and their names need no allocation.
+	var few [8]string
 	names := few[:0]
 	for name := range members {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	// One growth for the whole object costs less than one for each member.
 	size := len("{}")
 	for _, name := range names {
 		size += len(name) + len(`"":,`)
 		if text, ok := members[name].(string); ok {
 			size += len(text) + len(`""`)
 		} else {
-			size += 8 // a number or less; more grows by itself
+			// Numbers and words are about this long; longer values grow the slice by themselves.
+			size += 8
 		}
 	}
 	to = append(slices.Grow(to, size), '{')

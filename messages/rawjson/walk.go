@@ -2,18 +2,22 @@ package rawjson
 
 import "bytes"
 
-// Walk is the part that walks over arrays and over objects share: values between brackets, separated by commas. After Next has returned
-// true, Position is the first byte of a value, and the caller moves behind that value by Skip, or by its own reading and
-// MoveTo.
+// Walk is the common part of Array and Object: values between brackets, separated by commas. After Next has returned
+// true, Position is the first byte of a value, and the caller moves behind that value by Skip, or by its own reading
+// and MoveTo. A fault ends the walk: Next returns false from then on, and End returns -1.
 type Walk struct {
-	b       []byte
-	i       int // -1 after a fault
-	depth   int // of the values inside
+	b []byte
+	// i is the index of the next byte, -1 after a fault.
+	i int
+	// depth counts the arrays and objects around the values, this one included.
+	depth int
+	// close is the closing bracket. started is set after the first value, before which no comma stands.
 	close   byte
 	started bool
 	closed  bool
 }
 
+// openAt begins a walk behind the opening bracket at b[i].
 func (w *Walk) openAt(b []byte, i, depth int, end byte) {
 	*w = Walk{b: b, i: i + 1, depth: depth + 1, close: end}
 	if w.depth > MaxDepth {
@@ -46,7 +50,7 @@ func (w *Walk) advance() bool {
 	return true
 }
 
-// Skip moves behind the value and returns it, nil if it is not valid.
+// Skip moves behind the value and returns its bytes, which share memory with the walk's; nil if it is not valid.
 func (w *Walk) Skip() []byte {
 	if w.i < 0 {
 		return nil
@@ -58,16 +62,16 @@ func (w *Walk) Skip() []byte {
 	return w.b[start:w.i]
 }
 
-// Position is the index where the next value begins or the last one has ended, -1 after a fault.
+// Position returns the index at which the next value begins or the last one has ended, -1 after a fault.
 func (w *Walk) Position() int { return w.i }
 
-// Depth is the number of arrays and objects around the values.
+// Depth returns the number of arrays and objects around the values.
 func (w *Walk) Depth() int { return w.depth }
 
-// MoveTo says where the value ended that the caller has read by itself: an index, or -1 for a fault.
+// MoveTo sets the index after a value that the caller has read by itself, or -1 for a fault in it.
 func (w *Walk) MoveTo(i int) { w.i = i }
 
-// End is the index after the closing bracket, -1 if it was not reached or something before it is not valid.
+// End returns the index after the closing bracket, -1 if it was not reached or something before it is not valid.
 func (w *Walk) End() int {
 	if !w.closed {
 		return -1
@@ -78,7 +82,7 @@ func (w *Walk) End() int {
 // Array iterates over the elements of an array.
 type Array struct{ Walk }
 
-// ArrayAt begins at b[i], which is '['. depth is the number of arrays and objects around it.
+// ArrayAt begins a walk over the array at b[i], which is '['. depth is the number of arrays and objects around it.
 func ArrayAt(b []byte, i, depth int) (a Array) {
 	a.openAt(b, i, depth, ']')
 	return a
@@ -87,14 +91,15 @@ func ArrayAt(b []byte, i, depth int) (a Array) {
 // Next moves to the next element and reports whether there is one.
 func (a *Array) Next() bool { return a.advance() }
 
-// Object iterates over the members of an object, doubled names included, in the order in which they stand.
+// Object iterates over the members of an object, doubled names included, in the order of the text.
 type Object struct {
 	Walk
-	// Name is that of the current member, without escapes. It is valid until the bytes change.
+	// Name is the name of the current member, without escapes. It may share memory with the walk's bytes, and is valid
+	// until they change.
 	Name []byte
 }
 
-// ObjectAt begins at b[i], which is '{'. depth is the number of arrays and objects around it.
+// ObjectAt begins a walk over the object at b[i], which is '{'. depth is the number of arrays and objects around it.
 func ObjectAt(b []byte, i, depth int) (o Object) {
 	o.openAt(b, i, depth, '}')
 	return o
@@ -129,8 +134,8 @@ func (o *Object) Next() bool {
 	return true
 }
 
-// Member is the value of a member of an object, the last one of several with that exact name; nil if there is none or raw
-// is no object. What comes after a fault is not found.
+// Member returns the value of a member of an object, the last one of several with that exact name; nil if there is none
+// or raw is no object. Members after a fault are not found.
 func Member(raw []byte, name string) (found []byte) {
 	if !IsObject(raw) {
 		return nil
