@@ -15,11 +15,12 @@ var cheapKinds = []Kind{
 			"together when no request waits, so that in a measurement the client is what is measured"},
 }
 
-// cheapEcho serves calls of echo from the bytes of the line, and everything else like a good server.
+// cheapEcho serves calls of echo from the bytes of the line, and leaves every other message to a good server.
 func cheapEcho(p params) int {
 	s := newServer(p)
 	in := bufio.NewReaderSize(os.Stdin, 256<<10)
 	out := bufio.NewWriterSize(os.Stdout, 256<<10)
+	// long holds a line that is longer than the buffer of in. It is reused, because ReadSlice keeps no copy.
 	var long []byte
 	for {
 		line, err := in.ReadSlice('\n')
@@ -32,9 +33,11 @@ func cheapEcho(p params) int {
 			line = long
 		}
 		if err != nil {
-			_ = out.Flush() // whoever closed our input does not read the answers
+			// The client has closed the input and reads no answers.
+			_ = out.Flush()
 			return 0
 		}
+		// Answers that wait in the buffer go out before the good server writes to the same file.
 		if !Echo(out, line) {
 			_ = out.Flush()
 			var m message
@@ -43,21 +46,23 @@ func cheapEcho(p params) int {
 			}
 			continue
 		}
+		// Answers leave together while requests wait, as one write for many.
 		if in.Buffered() == 0 {
 			_ = out.Flush()
 		}
 	}
 }
 
+// The parts of a call of echo by which Echo finds its values.
 var (
 	echoCall = []byte(`"method":"tools/call"`)
 	echoID   = []byte(`"id":`)
 	echoText = []byte(`"text":"`)
 )
 
-// Echo writes the answer to a call of echo and a newline, made of the bytes of the request: its id and its text are copied
-// as they stand. It reports false and writes nothing if the line is no such call, as clients write it: without white space
-// between the tokens. A write's error is the writer's to keep.
+// Echo writes the answer to a call of echo and a newline, made of the bytes of the request: its id and its text are
+// copied unchanged. It reports false and writes nothing if the line is no such call in the form that clients write,
+// without white space between the tokens. Errors of w are ignored; a bufio.Writer keeps them.
 func Echo(w io.Writer, line []byte) bool {
 	if !bytes.Contains(line, echoCall) {
 		return false
@@ -84,7 +89,8 @@ func Echo(w io.Writer, line []byte) bool {
 	return true
 }
 
-// closingQuote is where a JSON string ends whose opening quote is not part of text; -1 if it does not.
+// closingQuote returns the index at which a JSON string ends whose opening quote is not part of text; -1 if it does
+// not.
 func closingQuote(text []byte) int {
 	for from := 0; ; {
 		i := bytes.IndexByte(text[from:], '"')
@@ -92,6 +98,7 @@ func closingQuote(text []byte) int {
 			return -1
 		}
 		i += from
+		// A quote after an odd number of backslashes is escaped.
 		slashes := 0
 		for i-slashes > 0 && text[i-slashes-1] == '\\' {
 			slashes++
@@ -103,6 +110,7 @@ func closingQuote(text []byte) int {
 	}
 }
 
+// textAfter returns the bytes behind the first key in a line; nil if it is missing.
 func textAfter(line, key []byte) []byte {
 	i := bytes.Index(line, key)
 	if i < 0 {

@@ -20,40 +20,46 @@ type message struct {
 }
 
 // server is one conversation over standard input and output. A fixture is a good server with some of its handlers
-// replaced.
+// replaced. All fields up to noResultType are set before serve and not changed after it, except legacyClient.
 type server struct {
 	params
-	// handlers replaces the handler of a method. Requests run concurrently, notifications in order.
+	// handlers replaces the handler of a method. Requests run concurrently, each on its own goroutine, notifications in
+	// order on the reading one.
 	handlers map[string]func(*server, message)
-	// extra are tools beside the good ones; list is the whole list if it is not nil.
+	// extra holds tools beside the good ones; list, if not nil, is the whole list.
 	extra []string
 	list  []string
-	// tool handles a call of a tool that is not one of the good ones; nil says "unknown tool".
+	// tool handles a call of a tool that is not one of the good ones; with nil the server answers "Unknown tool".
 	tool func(s *server, m message, c callParams)
 
-	// fallback, if set, is the handler of every method without one of its own, in the place of good. nonsense, if set, is
-	// told of lines that are no JSON. inOrder handles each message before the next one is read.
+	// fallback, if set, handles every method without a handler of its own, in the place of answerBySpec. onInvalidLine,
+	// if set, is called for lines that are no JSON. inOrder handles each message before the next one is read.
 	fallback      func(*server, message)
 	onInvalidLine func()
 	inOrder       bool
 
-	// subscriptions makes it a server of the modern era; bare leaves the resultType of that era out.
-	// older says that its client chose the other era.
+	// subscriptions makes it a server of the modern era; noResultType leaves the resultType of that era out.
+	// legacyClient is set once a client has chosen the legacy era by initialize.
 	subscriptions *subscriptions
 	legacyClient  atomic.Bool
 	noResultType  bool
 
-	in  *bufio.Reader
-	mu  sync.Mutex // guards out, and keeps lines whole
+	in *bufio.Reader
+	// mu guards out and keeps lines whole.
+	mu  sync.Mutex
 	out *os.File
 
-	cancelChannels  sync.Map // request id as text → chan struct{}, closed by notifications/cancelled
-	pendingRequests sync.Map // id as text of a request of ours → chan message
+	// cancelChannels maps the id of a running request, as text, to a chan struct{}, which notifications/cancelled
+	// closes.
+	cancelChannels sync.Map
+	// pendingRequests maps the id of a request to the client, as text, to the chan message that waits for its answer.
+	pendingRequests sync.Map
 	nextID          atomic.Int64
 	dynamic         dynamicTools
 	traffic         *trafficLog
 }
 
+// newServer returns a good server over the standard files of the process.
 func newServer(p params) *server {
 	return &server{
 		params:   p,
@@ -64,15 +70,16 @@ func newServer(p params) *server {
 	}
 }
 
-// serve reads until standard input ends and returns the exit code. Running calls are not waited for: whoever closed the
-// input does not want their answers.
+// serve reads until standard input ends and returns the exit code. It does not wait for running calls, because the
+// client that closed the input does not read their answers.
 func (s *server) serve() int {
 	for {
 		m, ok := s.readMessage()
 		if !ok {
 			return 0
 		}
-		if m.Method == "" { // an answer to a request of ours
+		// The message answers a request of this server.
+		if m.Method == "" {
 			if s.isModern() {
 				s.subscriptions.countAnswer()
 			}
@@ -85,11 +92,13 @@ func (s *server) serve() int {
 			s.dispatch(m)
 			continue
 		}
+		// A goroutine lives until its handler returns, or the process ends.
 		go s.dispatch(m)
 	}
 }
 
-// readMessage gives the next message that is JSON; false when standard input has ended.
+// readMessage returns the next message that is JSON, and answers other lines with a parse error; false means that
+// standard input has ended.
 func (s *server) readMessage() (message, bool) {
 	for {
 		line, err := s.in.ReadBytes('\n')
@@ -108,6 +117,7 @@ func (s *server) readMessage() (message, bool) {
 	}
 }
 
+// dispatch calls the handler of a message: the method's own, the fallback, or the one of a good server.
 func (s *server) dispatch(m message) {
 	if h, ok := s.handlers[m.Method]; ok {
 		h(s, m)
@@ -120,7 +130,7 @@ func (s *server) dispatch(m message) {
 	s.answerBySpec(m)
 }
 
-// answerBySpec answers as the specification says.
+// answerBySpec answers as the specification demands.
 func (s *server) answerBySpec(m message) {
 	if s.isModern() && s.goodModern(m) {
 		return
@@ -153,20 +163,23 @@ func (s *server) answerBySpec(m message) {
 	}
 }
 
+// versions holds the versions of the legacy era.
 var versions = map[string]bool{"2024-11-05": true, "2025-03-26": true, "2025-06-18": true, "2025-11-25": true}
 
+// initialize answers with the client's version if the server knows it, else with its own latest one.
 func (s *server) initialize(m message) {
 	var p struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // a version that cannot be read is an unknown one
+	// A version that cannot be read counts as an unknown one.
+	_ = json.Unmarshal(m.Params, &p)
 	if !versions[p.ProtocolVersion] {
 		p.ProtocolVersion = "2025-11-25"
 	}
 	s.sendResult(m, s.initializeResult(p.ProtocolVersion))
 }
 
-// initializeResult is the result of initialize.
+// initializeResult returns the result of initialize; the parameters version, name and instructions override its texts.
 func (s *server) initializeResult(version string) string {
 	return fmt.Sprintf(`{"protocolVersion":%s,"capabilities":{"tools":{"listChanged":true}},`+
 		`"serverInfo":{"name":%s,"version":%s},"instructions":%s}`,
@@ -174,7 +187,7 @@ func (s *server) initializeResult(version string) string {
 		quoteJSON(s.textOr("instructions", "A fixture of mcpvisor's tests.")))
 }
 
-// waitOrCancel waits, but not beyond the cancellation of the request; false means that it was cancelled.
+// waitOrCancel waits for d; false means that the client cancelled the request before.
 func (s *server) waitOrCancel(m message, d time.Duration) bool {
 	stop := make(chan struct{})
 	s.cancelChannels.Store(string(m.ID), stop)
@@ -187,9 +200,10 @@ func (s *server) waitOrCancel(m message, d time.Duration) bool {
 	}
 }
 
-// isModern reports whether it is a server of the modern era.
+// isModern reports whether the server speaks the modern era with this client.
 func (s *server) isModern() bool { return s.subscriptions != nil && !s.legacyClient.Load() }
 
+// sendResult answers a request, with the resultType of the modern era where it belongs.
 func (s *server) sendResult(m message, result string) {
 	if s.isModern() && !s.noResultType {
 		result = addResultType(result)
@@ -201,6 +215,8 @@ func (s *server) sendError(m message, code int, text string) {
 	s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, m.ID, code, quoteJSON(text)))
 }
 
+// sendNotification sends a notification without parameters: in the modern era on each subscription, because that era
+// knows no other ones.
 func (s *server) sendNotification(method string) {
 	if s.isModern() {
 		s.notifySubscribers(method)
@@ -209,7 +225,8 @@ func (s *server) sendNotification(method string) {
 	s.sendLine(`{"jsonrpc":"2.0","method":` + quoteJSON(method) + `}`)
 }
 
-// requestClient sends a request to the client and returns its answer.
+// requestClient sends a request to the client and waits for its answer, without a bound: a test that gets none fails by
+// its own timeout.
 func (s *server) requestClient(method, parameters string) message {
 	id := fmt.Sprintf(`"fixture-%d"`, s.nextID.Add(1))
 	waiting := make(chan message, 1)
@@ -218,7 +235,7 @@ func (s *server) requestClient(method, parameters string) message {
 	return <-waiting
 }
 
-// sendLine writes one line. A client that went away is noticed when standard input ends, so the error says nothing new.
+// sendLine writes one line. The error is ignored, because a client that went away is noticed when standard input ends.
 func (s *server) sendLine(line string) { s.writeBytes([]byte(line + "\n")) }
 
 func (s *server) writeBytes(b []byte) {

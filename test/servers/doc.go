@@ -1,27 +1,32 @@
-// Package servers is a zoo of MCP servers over standard input and output: one that behaves, and many that do what real
-// ones were seen doing. They are plain Go without any MCP library, so that no bug of a library hides one of ours, and
-// small enough to start by the hundred.
+// Package servers holds MCP servers over standard input and output for tests: one that behaves, and many that do what
+// real ones were seen doing. They are plain Go without an MCP library, so that a bug of a library hides none of
+// mcpvisor, and small enough to start by the hundred.
 //
-// A program becomes one by re-executing itself. Its main, or its TestMain, begins with
+// A program becomes one of them by re-executing itself. Its main, or its TestMain, begins with
 //
 //	if servers.Main(os.Args[1:]) {
 //		return
 //	}
 //
-// and Command names the command line of a fixture:
+// and Command returns the command line of a fixture:
 //
 //	command, args := servers.Command("crash-after", "after=2s", "code=3")
 //
-// Parameters are key=value. Kinds lists every fixture with what it does and the parameters it knows. All but those that
-// say otherwise converse like "good" in everything they do not break: they answer initialize, ping, tools/list and
-// tools/call, and end with exit code 0 when standard input ends.
+// Parameters are key=value. Kinds lists every fixture with its behaviour and the parameters that it knows. In all that
+// a fixture does not break it converses like "good", unless its description says otherwise: it answers initialize,
+// ping, tools/list and tools/call, and ends with exit code 0 when standard input ends.
 //
-// Every one that converses takes record=FILE and appends what it is sent: a line "started", then a line for each message. The
-// name of the file stands in the command lines of the fixture and of its children, by which they can be found.
+// Every fixture that converses takes record=FILE and appends what it receives: a line "started", then a line for each
+// message. The name of the file stands in the command lines of the fixture and of its children, by which a test can
+// find them.
 //
-// They are of the legacy era, except those whose names begin with "modern": these know no initialize.
+// # How it fits
 //
-// Package web beside this one holds the same zoo over HTTP.
+// Tests and benchmarks of transports, supervisor and cmd, and the real tier of test/chaos, start these servers as child
+// processes. The package calls nothing of mcpvisor. Package web beside this one serves the same fixtures over HTTP.
 //
-// Not promised: that a fixture validates what it is sent. It is here to be a server, not to judge a client.
+// The fixtures belong to the legacy era, except those whose names begin with "modern", which know no initialize.
+//
+// Not promised: that a fixture validates what it receives. Its purpose is to be a server, and the tests judge the
+// client.
 package servers

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Servers of the legacy era that were never told of server/discover.
+// eraFaults are servers of the legacy era that mishandle server/discover, the request by which a client finds out the
+// era.
 var eraFaults = []Kind{
 	{"silent-on-probe", silentOnProbe,
 		"never answers a method that it does not know; answers everything else"},
@@ -19,13 +20,15 @@ var eraFaults = []Kind{
 			"odd-versions, null-id, odd-error, bare-error, not-initialized, both or noise"},
 }
 
+// silentOnProbe leaves server/discover unanswered, so that a client has to give up on it by a timeout and go on with
+// initialize.
 func silentOnProbe(p params) int {
 	s := newServer(p)
 	s.handlers["server/discover"] = func(*server, message) {}
 	return s.serve()
 }
 
-// requiresInitialize is a server that gives up on a first message that is not initialize.
+// requiresInitialize runs a server that calls giveUp if its first message is not initialize, and behaves otherwise.
 func requiresInitialize(p params, giveUp func(s *server) int) int {
 	s := newServer(p)
 	first, ok := s.readMessage()
@@ -39,6 +42,7 @@ func requiresInitialize(p params, giveUp func(s *server) int) int {
 	return s.serve()
 }
 
+// deafBeforeInitialize reads on without answering, so that only a new connection that begins with initialize succeeds.
 func deafBeforeInitialize(p params) int {
 	return requiresInitialize(p, func(s *server) int {
 		for {
@@ -49,6 +53,7 @@ func deafBeforeInitialize(p params) int {
 	})
 }
 
+// closesOnProbe ends the connection and not the process, which the client has to stop before it tries again.
 func closesOnProbe(p params) int {
 	return requiresInitialize(p, func(s *server) int {
 		s.out.Close()
@@ -57,7 +62,7 @@ func closesOnProbe(p params) int {
 	})
 }
 
-// oddities are what odd-on-probe sends in place of an answer; %s is the id.
+// oddities maps the values of how= to the line that odd-on-probe sends in the place of an answer; %s is the id.
 var oddities = map[string]string{
 	"text":            `{"jsonrpc":"2.0","id":%s,"result":"what?"}`,
 	"number":          `{"jsonrpc":"2.0","id":%s,"result":42}`,
@@ -75,7 +80,7 @@ var oddities = map[string]string{
 	"noise":           `Traceback (most recent call last): KeyError: 'server/discover' %s`,
 }
 
-// Oddities names what odd-on-probe knows.
+// Oddities returns the values of how= that odd-on-probe knows, in no order.
 func Oddities() (names []string) {
 	for name := range oddities {
 		names = append(names, name)

@@ -22,12 +22,14 @@ var goodKinds = []Kind{
 			"changes change=300ms after it is watched, and told= is a file that is written when it was read again; with unlisted= it cannot list its tools; its tool meta answers the _meta of its call"},
 }
 
-// dynamicTools is the part of the list that grow and shrink change.
+// dynamicTools is the part of the list that the tools grow and shrink change. Calls run concurrently, so that mu guards
+// it.
 type dynamicTools struct {
 	mu    sync.Mutex
 	names []string
 }
 
+// setTool adds a tool, or removes it if there is false.
 func (g *dynamicTools) setTool(name string, there bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,11 +45,13 @@ func (g *dynamicTools) toolNames() []string {
 	return slices.Clone(g.names)
 }
 
-// bareDefinition is a tool that answers its own name.
+// bareDefinition returns the definition of a tool that answers its own name.
 func bareDefinition(name string) string {
 	return `{"name":` + quoteJSON(name) + `,"inputSchema":{"type":"object"}}`
 }
 
+// toolDefinitions returns the whole list at this moment: the fixture's own list, or the good tools with extra ones,
+// then those of tools= and of grow.
 func (s *server) toolDefinitions() []string {
 	all := s.list
 	if all == nil {
@@ -90,15 +94,17 @@ func (s *server) listTools(m message) {
 	s.sendResult(m, `{"tools":[`+strings.Join(all[from:to], ",")+`]`+next+s.cacheMembers()+`}`)
 }
 
+// cursorOf returns the cursor of a request, empty if it has none.
 func cursorOf(m message) string {
 	var p struct {
 		Cursor string `json:"cursor"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // no params is no cursor
+	// Missing params mean the first page.
+	_ = json.Unmarshal(m.Params, &p)
 	return p.Cursor
 }
 
-// callParams is the params of tools/call. Arguments of all good tools share one struct.
+// callParams holds the params of tools/call. The arguments of all good tools share one struct.
 type callParams struct {
 	Name      string `json:"name"`
 	Arguments struct {
@@ -109,6 +115,7 @@ type callParams struct {
 	} `json:"arguments"`
 }
 
+// callTool runs one of the good tools.
 func (s *server) callTool(m message) {
 	var c callParams
 	if err := json.Unmarshal(m.Params, &c); err != nil {
@@ -142,6 +149,7 @@ func (s *server) callTool(m message) {
 		}
 	case "fail":
 		s.sendResult(m, `{"content":[{"type":"text","text":`+quoteJSON(a.Text)+`}],"isError":true}`)
+	// The data of the error lets a test see that the client passes it on.
 	case "refuse":
 		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"refused as asked",`+
 			`"data":{"why":"asked"}}}`, m.ID, a.Code))
@@ -176,7 +184,7 @@ func (s *server) callTool(m message) {
 	}
 }
 
-// callExtraTool calls a tool that not every good server has.
+// callExtraTool runs a tool that not every good server has.
 func (s *server) callExtraTool(m message, c callParams) {
 	switch {
 	case strings.HasPrefix(c.Name, "extra-") || slices.Contains(s.dynamic.toolNames(), c.Name):
@@ -188,17 +196,18 @@ func (s *server) callExtraTool(m message, c callParams) {
 	}
 }
 
+// sendText answers a call with one text.
 func (s *server) sendText(m message, text string) {
 	s.sendResult(m, `{"content":[{"type":"text","text":`+quoteJSON(text)+`}],"isError":false}`)
 }
 
+// environmentText returns the value of a variable or, without a name, the sorted names of all variables.
 func environmentText(name string) string {
 	if name != "" {
 		return os.Getenv(name)
 	}
 	var names []string
 	for _, kv := range os.Environ() {
-		// Windows has entries like "=C:=C:\": their name begins with the separator.
 		if k, _, ok := strings.Cut(kv, "="); ok && k != "" {
 			names = append(names, k)
 		}
@@ -207,6 +216,7 @@ func environmentText(name string) string {
 	return strings.Join(names, " ")
 }
 
+// appendLine appends a line to a file with one write, so that lines of several processes do not mix.
 func appendLine(file, line string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -219,6 +229,7 @@ func appendLine(file, line string) error {
 	return err
 }
 
+// asksClient runs a server whose tool ask sends a request to the client while the call waits.
 func asksClient(p params) int {
 	s := newServer(p)
 	s.extra = []string{`{"name":"ask","description":"asks the client","inputSchema":{"type":"object","properties":` +

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Servers that are well as long as nothing unusual is said to them.
+// lapseKinds are servers that behave as long as the client does nothing unusual.
 var lapseKinds = []Kind{
 	{"echoes-version", echoesVersion,
 		"answers initialize with whatever version it was asked for, also one that does not exist"},
@@ -40,12 +40,14 @@ var lapseKinds = []Kind{
 		"lists its tools in another order each time"},
 }
 
+// echoesVersion agrees to every version, so that its answer does not tell which one it speaks.
 func echoesVersion(p params) int {
 	s := newServer(p)
 	s.handlers["initialize"] = func(s *server, m message) {
 		var requested struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
+		// A version that cannot be read is echoed as an empty one.
 		_ = json.Unmarshal(m.Params, &requested) // a version that cannot be read is echoed as none
 		s.sendResult(m, s.initializeResult(requested.ProtocolVersion))
 	}
@@ -58,6 +60,7 @@ func ignoresMethod(p params) int {
 	return s.serve()
 }
 
+// agreesToAll answers every request, so that the answer to an unknown method proves nothing about what it supports.
 func agreesToAll(p params) int {
 	s := newServer(p)
 	known := []string{"initialize", "ping", "tools/list", "tools/call", "server/discover"}
@@ -91,6 +94,7 @@ func diesOfSecondInitialize(p params) int {
 
 func dropsWhileBusy(p params) int {
 	s := newServer(p)
+	// The flag stands for a server that handles one request at a time and loses the others.
 	var busy atomic.Bool
 	work := func(s *server, m message) {
 		if busy.Swap(true) {
@@ -104,6 +108,7 @@ func dropsWhileBusy(p params) int {
 	return s.serve()
 }
 
+// shortLines loses requests that are too long, as a server with a bounded line buffer does.
 func shortLines(p params) int {
 	s := newServer(p)
 	most := p.intOr("most", 64<<10)
@@ -115,6 +120,8 @@ func shortLines(p params) int {
 	return s.serve()
 }
 
+// blocksOnCall handles messages in order: a ping that comes during a call waits for it, which is no sign of a dead
+// server.
 func blocksOnCall(p params) int {
 	s := newServer(p)
 	s.inOrder = true
@@ -125,6 +132,7 @@ func blocksOnCall(p params) int {
 	return s.serve()
 }
 
+// startsOnce imitates a server that takes a lock file at its start and leaves it behind when it is killed.
 func startsOnce(p params) int {
 	f, err := os.OpenFile(p.textOr("file", ""), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -135,6 +143,7 @@ func startsOnce(p params) int {
 	return newServer(p).serve()
 }
 
+// annotatedTools offers tools whose annotations a client may use when it decides about asking and repeating.
 func annotatedTools(p params) int {
 	s := newServer(p)
 	s.list = []string{
@@ -147,6 +156,7 @@ func annotatedTools(p params) int {
 	return s.serve()
 }
 
+// rugPull changes the description of a tool after a person may have approved it.
 func rugPull(p params) int {
 	s := newServer(p)
 	most, file := int64(p.intOr("lists", 1)), p.textOr("file", "")
@@ -177,14 +187,15 @@ func shufflesTools(p params) int {
 	return s.serve()
 }
 
-// A record is what a server saw, for who judges its clients: one JSON object a line, {"at": Unix nanoseconds, "pid",
-// "method", "id", "params"}, and first of all one with the method "started". Every fixture writes one with record=FILE.
+// trafficLog records what a server received, for tests that judge its clients: one JSON object on each line, {"at":
+// Unix nanoseconds, "pid", "method", "id", "params"}, and first one with the method "started". Every fixture writes one
+// with record=FILE.
 type trafficLog struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// openTrafficLog opens the file that record= names; nil if it names none.
+// openTrafficLog opens the file that record= names; nil if it names none. The methods accept a nil log.
 func openTrafficLog(p params) *trafficLog {
 	path := p.textOr("record", "")
 	if path == "" {
@@ -199,9 +210,10 @@ func openTrafficLog(p params) *trafficLog {
 	return r
 }
 
-// maxRecordedParams is how much of the params is kept.
+// maxRecordedParams bounds the params that are recorded of one message, in bytes.
 const maxRecordedParams = 4 << 10
 
+// addMessage appends one line. O_APPEND keeps the lines of several processes apart.
 func (r *trafficLog) addMessage(m message) {
 	if r == nil {
 		return
@@ -213,10 +225,12 @@ func (r *trafficLog) addMessage(m message) {
 		ID     json.RawMessage `json:"id,omitempty"`
 		Params string          `json:"params,omitempty"`
 	}{time.Now().UnixNano(), os.Getpid(), m.Method, m.ID, string(bytes.ToValidUTF8(m.Params[:min(len(m.Params), maxRecordedParams)], nil))})
-	if err != nil { // it has just been read as JSON
+	// The id was just read as JSON, so that it can be written.
+	if err != nil {
 		failFixture(err.Error())
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, _ = r.file.Write(append(line, '\n')) // whoever judges sees that it is missing
+	// A missing line makes the test that reads the file fail.
+	_, _ = r.file.Write(append(line, '\n'))
 }

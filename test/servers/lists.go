@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// listFaults are servers with faults in tools/list and in what they announce about it.
 var listFaults = []Kind{
 	{"no-list", noList,
 		"never answers tools/list; answers everything else"},
@@ -57,6 +58,8 @@ func refusesList(p params) int {
 	return s.serve()
 }
 
+// badSchemas puts the unusable tools between good ones, so that a client which stops at the first fault loses good
+// tools.
 func badSchemas(p params) int {
 	s := newServer(p)
 	s.list = slices.Concat(goodTools[:1], unusable, usable, goodTools[1:])
@@ -69,6 +72,7 @@ func notAList(p params) int {
 	return s.serve()
 }
 
+// duplicateTools gives two tools one name; which of them a call would run is not defined.
 func duplicateTools(p params) int {
 	s := newServer(p)
 	s.extra = []string{
@@ -81,6 +85,7 @@ func duplicateTools(p params) int {
 	return s.serve()
 }
 
+// longNames lists names that become equal when a client cuts or replaces characters.
 func longNames(p params) int {
 	s := newServer(p)
 	long := "a_tool_whose_name_says_everything_that_it_does_and_then_a_little_more_until_it_is_too_long_"
@@ -114,7 +119,7 @@ func endlessPages(p params) int {
 	return s.serve()
 }
 
-// hasCursor tells an empty cursor from none.
+// hasCursor reports whether a request has a cursor, also an empty one.
 func hasCursor(m message) bool {
 	var p map[string]json.RawMessage
 	return json.Unmarshal(m.Params, &p) == nil && p["cursor"] != nil
@@ -132,6 +137,7 @@ func emptyCursor(p params) int {
 	return s.serve()
 }
 
+// listStorm announces more changes than a client can list for, and the last one matters.
 func listStorm(p params) int {
 	s := newServer(p)
 	var started atomic.Bool
@@ -144,12 +150,14 @@ func listStorm(p params) int {
 			s.sendNotification("notifications/tools/list_changed")
 			time.Sleep(p.durationOr("every", time.Millisecond))
 		}
+		// The client has to list once more after the last announcement to see this tool.
 		s.dynamic.setTool("after-the-storm", true)
 		s.sendNotification("notifications/tools/list_changed")
 	}
 	return s.serve()
 }
 
+// listFeedback makes a client that lists at each announcement list for ever.
 func listFeedback(p params) int {
 	s := newServer(p)
 	s.handlers["tools/list"] = func(s *server, m message) {
@@ -159,6 +167,8 @@ func listFeedback(p params) int {
 	return s.serve()
 }
 
+// changesWhileListing announces a change while the answer without it is under way: a client that clears its mark when
+// the answer comes misses the tool.
 func changesWhileListing(p params) int {
 	s := newServer(p)
 	var n atomic.Int64
@@ -167,7 +177,8 @@ func changesWhileListing(p params) int {
 		if i := n.Add(1); i <= int64(p.intOr("times", 3)) {
 			s.dynamic.setTool(fmt.Sprintf("changed-%d", i), true)
 			s.sendNotification("notifications/tools/list_changed")
-			time.Sleep(10 * time.Millisecond) // the client has read the notification before the answer
+			// The pause lets the client read the notification before the answer.
+			time.Sleep(10 * time.Millisecond)
 		}
 		s.sendResult(m, `{"tools":[`+strings.Join(before, ",")+`]`+s.cacheMembers()+`}`)
 	}

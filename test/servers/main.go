@@ -10,12 +10,12 @@ import (
 // marker is the first argument of a process that is to become a fixture. No flag of a test binary looks like it.
 const marker = "mcp-fixture"
 
-// Kind is one fixture.
+// Kind describes one fixture.
 type Kind struct {
-	// Name is what Command takes.
+	// Name is the argument of Command.
 	Name string
 	run  func(p params) (exitCode int)
-	// Does says how the server (mis)behaves, with its parameters and their defaults.
+	// Does describes how the server behaves or misbehaves, with its parameters and their defaults.
 	Does string
 }
 
@@ -27,8 +27,8 @@ func Kinds() []Kind {
 	return all
 }
 
-// Command is the command line that runs a fixture in this same program: its path and the arguments. It panics if the
-// program cannot find itself, which no system that we know does.
+// Command returns the command line that runs a fixture in this same program: its path and the arguments. It panics if
+// the program cannot find its own path, which does not happen on the supported systems.
 func Command(kind string, parameters ...string) (command string, args []string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,13 +37,13 @@ func Command(kind string, parameters ...string) (command string, args []string) 
 	return self, Args(kind, parameters...)
 }
 
-// Args are the arguments that make any program which calls Main a fixture.
+// Args returns the arguments that make a program which calls Main a fixture.
 func Args(kind string, parameters ...string) []string {
 	return append([]string{marker, kind}, parameters...)
 }
 
 // Main runs the fixture that args (without the program's name) ask for, and ends the process with its exit code. It
-// returns false at once if args ask for none. It never returns true: the result lets a main read naturally.
+// returns false at once if args ask for none. It never returns true; the result lets a main read naturally.
 func Main(args []string) bool {
 	if len(args) == 0 || args[0] != marker {
 		return false
@@ -63,7 +63,8 @@ func Main(args []string) bool {
 	return true
 }
 
-// failFixture ends a fixture that was started wrongly: a mistake of a test, and no behaviour of a server.
+// failFixture ends a fixture that was started wrongly with exit code 64, which no fixture uses by default, so that a
+// test does not take its own mistake for the behaviour of a server.
 func failFixture(text string) {
 	fmt.Fprintln(os.Stderr, marker+":", text)
 	os.Exit(64)

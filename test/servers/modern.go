@@ -23,15 +23,18 @@ const (
 	completeOpening = `{"resultType":"complete"`
 )
 
-// subscriptions are the subscriptions of a modern server's client, and what it heard from it.
+// subscriptions holds the open subscriptions of a modern server's client, and counts what the client has sent. mu
+// guards all fields.
 type subscriptions struct {
-	mu      sync.Mutex
-	open    []string // the ids of the requests, in order
-	listens int      // how many there ever were
-	answers int      // messages with an id and no method: a client of this era writes none
+	mu sync.Mutex
+	// open holds the ids of the requests, in order; listens counts all there ever were.
+	open    []string
+	listens int
+	// answers counts messages with an id and no method, which a client of this era must not write.
+	answers int
 }
 
-// newModern is a server of the modern era that behaves.
+// newModern returns a server of the modern era that behaves.
 //
 // 2026-07-28: every result has a resultType, notifications need a subscription, and there is no session.
 func newModern(p params) *server {
@@ -56,6 +59,7 @@ func newModern(p params) *server {
 	return s
 }
 
+// bothEras runs a modern server that treats a client which initializes as one of the legacy era from then on.
 func bothEras(p params) int {
 	s := newModern(p)
 	s.handlers["initialize"] = func(s *server, m message) {
@@ -65,7 +69,8 @@ func bothEras(p params) int {
 	return s.serve()
 }
 
-// goodModern answers what only the modern era has; false says that the method is one like any other.
+// goodModern answers the methods that only the modern era has, and requests of another version; false means that the
+// method is common to both eras.
 func (s *server) goodModern(m message) bool {
 	if m.ID == nil {
 		return false
@@ -88,25 +93,28 @@ func (s *server) goodModern(m message) bool {
 	return true
 }
 
+// versionOf returns the protocol version that a request names in its _meta; empty if it names none.
 func versionOf(m message) string {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
 	var version string
 	if json.Unmarshal(m.Params, &p) == nil {
-		_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &version) // one that is no string is none
+		// A version that is no string counts as none.
+		_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &version)
 	}
 	return version
 }
 
-// discovery is the result of server/discover.
+// discovery returns the result of server/discover.
 func (s *server) discovery() string {
 	return fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,`+
 		`"cacheScope":"private","instructions":%s,"_meta":{"%sserverInfo":{"name":%s,"version":"1.0.0"}}}`, modernVersion,
 		quoteJSON(s.textOr("instructions", "A fixture of mcpvisor's tests.")), metaPrefix, quoteJSON(s.textOr("name", "fixture")))
 }
 
-// openSubscription opens a subscription and agrees to all of it.
+// openSubscription opens a subscription and agrees to all of its filter. The request stays unanswered until the
+// subscription ends.
 func (s *server) openSubscription(m message) {
 	var p struct {
 		Notifications json.RawMessage `json:"notifications"`
@@ -132,7 +140,7 @@ func (s *server) notifySubscription(method, id string) {
 	s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"_meta":{"%ssubscriptionId":%s}}}`, method, metaPrefix, id))
 }
 
-// needInput asks the client in the way of the modern era, and answers with what it was given.
+// needInput asks the client by a result of type input_required, and answers the repeated call with the responses in it.
 func (s *server) needInput(m message, c callParams) {
 	var p struct {
 		InputResponses json.RawMessage `json:"inputResponses"`
@@ -194,7 +202,8 @@ func (st *subscriptions) countOf(what string) int {
 	return st.listens
 }
 
-// cacheMembers is what every list of the modern era carries: servers must say how long it may be kept, and for whom.
+// cacheMembers returns the members that every list of the modern era has: the time for which a client may keep it, and
+// for whom.
 func (s *server) cacheMembers() string {
 	if s.isModern() && !s.noResultType {
 		return `,"ttlMs":0,"cacheScope":"private"`
@@ -202,7 +211,7 @@ func (s *server) cacheMembers() string {
 	return ""
 }
 
-// addResultType is a result with the resultType that the modern era wants.
+// addResultType returns a result with the resultType that the modern era demands, unless it has one.
 func addResultType(result string) string {
 	inside, ok := strings.CutPrefix(result, "{")
 	if !ok || strings.HasPrefix(inside, `"resultType"`) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The faults of servers of the modern era: each breaks one sentence of 2026-07-28 and behaves otherwise.
+// modernFaults are servers of the modern era, each of which breaks one sentence of 2026-07-28 and behaves otherwise.
 var modernFaults = []Kind{
 	{"modern-result-type", modernResultType,
 		"answers tools/call with the resultType type=surprise"},
@@ -73,6 +73,7 @@ func modernInputForEver(p params) int {
 	return s.serve()
 }
 
+// modernTaskForEver tests that a client ends its polling by its own deadline.
 func modernTaskForEver(p params) int {
 	s := newModern(p)
 	const task = `"taskId":"endless","status":"working","createdAt":"2026-01-01T00:00:00Z",` +
@@ -85,7 +86,8 @@ func modernTaskForEver(p params) int {
 	return s.serve()
 }
 
-// afterAgreeing makes a modern server that does something once it has agreed to a subscription, count=50 times.
+// afterAgreeing returns a modern server that calls then count=50 times, a millisecond apart, once it has agreed to a
+// subscription.
 func afterAgreeing(p params, then func(s *server, m message)) *server {
 	s := newModern(p)
 	s.handlers["subscriptions/listen"] = func(s *server, m message) {
@@ -104,6 +106,7 @@ func modernUnnamedChanges(p params) int {
 	}).serve()
 }
 
+// modernForeignChanges uses ids of every JSON type, because a client compares them with its own.
 func modernForeignChanges(p params) int {
 	return afterAgreeing(p, func(s *server, _ message) {
 		for _, id := range []string{`987654321`, `"nobody"`, `null`, `{}`, `[1]`} {
@@ -147,6 +150,7 @@ func modernDiesOnListen(p params) int {
 	return s.serve()
 }
 
+// modernAsks reuses the client's ids, so that a client which confuses requests and answers completes the wrong call.
 func modernAsks(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -185,6 +189,7 @@ func modernOddProgress(p params) int {
 		report := func(members string) {
 			s.sendLine(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + members + `}}`)
 		}
+		// Each line breaks one rule: values must rise, be numbers and carry the token of a request that still runs.
 		token := tokenOf(m)
 		report(`"progressToken":` + token + `,"progress":9`)
 		report(`"progressToken":` + token + `,"progress":1,"total":-1`)

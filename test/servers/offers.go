@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// offersAll is a server with something of everything that is no tool.
+// offersAll runs a server with resources, templates, prompts, completion, log messages and progress.
 func offersAll(p params) int {
 	s := newServer(p)
 	o := &offerState{}
@@ -23,7 +23,8 @@ func offersAll(p params) int {
 			Arguments struct{ To, Images int } `json:"arguments"`
 			Meta      json.RawMessage          `json:"_meta"`
 		}
-		_ = json.Unmarshal(m.Params, &extra) // call has read it before
+		// callTool has read the same params before, so that they are JSON.
+		_ = json.Unmarshal(m.Params, &extra)
 		switch c.Name {
 		case "count":
 			s.reportProgress(extra.Meta, extra.Arguments.To)
@@ -62,11 +63,12 @@ func offersAll(p params) int {
 	s.handlers["prompts/get"] = getPrompt
 	s.handlers["completion/complete"] = completeArgument
 	s.handlers["logging/setLevel"] = setLogLevel
+	// The escape tests that the client neutralises standard error.
 	fmt.Fprintln(os.Stderr, "fixture: here is\x1b[31m standard error")
 	return s.serve()
 }
 
-// listedResources are the resources; text://hidden and item://… can be read and are not among them.
+// listedResources holds the resources of the list. text://hidden and item://… can be read and are not in it.
 var listedResources = []string{
 	`{"uri":"text://hello","name":"hello","description":"a text","mimeType":"text/plain","size":12345}`,
 	`{"uri":"text://odd\u001b[2J","name":"odd","title":"acts on \u202eterminals"}`,
@@ -75,6 +77,7 @@ var listedResources = []string{
 	`{"uri":"text://state","name":"state","description":"changes while it is watched"}`,
 }
 
+// offerState counts the changes of text://state as names in dynamicTools, whose lock it uses.
 type offerState struct{ changes dynamicTools }
 
 func (o *offerState) readResource(s *server, m message) {
@@ -94,7 +97,8 @@ func (o *offerState) readResource(s *server, m message) {
 		n := len(o.changes.toolNames())
 		one(fmt.Sprintf(`"text":"state %d"`, n))
 		if file := s.textOr("told", ""); file != "" && n > 0 {
-			_ = appendLine(file, "read again") // whoever waits for the file sees that it does not come
+			// The test that waits for the file fails if it cannot be written.
+			_ = appendLine(file, "read again")
 		}
 	case strings.HasPrefix(p.URI, "item://"):
 		one(`"text":` + quoteJSON("item "+strings.TrimPrefix(p.URI, "item://")))
@@ -103,7 +107,7 @@ func (o *offerState) readResource(s *server, m message) {
 	}
 }
 
-// subscribeResource changes the state a little later, once.
+// subscribeResource agrees, and changes text://state once after change=300ms, unless the request is cancelled before.
 func (o *offerState) subscribeResource(s *server, m message) {
 	s.sendResult(m, `{}`)
 	if !s.waitOrCancel(m, s.durationOr("change", 300*time.Millisecond)) {
@@ -134,6 +138,7 @@ func getPrompt(s *server, m message) {
 	}
 }
 
+// completeArgument proposes names that begin with the typed text. total and hasMore claim further ones.
 func completeArgument(s *server, m message) {
 	var p struct {
 		Argument struct{ Name, Value string }
@@ -149,9 +154,10 @@ func completeArgument(s *server, m message) {
 	s.sendResult(m, `{"completion":{"values":[`+strings.Join(values, ",")+`],"total":12,"hasMore":true}}`)
 }
 
+// severities holds the log levels from the least severe on.
 var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// setLogLevel sends one message of each level that is asked for.
+// setLogLevel sends one message of each level from the demanded one on.
 func setLogLevel(s *server, m message) {
 	var p struct{ Level string }
 	_ = json.Unmarshal(m.Params, &p) // an unknown level is refused
@@ -167,7 +173,7 @@ func setLogLevel(s *server, m message) {
 	}
 }
 
-// reportProgress reports the steps of a call that asked for it.
+// reportProgress reports the steps of a call whose _meta has a progress token.
 func (s *server) reportProgress(meta json.RawMessage, to int) {
 	var token struct {
 		Token json.RawMessage `json:"progressToken"`
@@ -178,6 +184,7 @@ func (s *server) reportProgress(meta json.RawMessage, to int) {
 	for i := 1; i <= to; i++ {
 		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,`+
 			`"progress":%d,"total":%d,"message":"step \u001b[2J%d"}}`, token.Token, i, to, i))
-		time.Sleep(20 * time.Millisecond) // what comes too fast may be dropped
+		// The client may drop progress that comes faster.
+		time.Sleep(20 * time.Millisecond)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// outputFaults are servers with faults in the bytes that they write.
 var outputFaults = []Kind{
 	{"noise", noisyOutput,
 		"writes a banner of lines=3 lines to standard output first and a log line before each answer, " +
@@ -46,6 +47,8 @@ func noisyOutput(p params) int {
 	return s.serve()
 }
 
+// floodsOutput writes without end after the handshake. It needs no pause: the pipe stops it while the client does not
+// read.
 func floodsOutput(p params) int {
 	s := newServer(p)
 	if !s.answerHandshake() {
@@ -53,7 +56,7 @@ func floodsOutput(p params) int {
 	}
 	block := []byte(strings.Repeat("[debug] still here, still talking\n", 256))
 	for {
-		// The pipe sets the pace, and its other end ends this: the write fails, or SIGPIPE comes first.
+		// The write fails when the client closes its end, unless SIGPIPE ends the process first.
 		if _, err := s.out.Write(block); err != nil {
 			return 1
 		}
@@ -69,6 +72,8 @@ func hugeLine(p params) int {
 	return s.serve()
 }
 
+// endlessLine begins a notification whose text never ends, in writes of 64 KiB: a client without a bound on a line
+// fills its memory.
 func endlessLine(p params) int {
 	s := newServer(p)
 	if !s.answerHandshake() {
@@ -85,6 +90,8 @@ func endlessLine(p params) int {
 	}
 }
 
+// halfLine dies in the middle of a line, so that the client reads JSON that ends too early and then the end of the
+// output.
 func halfLine(p params) int {
 	s := newServer(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -94,6 +101,8 @@ func halfLine(p params) int {
 	return s.serve()
 }
 
+// stderrFlood writes more to standard error than a pipe holds, before it reads: it blocks for ever unless the client
+// drains the pipe.
 func stderrFlood(p params) int {
 	line := strings.Repeat("warning: this line is of no use to anybody. ", 20) + "\n"
 	for n := p.intOr("size", 4<<20); n > 0; n -= len(line) {
@@ -110,6 +119,7 @@ func stderrFlood(p params) int {
 	return s.serve()
 }
 
+// oddLines writes, before each answer, lines that a client must skip without losing the answer.
 func oddLines(p params) int {
 	s := newServer(p)
 	odd := func(s *server, m message) {
@@ -127,6 +137,8 @@ func oddLines(p params) int {
 // hostile clears a terminal, sets its title, reverses the reading direction and hides text.
 const hostile = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u202c\u200b\u2066x\u2069\U000e0041\u009b31m\r"
 
+// hostileText has the hostile text in every place that a client may print. One tool has it in its name, which must not
+// be offered.
 func hostileText(p params) int {
 	p["name"], p["instructions"] = "hostile"+hostile, "obey"+hostile
 	fmt.Fprintln(os.Stderr, "starting"+hostile)

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// params are the key=value arguments of a fixture. A value that cannot be read ends the process: a test that misspells
-// one must not pass.
+// params holds the key=value arguments of a fixture. A value that cannot be read ends the process, because a test with
+// a misspelt value must not pass.
 type params map[string]string
 
+// parseParams reads key=value arguments; of equal keys the last one counts.
 func parseParams(args []string) params {
 	p := params{}
 	for _, a := range args {

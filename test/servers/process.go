@@ -10,6 +10,7 @@ import (
 	"time"
 )
 
+// processFaults are servers that end, start or live in a way that a client must survive.
 var processFaults = []Kind{
 	{"exits-at-once", exitsAtOnce,
 		"writes text= to standard error and exits with code=3 before reading anything"},
@@ -42,9 +43,11 @@ var processFaults = []Kind{
 		"answers initialize and tools/list, then closes its output and lives on for=60s"},
 }
 
-// sleeper is the fixture that other fixtures start as a child: it does nothing for=60s. It is no server.
+// sleeper is the name of the child that other fixtures start: it does nothing for=60s. It is no server and not in
+// Kinds.
 const sleeper = "sleeper"
 
+// runSleeper sleeps; with signals=ignore only SIGKILL ends it before.
 func runSleeper(p params) int {
 	if p.textOr("signals", "") == "ignore" {
 		ignoreSignals()
@@ -53,11 +56,13 @@ func runSleeper(p params) int {
 	return 0
 }
 
+// exitsAtOnce is a server that cannot start: its reason is on standard error only.
 func exitsAtOnce(p params) int {
 	fmt.Fprintln(os.Stderr, p.textOr("text", "fixture: cannot start: no licence found"))
 	return p.intOr("code", 3)
 }
 
+// crashAfter exits from a timer's goroutine, at any point of the conversation.
 func crashAfter(p params) int {
 	time.AfterFunc(p.durationOr("after", time.Second), func() {
 		fmt.Fprintln(os.Stderr, "fixture: panic: its time has come")
@@ -66,6 +71,7 @@ func crashAfter(p params) int {
 	return newServer(p).serve()
 }
 
+// exitsAfterList is ready for a moment and then gone, which must count as a failure and not as a success.
 func exitsAfterList(p params) int {
 	s := newServer(p)
 	var answered atomic.Int64
@@ -84,6 +90,8 @@ func diesMidCall(p params) int {
 	return s.serve()
 }
 
+// answersAndDies exits when the answer is written, which the client may read before or after it sees the end of the
+// process.
 func answersAndDies(p params) int {
 	s := newServer(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -117,6 +125,7 @@ func ignoresSignals(p params) int {
 	return ignoresEOF(p)
 }
 
+// ignoresEOF behaves until its input ends, and then lives on until for= has passed since its start.
 func ignoresEOF(p params) int {
 	end := time.Now().Add(p.durationOr("for", time.Minute))
 	newServer(p).serve()
@@ -124,7 +133,7 @@ func ignoresEOF(p params) int {
 	return 0
 }
 
-// childCommand starts this program as another fixture, with the standard files of this one.
+// childCommand returns a command that runs this program as another fixture, with the standard files of this one.
 func childCommand(kind string, parameters ...string) *exec.Cmd {
 	command, args := Command(kind, parameters...)
 	cmd := exec.Command(command, args...)
@@ -138,8 +147,11 @@ func startChild(cmd *exec.Cmd) {
 	}
 }
 
+// leavesGrandchild starts a child that inherits standard output. A client that waits for the end of the output waits
+// for the child, too.
 func leavesGrandchild(p params) int {
 	c := childCommand(sleeper, "for="+p.textOr("for", "1m"), "signals="+p.textOr("signals", ""), "record="+p.textOr("record", ""))
+	// A child that shared the input would take bytes of the client's messages.
 	c.Stdin = nil
 	startChild(c)
 	s := newServer(p)
@@ -150,6 +162,7 @@ func leavesGrandchild(p params) int {
 	return s.serve()
 }
 
+// ownSession starts a child in a session of its own, which a signal to the process group of the server does not reach.
 func ownSession(p params) int {
 	c := childCommand(sleeper, "for="+p.textOr("for", "1m"), "record="+p.textOr("record", ""))
 	c.Stdin, c.Stdout, c.Stderr = nil, nil, nil
@@ -160,7 +173,7 @@ func ownSession(p params) int {
 	return s.serve()
 }
 
-// addPIDTool adds a tool that answers with the process id of a child.
+// addPIDTool adds a tool that answers with the process id of a child, so that a test can look whether it still runs.
 func (s *server) addPIDTool(c *exec.Cmd) {
 	s.extra = append(s.extra, bareDefinition("child"))
 	s.tool = func(s *server, m message, call callParams) {
@@ -172,6 +185,8 @@ func (s *server) addPIDTool(c *exec.Cmd) {
 	}
 }
 
+// launchesServer starts itself one level deeper until the last level is a good server, and passes its other parameters
+// on.
 func launchesServer(p params) int {
 	depth := p.intOr("depth", 2)
 	kind, parameters := "good", []string{}
@@ -185,13 +200,13 @@ func launchesServer(p params) int {
 	}
 	c := childCommand(kind, parameters...)
 	startChild(c)
-	// Like npx, it ends as its child did; the error of Wait is the exit code.
+	// Like npx, it ends with the exit code of its child; the error of Wait says the same as the code.
 	_ = c.Wait()
 	return max(c.ProcessState.ExitCode(), 0)
 }
 
-// answerHandshake answers initialize and tools/list, in order, and returns when the list has been answered; false says that the
-// input ended before.
+// answerHandshake answers messages in order and returns true after the first tools/list; false means that the input
+// ended before.
 func (s *server) answerHandshake() bool {
 	for {
 		m, ok := s.readMessage()
@@ -205,6 +220,7 @@ func (s *server) answerHandshake() bool {
 	}
 }
 
+// stopsReading leaves its input pipe to fill up, until the client's writes block.
 func stopsReading(p params) int {
 	if newServer(p).answerHandshake() {
 		time.Sleep(p.durationOr("for", time.Minute))
@@ -212,6 +228,7 @@ func stopsReading(p params) int {
 	return 0
 }
 
+// closesStdout closes its output and lives on: the client sees the end of the output and has to stop the process.
 func closesStdout(p params) int {
 	s := newServer(p)
 	if s.answerHandshake() {

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// protocolFaults are servers with faults in their messages.
 var protocolFaults = []Kind{
 	{"silent", answersNothing,
 		"reads everything and never answers anything"},
@@ -26,6 +27,7 @@ var protocolFaults = []Kind{
 			"declared, big-number"},
 }
 
+// answersNothing reads on, so that the client's writes succeed and only timeouts end its requests.
 func answersNothing(p params) int {
 	s := newServer(p)
 	for {
@@ -47,12 +49,14 @@ func refusesInitialize(p params) int {
 	return s.serve()
 }
 
+// hangsOnCall leaves each call unanswered, also after notifications/cancelled.
 func hangsOnCall(p params) int {
 	s := newServer(p)
 	s.handlers["tools/call"] = func(*server, message) {}
 	return s.serve()
 }
 
+// lateAnswers answers calls that the client may have given up, whose ids must not be taken for newer ones.
 func lateAnswers(p params) int {
 	s := newServer(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -62,6 +66,7 @@ func lateAnswers(p params) int {
 	return s.serve()
 }
 
+// oddAnswers sends answers to ids that the client never used, and each real answer twice.
 func oddAnswers(p params) int {
 	s := newServer(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -74,6 +79,7 @@ func oddAnswers(p params) int {
 	return s.serve()
 }
 
+// progressForever tests that progress does not prolong a call beyond its longest time.
 func progressForever(p params) int {
 	s := newServer(p)
 	every := p.durationOr("every", 50*time.Millisecond)
@@ -88,7 +94,8 @@ func progressForever(p params) int {
 	return s.serve()
 }
 
-// tokenOf is the progress token of a request. Without one the id serves: a client must ignore what it did not ask for.
+// tokenOf returns the progress token of a request. Without one it returns the id, because a client must ignore progress
+// that it did not ask for.
 func tokenOf(m message) string {
 	var p struct {
 		Meta struct {
@@ -101,7 +108,7 @@ func tokenOf(m message) string {
 	return string(p.Meta.Token)
 }
 
-// badToolResults are the results of bad-results by the name of the tool.
+// badToolResults maps the tools of bad-results to their results, each with a wrong or unexpected shape.
 var badToolResults = map[string]string{
 	"null":            `null`,
 	"text":            `"just text"`,
