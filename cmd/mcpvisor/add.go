@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// addFlags are those of add and add-json.
+// addFlags holds the flags of add and add-json. The fields of flags that only add has stay zero for add-json.
 type addFlags struct {
 	scope, transport, alias, clientID string
 	env, headers                      []string
@@ -23,12 +23,13 @@ type addFlags struct {
 	install                           installFlags
 }
 
-// addArgs is what add was given besides flags: a command, a URL, or the name of a server of a registry.
+// addArgs is what add was given besides flags. Exactly one of command, url and ref is set: ref names a server of a registry.
 type addArgs struct {
 	name, url, ref string
 	command        []string
 }
 
+// newAdd is the command "add". Its positional arguments take three forms, which parse tells apart.
 func newAdd(o *options) *cobra.Command {
 	var f addFlags
 	var a addArgs
@@ -56,15 +57,18 @@ Exit codes: 0 added, and connected unless --no-connect · 1 added, but it does n
   mcpvisor add db --env 'DSN=${DSN}' -- db-mcp --read-only
   mcpvisor add search https://mcp.example.com/mcp --header 'Authorization: Bearer ${SEARCH_TOKEN}'
   mcpvisor add io.github.owner/server --scope user`,
+		// Args reads the words as well, because only here does cobra let a command refuse them with a usage error before it
+		// runs.
 		Args: func(cmd *cobra.Command, args []string) error { return a.parse(cmd, args, f.transport) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if help, _ := cmd.Flags().GetBool("help"); help { // it stood after the name
+			if help, _ := cmd.Flags().GetBool("help"); help { // cobra sees only a --help in front of the name
 				return cmd.Help()
 			}
 			return o.addServer(cmd, a, f)
 		},
 	}
 	flags := cmd.Flags()
+	// Flags stop at the name: what follows a command belongs to it, and "-y" of npx must not be read as ours.
 	flags.SetInterspersed(false)
 	f.addSharedTo(cmd)
 	flags.StringVarP(&f.transport, "transport", "t", "", "how it is reached: `stdio`, http, sse or ws (default: by what is given)")
@@ -74,12 +78,12 @@ Exit codes: 0 added, and connected unless --no-connect · 1 added, but it does n
 	flags.IntVar(&f.callbackPort, "callback-port", 0, "wait for the browser on this `port` when signing in")
 	flags.StringVar(&f.alias, "as", "", "call a server of the registry `NAME`")
 	f.install.addTo(flags)
-	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions([]string{"stdio", "http", "sse", "ws"}, // it exists
+	_ = cmd.RegisterFlagCompletionFunc("transport", cobra.FixedCompletions([]string{"stdio", "http", "sse", "ws"}, // this flag exists
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// addSharedTo are the flags that add and add-json share.
+// addSharedTo adds the flags that add and add-json share.
 func (f *addFlags) addSharedTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.scope, "scope", "s", "local", "write into the file of this `scope`: local, project or user")
@@ -91,14 +95,18 @@ func (f *addFlags) addSharedTo(cmd *cobra.Command) {
 	completeScope(cmd)
 }
 
-// assignmentPattern is the beginning of NAME=VALUE.
+// assignmentPattern matches the beginning of NAME=VALUE. It is compiled at first use, because few commands need it and each
+// pattern would delay the start of all.
 var assignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`) })
 
+// schemePattern matches the beginning of a URL; by it add tells a URL from a command.
 var schemePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`) })
 
-// parse reads what stands after the flags. Flags may follow the name and a URL as well; what follows a command is its own.
+// parse reads the words that stand after the flags and fills a. More flags may follow the name and a URL; what follows a
+// command is the command's own. Its errors quote no value that may be a secret.
 func (a *addArgs) parse(cmd *cobra.Command, args []string, transport string) error {
 	fs := cmd.Flags()
+	// more parses further flags out of words, unless "--" ended the flags.
 	more := func(words []string) ([]string, error) {
 		if fs.ArgsLenAtDash() >= 0 {
 			return words, nil
@@ -116,12 +124,13 @@ func (a *addArgs) parse(cmd *cobra.Command, args []string, transport string) err
 	if err != nil {
 		return err
 	}
+	// --transport may have followed the name, after the caller read its value.
 	if f := fs.Lookup("transport"); f != nil {
 		transport = f.Value.String()
 	}
 	a.name = args[0]
 	switch {
-	case fs.Changed("env") && assignmentPattern().MatchString(a.name): // the value may be a secret
+	case fs.Changed("env") && assignmentPattern().MatchString(a.name): // the name is not quoted: the value in it may be a secret
 		return usageError(cmd, "--env takes one variable; write it again before the next one: --env A=1 --env B=2 NAME COMMAND…")
 	case len(rest) > 0 && assignmentPattern().MatchString(rest[0]):
 		return usageError(cmd, "a variable stands where the command belongs; write each with its own --env: mcpvisor add NAME --env A=1 "+
@@ -137,7 +146,7 @@ func (a *addArgs) parse(cmd *cobra.Command, args []string, transport string) err
 		if rest, err = more(rest[1:]); err != nil {
 			return err
 		}
-		if len(rest) > 0 { // which may be a secret
+		if len(rest) > 0 { // what follows is not quoted: it may be a secret
 			return usageError(cmd, "something follows the URL that is no flag; a header is --header 'NAME: VALUE'")
 		}
 	default:
@@ -146,7 +155,8 @@ func (a *addArgs) parse(cmd *cobra.Command, args []string, transport string) err
 	return nil
 }
 
-// strayFlag names a flag of ours that stands among the arguments of a command, where it is the command's.
+// strayFlag returns a flag of ours that stands among the arguments of a command, where it goes to the command; "" if there is
+// none, or if "--" shows that the person meant it so.
 func (a addArgs) strayFlag(cmd *cobra.Command) string {
 	if cmd.Flags().ArgsLenAtDash() >= 0 || len(a.command) == 0 {
 		return ""
@@ -160,6 +170,8 @@ func (a addArgs) strayFlag(cmd *cobra.Command) string {
 	return ""
 }
 
+// addServer writes the server that the words and flags describe into the file of the scope, connects it and prints its tools.
+// The name is checked before questions are asked, so that answers are not typed in vain; a registry name is only known later.
 func (o *options) addServer(cmd *cobra.Command, a addArgs, f addFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
@@ -187,6 +199,7 @@ func (o *options) addServer(cmd *cobra.Command, a addArgs, f addFlags) error {
 	return w.writeEntry(a.name, spec, entryText(spec))
 }
 
+// newAddJSON is the command "add-json", for entries that other programs print or document as JSON.
 func newAddJSON(o *options) *cobra.Command {
 	var f addFlags
 	cmd := &cobra.Command{
@@ -208,6 +221,8 @@ programs call its keys is understood. "-" reads the JSON from standard input. Ev
 	return cmd
 }
 
+// addJSON writes an entry that was given as JSON. It writes the person's own text, not the spec that was parsed from it, so
+// that keys stay as they were typed.
 func (o *options) addJSON(cmd *cobra.Command, name, text string, f addFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {

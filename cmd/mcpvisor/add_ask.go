@@ -12,7 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// askSecret asks for a value without echo. Empty is an answer only if there may be none.
+// askSecret asks for a value without echo. It asks again after an empty answer unless the value is optional, and after a
+// control character, which no header or variable may contain. An interrupt is the only error.
 func (w *entryWriter) askSecret(server, question string, optional bool) (string, error) {
 	value := ""
 	err := w.prompter.promptForCommand(w.cmd.Context(), server, func(t *conversation) error {
@@ -38,17 +39,18 @@ func (w *entryWriter) askSecret(server, question string, optional bool) (string,
 	return value, nil
 }
 
-// notShown ends a question for a secret.
+// notShown ends the text of a question for a secret.
 const notShown = ": not shown while you type; ${NAME} takes it from your environment at each start"
 
-// askUnset asks for the values of variables that env and headers name and that are not set. What is typed is written in
-// their place; without an answer the variable stays, and must be set when the server starts. Nothing is written in their
-// place into the file of the project, which others read.
+// askUnset asks for the values of variables that env and headers name and that are not set. A typed value replaces the
+// reference in the spec; without an answer the reference stays, and must be set when the server starts. It asks nothing for the
+// project's file, because others would read the value there.
 func (w *entryWriter) askUnset(name string, s messages.Spec) (messages.Spec, error) {
 	if !w.canAsk() || w.scope == messages.ScopeProject {
 		return s, nil
 	}
 	ctx := w.setup.Snapshot.Context
+	// given holds the answers by variable, so that a variable in two values is asked for once.
 	given := map[string]string{}
 	for _, values := range []*map[string]string{&s.Env, &s.Headers} {
 		*values = maps.Clone(*values)
@@ -64,6 +66,7 @@ func (w *entryWriter) askUnset(name string, s messages.Spec) (messages.Spec, err
 					given[variable] = v
 				}
 				if v != "" {
+					// Both spellings of a reference are replaced.
 					(*values)[key] = strings.NewReplacer("${"+variable+"}", v, "${env:"+variable+"}", v).Replace((*values)[key])
 				}
 			}
@@ -72,7 +75,8 @@ func (w *entryWriter) askUnset(name string, s messages.Spec) (messages.Spec, err
 	return s, nil
 }
 
-// askCredentials asks what to do about a server that lets nobody in. It reports whether another attempt is worth it.
+// askCredentials asks what to do about a server that needs credentials: sign in, type a token, or leave it. retry reports
+// whether credentials were saved, so that another attempt is worth it. A failed sign-in is printed and ends as "later".
 func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st messages.Status) (retry bool, err error) {
 	name := messages.Line(out.Name, 60)
 	words := []string{"token", "later"}
@@ -81,7 +85,7 @@ func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st mess
 		words = []string{"sign in", "token", "later"}
 		question = name + " wants credentials. [s]ign in with the browser, type a [t]oken, or [l]ater?"
 	}
-	if w.scope == messages.ScopeProject { // others would read it
+	if w.scope == messages.ScopeProject { // a token in this file would be read by others
 		words = slices.DeleteFunc(words, func(w string) bool { return w == "token" })
 		question = strings.Replace(question, "type a [t]oken, or ", "or ", 1)
 		if len(words) == 1 {
@@ -114,9 +118,11 @@ func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st mess
 	return false, nil
 }
 
-// putToken writes a token into the entry, and approves the entry as it is now.
+// putToken writes a token into the entry as its Authorization header, and approves the entry as it is now, since the approval
+// covers the whole entry and the person typed this change.
 func (w *entryWriter) putToken(name, token string) error {
 	var saved config.Entry
+	// editFile gives the text as it is now, which another program may have changed since connectAdded wrote it.
 	err := editFile(w.file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		e, ok := ours.Servers[name]
 		if !ok || e.Path == nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// connectResult is what connecting a server once came to.
+// connectResult is the outcome of connecting a server once: its last status, its tools if it is callable, and the time it took.
 type connectResult struct {
 	status messages.Status
 	tools  []control.Tool
 	took   time.Duration
 }
 
-// connectAdded connects the server that was written, asks for credentials if it wants some, and shows what it offers.
+// connectAdded connects the server that was written, asks for credentials if the server needs them, and prints what it offers.
+// The entry stays in the file even if connecting fails; the error says how to remove it.
 func (w *entryWriter) connectAdded(out addReport) error {
 	ctx := w.cmd.Context()
 	a, err := w.connectOnce(ctx, out.Name)
@@ -43,7 +44,7 @@ func (w *entryWriter) connectAdded(out addReport) error {
 		return w.printReport(out)
 	}
 	e := notConnectedError(a.status)
-	e.Outcome = "" // there was no call
+	e.Outcome = "" // no call was made, so that there is no outcome
 	out.Error = e.Error()
 	if err := w.printReport(out); err != nil {
 		return err
@@ -56,12 +57,14 @@ func (w *entryWriter) connectAdded(out addReport) error {
 	return &exitError{exitFailed, messages.Line(text, 0) + "; to take it out: mcpvisor remove " + shellWord(out.Name)}
 }
 
-// connectOnce connects the server: in the running mcpvisor up if there is one that follows the files, else for a moment here.
+// connectOnce connects the server in the running mcpvisor up, if there is one that follows its files, else for a moment in this
+// process. Errors are about finding out; a server that does not connect is a status, not an error.
 func (w *entryWriter) connectOnce(ctx context.Context, name string) (connectResult, error) {
 	p, err := w.openProject(ctx)
 	if err != nil {
 		return connectResult{}, err
 	}
+	// An up that was started with --config or without control does not read the file that was just written.
 	if p.up != nil && !(p.reloadUp(ctx) && slices.Contains(p.names, name)) {
 		w.printRemark("the running mcpvisor up does not follow its files; end it and start it again to have the server there")
 		p.close()
@@ -91,8 +94,8 @@ func (w *entryWriter) connectOnce(ctx context.Context, name string) (connectResu
 	return a, nil
 }
 
-// reloadUp has the running mcpvisor up read its files now, and reports whether it follows them. What is removed may take a
-// moment to be gone.
+// reloadUp makes the running mcpvisor up read its files now, and reports whether it follows them. It waits 30 seconds at most.
+// A removed server may still be in the names for a moment, because up ends it first.
 func (p *project) reloadUp(ctx context.Context) bool {
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -103,7 +106,7 @@ func (p *project) reloadUp(ctx context.Context) bool {
 	return true
 }
 
-// refreshNames asks the running mcpvisor up which servers it has.
+// refreshNames asks the running mcpvisor up which servers it has; on an error the old names stay.
 func (p *project) refreshNames(ctx context.Context) {
 	all, err := p.client.Status(ctx, control.StatusQuery{})
 	if err != nil {
@@ -115,7 +118,8 @@ func (p *project) refreshNames(ctx context.Context) {
 	}
 }
 
-// printAddedTools prints the tools. What a server says of them is not to be trusted, and no line of it is longer than a line.
+// printAddedTools prints the server's name, version and tools. Each text of the server is cut to one bounded line, because a
+// server that was added a moment ago is not trusted. With --json it prints nothing; the report has the tools.
 func (w *entryWriter) printAddedTools(a connectResult) {
 	if w.asJSON {
 		return
@@ -138,6 +142,7 @@ func (w *entryWriter) printAddedTools(a connectResult) {
 	}
 }
 
+// firstLine returns the first line of a description, cut to 100 runes.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return messages.Line(strings.TrimSpace(line), 100)

@@ -16,11 +16,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// splitEnv reads the values of --env. Keys without a value are to be asked for. No value is quoted in an error: it may be a
-// secret.
+// splitEnv reads the values of --env. asked holds keys without a value, for which the person will be asked. No error quotes a
+// value, since it may be a secret.
 func splitEnv(words []string) (values map[string]string, asked []string, err error) {
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
+		// A quote or a blank in the key means that the shell did not split the words as the person thought.
 		if key == "" || strings.ContainsAny(key, " \t\n\"'") {
 			return nil, nil, errors.New("--env: write KEY=VALUE, or KEY='${KEY}' to take it from the environment at each start")
 		}
@@ -39,7 +40,7 @@ func splitEnv(words []string) (values map[string]string, asked []string, err err
 	return values, asked, nil
 }
 
-// splitHeaders reads the values of --header.
+// splitHeaders reads the values of --header, "NAME: VALUE". Names that differ only in case are the same header in HTTP.
 func splitHeaders(words []string) (map[string]string, error) {
 	var out map[string]string
 	for _, word := range words {
@@ -60,14 +61,14 @@ func splitHeaders(words []string) (map[string]string, error) {
 	return out, nil
 }
 
-// transportKinds are the words of --transport.
+// transportKinds maps the words of --transport to kinds. Some words are those of other clients, which people copy.
 var transportKinds = map[string]messages.TransportKind{
 	"stdio": messages.Stdio, "http": messages.HTTP, "streamable-http": messages.HTTP, "sse": messages.SSE,
 	"ws": messages.WebSocket, "websocket": messages.WebSocket,
 }
 
-// specFromFlags is the server that a command or a URL and flags describe. What a file could say wrongly is left to the reading of
-// the file; this refuses what only a command line can say.
+// specFromFlags returns the spec that a command or a URL and the flags describe. It refuses only what a command line alone can
+// say wrongly; what a file could say wrongly is found when the file is read with the entry in it.
 func (a addArgs) specFromFlags(cmd *cobra.Command, f addFlags, env, headers map[string]string) (messages.Spec, error) {
 	kind, known := transportKinds[f.transport]
 	switch {
@@ -92,6 +93,7 @@ func (a addArgs) specFromFlags(cmd *cobra.Command, f addFlags, env, headers map[
 	if lower := strings.ToLower(a.url); kind == "" && (strings.HasPrefix(lower, "ws://") || strings.HasPrefix(lower, "wss://")) {
 		s.Type = messages.WebSocket
 	} else if kind == "" {
+		// A URL without --transport may be either kind of HTTP server: the newer protocol is tried first.
 		s.Type, s.FallbackSSE = messages.HTTP, true
 	}
 	if f.clientID != "" || f.callbackPort != 0 {
@@ -100,7 +102,8 @@ func (a addArgs) specFromFlags(cmd *cobra.Command, f addFlags, env, headers map[
 	return s, nil
 }
 
-// entryJSON is the JSON of an entry as it was typed, without comments; "-" reads it from in.
+// entryJSON returns the JSON of one entry as it was typed, without comments; "-" reads it from in, up to config.MaxFile bytes.
+// It refuses a whole file ("mcpServers"), which would end up nested under the name.
 func entryJSON(text string, in io.Reader) (json.RawMessage, error) {
 	if text == "-" {
 		b, err := io.ReadAll(io.LimitReader(in, config.MaxFile+1))
@@ -112,8 +115,8 @@ func entryJSON(text string, in io.Reader) (json.RawMessage, error) {
 	if _, bad := config.ReadJSON("", []byte(text)); bad != nil && strings.TrimSpace(text) != "" {
 		return nil, fmt.Errorf(`%w; write the JSON in single quotes: '{"command": "…"}'`, *bad)
 	}
-	b, err := hujson.Standardize([]byte(text + "\n")) // a comment may end the text
-	if err != nil || !json.Valid(b) {                 // the text of err may quote a secret
+	b, err := hujson.Standardize([]byte(text + "\n")) // the newline ends a comment that is the end of the text
+	if err != nil || !json.Valid(b) {                 // the text of err is not used: it may quote a secret
 		return nil, errors.New(`this is no JSON; write it in single quotes: '{"command": "…"}'`)
 	}
 	var members map[string]json.RawMessage
@@ -128,7 +131,8 @@ func entryJSON(text string, in io.Reader) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(string(b))), nil
 }
 
-// specOfJSON is what an entry describes; faults are found when the file is read with it.
+// specOfJSON returns the spec that an entry describes, by parsing a file that holds only that entry. It returns the first error
+// of the entry; faults that depend on other entries are found when the real file is read.
 func specOfJSON(name string, entry json.RawMessage) (messages.Spec, error) {
 	text := append(append([]byte(`{"mcpServers": {`), encodeJSON(name)...), ':')
 	text = append(append(text, entry...), "}}"...)
@@ -142,7 +146,7 @@ func specOfJSON(name string, entry json.RawMessage) (messages.Spec, error) {
 	return e.Spec, nil
 }
 
-// flagProblem says what is wrong with an entry that was typed just now, by the flag that said it.
+// flagProblem phrases a problem of an entry by the flag that caused it, because the person typed a flag and no key of a file.
 func flagProblem(p config.Problem) string {
 	text := p.Text
 	if p.Fix != "" {
@@ -166,14 +170,16 @@ func flagProblem(p config.Problem) string {
 	return text
 }
 
-// secretArgument is what secretsInClear calls one that looks like a secret.
+// secretArgument is the name that secretsInClear gives to an argument that looks like a secret.
 const secretArgument = "an argument of the command"
 
-// secretArgumentNote is what is said of it where the file is the person's own.
+// secretArgumentNote is the warning about such an argument where the file is the person's own. For the project's file another
+// warning names everything that looks like a secret.
 const secretArgumentNote = "an argument looks like a secret, and everybody on this machine can read arguments in the list of processes; " +
 	"if the server takes it from a variable as well, write --env NAME=VALUE in its place"
 
-// secretsInClear names what of a spec looks like a secret and is written out in it, not taken from a variable.
+// secretsInClear names the values of a spec that look like secrets and are written out in it, not taken from a variable. It
+// uses the redaction of messages.Spec, so that what is warned about is the same as what status output hides.
 func secretsInClear(s messages.Spec) (names []string) {
 	shown := func(words ...string) bool {
 		probe := messages.Spec{Args: words}

@@ -12,14 +12,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// An argument of a call as it was typed.
+// typedArg is an argument of a call as the person typed it on the command line.
 type typedArg struct {
 	key, value string
-	// json says that the value is JSON (key:=json); otherwise the schema decides what it is.
+	// json says that the value is JSON (key:=json); otherwise the tool's schema decides how to read it.
 	json bool
 }
 
-// splitArgs reads key=value and key:=json. A = inside of the value belongs to the value.
+// splitArgs splits words of the forms key=value and key:=json at the first "=", so that a value may contain more of them. It
+// returns an error for a word without "=" or without a name; the order of the arguments stays.
 func splitArgs(words []string) ([]typedArg, error) {
 	var out []typedArg
 	for _, w := range words {
@@ -39,8 +40,9 @@ func splitArgs(words []string) ([]typedArg, error) {
 	return out, nil
 }
 
-// buildArgs makes the JSON object of a call from --args and from the arguments that were typed, which win. Without
-// typed arguments the object of --args is what is sent, byte for byte.
+// buildArgs makes the JSON object of a call from --args (whole) and from the typed arguments, which win over members of the
+// same name. Without typed arguments it returns the object of --args byte for byte, because decoding would reorder keys and
+// could change numbers. An argument may repeat only if the schema makes it a list; then the elements append.
 func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) (json.RawMessage, error) {
 	object, raw, err := readArgsFlag(whole, stdin)
 	if err != nil {
@@ -49,14 +51,16 @@ func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) 
 	if len(typed) == 0 {
 		return raw, nil
 	}
+	// given holds the keys that were typed: those override members of --args, and are only added to by a repetition.
 	given := map[string]bool{}
-	lists := map[string]bool{} // keys that were repeated, or are a list by their schema
+	lists := map[string]bool{} // whether the schema made the typed value of a key a list
 	for _, a := range typed {
 		v, list, err := a.toJSON(schema)
 		if err != nil {
 			return nil, err
 		}
 		if given[a.key] {
+			// Only lists that this function made may grow: a key that was also given as key:=json has a value of its own.
 			if !list || !lists[a.key] {
 				return nil, fmt.Errorf("argument %q is given twice", messages.Line(a.key, 80))
 			}
@@ -75,7 +79,8 @@ func buildArgs(whole string, typed []typedArg, schema *schema, stdin io.Reader) 
 	return encodeJSON(object), nil
 }
 
-// readArgsFlag reads --args.
+// readArgsFlag reads the value of --args, or up to 64 MiB of standard input if it is "-". It returns the members to merge typed
+// arguments into, and the text itself; an empty value is an empty object.
 func readArgsFlag(whole string, stdin io.Reader) (map[string]json.RawMessage, json.RawMessage, error) {
 	if whole == "-" {
 		text, err := io.ReadAll(io.LimitReader(stdin, 64<<20))
@@ -93,11 +98,14 @@ func readArgsFlag(whole string, stdin io.Reader) (map[string]json.RawMessage, js
 		if !json.Valid(raw) {
 			return nil, nil, fmt.Errorf("--args: it is no JSON: %s", jsonProblem(raw))
 		}
+		// A JSON null would decode into a nil map without an error, therefore the check for nil above.
 		return nil, nil, fmt.Errorf("--args: it is no JSON object; write --args '{\"key\": \"value\"}'")
 	}
 	return object, raw, nil
 }
 
+// jsonProblem returns what the decoder says is wrong with raw, bounded to 120 runes, or "" if raw is valid JSON. The decoder
+// quotes at most one character of raw, so that no secret reaches the message.
 func jsonProblem(raw []byte) string {
 	err := json.Unmarshal(raw, new(any))
 	if err == nil {
@@ -106,7 +114,9 @@ func jsonProblem(raw []byte) string {
 	return messages.Line(strings.TrimPrefix(err.Error(), "json: "), 120)
 }
 
-// toJSON is the argument as JSON, and whether it is a list that more of the same name may be added to.
+// toJSON converts the argument to JSON by the schema of the tool. list reports whether the value is a list that a repeated
+// argument may append to. A name that the schema does not know, or that may be a string, becomes a string: a shell user expects
+// "12" for a string parameter to stay a string.
 func (a typedArg) toJSON(schema *schema) (json.RawMessage, bool, error) {
 	if a.json {
 		raw := json.RawMessage(strings.TrimSpace(a.value))
@@ -134,20 +144,22 @@ func (a typedArg) toJSON(schema *schema) (json.RawMessage, bool, error) {
 	return v, false, err
 }
 
-// parseLiteral reads the value as the one of the types that it can be.
+// parseLiteral reads the value as JSON of one of the given types. It returns an error if the value is JSON of another type or
+// none, because guessing would send the tool something that the person did not type.
 func (a typedArg) parseLiteral(types []string) (json.RawMessage, error) {
 	if len(types) == 0 || slices.Contains(types, "string") {
 		return encodeJSON(a.value), nil
 	}
 	raw := json.RawMessage(strings.TrimSpace(a.value))
 	if json.Valid(raw) {
+		// UseNumber keeps large integers exact while their type is found; raw itself is what is sent.
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber()
 		var v any
 		if d.Decode(&v) == nil {
 			t := typeOf(v)
 			if slices.Contains(types, t) || t == "number" && slices.Contains(types, "integer") {
-				return raw, nil // whether 1.5 is an integer is for the schema to say
+				return raw, nil // 1.5 for an integer is refused later by the schema check, with a better message
 			}
 		}
 	}
@@ -155,7 +167,8 @@ func (a typedArg) parseLiteral(types []string) (json.RawMessage, error) {
 		strings.Join(types, " or "))
 }
 
-// encodeJSON is compact JSON that leaves <, > and & as they are.
+// encodeJSON returns v as compact JSON in which <, > and & stay as they are; Go's default escapes them for HTML. v must be made
+// of texts, numbers and JSON that was validated before: anything else panics.
 func encodeJSON(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -2,8 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands are the commands of the program, each in a file of its own, in the groups and the order in which the help names
-// them.
+// commands lists the constructors of all commands of the program, in the groups and the order in which the help prints them.
+// newRoot calls each constructor once for a run. The last group also gets cobra's "completion" command.
 var commands = []struct {
 	title    string
 	commands []func(*options) *cobra.Command

@@ -10,22 +10,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The exit codes, as the help of the program lists them.
+// The exit codes. They are part of the interface to scripts: longHelp lists them, and a number never changes its meaning.
 const (
 	exitOK          = 0
-	exitFailed      = 1 // a tool answered isError, or a server is not connected
-	exitUsage       = 2 // usage or configuration
-	exitNotSent     = 3
-	exitUnknown     = 4
-	exitRejected    = 5
-	exitInterrupted = 130
+	exitFailed      = 1   // a tool answered isError, or a server is not connected
+	exitUsage       = 2   // usage or configuration
+	exitNotSent     = 3   // the call never reached the server, so that repeating it is safe
+	exitUnknown     = 4   // the call was sent and no answer came: it may have run
+	exitRejected    = 5   // the server answered with a JSON-RPC error
+	exitInterrupted = 130 // 128 + SIGINT, as shells report it
 )
 
-// errInterrupted is the cause of the context of a run that the person interrupted.
+// errInterrupted is the cancellation cause of a run's context when the person pressed Ctrl-C or the process got SIGTERM or
+// SIGHUP. interruptedError recognises it and tells it apart from a timeout.
 var errInterrupted = errors.New("interrupted")
 
-// exitError ends the program with a code, after one sentence on standard error. An empty text prints nothing: the
-// command has said everything itself.
+// exitError ends the program with a code, after one sentence on standard error. An empty text prints nothing, because the
+// command has already printed everything.
 type exitError struct {
 	code int
 	text string
@@ -33,12 +34,12 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// usageError is a wrong command line.
+// usageError returns the error for a wrong command line, with exitUsage and a pointer to the command's help.
 func usageError(cmd *cobra.Command, format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...) + "; see: " + cmd.CommandPath() + " --help"}
 }
 
-// codedError is an error that ends the program with another code than its kind would.
+// codedError wraps an error to end the program with another code than codeOf would choose for its kind.
 type codedError struct {
 	code int
 	error
@@ -46,7 +47,8 @@ type codedError struct {
 
 func (e *codedError) Unwrap() error { return e.error }
 
-// reportError prints the error of a run in one sentence, with --json as an object, and gives its exit code.
+// reportError prints the error of a run, as one sentence or with --json as an object, and returns its exit code. With --json it
+// prints the collected failures even if err is nil, because failJSON is the only place that shows them.
 func (o *options) reportError(err error) int {
 	if o.json {
 		o.failJSON(err)
@@ -60,6 +62,8 @@ func (o *options) reportError(err error) int {
 	return codeOf(err)
 }
 
+// codeOf maps an error to an exit code. An explicit code wins over the kind of the error, and an unknown server, tool, resource
+// or prompt is a usage error because the person typed the name. Errors of no known kind come from reading flags and files.
 func codeOf(err error) int {
 	var exit *exitError
 	var coded *codedError
@@ -80,9 +84,13 @@ func codeOf(err error) int {
 	return exitUsage
 }
 
+// codeOfOutcome maps the error of a call to an exit code: by its outcome first, since a script decides by it whether it may
+// repeat the call, and by its class if there is no outcome.
 func codeOfOutcome(e *messages.Error) int {
 	switch e.Outcome {
 	case messages.OutcomeNotSent:
+		// A call with invalid arguments is the caller's mistake. A disabled server has the same class, but its calls are only
+		// not sent.
 		if e.Class == messages.ClassInvalid && !errors.Is(e, messages.ErrDisabled) {
 			return exitUsage
 		}
@@ -91,7 +99,7 @@ func codeOfOutcome(e *messages.Error) int {
 		return exitUnknown
 	case messages.OutcomeRejected:
 		return exitRejected
-	case messages.OutcomeResult, messages.OutcomeToolError:
+	case messages.OutcomeResult, messages.OutcomeToolError: // both are answers; their class decides below
 	}
 	switch e.Class {
 	case messages.ClassInvalid, messages.ClassConfig:

@@ -19,18 +19,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 )
 
-// setup is everything that the command line and the files of a project say.
+// setup holds everything that the command line and the files of a project say. It is read once at the start of a command; only
+// up reads again, through supervisor.
 type setup struct {
 	discover.Configuration
-	// pins remember the definitions of tools; they are not nil.
+	// pins remembers the definitions of tools as they were first seen. It is never nil, even if its file cannot be opened.
 	pins *pins.Store
-	// origin identifies what was named with --config and --mcp-server; empty if nothing was.
+	// origin is a hash of what --config and --mcp-server named; empty if neither was given. A running up with another origin
+	// has other servers and cannot answer.
 	origin string
 }
 
-// loadSetup reads the configuration. The error is one that leaves nothing to work with: a wrong flag, a named file that
-// cannot be read, or files of which none can. Everything else stands in the set: its servers exist and say what is
-// wrong. The setup is nil only if the command line itself is wrong.
+// loadSetup reads the configuration. It returns an error only if nothing is left to work with: a wrong flag, a named file that
+// cannot be read, or files of which none can. Every other problem stays in the setup, whose servers exist and say what is
+// wrong. The setup is nil only if the command line itself is wrong; otherwise a caller that finds a running up may go on with
+// it in spite of the error.
 func loadSetup(o *options) (*setup, error) {
 	found, err := readFiles(o.ctx, discover.Options{
 		Files: o.configs, Servers: o.servers, Only: o.only, Stdin: o.in, ApproveAll: o.approve,
@@ -42,9 +45,11 @@ func loadSetup(o *options) (*setup, error) {
 	if err := o.audit.checkConflicts(s.Audit); err != nil {
 		return nil, err
 	}
+	// A pin store that cannot be opened must not keep servers from starting; the command goes on without the memory.
 	if s.pins, err = pins.Open(control.PinsPath()); err != nil {
 		o.warnFailure(err)
 	}
+	// A file that the person named (dynamic scope) must be readable. Any other broken file is fatal only if all files are.
 	var broken []string
 	for _, f := range s.Files {
 		if f.Broken && (f.Scope == messages.ScopeDynamic || s.Unreadable()) {
@@ -57,8 +62,9 @@ func loadSetup(o *options) (*setup, error) {
 	return s, nil
 }
 
-// readFiles reads the files until the command is interrupted: standard input may say nothing, a file may lie on a disk that does
-// not answer, and somebody else may have written what is slow to read. What still reads then ends with the program.
+// readFiles reads the configuration until the command is interrupted. Reading can block for ever: standard input may stay open,
+// a file may lie on a network disk that does not answer. The goroutine cannot be cancelled then and ends with the process; it
+// holds nothing but the answer channel, which has room for its one value.
 func readFiles(ctx context.Context, o discover.Options) (discover.Configuration, error) {
 	if ctx == nil {
 		return discover.Load(o)
@@ -86,8 +92,8 @@ func readFiles(ctx context.Context, o discover.Options) (discover.Configuration,
 	}
 }
 
-// unreadableError is the error about files that cannot be read, though others can: whoever asks about all servers does not know of
-// all. Nil if there is none.
+// unreadableError returns the error about configuration files that cannot be read although others can, or nil if there are
+// none. Commands about all servers end with it, because their answer may be incomplete.
 func (s *setup) unreadableError() error {
 	var faults []string
 	for _, f := range s.Files {
@@ -101,7 +107,7 @@ func (s *setup) unreadableError() error {
 	return &exitError{exitUsage, strings.Join(faults, "\nmcpvisor: ")}
 }
 
-// problemsOf are the problems of one file, in sentences.
+// problemsOf returns the errors of one file as sentences, without its warnings.
 func (s *setup) problemsOf(path string) []string {
 	var out []string
 	for _, p := range s.Problems {
@@ -112,14 +118,15 @@ func (s *setup) problemsOf(path string) []string {
 	return out
 }
 
-// originOf tells command lines apart that name other servers. The values may hold tokens, so that only a hash is
-// shared.
+// originOf returns a hash that tells command lines apart that name other servers: openProject compares it with the running
+// up's. It is a hash because --mcp-server values may hold tokens and the origin is readable on the control socket.
 func originOf(o *options) string {
 	if len(o.configs)+len(o.servers) == 0 {
 		return ""
 	}
 	h := sha256.New()
 	for _, path := range o.configs {
+		// Two commands may name the same file from different directories.
 		if abs, err := filepath.Abs(path); err == nil && path != "-" {
 			path = abs
 		}
@@ -134,9 +141,11 @@ func originOf(o *options) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// managerConfig is what a manager of these servers is started with. The logger and the guardian are the caller's.
+// managerConfig returns the configuration to start a manager of these servers with. The logger and the guardian are missing;
+// startManager adds them. The map of servers is a copy, so that the caller may remove or tune entries.
 func (s *setup) managerConfig(o *options) supervisor.Config {
 	cfg := supervisor.Config{Servers: maps.Clone(s.Specs), Managed: s.Policies, Access: s.Permissions, InheritEnv: o.inheritEnv}
+	// Without a cache directory the manager runs all the same; it only forgets catalogs between runs.
 	if dir, err := os.UserCacheDir(); err == nil {
 		cfg.CacheDir = filepath.Join(dir, "mcpvisor", "tools")
 	}
@@ -146,10 +155,11 @@ func (s *setup) managerConfig(o *options) supervisor.Config {
 	return cfg
 }
 
-// serverNames are the configured servers, sorted.
+// serverNames returns the names of the configured servers, sorted.
 func (s *setup) serverNames() []string { return slices.Sorted(maps.Keys(s.Specs)) }
 
-// printProblems prints what is wrong without stopping anybody: problems of entries and files, to standard error.
+// printProblems prints the problems of entries and files to standard error, where they stop no command. With --json errors go
+// through warnFailure into the one object at the end; with --quiet warnings are left out.
 func (s *setup) printProblems(o *options) {
 	for _, p := range s.Problems {
 		switch {
@@ -162,7 +172,7 @@ func (s *setup) printProblems(o *options) {
 	}
 }
 
-// noServersText says where servers could be configured, for a project that has none; empty if there are some.
+// noServersText says where servers could be configured, for a project that has none; it returns "" if there are some.
 func (s *setup) noServersText() string {
 	if len(s.Specs) > 0 {
 		return ""
@@ -177,6 +187,7 @@ func (s *setup) noServersText() string {
 	} else if user != "" {
 		text += ", and no " + user
 	}
+	// A configuration file in a parent directory is a common surprise: it does not count unless one git repository holds both.
 	if above := discover.FileAbove(s.ProjectDir); above != "" {
 		text += "; " + above + " does not count here, because no git repository holds both: mcpvisor --dir " +
 			shellWord(filepath.Dir(above)) + " uses it"
@@ -184,10 +195,11 @@ func (s *setup) noServersText() string {
 	return text
 }
 
-// addServerHint is what to do where nothing is configured.
+// addServerHint follows the error where nothing is configured, and names the two ways to get a server.
 const addServerHint = "; add one with mcpvisor add NAME COMMAND…, or see which ones other programs have with mcpvisor import --dry-run"
 
-// unknownServerError is the error about a server that nobody configured.
+// unknownServerError returns the error about a server that is not configured: its Fix is the nearest configured name, else the
+// list of names, else where a configuration could be. s may be nil if no setup was read.
 func unknownServerError(op, server string, names []string, s *setup) error {
 	e := &messages.Error{Op: op, Class: messages.ClassInvalid, Err: messages.ErrUnknownServer,
 		Text: fmt.Sprintf("no server is configured as %q", messages.Line(server, 80))}
@@ -202,7 +214,7 @@ func unknownServerError(op, server string, names []string, s *setup) error {
 	return e
 }
 
-// joinNames is a list of names for a sentence, cut when it is long.
+// joinNames joins names for a sentence, and replaces those after the eighth by their number.
 func joinNames(names []string) string {
 	const most = 8
 	shown := make([]string, 0, most+1)

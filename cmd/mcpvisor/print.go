@@ -20,12 +20,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// usesColours reports whether colours may be written to w: on a terminal, unless the person said no (no-color.org).
+// usesColours reports whether colours may be written to w: only to a terminal, and not if NO_COLOR (no-color.org) or TERM=dumb
+// forbid it.
 func usesColours(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// columnsOf is how many columns w has; 0 if nobody looks.
+// columnsOf returns the width of w in columns, or 0 if w is no terminal: then nothing needs to be cut.
 func columnsOf(w io.Writer) int {
 	if f := fileOf(w); f != nil {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -35,7 +36,7 @@ func columnsOf(w io.Writer) int {
 	return 0
 }
 
-// colours of the phases. Each is also a word: nothing is said by colour alone.
+// colourOf returns the colour of a phase. The phase is always printed as a word too, so that nothing depends on colour.
 func colourOf(p messages.Phase) text.Colors {
 	switch p {
 	case messages.Connected:
@@ -50,15 +51,17 @@ func colourOf(p messages.Phase) text.Colors {
 	return nil
 }
 
-// isUnapproved reports whether a server waits for the person, and for nothing else.
+// isUnapproved reports whether a server waits only for the person's approval. Its entry then carries a Hold, and the manager
+// shows it as failed.
 func isUnapproved(st messages.Status) bool {
 	return st.Status == messages.Failed && st.Config != nil && st.Config.Hold != ""
 }
 
+// unapprovedWord replaces "failed" in output for people; JSON keeps the phase.
 const unapprovedWord = "unapproved"
 
-// phaseOf is the word that a person reads for the phase of a server, and its colour. What waits for an approval has not failed,
-// though programs read so.
+// phaseOf returns the word that a person reads for the phase of a server, and its colour. A server that waits for an approval
+// is "unapproved" here, though programs read "failed", because for the person nothing has gone wrong.
 func phaseOf(st messages.Status) (string, text.Colors) {
 	if isUnapproved(st) {
 		return unapprovedWord, colourOf(messages.NeedsAuth)
@@ -66,7 +69,7 @@ func phaseOf(st messages.Status) (string, text.Colors) {
 	return string(st.Status), colourOf(st.Status)
 }
 
-// paintPhase is the phase of a server as w shows it.
+// paintPhase returns the word of a server's phase, coloured if w takes colours.
 func paintPhase(w io.Writer, st messages.Status) string {
 	word, colours := phaseOf(st)
 	return paintText(w, colours, word)
@@ -80,12 +83,13 @@ func paintText(w io.Writer, colours text.Colors, s string) string {
 	return colours.EscapeSeq() + s + text.Reset.EscapeSeq()
 }
 
-// newTable is a table without lines, for w.
+// newTable returns a table without borders, whose header is in upper case and whose columns are two spaces apart.
 func newTable(w io.Writer, header ...any) table.Writer {
 	t := table.NewWriter()
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	// Borders cost columns on narrow terminals and disturb grep and awk.
 	style.Format.Header = text.FormatUpper
 	t.SetStyle(style)
 	t.SetOutputMirror(nil)
@@ -93,18 +97,18 @@ func newTable(w io.Writer, header ...any) table.Writer {
 	return t
 }
 
-// printTable prints a table without blanks at the ends of its lines.
+// printTable prints a table without blanks at the ends of its lines, which the library pads to the full width.
 func printTable(w io.Writer, t table.Writer) {
 	for line := range strings.Lines(t.Render() + "\n") {
 		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
 	}
 }
 
-// jsonSchema is the version of what --json prints: "schema" in every object that stands at the top, in an array at the top, or on
-// a line of its own. It rises when a key goes or comes to mean something else; a new key leaves it as it is.
+// jsonSchema is the version of what --json prints: the member "schema" of every object at the top, of every element of an array
+// at the top, and of every line of JSON lines. It rises when a key disappears or changes its meaning; a new key leaves it.
 const jsonSchema = 1
 
-// versionedJSON is v as JSON, with the version of its form. What is no object or array of objects has none.
+// versionedJSON encodes v with the version of its form. A value that is no object and no array of objects gets no version.
 func versionedJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -113,6 +117,7 @@ func versionedJSON(v any) ([]byte, error) {
 		return nil, err
 	}
 	text := bytes.TrimSpace(b.Bytes())
+	// The text is edited, not decoded again, because decoding into maps would sort the keys that the struct puts in order.
 	if len(text) == 0 || text[0] != '[' {
 		return withSchema(text), nil
 	}
@@ -126,27 +131,27 @@ func versionedJSON(v any) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// withSchema puts the version in front of the members of an object.
+// withSchema puts the member "schema" in front of the other members of an object, and returns anything else as it is.
 func withSchema(object []byte) []byte {
 	if !rawjson.IsObject(object) {
 		return object
 	}
 	rest := bytes.TrimSpace(object[1:])
 	begin := fmt.Sprintf(`{"schema":%d,`, jsonSchema)
-	if rest[0] == '}' {
+	if rest[0] == '}' { // an empty object has no member after the comma
 		begin = strings.TrimSuffix(begin, ",")
 	}
 	return append([]byte(begin), rest...)
 }
 
-// printJSON writes v as indented JSON with its version.
+// printJSON writes v as indented JSON with its version, escaped as printIndented does.
 func printJSON(w io.Writer, v any) error {
 	text, err := versionedJSON(v)
 	return printIndented(w, text, err)
 }
 
-// printIndented writes JSON for people to read, unless err says that there is none. Characters that act on a terminal stand
-// escaped in it, which means the same.
+// printIndented writes JSON for people to read, unless err says that there is none. Characters that act on a terminal are
+// written as \u escapes, which means the same to every JSON reader.
 func printIndented(w io.Writer, text []byte, err error) error {
 	var b bytes.Buffer
 	if err == nil {
@@ -159,7 +164,7 @@ func printIndented(w io.Writer, text []byte, err error) error {
 	return err
 }
 
-// printJSONLine writes v on one line.
+// printJSONLine writes v as one line of JSON with its version, for output that programs read line by line.
 func printJSONLine(w io.Writer, v any) error {
 	text, err := versionedJSON(v)
 	if err != nil {
@@ -169,12 +174,13 @@ func printJSONLine(w io.Writer, v any) error {
 	return err
 }
 
-// addJSONFlag gives a command --json, for what it prints with o.json.
+// addJSONFlag adds --json to a command. prints is the flag's help text: what the command prints then.
 func (o *options) addJSONFlag(cmd *cobra.Command, prints string) {
 	cmd.Flags().BoolVarP(&o.json, "json", "j", false, prints)
 }
 
-// escapeUnsafe writes what Printable would replace as \u escapes. In JSON such characters stand inside of texts only.
+// escapeUnsafe replaces every character that [messages.Printable] would replace by a JSON \u escape, so that no information is
+// lost. The result is still valid JSON, because outside of strings JSON has only ASCII and white space.
 func escapeUnsafe(s string) string {
 	if messages.Printable(s) == s {
 		return s
@@ -184,6 +190,7 @@ func escapeUnsafe(s string) string {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r' || r == '\uFFFD' || messages.Printable(string(r)) == string(r):
 			b.WriteRune(r)
+		// JSON writes a character beyond the basic plane as two UTF-16 surrogates.
 		case r > 0xffff:
 			hi, lo := utf16.EncodeRune(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
@@ -194,7 +201,7 @@ func escapeUnsafe(s string) string {
 	return b.String()
 }
 
-// clockTime is a time of day for people, with the day if it is not today.
+// clockTime formats a time of day for people, in local time, and with the date if it is not today.
 func clockTime(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -203,7 +210,7 @@ func clockTime(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// relativeTime is how far away a time is: "in 3s", "5s ago".
+// relativeTime says how far away a time is, in whole seconds: "in 3s", "5s ago".
 func relativeTime(t, now time.Time) string {
 	d := t.Sub(now).Round(time.Second)
 	if d < 0 {
@@ -212,7 +219,7 @@ func relativeTime(t, now time.Time) string {
 	return "in " + d.String()
 }
 
-// countOf is a number with its word: "1 server", "3 servers".
+// countOf joins a number and its noun, in the plural unless the number is 1: "1 server", "3 servers". Nouns take an "s".
 func countOf(n int, word string) string {
 	if n != 1 {
 		word += "s"

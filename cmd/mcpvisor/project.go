@@ -12,24 +12,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// project is what a command works with: the servers of a running mcpvisor up, or those that the configuration names and
-// the command starts for itself.
+// project is the set of servers that a command works with: those of a running mcpvisor up, or those that the configuration
+// names and the command starts for itself. openProject makes it; the command must call close.
 type project struct {
 	*options
-	setup           *setup
+	// setup is what flags and files say; with a running up it serves only for messages and the origin.
+	setup *setup
+	// controlLocation says where the control socket of this project is; the zero value if it cannot be found out.
 	controlLocation control.Location
-	// Backend answers: from the first for a running up, after start otherwise.
+	// Backend answers the command's requests. openProject sets it if an up runs, otherwise startServers does.
 	control.Backend
-	// up is who runs already; nil if nobody does.
+	// up describes the running mcpvisor up; nil if this process starts the servers itself.
 	up *control.Hello
-	// names are the servers that exist, sorted.
+	// names holds the names of the servers that exist, sorted.
 	names []string
 
+	// client is the connection to the running up, ownManager the manager of this process. At most one of them is not nil.
 	client     *control.Client
 	ownManager *guardedManager
 }
 
-// openProject finds out what there is to work with. Nothing is started yet. Close the result.
+// openProject reads the configuration and connects to a running mcpvisor up, if there is one. It starts no server; startServers
+// does. The caller must close the result.
 func (o *options) openProject(ctx context.Context) (*project, error) {
 	setup, faulty := loadSetup(o)
 	if setup == nil {
@@ -45,6 +49,7 @@ func (o *options) openProject(ctx context.Context) (*project, error) {
 			return nil, err
 		}
 	}
+	// A running up has its own servers, so that a configuration that cannot be read ends the command only without one.
 	if p.up == nil && faulty != nil {
 		return nil, faulty
 	}
@@ -54,7 +59,8 @@ func (o *options) openProject(ctx context.Context) (*project, error) {
 	return p, nil
 }
 
-// connectUp uses a running mcpvisor up, if it has the servers that the command line asks for.
+// connectUp uses a running mcpvisor up, if it has the servers that the command line asks for. It returns an error only for an
+// interrupt and for a peer that breaks the protocol; without an up the command starts the servers itself.
 func (p *project) connectUp(ctx context.Context) error {
 	if p.noControl {
 		return nil
@@ -65,6 +71,7 @@ func (p *project) connectUp(ctx context.Context) error {
 		return nil
 	case interruptedError(ctx) != nil:
 		return interruptedError(ctx)
+	// A socket that exists but cannot be used (no rights, a dead peer) is no reason to fail: the command can start the servers.
 	case err != nil:
 		p.printRemark("%v; going on without it", err)
 		return nil // the command can do without
@@ -74,6 +81,7 @@ func (p *project) connectUp(ctx context.Context) error {
 		client.Close()
 		return err
 	}
+	// Another --config or --mcp-server means other servers under possibly the same names; answering from those would be wrong.
 	if p.setup.origin != "" && p.setup.origin != hello.Origin {
 		p.printRemark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
 		client.Close()
@@ -82,14 +90,16 @@ func (p *project) connectUp(ctx context.Context) error {
 	p.names = hello.Names
 	p.client, p.Backend, p.up = client, client, &hello
 	p.printRemark("using the running mcpvisor up (pid %d)", hello.PID)
+	// The manager that runs got its own answer flags when it started, and does not take those of another process.
 	if flag := p.askFlags.managerFlag(); flag != "" {
 		p.printRemark("%s has no effect: give it to the mcpvisor up that runs", flag)
 	}
 	return nil
 }
 
-// startServers makes sure that somebody answers for the named servers, for all if none is named. A running up is left as it
-// is. adjust may change what is started; nil changes nothing.
+// startServers makes sure that Backend can answer for the named servers, for all if none is named. It leaves a running up as it
+// is. adjust may change the configuration before the manager starts; nil changes nothing. An unknown name is refused before
+// anything is started.
 func (p *project) startServers(ctx context.Context, only []string, adjust func(*supervisor.Config)) error {
 	for _, name := range only {
 		if !slices.Contains(p.names, name) {
@@ -118,7 +128,8 @@ func (p *project) startServers(ctx context.Context, only []string, adjust func(*
 	return nil
 }
 
-// close ends what the command started, and says what did not end in time.
+// close ends what the command started: it drops the connection to up, or closes the manager within closeTime and reports
+// servers that did not end in time. It works after an interrupt as well.
 func (p *project) close() {
 	if p.client != nil {
 		p.client.Close()
@@ -127,15 +138,15 @@ func (p *project) close() {
 		if err := p.ownManager.closeWithin(closeTime); err != nil {
 			p.warnFailure(err)
 		}
-		_ = p.setup.pins.Flush() // a fault of the store was told; what was seen first must not be seen first again
+		_ = p.setup.pins.Flush() // a fault of the store was reported before; without the flush tools seen first would be seen first again
 	}
 }
 
-// awaitStatus waits for the named servers (all if none is named) to arrive or to fail, for at most wait. Whoever has given --wait
-// has given the servers that time: an attempt that runs out of its own is no failure yet.
+// awaitStatus waits until the named servers (all if none is named) are connected or have failed, for at most wait. A person who
+// gave --wait has given the servers that time, so that an attempt that ran out of its own timeout is repeated, not reported.
 //
-// A server that has failed is on its way again a moment later. Of one that this command started, what the last attempt
-// came to is told, not that another one has begun.
+// A server that has failed is pending again a moment later, because its restart is scheduled. For a server that this command
+// started, the status of the last attempt is returned instead of that pending one, which would say nothing.
 func (p *project) awaitStatus(ctx context.Context, wait time.Duration, only ...string) ([]messages.Status, error) {
 	var ended func() map[string]messages.Status
 	if p.ownManager != nil {
@@ -143,6 +154,7 @@ func (p *project) awaitStatus(ctx context.Context, wait time.Duration, only ...s
 		defer ended()
 	}
 	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.waitFlag > 0})
+	// An installation may take minutes, and a default wait is no reason to cut it short.
 	if err == nil && p.ownManager != nil && p.waitFlag == 0 && wait > 0 {
 		all, err = p.awaitInstalls(ctx, all, only)
 	}
@@ -158,19 +170,21 @@ func (p *project) awaitStatus(ctx context.Context, wait time.Duration, only ...s
 			all[i] = last
 		}
 		written := p.setup.Specs[st.Name].Redacted()
-		all[i].Config = &written // not what brisk made of it
+		all[i].Config = &written // as the person wrote it, without the changes of tuneShortRun
 	}
 	return all, nil
 }
 
-// watchAttempts keeps of every server the status that its last attempt ended with, until the result is called.
+// watchAttempts records for every server the status that its last attempt ended with, until the caller calls ended, which stops
+// the recording and returns the map. ended may be called twice. The goroutine owns the map until then.
 func (p *project) watchAttempts() (ended func() map[string]messages.Status) {
+	// The buffer is far larger than the events of a short run; if it overflows, attempts are missing from the map.
 	w := p.ownManager.Watch(8192)
 	seen := map[string]messages.Status{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for e := range w.Events(context.Background()) { // Close ends it
+		for e := range w.Events(context.Background()) { // w.Close ends the loop
 			if e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Pending {
 				seen[e.Server] = *e.Status
 			}

@@ -18,57 +18,75 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// streams are what a run reads and writes.
+// streams holds the three streams that a run reads and writes. Tests pass buffers in place of the process's files.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
+// standardStreams returns the streams of this process, for main alone: commands use those of their options.
 func standardStreams() streams { return streams{os.Stdin, os.Stdout, os.Stderr} }
 
-// options are what every command shares: the streams and the persistent flags.
+// options holds what every command shares in one run: the streams and the values of the persistent flags. run makes one per
+// process; cobra writes the flags into it before a command runs, and from then on only the command's goroutine changes it.
 type options struct {
 	streams
-	dir     string
+	// dir is the value of --dir, empty if not given; applyFlags changes the working directory to it.
+	dir string
+	// configs and servers are the values of --config and --mcp-server. They count as dynamic scope and need no approval.
 	configs []string
 	servers []string
-	only    bool
-	quiet   bool
-	// json says that the command prints for programs, faults is what then has failed without ending it.
+	// only leaves out every file but those of --config, --mcp-server and the organisation.
+	only bool
+	// quiet suppresses progress, hints and notices (see printRemark); errors are printed all the same.
+	quiet bool
+	// json says that the command prints for programs; failures then collects what failed without ending the command, and
+	// reportError prints it as part of one object.
 	json     bool
 	failures *failures
-	// misread says that no command was begun: the command line was not understood.
-	misread    bool
+	// misread is true until cobra has parsed the command line. While it is true the value of json cannot be trusted, and run
+	// looks for --json itself.
+	misread bool
+	// approve starts unapproved servers of the project for this run and remembers nothing; inheritEnv passes the whole
+	// environment of this process to servers.
 	approve    bool
 	inheritEnv bool
-	logLevel   string
-	noControl  bool
-	// waitFlag is what --wait says of the command that runs, 0 if it was not given.
+	// logLevel is the value of --log-level; empty means logDefault.
+	logLevel string
+	// noControl neither connects to nor opens the control socket of the project.
+	noControl bool
+	// waitFlag is the value of --wait of the running command, 0 if the person did not give it or the command has no such flag.
 	waitFlag time.Duration
 	audit    auditFlags
 	askFlags askFlags
-	// prompter answers what servers ask of the person.
+	// prompter asks the person, on behalf of servers and of commands. It is nil for a shell completion, which starts no server.
 	prompter *prompter
-	// ctx is the command's, under which the configuration is read; nil: nothing ends that.
+	// ctx is the context of the command, under which the configuration is read. If it is nil, an interrupt does not end the
+	// reading.
 	ctx context.Context
-	// store is where sign-ins are kept: one of storeKinds, or empty.
+	// store says where sign-ins are kept: one of storeKinds, or empty for the default, auto.
 	store string
-	// logDefault is the command's own level when --log-level is not given.
+	// logDefault is the log level of the command when --log-level is not given.
 	logDefault zapcore.Level
 }
 
-// run is the whole program: it returns the exit code.
+// run is the whole program behind main: it parses args, runs the command and returns the exit code. Nothing below it calls
+// os.Exit, except the second interrupt (see interruptContext), so that servers are closed and standard error is flushed.
 func run(args []string, s streams) int {
 	var flush func()
+	// Standard error gets a bounded queue, because a reader that has stopped reading must not block a command. What servers
+	// wrote is escaped before it enters the queue.
 	s.err, flush = boundStderr(s.err)
 	defer flush()
 	s.err = escapeTerminal(s.err)
+	// The checked writer remembers a failed write to standard output: a pipe that was closed must not look like success.
 	out := &checkedWriter{Writer: escapeTerminal(s.out)}
 	s.out = out
 	o := &options{streams: s, logDefault: zapcore.ErrorLevel, failures: &failures{}, misread: true}
 	questions := &interrupts{}
 	ctx, stop := interruptContext(s.err, questions)
 	defer stop()
+	// Every call of this run carries the person and the word "command" into the audit log.
 	ctx = audit.WithVia(messages.WithCaller(ctx, audit.User()), "command", "")
 	o.prompter, o.ctx = newPrompter(ctx, s, questions), ctx
 	root := newRoot(o)
@@ -77,6 +95,7 @@ func run(args []string, s streams) int {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	cmd, err := root.ExecuteContextC(ctx)
+	// PersistentPreRunE did not run, so that cobra has not set o.json for a command line with a wrong flag.
 	if o.misread {
 		o.json = wantsJSON(cmd, args)
 	}
@@ -105,6 +124,7 @@ end it.
 Exit codes: 0 all is well · 1 the tool answered with an error, or a server is not connected · 2 usage or configuration ·
 3 a call was not sent · 4 a call's outcome is unknown: it may have run · 5 the server rejected a call · 130 interrupted`
 
+// newRoot builds the command tree for one run. All commands share o, so that a persistent flag reaches each of them.
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcpvisor",
@@ -114,13 +134,14 @@ func newRoot(o *options) *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          showHelp,
+		// PersistentPreRunE runs once the command line is understood and before any command's own code.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			o.misread = false
 			if f := cmd.Flags().Lookup("json"); f != nil {
 				o.json = f.Value.String() == "true"
 			}
 			if cmd.Flags().Changed("wait") {
-				o.waitFlag, _ = cmd.Flags().GetDuration("wait") // the flag is one of these, wherever there is one
+				o.waitFlag, _ = cmd.Flags().GetDuration("wait") // the flag is a duration in every command that has it
 			}
 			return o.applyFlags()
 		},
@@ -141,9 +162,10 @@ func newRoot(o *options) *cobra.Command {
 	o.askFlags.addTo(f)
 	f.StringVar(&o.store, "store", "", "keep sign-ins in auto, keyring, files (encrypted) or plain (files in the clear); "+
 		"the same for every command, and $MCPVISOR_STORE if not given")
+	// Flag errors of pflag name neither the unit that a duration lacks nor the flag that was meant; this adds both.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 {
-			return unknownCommand(cmd, words[0]) // whose flag nobody can know
+			return unknownCommand(cmd, words[0]) // the flags of an unknown command cannot be known
 		}
 		text := err.Error()
 		if strings.Contains(text, "invalid duration") {
@@ -161,7 +183,7 @@ func newRoot(o *options) *cobra.Command {
 	})
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
-	cobra.EnableCommandSorting = false // a newcomer meets them in the order of their use
+	cobra.EnableCommandSorting = false // a newcomer meets the commands in the order of their use
 	for _, group := range commands {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, command := range group.commands {
@@ -171,19 +193,21 @@ func newRoot(o *options) *cobra.Command {
 		}
 	}
 	root.SetCompletionCommandGroupID(commands[len(commands)-1].title)
-	root.SetOut(o.out) // the completion command takes it when it is made
+	root.SetOut(o.out) // the completion command takes this writer when it is made, not when it runs
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	completeWithoutPackage(root, o)
 	shortenFlags(root)
 	nameTopics(root)
+	// cobra's completion command alone would print its help for an unknown shell and exit with 0; showHelp refuses it.
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Args, c.RunE, c.Example = cobra.ArbitraryArgs, showHelp, "  mcpvisor completion bash"
 	}
 	return root
 }
 
-// applyFlags makes the persistent flags count, before any command runs.
+// applyFlags validates the persistent flags and makes them count before any command runs: it changes the working directory and
+// reads the files that the answers to questions come from. Each error is an exitError with exitUsage.
 func (o *options) applyFlags() error {
 	if err := checkHomeDirs(o.err); err != nil {
 		return err
@@ -204,6 +228,7 @@ func (o *options) applyFlags() error {
 		return &exitError{exitUsage, fmt.Sprintf("--store: %q is no place for sign-ins; use %s",
 			messages.Line(o.store, 40), strings.Join(storeKinds, ", "))}
 	}
+	// --dir comes after the checks that do not touch the disk and before askFlags, whose file names are relative to it.
 	if o.dir != "" {
 		if err := os.Chdir(o.dir); err != nil {
 			text := err.Error()
@@ -216,7 +241,7 @@ func (o *options) applyFlags() error {
 	return o.askFlags.readValues(o.prompter)
 }
 
-// showHelp is what a command does that only has other commands.
+// showHelp is the RunE of a command that only has subcommands: it prints the help, and refuses a word that names none of them.
 func showHelp(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])
@@ -224,6 +249,8 @@ func showHelp(cmd *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
+// unknownCommand returns the usage error for a word that is no subcommand of cmd. It prefers the hint for a word of another
+// program over the nearest name, because "ls" or "start" is no typing mistake.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q", messages.Line(name, 60))
 	if answer := foreignCommandHints[name]; answer != "" && !cmd.HasParent() {
@@ -241,8 +268,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return &exitError{exitUsage, text + "; see: " + cmd.CommandPath() + " --help"}
 }
 
-// foreignCommandHints are commands that people know from other programs, with what they mean here. They are no commands: each can
-// mean more than one thing.
+// foreignCommandHints maps command names that people know from other programs to the commands that do it here. They are not
+// made aliases, because each of them could mean more than one command.
 var foreignCommandHints = map[string]string{
 	"ls":     "mcpvisor list says how each server fares, mcpvisor tools what it offers",
 	"ps":     "mcpvisor list says how each server fares; with --json also its process",
@@ -258,7 +285,7 @@ var foreignCommandHints = map[string]string{
 	"exec":   "mcpvisor call SERVER TOOL runs a tool",
 }
 
-// flagNames are the flags of a command, its own and those of all.
+// flagNames returns the names of the visible flags of a command, its own and the persistent ones, as candidates for a hint.
 func flagNames(cmd *cobra.Command) (names []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

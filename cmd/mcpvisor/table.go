@@ -11,31 +11,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// frame is one picture of a run of `up`: what is shown, and how much room there is. Its lines are a pure function of
-// it.
+// frame is one picture of a run of up: what is shown, when, and how much room there is. renderLines is a pure function of it,
+// so that tests need neither a terminal nor a clock.
 type frame struct {
+	// board is read only; the goroutine that draws holds it for the time of one frame.
 	board *board
 	now   time.Time
-	// head and foot are the lines above and below; they are cut to the width.
+	// head and foot are the lines above and below the table; they are cut to the width.
 	head, foot []string
-	// intro is a text that stands between head and table if all of them have room.
+	// intro is a text between head and table. It is shown whole, or not at all if there is no room for it.
 	intro string
-	// width and height are those of the terminal; 0 means unbounded.
+	// width and height are those of the terminal in characters; 0 means unbounded, as for a pipe.
 	width, height int
 	coloured      bool
 }
 
-// recentShown is how many of the last events stand below the table where there is room, recentLeast where there is little.
+// recentShown is the number of last events shown below the table where there is room, recentLeast the number where there is
+// little.
 const recentShown, recentLeast = 10, 3
 
-// renderLines are the picture. None is wider than the width, and there are no more of them than the height. Where there is
-// not room for everything, first the intro goes, then the older news, then connected servers, then the others.
+// renderLines returns the lines of the picture: none wider than the width, and no more of them than the height. If there is not
+// room for everything, the intro goes first, then older events, then rows of connected servers, then other rows.
 func (f *frame) renderLines() []string {
 	rows, intro := f.tableLines(), f.introLines()
 	news := min(recentShown, len(f.board.recent))
 	if f.height > 0 {
-		// Empty lines stand around the table, and below the news.
+		// Three empty lines stand around the table and below the events.
 		rest := f.height - len(f.head) - len(f.foot) - 3
+		// Events get at most a quarter of a small terminal; rows of servers matter more.
 		least := min(recentLeast, news, max(rest/4, 0))
 		if len(intro)+len(rows)+least > rest {
 			intro = nil
@@ -52,6 +55,7 @@ func (f *frame) renderLines() []string {
 	}
 	out = append(out, f.foot...)
 	if f.height > 0 && len(out) > f.height {
+		// A terminal that is lower than head and foot together gets the top of the picture.
 		out = out[:f.height]
 	}
 	for i := range out {
@@ -60,7 +64,7 @@ func (f *frame) renderLines() []string {
 	return out
 }
 
-// introLines is the intro in lines, with an empty one in front.
+// introLines returns the intro wrapped to the width (120 if unbounded, at least 20), with an empty line in front.
 func (f *frame) introLines() []string {
 	if f.intro == "" {
 		return nil
@@ -72,7 +76,7 @@ func (f *frame) introLines() []string {
 	return append([]string{""}, strings.Split(text.WrapSoft(f.intro, max(width, 20)), "\n")...)
 }
 
-// cutLine is a line within the width. An escape sequence in it is ended.
+// cutLine cuts a line to the width, and counts no escape sequences. The library ends a colour that the cut leaves open.
 func (f *frame) cutLine(line string) string {
 	if f.width > 0 && text.StringWidthWithoutEscSequences(line) > f.width {
 		line = text.Snip(line, f.width, "…")
@@ -80,15 +84,18 @@ func (f *frame) cutLine(line string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// fitRows leaves out what does not fit into so many lines, connected servers first: nobody needs to be told of them.
+// fitRows leaves out the rows that do not fit into most lines, and adds a line that says how many are missing. Connected
+// servers are left out first, because the person has to act on the others.
 func (f *frame) fitRows(rows []string, most int) []string {
 	if len(rows) <= most {
 		return rows
 	}
-	room := max(most-2, 1) // the header, and the line that tells what is missing
+	room := max(most-2, 1) // the header, and the line that says how many are missing
 	names := f.board.serverNames()
 	keep := make([]bool, len(names))
 	kept := 0
+	// The first pass keeps servers that are not connected, the second fills up with connected ones; both in the order of the
+	// table.
 	for _, connected := range []bool{false, true} {
 		for i, name := range names {
 			if kept < room && connected == (f.board.servers[name].status.Status == messages.Connected) {
@@ -97,6 +104,7 @@ func (f *frame) fitRows(rows []string, most int) []string {
 		}
 	}
 	out := rows[:1:1]
+	// connected is whether every row that is left out belongs to a connected server; the last line says so.
 	connected := true
 	for i, name := range names {
 		if keep[i] {
@@ -112,6 +120,7 @@ func (f *frame) fitRows(rows []string, most int) []string {
 	return append(out, fmt.Sprintf("… %d %s; mcpvisor list shows all", len(names)-kept, word))
 }
 
+// formatEvent formats one event with its time. Server names are padded to one width so that the texts begin in one column.
 func (f *frame) formatEvent(h eventLine) string {
 	at := f.paintText(text.Colors{text.Faint}, h.at.Local().Format(time.TimeOnly))
 	if h.server == "" {
@@ -122,7 +131,7 @@ func (f *frame) formatEvent(h eventLine) string {
 	return at + "  " + f.paintText(colourOf(h.phase), server) + fill + "  " + messages.Line(h.text, 0)
 }
 
-// serverWidth is the width of the widest name.
+// serverWidth returns the width of the widest name on the board, at most maxServerWidth.
 func (f *frame) serverWidth() int {
 	w := 0
 	for name := range f.board.servers {
@@ -131,7 +140,7 @@ func (f *frame) serverWidth() int {
 	return min(w, f.maxServerWidth())
 }
 
-// maxServerWidth is the widest that names may be: a third of the terminal.
+// maxServerWidth returns the widest that names may be: a third of the terminal, between 12 and 40 columns.
 func (f *frame) maxServerWidth() int {
 	if f.width <= 0 {
 		return 40
@@ -139,6 +148,7 @@ func (f *frame) maxServerWidth() int {
 	return min(max(f.width/3, 12), 40)
 }
 
+// paintText colours s if the frame is coloured. Empty texts get no escape sequences.
 func (f *frame) paintText(colours text.Colors, s string) string {
 	if !f.coloured || colours == nil || s == "" {
 		return s
@@ -146,20 +156,22 @@ func (f *frame) paintText(colours text.Colors, s string) string {
 	return colours.EscapeSeq() + s + text.Reset.EscapeSeq()
 }
 
-// column is one column of the table.
+// column is one column of the table, which tableLines may drop or narrow.
 type column struct {
 	title string
-	// cells are one for each server, unpainted; colours is nil or paints the cell of a row.
+	// cells holds one text for each server, unpainted, since escape sequences would count as width. colours paints the cell of
+	// a row; nil leaves it plain.
 	cells   []string
 	colours func(r *row) text.Colors
 	right   bool
-	// least is the width that the column must have even if its cells need less, so that the table does not jump; most is
-	// the widest it may be, 0 for any.
+	// least is the width that the column has even if its cells need less, so that the table does not jump when a phase changes.
+	// most is the greatest width, 0 for any.
 	least, most int
-	// rank says which columns give way on a narrow terminal: the highest first, 0 never.
+	// rank says which columns are dropped on a narrow terminal: the highest rank first; a column with rank 0 never.
 	rank int
 }
 
+// cellWidth returns the width that the column takes: that of its widest cell or title, within least and most.
 func (c *column) cellWidth() int {
 	w := max(c.least, text.StringWidthWithoutEscSequences(c.title))
 	for _, cell := range c.cells {
@@ -171,10 +183,11 @@ func (c *column) cellWidth() int {
 	return w
 }
 
-// errorLeast is the narrowest column of errors that still says something.
+// errorLeast is the least width of the column of errors, in characters; below it a text says nothing.
 const errorLeast = 16
 
-// tableLines is the header and one line for each server.
+// tableLines returns the header and one line for each server. On a narrow terminal it drops columns by rank, then narrows the
+// errors, and only then cuts the names, without which a row is useless.
 func (f *frame) tableLines() []string {
 	columns := f.allColumns()
 	const gap = 2
@@ -186,7 +199,8 @@ func (f *frame) tableLines() []string {
 		return n
 	}
 	if f.width > 0 {
-		// The last column is the one of the errors: it takes what the others leave.
+		// The last column holds the errors. It is measured at its least width while columns are dropped, and then takes the
+		// rest.
 		last := columns[len(columns)-1]
 		last.most = errorLeast
 		for need() > f.width {
@@ -205,6 +219,7 @@ func (f *frame) tableLines() []string {
 			last.most = 0
 			last.most = max(last.cellWidth()-max(need()-f.width, 0), errorLeast)
 		}
+		// Still too wide with only the columns that never go: the names give way, to at least four characters.
 		if over := need() - f.width; over > 0 {
 			columns[0].most = max(columns[0].cellWidth()-over, 4)
 		}
@@ -242,7 +257,8 @@ func (f *frame) tableLines() []string {
 	return lines
 }
 
-// allColumns are all that there is to show.
+// allColumns returns every column with its cells, in the order of the picture; the errors come last. The columns of calls
+// appear only once a call was made, because most runs of up make none themselves.
 func (f *frame) allColumns() []*column {
 	server := &column{title: "SERVER", most: f.maxServerWidth()}
 	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
@@ -258,7 +274,7 @@ func (f *frame) allColumns() []*column {
 	unknown := &column{title: "UNKNOWN", right: true, rank: 4}
 	last := &column{title: "LAST ERROR", rank: 7, colours: func(r *row) text.Colors {
 		if r.status.Error == "" {
-			return text.Colors{text.Faint} // of the past
+			return text.Colors{text.Faint} // the error of an attempt that is over
 		}
 		return nil
 	}}
@@ -270,6 +286,8 @@ func (f *frame) allColumns() []*column {
 		status.cells = append(status.cells, word)
 		transport.cells = append(transport.cells, string(st.Transport))
 		count := ""
+		// A connected server, and one that is idle until a call needs it, has a known catalog; for others the number would be
+		// stale.
 		if st.Status == messages.Connected || st.Step == messages.Idle {
 			count = fmt.Sprint(r.tools)
 		}
@@ -281,7 +299,7 @@ func (f *frame) allColumns() []*column {
 		notSent.cells = append(notSent.cells, fmt.Sprint(answered.notSent))
 		unknown.cells = append(unknown.cells, fmt.Sprint(answered.unknown))
 		text := messages.Line(r.lastError, 300)
-		if st.Status == messages.Connected && len(st.ChangedTools) > 0 { // newer than what is over
+		if st.Status == messages.Connected && len(st.ChangedTools) > 0 { // a changed tool is newer than the last error, which is over
 			text = changedText(*st)
 		}
 		last.cells = append(last.cells, text)
@@ -293,7 +311,7 @@ func (f *frame) allColumns() []*column {
 	return append(all, last)
 }
 
-// nextOf says when a server that is not connected is tried again, or how far it is.
+// nextOf says when a server that is not connected is tried again, or which step of connecting it is in.
 func nextOf(st *messages.Status, now time.Time) string {
 	word := "in "
 	switch {
@@ -302,7 +320,7 @@ func nextOf(st *messages.Status, now time.Time) string {
 	case st.Retry == messages.RetryNever, st.Status == messages.NeedsAuth:
 		return "not by itself"
 	case st.Step == messages.Installing:
-		return st.Reason // with the name of what installs
+		return st.Reason // the reason has the name of the program that installs
 	case st.Status == messages.Pending && st.Step != messages.Restarting:
 		return string(st.Step)
 	case st.NextAttempt == nil:
@@ -317,7 +335,7 @@ func nextOf(st *messages.Status, now time.Time) string {
 	return word + countdownText(d)
 }
 
-// countdownText is a duration for a countdown: it reaches 1s and then nothing.
+// countdownText formats a duration for a countdown. It rounds up, so that the last text before the end is "1s", never "0s".
 func countdownText(d time.Duration) string {
 	s := int((d + time.Second - 1) / time.Second)
 	if s < 60 {
