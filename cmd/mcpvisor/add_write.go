@@ -19,21 +19,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// entryWriter adds one server to a file.
+// entryWriter adds or replaces one server in the file of a scope, for the commands add and add-json. It lives for one command.
 type entryWriter struct {
 	*options
 	addFlags
 	cmd   *cobra.Command
 	setup *setup
 	scope messages.Scope
-	// file is that of the scope.
+	// file is the configuration file of the scope; checkNameFree changes it to the file of the entry that is replaced.
 	file string
 }
 
+// openEntryWriter loads the setup and finds the file of the scope. It refuses the command where the organisation's policy
+// leaves the person no servers of their own.
 func (o *options) openEntryWriter(cmd *cobra.Command, scope messages.Scope, f addFlags) (*entryWriter, error) {
 	s, err := loadSetup(o)
 	if err != nil && (s == nil || len(o.configs) > 0) {
-		return nil, err // of the files that were found only the one that is written to matters
+		return nil, err // of the files that were found only the one that is written to matters, and editFile checks that one
 	}
 	if err := s.checkMayManage("added"); err != nil {
 		return nil, err
@@ -44,10 +46,11 @@ func (o *options) openEntryWriter(cmd *cobra.Command, scope messages.Scope, f ad
 	return &entryWriter{o, f, cmd, s, scope, discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)}, nil
 }
 
-// canAsk reports whether there is somebody to be asked.
+// canAsk reports whether the person may be asked: there is a terminal, and --no-ask is not given.
 func (w *entryWriter) canAsk() bool { return !w.noAsk && w.prompter.hasTerminal() }
 
-// checkNameFree refuses a name that another entry of the scope has, unless it is to be replaced: then it is replaced where it stands.
+// checkNameFree refuses a name that another entry of the scope has. With --replace it accepts the name and directs the writer
+// to the file in which the old entry stands, so that the new one takes its place and does not duplicate it.
 func (w *entryWriter) checkNameFree(name string) error {
 	for _, e := range w.setup.entriesOf(name) {
 		if e.scope != w.scope {
@@ -65,12 +68,14 @@ func (w *entryWriter) checkNameFree(name string) error {
 	return nil
 }
 
+// nameTakenError returns the usage error for a name that the scope already has, with the commands that help.
 func (w *entryWriter) nameTakenError(name, location string) error {
 	return &exitError{exitUsage, fmt.Sprintf("server %q is there already (%s scope, %s); --replace replaces it, and "+
 		"mcpvisor remove %s --scope %s takes it out", messages.Line(name, 60), w.scope, location, shellWord(name), w.scope)}
 }
 
-// specOf is the server that was typed, with what had to be asked for. It gives one of the registry its name.
+// specOf returns the spec of the server that the person typed, and asks for values that are missing. For a reference to the
+// registry it also sets the name in a, which is known only after the registry has answered.
 func (w *entryWriter) specOf(a *addArgs) (messages.Spec, error) {
 	none := messages.Spec{}
 	env, asked, err := splitEnv(w.env)
@@ -78,6 +83,7 @@ func (w *entryWriter) specOf(a *addArgs) (messages.Spec, error) {
 		err = fmt.Errorf("--env: %s has no value, and nobody can be asked here; write %s=VALUE, or %s='${%s}'", asked[0], asked[0],
 			asked[0], asked[0])
 	}
+	// Both lists are read before an error is returned, but only the first error is reported.
 	headers, bad := splitHeaders(w.headers)
 	if err == nil {
 		err = bad
@@ -92,6 +98,7 @@ func (w *entryWriter) specOf(a *addArgs) (messages.Spec, error) {
 			return none, err
 		}
 	}
+	// Questions come last, so that an error which needs no answer is found before the person types secrets.
 	for _, key := range asked {
 		v, err := w.askSecret(cmp.Or(a.name, a.ref), "The value of "+messages.Line(key, 60)+notShown, false)
 		if err != nil {
@@ -115,7 +122,8 @@ func (w *entryWriter) specOf(a *addArgs) (messages.Spec, error) {
 	return spec, w.checkNameFree(a.name)
 }
 
-// rejectRegistryName refuses the name of a server of the registry in the place of a command.
+// rejectRegistryName refuses a command that looks like the name of a server of the registry: one slash, and a dotted host
+// before it. Without this hint the error would be of a program that does not exist. A file of that name is a command.
 func (w *entryWriter) rejectRegistryName(command string) error {
 	host, _, ok := strings.Cut(command, "/")
 	if !ok || strings.Count(command, "/") != 1 || strings.Count(host, ".") < 1 || strings.HasPrefix(host, ".") {
@@ -128,43 +136,47 @@ func (w *entryWriter) rejectRegistryName(command string) error {
 		messages.Line(command, 80), shellWord(command))
 }
 
-// addReport is what `add --json` prints.
+// addReport is the JSON object that add --json prints: what was written and, unless --no-connect, what connecting came to.
 type addReport struct {
 	Name     string         `json:"name"`
 	Scope    messages.Scope `json:"scope"`
 	File     string         `json:"file"`
 	Line     int            `json:"line,omitempty"`
 	Replaced bool           `json:"replaced,omitempty"`
-	// Config is the entry, redacted.
+	// Config is the entry without its secrets.
 	Config messages.Spec `json:"config"`
-	// HiddenBy is the file whose entry of the same name counts in the place of this one.
+	// HiddenBy is the file whose entry of the same name wins over this one; empty if this one counts.
 	HiddenBy string `json:"hiddenBy,omitempty"`
-	// Hides are the places of the entries of the same name that do not count beside this one.
+	// Hides lists the places of entries of the same name that do not count beside this one.
 	Hides []string `json:"hides,omitempty"`
-	// Connected is missing if no connection was tried.
+	// Connected is nil, and missing from the JSON, if no connection was tried.
 	Connected *bool          `json:"connected,omitempty"`
 	Status    messages.Phase `json:"status,omitempty"`
 	Error     string         `json:"error,omitempty"`
 	Tools     []addedTool    `json:"tools,omitempty"`
-	// Milliseconds is how long connecting took.
+	// Milliseconds is the time that connecting took; 0 if the server is not connected.
 	Milliseconds int64 `json:"milliseconds,omitempty"`
 }
 
+// addedTool is one tool of the server that was added; its description is cut to one line.
 type addedTool struct {
 	Name        string `json:"name"`
 	Qualified   string `json:"qualifiedName"`
 	Description string `json:"description,omitempty"`
 }
 
-// writeEntry puts the entry into the file, approves it and connects it.
+// writeEntry writes the entry into the file, approves it and connects it. It refuses a spec that the organisation's policies
+// forbid before the file is touched. An error of editFile leaves the file as it was.
 func (w *entryWriter) writeEntry(name string, spec messages.Spec, entry json.RawMessage) error {
 	out := addReport{Name: name, Scope: w.scope, File: w.file, Config: spec.Redacted()}
 	if rule := config.Refusal(spec, w.setup.Policies...); rule != "" {
 		return &exitError{exitUsage, "nothing is added: " + rule}
 	}
+	// Only a file that this command creates gets a .gitignore beside it; an existing one was arranged by the person.
 	_, err := os.Lstat(w.file)
 	fresh := err != nil
 	var saved config.Entry
+	// editFile may call this function more than once, therefore it derives everything from the text that it is given.
 	err = editFile(w.file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		path, err := w.pathIn(name, ours)
 		if err != nil {
@@ -201,7 +213,8 @@ func (w *entryWriter) writeEntry(name string, spec messages.Spec, entry json.Raw
 	return w.approveAndConnect(out, saved)
 }
 
-// pathIn is where the entry belongs in a file as it is now.
+// pathIn returns the path of JSON keys under which the entry belongs in the file as it is now. It fails if another process has
+// taken the name since checkNameFree, and for entries that stand in a list, which have no key that could be replaced.
 func (w *entryWriter) pathIn(name string, ours config.Parsed) ([]string, error) {
 	old, there := ours.Servers[name]
 	switch {
@@ -219,8 +232,8 @@ func (w *entryWriter) pathIn(name string, ours config.Parsed) ([]string, error) 
 	return []string{key, name}, nil
 }
 
-// checkEntry reads the new text as it will be read, and refuses an entry that could not work whatever the environment is.
-// Variables that are not set are told when it is connected.
+// checkEntry reads the new text as the program will read it, and refuses an entry that cannot work in any environment.
+// Variables that are not set count as set here; the person learns of them when the server is connected.
 func (w *entryWriter) checkEntry(name string, text []byte) (config.Entry, error) {
 	p := config.Parse(config.File{Path: w.file, Scope: w.scope, Dir: w.setup.ProjectDir, Data: text})
 	ctx := w.setup.Snapshot.Context
@@ -238,6 +251,7 @@ func (w *entryWriter) checkEntry(name string, text []byte) (config.Entry, error)
 		alone.Servers, alone.Problems = map[string]config.Entry{name: e}, nil
 		problems = slices.Concat(problems, config.Merge([]config.Parsed{alone}, ctx).Problems)
 	}
+	// Problems of other entries do not concern this command, and a URL with a variable cannot be judged without its value.
 	for _, problem := range problems {
 		switch {
 		case problem.Server != name:
@@ -251,7 +265,8 @@ func (w *entryWriter) checkEntry(name string, text []byte) (config.Entry, error)
 	return e, nil
 }
 
-// printChange tells that the file was changed.
+// printChange prints that the file was changed and what the entry starts, with names of variables and headers and without their
+// values. With --json it prints nothing.
 func (w *entryWriter) printChange(out addReport) {
 	if w.asJSON {
 		return
@@ -271,14 +286,16 @@ func (w *entryWriter) printChange(out addReport) {
 		messages.Line(out.File, 0))
 }
 
-// approveAndConnect approves the server, which the person has just typed, connects it, and shows what it offers.
+// approveAndConnect approves the entry, which the person has just typed, connects the server, and prints what it offers. It
+// reads the files again, because another file may have an entry of the same name that wins; the new one is then reported as
+// hidden.
 func (w *entryWriter) approveAndConnect(out addReport, saved config.Entry) error {
 	s, err := loadSetup(w.options)
 	if s == nil {
 		return err
 	}
 	now := s.Specs[out.Name]
-	if c, ok := discover.ApprovalCandidate(s.Set, out.Name); ok { // until it is approved, another one may count
+	if c, ok := discover.ApprovalCandidate(s.Set, out.Name); ok { // until the new entry is approved, an entry of another scope may count
 		now = c.Spec
 	}
 	if now.Source != saved.Spec.Source || now.Scope != w.scope {
@@ -301,7 +318,8 @@ func (w *entryWriter) approveAndConnect(out addReport, saved config.Entry) error
 	return w.connectAdded(out)
 }
 
-// approveWritten approves an entry as it was written; not what somebody else has made of it since.
+// approveWritten approves an entry exactly as this command wrote it. If another process has changed the file since, the bytes
+// of the entry differ and nothing is approved, because the person has not seen the change.
 func (w *entryWriter) approveWritten(name string, saved config.Entry) error {
 	s, err := loadSetup(w.options)
 	if s == nil {
@@ -318,6 +336,7 @@ func (w *entryWriter) approveWritten(name string, saved config.Entry) error {
 	return nil
 }
 
+// printReport prints the report with --json. Without it everything has been printed on the way.
 func (w *entryWriter) printReport(out addReport) error {
 	if w.asJSON {
 		return printJSON(w.out, out)

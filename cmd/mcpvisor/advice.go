@@ -8,7 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// notConnectedError is why nothing can be asked of a server, as the error of a command.
+// notConnectedError returns the error of a command that could not ask a server anything, with what the person can do about it.
+// Nothing was sent, so that the outcome is OutcomeNotSent.
 func notConnectedError(st messages.Status) *messages.Error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: st.Class, Server: st.Name,
 		Challenge: st.Challenge}
@@ -25,13 +26,15 @@ func notConnectedError(st messages.Status) *messages.Error {
 	if st.Error != "" {
 		e.Text += ": " + messages.Line(st.Error, 400)
 	}
+	// A fix is added only if the error does not name one already; two different pieces of advice confuse.
 	if f := statusFix(st); !saysWhatToDo(st.Error) && !strings.Contains(st.Error, f) {
 		e.Fix = f
 	}
 	return e
 }
 
-// unreachableError is why nothing can be asked of a server, with the time until it is tried again, if a running mcpvisor up will.
+// unreachableError is notConnectedError with the time until the server is tried again, if a running mcpvisor up will try. A
+// manager of this command ends with it, and tries nothing again.
 func (p *project) unreachableError(st messages.Status) *messages.Error {
 	e := notConnectedError(st)
 	if p.up != nil && st.NextAttempt != nil {
@@ -40,7 +43,8 @@ func (p *project) unreachableError(st messages.Status) *messages.Error {
 	return e
 }
 
-// saysWhatToDo reports whether an error ends with what to do. What the server said of itself is no such thing.
+// saysWhatToDo reports whether an error of this program ends with advice, which follows a "; ". The words of the server itself
+// are cut off before, because a semicolon in them means nothing.
 func saysWhatToDo(text string) bool {
 	for _, theirs := range []string{"; its last words: ", "the server rejected "} {
 		text, _, _ = strings.Cut(text, theirs)
@@ -48,7 +52,8 @@ func saysWhatToDo(text string) bool {
 	return strings.Contains(text, "; ")
 }
 
-// statusFix is what a person can do about a server that is not connected, in a clause; empty if its error says it already.
+// statusFix returns what a person can do about a server that is not connected, as a clause without a full stop; "" if its error
+// says it already or the server is connected.
 func statusFix(st messages.Status) string {
 	name := shellWord(st.Name)
 	switch st.Status {
@@ -77,7 +82,8 @@ func statusFix(st messages.Status) string {
 	return failureFix(st)
 }
 
-// statusAdvice is what a person can do, in sentences, for `why`. running says that somebody keeps the server.
+// statusAdvice returns what a person can do, in sentences, for the command why. withheld names the variables of the environment
+// that the server does not see; running says that a running mcpvisor up keeps the server.
 func statusAdvice(st messages.Status, withheld []string, running bool) []string {
 	var out []string
 	if f := statusFix(st); f != "" {
@@ -87,6 +93,7 @@ func statusAdvice(st messages.Status, withheld []string, running bool) []string 
 		out = append(out, "See what changed in its tools with: mcpvisor diff "+shellWord(st.Name)+
 			"; accept it with: mcpvisor approve "+shellWord(st.Name)+".")
 	}
+	// A pending server with an error has failed and is between two attempts.
 	failed := st.Status == messages.Failed || st.Status == messages.Pending && st.Error != ""
 	if failed && len(withheld) > 0 && childEnvMatters[st.Class] {
 		out = append(out, "If it needs a variable of your environment, declare it: \"env\": {\"NAME\": \"${NAME}\"}. "+
@@ -102,13 +109,13 @@ func statusAdvice(st messages.Status, withheld []string, running bool) []string 
 	return out
 }
 
-// childEnvMatters are the classes of failures that a missing variable can cause.
+// childEnvMatters holds the classes of failures that a missing variable, or a limit of isolation, can cause.
 var childEnvMatters = map[messages.Class]bool{
 	messages.ClassExited: true, messages.ClassTimeout: true, messages.ClassProtocol: true,
 	messages.ClassUnauthorized: true,
 }
 
-// asSentence begins with a capital letter and ends with a full stop.
+// asSentence makes a clause a sentence: a capital letter in front and a full stop at the end. Clauses begin with ASCII letters.
 func asSentence(clause string) string {
 	if clause == "" {
 		return ""

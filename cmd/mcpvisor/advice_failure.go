@@ -7,8 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// failureFix is what can be done about the last failure of a server. It depends on the class and on what is known besides: a
-// class alone says too little where it has several reasons. Empty means that the error says it.
+// failureFix returns what can be done about the last failure of a server, or "" if the error says it. It looks at the text of
+// the error besides the class, because several causes share one class.
 func failureFix(st messages.Status) string {
 	local := st.Transport == messages.Stdio
 	says := func(text string) bool { return strings.Contains(st.Error, text) }
@@ -26,6 +26,8 @@ func failureFix(st messages.Status) string {
 	case messages.ClassProtocol:
 		return protocolFix(st)
 	case messages.ClassTimeout:
+		// failure.ExplainSilence knows programs that live and do not answer, such as one that waits for a person; its advice
+		// beats a general one.
 		if known := failure.ExplainSilence(st.StderrTail); known.Name != "" && says(known.Fix) {
 			return known.Fix
 		}
@@ -36,14 +38,14 @@ func failureFix(st messages.Status) string {
 	case messages.ClassExited:
 		return exitFix(st)
 	case messages.ClassExhausted:
-		if says("gave its place") { // to servers that were waiting
+		if says("gave its place") { // its process or connection slot went to servers that were waiting
 			return "disable the servers that never answer; this one is tried again by itself"
 		}
 	}
 	return fixes[st.Class]
 }
 
-// fixes are of the classes that have one reason each. A class that is missing has an error that says what to do.
+// fixes holds the advice for classes with one cause each. For a class that is missing here the error itself says what to do.
 var fixes = map[messages.Class]string{
 	messages.ClassConfig:      "correct its entry as the error says; mcpvisor config check shows what else is wrong in the files",
 	messages.ClassMissing:     "install it, or correct the command in the configuration",
@@ -54,7 +56,8 @@ var fixes = map[messages.Class]string{
 	messages.ClassPanic:       "this is a defect of mcpvisor: report it with the log of --log-level debug",
 }
 
-// protocolFix tells a server that refuses from one that breaks the protocol, and noise from other faults.
+// protocolFix tells apart a server that rejects the handshake in words of its own, one that writes other text than JSON-RPC to
+// standard output, and a URL that is no MCP endpoint.
 func protocolFix(st messages.Status) string {
 	says := func(text string) bool { return strings.Contains(st.Error, text) }
 	switch {
@@ -68,7 +71,7 @@ func protocolFix(st messages.Status) string {
 	return "its answers break the protocol: try another version of the server, and report the error to its author"
 }
 
-// exitFix goes by what the program wrote before it ended.
+// exitFix chooses the advice by what the program wrote to standard error before it ended, and by the signal that ended it.
 func exitFix(st messages.Status) string {
 	if known := failure.Explain(st.StderrTail); known.Name != "" && strings.Contains(st.Error, known.Fix) {
 		return known.Fix

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
+// newApprove is the command "approve". It approves entries of project files, and changed definitions of tools.
 func newApprove(o *options) *cobra.Command {
 	var f approveFlags
 	cmd := &cobra.Command{
@@ -49,17 +50,19 @@ Exit codes: 0 done · 2 usage or configuration, or tools that changed and were n
 	return cmd
 }
 
+// approveFlags holds the flags of approve.
 type approveFlags struct {
 	all, yes, asJSON bool
 	hash             string
 }
 
-// approval is what became of one server. Its keys are those of the JSON form.
+// approval is the outcome for one server. Its keys are those of the JSON form.
 type approval struct {
 	Server string `json:"server"`
-	// Waits says that the server waits for an approval: of a list of those that do.
+	// Waits is true in the list of servers that wait for an approval, which approve prints without arguments.
 	Waits bool `json:"waits,omitempty"`
-	// Approved says that the entry was approved, Tools are the changed tools that were, Unseen those that were not.
+	// Approved says that this command approved the entry. Tools are the changed tools that it accepted, Unseen those that it
+	// did not accept because nobody was shown them as they are now.
 	Approved bool     `json:"approved"`
 	Tools    []string `json:"tools,omitempty"`
 	Unseen   []string `json:"unseen,omitempty"`
@@ -68,6 +71,9 @@ type approval struct {
 	approvalJSON
 }
 
+// approveServers runs approve: it chooses which of the named servers (or all that wait) to approve, stores the approvals,
+// accepts their changed tools, and waits until a running up offers them. Tools that changed without being shown make it end
+// with an error after everything else is done.
 func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFlags) error {
 	if f.all && len(names) > 0 {
 		return usageError(cmd, "--all and the name of a server exclude each other")
@@ -82,6 +88,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	if f.hash != "" && len(names) != 1 {
 		return usageError(cmd, "--hash is for one server: mcpvisor approve NAME --hash HASH")
 	}
+	// A stale server is one whose approval no longer fits its entry or files; it is treated like one that was never approved.
 	held := slices.Concat(discover.AwaitingApproval(s.Set), discover.Stale(s.Set))
 	slices.Sort(held)
 	held = slices.Compact(held)
@@ -117,6 +124,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	for _, name := range names {
 		a := s.approvalOf(name)
 		a.Approved = slices.Contains(chosen, name)
+		// A server that still waits starts nothing, so that its tools cannot be accepted yet.
 		if _, waits := s.Waiting[name]; !waits {
 			if a.Tools, a.Unseen, err = o.approvePins(cmd.Context(), s, name, f.yes); err != nil {
 				return err
@@ -139,6 +147,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	return err
 }
 
+// printApprovals prints one or more lines for each server. declined names the servers that wait and were not approved now.
 func (o *options) printApprovals(all []approval, declined []string) {
 	for _, a := range all {
 		for _, tool := range a.Tools {
@@ -155,19 +164,20 @@ func (o *options) printApprovals(all []approval, declined []string) {
 	}
 }
 
-// approvalTimeout bounds the wait for a running up to have what was approved.
+// approvalTimeout bounds the wait until a running up offers what was approved.
 const approvalTimeout = 5 * time.Second
 
-// awaitOffered returns when a running mcpvisor up offers the tools that were approved, or takes too long for it: who approves and then
-// calls is not refused for what was approved.
+// awaitOffered returns when a running mcpvisor up offers the tools that were approved, or after approvalTimeout. Without this
+// wait a script that approves and then calls would have its call refused for what it has approved.
 func (o *options) awaitOffered(ctx context.Context, all []approval) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
+	// The wait is a courtesy, so that its remarks would only disturb; the report is printed by the caller.
 	quiet := *o
 	quiet.err = discard{}
 	p, err := quiet.openProject(ctx)
 	if err != nil {
-		return // it is approved all the same
+		return // the approval is stored all the same
 	}
 	defer p.close()
 	if p.up == nil {
@@ -191,7 +201,7 @@ func (o *options) awaitOffered(ctx context.Context, all []approval) {
 	}
 }
 
-// stillChanged reports whether a tool that was approved still waits.
+// stillChanged reports whether one of the tools that were approved is still marked as changed in the status.
 func stillChanged(a approval, now []messages.Status) bool {
 	return slices.ContainsFunc(now, func(st messages.Status) bool {
 		return st.Name == a.Server && slices.ContainsFunc(st.ChangedTools, func(c messages.ChangedTool) bool {
@@ -200,6 +210,8 @@ func stillChanged(a approval, now []messages.Status) bool {
 	})
 }
 
+// printWaiting prints the servers that wait, whole, and marks them as shown: a later approve NAME approves what stands on this
+// screen, unless the entry changes in between.
 func (o *options) printWaiting(s *setup, held []string, asJSON bool) error {
 	if asJSON {
 		all := []approval{}
@@ -228,7 +240,8 @@ func (o *options) printWaiting(s *setup, held []string, asJSON bool) error {
 	return nil
 }
 
-// approvalOf returns the object that an approval of a server is bound to.
+// approvalOf returns the report of a server, with the entry that an approval would bind. The candidate may differ from the spec
+// that counts, since an unapproved entry counts for nothing.
 func (s *setup) approvalOf(name string) approval {
 	spec := s.Specs[name]
 	if c, ok := discover.ApprovalCandidate(s.Set, name); ok {
@@ -237,8 +250,9 @@ func (s *setup) approvalOf(name string) approval {
 	return approval{Server: name, Runs: startText(spec), Source: spec.Source, approvalJSON: s.approvalJSONOf(name)}
 }
 
-// chooseApproved is which of the named servers are approved: those that the person was shown as they are, those that are approved unseen by
-// a flag, and those that the person agrees to now.
+// chooseApproved returns which of the named servers to approve: those that the person was shown as they are now, those that a
+// flag approves unseen, and those that the person agrees to at the terminal. It returns an error, and approves nothing, if
+// --hash does not match or a server changed since it was shown and the person cannot be asked.
 func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
 	var ask, unseen []string
 	for _, name := range names {
@@ -251,13 +265,15 @@ func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []st
 		case !slices.Contains(held, name):
 		case f.hash != "", now:
 			chosen = append(chosen, name)
+		// Without a terminal a server that was never shown is approved and printed for the log of the script. One that changed
+		// after it was shown is not, because the script's author has decided about another entry.
 		case f.yes, !ever && (f.asJSON || !o.prompter.hasTerminal()):
 			chosen, unseen = append(chosen, name), append(unseen, name)
 		default:
 			ask = append(ask, name)
 		}
 	}
-	if !f.asJSON { // which holds all of it
+	if !f.asJSON { // the JSON report holds all of it
 		o.printScreens(s, unseen)
 	}
 	if len(ask) == 0 {
@@ -272,8 +288,8 @@ func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []st
 		"with the same command again", messages.Line(strings.Join(ask, ", "), 200))}
 }
 
-// printScreens prints the screens of servers on standard error, whole: there is nobody to ask, and what is approved stands in the log of
-// whoever runs this.
+// printScreens prints the screens of servers whole on standard error, for runs without a person at the terminal: the log of the
+// script then holds what was approved. It marks the servers as shown.
 func (o *options) printScreens(s *setup, names []string) {
 	for _, name := range names {
 		if v, ok := s.screenOf(name); ok {
@@ -283,10 +299,11 @@ func (o *options) printScreens(s *setup, names []string) {
 	s.Approvals.MarkShown(s.Set, names...)
 }
 
-// startTextOf is what a server of the setup starts or dials.
+// startTextOf returns the start text of a server of the setup.
 func (s *setup) startTextOf(name string) string { return startText(s.Specs[name]) }
 
-// startText is what a spec starts or dials, without secrets, and with the names of what it is given.
+// startText says what a spec starts or dials: without secrets, with the names of its variables, and with what it runs isolated
+// from. The texts of the entry are cut and escaped, because a stranger may have written them.
 func startText(spec messages.Spec) string {
 	spec = spec.Redacted()
 	if spec.Invalid != "" {
@@ -306,7 +323,8 @@ func startText(spec messages.Spec) string {
 	return text + authInputs(spec.Auth)
 }
 
-// authInputs is what auth runs and reads of this machine to be let in: the spec of a remote server may start a program, too.
+// authInputs says which program auth runs and which variables and files it reads. It belongs to an approval because the entry
+// of a remote server may start a program on this machine, too.
 func authInputs(a *messages.Auth) string {
 	if a == nil {
 		return ""

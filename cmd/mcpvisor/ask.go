@@ -22,18 +22,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// askFlags are the persistent flags about what servers may ask.
+// askFlags holds the persistent flags about what servers may ask of the person, and the values that readValues makes of them.
 type askFlags struct {
+	// answers is the path of the file of preset answers.
 	answers   string
 	noBrowser bool
-	sampling  string
-	yes       bool
-	roots     []string
+	// sampling is a command line; yes runs it without a question.
+	sampling string
+	yes      bool
+	// roots are directories as the person typed them.
+	roots []string
 
+	// samplingWords are the words of sampling, rootList the directories of roots. Both are set by readValues.
 	samplingWords []string
 	rootList      []messages.Root
 }
 
+// addTo adds the flags to the persistent ones of the program.
 func (a *askFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&a.answers, "answers", "", "answer the questions of servers from this JSON `file`: "+
 		`{"SERVER": {"FIELD": value}}`)
@@ -44,7 +49,8 @@ func (a *askFlags) addTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&a.roots, "root", nil, "tell servers that they may work in this `directory` (repeatable)")
 }
 
-// managerFlag names a flag that matters only to who starts the servers; empty if none is given.
+// managerFlag returns the name of a given flag that concerns only the process that starts the servers; "" if none is given.
+// With a running up such a flag has no effect, and connectUp says so.
 func (a *askFlags) managerFlag() string {
 	switch {
 	case a.sampling != "":
@@ -55,7 +61,8 @@ func (a *askFlags) managerFlag() string {
 	return ""
 }
 
-// readValues reads what the flags point at.
+// readValues parses the values of the flags, and gives the prompter its preset answers. It runs after --dir has changed the
+// directory. Every error is a usage error.
 func (a *askFlags) readValues(d *prompter) error {
 	if a.sampling != "" {
 		words, err := config.Words(a.sampling)
@@ -83,7 +90,8 @@ func (a *askFlags) readValues(d *prompter) error {
 	return nil
 }
 
-// rootOf is a directory as servers are told of it.
+// rootOf returns a directory as a root with a file: URI. The directory must exist, because a server would fail later and with a
+// worse message.
 func rootOf(dir string) (messages.Root, error) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {
@@ -97,17 +105,18 @@ func rootOf(dir string) (messages.Root, error) {
 			messages.Line(dir, 200))}
 	}
 	path := filepath.ToSlash(abs)
-	if !strings.HasPrefix(path, "/") { // C:/dir
+	if !strings.HasPrefix(path, "/") { // Windows: C:/dir becomes /C:/dir in a URL
 		path = "/" + path
 	}
 	return messages.Root{URI: (&url.URL{Scheme: "file", Path: path}).String(), Name: filepath.Base(abs)}, nil
 }
 
-// setRequestHandlers gives the manager what servers may ask. What nobody could answer is not announced, so that servers can do
-// without it.
+// setRequestHandlers gives the manager the functions that answer requests of servers. A request kind that could not be answered
+// here gets no function: the manager then does not announce the capability, and servers can do without it. configured is the
+// sampling command of the configuration files, which --sampling-command overrides.
 func (o *options) setRequestHandlers(cfg *supervisor.Config, configured []string) {
 	d := o.prompter
-	if d == nil { // a completion starts nothing
+	if d == nil { // a shell completion asks nothing
 		return
 	}
 	cfg.Ask = d.permitCall
@@ -118,6 +127,7 @@ func (o *options) setRequestHandlers(cfg *supervisor.Config, configured []string
 	if command == nil {
 		command = configured
 	}
+	// A sampling command needs a consent of the person for each server, or --yes.
 	if command != nil && (o.askFlags.yes || d.hasTerminal()) {
 		s := &sampler{prompter: d, command: command, yes: o.askFlags.yes}
 		cfg.Sample = s.answerSampling
@@ -127,30 +137,37 @@ func (o *options) setRequestHandlers(cfg *supervisor.Config, configured []string
 	}
 }
 
-// prompter is where servers' questions reach the person: one at a time, from the answers that were given beforehand, or at
-// the terminal.
+// prompter answers the questions of servers and of commands: from preset answers, or at the terminal, one question at a time.
+// Its methods are safe for concurrent use, because the manager calls them from the goroutines of many servers.
 type prompter struct {
 	streams
+	// run is the context of the whole command; it cancels an open question when the command ends.
 	run        context.Context
 	interrupts *interrupts
 	answers    presetAnswers
 	browser    bool
 	openPage   func(url string) error
-	// allowed are the rules of --allow; lasting says that the manager goes on after the call that is asked about.
+	// allowed holds the rules of --allow. outlivesCall says that the manager goes on after the call that is asked about, so
+	// that an answer for the session makes sense.
 	allowed      []access.Rule
 	outlivesCall bool
-	// guard ends what the sampling command has started, if this process is killed; nil if there is none.
+	// guard ends what the sampling command has started, if this process is killed; nil if no guardian runs. startManager sets
+	// it.
 	guard transports.Guard
-	// withTerminal gives f the terminal for itself, without what else is shown there. It is set before servers start.
+	// withTerminal calls f while nothing else draws on the terminal. It is set before servers start, and is never nil; it may
+	// return without calling f if the display has ended.
 	withTerminal func(f func())
 
+	// lines reads what is typed, queue says whose question is next. Both have locks of their own.
 	lines lineReader
 	queue promptQueue
 
+	// mu guards remarks.
 	mu      sync.Mutex
-	remarks map[string]time.Time // when it was last said of a server that a question was not shown
+	remarks map[string]time.Time // by server: when it was last said that a question was not shown
 }
 
+// newPrompter returns a prompter whose withTerminal calls its function directly, for commands that draw nothing.
 func newPrompter(ctx context.Context, s streams, i *interrupts) *prompter {
 	return &prompter{
 		streams: s, run: ctx, interrupts: i, openPage: openBrowser, withTerminal: func(f func()) { f() },
@@ -158,16 +175,17 @@ func newPrompter(ctx context.Context, s streams, i *interrupts) *prompter {
 	}
 }
 
-// hasTerminal reports whether there is a person to be asked.
+// hasTerminal reports whether a person can be asked: questions go to standard error and answers come from standard input, so
+// that both must be terminals. Standard output may be a pipe.
 func (d *prompter) hasTerminal() bool { return isTerminal(d.in) && isTerminal(d.err) }
 
-// printRemark prints a remark about a server, in a line.
+// printRemark prints a remark about a server on one line of standard error.
 func (d *prompter) printRemark(server, format string, args ...any) {
 	fmt.Fprintf(d.err, "mcpvisor: server %q: %s\n", messages.Line(server, 60), messages.Printable(fmt.Sprintf(format, args...)))
 }
 
-// answerElicitation answers a server's question. It is called concurrently. An error that wraps messages.ErrNotShown says that no
-// person saw it; a cancellation is a person's.
+// answerElicitation answers a question of a server (elicitation/create); the manager calls it concurrently. An error that wraps
+// messages.ErrNotShown says that no person saw the question; a cancelled result means that a person did and cancelled.
 func (d *prompter) answerElicitation(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
 	res, missing := d.answers.answerTo(r)
 	switch {
@@ -195,10 +213,12 @@ func (d *prompter) answerElicitation(ctx context.Context, r messages.ElicitReque
 	return res, nil
 }
 
-// reportUnseen says that a question was not shown, once a minute for each server, and returns the error.
+// reportUnseen says on standard error that a question was not shown, at most once a minute for each server, and returns err.
+// The bound keeps a server that asks in a loop from flooding the terminal.
 func (d *prompter) reportUnseen(server string, err error) error {
 	now := time.Now()
 	d.mu.Lock()
+	// Old entries are removed here, so that the map holds only servers of the last minute.
 	maps.DeleteFunc(d.remarks, func(_ string, at time.Time) bool { return now.Sub(at) >= time.Minute })
 	_, said := d.remarks[server]
 	if d.remarks == nil {
@@ -215,14 +235,17 @@ func (d *prompter) reportUnseen(server string, err error) error {
 	return err
 }
 
-// promptForCommand is put for a question of a command of the person's own.
+// promptForCommand holds a conversation about a question of the command itself, such as an approval. Its place in the queue is
+// not taken by questions of servers.
 func (d *prompter) promptForCommand(ctx context.Context, server string, converse func(t *conversation) error) error {
 	return d.promptPerson(ctx, server, commandPrompt, converse)
 }
 
-// promptPerson waits for the terminal and holds a conversation about one question there. The error says that there was none, or
-// that it was broken off; it wraps messages.ErrNotShown if the person did not see the question.
+// promptPerson waits for its turn at the terminal and holds a conversation about one question there. It returns the error of
+// converse, or an error that wraps messages.ErrNotShown if the person did not see the question. Ctrl-C cancels the question,
+// not the command.
 func (d *prompter) promptPerson(ctx context.Context, server string, kind promptKind, converse func(t *conversation) error) error {
+	// The question ends with the request (ctx), with the command (d.run) and with Ctrl-C (captureNext).
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.run, cancel)()
@@ -231,12 +254,15 @@ func (d *prompter) promptPerson(ctx context.Context, server string, kind promptK
 		return err
 	}
 	defer end()
+	// A process in the background would be stopped by SIGTTIN as soon as it reads.
 	if !isForeground(d.in) {
 		return notShownError("mcpvisor does not run in the foreground of its terminal")
 	}
+	// This error stays if withTerminal does not call its function.
 	err = notShownError("the terminal is not free")
 	d.withTerminal(func() {
 		release := d.interrupts.captureNext(cancel)
+		// What was typed before the question appeared must not answer it.
 		d.lines.dropTyped()
 		err = converse(&conversation{ctx: ctx, lines: &d.lines, out: d.err})
 		release(err == nil)
@@ -247,7 +273,8 @@ func (d *prompter) promptPerson(ctx context.Context, server string, kind promptK
 	return err
 }
 
-// openBrowser shows a page in the person's browser. The URL is an argument and never part of a command line.
+// openBrowser shows a page in the person's browser. The URL is one argument of a program, never part of a shell's command line,
+// because a server chose it.
 func openBrowser(page string) error {
 	var command string
 	var args []string

@@ -11,15 +11,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// presetAnswers are what a person has written down for the questions of servers: by server ("*" is every one) and field, or
-// one word for all of a server's questions: "accept", "decline" or "cancel".
+// presetAnswers holds what a person has written into the file of --answers for the questions of servers. The key is the name of
+// a server, or "*" for all.
 type presetAnswers map[string]presetAnswer
 
+// presetAnswer answers the questions of one server: with one action for all of them (accept, decline or cancel), or with values
+// by field name. Exactly one of the two is set.
 type presetAnswer struct {
 	action string
 	fields map[string]json.RawMessage
 }
 
+// readAnswers reads the file of --answers. Every error is a usage error that shows the expected form and quotes no value.
 func readAnswers(path string) (presetAnswers, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -55,7 +58,7 @@ func readAnswers(path string) (presetAnswers, error) {
 	return out, nil
 }
 
-// fieldsFor are the values for a server's forms.
+// fieldsFor returns the values for a server's forms. A value for the server itself wins over one for "*".
 func (a presetAnswers) fieldsFor(server string) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, name := range []string{"*", server} {
@@ -66,8 +69,8 @@ func (a presetAnswers) fieldsFor(server string) map[string]json.RawMessage {
 	return out
 }
 
-// answerTo answers a question as far as what is written down does. missing says what is not there; it is empty if the
-// question is answered.
+// answerTo answers a question from the file. missing says what the file lacks, and is empty if res is the answer. A form is
+// answered only if all its required fields have values that fit its schema.
 func (a presetAnswers) answerTo(r messages.ElicitRequest) (res messages.ElicitResult, missing string) {
 	if a == nil {
 		return res, "there is no terminal to ask at, and no --answers"
@@ -81,6 +84,7 @@ func (a presetAnswers) answerTo(r messages.ElicitRequest) (res messages.ElicitRe
 		return res, "--answers has nothing for this server"
 	case given.action == messages.ElicitDecline || given.action == messages.ElicitCancel:
 		return messages.ElicitResult{Action: given.action}, ""
+	// Opening a page needs an explicit "accept": fields say nothing about pages.
 	case r.Mode == messages.ElicitURL && given.action != messages.ElicitAccept:
 		return res, `it asks for a page to be opened; write "accept" for this server in --answers to agree`
 	case r.Mode == messages.ElicitURL:
@@ -100,14 +104,15 @@ func (a presetAnswers) answerTo(r messages.ElicitRequest) (res messages.ElicitRe
 				return res, fmt.Sprintf("the answer for %q does not fit: %s", messages.Line(f.name, 60), err)
 			}
 			values[f.name] = v
-		case f.required: // a default of the server's own is nothing that the person has said
+		case f.required: // the default in the schema is the server's, and nothing that the person has said
 			return res, fmt.Sprintf("--answers has nothing for %q (%s)", messages.Line(f.name, 60), f.inputHint())
 		}
 	}
 	return messages.ElicitResult{Action: messages.ElicitAccept, Content: encodeFields(fields, values)}, ""
 }
 
-// answeredText says for standard error what was answered. Values are left out: they may be nobody else's business.
+// answeredText says on standard error what was answered. It names fields without their values, because they may be secrets and
+// standard error may be a log.
 func answeredText(r messages.ElicitRequest, res messages.ElicitResult) string {
 	asked := messages.Line(r.Message, 80)
 	switch {
@@ -116,7 +121,7 @@ func answeredText(r messages.ElicitRequest, res messages.ElicitResult) string {
 			messages.Line(r.URL, 0))
 	case res.Action == messages.ElicitAccept:
 		var given map[string]json.RawMessage
-		_ = json.Unmarshal(res.Content, &given) // it was written a moment ago
+		_ = json.Unmarshal(res.Content, &given) // encodeFields wrote this object a moment ago
 		var names []string
 		for _, name := range sortedKeys(given) {
 			names = append(names, messages.Line(name, 40))

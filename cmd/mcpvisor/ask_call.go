@@ -13,14 +13,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// permitCall answers whether a call may be made that the rules ask about: by --allow, or at the terminal. It is called
-// concurrently.
+// permitCall decides a call about which the access rules say "ask": by --allow, or at the terminal. The manager calls it
+// concurrently. An error says why no person could answer, and how to allow the call without one.
 func (d *prompter) permitCall(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
 	allowed := access.Decide(access.Rules{Own: access.Set{Rules: d.allowed, Default: access.Ask}},
 		access.Request{Server: r.Server, Tool: r.Tool, Args: r.Arguments})
 	switch {
 	case allowed.Verdict == access.Allow:
-		return supervisor.AskAll, nil // the flag is about every call that it matches
+		return supervisor.AskAll, nil // the flag is meant for every call that it matches
 	case !d.hasTerminal():
 		return supervisor.AskNo, noPersonError("there is no terminal to ask at", r)
 	}
@@ -36,6 +36,7 @@ func (d *prompter) permitCall(ctx context.Context, r supervisor.AskRequest) (sup
 	case err != nil:
 		return supervisor.AskNo, noPersonError("the question was cancelled", r)
 	}
+	// "Always" also writes a rule into the person's own file. If that fails the answer shrinks to this session, and says so.
 	if answer == supervisor.AskAlways {
 		path := discover.DefaultPaths().User
 		if err := discover.AddRule(path, access.Allow, r.Rule); err != nil {
@@ -47,7 +48,7 @@ func (d *prompter) permitCall(ctx context.Context, r supervisor.AskRequest) (sup
 	return answer, nil
 }
 
-// noPersonError says how a call is allowed without a person.
+// noPersonError returns the refusal of a call that no person could allow, with the flag and the command that would allow it.
 func noPersonError(text string, r supervisor.AskRequest) error {
 	rule := r.Rule
 	if rule == "" {
@@ -60,7 +61,8 @@ func noPersonError(text string, r supervisor.AskRequest) error {
 	return &messages.Error{Op: "ask", Class: messages.ClassDenied, Text: text, Fix: fix}
 }
 
-// askPermission holds the conversation about one call. lasting says that the manager goes on after it.
+// askPermission holds the conversation about one call. outlivesCall offers an answer for the session, which makes sense only if
+// the manager goes on after the call.
 func (t *conversation) askPermission(r supervisor.AskRequest, outlivesCall bool) (supervisor.AskAnswer, error) {
 	t.print("\nMay the tool %q of the server %q be called?\n", messages.Line(r.Tool, 80), messages.Line(r.Server, 60))
 	if args := strings.TrimSpace(string(r.Arguments)); args != "" && args != "{}" {
@@ -68,6 +70,7 @@ func (t *conversation) askPermission(r supervisor.AskRequest, outlivesCall bool)
 	} else {
 		t.print("  without arguments\n")
 	}
+	// Annotations are claims of the server itself, and the person must know whether that server is trusted.
 	if marks := marksOf(r.Annotations); marks != "" {
 		said := "its server says, and is not trusted: "
 		if r.Trusted {
@@ -77,6 +80,8 @@ func (t *conversation) askPermission(r supervisor.AskRequest, outlivesCall bool)
 	}
 	t.print("  asked because %s\n", messages.Line(r.Why, 300))
 	for {
+		// Equal counts the calls with the same arguments that wait. If more arrive while the person thinks, "every" would cover
+		// calls that the question did not count, and the question is asked again.
 		equal := r.Equal()
 		words, prompt, no := []string{"once"}, "[o]nce", " or [n]o?"
 		if equal > 1 {

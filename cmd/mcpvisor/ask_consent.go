@@ -11,29 +11,33 @@ import (
 )
 
 const (
-	// samplesPerConsent is how many requests for the model one yes is for. The person sees the first of them, and the next
-	// one after the last.
+	// samplesPerConsent is the number of requests for the model that one "yes" allows. The person sees the first of them, and
+	// is asked again with the next one after the last.
 	samplesPerConsent = 20
-	// samplesAtOnce and samplesPerServer bound the sampling commands that run at a time, of all servers and of one.
+	// samplesAtOnce bounds the sampling commands that run at a time for all servers, samplesPerServer those for one. Further
+	// requests wait in takeSlot.
 	samplesAtOnce    = 4
 	samplesPerServer = 2
 )
 
-// samplingConsents counts the requests for the model that the person has allowed, by server. Safe for concurrent use; the zero value is
-// ready.
+// samplingConsents counts, by server, the requests for the model that the person has allowed. It is safe for concurrent use;
+// the zero value is ready.
 type samplingConsents struct {
 	mu       sync.Mutex
-	byServer map[string]*serverConsent // by server
+	byServer map[string]*serverConsent // made at the first request
 }
 
+// serverConsent is the state of one server's consent, guarded by samplingConsents.mu.
 type serverConsent struct {
-	remaining    int           // requests that the last yes is still for
+	remaining    int           // requests that the last yes still allows
 	allowedCount int           // requests that were allowed
-	denied       bool          // the person said no
+	denied       bool          // the person said no; it holds until mcpvisor ends
 	decision     chan struct{} // closed when the open question is decided; nil without one
 }
 
-// checkRequest looks whether a request needs a question. It does if all are empty; wait is another one's question.
+// checkRequest decides whether a request of a server is allowed, denied, or needs a question. If allowed and denied are false
+// and wait is nil, the caller must ask and then call recordAnswer; if wait is not nil, another request of the server is asking,
+// and the caller calls again when wait is closed. given is the number of requests that were allowed so far.
 func (c *samplingConsents) checkRequest(server string) (allowed, denied bool, wait <-chan struct{}, given int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +63,8 @@ func (c *samplingConsents) checkRequest(server string) (allowed, denied bool, wa
 	return false, false, nil, entry.allowedCount
 }
 
-// recordAnswer ends the question of a server: more is how many requests it allows, the one that asked included.
+// recordAnswer ends the open question of a server: more is the number of requests that the answer allows, including the one
+// that asked. It wakes the requests that wait for this answer, the first of which asks again if none are left.
 func (c *samplingConsents) recordAnswer(server string, more int, denied bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +77,8 @@ func (c *samplingConsents) recordAnswer(server string, more int, denied bool) {
 	entry.decision = nil
 }
 
-// requestConsent asks the person, for samplesPerConsent requests of a server at a time. A no is until mcpvisor ends.
+// requestConsent returns nil if the request may use the model, and asks the person once for samplesPerConsent requests of a
+// server. A "no" holds until mcpvisor ends, so that a server cannot wear the person down.
 //
 // 2025-11-25, Sampling: "For trust & safety and security, there SHOULD always be a human in the loop with the ability to
 // deny sampling requests."
@@ -98,7 +104,7 @@ func (s *sampler) requestConsent(ctx context.Context, r messages.SampleRequest) 
 		}
 	}
 	more, denied := 0, false
-	defer func() { s.consents.recordAnswer(r.Server, more, denied) }() // also if the conversation panics
+	defer func() { s.consents.recordAnswer(r.Server, more, denied) }() // it runs even if the conversation panics, or every later request would wait for ever
 	err := s.prompter.promptPerson(ctx, r.Server, serverPrompt, func(t *conversation) error {
 		word, err := t.askConsent(r, s.command, given)
 		switch word {
@@ -120,7 +126,7 @@ func (s *sampler) requestConsent(ctx context.Context, r messages.SampleRequest) 
 	return nil
 }
 
-// askConsent holds the conversation about the use of the model.
+// askConsent holds the conversation about the use of the model, and returns the chosen word: yes, once or no.
 func (t *conversation) askConsent(r messages.SampleRequest, command []string, given int) (string, error) {
 	t.print("\nThe server %q wants an answer of your model. It asks:\n", messages.Line(r.Server, 60))
 	t.printExcerpt(modelRequest(r.Params), 600)
@@ -132,14 +138,16 @@ func (t *conversation) askConsent(r messages.SampleRequest, command []string, gi
 		"yes", "once", "no")
 }
 
-// samplingSlots bounds the sampling commands that run at a time. Safe for concurrent use; the zero value is ready.
+// samplingSlots bounds the sampling commands that run at a time. It is safe for concurrent use; the zero value is ready.
 type samplingSlots struct {
 	mu       sync.Mutex
 	all      chan struct{}
 	byServer map[string]chan struct{} // by server
 }
 
-// takeSlot waits for a place. A server waits for one of its own first: so it has no more than that in the line for all.
+// takeSlot waits for a free slot, and returns the function that frees it. A server waits for one of its own slots first, so
+// that a busy server never has more than samplesPerServer requests in the queue for the common slots. The order is the same for
+// all, so that no two requests can block each other.
 func (r *samplingSlots) takeSlot(ctx context.Context, server string) (end func(), err error) {
 	r.mu.Lock()
 	if r.byServer == nil {

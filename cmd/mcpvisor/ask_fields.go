@@ -19,23 +19,24 @@ import (
 	forms "github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
-// A formField is one field of a form that a server asks to be filled in: a property of its schema, in its order.
+// formField is one field of a form that a server asks the person to fill in: a property of its schema, in the schema's order.
 //
-// 2025-11-25, Elicitation: "requestedSchema … restricted to flat objects with primitive properties only". What is more
-// than that is asked for as JSON.
+// 2025-11-25, Elicitation: "requestedSchema … restricted to flat objects with primitive properties only". A property that is
+// more than that is asked for as JSON.
 type formField struct {
 	name, title, description string
 	required                 bool
 	kind                     fieldKind
-	format                   string
+	format                   string // the schema's format: email, uri, date, date-time or empty
 	choices                  []choice
-	preset                   json.RawMessage
-	schema                   *schema // of this property alone
-	minItems, maxItems       *int
+	preset                   json.RawMessage // the default that the server proposes; nil if none
+	schema                   *schema         // of this property alone
+	minItems, maxItems       *int            // nil: no bound
 	minLength, maxLength     *int
-	minimum, maximum         string // as the server wrote them
+	minimum, maximum         string // as the server wrote them, for the hint; empty if there are none
 }
 
+// fieldKind says how a field is asked for and how its input is read.
 type fieldKind int
 
 const (
@@ -44,13 +45,14 @@ const (
 	integerField
 	yesNoField
 	choiceField
-	choicesField
-	jsonField
+	choicesField // several of the choices
+	jsonField    // anything that the other kinds do not cover
 )
 
-// choice is one of the values that a field can have, and how it is shown.
+// choice is one of the values that a field can have, and the title under which it is shown.
 type choice struct{ value, title string }
 
+// String returns the choice for a line of the terminal: its title with the value behind it, or the value alone.
 func (c choice) String() string {
 	if c.title != "" && c.title != c.value {
 		return messages.Line(c.title, 80) + " (" + messages.Line(c.value, 60) + ")"
@@ -58,7 +60,8 @@ func (c choice) String() string {
 	return messages.Line(c.value, 80)
 }
 
-// property is what the schema of a property may say.
+// property holds the parts of a property's schema that choose the kind of a field. Enum with EnumNames is the older form of
+// titled choices, OneOf the newer one; servers use both.
 type property struct {
 	Type        json.RawMessage `json:"type"`
 	Title       string          `json:"title"`
@@ -80,12 +83,14 @@ type property struct {
 	Maximum   json.RawMessage `json:"maximum"`
 }
 
+// titledValue is one choice of the newer form.
 type titledValue struct {
 	Const any    `json:"const"`
 	Title string `json:"title"`
 }
 
-// fieldsOf reads the schema of a form. Properties come in the order in which the server wrote them.
+// fieldsOf reads the schema of a form. The properties keep the order in which the server wrote them, since forms are meant to
+// be read in that order. It returns an error if the schema is no object of properties.
 func fieldsOf(raw json.RawMessage) ([]formField, error) {
 	fields, err := forms.ReadForm(raw)
 	if err != nil {
@@ -98,18 +103,20 @@ func fieldsOf(raw json.RawMessage) ([]formField, error) {
 	return out, nil
 }
 
+// fieldOf returns the field of one property. A property that cannot be read, or whose type is not simple, is asked for as JSON,
+// and its answer is checked against the schema as a whole.
 func fieldOf(field forms.Field) formField {
 	var p property
 	f := formField{
 		kind: jsonField, schema: readSchema(field.Schema, "field", "the value"), name: field.Name, required: field.Required,
 	}
 	if err := rawjson.Unmarshal(field.Schema, &p); err != nil {
-		return f // it is asked for as JSON, and checked against the schema as a whole
+		return f // asked for as JSON, and checked against the schema as a whole
 	}
 	f.title, f.description, f.format, f.preset = p.Title, p.Description, p.Format, field.Default
 	f.minItems, f.maxItems, f.minLength, f.maxLength = p.MinItems, p.MaxItems, p.MinLength, p.MaxLength
 	f.minimum, f.maximum = numberOf(p.Minimum), numberOf(p.Maximum)
-	kind, _ := rawjson.Text(p.Type) // several types are none of the simple ones
+	kind, _ := rawjson.Text(p.Type) // a list of types yields "" here, and becomes a JSON field
 	switch {
 	case kind == "boolean":
 		f.kind = yesNoField
@@ -130,7 +137,7 @@ func fieldOf(field forms.Field) formField {
 	return f
 }
 
-// numberOf is a number as it is written, empty for what is none.
+// numberOf returns a JSON number as it is written, or "" for any other value.
 func numberOf(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
 		return ""
@@ -138,7 +145,8 @@ func numberOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// choicesOf are the texts to choose from, with the names of the older form and the titles of the newer one.
+// choicesOf returns the choices of an enum with its names (the older form) or of titled options (the newer one). ok is false if
+// there are none, or one is not a string.
 func choicesOf(enum []any, names []string, options []titledValue) (out []choice, ok bool) {
 	for i, v := range enum {
 		s, text := v.(string)
@@ -161,7 +169,8 @@ func choicesOf(enum []any, names []string, options []titledValue) (out []choice,
 	return out, len(out) > 0
 }
 
-// acceptsNumbers reports whether choices may be named by their number: not if a value looks like one.
+// acceptsNumbers reports whether choices may be named by their number in the list. They may not if a value or title is a number
+// itself, because "2" would be ambiguous.
 func (f *formField) acceptsNumbers() bool {
 	return !slices.ContainsFunc(f.choices, func(c choice) bool {
 		_, err := strconv.Atoi(c.value)
@@ -170,7 +179,8 @@ func (f *formField) acceptsNumbers() bool {
 	})
 }
 
-// label is what the field is called.
+// label returns the quoted name of the field, with its title in front if it has one. Both are cut, because the server wrote
+// them.
 func (f *formField) label() string {
 	if f.title != "" && f.title != f.name {
 		return strconv.Quote(messages.Line(f.title, 80)) + " (" + strconv.Quote(messages.Line(f.name, 60)) + ")"
@@ -178,7 +188,7 @@ func (f *formField) label() string {
 	return strconv.Quote(messages.Line(f.name, 80))
 }
 
-// inputText says what the field takes, in a few words.
+// inputText says what the field takes, in a few words, for the question and for errors.
 func (f *formField) inputText() string {
 	var words []string
 	switch f.kind {
@@ -215,7 +225,7 @@ func (f *formField) inputText() string {
 	return strings.Join(words, ", ")
 }
 
-// inputHint is wants, and whether the field may be left out.
+// inputHint returns inputText, and whether the field may be left out.
 func (f *formField) inputHint() string {
 	if f.required {
 		return f.inputText()
@@ -223,11 +233,13 @@ func (f *formField) inputHint() string {
 	return f.inputText() + ", optional"
 }
 
+// examples says in words what each format is; formats that are missing here are not checked and not mentioned.
 var examples = map[string]string{
 	"email": "e-mail address", "uri": "URL", "date": "date, such as 2026-01-31",
 	"date-time": "date and time, such as 2026-01-31T14:30:00Z",
 }
 
+// rangeText says how many of a unit are allowed, as zero or one text. A lower bound of 0 says nothing and is left out.
 func rangeText(lo, hi *int, unit string) []string {
 	switch {
 	case lo != nil && *lo > 0 && hi != nil:
@@ -240,7 +252,8 @@ func rangeText(lo, hi *int, unit string) []string {
 	return nil
 }
 
-// parseInput makes the field's JSON value of what was typed, or says why it does not fit.
+// parseInput turns what was typed into the field's JSON value, or returns an error that says why it does not fit. typed is not
+// empty; two double quotes stand for the empty text, which could not be typed otherwise.
 func (f *formField) parseInput(typed string) (json.RawMessage, error) {
 	var v json.RawMessage
 	switch f.kind {
@@ -251,7 +264,7 @@ func (f *formField) parseInput(typed string) (json.RawMessage, error) {
 		v = encodeJSON(typed)
 	case numberField, integerField:
 		n := json.RawMessage(typed)
-		// What float64 cannot hold is no number that anybody means, and 1e999999999 takes an exact check for ever.
+		// A number beyond float64 is a mistake, and checking 1e999999999 exactly against the schema would take for ever.
 		if _, err := strconv.ParseFloat(typed, 64); err != nil || !json.Valid(n) {
 			return nil, errors.New("that is no number; write it with digits, such as 3 or 2.5")
 		}
@@ -294,6 +307,8 @@ func (f *formField) parseInput(typed string) (json.RawMessage, error) {
 	return v, f.checkValue(v)
 }
 
+// parseChoice finds the choice that was typed: an exact value first, then its number, then a value or title in any case. This
+// order lets a value win that looks like another choice's number or title.
 func (f *formField) parseChoice(typed string) (string, error) {
 	for _, c := range f.choices {
 		if typed == c.value {
@@ -311,7 +326,8 @@ func (f *formField) parseChoice(typed string) (string, error) {
 	return "", fmt.Errorf("%q is none of the choices", messages.Line(typed, 60))
 }
 
-// checkValue checks a value: first what a sentence of our own is made for, then against the schema.
+// checkValue checks a value of the field: first what has an error text of our own, then against the property's schema. Preset
+// answers and defaults of the server pass through it as well as typed ones.
 func (f *formField) checkValue(v json.RawMessage) error {
 	if f.kind == textField {
 		var s string
@@ -326,6 +342,7 @@ func (f *formField) checkValue(v json.RawMessage) error {
 			return err
 		}
 	}
+	// The schema package's sentences about numbers and lists are long; inputText says the same in words of the question.
 	faults := f.schema.checkValue(v).faults
 	switch {
 	case len(faults) == 0:
@@ -337,7 +354,7 @@ func (f *formField) checkValue(v json.RawMessage) error {
 	return nil
 }
 
-// checkFormat checks the formats that a form can ask for.
+// checkFormat checks the formats that the specification names for forms; an unknown format passes.
 func checkFormat(format, s string) error {
 	bad := false
 	switch format {
@@ -360,12 +377,13 @@ func checkFormat(format, s string) error {
 	return nil
 }
 
-// shortText is a value in a few words.
+// shortText is fullText cut to 200 runes, for a prompt.
 func (f *formField) shortText(v json.RawMessage) string { return messages.Line(f.fullText(v), 200) }
 
-// fullText is a value for the last look before it is sent: all of it, with whatever a terminal would not show as it is written
-// out. A text with such characters, or with more than one line, is in the quotes and escapes of JSON.
+// fullText shows a value in the summary before it is sent: all of it, with every character that a terminal would not show
+// written out. A text with such characters, or with more than one line, is printed in the quotes and escapes of JSON.
 func (f *formField) fullText(v json.RawMessage) string {
+	// A choice is shown with its title in front, and with its value, which is what is sent.
 	name := func(s string) string {
 		for _, c := range f.choices {
 			if c.value == s && c.title != "" && c.title != c.value {
@@ -397,7 +415,7 @@ func (f *formField) fullText(v json.RawMessage) string {
 	return jsonLine(v)
 }
 
-// displayText is a text as it is if a terminal shows it so, and otherwise as JSON writes it.
+// displayText returns a text as it is if a terminal shows every character of it, and otherwise as JSON writes it.
 func displayText(s string) string {
 	if s != "" && messages.Line(s, 0) == s && messages.CountHidden(s) == 0 {
 		return s
@@ -405,7 +423,8 @@ func displayText(s string) string {
 	return jsonLine(rawjson.AppendText(nil, s))
 }
 
-// jsonLine is JSON on one line. Characters that act on a terminal or are invisible there stand as escapes of JSON.
+// jsonLine returns JSON on one line. Characters that act on a terminal or are invisible there become escapes of JSON. What is
+// no JSON is escaped as text.
 func jsonLine(raw json.RawMessage) string {
 	var line bytes.Buffer
 	if json.Compact(&line, raw) != nil {

@@ -2,5 +2,5 @@
 
 package main
 
-// flushInput does nothing here: of what was typed before a question only what has been read is dropped.
+// flushInput does nothing on this system: of what was typed before a question only what the lineReader has read is dropped.
 func flushInput(any) {}

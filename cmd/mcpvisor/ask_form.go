@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// fillForm holds the conversation about a form: who asks and what, each field, and a look at the whole before it is sent.
-// before are values that the person gave for some fields beforehand.
+// fillForm holds the conversation about a form: which server asks what, each field, and a summary before it is sent. before
+// holds values that the person gave beforehand for some fields.
 //
 // 2025-11-25, Elicitation: "Clients SHOULD: Provide clear indication of which server is requesting information; Allow
 // users to review and modify their responses before sending; … decline and cancel options".
@@ -18,11 +18,12 @@ func (t *conversation) fillForm(r messages.ElicitRequest, before map[string]json
 	fields, err := fieldsOf(r.Schema)
 	t.print("\nThe server %q asks you:\n", messages.Line(r.Server, 60))
 	t.printPassage(r.Message)
+	// A form that cannot be read is shown all the same, because the person should know that the server asked.
 	if err != nil {
 		t.print("  It cannot be answered, because %s.\n", err)
 		return messages.ElicitResult{Action: messages.ElicitCancel}, nil
 	}
-	if len(fields) == 0 { // nothing but a yes is asked for
+	if len(fields) == 0 { // the server only wants an agreement
 		switch word, err := t.chooseWord("[y]es, [d]ecline or [c]ancel?", "yes", "decline", "cancel"); {
 		case err != nil || word == "cancel":
 			return messages.ElicitResult{Action: messages.ElicitCancel}, err
@@ -33,6 +34,8 @@ func (t *conversation) fillForm(r messages.ElicitRequest, before map[string]json
 	}
 	t.print("  It has %s.\n", countOf(len(fields), "field"))
 	word, err := t.chooseWord("[a]nswer, [d]ecline or [c]ancel? (Ctrl-C cancels at any time)", "answer", "decline", "cancel")
+	// Each round asks for all fields, with the values of the round before as defaults, until the person sends, declines or
+	// cancels.
 	values := before
 	for {
 		switch {
@@ -58,10 +61,12 @@ func (t *conversation) fillForm(r messages.ElicitRequest, before map[string]json
 	}
 }
 
-// maxPreset is how long a default may be to be offered, in bytes: a person must be able to see all of what is sent.
+// maxPreset is the greatest length, in bytes, of a default of the server that is offered: the person must see all of what is
+// sent.
 const maxPreset = 2000
 
-// fillFields asks for each field. What it had before is what an empty line means.
+// fillFields asks for each field and returns the new values. An empty line keeps the value that the field had before, or takes
+// the server's default if it fits the schema and is short enough to be shown.
 func (t *conversation) fillFields(fields []formField, before map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for i := range fields {
@@ -85,7 +90,8 @@ func (t *conversation) fillFields(fields []formField, before map[string]json.Raw
 	return values, nil
 }
 
-// askField asks for one field until the answer fits; nil leaves it out. had, if not nil, is what an empty line means.
+// askField asks for one field until the answer fits; nil leaves the field out. had, if not nil, is the value that an empty line
+// means. The prompt always shows what an empty line does.
 func (t *conversation) askField(f *formField, had json.RawMessage) (json.RawMessage, error) {
 	if f.description != "" {
 		t.printQuoted(messages.Line(f.description, 400))
@@ -118,6 +124,7 @@ func (t *conversation) askField(f *formField, had json.RawMessage) (json.RawMess
 		if err == nil {
 			return v, nil
 		}
+		// "?" searches in a long list of choices, but only if it is not itself a valid answer.
 		if part, ok := strings.CutPrefix(typed, "?"); ok && len(f.choices) > shownChoices {
 			t.listChoices(f, strings.TrimSpace(part))
 			continue
@@ -126,10 +133,10 @@ func (t *conversation) askField(f *formField, had json.RawMessage) (json.RawMess
 	}
 }
 
-// shownChoices is how many choices of a field are listed at once.
+// shownChoices is how many choices of a field are listed at once; servers may send thousands.
 const shownChoices = 50
 
-// listChoices shows the choices of a field that hold a text, and says so if there are more than it shows.
+// listChoices shows the choices of a field that contain part in any case, and says how many it did not show.
 func (t *conversation) listChoices(f *formField, part string) {
 	shown, found := 0, 0
 	for i, c := range f.choices {
@@ -157,6 +164,7 @@ func (t *conversation) listChoices(f *formField, part string) {
 // isOptional reports whether the field may be left out. Its default is not sent then.
 func (f *formField) isOptional() bool { return !f.required }
 
+// errorSentence returns an error with a capital letter, without a full stop, cut to 300 runes.
 func errorSentence(err error) string {
 	text := messages.Line(err.Error(), 300)
 	if text == "" {
@@ -165,7 +173,7 @@ func errorSentence(err error) string {
 	return string(bytes.ToUpper([]byte(text[:1]))) + text[1:]
 }
 
-// encodeFields is the object of the values, in the order of the fields.
+// encodeFields returns the JSON object of the values, in the order of the fields.
 func encodeFields(fields []formField, values map[string]json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i := range fields {

@@ -2,5 +2,5 @@
 
 package main
 
-// hideInput cannot hide what is typed here: secrets are given by flags.
+// hideInput cannot hide what is typed on this system, so that secrets must be given by flags or variables.
 func hideInput(any) (show func(), ok bool) { return nil, false }

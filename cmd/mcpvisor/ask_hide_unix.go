@@ -4,7 +4,8 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// hideInput stops the terminal s from showing what is typed, until show is called. ok is false if it cannot.
+// hideInput stops the terminal s from showing what is typed, until the caller calls show. ok is false if s is no terminal, or
+// its mode cannot be changed; the caller must not read a secret then.
 func hideInput(s any) (show func(), ok bool) {
 	f, ok := s.(interface{ Fd() uintptr })
 	if !ok {
@@ -20,5 +21,5 @@ func hideInput(s any) (show func(), ok bool) {
 	if err := unix.IoctlSetTermios(fd, setTermios, &hidden); err != nil {
 		return nil, false
 	}
-	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, true // there is nobody to tell
+	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, true // if this fails the terminal is gone
 }

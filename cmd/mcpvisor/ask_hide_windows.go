@@ -2,7 +2,8 @@ package main
 
 import "golang.org/x/sys/windows"
 
-// hideInput stops the terminal s from showing what is typed, until show is called. ok is false if it cannot.
+// hideInput stops the console s from showing what is typed, until the caller calls show. ok is false if s is no console, or its
+// mode cannot be changed; the caller must not read a secret then.
 func hideInput(s any) (show func(), ok bool) {
 	f, ok := s.(interface{ Fd() uintptr })
 	if !ok {
@@ -16,5 +17,5 @@ func hideInput(s any) (show func(), ok bool) {
 	if err := windows.SetConsoleMode(console, before&^windows.ENABLE_ECHO_INPUT); err != nil {
 		return nil, false
 	}
-	return func() { _ = windows.SetConsoleMode(console, before) }, true // there is nobody to tell
+	return func() { _ = windows.SetConsoleMode(console, before) }, true // if this fails the console is gone
 }
