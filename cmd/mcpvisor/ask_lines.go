@@ -18,20 +18,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// errEndOfInput ends a conversation whose standard input was closed; the question then counts as cancelled.
 var errEndOfInput = errors.New("the input has ended")
 
-// lineReader gives what a person types, a line at a time, to whoever waits for one. A read of a terminal cannot be taken
-// back: the one that was begun serves the next question.
+// lineReader gives what the person types, one line at a time, to the conversation that has the terminal. A read of a terminal
+// cannot be cancelled, therefore one goroutine reads for the whole run: a read that a cancelled question began serves the next
+// one.
 type lineReader struct {
 	in   io.Reader
 	once sync.Once
-	next chan string // closed at the end of the input
+	next chan string // unbuffered: the reader holds at most one line; closed at the end of the input
 }
 
+// startReader starts the reading goroutine at the first question, so that commands which ask nothing leave standard input
+// alone.
 func (l *lineReader) startReader() {
 	l.once.Do(func() {
 		l.next = make(chan string)
-		go func() { // it ends with the input, or with the process
+		go func() { // the goroutine ends with the input, or with the process
 			defer close(l.next)
 			in := bufio.NewReader(l.in)
 			for {
@@ -45,11 +49,11 @@ func (l *lineReader) startReader() {
 	})
 }
 
-// dropTyped forgets what was typed before the question was there: it answers nothing that could be seen.
+// dropTyped forgets what was typed before the question appeared, because the person cannot have meant it as the answer.
 func (l *lineReader) dropTyped() {
 	flushInput(l.in)
 	l.startReader()
-	t := time.NewTimer(20 * time.Millisecond) // for the line that the reader holds
+	t := time.NewTimer(20 * time.Millisecond) // for a line that the reader has taken from the terminal and not yet handed over
 	defer t.Stop()
 	for {
 		select {
@@ -63,6 +67,7 @@ func (l *lineReader) dropTyped() {
 	}
 }
 
+// readLine waits for the next line, the end of the input, or the end of ctx. A line that comes later stays for the next caller.
 func (l *lineReader) readLine(ctx context.Context) (string, error) {
 	l.startReader()
 	select {
@@ -76,29 +81,32 @@ func (l *lineReader) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// conversation is a conversation about one question.
+// conversation is the dialogue about one question. promptPerson makes it once the question has the terminal, and one goroutine
+// uses it.
 type conversation struct {
+	// ctx ends when the question is cancelled; every read of a line returns then.
 	ctx   context.Context
 	lines *lineReader
 	out   io.Writer
-	// unshownText holds the text that excerpt has not shown yet.
+	// unshownText is the part of a long text that has not been shown; chooseWord shows it when the person types "more".
 	unshownText []rune
 }
 
+// print writes to standard error, where all questions go.
 func (t *conversation) print(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
 
-// printQuoted shows a text of a server, set off so that nobody takes it for our own words.
+// printQuoted shows a text of a server with "|" before each line, so that no line of it can pass for words of mcpvisor.
 func (t *conversation) printQuoted(text string) {
 	for l := range strings.Lines(strings.TrimRight(messages.Printable(text), "\n") + "\n") {
 		t.print("  | %s\n", strings.TrimRight(l, "\n"))
 	}
 }
 
-// moreText is how much more of a long text is shown at a time, in characters.
+// moreText is the number of characters of a long text that "more" shows at a time.
 const moreText = 20_000
 
-// printExcerpt shows the beginning of a text of a server or a model, set off and in one line, and says so if there is more:
-// choose offers it then.
+// printExcerpt shows at most most characters of a text of a server or a model, quoted and on one line. If there is more, it
+// says so, and chooseWord offers it.
 func (t *conversation) printExcerpt(text string, most int) {
 	shown := []rune(messages.Line(text, 0))
 	if len(shown) <= most {
@@ -116,7 +124,8 @@ const (
 	passageLines = 40
 )
 
-// printPassage shows what a server says, set off, in its own lines, and of a long text the beginning: choose offers the rest then.
+// printPassage shows what a server says, quoted and in its own lines, and of a long text only the beginning; chooseWord offers
+// the rest.
 func (t *conversation) printPassage(text string) {
 	text = strings.TrimRight(messages.Printable(text), "\n")
 	end, lines := 0, 1
@@ -124,6 +133,7 @@ func (t *conversation) printPassage(text string) {
 		if r == '\n' {
 			lines++
 		}
+		// i counts bytes, so that the cut falls between runes.
 		if i >= passageText || lines > passageLines {
 			t.printQuoted(text[:end])
 			t.unshownText = []rune(text[end:])
@@ -135,7 +145,7 @@ func (t *conversation) printPassage(text string) {
 	t.printQuoted(text)
 }
 
-// printMore shows what follows.
+// printMore shows the next part of the text that was cut, and how much is left.
 func (t *conversation) printMore() {
 	n := min(len(t.unshownText), moreText)
 	t.printQuoted(string(t.unshownText[:n]))
@@ -146,7 +156,7 @@ func (t *conversation) printMore() {
 	}
 }
 
-// withCommas is a number with commas.
+// withCommas formats a number with commas between groups of three digits. n is not negative.
 func withCommas(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -155,21 +165,22 @@ func withCommas(n int) string {
 	return text
 }
 
-// readLine asks for a line.
+// readLine prints the prompt and waits for a line, whose blanks at both ends are removed.
 func (t *conversation) readLine(prompt string) (string, error) {
 	t.print("%s", prompt)
 	text, err := t.lines.readLine(t.ctx)
 	return strings.TrimSpace(text), err
 }
 
-// chooseWord asks until the answer is one of the words, or the beginning of one. There is no answer by default: consent is
-// typed.
+// chooseWord asks until the answer is one of the words or the beginning of one; the first word that fits wins. An empty line is
+// never an answer, because consent must be typed. The error is the end of the input or of the question.
 func (t *conversation) chooseWord(prompt string, words ...string) (string, error) {
 	for {
 		got, err := t.readLine(prompt + " ")
 		if err != nil {
 			return "", err
 		}
+		// A text that was cut must be readable before the decision, so that a server cannot hide something in its end.
 		if len(t.unshownText) > 0 && got != "" && strings.HasPrefix("more", strings.ToLower(got)) {
 			t.printMore()
 			continue
@@ -187,6 +198,7 @@ func (t *conversation) chooseWord(prompt string, words ...string) (string, error
 	}
 }
 
+// joinAlternatives joins words for a sentence: "yes, once or no".
 func joinAlternatives(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -194,7 +206,8 @@ func joinAlternatives(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// startDetached starts a program that lives on by itself. It is not told our own variables: one may be a passphrase.
+// startDetached starts a program that lives on by itself, such as a browser. It does not pass on variables that begin with
+// MCPVISOR_, since one of them may be a passphrase.
 func startDetached(command string, args ...string) error {
 	cmd := exec.Command(command, args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "MCPVISOR_") })
@@ -202,6 +215,6 @@ func startDetached(command string, args ...string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // it is reaped, whatever it says
+	go func() { _ = cmd.Wait() }() // the program is reaped; its exit code does not matter
 	return nil
 }

@@ -4,7 +4,8 @@ package main
 
 import "os/exec"
 
+// detachProcess does nothing on this system, which has no sessions.
 func detachProcess(*exec.Cmd) {}
 
-// isForeground is always true: there is no job control here.
+// isForeground returns true, because this system has no job control.
 func isForeground(any) bool { return true }

@@ -13,7 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// askOpenPage holds the conversation about a web page that a server wants the person to open.
+// askOpenPage holds the conversation about a web page that a server wants the person to open. A URL that may mislead is
+// declined without a choice. Only the person's word opens the page; an error of the browser still counts as accepted, because
+// the person may open the page by hand.
 //
 // 2025-11-25, Elicitation, Safe URL Handling: "Clients implementing URL mode elicitation MUST handle URLs carefully …
 // MUST NOT automatically pre-fetch the URL or any of its metadata. MUST NOT open the URL without explicit consent from
@@ -55,27 +57,31 @@ func (t *conversation) askOpenPage(r messages.ElicitRequest, d *prompter) (messa
 	return messages.ElicitResult{Action: messages.ElicitAccept}, nil
 }
 
-// maxPageURL bounds the address of a page, in bytes: a person must be able to see all of it.
+// maxPageURL bounds the address of a page, in bytes, because the person must be able to see all of it.
 const maxPageURL = 8192
 
-// judgeURL says of a URL which host it leads to, what a person should know about it, and whether it may be opened at all. The
-// host is safe for a terminal, and in the form in which it travels: a name of other alphabets is shown in both forms.
+// judgeURL returns the host that a URL leads to, remarks that the person should read before agreeing, and whether it may be
+// opened at all. The host is safe for a terminal and in the form that is sent; a name with letters of other alphabets is
+// returned in both forms, so that the person can compare them.
 func judgeURL(raw string) (host string, remarks []string, ok bool) {
 	u, err := url.Parse(raw)
 	switch {
 	case len(raw) > maxPageURL:
 		return "", []string{"it is too long to be looked at"}, false
+	// These characters are parsed differently by browsers, or end an argument on some systems.
 	case err != nil || raw != messages.Line(raw, 0) || strings.ContainsAny(raw, " \\\"'`<>^{|}"):
 		return "", []string{"it is no well-formed URL"}, false
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "", []string{"it is no address of the web (http or https)"}, false
 	case u.Hostname() == "":
 		return "", []string{"it names no host"}, false
+	// A browser decodes percent codes in a host, so that the host shown here would not be the one that it visits.
 	case strings.Contains(urlAuthority(raw), "%") || messages.Line(u.Host, 0) != u.Host || strings.ContainsRune(u.Host, unicode.ReplacementChar):
 		return "", []string{"its host holds characters that are hidden or written in percent codes"}, false
 	}
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	shown := messages.Escaped(u.Host)
+	// "https://bank.example@evil.example" leads to evil.example.
 	if u.User != nil {
 		remarks = append(remarks, "what stands before the @ is no part of the host, and may be there to mislead you")
 	}
@@ -96,6 +102,7 @@ func judgeURL(raw string) (host string, remarks []string, ok bool) {
 		}
 		name = ascii
 	}
+	// Numbers come after the name was converted to ASCII, because full-width digits become digits there.
 	ip, numeric := numericHost(name)
 	kind, special := "", false
 	if numeric {
@@ -116,7 +123,8 @@ func judgeURL(raw string) (host string, remarks []string, ok bool) {
 	return shown, remarks, true
 }
 
-// urlAuthority is what stands between the slashes and the path of a URL, as it is written, without a name before an @.
+// urlAuthority returns the host and port of a URL as they are written, without the user before an @. url.Parse would decode
+// percent codes in it, which judgeURL has to see.
 func urlAuthority(raw string) string {
 	_, rest, _ := strings.Cut(raw, "://")
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -125,7 +133,8 @@ func urlAuthority(raw string) string {
 	return rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
-// mixesAlphabets reports whether a label of a host has letters of two of the alphabets whose letters look alike.
+// mixesAlphabets reports whether one label of a host has letters of two alphabets that look alike, as in a Latin name with a
+// Cyrillic а.
 func mixesAlphabets(host string) bool {
 	for label := range strings.SplitSeq(host, ".") {
 		found := 0
@@ -141,8 +150,9 @@ func mixesAlphabets(host string) bool {
 	return false
 }
 
-// numericHost reads a host that is a number in any form that browsers take: the WHATWG URL Standard, "IPv4 parser", knows one
-// to four parts, each decimal, octal with a leading 0 or hexadecimal with 0x, of which the last fills what is left.
+// numericHost reads a host that is a number in any form that browsers accept: the WHATWG URL Standard, "IPv4 parser", allows
+// one to four parts, each decimal, octal with a leading 0 or hexadecimal with 0x, of which the last fills the remaining bytes.
+// Without it "http://2130706433" would hide that it leads to this machine.
 func numericHost(name string) (netip.Addr, bool) {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip.Unmap(), true
@@ -163,6 +173,7 @@ func numericHost(name string) (netip.Addr, bool) {
 		}
 		n, err := strconv.ParseUint(digits, base, 32)
 		last := i == len(parts)-1
+		// The last of n parts fills 5-n bytes, every other part one.
 		if err != nil || !last && n > 255 || last && n >= 1<<(8*(5-len(parts))) {
 			return netip.Addr{}, false
 		}

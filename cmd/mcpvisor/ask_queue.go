@@ -9,41 +9,49 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// promptKind is a kind of question at the terminal. Each kind has places of its own, so that what servers ask never keeps a
-// person from being asked whether a call may be made.
+// promptKind is a kind of question at the terminal. Each kind has its own limits, so that questions of servers can never keep
+// the person from being asked whether a call may be made.
 type promptKind uint8
 
 const (
-	// serverPrompt: a form, a page, or the use of the model.
+	// serverPrompt is a question of a server: a form, a page, or the use of the model.
 	serverPrompt promptKind = iota
-	// callPrompt: may a call be made? Callers cause these, and no server can.
+	// callPrompt is the question whether a call may be made. Callers cause it; servers cannot.
 	callPrompt
-	// commandPrompt: a question of a command of the person's own, such as an approval.
+	// commandPrompt is a question of a command of the person, such as an approval.
 	commandPrompt
 )
 
-// queueLimits are how many questions of a kind may wait or be open, of one server and of all. A server's third question is
-// refused at once: what a person cannot have seen yet needs no queue. Calls are many when an agent makes them at once.
+// queueLimits bounds how many questions of a kind may wait or be open: for one server, and for all. A question beyond the bound
+// is refused at once with an error that wraps messages.ErrNotShown. Servers get two, because they ask in bursts only when
+// something is wrong; calls get more, because an agent may make many at once.
 var queueLimits = [...]struct{ one, all int }{serverPrompt: {2, 16}, callPrompt: {16, 64}, commandPrompt: {16, 64}}
 
-// promptQueue decides whose question has the terminal next: one at a time, and those who wait take turns by server and kind,
-// so that neither a server that asks often nor an agent that calls often is before the others. Safe for concurrent use;
-// the zero value is ready.
+// promptQueue decides whose question has the terminal next: one at a time. Questions of one server and kind wait in one line in
+// their order, and the lines take turns, so that neither a server that asks often nor an agent that calls often delays the
+// others. It is safe for concurrent use; the zero value is ready.
+//
+//	order:   [A calls] [B forms]            lines with waiting questions; the first is next
+//	waiting: A calls: q1 q2   B forms: q3   after q1, A's line goes behind B's
 type promptQueue struct {
-	mu          sync.Mutex
+	// mu guards all fields below it.
+	mu sync.Mutex
+	// busy is true while a question has the terminal.
 	busy        bool
-	waiting     map[queueKey][]chan struct{} // who waits, the first first
-	order       []queueKey                   // the lines where somebody waits, the one that is next first
-	taken       map[queueKey]int             // who waits and who is asked
+	waiting     map[queueKey][]chan struct{} // the questions of each line, the oldest first
+	order       []queueKey                   // the lines that are not empty, the next one first
+	taken       map[queueKey]int             // by line: questions that wait or have the terminal
 	takenByKind [len(queueLimits)]int
 }
 
+// queueKey names a line of the queue.
 type queueKey struct {
 	server string
 	kind   promptKind
 }
 
-// waitTurn waits for the terminal. end gives it up. An error wraps messages.ErrNotShown.
+// waitTurn waits until the question has the terminal. The caller must call end to give the terminal up. The error says that the
+// queue is full or ctx has ended first; it wraps messages.ErrNotShown.
 func (t *promptQueue) waitTurn(ctx context.Context, server string, kind promptKind) (end func(), err error) {
 	line := queueKey{server, kind}
 	ready, err := t.joinQueue(line)
@@ -59,7 +67,8 @@ func (t *promptQueue) waitTurn(ctx context.Context, server string, kind promptKi
 	}
 }
 
-// joinQueue takes a place. ready is closed when it is this question's turn.
+// joinQueue takes a place in the line, or refuses if the line or the kind is full. ready is closed when it is this question's
+// turn.
 func (t *promptQueue) joinQueue(line queueKey) (ready chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +97,8 @@ func (t *promptQueue) joinQueue(line queueKey) (ready chan struct{}, err error) 
 	return ready, nil
 }
 
-// endTurn ends the turn of a question, and begins the next one's.
+// endTurn ends the turn of a question and begins that of the next line's first question. That line then goes to the end of the
+// order if more of its questions wait.
 func (t *promptQueue) endTurn(line queueKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,10 +117,11 @@ func (t *promptQueue) endTurn(line queueKey) {
 	}
 }
 
-// withdrawPrompt takes a question back. Its turn may have come at this moment.
+// withdrawPrompt removes a question that was cancelled while it waited.
 func (t *promptQueue) withdrawPrompt(line queueKey, ready chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(t.waiting[line], ready)
+	// Not in its line any more: endTurn gave it the terminal at the same moment, and it must pass the turn on.
 	if i < 0 {
 		t.mu.Unlock()
 		t.endTurn(line)
@@ -124,7 +135,7 @@ func (t *promptQueue) withdrawPrompt(line queueKey, ready chan struct{}) {
 	}
 }
 
-// freePlace gives a place free. The caller holds mu.
+// freePlace frees the place of a question in the counts. The caller holds mu.
 func (t *promptQueue) freePlace(line queueKey) {
 	t.takenByKind[line.kind]--
 	if t.taken[line]--; t.taken[line] == 0 {
@@ -132,7 +143,7 @@ func (t *promptQueue) freePlace(line queueKey) {
 	}
 }
 
-// notShownError is the error of a question that reached no person.
+// notShownError returns the error of a question that reached no person; errors.Is finds messages.ErrNotShown in it.
 func notShownError(reason string) error {
 	return &messages.Error{Op: "ask", Class: messages.ClassDenied, Text: "the question was not shown: " + reason,
 		Err: messages.ErrNotShown}

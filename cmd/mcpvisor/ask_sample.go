@@ -15,26 +15,30 @@ import (
 )
 
 const (
-	// samplingTime is how long a sampling command may take. A model that thinks takes minutes, and the server's own call
-	// waits meanwhile.
+	// samplingTime bounds one run of the sampling command. A model that thinks takes minutes, and the call that caused the
+	// request waits meanwhile.
 	samplingTime = 5 * time.Minute
-	// maxSamplingOutput bounds what it may write, in bytes.
+	// maxSamplingOutput bounds the output of the sampling command, in bytes; one that writes more is killed.
 	maxSamplingOutput = 16 << 20
 )
 
-// sampler answers servers that ask for the model, by a program of the person's: the params of the request are its
-// input, its output is the result. MCPVISOR_SERVER in its environment says who asks. It runs in a process group of its
-// own, which is killed when it has ended, takes too long or writes too much, and when the request is taken back.
-// At most two of them run for one server at a time, and four in all; the next requests wait.
+// sampler answers requests for the model (sampling/createMessage) with a program of the person's: its input is the params of
+// the request, its output the result. MCPVISOR_SERVER in its environment names the server. The program runs in a process group
+// of its own, which is killed when the program ends, takes too long or writes too much, and when the server takes the request
+// back. At most samplesPerServer programs run for one server and samplesAtOnce in all; further requests wait.
 type sampler struct {
 	prompter *prompter
-	command  []string
-	yes      bool
+	// command is the program and its arguments; it is not empty.
+	command []string
+	// yes is the value of --yes: no consent is asked for.
+	yes bool
 
 	consents samplingConsents
 	slots    samplingSlots
 }
 
+// answerSampling answers one request; the manager calls it concurrently. The result is passed on as the program wrote it, after
+// a check that it is an object with the members that the specification requires.
 func (s *sampler) answerSampling(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
 	if !s.yes {
 		if err := s.requestConsent(ctx, r); err != nil {
@@ -48,7 +52,7 @@ func (s *sampler) answerSampling(ctx context.Context, r messages.SampleRequest) 
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, samplingTime)
 	defer cancel()
-	// The person's own program sees the person's own environment.
+	// The program is the person's own, and gets the person's whole environment.
 	out, err := transports.Filter(ctx, transports.StdioConfig{
 		Command: s.command[0], Args: s.command[1:], Env: append(os.Environ(), "MCPVISOR_SERVER="+r.Server), Guard: s.prompter.guard,
 	}, r.Params, maxSamplingOutput)
@@ -73,8 +77,9 @@ func (s *sampler) answerSampling(ctx context.Context, r messages.SampleRequest) 
 	return result, nil
 }
 
-// modelRequest is the text of what a server asks the model. Names count as they are written; the request was refused before
-// if two of them are equal or alike but for case. What cannot be read so is shown as it is.
+// modelRequest returns the text of what a server asks the model, for the question to the person. It reads strictly, because a
+// reader that accepts two spellings of a key could show another text than the one the model gets. What cannot be read so is
+// returned as it is.
 func modelRequest(params json.RawMessage) string {
 	var p struct {
 		SystemPrompt string `json:"systemPrompt"`

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detachProcess keeps a Ctrl-C at our terminal from a program that we start.
+// detachProcess gives a program a session of its own, so that a Ctrl-C at our terminal does not reach it.
 func detachProcess(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// isForeground reports whether what is read from the terminal s would reach us: a process in the background is stopped
-// when it tries.
+// isForeground reports whether this process is in the foreground of the terminal s. One in the background is stopped by the
+// system as soon as it reads. What is no terminal counts as foreground.
 func isForeground(s any) bool {
 	f, ok := s.(interface{ Fd() uintptr })
 	if !ok {

@@ -12,13 +12,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
+// auditQuery holds the flags of the command audit.
 type auditQuery struct {
 	servers, tools, outcomes, who, kinds []string
 	since                                string
-	last                                 int
-	json, follow, stats                  bool
+	// last is the number of records to show at the end; 0 shows all.
+	last                int
+	json, follow, stats bool
 }
 
+// newAudit is the command "audit", which only reads the record.
 func newAudit(o *options) *cobra.Command {
 	var q auditQuery
 	cmd := &cobra.Command{
@@ -57,10 +60,11 @@ Exit codes: 0 whatever it shows · 2 usage, or a record that cannot be read · 1
 	return cmd
 }
 
-// auditOutcomes are the words for how a call ends.
+// auditOutcomes lists the words of --outcome: how a call can end.
 var auditOutcomes = []messages.Outcome{messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected,
 	messages.OutcomeNotSent, messages.OutcomeUnknown}
 
+// outcomeWords joins the words of --outcome for help and errors.
 func outcomeWords() string {
 	var words []string
 	for _, o := range auditOutcomes {
@@ -69,6 +73,7 @@ func outcomeWords() string {
 	return strings.Join(words, ", ")
 }
 
+// kindWords joins the words of --kind for help and errors.
 func kindWords() string {
 	var words []string
 	for _, k := range audit.Kinds {
@@ -77,12 +82,15 @@ func kindWords() string {
 	return strings.Join(words, ", ")
 }
 
-// auditFilter is a query that was read. What is lost may have been any of it, and passes.
+// auditFilter decides which records are shown. A record of a gap passes all filters but the time and the kind, because the lost
+// records may have matched.
 type auditFilter struct {
 	auditQuery
+	// from is the earliest time that passes; zero for all.
 	from time.Time
 }
 
+// parseFilter checks the query and converts its words. Every error is a usage error. A time without a zone is local.
 func (q auditQuery) parseFilter(cmd *cobra.Command, now time.Time) (f auditFilter, err error) {
 	f.auditQuery = q
 	for _, k := range q.kinds {
@@ -117,15 +125,18 @@ func (q auditQuery) parseFilter(cmd *cobra.Command, now time.Time) (f auditFilte
 	return f, usageError(cmd, "--since: %q is no time; write 30m, 24h, or 2006-01-02T15:04:05Z", messages.Line(q.since, 40))
 }
 
+// matchesRecord reports whether a record passes. Different flags must all match, and of a repeated flag one value.
 func (f *auditFilter) matchesRecord(r *audit.Record) bool {
 	if r.Time.Before(f.from) {
 		return false
 	}
+	// A gap matches --kind if records of that kind are among the lost.
 	if r.Kind == audit.KindLost {
 		return len(f.kinds) == 0 || slices.Contains(f.kinds, string(r.Kind)) ||
 			slices.ContainsFunc(f.kinds, func(k string) bool { return r.Lost != nil && r.Lost.Kinds[audit.Kind(k)] > 0 })
 	}
 	among := func(list []string, word string) bool { return len(list) == 0 || slices.Contains(list, word) }
+	// A change of the configuration concerns every server that it added, removed or adjusted.
 	about := func(server string) bool {
 		return among(f.servers, server) || slices.ContainsFunc(slices.Concat(r.Added, r.Removed, r.Adjusted), func(s string) bool {
 			return slices.Contains(f.servers, s)
@@ -135,6 +146,7 @@ func (f *auditFilter) matchesRecord(r *audit.Record) bool {
 		among(f.outcomes, string(r.Outcome))
 }
 
+// showAudit prints the records that match, their counts, or with --follow also those that are added later.
 func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 	f, err := q.parseFilter(cmd, time.Now())
 	if err != nil {
@@ -151,6 +163,7 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 	if q.stats {
 		return o.printAuditStats(cmd.Context(), f, file.Path)
 	}
+	// ReadFiles and Follow call addRecord for each record, in order and from one goroutine.
 	a := &auditReader{options: o, auditFilter: f}
 	if q.follow {
 		a.torn, err = audit.Follow(cmd.Context(), file.Path, a.addRecord)
@@ -164,16 +177,18 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 	return interruptedError(cmd.Context())
 }
 
-// auditReader prints the records that pass.
+// auditReader prints the records that pass, and counts what is missing for the summary.
 type auditReader struct {
 	*options
 	auditFilter
+	// shown counts the records printed, torn the lines that are no whole record, lost the records that could not be written.
 	shown, torn int
 	lost        uint64
-	// kept are those of --last.
+	// kept holds at most the last records of --last; they are printed at the end.
 	kept []audit.Record
 }
 
+// addRecord takes the next record of the file. It returns false to end the reading, when standard output is closed.
 func (a *auditReader) addRecord(r audit.Record) bool {
 	if r.Lost != nil && !r.Time.Before(a.from) {
 		a.lost += r.Lost.Records
@@ -190,11 +205,12 @@ func (a *auditReader) addRecord(r audit.Record) bool {
 	return a.printRecord(&r)
 }
 
-// printRecord reports whether anybody reads on.
+// printRecord prints a record, and reports whether the reader of standard output still accepts it.
 func (a *auditReader) printRecord(r *audit.Record) bool {
 	a.shown++
 	var err error
 	if a.json {
+		// In a pipe the line goes out byte for byte as it stands in the file, so that hashes over lines stay valid.
 		text := string(r.Line)
 		if isTerminal(a.out) {
 			text = escapeUnsafe(text)
@@ -206,6 +222,8 @@ func (a *auditReader) printRecord(r *audit.Record) bool {
 	return err == nil
 }
 
+// printSummary prints the records of --last, and warns on standard error about a file that others may read or change, and about
+// records that are missing or torn.
 func (a *auditReader) printSummary(path string) {
 	for i := range a.kept {
 		a.printRecord(&a.kept[i])
@@ -224,7 +242,8 @@ func (a *auditReader) printSummary(path string) {
 	}
 }
 
-// auditLine is a record for people: when, what, and how it ended. Columns are wide enough for most, and none is cut.
+// auditLine formats a record for people: when, what, and how it ended. Columns are wide enough for most values and cut none;
+// each value is bounded to 200 runes and escaped, because servers and peers wrote some of them.
 func auditLine(r *audit.Record) string {
 	line := func(s string) string { return messages.Line(s, 200) }
 	parts := []string{r.Time.Local().Format("2006-01-02 15:04:05.000"), fmt.Sprintf("%-8s", line(string(r.Kind)))}
@@ -280,6 +299,7 @@ func auditLine(r *audit.Record) string {
 			}
 		}
 	}
+	// "allow" by default is the normal case, and not worth a column; "allow" by a rule is.
 	if r.Decision != "" && (r.Decision != "allow" || r.Rule != "") {
 		text("", strings.TrimSpace(r.Decision+" "+r.Rule))
 	}

@@ -14,18 +14,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// auditFlags say where the record of calls is kept, against what the files say.
+// auditFlags holds the persistent flags about the record of calls, which override the person's files but not the
+// organisation's.
 type auditFlags struct {
 	file string
 	off  bool
 }
 
+// addTo adds the flags to the persistent ones of the program.
 func (a *auditFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&a.file, "audit", "", "keep the record of calls in this `file`, not in the usual one (see: mcpvisor audit --help)")
 	f.BoolVar(&a.off, "no-audit", false, "keep no record of calls")
 }
 
-// checkConflicts refuses flags that exclude each other, or that go against the organisation.
+// checkConflicts refuses flags that exclude each other, and flags that contradict a managed configuration c (nil: none).
 func (a *auditFlags) checkConflicts(c *config.Audit) error {
 	switch {
 	case a.off && a.file != "":
@@ -37,7 +39,8 @@ func (a *auditFlags) checkConflicts(c *config.Audit) error {
 	return nil
 }
 
-// auditFile is where the record is kept; nil if none is.
+// auditFile returns where the record is kept and how it is rotated; nil if no record is kept. The order is: --audit or
+// --no-audit, then the configuration files, then the state directory.
 func (s *setup) auditFile(o *options) *audit.File {
 	var c config.Audit
 	if s.Audit != nil {
@@ -53,15 +56,17 @@ func (s *setup) auditFile(o *options) *audit.File {
 	if f.Path == "" {
 		location, err := control.LocationOf(s.ProjectDir)
 		if err != nil {
-			return nil // it has been told where the journal is missing
+			return nil // openProject reports the same error
 		}
 		f.Path = location.Audit
 	} else if abs, err := filepath.Abs(f.Path); err == nil {
+		// A later change of the directory must not move the record.
 		f.Path = abs
 	}
 	return f
 }
 
+// auditOptions returns how records are written: with the command's logger, and with arguments as the files say.
 func (s *setup) auditOptions(o *options) audit.Options {
 	out := audit.Options{Logger: o.newLogger()}
 	if s.Audit != nil {
@@ -70,14 +75,15 @@ func (s *setup) auditOptions(o *options) audit.Options {
 	return out
 }
 
-// enableAudit has a manager keep the record.
+// enableAudit makes a manager keep the record.
 func (s *setup) enableAudit(o *options, cfg *supervisor.Config) {
 	if f := s.auditFile(o); f != nil {
 		cfg.Audit, cfg.AuditOptions, cfg.AuditProject = f, s.auditOptions(o), s.ProjectDir
 	}
 }
 
-// recordApprovals records what the person approved. A record that cannot be written does not undo it, and is told.
+// recordApprovals adds an approval to the record for each name. If that fails the approval holds all the same, and the failure
+// is reported.
 func (s *setup) recordApprovals(o *options, names []string) {
 	var all []audit.Record
 	for _, name := range names {
@@ -86,7 +92,8 @@ func (s *setup) recordApprovals(o *options, names []string) {
 	s.writeRecords(o, all)
 }
 
-// recordChanges records what this command changed in a file. Files that cannot be read keep nobody from changing one.
+// recordChanges adds to the record what this command changed in a file. It reads the setup again, because the change may have
+// moved the record; if that fails, nothing is recorded, and the change stands.
 func (o *options) recordChanges(file string, all ...audit.Record) {
 	s, _ := loadSetup(o)
 	if s == nil {
@@ -98,7 +105,8 @@ func (o *options) recordChanges(file string, all ...audit.Record) {
 	s.writeRecords(o, all)
 }
 
-// writeRecords writes what this command did: approvals, where nothing else is said.
+// writeRecords appends records as this person's; a record without a kind is an approval. It waits up to five seconds until they
+// are on disk.
 func (s *setup) writeRecords(o *options, all []audit.Record) {
 	f := s.auditFile(o)
 	if f == nil || len(all) == 0 {

@@ -15,28 +15,31 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// auditStats is what `audit --stats` tells.
+// auditStats is what audit --stats prints. Its keys are those of the JSON form.
 type auditStats struct {
 	File string `json:"file"`
-	// Kinds counts the records that were asked for, From and To are the first and the last one's time.
+	// Kinds counts the records that match the query; From and To are the times of the first and the last.
 	Kinds map[audit.Kind]int `json:"kinds"`
 	From  *time.Time         `json:"from,omitempty"`
 	To    *time.Time         `json:"to,omitempty"`
-	// Missing are records that are not there, in Gaps places; Torn are lines that are no record.
+	// Missing counts records that could not be written, Gaps the places where they are missing, Torn the lines that are no
+	// record.
 	Missing uint64 `json:"missing"`
 	Gaps    int    `json:"gaps"`
 	Torn    int    `json:"torn"`
-	// Mode is who may read and write the file, if that is more than its owner.
+	// Mode says who else may read or write the file; empty if only its owner may.
 	Mode string `json:"mode,omitempty"`
-	// Running is what the running mcpvisor up says of its own records.
+	// Running holds the counts that the running mcpvisor up keeps of its own records; nil if none runs.
 	Running *runningStats `json:"running,omitempty"`
 }
 
+// runningStats holds the counts of the writer in another process.
 type runningStats struct {
 	PID int `json:"pid"`
 	audit.Stats
 }
 
+// countRecord adds a record to the counts. Records of several processes are not strictly in the order of time.
 func (a *auditStats) countRecord(r audit.Record) {
 	a.Kinds[r.Kind]++
 	if a.From == nil || r.Time.Before(*a.From) {
@@ -51,7 +54,7 @@ func (a *auditStats) countRecord(r audit.Record) {
 	}
 }
 
-// printAuditStats counts what there is, and asks a running up how its own records fare.
+// printAuditStats counts the records that match, asks a running up for the state of its writer, and prints both.
 func (o *options) printAuditStats(ctx context.Context, f auditFilter, path string) error {
 	out := auditStats{File: path, Kinds: map[audit.Kind]int{}}
 	var err error
@@ -70,7 +73,7 @@ func (o *options) printAuditStats(ctx context.Context, f auditFilter, path strin
 	out.Mode = audit.OpenTo(path)
 	quiet := *o
 	quiet.err = discard{}
-	if p, err := quiet.openProject(ctx); err == nil { // without it there is nobody to ask
+	if p, err := quiet.openProject(ctx); err == nil { // without a project there is no up that could be asked
 		if p.up != nil && p.up.Audit != nil {
 			out.Running = &runningStats{p.up.PID, *p.up.Audit}
 		}
@@ -85,6 +88,7 @@ func (o *options) printAuditStats(ctx context.Context, f auditFilter, path strin
 	return nil
 }
 
+// textLines returns the statistics for people, one fact a line, and leaves out what is as it should be.
 func (a *auditStats) textLines() []string {
 	lines := []string{"file: " + a.File}
 	if _, err := os.Stat(a.File); err != nil {
@@ -122,7 +126,7 @@ func (a *auditStats) textLines() []string {
 	return lines
 }
 
-// auditTrouble says in one sentence that records are lost, or cannot be written; empty if all is well.
+// auditTrouble says in one sentence that records are lost or cannot be written; "" if all is well.
 func auditTrouble(s audit.Stats) string {
 	switch {
 	case s.Failing != "" && s.Lost > 0:
@@ -135,7 +139,7 @@ func auditTrouble(s audit.Stats) string {
 	return ""
 }
 
-// reportAuditTrouble says it of a running up.
+// reportAuditTrouble warns about trouble with the record of a running up. It does not end the command, which did its work.
 func (o *options) reportAuditTrouble(up *control.Hello) {
 	if up == nil || up.Audit == nil {
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// newAuth is the command "auth", which only has subcommands.
 func newAuth(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "auth",
@@ -26,6 +27,7 @@ func newAuth(o *options) *cobra.Command {
 	return cmd
 }
 
+// newAuthStatus is the command "auth status".
 func newAuthStatus(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -43,15 +45,17 @@ running "mcpvisor up" keeps, needs a sign-in.`,
 	return cmd
 }
 
-// authReport is what `auth status` says of one server.
+// authReport is the JSON object that auth status prints for one server.
 type authReport struct {
 	supervisor.AuthStatus
-	// Status is that of the server in a running up.
+	// Status is the phase of the server in a running up; empty without one.
 	Status messages.Phase `json:"status,omitempty"`
-	// Todo is what a person can do; empty if there is nothing to do.
+	// Todo says what the person can do; empty if there is nothing to do.
 	Todo string `json:"todo,omitempty"`
 }
 
+// authStatus prints the state of the sign-ins. It reads the stores in this process, and takes only the phases from a running
+// up.
 func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) error {
 	p, err := o.openProject(ctx)
 	if err != nil {
@@ -71,9 +75,9 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 		case err != nil && named:
 			return err
 		case err != nil:
-			continue // the up has it from elsewhere
+			continue // the running up has this server from another file or flag
 		}
-		spec.Disabled = true // nothing is dialled
+		spec.Disabled = true // a disabled server is not dialled by the manager below
 		specs[name] = spec
 	}
 	if s.up != nil {
@@ -92,6 +96,7 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 	out := make([]authReport, len(all))
 	needed := false
 	for i, a := range all {
+		// Only the up's connection knows whether the server refuses the credentials; the stores know what is kept.
 		if st, ok := phases[a.Server]; ok {
 			if a.NeedsAuth = st.Status == messages.NeedsAuth; a.NeedsAuth && a.State == supervisor.AuthNotUsed {
 				a.State = supervisor.AuthSignedOut
@@ -112,7 +117,7 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 	return err
 }
 
-// authStatuses asks a manager that connects nothing.
+// authStatuses asks a manager of its own in which every server is disabled, so that nothing is dialled or started.
 func (s *signInProject) authStatuses(ctx context.Context, specs map[string]messages.Spec) ([]supervisor.AuthStatus, error) {
 	cfg := s.configOf(specs)
 	cfg.Logger = s.newLogger()
@@ -126,12 +131,13 @@ func (s *signInProject) authStatuses(ctx context.Context, specs map[string]messa
 	defer func() {
 		within, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
-		_ = m.Close(within) // it has connected nothing
+		_ = m.Close(within) // it has connected nothing, so that there is nothing to wait for
 	}()
 	return m.AuthStatus(ctx)
 }
 
-// authTodo is what a person can do about the credentials of a server, in a clause.
+// authTodo returns what the person can do about the credentials of a server, as a clause. named adds advice that would be noise
+// in a list of all servers.
 func authTodo(a supervisor.AuthStatus, named bool) string {
 	login := "mcpvisor login " + shellWord(a.Server)
 	switch {
@@ -155,6 +161,7 @@ func authTodo(a supervisor.AuthStatus, named bool) string {
 	return ""
 }
 
+// printAuth prints the table, and below it what to do about each server.
 func (o *options) printAuth(all []authReport, now time.Time) {
 	if len(all) == 0 {
 		o.printRemark("no remote server is configured: none needs credentials")
@@ -174,6 +181,7 @@ func (o *options) printAuth(all []authReport, now time.Time) {
 	}
 }
 
+// colourOfAuth is yellow where the person has to act, green for a valid sign-in, and nil otherwise.
 func colourOfAuth(a supervisor.AuthStatus) text.Colors {
 	switch {
 	case a.NeedsAuth, a.State == supervisor.AuthSignedOut, a.State == supervisor.AuthExpired,
@@ -185,7 +193,7 @@ func colourOfAuth(a supervisor.AuthStatus) text.Colors {
 	return nil
 }
 
-// personText is the person at the authorization server, as far as known.
+// personText names the person and the authorization server, as far as they are known.
 func personText(a supervisor.AuthStatus) string {
 	who := messages.Line(a.Who, 80)
 	if a.Issuer == "" {
@@ -194,6 +202,7 @@ func personText(a supervisor.AuthStatus) string {
 	return strings.TrimSpace(who + " at " + strings.TrimPrefix(messages.Line(a.Issuer, 120), "https://"))
 }
 
+// untilText says until when the access token is valid; "" if it does not expire or that is unknown.
 func untilText(a supervisor.AuthStatus, now time.Time) string {
 	switch {
 	case a.Expiry.IsZero():
@@ -204,7 +213,7 @@ func untilText(a supervisor.AuthStatus, now time.Time) string {
 	return clockTime(a.Expiry, now)
 }
 
-// signInText continues "signed in".
+// signInText returns a text that continues "signed in": as whom, where, for what, until when, and where that is kept.
 func signInText(a supervisor.AuthStatus, now time.Time) string {
 	out := ""
 	if a.Who != "" {

@@ -18,21 +18,26 @@ import (
 	check "github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
+// callFlags holds the flags of call. The command permissions fills in wait alone, to find a tool with findTool.
 type callFlags struct {
-	args       string
+	args string
+	// timeout bounds the call; 0 with timeoutSet means no bound, without it the server's own callTimeout.
 	timeout    time.Duration
 	timeoutSet bool
-	wait       time.Duration
-	json       bool
-	// progress shows how far the call has got; meta is a JSON object for its _meta.
+	// wait bounds how long the server may take to connect, apart from the call.
+	wait time.Duration
+	json bool
+	// progress shows the progress notifications of the call on standard error; meta is a JSON object for the _meta of the
+	// request.
 	progress bool
 	meta     string
-	// output is the file that the answer is written to.
+	// output is the file that the answer is written to; "-" is standard output, empty prints the text.
 	output string
-	// allow are rules for this call alone.
+	// allow holds rules that hold for this call alone.
 	allow []string
 }
 
+// newCall is the command "call".
 func newCall(o *options) *cobra.Command {
 	var f callFlags
 	cmd := &cobra.Command{
@@ -84,6 +89,8 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 	return cmd
 }
 
+// callTool makes one call: it finds the tool, checks the arguments against the tool's schema, sends the call, and prints the
+// answer. Everything that can be wrong with the arguments is found before anything is sent.
 func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) error {
 	ctx := cmd.Context()
 	for _, text := range f.allow {
@@ -98,6 +105,7 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 		return err
 	}
 	defer p.close()
+	// The hooks are installed before servers start, because a server may ask or report progress during its start.
 	hooks, done, err := p.callHooks(cmd, f)
 	if err != nil {
 		return err
@@ -111,6 +119,7 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 	if err != nil {
 		return usageError(cmd, "%s", err)
 	}
+	// A denied tool is not offered, so that findTool cannot find it. The call is made all the same, to be recorded as refused.
 	tool, err := p.findTool(ctx, target, f)
 	if errors.Is(err, messages.ErrDenied) {
 		return p.recordRefusal(ctx, target, typed, f, hooks, err)
@@ -123,6 +132,8 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 	if err != nil {
 		return &exitError{exitUsage, err.Error() + "; see: mcpvisor tools " + shellWord(tool.Server)}
 	}
+	// A name that is nearly one of the schema's is refused even if the schema allows more names: it is most likely a typing
+	// mistake, and the call would run without the argument.
 	if text := schema.misspeltArg(typed, args); text != "" {
 		return &exitError{exitUsage, text + " (nothing was sent; see: mcpvisor tools " + shellWord(tool.Server) + ")"}
 	}
@@ -140,6 +151,7 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 		ctx = bounded
 	}
 	res, err := p.Call(ctx, control.Call{Server: tool.Server, Tool: tool.Name, Args: args, CallHooks: hooks})
+	// Progress on the terminal ends before the answer is printed.
 	done()
 	if err != nil {
 		return err
@@ -147,7 +159,8 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 	return o.printResult(res, tool, f)
 }
 
-// recordRefusal has whoever answers refuse a call of a tool that nobody may call: the record of calls shows the attempt.
+// recordRefusal makes a call that the rules deny, so that the manager which answers refuses it and the record of calls shows
+// the attempt. It returns denied, which names the rule.
 func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg, f callFlags, hooks control.CallHooks, denied error) error {
 	args, err := buildArgs(f.args, typed, readInputSchema(nil), p.in)
 	if err != nil {
@@ -155,7 +168,7 @@ func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg,
 	}
 	c := control.Call{Qualified: t.qualified, Server: t.server, Tool: t.tool, Args: args, CallHooks: hooks}
 	res, err := p.Call(ctx, c)
-	if err == nil { // the rules have changed meanwhile
+	if err == nil { // the rules have changed since findTool asked
 		return p.printResult(res, &control.Tool{}, f)
 	}
 	if errors.Is(err, messages.ErrDenied) {
@@ -164,7 +177,8 @@ func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg,
 	return err
 }
 
-// callHooks is what goes on while the call is waited for; done ends it.
+// callHooks returns the hooks of the call: what the manager calls while it runs. done ends the display of progress and may be
+// called more than once.
 func (p *project) callHooks(cmd *cobra.Command, f callFlags) (a control.CallHooks, done func(), err error) {
 	a, done = p.defaultHooks(), func() {}
 	if f.meta != "" {
@@ -181,7 +195,8 @@ func (p *project) callHooks(cmd *cobra.Command, f callFlags) (a control.CallHook
 	return a, done, nil
 }
 
-// itemKind is a kind of what servers offer by name, as sentences call it.
+// itemKind is a kind of items that servers offer by name, in the words for sentences: the item, the command that uses it, and
+// the command that lists it.
 type itemKind struct{ word, command, list string }
 
 var (
@@ -189,14 +204,15 @@ var (
 	promptItem = itemKind{"prompt", "prompt", "prompts"}
 )
 
-// target is a tool as the person named it: by server and name, or by its qualified name.
+// target is a tool or prompt as the person named it: by server and name, or by its qualified name.
 type target struct {
 	server, tool, qualified string
-	// servers are those that it can be of: one, or with a qualified name that holds a hash several whose names look alike.
+	// servers are the servers that it can belong to: one, or several if a qualified name was shortened by a hash. Empty: none.
 	servers []string
 }
 
-// parseTarget reads the words that name the tool and returns those that follow.
+// parseTarget reads the words that name the item and returns the words that follow. It accepts SERVER TOOL, SERVER:TOOL and
+// mcp__SERVER__TOOL; the name of a configured server wins over the other readings of the first word.
 func (p *project) parseTarget(words []string, kind itemKind) (target, []string, error) {
 	first := words[0]
 	known := func(name string) bool { return slices.Contains(p.names, name) }
@@ -207,6 +223,7 @@ func (p *project) parseTarget(words []string, kind itemKind) (target, []string, 
 			}
 			return targetOf(server, tool), words[1:], nil
 		}
+		// A qualified name that is too long holds a hash, and cannot be split; each server whose name fits is asked.
 		if strings.HasPrefix(first, "mcp__") {
 			t := target{qualified: first}
 			for _, name := range p.names {
@@ -230,11 +247,12 @@ func (p *project) parseTarget(words []string, kind itemKind) (target, []string, 
 	return targetOf(first, words[1]), words[2:], nil
 }
 
+// targetOf returns the target of an item of one server.
 func targetOf(server, tool string) target {
 	return target{server: server, tool: tool, servers: []string{server}}
 }
 
-// findTool connects what is needed and returns the tool.
+// findTool connects the servers that the target may belong to and returns the tool. Its errors are of kind "not sent".
 func (p *project) findTool(ctx context.Context, t target, f callFlags) (*control.Tool, error) {
 	if len(t.servers) == 0 {
 		return nil, noToolError(t, "", nil)
@@ -265,8 +283,8 @@ func (p *project) findTool(ctx context.Context, t target, f callFlags) (*control
 	})
 }
 
-// firstOf asks all servers at once and returns the first answer; it waits for no other one then. If there is none the error is
-// the first server's.
+// firstOf asks all servers at once and returns the first answer without an error; it cancels the others then and does not wait
+// for them. If every server fails it returns the error of the first server in the list.
 func firstOf[T any](ctx context.Context, servers []string, ask func(ctx context.Context, server string) (T, error)) (T, error) {
 	type answer struct {
 		at  int
@@ -277,10 +295,10 @@ func firstOf[T any](ctx context.Context, servers []string, ask func(ctx context.
 	defer cancel()
 	answers := make(chan answer, len(servers))
 	for i, server := range servers {
-		go func() { // it ends with ctx at the latest
+		go func() { // it ends with ctx at the latest; answers has room for it
 			a := answer{at: i, err: errors.New("a defect of mcpvisor ended the question to " + messages.Line(server, 60))}
 			defer func() {
-				_ = recover() // the error above tells it
+				_ = recover() // the error above stands for the panic
 				answers <- a
 			}()
 			a.v, a.err = ask(ctx, server)
@@ -298,20 +316,22 @@ func firstOf[T any](ctx context.Context, servers []string, ask func(ctx context.
 	return none, errs[0]
 }
 
-// applyTimeout gives the servers the time that the command line gives the call.
+// applyTimeout sets the callTimeout of the servers that this command starts to the value of --timeout. Without it the server's
+// own bound would end a call earlier than the person wants.
 func applyTimeout(cfg *supervisor.Config, f callFlags) {
 	if !f.timeoutSet {
 		return
 	}
 	for name, spec := range cfg.Servers {
 		if spec.CallTimeout = messages.Duration(f.timeout); f.timeout <= 0 {
-			spec.CallTimeout = -1
+			spec.CallTimeout = -1 // negative means no bound; 0 would mean the default
 		}
 		cfg.Servers[name] = spec
 	}
 }
 
-// noToolError says that a server does not offer a tool, and what it offers; without a server, that none is named so.
+// noToolError says that a server does not offer a tool, and names the nearest one or those that it offers. A tool that the
+// server has but the manager withholds is named with the reason. With an empty server no configured server can have the tool.
 func noToolError(t target, server string, tools []control.Tool, withheld ...messages.QuarantinedTool) error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
 		Err: messages.ErrUnknownTool}
@@ -337,6 +357,7 @@ func noToolError(t target, server string, tools []control.Tool, withheld ...mess
 		if q.Name != word {
 			continue
 		}
+		// A rule withholds it, which is another error than a tool that does not exist.
 		if q.By != "" {
 			e.Tool, e.Class, e.Err, e.Text = word, messages.ClassDenied, messages.ErrDenied, q.Reason
 			return e
@@ -353,7 +374,7 @@ func noToolError(t target, server string, tools []control.Tool, withheld ...mess
 	return e
 }
 
-// printResult prints what the tool answered, and says in the exit code how it went.
+// printResult prints the answer of a tool, and returns an error with exit code 1 if the tool answered with isError.
 func (o *options) printResult(res control.Result, tool *control.Tool, f callFlags) error {
 	switch {
 	case f.json:
@@ -365,7 +386,7 @@ func (o *options) printResult(res control.Result, tool *control.Tool, f callFlag
 	default:
 		text := res.Text()
 		if answer := (&supervisor.Result{Raw: res.Raw}); isTerminal(o.out) && text == string(answer.Structured()) {
-			text = indentJSON(answer.Structured()) // a person reads it, and a program in a pipe takes the server's own bytes
+			text = indentJSON(answer.Structured()) // a person reads it; a program in a pipe gets the server's own bytes
 		}
 		if text = messages.Printable(text); text != "" {
 			fmt.Fprintln(o.out, strings.TrimRight(text, "\n"))

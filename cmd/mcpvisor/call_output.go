@@ -20,7 +20,8 @@ type attachment struct {
 	bytes []byte
 }
 
-// attachmentOf reads a part; ok is false for text, links and what nobody knows.
+// attachmentOf reads a part of an answer; ok is false for text, links and parts of unknown types. The error says that the
+// server sent bytes that are no base64.
 func attachmentOf(c *supervisor.Content) (a attachment, ok bool, err error) {
 	var data string
 	switch c.Type {
@@ -41,9 +42,9 @@ func attachmentOf(c *supervisor.Content) (a attachment, ok bool, err error) {
 	return a, true, nil
 }
 
-// writeAnswer writes what a tool answered to a file, or with - to standard output: the bytes of the parts that are no text,
-// and if there is none the text exactly as it came. Of several such parts each has a file with its number before the ending. What
-// text stands beside them is printed.
+// writeAnswer writes a tool's answer to a file, or with "-" to standard output: the bytes of the parts that are no text, and if
+// there are none the text exactly as it came. Several such parts get a number before the ending of the file's name, and
+// standard output refuses them. Text beside the parts is printed.
 func (o *options) writeAnswer(res control.Result, path string) error {
 	parts, err := (&supervisor.Result{Raw: res.Raw}).Content()
 	if err != nil {
@@ -89,7 +90,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 	return nil
 }
 
-// writeFile writes bytes exactly as they are: to a file, or with - to standard output.
+// writeFile writes bytes exactly as they are: to a file, or with "-" to standard output. It replaces an existing file.
 func (o *options) writeFile(path string, bytes []byte) (err error) {
 	if path == "-" {
 		_, err = o.out.Write(bytes)
@@ -102,7 +103,7 @@ func (o *options) writeFile(path string, bytes []byte) (err error) {
 	return nil
 }
 
-// indentJSON is JSON with an indent, as a person on a terminal reads it; empty if it is no JSON.
+// indentJSON returns JSON with an indent for a person at a terminal; "" if raw is no JSON.
 func indentJSON(raw json.RawMessage) string {
 	text, err := json.MarshalIndent(raw, "", "  ")
 	if err != nil {

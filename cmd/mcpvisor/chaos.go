@@ -18,9 +18,10 @@ the command that replays it. All of it stays on this machine's loopback, apart f
 Exit codes: 0 passed · 1 an invariant was violated, or a run hangs · 2 usage, or the harness itself failed · 3 inconclusive: what was to
 be tried did not happen`
 
-// chaosCommands are those below chaos, in the order in which its help lists them.
+// chaosCommands lists the subcommands of chaos, in the order in which its help lists them.
 var chaosCommands = []func(*options) *cobra.Command{newChaosSim, newChaosRun, newChaosCheck, newChaosScore, newChaosProxy, newChaosReport, newChaosScenarios, newChaosFaults}
 
+// newChaos is the command "chaos". Its exit codes differ from those of other commands; see chaosHelp.
 func newChaos(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chaos",

@@ -16,9 +16,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/check"
 )
 
-// exitInconclusive is the exit code of chaos when what was to be tried did not happen.
+// exitInconclusive is the exit code of chaos when what was to be tried did not happen. It shares its number with exitNotSent.
 const exitInconclusive = 3
 
+// chaosCheckFlags holds the flags of chaos check. concurrency and starts are bounded in chaosCheck, since a check must not
+// become an attack on a remote server.
 type chaosCheckFlags struct {
 	servers, calls      []string
 	concurrency, starts int
@@ -27,6 +29,7 @@ type chaosCheckFlags struct {
 	out                 string
 }
 
+// newChaosCheck is the command "chaos check".
 func newChaosCheck(o *options) *cobra.Command {
 	var f chaosCheckFlags
 	cmd := &cobra.Command{
@@ -62,10 +65,12 @@ could be concluded`,
 	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one call may take")
 	fl.BoolVarP(&f.json, "json", "j", false, "print the report as JSON")
 	fl.StringVar(&f.out, "out", "", "write report.json and junit.xml into this `folder`")
-	_ = cmd.RegisterFlagCompletionFunc("server", o.completeServer) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("server", o.completeServer) // this flag exists
 	return cmd
 }
 
+// chaosCheck runs the check on servers of its own, under a guardian, and prints the report. Approvals and policies hold as for
+// any command that starts servers.
 func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlags) error {
 	if f.concurrency < 1 || f.concurrency > 256 {
 		return usageError(cmd, "--concurrency: between 1 and 256, not %d", f.concurrency)
@@ -105,7 +110,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 		opts.Guard = g
 		defer g.Close()
 	}
-	if usesColours(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
+	if usesColours(o.err) && !o.quiet { // standard error is a terminal, where a line can be drawn over
 		opts.Progress = func(server, what string) {
 			fmt.Fprintf(o.err, "\r\x1b[K%s: %s …", messages.Line(server, 30), what)
 		}
@@ -123,7 +128,8 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 	return o.printChaosCheck(report, f)
 }
 
-// chaosCalls reads what may be called, by server.
+// chaosCalls reads the values of --call and returns the calls by server. The name of the server may be left out if only one is
+// checked.
 func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Spec) (map[string][]check.Call, error) {
 	calls := map[string][]check.Call{}
 	for _, t := range texts {
@@ -135,7 +141,7 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 		if _, ok := specs[server]; named && ok {
 			call.Tool = tool
 		} else if len(specs) == 1 {
-			for server = range specs { // the only one
+			for server = range specs { // there is only one
 			}
 		} else {
 			return nil, usageError(cmd, "--call: whose tool is %q? Write 'SERVER:TOOL {json}' with one of %s",
@@ -146,6 +152,7 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 	return calls, nil
 }
 
+// printChaosCheck writes the report files, prints the report, and turns the verdict into the exit code.
 func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 	if f.out != "" {
 		if err := check.Write(f.out, r); err != nil {
@@ -177,7 +184,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 	return nil
 }
 
-// printChecked prints what was found about one server.
+// printChecked prints the findings about one server as a table, with what to do below each warning and failure.
 func (o *options) printChecked(s check.Server) {
 	about := []string{messages.Line(s.Name, 60), string(s.Transport)}
 	if s.Says != "" {
@@ -189,6 +196,7 @@ func (o *options) printChecked(s check.Server) {
 	}
 	fmt.Fprintf(o.out, "%s: %s (%s)\n", strings.Join(about, " · "), counts, s.Took.Round(100*time.Millisecond))
 	t := newTable(o.out, "check", "verdict", "seen")
+	// The column of texts wraps at the width that the others leave, and not at all in a pipe.
 	room := 0
 	if columns := columnsOf(o.out); columns > 0 {
 		room = max(columns-60, 40)
@@ -204,6 +212,7 @@ func (o *options) printChecked(s check.Server) {
 	printTable(o.out, t)
 }
 
+// colourOfVerdict uses the colours of the phases, which a person of this program knows already.
 func colourOfVerdict(v check.Verdict) text.Colors {
 	switch v {
 	case check.Pass:

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 )
 
+// newChaosFaults is the command "chaos faults", which only prints the catalogue of faults.
 func newChaosFaults(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -60,26 +61,32 @@ fault's parameters with their defaults, and which servers it can befall. A scena
 	return cmd
 }
 
-// fault is a fault as `chaos faults --json` prints it.
+// fault is one fault as chaos faults --json prints it.
 type fault struct {
-	Name    string                   `json:"name"`
-	From    []string                 `json:"from"`
-	Does    string                   `json:"does"`
-	Kinds   []messages.TransportKind `json:"kinds"`
-	Eras    []messages.Era           `json:"eras"`
-	Tiers   []string                 `json:"tiers"`
-	Instant bool                     `json:"instant,omitempty"`
-	With    []parameter              `json:"with,omitempty"`
+	Name string `json:"name"`
+	// From holds the ids of the field reports that the fault comes from, the most important one first.
+	From []string `json:"from"`
+	Does string   `json:"does"`
+	// Kinds, Eras and Tiers say which servers the fault can befall, and where it can be played: sim, real or both.
+	Kinds []messages.TransportKind `json:"kinds"`
+	Eras  []messages.Era           `json:"eras"`
+	Tiers []string                 `json:"tiers"`
+	// Instant says that the fault happens once and ignores the duration "for".
+	Instant bool        `json:"instant,omitempty"`
+	With    []parameter `json:"with,omitempty"`
 }
 
+// parameter is one key of the fault's "with", with its default as text.
 type parameter struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`
 	Words   []string `json:"words,omitempty"`
 	Default string   `json:"default"`
-	Means   string   `json:"means"`
+	// Words are the values to choose from; empty for any value of the type.
+	Means string `json:"means"`
 }
 
+// faultOf converts a fault of the catalogue to its JSON form.
 func faultOf(k faults.Kind) fault {
 	f := fault{
 		Name: k.Name, From: append([]string{k.ID}, k.Also...), Does: k.Description, Kinds: k.Kinds, Eras: k.Eras, Tiers: k.Tiers,
@@ -91,6 +98,7 @@ func faultOf(k faults.Kind) fault {
 	return f
 }
 
+// explainFault prints one fault with its parameters, and an error with the nearest name if there is no such fault.
 func (o *options) explainFault(name string, asJSON bool) error {
 	k, ok := faults.Find(name)
 	if !ok {
@@ -131,6 +139,7 @@ func (o *options) explainFault(name string, asJSON bool) error {
 	return nil
 }
 
+// joinWords joins words of any string type with commas.
 func joinWords[T ~string](words []T) string {
 	texts := make([]string, len(words))
 	for i, w := range words {

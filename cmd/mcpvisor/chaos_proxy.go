@@ -17,14 +17,15 @@ import (
 	toxic "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// rulesInterval is how often the file of rules is looked at.
+// rulesInterval is the time between two looks at the file of rules.
 const rulesInterval = 250 * time.Millisecond
 
-// signalError is a server that died of a signal.
+// signalError says that the server behind the proxy died of a signal. The command then ends this program by the same signal.
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return "the server died of " + e.signal.String() }
 
+// chaosProxyFlags holds the flags of chaos proxy.
 type chaosProxyFlags struct {
 	faults             []string
 	rules, control     string
@@ -32,7 +33,8 @@ type chaosProxyFlags struct {
 	log                string
 	logBodies, summary bool
 	seed               uint64
-	seeded             bool
+	// seeded says that --seed was given, and overrides the seed in the file of rules.
+	seeded bool
 }
 
 const chaosProxyHelp = `Stands between any agent and any server, and breaks what the rules say and nothing else. Without a rule every byte passes
@@ -54,6 +56,8 @@ faults. With the same --seed the same conversation breaks in the same way.
 
 The exit code is the server's own, and so is the signal that it dies of.`
 
+// newChaosProxy is the command "chaos proxy". An agent starts it in the place of its server, so that the exit code and the
+// death by a signal are the server's.
 func newChaosProxy(o *options) *cobra.Command {
 	var f chaosProxyFlags
 	cmd := &cobra.Command{
@@ -67,6 +71,7 @@ func newChaosProxy(o *options) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.seeded = cmd.Flags().Changed("seed")
+			// The deferred calls of chaosProxy have run before this program replaces itself in dieBySignal.
 			err := o.chaosProxy(cmd, args, f)
 			var died *signalError
 			if errors.As(err, &died) {
@@ -90,6 +95,8 @@ func newChaosProxy(o *options) *cobra.Command {
 	return cmd
 }
 
+// chaosProxy stands between an agent and a server until either ends. It sets up, in this order, the rules, the log, the control
+// endpoint, the watch of the rules' file and the summary; each is undone by a defer. Without a rule it passes every byte.
 func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlags) error {
 	place := toxic.Stdio
 	switch {
@@ -114,9 +121,11 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	if err := control.Set(rules.Faults); err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
+	// Track keeps counts that are only needed where rules may be added later.
 	shared := proxy.Shared{Control: control, Track: f.rules != "" || f.control != "", Tally: &proxy.Tally{}}
 	control.Watch(shared.Tally.Hit)
 	if f.log != "" {
+		// The log may hold secrets, so that only its owner may read it.
 		file, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return &exitError{exitUsage, "--log: " + err.Error()}
@@ -132,8 +141,9 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 		defer e.Close()
 		fmt.Fprintln(o.err, "chaos proxy: rules can be changed at", e.Address())
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // signals are the server's here
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // a Ctrl-C is the server's to handle, so that the proxy does not end before the server
 	defer cancel()
+	// A file that cannot be read after a change leaves the rules as they were; its goroutine ends with ctx.
 	if f.rules != "" {
 		go proxy.Watch(ctx, f.rules, rulesInterval, control, place, func(err error) {
 			fmt.Fprintln(o.err, "chaos proxy: the rules stay as they were:", messages.Printable(err.Error()))
@@ -148,7 +158,8 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	return o.chaosProxyStdio(ctx, args, f, shared)
 }
 
-// readRules are the rules of the file and of the flags. Without either there are none.
+// readRules returns the rules of the file or of the flags, and the seed; without either there are no rules. The flags and the
+// file exclude each other, because a change of the file replaces all rules.
 func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 	var out proxy.File
 	if f.rules != "" {
@@ -179,6 +190,8 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 	return out, nil
 }
 
+// chaosProxyStdio runs the server as a child process and passes signals on to it. It returns when the server has ended, with
+// the server's exit code, or with a signalError.
 func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosProxyFlags, shared proxy.Shared) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -203,7 +216,8 @@ func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosPro
 	return nil
 }
 
-// chaosProxyHTTP says where it is, and stands there until it is interrupted, which is how it is meant to end.
+// chaosProxyHTTP prints its address on the first line of standard output, and serves until the person interrupts it, which is
+// the normal end and no error.
 func (o *options) chaosProxyHTTP(ctx context.Context, f chaosProxyFlags, shared proxy.Shared) error {
 	h, err := proxy.NewHTTP(f.url, f.listen, shared)
 	if err != nil {
@@ -216,6 +230,7 @@ func (o *options) chaosProxyHTTP(ctx context.Context, f chaosProxyFlags, shared 
 	return nil
 }
 
+// newChaosProxyFaults is the command "chaos proxy faults".
 func newChaosProxyFaults(o *options) *cobra.Command {
 	var urls bool
 	cmd := &cobra.Command{
@@ -237,21 +252,23 @@ func newChaosProxyFaults(o *options) *cobra.Command {
 	return cmd
 }
 
-// proxyFault is a fault as "chaos proxy faults --json" prints it.
+// proxyFault is one fault as chaos proxy faults --json prints it.
 type proxyFault struct {
 	Name string `json:"name"`
 	Does string `json:"does"`
-	// Not says why a proxy of this kind cannot do it; empty if it can.
+	// Not says why a proxy at this place cannot play the fault; empty if it can.
 	Not    string       `json:"not,omitempty"`
 	Params []faultParam `json:"params,omitempty"`
 }
 
+// faultParam is one parameter of a fault. An empty default means that the person must give a value.
 type faultParam struct {
 	Name    string `json:"name"`
 	Default string `json:"default,omitempty"`
 	Does    string `json:"does"`
 }
 
+// proxyFaults returns all faults for a proxy before a command, or with urls before a server over HTTP.
 func proxyFaults(urls bool) (all []proxyFault) {
 	place := toxic.Stdio
 	if urls {
@@ -270,6 +287,7 @@ func proxyFaults(urls bool) (all []proxyFault) {
 	return all
 }
 
+// listFaults prints the same for people, with the parameters indented below each fault.
 func listFaults(w io.Writer, urls bool) {
 	place := toxic.Stdio
 	if urls {
@@ -291,6 +309,7 @@ func listFaults(w io.Writer, urls bool) {
 	}
 }
 
+// newChaosProxyCtl is the command "chaos proxy ctl", the client of a proxy that was started with --control.
 func newChaosProxyCtl(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ctl ADDRESS (list | add 'FAULT key=value …' | remove NAME | clear)",
@@ -298,6 +317,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 		Example: `  mcpvisor chaos proxy ctl word@127.0.0.1:7007 list
   mcpvisor chaos proxy ctl word@127.0.0.1:7007 add 'latency by=1s'`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			// want maps each verb to the number of arguments, the address and the verb included.
 			want := map[string]int{"list": 2, "clear": 2, "add": 3, "remove": 3}
 			if len(args) < 2 || want[args[1]] != len(args) {
 				return usageError(cmd, "give the proxy's address, and list, add 'RULE', remove NAME or clear")
@@ -319,6 +339,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 	return cmd
 }
 
+// chaosProxyCtl makes one request to the proxy at args[0] and prints its answer.
 func (o *options) chaosProxyCtl(ctx context.Context, args []string) error {
 	c := proxy.NewClient(args[0])
 	switch args[1] {

@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieBySignal gives the exit code that a shell would: there are no signals to die of.
+// dieBySignal returns an error with the exit code that a shell would give, since this system has no signals to die of.
 func dieBySignal(s syscall.Signal) error { return &exitError{code: 128 + int(s)} }

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// dieBySignal ends this program by a signal, as the server that it stands for has ended: whoever started it sees the same. A
-// shell takes this process over for it, because Go's runtime would take SIGSEGV and its like for its own and tell of them.
-// Without a shell the exit code is the one that a shell would give.
+// dieBySignal ends this program by a signal, as the server behind the proxy has ended, so that the agent sees the same. It
+// replaces this process by a shell that kills itself, because Go's runtime handles SIGSEGV and its like and would print a
+// stack. If there is no shell it returns an error with the exit code that a shell would give.
 func dieBySignal(s syscall.Signal) error {
 	_ = syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + strconv.Itoa(int(s)) + " $$"}, os.Environ()) // it returns only if it fails
 	return &exitError{code: 128 + int(s)}

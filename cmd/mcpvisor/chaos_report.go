@@ -18,12 +18,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
+// chaosReportFlags holds the flags of chaos report.
 type chaosReportFlags struct {
 	out     string
 	open    bool
 	verdict bool
 }
 
+// newChaosReport is the command "chaos report".
 func newChaosReport(o *options) *cobra.Command {
 	var f chaosReportFlags
 	cmd := &cobra.Command{
@@ -57,6 +59,8 @@ inconclusive`,
 	return cmd
 }
 
+// chaosReport judges a recorded history with today's invariants and, unless --verdict is given, writes the report. The exit
+// code follows the verdicts, not those of the old report.
 func (o *options) chaosReport(from string, f chaosReportFlags) error {
 	recorded, err := openRecorded(from)
 	if err != nil {
@@ -96,8 +100,9 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 	return nil
 }
 
-// judgement is the JSON output of "chaos report".
+// judgement is the JSON object that chaos report prints.
 type judgement struct {
+	// Report is the folder that the report was written into; empty with --verdict.
 	Answer invariant.Answer `json:"answer"`
 	// Report is the folder that the report was written into; empty with --verdict.
 	Report   string              `json:"report,omitempty"`
@@ -108,13 +113,14 @@ type judgement struct {
 // recordedRun is a history that was found, with what lies beside it.
 type recordedRun struct {
 	run report.Run
-	// file is the history, dir where its report belongs.
+	// file is the path of the history, dir the folder for its report if --out is not given.
 	file, dir string
-	// savedCommand is the command of the report that lies there, if one does.
+	// savedCommand is the replay command in the report beside the history; empty if there is no report.
 	savedCommand string
 }
 
-// openRecorded reads the history of a file or of a run's folder.
+// openRecorded reads a history from its file or from the folder of a run. Every error is a usage error. A file that lies in the
+// folder of a report has its report made anew there; any other file gets a folder beside it.
 func openRecorded(from string) (*recordedRun, error) {
 	r := &recordedRun{file: from}
 	info, err := os.Stat(from)
@@ -150,7 +156,8 @@ func openRecorded(from string) (*recordedRun, error) {
 	return r, nil
 }
 
-// readOldReport takes from an older report of the same run what the history does not say: when it was, and how to replay it.
+// readOldReport takes from an older report of the same run what a history does not hold: when the run was, how long it took,
+// and how to replay it. A report of another seed or tier is not of this run and is ignored.
 func (r *recordedRun) readOldReport(h *history.History) {
 	dir := filepath.Dir(r.file)
 	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
@@ -170,13 +177,14 @@ func (r *recordedRun) readOldReport(h *history.History) {
 	}
 }
 
+// isReport reports whether the folder holds a report.
 func isReport(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "report.json"))
 	return err == nil
 }
 
-// replayCommand is the command that the run was replayed with, or the one that follows from the scenario: its name if it came with
-// mcpvisor, or the file in the folder of the report.
+// replayCommand returns the command that replays the run: that of the old report, or one made from the history's plan. A
+// scenario of the library is named; any other is the file scenario.yaml that the report writes into dir.
 func (r *recordedRun) replayCommand(dir string) string {
 	if r.savedCommand != "" {
 		return r.savedCommand
@@ -187,6 +195,7 @@ func (r *recordedRun) replayCommand(dir string) string {
 		verb = "run"
 	}
 	name := "scenario.yaml"
+	// A person may have changed a scenario and kept its name, therefore the texts are compared.
 	if known, ok := scenario.Named(p.Scenario.Name); ok && string(known.YAML()) == string(p.Scenario.YAML()) {
 		name = p.Scenario.Name
 	} else if dir != "" {
@@ -195,14 +204,14 @@ func (r *recordedRun) replayCommand(dir string) string {
 	return fmt.Sprintf("mcpvisor chaos %s %s --seed %d", verb, shellWord(name), p.Seed)
 }
 
-// showReport opens the page. A machine without a browser is none of the person's faults, and the path has been said.
+// showReport opens the page in the browser. Its failure is ignored, because the path of the report is printed anyway.
 func showReport(dir string) {
 	path, err := filepath.Abs(filepath.Join(dir, "report.html"))
 	if err != nil {
 		return
 	}
 	if path = filepath.ToSlash(path); !strings.HasPrefix(path, "/") {
-		path = "/" + path // C:/…
+		path = "/" + path // Windows: C:/dir becomes /C:/dir in a URL
 	}
 	_ = openBrowser((&url.URL{Scheme: "file", Path: path}).String())
 }

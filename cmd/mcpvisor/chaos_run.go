@@ -19,15 +19,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
+// chaosRunFlags holds the flags of chaos run.
 type chaosRunFlags struct {
 	seed     uint64
 	duration time.Duration
-	servers  int
-	out      string
-	keep     bool
-	json     bool
+	// servers is the number of servers to scale the scenario to; 0 leaves it as it is.
+	servers int
+	out     string
+	keep    bool
+	json    bool
 }
 
+// newChaosRun is the command "chaos run".
 func newChaosRun(o *options) *cobra.Command {
 	var f chaosRunFlags
 	cmd := &cobra.Command{
@@ -74,7 +77,7 @@ be tried did not happen`,
 	return cmd
 }
 
-// scenarioWithFlags is a scenario by file or name with the duration and the number of servers that the person gave, if any.
+// scenarioWithFlags returns the scenario of a file or name, with the duration and the number of servers that the person gave.
 func scenarioWithFlags(name string, tier scenario.Tier, duration time.Duration, servers int) (scenario.Scenario, error) {
 	s, err := scenarioByName(name, tier)
 	if err != nil {
@@ -89,6 +92,7 @@ func scenarioWithFlags(name string, tier scenario.Tier, duration time.Duration, 
 	return s, nil
 }
 
+// chaosRun plays a scenario on real processes of this machine, and judges it. An interrupt ends the run without a verdict.
 func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) error {
 	if f.servers < 0 || f.servers > 2000 {
 		return usageError(cmd, "--servers: between 1 and 2000, not %d", f.servers)
@@ -100,6 +104,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	if err != nil {
 		return err
 	}
+	// report.Write replaces the whole folder, and with it the scenario.
 	if f.out != "" && isFileIn(name, f.out) {
 		return usageError(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
 	}
@@ -108,7 +113,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
 	}
 	opts := chaoslive.Options{}
-	if g, err := startGuardian(); err == nil { // peers end without it too; what they have started ends sooner with it
+	if g, err := startGuardian(); err == nil { // peers end without a guardian too; what they have started ends sooner with it
 		opts.Guard = g
 		defer g.Close()
 	}
@@ -128,7 +133,8 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	}, f)
 }
 
-// chaosJudge says what the invariants make of a history, in a folder and on the terminal.
+// chaosJudge judges a history, writes the report, prints it, and turns the verdicts into the exit code. A report of a run that
+// went well lies in a temporary folder, which is removed, unless the person asked to keep it.
 func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) error {
 	r.Verdicts = invariant.Judge(h)
 	answer := report.Overall(r.Verdicts)
@@ -151,10 +157,10 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 		if err != nil {
 			return &exitError{exitUsage, "the report cannot be read: " + messages.Line(err.Error(), 200)}
 		}
-		_, _ = o.out.Write(withSchema(b))
+		_, _ = o.out.Write(withSchema(b)) // a failed write is remembered by checkedWriter
 	} else {
 		if f.out == "" && answer == invariant.Holds && !f.keep {
-			r.Dir = "" // it is removed
+			r.Dir = "" // the folder is removed, so that it must not be named
 		}
 		report.Terminal(o.out, r, usesColours(o.out))
 	}
@@ -168,7 +174,8 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 	}
 }
 
-// scenarioByName reads a file that is to be run in a tier, or takes the scenario of that name.
+// scenarioByName returns the scenario of the library with that name, else reads the file. A file is vetted for the tier in
+// which it is to run; the error lists everything that is wrong with it.
 func scenarioByName(name string, tier scenario.Tier) (scenario.Scenario, error) {
 	if s, ok := scenario.Named(name); ok {
 		return s, nil
@@ -191,7 +198,7 @@ func scenarioByName(name string, tier scenario.Tier) (scenario.Scenario, error) 
 	return s, nil
 }
 
-// replayCommand is the command that does the same again.
+// replayCommand returns the command that repeats the run.
 func (f chaosRunFlags) replayCommand(name string, seed uint64) string {
 	words := []string{"mcpvisor chaos run", shellWord(name), fmt.Sprintf("--seed %d", seed)}
 	if f.servers > 0 {
@@ -203,7 +210,7 @@ func (f chaosRunFlags) replayCommand(name string, seed uint64) string {
 	return strings.Join(words, " ")
 }
 
-// chaosProgress is a run in one line.
+// chaosProgress describes the state of a run in one line.
 func chaosProgress(p chaoslive.Progress) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", p.At.Round(time.Second), p.Stage)
@@ -220,7 +227,8 @@ func chaosProgress(p chaoslive.Progress) string {
 	return b.String()
 }
 
-// scaleServers is a scenario with about so many servers: its groups keep their proportions, and each has one at least.
+// scaleServers returns the scenario with about so many servers. Its groups keep their proportions, rounded, and each keeps at
+// least one server, so that no fault loses its target.
 func scaleServers(s scenario.Scenario, servers int) scenario.Scenario {
 	s = s.Clone()
 	was := 0
@@ -233,7 +241,8 @@ func scaleServers(s scenario.Scenario, servers int) scenario.Scenario {
 	return s
 }
 
-// newProgressLine shows how far something is: a line that is rewritten on a terminal, a line now and then elsewhere.
+// progressLine shows how far a command is: on a terminal one line that is drawn over, elsewhere a new line every lineInterval.
+// It is used by one goroutine.
 type progressLine struct {
 	out      io.Writer
 	terminal bool
@@ -241,9 +250,10 @@ type progressLine struct {
 	last     time.Time
 }
 
-// lineInterval is the time between two lines where nothing can be rewritten.
+// lineInterval is the time between two lines where nothing can be drawn over.
 const lineInterval = 10 * time.Second
 
+// draw shows the text as the new state. On a terminal it is cut to one line, because a wrapped line could not be drawn over.
 func (l *progressLine) draw(text string) {
 	if !l.terminal {
 		if l.last.IsZero() {
@@ -262,6 +272,7 @@ func (l *progressLine) draw(text string) {
 	l.shown = true
 }
 
+// clear removes the line from the terminal, so that what is printed next begins on an empty line.
 func (l *progressLine) clear() {
 	if l.shown {
 		fmt.Fprint(l.out, "\r\x1b[2K")

@@ -30,6 +30,7 @@ it, and run that.
 
 Exit code 2: a scenario does not exist, or --check found something wrong.`
 
+// newChaosScenarios is the command "chaos scenarios".
 func newChaosScenarios(o *options) *cobra.Command {
 	var schema, check, asJSON bool
 	cmd := &cobra.Command{
@@ -78,13 +79,15 @@ func newChaosScenarios(o *options) *cobra.Command {
 	return cmd
 }
 
-// scenarioItem is a scenario as `chaos scenarios --json` prints it.
+// scenarioItem is one scenario as chaos scenarios --json prints it.
 type scenarioItem struct {
-	Name  string          `json:"name"`
+	Name string `json:"name"`
+	// Tiers are those in which it can run; a scenario that names none runs in all.
 	Tiers []scenario.Tier `json:"tiers"`
 	About string          `json:"about"`
 }
 
+// listScenarios prints a line for each scenario, with the description wrapped to the width of the terminal (120 if unknown).
 func (o *options) listScenarios(asJSON bool) error {
 	var list []scenarioItem
 	most := 0
@@ -106,7 +109,7 @@ func (o *options) listScenarios(asJSON bool) error {
 	indent := most + 2 + len("sim real") + 2
 	for _, l := range list {
 		tiers := ""
-		for _, t := range scenario.Tiers { // each in a column of its own
+		for _, t := range scenario.Tiers { // each in a column of its own, so that the words stand below each other
 			if slices.Contains(l.Tiers, t) {
 				tiers += string(t) + " "
 			} else {
@@ -123,6 +126,7 @@ func (o *options) listScenarios(asJSON bool) error {
 	return nil
 }
 
+// printScenario prints the YAML of a scenario with its comments, so that it can be changed and run.
 func (o *options) printScenario(name string) error {
 	text, ok := scenario.Text(name)
 	if !ok {
@@ -132,6 +136,7 @@ func (o *options) printScenario(name string) error {
 	return err
 }
 
+// unknownScenario returns the usage error for a name that no scenario has, with the nearest name.
 func unknownScenario(name string) error {
 	what := fmt.Sprintf("no scenario is called %q", messages.Line(name, 60))
 	if near := scenario.Nearest(name); near != "" {
@@ -140,7 +145,8 @@ func unknownScenario(name string) error {
 	return &exitError{exitUsage, what + "; mcpvisor chaos scenarios lists them"}
 }
 
-// checkScenarios prints every fault of every file.
+// checkScenarios prints every problem of every file, and one line for each file without problems. Problems go to standard
+// output, because they are the result of the command; the exit code is that of a wrong configuration.
 func (o *options) checkScenarios(files []string) error {
 	problemCount := 0
 	for _, file := range files {
@@ -169,6 +175,7 @@ func (o *options) checkScenarios(files []string) error {
 	return nil
 }
 
+// serversOf counts the servers of a scenario; a group without a count has one.
 func serversOf(s scenario.Scenario) (n int) {
 	for _, g := range s.Servers {
 		n += max(g.Count, 1)
@@ -176,7 +183,7 @@ func serversOf(s scenario.Scenario) (n int) {
 	return n
 }
 
-// entriesText says how many entries there are: one may stand for many occurrences.
+// entriesText counts entries of a scenario. It does not say "faults", because one entry may stand for many occurrences.
 func entriesText(n int, noun string) string {
 	if n == 1 {
 		return "1 entry of " + noun + "s"
@@ -184,7 +191,8 @@ func entriesText(n int, noun string) string {
 	return fmt.Sprintf("%d entries of %ss", n, noun)
 }
 
-// readScenario reads the file of a scenario.
+// readScenario reads a file, or standard input for "-", up to one byte more than scenario.MaxFile, by which Vet sees that it is
+// too long.
 func readScenario(file string, stdin io.Reader) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(stdin, scenario.MaxFile+1))

@@ -20,9 +20,10 @@ import (
 	ours "github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/mcpvisor"
 )
 
-// knownAdapters are the clients whose adapters are part of this program.
+// knownAdapters names the clients whose adapters are part of this program.
 var knownAdapters = []string{"mcp-go", "go-sdk", "mcpvisor"}
 
+// chaosScoreFlags holds the flags of chaos score.
 type chaosScoreFlags struct {
 	only     string
 	parallel int
@@ -31,6 +32,7 @@ type chaosScoreFlags struct {
 	markdown string
 }
 
+// newChaosScore is the command "chaos score". Its help is the specification of adapters.
 func newChaosScore(o *options) *cobra.Command {
 	var f chaosScoreFlags
 	cmd := &cobra.Command{
@@ -90,7 +92,8 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
 	return cmd
 }
 
-// newChaosAdapter is what this program is started as to be one of its own adapters.
+// newChaosAdapter is the hidden command by which this program becomes one of its own adapters. The harness starts it as it
+// starts an adapter of another project, so that all clients are scored by the same rules.
 func newChaosAdapter(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "__adapter NAME", Hidden: true, Args: oneServer,
@@ -102,6 +105,7 @@ func newChaosAdapter(o *options) *cobra.Command {
 			case "go-sdk":
 				client = gosdk.New()
 			case "mcpvisor":
+				// Only the manager's adapter starts servers under a guardian, as the command does.
 				guard, err := startGuardian()
 				if err != nil {
 					return &exitError{exitUsage, "no guardian could be started: " + messages.Line(err.Error(), 200)}
@@ -117,6 +121,8 @@ func newChaosAdapter(o *options) *cobra.Command {
 	}
 }
 
+// chaosScore plays the cases to each client in turn and prints the scores. An adapter that does not work is reported and the
+// others are scored all the same; the exit code is then that of a wrong usage.
 func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlags) error {
 	if f.cases {
 		return o.printCases(f)
@@ -139,7 +145,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		done := 0
 		c.Progress = func(p score.CaseResult) {
 			done++
-			if usesColours(o.err) && !o.quiet { // standard error is a terminal, where progress is of use
+			if usesColours(o.err) && !o.quiet { // standard error is a terminal, where a line can be drawn over
 				fmt.Fprintf(o.err, "\r\x1b[K%s: %d of %d cases, last: %s %d/%d", c.Name, done, len(score.Cases()), p.Name, p.Got(), p.MaxPoints())
 			}
 		}
@@ -161,7 +167,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	}
 	score.NameApart(results)
 	lost := false
-	if failed < len(results) { // otherwise there is nothing to write, and a table of an earlier run is worth more
+	if failed < len(results) { // otherwise no client was scored, and a table of an earlier run in --markdown is worth more
 		if lost, err = o.printScores(results, f, scoreCommand(args)); err != nil {
 			return err
 		}
@@ -175,7 +181,8 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	return nil
 }
 
-// scoreClients are the clients that the command line names.
+// scoreClients returns the clients that the command line names: known adapters before the first "--", and after it commands of
+// adapters, each ended by a further "--".
 func scoreClients(cmd *cobra.Command, args []string) ([]score.Options, error) {
 	known, own := args, []string(nil)
 	if at := cmd.ArgsLenAtDash(); at >= 0 {
@@ -209,7 +216,8 @@ func scoreClients(cmd *cobra.Command, args []string) ([]score.Options, error) {
 	return all, nil
 }
 
-// scoreCommand is the command as somebody else would type it.
+// scoreCommand returns the command line for the head of the table, as another person would type it. cobra has removed the first
+// "--", which is put back before the first word that is no known adapter.
 func scoreCommand(args []string) string {
 	words := []string{"mcpvisor", "chaos", "score"}
 	for i, a := range args {
@@ -222,7 +230,7 @@ func scoreCommand(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// printScores writes the table, and reports whether somebody lost a point.
+// printScores writes the table with the reasons, prints the scores, and reports whether any client lost a point.
 func (o *options) printScores(results []score.Result, f chaosScoreFlags, command string) (lost bool, err error) {
 	if f.markdown != "" {
 		if err := os.WriteFile(f.markdown, []byte(score.Markdown(results, command)), 0o644); err != nil {
@@ -239,7 +247,8 @@ func (o *options) printScores(results []score.Result, f chaosScoreFlags, command
 	return lost, nil
 }
 
-// printScoreTable prints a line for each case in which somebody lost a point, and the sums.
+// printScoreTable prints a line for each case with the points and the reasons for lost ones, and the sums. A client that was
+// not played has dashes and its reason in the last line.
 func (o *options) printScoreTable(results []score.Result) {
 	header := []any{"#", "case"}
 	for _, r := range results {
@@ -251,6 +260,7 @@ func (o *options) printScoreTable(results []score.Result) {
 		room = max(columns-50-12*len(results), 40)
 	}
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3 + len(results), WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
+	// All clients that were played have the same cases in the same order. One was played: chaosScore checked that.
 	played := results[slices.IndexFunc(results, func(r score.Result) bool { return r.Failed == "" })]
 	for i, c := range played.Cases {
 		row := table.Row{c.Number, c.Name}
@@ -280,6 +290,7 @@ func (o *options) printScoreTable(results []score.Result) {
 	printTable(o.out, t)
 }
 
+// printCases prints the cases and plays none. --only does not filter them.
 func (o *options) printCases(f chaosScoreFlags) error {
 	if f.json {
 		return printJSON(o.out, score.Cases())

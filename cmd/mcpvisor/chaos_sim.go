@@ -20,14 +20,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// chaosWorkerFlag makes `chaos sim` a worker of another one. It is not for people.
+// chaosWorkerFlag makes chaos sim a worker process of another chaos sim. It is hidden, because only campaign.Pool gives it.
 const chaosWorkerFlag = "worker"
 
-// defaultSeeds is how many random bad days are run if nobody says.
+// defaultSeeds is the number of random days that are run if --seeds is not given.
 const defaultSeeds = 200
 
+// chaosSimFlags holds the flags of chaos sim.
 type chaosSimFlags struct {
-	seed     uint64
+	seed uint64
+	// seeds and seed are 0 until prepareTask has chosen their defaults.
 	seeds    int
 	servers  int
 	duration time.Duration
@@ -38,6 +40,7 @@ type chaosSimFlags struct {
 	worker   bool
 }
 
+// newChaosSim is the command "chaos sim".
 func newChaosSim(o *options) *cobra.Command {
 	var f chaosSimFlags
 	cmd := &cobra.Command{
@@ -88,10 +91,12 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
 	fl.BoolVar(&f.noShrink, "no-shrink", false, "do not look for a smaller scenario that fails as well")
 	fl.BoolVarP(&f.json, "json", "j", false, "print what was found as JSON")
 	fl.BoolVar(&f.worker, chaosWorkerFlag, false, "")
-	_ = fl.MarkHidden(chaosWorkerFlag) // the flag exists
+	_ = fl.MarkHidden(chaosWorkerFlag) // this flag exists
 	return cmd
 }
 
+// chaosSim runs one day or many in worker processes. Each worker is this program started again, because a run that hangs or
+// crashes can then be given up without losing the others.
 func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) error {
 	if f.worker {
 		if err := campaign.Serve(cmd.Context(), o.in, o.out); err != nil {
@@ -109,6 +114,7 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 	}
 	s.pool = campaign.NewPool(func() *exec.Cmd { return exec.Command(self, "chaos", "sim", "--"+chaosWorkerFlag) }, s.flags.jobs)
 	defer s.pool.Close()
+	// Workers report slow runs concurrently.
 	var slowMu sync.Mutex
 	s.pool.Slow = func(t campaign.Task, text string) {
 		slowMu.Lock()
@@ -121,16 +127,17 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 	return s.runCampaign(cmd.Context())
 }
 
-// simulation is one `chaos sim`.
+// simulation holds what one chaos sim works with.
 type simulation struct {
 	*options
 	flags chaosSimFlags
-	name  string // of the scenario, as the person gave it; empty: random days
-	task  campaign.Task
+	name  string        // name or file of the scenario as the person gave it; empty for random days
+	task  campaign.Task // the task of every seed, without the seed
 	pool  *campaign.Pool
 }
 
-// prepareTask checks what the person said.
+// prepareTask checks the flags and fills the task. Without a scenario it takes the defaults of random days; with one it reads
+// the scenario, plans it once to find errors, and runs it once unless --seeds says otherwise.
 func (s *simulation) prepareTask(cmd *cobra.Command, args []string) error {
 	f := &s.flags
 	switch {
@@ -168,11 +175,12 @@ func (s *simulation) prepareTask(cmd *cobra.Command, args []string) error {
 	}
 	s.task.Scenario = &day
 	f.seed, f.seeds = plan.Seed, max(f.seeds, 1)
-	f.jobs = min(f.jobs, max(f.seeds, 2)) // a smaller scenario is looked for with one at a time, too
+	f.jobs = min(f.jobs, max(f.seeds, 2)) // the search for a smaller scenario uses two processes also for one seed
 	return nil
 }
 
-// runOnce is a scenario that is run once: the whole report.
+// runOnce runs a scenario once and prints the whole report. If the run violates an invariant, it searches a smaller scenario
+// that violates the same, and the report is about that one.
 func (s *simulation) runOnce(ctx context.Context) error {
 	t := s.task
 	t.Seed = s.flags.seed
@@ -184,7 +192,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h == nil { // its process has died
+	if h == nil { // the process of the run died, so that there is no history to report
 		return s.reportCampaign(ctx, []campaign.Result{r}, campaign.Summary{Runs: 1, Failed: []campaign.Result{r}})
 	}
 	full := report.Run{History: h, Verdicts: r.Verdicts, Started: began, Took: r.Took, Command: s.replayCommand(t), Dir: s.flags.out,
@@ -223,7 +231,8 @@ func (s *simulation) runOnce(ctx context.Context) error {
 	return chaosExit(answer)
 }
 
-// runRecorded runs a task and reads its history. There is none if the process of the run has died.
+// runRecorded runs a task in a worker and reads the history that the worker wrote. The history is nil, without an error, if the
+// worker process died; the result then holds its stack.
 func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign.Result, *history.History, error) {
 	f, err := os.CreateTemp("", "mcpvisor-chaos-*.jsonl")
 	if err != nil {
@@ -251,7 +260,7 @@ func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign
 	return r, h, nil
 }
 
-// replayCommand is the command that runs a task again.
+// replayCommand returns the command that runs a task again.
 func (s *simulation) replayCommand(t campaign.Task) string {
 	words := "mcpvisor chaos sim"
 	if s.name != "" {
@@ -270,6 +279,7 @@ func (s *simulation) replayCommand(t campaign.Task) string {
 	return words
 }
 
+// chaosExit maps the answer of the invariants to the exit code.
 func chaosExit(a invariant.Answer) error {
 	switch a {
 	case invariant.Violated:

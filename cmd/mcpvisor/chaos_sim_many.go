@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	// chaosFolder is where reports go that nobody gave a place.
+	// chaosFolder is the folder for reports without --out.
 	chaosFolder = ".chaos"
-	// maxReports is how many failing runs are made smaller and reported: one for each invariant, and no more.
+	// maxReports bounds how many failing runs are made smaller and reported: one for each invariant, because further runs that
+	// violate the same one rarely say more.
 	maxReports = 3
-	// maxFailedShown is how many failing runs are told on the terminal.
+	// maxFailedShown bounds how many failing runs are listed on the terminal.
 	maxFailedShown = 6
 	// shrinkTime bounds the search for one smaller scenario.
 	shrinkTime = 30 * time.Second
 )
 
-// chaosFindings are what `chaos sim --json` prints.
+// chaosFindings is the JSON object that chaos sim prints.
 type chaosFindings struct {
-	// Result is that of a single run, Summary that of many.
+	// Result is set for a single run, Summary for many.
 	Result  *campaign.Result  `json:"result,omitempty"`
 	Summary *campaign.Summary `json:"summary,omitempty"`
 	Answer  invariant.Answer  `json:"answer,omitempty"`
@@ -42,15 +43,16 @@ type chaosFindings struct {
 
 // failedRun is one failing run with its report.
 type failedRun struct {
-	Seed   uint64 `json:"seed"`
+	Seed uint64 `json:"seed"`
+	// ID is that of the violated invariant.
 	ID     string `json:"id"`
 	Folder string `json:"folder"`
 	Replay string `json:"replay"`
-	// Verdict is that of the run that the report tells of.
+	// Verdict is that of the run in the report, which may be a smaller one than the run that failed first.
 	Verdict invariant.Verdict `json:"verdict"`
 }
 
-// runCampaign runs a campaign.
+// runCampaign runs all seeds in the pool, shows a progress bar, and reports what failed.
 func (s *simulation) runCampaign(ctx context.Context) error {
 	bar := s.newProgressLine()
 	done, failed := 0, 0
@@ -68,13 +70,14 @@ func (s *simulation) runCampaign(ctx context.Context) error {
 	return s.reportCampaign(ctx, sum.Failed, sum)
 }
 
-// progressBar is a bar of so many characters.
+// progressBar returns a bar of size characters.
 func progressBar(done, all, size int) string {
 	full := size * done / max(all, 1)
 	return strings.Repeat("█", full) + strings.Repeat("░", size-full)
 }
 
-// reportCampaign reports the failing runs and says what came of the campaign.
+// reportCampaign writes reports of the first failing runs, one for each invariant, prints the summary, and returns the exit
+// code. A violation weighs more than seeds that could not be run.
 func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Result, sum campaign.Summary) error {
 	var reports []failedRun
 	known := map[string]bool{}
@@ -113,7 +116,8 @@ func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Resul
 	return chaosExit(answer)
 }
 
-// reportFailure writes the report of a failing run, and the smallest scenario that fails like it.
+// reportFailure writes the report of a failing run: of the smallest scenario that fails like it, or if none was found of the
+// run itself, which is run again because the campaign keeps no histories.
 func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v invariant.Verdict) (failedRun, error) {
 	t := s.task
 	t.Seed = r.Seed
@@ -142,6 +146,7 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 		one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "scenario.yaml"))
 		run.Command = one.Replay
 	}
+	// The verdict in the report is that of the run that it shows; its time and server may differ from the first run's.
 	one.Verdict = invariant.Verdict{}
 	for _, found := range run.Verdicts {
 		if found.ID == v.ID {
@@ -154,10 +159,10 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 	return one, nil
 }
 
-// shrinkRun is the run of the smallest day that violates what a run violates, with what the report says of the day in which that was found;
-// nil if no day is smaller, or nobody wants one.
+// shrinkRun returns the run of the smallest scenario that violates the same invariant, together with the scenario in which the
+// violation was found. It returns nil if no scenario is smaller, --no-shrink is given, or the smaller one does not fail again.
 func (s *simulation) shrinkRun(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) (*report.Run, error) {
-	if r.Violates(campaign.Crash) {
+	if r.Violates(campaign.Crash) { // a run that crashes leaves no history
 		return nil, nil // there will be no history of it
 	}
 	small := s.smallerScenario(ctx, t, v)
@@ -175,7 +180,8 @@ func (s *simulation) shrinkRun(ctx context.Context, t campaign.Task, r campaign.
 		Found: &report.Found{Scenario: found, Command: s.replayCommand(t)}}, nil
 }
 
-// writeCrash writes what is left of a run whose process has died: there is no history to make a report of.
+// writeCrash writes the scenario and the stack of a run whose process died. There is no history to make a page of. It sets the
+// folder and the replay command in one.
 func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Result, small *scenario.Scenario) error {
 	bad := t.EffectiveScenario()
 	bad.Seed = t.Seed
@@ -200,8 +206,8 @@ func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Resu
 	return nil
 }
 
-// reportFolder is where the report of a run goes: not where its own scenario lies, which is what a person has of an earlier run and
-// would be gone with that run's report.
+// reportFolder returns the folder for the report of a run. It is never the folder in which the scenario of this run lies,
+// because writing a report replaces the folder, and the person would lose the scenario.
 func (s *simulation) reportFolder(p scenario.Plan) string {
 	dir := filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderName(p))
 	if isFileIn(s.name, dir) {
@@ -210,7 +216,8 @@ func (s *simulation) reportFolder(p scenario.Plan) string {
 	return dir
 }
 
-// isFileIn says whether a scenario is a file of this folder.
+// isFileIn reports whether a scenario is a file of this folder. It compares the folders by identity, so that links and relative
+// paths do not deceive it.
 func isFileIn(name, dir string) bool {
 	if _, comes := scenario.Named(name); comes || name == "" {
 		return false
@@ -223,7 +230,7 @@ func isFileIn(name, dir string) bool {
 	return err == nil && os.SameFile(holds, target)
 }
 
-// folderName names the report of a run.
+// folderName returns a name for the folder of a run: letters, digits and "-" of the scenario's name, and the seed.
 func folderName(p scenario.Plan) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -237,7 +244,8 @@ func folderName(p scenario.Plan) string {
 	return name
 }
 
-// smallerScenario is the smallest scenario that violates what the run violates, nil if none is smaller, or nobody wants one.
+// smallerScenario searches, for at most shrinkTime, the smallest scenario that violates what the run violates. It returns nil
+// if none is smaller or --no-shrink is given.
 func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v invariant.Verdict) *scenario.Scenario {
 	if s.flags.noShrink {
 		return nil
@@ -255,7 +263,7 @@ func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v inv
 	return &small
 }
 
-// printSummary writes at most 25 lines.
+// printSummary prints the result of a campaign in at most 25 lines, the last of which is the command that replays it.
 func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer, reports []failedRun, replay string) {
 	words := map[invariant.Answer]string{
 		invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
@@ -276,6 +284,7 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 	}
 	mean := time.Duration(0)
 	if sum.Runs > 0 {
+		// Workers run in parallel, so that the time of one run is longer than the quotient of total time and runs.
 		mean = sum.Took * time.Duration(s.pool.Size()) / time.Duration(sum.Runs)
 	}
 	seeds := fmt.Sprintf("seeds %d to %d", s.flags.seed, s.flags.seed+uint64(s.flags.seeds)-1)
@@ -309,7 +318,7 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		}
 		v, _ := r.Violated()
 		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed && one.Verdict.ID != "" }); at >= 0 {
-			v = reports[at].Verdict // the words and the times are those of the report
+			v = reports[at].Verdict // the words and times must be those of the report
 		}
 		where := ""
 		if v.Server != "" {

@@ -10,15 +10,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// checkedWriter is the standard output of a run: it remembers the first write that failed, so that a script on a full disk does not
-// take an empty file for a result. Safe for concurrent use if the writer is.
+// checkedWriter is the standard output of a run. It remembers the first write that failed, so that a script on a full disk does
+// not take an empty file for a result. It is safe for concurrent use if the writer below it is.
 type checkedWriter struct {
 	io.Writer
 
 	mu     sync.Mutex
-	failed error
+	failed error // the first error of a write; nil if all succeeded
 }
 
+// Write writes to the output and remembers the first error.
 func (o *checkedWriter) Write(b []byte) (int, error) {
 	n, err := o.Writer.Write(b)
 	if err != nil {
@@ -31,8 +32,9 @@ func (o *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// resultError is what a run ends with whose command ended with err. Output that is not whole is an error, unless the reader has gone
-// (EPIPE): that is how a person ends a list that is long enough. What went wrong besides counts more.
+// resultError returns the error that a run ends with, given the error of its command. Output that is not whole is an error of
+// its own, unless the reader has gone (EPIPE): a person ends a long list so, with head or less. An error of the command weighs
+// more.
 func (o *checkedWriter) resultError(err error) error {
 	o.mu.Lock()
 	failed := o.failed
@@ -54,7 +56,7 @@ func (o *checkedWriter) resultError(err error) error {
 	return &exitError{exitFailed, "the output could not be written: " + messages.Line(text, 200)}
 }
 
-// Fd is that of the file, and no descriptor at all if the output is none.
+// Fd returns the descriptor of the output, or an invalid one if it has none, so that isTerminal answers false.
 func (o *checkedWriter) Fd() uintptr {
 	if f, ok := o.Writer.(interface{ Fd() uintptr }); ok {
 		return f.Fd()
@@ -62,7 +64,7 @@ func (o *checkedWriter) Fd() uintptr {
 	return ^uintptr(0)
 }
 
-// fileOf is the file that a stream of a run is, behind what this program has put around it; nil if it is none.
+// fileOf returns the file behind the writers that this program puts around a stream; nil if there is no file.
 func fileOf(w any) *os.File {
 	for {
 		switch s := w.(type) {

@@ -79,7 +79,7 @@ func run(args []string, s streams) int {
 	s.err, flush = boundStderr(s.err)
 	defer flush()
 	s.err = escapeTerminal(s.err)
-	// The checked writer remembers a failed write to standard output: a pipe that was closed must not look like success.
+	// The checked writer remembers a failed write to standard output: on a full disk a run must not look like a success.
 	out := &checkedWriter{Writer: escapeTerminal(s.out)}
 	s.out = out
 	o := &options{streams: s, logDefault: zapcore.ErrorLevel, failures: &failures{}, misread: true}
