@@ -11,13 +11,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// completeFlags holds the flags of complete. Exactly one of prompt and template is given; Args checks it.
 type completeFlags struct {
 	prompt, template string
 	with             []string
 	json             bool
-	wait             time.Duration
+	// wait bounds how long the server may take to connect.
+	wait time.Duration
 }
 
+// newComplete is the command "complete", which asks a server for proposals (completion/complete). The completion of the shell
+// is in shell_completion.go.
 func newComplete(o *options) *cobra.Command {
 	var f completeFlags
 	cmd := &cobra.Command{
@@ -53,7 +57,7 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 	fl.StringArrayVar(&f.with, "with", nil, "another argument has this value already: `KEY=VALUE` (repeatable)")
 	fl.BoolVarP(&f.json, "json", "j", false, "print a JSON object")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
-	_ = cmd.RegisterFlagCompletionFunc("prompt", func(_ *cobra.Command, args []string, _ string) ( // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("prompt", func(_ *cobra.Command, args []string, _ string) ( // this flag exists
 		[]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -63,8 +67,8 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 	return cmd
 }
 
-// completeArguments offers the arguments of a prompt, or the prompts of the server if none is named, as far as a running
-// mcpvisor up knows them.
+// completeArguments offers the shell the arguments of a prompt, or the prompts of the server if none is named yet. It asks only
+// a running mcpvisor up, because starting a server for a press of the tab key would take seconds.
 func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
@@ -76,7 +80,7 @@ func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, 
 	if p.up == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, _ := p.Prompts(ctx, server) // what cannot be listed cannot be offered
+	all, _ := p.Prompts(ctx, server) // a failure means nothing to offer; the shell has no place for an error
 	var out []cobra.Completion
 	for i := range all {
 		if prompt == "" {
@@ -91,6 +95,8 @@ func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, 
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
+// proposeValues asks the server to complete the value and prints a proposal on each line. Proposals are the server's words, cut
+// to one line and escaped.
 func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFlags) error {
 	r := messages.CompleteRequest{Prompt: f.prompt, URITemplate: f.template, Argument: args[1]}
 	if len(args) == 3 {
@@ -126,6 +132,7 @@ func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFla
 	for _, v := range c.Values {
 		fmt.Fprintln(o.out, messages.Line(v, 0))
 	}
+	// The specification bounds an answer to 100 values, so that more may exist.
 	switch more := c.Total - len(c.Values); {
 	case more > 0:
 		o.printRemark("there are %d more; type more of the value", more)

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// bashInitScript replaces the one part of cobra's script for bash that needs the package bash-completion: which words stand on the
-// line, and in which of them the cursor is. Bash splits words at = and : too, and the part joins what no space separates, as key=value
-// and SERVER:TOOL have to be. It is used where that package is not loaded.
+// bashInitScript replaces the one part of cobra's script for bash that needs the package bash-completion: splitting the line
+// into words and finding the one with the cursor. Bash also splits at = and :, and this function joins what no space separates,
+// since key=value and SERVER:TOOL are one word here. cobra's script calls it only where that package is not loaded.
 const bashInitScript = `
 __mcpvisor_init_completion()
 {
@@ -37,7 +37,8 @@ __mcpvisor_init_completion()
 }
 `
 
-// completeWithoutPackage has "completion bash" print a script that works in every bash from 4.0 on.
+// completeWithoutPackage makes "completion bash" print a script that works in every bash from 4.0 on, and gives the completion
+// commands of all shells their examples.
 func completeWithoutPackage(root *cobra.Command, o *options) {
 	c, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil || c.Name() != "bash" {
@@ -56,6 +57,7 @@ For every new shell:     mcpvisor completion bash > ~/.local/share/bash-completi
 		_, err := fmt.Fprint(o.out, bashInitScript)
 		return err
 	}
+	// cobra's own commands have no examples, and a test demands one of every command.
 	for name, line := range map[string]string{
 		"bash": "source <(mcpvisor completion bash)", "zsh": "source <(mcpvisor completion zsh)",
 		"fish": "mcpvisor completion fish | source", "powershell": "mcpvisor completion powershell | Out-String | Invoke-Expression",

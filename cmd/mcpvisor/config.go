@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
+// newConfig is the command "config", which only has subcommands.
 func newConfig(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -24,6 +25,7 @@ func newConfig(o *options) *cobra.Command {
 	return cmd
 }
 
+// newConfigCheck is the command "config check".
 func newConfigCheck(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -41,6 +43,8 @@ dialled. Exit code 2: there is a fault; warnings alone are none.`,
 	return cmd
 }
 
+// configCheck prints all problems of all files. Faults make it end with exitUsage; warnings do not. It reads the files as every
+// command does, so that what it accepts is what the others see.
 func (o *options) configCheck(asJSON bool) error {
 	s, err := loadSetup(o)
 	if s == nil {
@@ -72,7 +76,8 @@ func (o *options) configCheck(asJSON bool) error {
 	return nil
 }
 
-// policyProblems are the servers that a policy keeps from being started. That is no fault of the file.
+// policyProblems returns a warning for each server that a policy of the organisation keeps from being started. The file itself
+// is not at fault, therefore these are no errors.
 func (s *setup) policyProblems() (all []config.Problem) {
 	for _, name := range s.serverNames() {
 		spec := s.Specs[name]
@@ -83,6 +88,7 @@ func (s *setup) policyProblems() (all []config.Problem) {
 	return all
 }
 
+// printCheck prints the problems, and notes that are none: files of other programs, and entries that another file hides.
 func (o *options) printCheck(s *setup, faults, warnings int) {
 	for _, f := range s.Files {
 		if f.Program != "" {

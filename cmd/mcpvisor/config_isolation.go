@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
+// newConfigIsolation is the command "config isolation".
 func newConfigIsolation(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -30,6 +31,7 @@ network of its own and ends. Exit code 0, whatever the answers are.`,
 	return cmd
 }
 
+// printIsolation prints what this machine can enforce. Capabilities starts one short process to try a network namespace.
 func (o *options) printIsolation(ctx context.Context, asJSON bool) error {
 	can := transports.Capabilities(ctx)
 	offers := isolation.Offers(can)
@@ -52,7 +54,7 @@ func (o *options) printIsolation(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// printOffers prints what a machine can enforce.
+// printOffers prints a table of what the machine can enforce, with the reason where it cannot.
 func (o *options) printOffers(what, takes string, offers []isolation.Offer) {
 	t := newTable(o.out, what, "", takes, "why not")
 	for _, offer := range offers {
@@ -65,7 +67,7 @@ func (o *options) printOffers(what, takes string, offers []isolation.Offer) {
 	printTable(o.out, t)
 }
 
-// isolationText is what a running server is kept from; of one that does not run, nothing.
+// isolationText says what a running server is kept from; "" for a server that does not run or is not isolated.
 func isolationText(st messages.Status) string {
 	if st.Isolation == nil {
 		return ""
@@ -73,7 +75,7 @@ func isolationText(st messages.Status) string {
 	return "isolated: " + messages.Line(st.Isolation.String(), 600)
 }
 
-// plannedIsolation is what a server is kept from, or would be if it were started on this machine.
+// plannedIsolation says what a server is kept from if it runs, or would be kept from if this machine started it now.
 func (o *options) plannedIsolation(out serverEntry) string {
 	if out.Up != nil && out.Up.Isolation != nil {
 		return isolationText(*out.Up)

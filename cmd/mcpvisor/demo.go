@@ -17,13 +17,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// demoIntro is what somebody reads who sees mcpvisor for the first time.
+// demoIntro is the text above the table of up --demo, for a person who sees mcpvisor for the first time.
 const demoIntro = "A demo, with servers built in. clock and dice live in this process, notes is a child process, " +
 	"weather speaks HTTP and quotes SSE: all are well. crashes dies every few seconds and is brought back, silent never " +
 	"answers, missing is not installed, private wants credentials. All of them are called again and again. " +
 	"Ctrl-C ends it."
 
-// demoRun is a run that needs nothing but this program.
+// demoRun returns the run of up --demo, which needs nothing but this program: child processes are this program started again,
+// and web servers listen on loopback. It returns an error if the person also named servers.
 func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
 	if len(o.configs)+len(o.servers) > 0 {
 		return nil, &exitError{exitUsage, "--demo runs its own servers; leave out --config and --mcp-server"}
@@ -38,13 +39,14 @@ func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
 	}
 	project := "."
 	if s, _ := loadSetup(o); s != nil {
-		project = s.ProjectDir // the other commands look there
+		project = s.ProjectDir // the other commands look for the control socket of this project
 	}
 	child := func(kind string) messages.Spec {
 		args := []string{demoServerCommand, kind}
 		return messages.Spec{Command: self, Args: args, StopGrace: messages.Duration(time.Second)}
 	}
 	silent := child("silent")
+	// The default connect timeout would be too long to wait for in a demo.
 	silent.ConnectTimeout = messages.Duration(4 * time.Second)
 	return &upRun{
 		options: o, flags: f, project: project, intro: demoIntro, noJournal: true, work: demoCalls, close: web.close,
@@ -56,6 +58,7 @@ func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
 			"quotes":  {Type: messages.SSE, URL: web.url + "/sse"},
 			"crashes": child("crashes"),
 			"silent":  silent,
+			// This program must not exist on any machine.
 			"missing": {Command: "mcp-server-that-is-not-installed"},
 			"private": {Type: messages.HTTP, URL: web.url + "/private"},
 		},
@@ -69,10 +72,10 @@ func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
 	}, nil
 }
 
-// demoPolicy is the default one with less patience, because nobody watches a demo for five minutes.
+// demoPolicy returns the default restart policy with shorter times, because a demo is watched for a minute, not for five.
 func demoPolicy() restart.Policy {
 	p := restart.DefaultPolicy()
-	// A server that lives for longer begins at the first delay again, so that crashes is not parked after a minute.
+	// A server that lives longer than Stable begins at the first delay again, so that "crashes" is not parked after a minute.
 	p.Stable = 3 * time.Second
 	p.Quick = 1500 * time.Millisecond
 	p.Probe = 30 * time.Second
@@ -81,10 +84,13 @@ func demoPolicy() restart.Policy {
 
 // demoWeb serves the demo's servers that are reached over HTTP, on a loopback port of its own.
 type demoWeb struct {
-	url   string
+	// url is the address without a path.
+	url string
+	// close ends the listener and all connections, and waits for the serving goroutine.
 	close func()
 }
 
+// serveDemo starts the web servers of the demo. The port is chosen by the system, so that two demos can run.
 func serveDemo() (*demoWeb, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,6 +101,7 @@ func serveDemo() (*demoWeb, error) {
 	mux.Handle("/mcp", server.NewStreamableHTTPServer(weatherServer(), server.WithStateful(true)))
 	mux.Handle("/sse", sse)
 	mux.Handle("/message", sse)
+	// The server "private" refuses every request, to show what a server that needs credentials looks like.
 	mux.HandleFunc("/private", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="the demo", error="invalid_token"`)
 		http.Error(w, "unauthorized", http.StatusUnauthorized)
@@ -103,11 +110,11 @@ func serveDemo() (*demoWeb, error) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		defer func() { _ = recover() }() // net/http answers the panic of a handler by itself
+		defer func() { _ = recover() }() // net/http recovers panics of handlers; this one is for its own
 		_ = web.Serve(listener)          // it ends with Close, and always with an error
 	}()
 	return &demoWeb{"http://" + listener.Addr().String(), func() {
-		_ = web.Close() // what is cut belongs to servers that have been ended
+		_ = web.Close() // connections that are cut belong to servers that have ended
 		<-served
 	}}, nil
 }

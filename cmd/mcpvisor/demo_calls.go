@@ -10,13 +10,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// demoCall is one tool of a server of the demo, with arguments that it takes.
+// demoCall is one tool of a server of the demo, with arguments that its schema accepts.
 type demoCall struct {
 	tool string
 	args map[string]any
 }
 
-// demoTools are what the demo calls. Those of the servers that never come are invented: the calls are not sent anyway.
+// demoTools lists the calls of the demo by server. The tools of servers that never connect are invented, since calls of them
+// are not sent.
 var demoTools = map[string][]demoCall{
 	"clock":   {{"now", nil}, {"wait", map[string]any{"milliseconds": 50}}},
 	"dice":    {{"roll", map[string]any{"sides": 20}}},
@@ -29,11 +30,12 @@ var demoTools = map[string][]demoCall{
 	"private": {{"open", nil}},
 }
 
-// demoCallTime bounds one call, and with it the end of the demo.
+// demoCallTime bounds one call, and with it the time that the demo takes to end.
 const demoCallTime = 3 * time.Second
 
-// demoCalls calls every server of the demo until ctx ends. Calls that are under way then are waited for.
-// They begin after a moment, in which those that are well connect.
+// demoCalls calls the tools of every server of the demo in turn, one goroutine a server, until ctx ends, and waits for calls
+// that were sent. The first call comes after a second, so that healthy servers are connected by then. ended is called
+// concurrently.
 func demoCalls(ctx context.Context, m *supervisor.Manager, ended func(server string, o messages.Outcome)) {
 	select {
 	case <-time.After(time.Second):
@@ -48,7 +50,7 @@ func demoCalls(ctx context.Context, m *supervisor.Manager, ended func(server str
 				ended(server, o)
 				pause := 200*time.Millisecond + rand.N(200*time.Millisecond)
 				if o == messages.OutcomeNotSent {
-					pause *= 3 // nobody is there
+					pause *= 3 // the server is not connected
 				}
 				select {
 				case <-time.After(pause):
@@ -61,6 +63,7 @@ func demoCalls(ctx context.Context, m *supervisor.Manager, ended func(server str
 	all.Wait()
 }
 
+// callOnce makes one call. The end of the run does not cut it off, because a call that was sent should show its true outcome.
 func callOnce(ctx context.Context, m *supervisor.Manager, server string, c demoCall) messages.Outcome {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCallTime)
 	defer cancel()

@@ -19,9 +19,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// demoServerCommand is what this program is started as to become a child process of the demo.
+// demoServerCommand is the hidden command by which this program becomes a child process of the demo.
 const demoServerCommand = "__demo-server"
 
+// newDemoServer is the command that serves one kind of server on standard input and output.
 func newDemoServer(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    demoServerCommand + " KIND",
@@ -33,6 +34,7 @@ func newDemoServer(o *options) *cobra.Command {
 			case "notes":
 				return server.ServeStdio(notesServer())
 			case "crashes":
+				// The server dies after 2.5 to 5.5 seconds, with a reason on standard error that "why" can show.
 				lifetime := 2500*time.Millisecond + rand.N(3*time.Second)
 				time.AfterFunc(lifetime, func() {
 					fmt.Fprintf(o.err, "fatal: the demo's luck ran out after %s\n", lifetime.Round(time.Second))
@@ -40,6 +42,7 @@ func newDemoServer(o *options) *cobra.Command {
 				})
 				return server.ServeStdio(workServer())
 			case "silent":
+				// The server "silent" reads and never answers, until its input is closed.
 				_, err := io.Copy(io.Discard, o.in)
 				return err
 			}
@@ -48,12 +51,13 @@ func newDemoServer(o *options) *cobra.Command {
 	}
 }
 
-// request is what an answer is made from.
+// request is a call of a tool, as mcp-go hands it over.
 type request = mcp.CallToolRequest
 
+// answerFunc answers a call with a text; its error becomes a tool error, not an error of the protocol.
 type answerFunc = func(context.Context, request) (string, error)
 
-// addTextTool adds a tool that answers with a text.
+// addTextTool adds a tool to a server whose answer is one text.
 func addTextTool(s *server.MCPServer, name, description string, answer answerFunc, options ...mcp.ToolOption) {
 	options = append(options, mcp.WithDescription(description))
 	s.AddTool(mcp.NewTool(name, options...), func(ctx context.Context, r request) (*mcp.CallToolResult, error) {
@@ -65,12 +69,13 @@ func addTextTool(s *server.MCPServer, name, description string, answer answerFun
 	})
 }
 
+// demoServer returns an empty mcp-go server that turns panics of its tools into errors.
 func demoServer(name string) *server.MCPServer {
 	return server.NewMCPServer("demo-"+name, supervisor.Version(), server.WithToolCapabilities(true),
 		server.WithRecovery())
 }
 
-// clockServer is written with mcp-go and runs in process.
+// clockServer returns a server written with mcp-go, which runs in this process.
 func clockServer() *server.MCPServer {
 	s := demoServer("clock")
 	addTextTool(s, "now", "Tells the time", func(context.Context, request) (string, error) {
@@ -88,7 +93,7 @@ func clockServer() *server.MCPServer {
 	return s
 }
 
-// diceServer is written with the official SDK and runs in process.
+// diceServer returns a server written with the official SDK, which runs in this process.
 func diceServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "demo-dice", Version: supervisor.Version()}, nil)
 	type roll struct {
@@ -105,9 +110,10 @@ func diceServer() *sdk.Server {
 	return s
 }
 
-// notesServer is written with mcp-go and runs as a child process.
+// notesServer returns a server written with mcp-go, which runs as a child process and loses its notes when it ends.
 func notesServer() *server.MCPServer {
 	s := demoServer("notes")
+	// mu guards notes: mcp-go calls tools concurrently.
 	var mu sync.Mutex
 	var notes []string
 	addTextTool(s, "add", "Adds a note; the last hundred are kept", func(_ context.Context, r request) (string, error) {
@@ -131,7 +137,7 @@ func notesServer() *server.MCPServer {
 	return s
 }
 
-// weatherServer is written with mcp-go and is reached over streamable HTTP.
+// weatherServer returns a server written with mcp-go, which is reached over streamable HTTP.
 func weatherServer() *server.MCPServer {
 	s := demoServer("weather")
 	addTextTool(s, "forecast", "Invents the weather of a city", func(_ context.Context, r request) (string, error) {
@@ -141,7 +147,7 @@ func weatherServer() *server.MCPServer {
 	return s
 }
 
-// quoteServer is written with mcp-go and is reached over SSE.
+// quoteServer returns a server written with mcp-go, which is reached over SSE.
 func quoteServer() *server.MCPServer {
 	s := demoServer("quotes")
 	quotes := []string{"Let it crash.", "Everything fails, all the time.", "Hope is not a strategy."}
@@ -151,7 +157,8 @@ func quoteServer() *server.MCPServer {
 	return s
 }
 
-// workServer takes a while to answer, so that some calls are under way when its process ends.
+// workServer returns a server whose tool takes 0.4 to 0.8 seconds, so that some calls are running when its process ends and
+// have an unknown outcome.
 func workServer() *server.MCPServer {
 	s := demoServer("crashes")
 	addTextTool(s, "work", "Works for a moment", func(ctx context.Context, _ request) (string, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 )
 
+// newDiff is the command "diff".
 func newDiff(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration
@@ -39,6 +40,8 @@ Exit codes: 0 nothing has changed · 1 something has · 2 usage or configuration
 	return cmd
 }
 
+// showDiff connects the server, so that the pins know its tools of now, and prints what differs from the approved ones. Its
+// exit code is 1 if a tool differs.
 func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
 	p, err := o.openProject(cmd.Context())
 	if err != nil {
@@ -52,8 +55,10 @@ func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait 
 		return err
 	}
 	store := p.setup.pins
+	// A running up writes the pins in its own process; this rereads the file.
 	store.Reread()
 	key := pinKey(p.setup, server)
+	// Show also marks the changes as shown, which is what approve accepts.
 	changes, err := store.Show(key)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait 
 	return &exitError{code: exitFailed}
 }
 
-// printDiff shows what changed, and what came and went, which nobody needs to approve.
+// printDiff prints the changed tools, and below them tools that came, went or were renamed, which need no approval.
 func (o *options) printDiff(server string, changes []pins.Change, t pins.Turnover) {
 	for _, c := range changes {
 		fmt.Fprintln(o.out, strings.TrimRight(c.Text(), "\n"))
@@ -97,14 +102,16 @@ func (o *options) printDiff(server string, changes []pins.Change, t pins.Turnove
 	}
 }
 
-// pinKey is the key of a server's pins.
+// pinKey returns the key under which the pins of a server are stored. It holds the file that configures the server, because two
+// projects may give one name to different servers.
 func pinKey(s *setup, server string) string {
 	spec := s.Specs[server]
 	return pins.Key(server, &spec)
 }
 
-// approvePins accepts the changed tools of a server that were shown, or with yes those that it offers now. On a terminal, what
-// was not shown is shown now, and asked about.
+// approvePins accepts the changed tools of a server that were shown to the person, or with yes all that it offers now. At a
+// terminal it shows what was not shown yet and asks. unseen names the changed tools that were not accepted, because they
+// changed again or were not shown.
 func (o *options) approvePins(ctx context.Context, s *setup, server string, yes bool) (approved, unseen []string, err error) {
 	key := pinKey(s, server)
 	seen := s.pins.Shown(key)
@@ -131,6 +138,7 @@ func (o *options) approvePins(ctx context.Context, s *setup, server string, yes 
 		}
 	}
 	approved, unseen, err = s.pins.Approve(key, seen)
+	// Each accepted tool is recorded by itself, because the record must say which definitions were approved.
 	var all []audit.Record
 	for _, tool := range approved {
 		all = append(all, audit.Record{Change: "pin", Server: server, Tool: tool})
@@ -139,7 +147,7 @@ func (o *options) approvePins(ctx context.Context, s *setup, server string, yes 
 	return approved, unseen, err
 }
 
-// countUnshown counts the changes that nobody was shown as they are now.
+// countUnshown counts the changes that were not shown in the form that they have now.
 func countUnshown(waiting, seen []pins.Change) (n int) {
 	for _, c := range waiting {
 		if !slices.ContainsFunc(seen, func(o pins.Change) bool { return o.Tool == c.Tool && o.Hash == c.Hash }) {

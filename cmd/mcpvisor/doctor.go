@@ -11,27 +11,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// findingLevel is how a check of `doctor` ended.
+// findingLevel is the verdict of a check of doctor.
 type findingLevel string
 
 const (
 	checkOK    findingLevel = "ok"
-	checkNote  findingLevel = "note"  // something is missing that nothing here needs
-	checkFault findingLevel = "fault" // a server of this project cannot work so
+	checkNote  findingLevel = "note"  // something is missing that no server of this project needs
+	checkFault findingLevel = "fault" // a server of this project cannot work like this
 )
 
-// finding is what one check of `doctor` found.
+// finding is the result of one check of doctor.
 type finding struct {
 	Check   string       `json:"check"`
 	Verdict findingLevel `json:"verdict"`
 	Text    string       `json:"text"`
-	// Fix is what to do; empty if there is nothing to do.
+	// Fix says what to do; empty if there is nothing to do.
 	Fix string `json:"fix,omitempty"`
 }
 
-// doctorTime bounds each check: a program that is asked for its version, or a proxy, may not answer.
+// doctorTime bounds each check, because a program that is asked for its version, or a proxy, may not answer.
 const doctorTime = 10 * time.Second
 
+// newDoctor is the command "doctor".
 func newDoctor(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -52,6 +53,8 @@ No server is started or dialled, and no program but with its option for its vers
 	return cmd
 }
 
+// runDoctor runs the checks one after another and prints all findings at the end. Each has a bound of its own, so that one that
+// hangs does not take the time of the others.
 func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
 	s, err := loadSetup(o)
 	if s == nil {
@@ -86,6 +89,7 @@ func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
+// printFindings prints the findings, each with its fix on the next line.
 func (o *options) printFindings(all []finding, faults int) {
 	colours := map[findingLevel]text.Colors{checkOK: {text.FgGreen}, checkNote: {text.FgYellow}, checkFault: {text.FgRed}}
 	for _, f := range all {

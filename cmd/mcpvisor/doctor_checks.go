@@ -23,15 +23,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// doctorRun is what the checks of `doctor` look at. They read files and variables and dial addresses of the configuration
-// that are on this machine, and proxies.
+// doctorRun holds what the checks of doctor look at. Checks read files and variables, ask programs for their version, and dial
+// proxies and those servers of the configuration that are on this machine.
 type doctorRun struct {
 	*options
 	setup *setup
-	// users are the enabled servers by the program that they are started with.
+	// users holds the names of the enabled servers by the program that starts them.
 	users map[string][]string
 }
 
+// newDoctorRun collects the programs of the enabled servers; disabled servers need nothing.
 func newDoctorRun(o *options, s *setup) *doctorRun {
 	e := &doctorRun{options: o, setup: s, users: map[string][]string{}}
 	for _, name := range s.serverNames() {
@@ -43,7 +44,7 @@ func newDoctorRun(o *options, s *setup) *doctorRun {
 	return e
 }
 
-// programName is a command without its directory and the ending of programs on Windows.
+// programName returns a command without its directory and without the ending of programs on Windows.
 func programName(command string) string {
 	name := filepath.Base(command)
 	if runtime.GOOS == "windows" {
@@ -52,6 +53,7 @@ func programName(command string) string {
 	return name
 }
 
+// allChecks returns the checks in the order of the report.
 func (e *doctorRun) allChecks() []func(context.Context) []finding {
 	return []func(context.Context) []finding{
 		e.checkConfig, e.checkPrograms, e.checkNpxCache, e.checkDocker, e.checkProxies, e.checkCertificates, e.checkKeyring, e.checkTempDir, e.checkPorts, e.checkRunning,
@@ -66,6 +68,7 @@ func serversNamed(names []string) string {
 	return "servers " + joinNames(names)
 }
 
+// checkConfig counts the faults of the files, and names the servers that wait for an approval: they cannot start either.
 func (e *doctorRun) checkConfig(context.Context) (out []finding) {
 	faults := 0
 	for _, p := range e.setup.Problems {
@@ -92,7 +95,7 @@ func (e *doctorRun) checkConfig(context.Context) (out []finding) {
 	return out
 }
 
-// launchers are the programs that most servers are started with, where they come from, and the option for their version.
+// launchers lists the programs that start most servers, where to get them, and the option that prints their version.
 var launchers = []struct{ name, from, option string }{
 	{"node", "install Node.js, or Node's version manager of your choice", "--version"},
 	{"npx", "it comes with Node.js", "--version"},
@@ -100,8 +103,8 @@ var launchers = []struct{ name, from, option string }{
 	{"docker", "install Docker, or Podman under that name", "--version"},
 }
 
-// checkPrograms looks for the programs that servers are started with, and for those that most are. Those of an entry with a PATH of its own
-// are that server's to find.
+// checkPrograms looks for the programs that servers of the project are started with, and for the usual launchers. An entry with
+// a PATH of its own or a whole path is not counted, because its program need not be in our PATH.
 func (e *doctorRun) checkPrograms(ctx context.Context) (out []finding) {
 	names := slices.Sorted(maps.Keys(e.users))
 	for _, l := range launchers {
@@ -126,7 +129,7 @@ func (e *doctorRun) checkPrograms(ctx context.Context) (out []finding) {
 		case err != nil && i >= 0:
 			out = append(out, finding{name, checkNote, "not found in PATH; no server here needs it", ""})
 		case err != nil:
-			// It is started by its path, or with a PATH of its own.
+			// The program is started by its path, or with a PATH of its own.
 		case i >= 0:
 			out = append(out, versionOf(ctx, name, path, launchers[i].option, len(users) > 0))
 		default:
@@ -136,10 +139,11 @@ func (e *doctorRun) checkPrograms(ctx context.Context) (out []finding) {
 	return out
 }
 
-// minNodeVersion is what current servers need: the oldest version that its makers maintained when this was written had 20.
+// minNodeVersion is the least major version of Node.js that current servers work with.
 const minNodeVersion = 18
 
-// versionOf runs a program for its version. One that does not run is a fault where a server needs it.
+// versionOf runs a program with its version option. A program that is there but does not run is a fault if a server needs it,
+// and a note otherwise.
 func versionOf(ctx context.Context, name, path, option string, needed bool) finding {
 	said, err := transports.Output(ctx, transports.StdioConfig{Command: path, Args: []string{option}, Env: os.Environ()}, 4096)
 	version, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
@@ -157,6 +161,7 @@ func versionOf(ctx context.Context, name, path, option string, needed bool) find
 	return finding{name, checkOK, messages.Line(version, 80) + " at " + path, ""}
 }
 
+// errorLine returns an error on one line for a finding; nil means that a program printed nothing.
 func errorLine(err error) string {
 	if err == nil {
 		return "it printed nothing"
@@ -164,9 +169,10 @@ func errorLine(err error) string {
 	return messages.Line(err.Error(), 200)
 }
 
-// checkNpxCache looks for folders that an interrupted installation has left: npx takes such a folder for installed and fails in it
-// ever after.
+// checkNpxCache looks for folders that an interrupted installation has left: npx takes such a folder for an installed package
+// and fails in it every time, until the folder is removed.
 func (e *doctorRun) checkNpxCache(context.Context) []finding {
+	// The order is that of npm: its variables, then its default directory.
 	dir := cmp.Or(os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"))
 	if home, err := os.UserHomeDir(); dir == "" && err == nil {
 		dir = filepath.Join(home, ".npm")
@@ -177,13 +183,14 @@ func (e *doctorRun) checkNpxCache(context.Context) []finding {
 	packages, err := os.ReadDir(filepath.Join(dir, "_npx"))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil // npx has not been used yet
+		return nil // npx was never used
 	case err != nil:
 		return []finding{{"npx cache", checkFault, errorLine(err), "npm must be able to read and write " + dir}}
 	}
 	var broken []string
 	for _, p := range packages {
 		folder := filepath.Join(dir, "_npx", p.Name())
+		// A complete installation has a package.json beside node_modules.
 		if _, err := os.Stat(filepath.Join(folder, "package.json")); p.IsDir() && errors.Is(err, os.ErrNotExist) {
 			broken = append(broken, folder)
 		}
@@ -203,7 +210,7 @@ func (e *doctorRun) checkNpxCache(context.Context) []finding {
 		"while no npx runs, remove: " + strings.Join(words, " ")}}
 }
 
-// checkDocker asks the daemon: the program alone starts nothing.
+// checkDocker asks the Docker daemon for its version, since the program alone cannot start a container.
 func (e *doctorRun) checkDocker(ctx context.Context) []finding {
 	users := e.users["docker"]
 	path, err := exec.LookPath("docker")
@@ -219,7 +226,7 @@ func (e *doctorRun) checkDocker(ctx context.Context) []finding {
 	return []finding{{"docker daemon", checkOK, messages.Line(string(said), 60), ""}}
 }
 
-// checkProxies dials what the variables name: every server of the internet is reached through it, or not at all.
+// checkProxies dials the proxies that the variables name: with a wrong one no server on the internet can be reached.
 func (e *doctorRun) checkProxies(ctx context.Context) (out []finding) {
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"} {
 		value := cmp.Or(os.Getenv(name), os.Getenv(strings.ToLower(name)))
@@ -227,6 +234,7 @@ func (e *doctorRun) checkProxies(ctx context.Context) (out []finding) {
 			continue
 		}
 		u, err := url.Parse(value)
+		// Programs also accept HOST:PORT without a scheme.
 		if err == nil && u.Host == "" {
 			u, err = url.Parse("http://" + value)
 		}
@@ -235,7 +243,7 @@ func (e *doctorRun) checkProxies(ctx context.Context) (out []finding) {
 			continue
 		}
 		port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080"}[u.Scheme], "80")
-		host := net.JoinHostPort(u.Hostname(), port) // without the password that may stand before it
+		host := net.JoinHostPort(u.Hostname(), port) // without the user and password that may stand before the host
 		if err := dialTCP(ctx, host); err != nil {
 			out = append(out, finding{name, checkFault, "the proxy at " + host + " cannot be reached", "correct the variable, or unset it"})
 			continue
@@ -245,6 +253,7 @@ func (e *doctorRun) checkProxies(ctx context.Context) (out []finding) {
 	return out
 }
 
+// dialTCP reports whether something accepts connections at the address, and sends nothing.
 func dialTCP(ctx context.Context, address string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err == nil {
@@ -253,7 +262,8 @@ func dialTCP(ctx context.Context, address string) error {
 	return err
 }
 
-// checkCertificates reads the files that replace or extend the trusted authorities: a wrong one makes every TLS connection fail.
+// checkCertificates reads the files that replace or extend the trusted authorities, since with a wrong one every TLS connection
+// of the program that uses the variable fails.
 func (e *doctorRun) checkCertificates(context.Context) (out []finding) {
 	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} {
 		path := os.Getenv(name)
@@ -273,7 +283,8 @@ func (e *doctorRun) checkCertificates(context.Context) (out []finding) {
 	return out
 }
 
-// checkKeyring says where sign-ins are kept.
+// checkKeyring says where sign-ins are kept: in the keyring of the system, or in encrypted files. Both work, so that it never
+// finds a fault.
 func (e *doctorRun) checkKeyring(ctx context.Context) []finding {
 	opts, err := supervisor.DefaultAuthOptions()
 	if err != nil {
@@ -285,7 +296,7 @@ func (e *doctorRun) checkKeyring(ctx context.Context) []finding {
 	return []finding{{"sign-ins", checkOK, "kept in the system's keyring", ""}}
 }
 
-// checkTempDir tries to write where servers and their installers write.
+// checkTempDir tries to write 64 KiB where servers and their installers write.
 func (e *doctorRun) checkTempDir(context.Context) []finding {
 	f, err := os.CreateTemp("", "mcpvisor-doctor-*")
 	if err != nil {
@@ -299,7 +310,8 @@ func (e *doctorRun) checkTempDir(context.Context) []finding {
 	return []finding{{"temporary files", checkOK, os.TempDir() + " can be written", ""}}
 }
 
-// checkPorts dials the servers on this machine. Whether what listens there is a server, list says.
+// checkPorts dials the servers on this machine. It finds only that nothing listens; whether a listener is an MCP server is for
+// the command list to say. Servers elsewhere are not dialled.
 func (e *doctorRun) checkPorts(ctx context.Context) (out []finding) {
 	for _, name := range e.setup.serverNames() {
 		spec := e.setup.Specs[name]
@@ -319,12 +331,13 @@ func (e *doctorRun) checkPorts(ctx context.Context) (out []finding) {
 	return out
 }
 
+// isLoopback reports whether a host names this machine.
 func isLoopback(host string) bool {
 	kind, special := addresses.SpecialHost(host)
 	return special && kind == addresses.Loopback
 }
 
-// checkRunning looks for a mcpvisor up of this project that is of another version.
+// checkRunning looks for a mcpvisor up of this project, which should be of the same version as this command.
 func (e *doctorRun) checkRunning(ctx context.Context) []finding {
 	location, err := control.LocationOf(e.setup.ProjectDir)
 	if err != nil {
@@ -338,7 +351,7 @@ func (e *doctorRun) checkRunning(ctx context.Context) []finding {
 		return []finding{{"mcpvisor up", checkFault, errorLine(err), "end that process, and start mcpvisor up again"}}
 	}
 	defer c.Close()
-	hello, _ := c.Hello(ctx) // it is known since it was dialled
+	hello, _ := c.Hello(ctx) // Dial has received the hello already
 	if hello.Version != supervisor.Version() {
 		return []finding{{"mcpvisor up", checkNote, fmt.Sprintf("process %d is mcpvisor %s, this one is %s", hello.PID,
 			messages.Line(hello.Version, 40), supervisor.Version()), "end it with Ctrl-C, and start it again"}}

@@ -11,22 +11,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// escapeWriter is what stands before every terminal that a run writes to. Whatever acts on a terminal, or is not seen there, comes
-// out as an escape (\x07, \u009b, \u202e, \U000e0041), except what this program itself says to a terminal. Each command
-// neutralises the texts of strangers where it prints them; this is for the one that was forgotten. Safe for concurrent
-// use. A rune that is cut between two writes is kept for the second one.
+// escapeWriter stands before every terminal that a run writes to. It writes characters that act on a terminal or are invisible
+// as escapes (\x07, \u009b, \u202e, \U000e0041), except the control sequences of this program itself. Each command escapes the
+// texts of strangers where it prints them; this writer is for the place that was forgotten. It is safe for concurrent use.
 type escapeWriter struct {
-	out     io.Writer
-	mu      sync.Mutex
+	out io.Writer
+	mu  sync.Mutex
+	// partial holds the first bytes of a rune that was cut between two writes; mu guards it and the order of writes.
 	partial []byte
 }
 
-// ownSequencePattern are the control sequences of this program: colours of package text, the picture of up, a line that is drawn anew.
+// ownSequencePattern matches the control sequences that this program writes: colours, the table of up, a line drawn over. A
+// server that writes them can recolour, clear or switch the screen, and nothing else.
 var ownSequencePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\x1b\[(?:(?:0|1|2|3[0-7]|9[0-7])?(?:;(?:0|1|2|3[0-7]|9[0-7])){0,3}m|2?K|2?J|H|\?(?:1049|2026|25|7)[hl])`)
 })
 
-// Write reports all of p as written if the terminal took what became of it.
+// Write escapes p and writes it. It reports all of p as written if the terminal accepted the escaped form, whose length
+// differs.
 func (t *escapeWriter) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,6 +36,7 @@ func (t *escapeWriter) Write(p []byte) (int, error) {
 	t.partial = nil
 	out := make([]byte, 0, len(b))
 	for len(b) > 0 {
+		// A sequence of our own is at most a few bytes, and is never split over two writes.
 		if b[0] == 0x1b {
 			if own := ownSequencePattern().Find(b[:min(len(b), 32)]); own != nil {
 				out, b = append(out, own...), b[len(own):]
@@ -48,6 +51,8 @@ func (t *escapeWriter) Write(p []byte) (int, error) {
 		switch text := string(b[:size]); {
 		case r == utf8.RuneError && size == 1:
 			out = fmt.Appendf(out, `\x%02x`, b[0])
+		// A carriage return passes only before a newline or a sequence of our own; alone it would let a text overwrite its
+		// line.
 		case r == '\r' && len(b) > 1 && (b[1] == '\n' || b[1] == 0x1b), r == utf8.RuneError, messages.Printable(text) == text:
 			out = append(out, text...)
 		case r < 0x80:
@@ -65,7 +70,7 @@ func (t *escapeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escapeTerminal puts a shield before w if w is a terminal.
+// escapeTerminal puts an escapeWriter before w if w is a terminal. Pipes and files get the bytes as they are.
 func escapeTerminal(w io.Writer) io.Writer {
 	if !isTerminal(w) {
 		return w
@@ -73,5 +78,5 @@ func escapeTerminal(w io.Writer) io.Writer {
 	return &escapeWriter{out: w}
 }
 
-// Fd is that of the terminal.
+// Fd returns the descriptor of the terminal, so that isTerminal and columnsOf look through the writer.
 func (t *escapeWriter) Fd() uintptr { return t.out.(interface{ Fd() uintptr }).Fd() }

@@ -16,10 +16,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// ownScopes are the scopes whose files the commands write, the nearest first.
+// ownScopes lists the scopes whose files the commands write, the one that wins first.
 var ownScopes = []messages.Scope{messages.ScopeLocal, messages.ScopeProject, messages.ScopeUser}
 
-// readScope is the value of --scope; empty if none was given.
+// readScope checks the value of --scope; empty means that none was given.
 func readScope(cmd *cobra.Command, word string) (messages.Scope, error) {
 	if s := messages.Scope(word); word == "" || slices.Contains(ownScopes, s) {
 		return s, nil
@@ -27,23 +27,25 @@ func readScope(cmd *cobra.Command, word string) (messages.Scope, error) {
 	return "", usageError(cmd, "--scope: %q is no scope; write local, project or user", messages.Line(word, 40))
 }
 
+// completeScope offers the scopes to the shell.
 func completeScope(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"local", "project", "user"}, // it exists
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"local", "project", "user"}, // this flag exists
 		cobra.ShellCompDirectiveNoFileComp))
 }
 
 // fileEntry is one entry of a server in one file.
 type fileEntry struct {
 	scope messages.Scope
+	// file is the path, or a word in place of one for an entry of the command line.
 	file  string
 	entry config.Entry
-	// program is whose file it is, if it is not ours.
+	// program names the program whose file it is; empty for files of mcpvisor.
 	program string
 	// counts says that no other entry hides this one.
 	counts bool
 }
 
-// positionText is where it stands, for a sentence.
+// positionText returns the file and line of the entry for a sentence.
 func (e fileEntry) positionText() string {
 	text := messages.Line(e.file, 0)
 	if e.entry.Pos.Line > 0 {
@@ -52,7 +54,8 @@ func (e fileEntry) positionText() string {
 	return text
 }
 
-// entriesOf are the entries of a server in all files and on the command line, the one that counts first.
+// entriesOf returns the entries of a server in all files and on the command line: the one that counts first, then the others
+// from the strongest scope to the weakest.
 func (s *setup) entriesOf(name string) []fileEntry {
 	var all []fileEntry
 	add := func(p config.Parsed) {
@@ -80,7 +83,7 @@ func (s *setup) entriesOf(name string) []fileEntry {
 	return all
 }
 
-// managedFile is the file of the organisation beside which no other one counts; empty if there is none.
+// managedFile returns the file of the organisation beside which no other file counts; "" if there is none.
 func (s *setup) managedFile() string {
 	for _, f := range s.Files {
 		if f.Exclusive {
@@ -90,7 +93,8 @@ func (s *setup) managedFile() string {
 	return ""
 }
 
-// checkMayManage refuses to change what cannot count.
+// checkMayManage refuses a change that could not take effect, because only the organisation's file counts. what is the verb in
+// the past tense.
 func (s *setup) checkMayManage(what string) error {
 	if file := s.managedFile(); file != "" {
 		return &exitError{exitUsage, fmt.Sprintf("nothing is %s: the servers are managed by %s, and no other file counts; "+
@@ -99,8 +103,9 @@ func (s *setup) checkMayManage(what string) error {
 	return nil
 }
 
-// editFile changes a file of ours. change is given what is in it and gives the new text; it is called again if somebody
-// else writes the file meanwhile. An error is the end of the command, and the file is as it was.
+// editFile changes a file of mcpvisor. It gives change the parsed content and writes the text that change returns; change is
+// called again if another process writes the file in between, and must not have effects. On any error the file stays as it was.
+// The error is an exitError with exitUsage.
 func editFile(file string, scope messages.Scope, change func(text []byte, ours config.Parsed) ([]byte, error)) error {
 	if file == "" {
 		return &exitError{exitUsage, "there is no place for the file; set HOME"}
@@ -110,6 +115,7 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 		if len(strings.TrimSpace(string(text))) > 0 {
 			ours = config.Parse(config.File{Path: file, Scope: scope, Data: text})
 		}
+		// A file with a syntax error is not edited, since the edit could not find its place.
 		if ours.Broken {
 			return nil, &exitError{exitUsage, ours.Problems[0].Error()}
 		}
@@ -125,7 +131,8 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 	return &exitError{exitUsage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), plainCause(err))}
 }
 
-// editScope changes a file of ours where it may lie: one of a project in it, whatever links the project brings.
+// editScope changes a file only where its scope may lie. A project's file must lie inside of the project, even if the project
+// brings symbolic links, or a cloned repository could make this command write elsewhere.
 func editScope(file string, scope messages.Scope, change func([]byte) ([]byte, error)) error {
 	if scope != messages.ScopeProject && scope != messages.ScopeLocal {
 		return discover.Edit(file, change)
@@ -137,13 +144,13 @@ func editScope(file string, scope messages.Scope, change func([]byte) ([]byte, e
 	return discover.EditIn(project, file, change)
 }
 
-// inListError is the error about a file whose servers stand in a list.
+// inListError returns the error about a file whose servers stand in a list, not under their names.
 func inListError(file string) error {
 	return &exitError{exitUsage, messages.Line(file, 0) + ": its servers stand in a list, which no command here edits; change it by " +
 		`hand, or write {"mcpServers": {"NAME": {…}}}`}
 }
 
-// checkEditable says why an entry cannot be changed where it stands; nil if it can.
+// checkEditable returns an error that says why an entry cannot be changed where it stands; nil if it can.
 func (e fileEntry) checkEditable(verb string) error {
 	quoted := fmt.Sprintf("server %q", messages.Line(e.entry.Name, 60))
 	switch {
@@ -162,18 +169,18 @@ func (e fileEntry) checkEditable(verb string) error {
 	return nil
 }
 
-// keepOutOfGit makes sure that a new local file, which may hold secrets, is not committed by accident. It reports whether it
-// had to.
+// keepOutOfGit writes a .gitignore beside a new local file, which may hold secrets, so that it is not committed by accident. It
+// reports whether it wrote one. A .gitignore that is there already is the person's, and stays.
 func keepOutOfGit(file string) bool {
 	dir := filepath.Dir(file)
 	if _, err := os.Lstat(filepath.Join(filepath.Dir(dir), ".git")); err != nil {
 		return false
 	}
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link leads to somebody else's folder
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a symbolic link may lead into a folder of another project
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil { // there is one already, or there cannot be one
+	if err != nil { // there is one already, or none can be written
 		return false
 	}
 	_, err = f.WriteString("/" + filepath.Base(file) + "\n")

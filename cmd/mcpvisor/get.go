@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// newGet is the command "get".
 func newGet(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -30,30 +31,32 @@ Nothing is started.`,
 	return cmd
 }
 
-// serverEntry is what `get --json` prints.
+// serverEntry is the JSON object that get --json prints.
 type serverEntry struct {
 	Name string `json:"name"`
 	entryLocation
-	// Config is the entry as it counts, with its variables replaced, redacted.
+	// Config is the entry that counts, with its variables replaced and without its secrets.
 	Config messages.Spec   `json:"config"`
 	Hidden []entryLocation `json:"hidden,omitempty"`
-	// Up is what the server is in the running mcpvisor up; missing if none runs or it does not have it.
+	// Up is the status of the server in the running mcpvisor up; nil if none runs or it does not have the server.
 	Up *messages.Status `json:"up,omitempty"`
 }
 
-// entryLocation is a place of an entry.
+// entryLocation says where an entry stands.
 type entryLocation struct {
 	Scope messages.Scope `json:"scope,omitempty"`
 	File  string         `json:"file,omitempty"`
 	Line  int            `json:"line,omitempty"`
-	// Program is whose file it is, if it is not ours.
+	// Program names the program whose file it is; empty for files of mcpvisor.
 	Program string `json:"program,omitempty"`
 }
 
+// toLocation returns the location for a report.
 func (e fileEntry) toLocation() entryLocation {
 	return entryLocation{e.scope, e.file, e.entry.Pos.Line, e.program}
 }
 
+// String returns the location for a line of text.
 func (w entryLocation) String() string {
 	text := string(w.Scope) + " scope · " + messages.Line(w.File, 0)
 	if w.Line > 0 {
@@ -65,6 +68,7 @@ func (w entryLocation) String() string {
 	return text
 }
 
+// showServer prints the entry of a server, from the files or, for a server that only the running up has, from up.
 func (o *options) showServer(ctx context.Context, name string, asJSON bool) error {
 	p, err := o.openProject(ctx)
 	if err != nil {
@@ -74,6 +78,7 @@ func (o *options) showServer(ctx context.Context, name string, asJSON bool) erro
 	out := serverEntry{Name: name}
 	if p.up != nil {
 		all, err := p.Status(ctx, control.StatusQuery{Servers: []string{name}})
+		// An error means that up does not have the server, which the files may still name.
 		if err == nil {
 			out.Up = &all[0]
 		}
@@ -102,6 +107,7 @@ func (o *options) showServer(ctx context.Context, name string, asJSON bool) erro
 	return nil
 }
 
+// printEntry prints the entry for people: what it starts, where it stands, what it hides, and its JSON without secrets.
 func (o *options) printEntry(out serverEntry) {
 	fmt.Fprintf(o.out, "%s: %s\n", messages.Line(out.Name, 60), startText(out.Config))
 	fmt.Fprintf(o.out, "  from    %s\n", out.entryLocation)
@@ -124,8 +130,9 @@ func (o *options) printEntry(out serverEntry) {
 		}
 		fmt.Fprintf(o.out, "  now     %s\n", text)
 	}
+	// These fields are not part of what the person wrote, and were printed above.
 	entry := out.Config
 	entry.Scope, entry.Source, entry.Hold, entry.Invalid = "", "", "", ""
 	text, err := json.Marshal(entry)
-	_ = printIndented(o.out, text, err) // what cannot be written to standard output cannot be told either
+	_ = printIndented(o.out, text, err) // a failed write to standard output is remembered by checkedWriter
 }

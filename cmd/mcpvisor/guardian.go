@@ -11,10 +11,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// guardianCommand is what this program is started as to become a guardian. It is no command for people.
+// guardianCommand is the hidden command by which this program becomes a guardian.
 const guardianCommand = "__guardian"
 
-// newGuardian is the process that ends the servers of a mcpvisor that was killed. See transports.Guardian.
+// newGuardian is the command of the guardian process, which waits on its standard input and ends the servers of a mcpvisor that
+// was killed. See [transports.Guardian].
 func newGuardian(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    guardianCommand,
@@ -30,13 +31,15 @@ func newGuardian(o *options) *cobra.Command {
 	}
 }
 
-// startGuardian starts this program once more, as the guardian of this process: of every command that starts servers.
+// startGuardian starts this program again as the guardian of this process; every command that starts servers does. The caller
+// closes the result after the servers have ended.
 func startGuardian() (*transports.Guardian, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program does not know its own path: %w", err)
 	}
 	cmd := exec.Command(self, guardianCommand)
+	// The guardian gets no other variable, because it needs none and may outlive this process.
 	if stays := os.Getenv(dumpableVariable); stays != "" {
 		cmd.Env = []string{dumpableVariable + "=" + stays}
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commonFlags are those of the flags of all commands that every help shows. The topic "flags" explains the others: on one
-// screen they would leave no room for what a command does.
+// commonFlags names the persistent flags that every help shows. The topic "flags" explains the others: on one screen they would
+// leave no room for what a command does.
 var commonFlags = []string{"config", "dir", "quiet"}
 
-// usageTemplate is cobra's own, but for the flags. OF-ROOT and OF-ALL stand for texts that shortenFlags puts in.
+// usageTemplate is cobra's own template, except for the flags. OF-ROOT and OF-ALL stand for texts that shortenFlags fills in.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}
@@ -38,7 +38,7 @@ OF-ALL{{if .HasAvailableSubCommands}}
 Use "{{.CommandPath}} [command] --help" for more information about a command.{{end}}
 `
 
-// shortenFlags has the help of every command show few of the flags that all commands have.
+// shortenFlags makes the help of every command show only commonFlags of the persistent flags.
 func shortenFlags(root *cobra.Command) {
 	few, own := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -46,6 +46,7 @@ func shortenFlags(root *cobra.Command) {
 			few.AddFlag(f)
 		}
 	})
+	// cobra adds these two to the root after this function has run.
 	own.BoolP("help", "h", false, "help for mcpvisor")
 	own.BoolP("version", "v", false, "version of mcpvisor")
 	root.SetUsageTemplate(strings.NewReplacer("OF-ROOT", strings.TrimSuffix(own.FlagUsages(), "\n"),

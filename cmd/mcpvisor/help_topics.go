@@ -13,14 +13,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// helpFiles are the topics of "mcpvisor help TOPIC": one Markdown file each, named after its topic. The first line of a
-// file is its title, and the list of topics shows it.
+// helpFiles holds the topics of "mcpvisor help TOPIC": one Markdown file each, named after its topic. The first line of a file
+// is its title, which the list of topics shows.
 //
 //go:embed help/*.md
 var helpFiles embed.FS
 
-// topicsOf says which topics explain what lies behind a command. The help of such a command ends with them. The key is the
-// command's path without the program's name.
+// topicsOf says which topics belong to a command; the help of that command ends with them. The key is the command's path
+// without the name of the program.
 var topicsOf = map[string][]string{
 	"up":               {"configuration", "questions", "security", "guarantees"},
 	"init":             {"configuration"},
@@ -59,10 +59,11 @@ var topicsOf = map[string][]string{
 	"version":          {"changes", "json"},
 }
 
-// maxHelpColumns is how wide the lines of a topic are at most: longer ones are hard to read.
+// maxHelpColumns bounds the width of a topic's lines, since longer ones are hard to read.
 const maxHelpColumns = 120
 
-// newHelp is cobra's help command with topics beside the commands, and with an error for a name that is neither.
+// newHelp returns the help command: cobra's, with topics beside the commands, and with an error for a word that is neither. A
+// command wins over a topic of the same name only if more words follow.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		GroupID: commands[len(commands)-1].title,
@@ -102,8 +103,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// nameTopics has the help of each command that a topic explains end with the name of that topic, and the help of the
-// program itself with all of them.
+// nameTopics adds the names of its topics to the end of each command's help, and all topics to the help of the program.
 func nameTopics(root *cobra.Command) {
 	usage := root.UsageTemplate()
 	for words, topics := range topicsOf {
@@ -114,7 +114,7 @@ func nameTopics(root *cobra.Command) {
 	root.SetUsageTemplate(usage + "{{if not .HasParent}}\nTopics (mcpvisor help TOPIC):\n" + listTopics() + "{{end}}")
 }
 
-// topicNames are the names of all topics, sorted.
+// topicNames returns the names of all topics, sorted.
 func topicNames() (names []string) {
 	entries, err := helpFiles.ReadDir("help")
 	if err != nil {
@@ -136,7 +136,7 @@ func readTopic(name string) (string, bool) {
 	return string(text), err == nil
 }
 
-// listTopics is a line for each topic: its name and its title.
+// listTopics returns a line for each topic, with its name and title.
 func listTopics() string {
 	var b strings.Builder
 	for _, name := range topicNames() {
@@ -147,7 +147,7 @@ func listTopics() string {
 	return b.String()
 }
 
-// unknownTopic names what is nearest to a word that "help" was asked about: a topic, or a command.
+// unknownTopic returns the error for a word that is no topic and no command, with the nearest of both.
 func unknownTopic(cmd *cobra.Command, name string) error {
 	if near := messages.Nearest(name, topicNames()); near != "" && !cmd.HasParent() {
 		return &exitError{exitUsage, fmt.Sprintf("no command or topic is named %q; did you mean %q?", messages.Line(name, 60), near)}

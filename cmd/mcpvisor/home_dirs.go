@@ -10,10 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// checkHomeDirs refuses a home directory that is no whole path, and leaves out other such places, as their specification says
-// ("All paths set in these environment variables must be absolute. If an implementation encounters a relative path in any of
-// these variables it should consider the path invalid and ignore it"): approvals, sign-ins and caches would be written into
-// whatever project mcpvisor is begun in, and read there.
+// checkHomeDirs refuses a home directory that is no absolute path, and unsets XDG variables that are none, as their
+// specification demands ("All paths set in these environment variables must be absolute. If an implementation encounters a
+// relative path in any of these variables it should consider the path invalid and ignore it"). Otherwise approvals, sign-ins
+// and caches would be written into the project in which mcpvisor is started, and a project could bring its own.
 func checkHomeDirs(stderr io.Writer) error {
 	home := "HOME"
 	if runtime.GOOS == "windows" {
