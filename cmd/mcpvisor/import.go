@@ -22,13 +22,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// importFlags are those of import, as they were typed.
+// importFlags holds the flags of import as they were typed; parseOptions checks them.
 type importFlags struct {
 	from, scope                          string
 	dryRun, yes, replace, rename, asJSON bool
 	permissions                          bool
 }
 
+// newImport is the command "import".
 func newImport(o *options) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
@@ -64,12 +65,14 @@ mcpvisor --config FILE list.`,
 	flags.BoolVar(&f.rename, "rename", false, "give a server whose name is taken another one: NAME-PROGRAM")
 	flags.BoolVar(&f.permissions, "with-permissions", false, "make rules of yours of what these programs call without asking")
 	flags.BoolVarP(&f.asJSON, "json", "j", false, "print a JSON array")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // it exists
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // this flag exists
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"user", "project", "local"},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
+// importServers finds the files of other programs, plans what becomes of each of their servers, prints the plan, and lets
+// finishImport ask and write. It starts nothing and changes no file of another program.
 func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	w, err := f.parseOptions(cmd)
 	if err != nil {
@@ -93,7 +96,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 		}
 	}
 	bare := *o
-	bare.configs, bare.servers = nil, nil // what was named is what is copied, and configures nothing here
+	bare.configs, bare.servers = nil, nil // a file that was named is copied, and configures nothing in this run
 	if s, _ := loadSetup(&bare); s != nil {
 		if err := s.checkMayManage("copied"); err != nil {
 			return err
@@ -104,6 +107,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	if err != nil {
 		return err
 	}
+	// The plan is made before any question, so that --dry-run and a real run show the same.
 	plan := planImport(found, ours, w)
 	if f.asJSON {
 		if err := printJSON(o.out, append([]importItem{}, plan...)); err != nil {
@@ -115,6 +119,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	return o.finishImport(cmd.Context(), f, w, file, plan)
 }
 
+// parseOptions checks the flags and converts their words. Every error is a usage error.
 func (f importFlags) parseOptions(cmd *cobra.Command) (w importOptions, err error) {
 	w = importOptions{scope: messages.Scope(f.scope), from: foreign.Format(f.from), replace: f.replace, rename: f.rename}
 	switch {
@@ -136,16 +141,18 @@ func (f importFlags) parseOptions(cmd *cobra.Command) (w importOptions, err erro
 	return w, nil
 }
 
-// readOwn reads the file that is written to. A file that cannot be understood is not edited.
+// readOwn reads the file that will be written to, through editFile, so that a file which cannot be edited is refused before the
+// person answers questions.
 func readOwn(file string, scope messages.Scope) (ours config.Parsed, err error) {
 	err = editFile(file, scope, func(text []byte, parsed config.Parsed) ([]byte, error) {
 		ours = parsed
-		return text, nil // as it is
+		return text, nil // unchanged, so that nothing is written
 	})
 	return ours, err
 }
 
-// finishImport asks and writes.
+// finishImport asks about each server of the plan, writes those that were agreed to in one edit, records them, and offers to
+// take over their rules. With --dry-run it says what would be written.
 func (o *options) finishImport(ctx context.Context, f importFlags, w importOptions, file string, plan []importItem) (err error) {
 	n := 0
 	for _, a := range plan {
@@ -178,7 +185,7 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w importOptio
 		return err
 	}
 	bare := *o
-	bare.configs, bare.servers = nil, nil // what was named is what is copied
+	bare.configs, bare.servers = nil, nil // a file that was named is copied, and configures nothing in this run
 	var copied []audit.Record
 	for _, a := range plan {
 		if a.As != "" {
@@ -198,7 +205,8 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w importOptio
 	return nil
 }
 
-// applyPlan is the text of a file with what was planned, beside the servers that stand in it by now.
+// applyPlan returns the text of the file with the planned servers in it. editFile may call it again with another text; a server
+// that another process has added under a planned name in between ends the import without a change.
 func applyPlan(text []byte, ours config.Parsed, plan []importItem, w importOptions) ([]byte, error) {
 	key, ok := ours.Under()
 	if !ok {
@@ -223,7 +231,7 @@ func applyPlan(text []byte, ours config.Parsed, plan []importItem, w importOptio
 	return text, nil
 }
 
-// plainCause is an error of the file system without the path, which stands before it.
+// plainCause returns an error of the file system without its path, because the caller's sentence begins with the path.
 func plainCause(err error) error {
 	var p *fs.PathError
 	var l *os.LinkError
@@ -236,7 +244,7 @@ func plainCause(err error) error {
 	return err
 }
 
-// printSentence prints a sentence for people: beside JSON it goes to standard error.
+// printSentence prints a sentence for people: with --json it goes to standard error, so that standard output is one JSON value.
 func (o *options) printSentence(f importFlags, format string, args ...any) {
 	if f.asJSON {
 		o.printRemark(format, args...)
@@ -245,8 +253,8 @@ func (o *options) printSentence(f importFlags, format string, args ...any) {
 	fmt.Fprintf(o.out, format+"\n", args...)
 }
 
-// askEachItem shows the servers of a plan one by one and asks about each. Those that are not agreed to keep their place without a name of
-// ours. Without a terminal, nobody can say yes.
+// askEachItem shows the servers of a plan one by one and asks about each. A server that the person declines stays in the plan
+// without a name, which means that it is not copied; "rest" declines all that follow. Without a terminal it returns an error.
 func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOptions) ([]importItem, error) {
 	if !o.prompter.hasTerminal() {
 		return nil, &exitError{exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only"}
@@ -279,8 +287,9 @@ func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOp
 	return plan, nil
 }
 
-// importScreen is what is shown of a server on its way into a file of ours. Values of variables and headers are the person's own and are not
-// shown, unless the file is one of the working directory, or the variable steers programs.
+// importScreen returns the screen for one server. Values of env and headers are the person's own and are masked. They are shown
+// for a file of the working directory, which another person may have written, and for variables that steer programs, such as
+// NODE_OPTIONS.
 func (a importItem) importScreen(w importOptions) approvalScreen {
 	v := approvalScreen{title: a.As, source: a.File, entry: a.marshalEntry(), review: config.Review{Name: a.As, Scope: w.scope}}
 	if a.project {
@@ -298,7 +307,7 @@ func (a importItem) importScreen(w importOptions) approvalScreen {
 	return v
 }
 
-// printImport shows what was found, file by file.
+// printImport prints what was found, file by file: each server with what it becomes, and problems of the file itself.
 func (o *options) printImport(found []discover.ForeignFile, plan []importItem, places int) {
 	if len(found) == 0 {
 		fmt.Fprintf(o.out, "no file of another program was found in %s\n", countOf(places, "place"))
@@ -330,6 +339,7 @@ func (o *options) printImport(found []discover.ForeignFile, plan []importItem, p
 	}
 }
 
+// printAdoption prints what becomes of one server, with the reason if it is skipped and notes about what is lost.
 func (o *options) printAdoption(a importItem) {
 	switch {
 	case a.Skipped != "":

@@ -14,43 +14,47 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// importItem is one server of another program on its way into a file of ours.
+// importItem is one server of another program on its way into a file of mcpvisor.
 type importItem struct {
 	Name string `json:"name"`
-	// As is its name with us; empty if it is not imported.
+	// As is the name that it gets; empty if it is not copied.
 	As   string         `json:"as,omitempty"`
 	From foreign.Format `json:"from"`
 	File string         `json:"file"`
 	Line int            `json:"line,omitempty"`
-	// Becomes says what it starts or dials, without secrets.
+	// Becomes says what the server will start or dial, without secrets; empty if its entry is invalid.
 	Becomes string `json:"becomes"`
-	// Skipped is why it is not imported, as a clause.
+	// Skipped says as a clause why it is not copied; empty if it is.
 	Skipped string `json:"skipped,omitempty"`
-	// Notes are what is not carried over, or only in another way.
+	// Notes lists what is not carried over, or only in another way.
 	Notes []config.Problem `json:"notes,omitempty"`
 
+	// spec, envFile and approvals are what is written; they are not part of the JSON, since they may hold secrets.
 	spec      messages.Spec
 	envFile   string
 	approvals []config.Approval
-	// project says that the file is one of the working directory.
+	// project says that the file lies in the working directory, and may be the work of another person.
 	project bool
 }
 
-// importOptions are what the person asked of an import.
+// importOptions holds the checked flags of import.
 type importOptions struct {
 	scope           messages.Scope
-	from            foreign.Format
+	from            foreign.Format // empty: files of all programs
 	replace, rename bool
 }
 
-// nameHolder is what stands under a name already.
+// nameHolder is the server that has a name already: in the file of mcpvisor, or earlier in the same plan.
 type nameHolder struct {
-	spec  messages.Spec
+	spec messages.Spec
+	// owner names the file or the program, for a sentence.
 	owner string
-	ours  bool
+	// ours says that the holder stands in the file that is written to.
+	ours bool
 }
 
-// planImport decides what becomes of each server that was found. ours are the servers of the file that is written to.
+// planImport decides what becomes of each server that was found; ours is the file that will be written to. It reads nothing and
+// asks nothing. Files that come first win a name.
 func planImport(found []discover.ForeignFile, ours config.Parsed, w importOptions) []importItem {
 	names := map[string]nameHolder{}
 	for name, e := range ours.Servers {
@@ -61,6 +65,7 @@ func planImport(found []discover.ForeignFile, ours config.Parsed, w importOption
 		for _, e := range entriesInOrder(other.Parsed) {
 			a := importItem{Name: e.Name, From: other.Format, File: other.Location.Path, Line: e.Pos.Line, spec: importedSpec(e, other, w),
 				envFile: e.EnvFile, approvals: e.Approvals, project: other.Project}
+			// A relative path in a project's file counts from the project, and must be made absolute for a file outside of it.
 			if a.envFile != "" && other.Project && w.scope == messages.ScopeUser {
 				a.envFile = projectPath(a.envFile, other.Dir)
 			}
@@ -76,6 +81,7 @@ func planImport(found []discover.ForeignFile, ours config.Parsed, w importOption
 				}
 			}
 			a.decideName(names, other, w)
+			// Other programs keep secrets in arguments often; the person learns of it when the entry moves.
 			if a.As != "" && slices.Contains(secretsInClear(a.spec), secretArgument) {
 				a.Notes = append(a.Notes, config.Problem{Line: e.Pos.Line, Col: e.Pos.Col, Key: "args", Warning: true,
 					Text: "one looks like a secret, and everybody on this machine can read arguments in the list of processes",
@@ -90,7 +96,8 @@ func planImport(found []discover.ForeignFile, ours config.Parsed, w importOption
 	return plan
 }
 
-// decideName gives the server its name with us, or the reason why it is skipped.
+// decideName gives the server its name in the file, or the reason why it is skipped. The order of the cases matters: an
+// identical server is never copied a second time, whatever the flags are.
 func (a *importItem) decideName(names map[string]nameHolder, other discover.ForeignFile, w importOptions) {
 	old, clash := names[a.Name]
 	switch {
@@ -119,7 +126,8 @@ func (a *importItem) decideName(names map[string]nameHolder, other discover.Fore
 	}
 }
 
-// freeName is name, or name with a number, such that nothing else has it; what has it may be the very same server.
+// freeName returns name, or name with the least number from 2 on that makes it free. A holder with an equal spec counts as
+// free, and the caller skips the server then.
 func freeName(name string, spec messages.Spec, names map[string]nameHolder) string {
 	free := name
 	for i := 2; ; i++ {
@@ -130,8 +138,8 @@ func freeName(name string, spec messages.Spec, names map[string]nameHolder) stri
 	}
 }
 
-// importedSpec is the spec as it is written into a file of ours. A relative directory of a project's file begins at the
-// project, which only a file of the project can say.
+// importedSpec returns the spec as it will be written. A project's file may be the work of another person: its trust is not
+// copied into the person's own scope, and its relative directory becomes absolute.
 func importedSpec(e config.Entry, other discover.ForeignFile, w importOptions) messages.Spec {
 	s := e.Spec
 	s.Scope, s.Source = "", ""
@@ -144,7 +152,8 @@ func importedSpec(e config.Entry, other discover.ForeignFile, w importOptions) m
 	return s
 }
 
-// projectPath is a path of a project's file for a file that is not of the project.
+// projectPath makes a path of a project's file absolute. Paths that begin with a variable or "~" are left, because they do not
+// begin at the project.
 func projectPath(path, dir string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "${") || strings.HasPrefix(path, "~") {
 		return path
@@ -152,7 +161,7 @@ func projectPath(path, dir string) string {
 	return filepath.Join(dir, path)
 }
 
-// entriesInOrder are the servers of a file as they stand in it.
+// entriesInOrder returns the servers of a file in the order in which they stand in it, so that output does not depend on a map.
 func entriesInOrder(p config.Parsed) []config.Entry {
 	entries := make([]config.Entry, 0, len(p.Servers))
 	for _, e := range p.Servers {
@@ -167,7 +176,7 @@ func entriesInOrder(p config.Parsed) []config.Entry {
 	return entries
 }
 
-// marshalEntry is the entry as it is written into a file of ours.
+// marshalEntry returns the entry as it will be written. envFile is no field of messages.Spec, and is appended.
 func (a importItem) marshalEntry() json.RawMessage {
 	text := entryText(a.spec)
 	if a.envFile == "" {
@@ -176,7 +185,8 @@ func (a importItem) marshalEntry() json.RawMessage {
 	return append(append(append(bytes.TrimSuffix(text, []byte("}")), `,"envFile":`...), encodeJSON(a.envFile)...), '}')
 }
 
-// entryText is a spec as an entry of a file. What follows from the rest is left out.
+// entryText returns a spec as the JSON of an entry, without a type that follows from the other keys, as a person would write
+// it.
 func entryText(s messages.Spec) json.RawMessage {
 	switch {
 	case s.Type == messages.Stdio && s.Command != "", s.Type == messages.HTTP && s.FallbackSSE:

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// readNamedFiles are the files of --config. One that cannot be read is the end of the command.
+// readNamedFiles reads the files of --config for import. One that cannot be read ends the command, because the person named it.
 func (o *options) readNamedFiles(from foreign.Format, dir string) ([]discover.ForeignFile, error) {
 	found := discover.ReadNamed(o.configs, o.in, from, dir)
 	for _, other := range found {
@@ -21,8 +21,8 @@ func (o *options) readNamedFiles(from foreign.Format, dir string) ([]discover.Fo
 	return found, nil
 }
 
-// rulesOf are the rules that say what the programs say of the servers that are copied, and the default that they need:
-// where something is approved, the rest is asked about.
+// rulesOf returns the rules that correspond to what the other programs call without asking, for the servers that are copied.
+// fallback is access.Ask as soon as one rule allows: the person was asked about all other calls before, and should be still.
 func rulesOf(plan []importItem) (rules []access.Rule, fallback access.Verdict) {
 	for _, a := range plan {
 		if a.As == "" {
@@ -40,8 +40,8 @@ func rulesOf(plan []importItem) (rules []access.Rule, fallback access.Verdict) {
 	return rules, fallback
 }
 
-// importRules writes the rules into the person's own file, where alone they may allow, after a yes. Nothing is allowed
-// without one.
+// importRules writes the rules into the person's own file, the only one whose rules may allow, if a flag or an answer agrees.
+// --yes agrees to copying servers, not to allowing calls. Without rules it does nothing.
 func (o *options) importRules(ctx context.Context, f importFlags, plan []importItem) error {
 	rules, fallback := rulesOf(plan)
 	file := discover.DefaultPaths().User
@@ -58,6 +58,7 @@ func (o *options) importRules(ctx context.Context, f importFlags, plan []importI
 			return err
 		}
 	}
+	// AddRules keeps a default that the file has; fallbackNow is the default that holds after the change.
 	fallbackNow, err := discover.AddRules(file, rules, fallback)
 	if err != nil {
 		return err
@@ -72,7 +73,8 @@ func (o *options) importRules(ctx context.Context, f importFlags, plan []importI
 	return nil
 }
 
-// askRules asks whether the approvals of the other programs are to count here.
+// askRules asks whether the approvals of the other programs shall hold here. An interrupt is an error, although the servers are
+// copied already.
 func (o *options) askRules(ctx context.Context, rules []access.Rule, fallback access.Verdict, file string) (bool, error) {
 	word := "no"
 	err := o.prompter.promptForCommand(ctx, file, func(t *conversation) error {

@@ -10,9 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// emptyFile is what `init` writes: a file with room for servers.
+// emptyFile is the text that init writes: a file with room for servers.
 const emptyFile = "{\n  \"mcpServers\": {}\n}\n"
 
+// newInit is the command "init".
 func newInit(o *options) *cobra.Command {
 	scope := string(messages.ScopeProject)
 	cmd := &cobra.Command{
@@ -34,13 +35,14 @@ Exit codes: 0 the file is there · 1 it cannot be made · 2 usage.`,
 	return cmd
 }
 
-// initReport is what "init --json" prints. Made is false if the file was there.
+// initReport is the JSON object that init --json prints. Made is false if the file was there.
 type initReport struct {
 	File  string         `json:"file"`
 	Scope messages.Scope `json:"scope"`
 	Made  bool           `json:"made"`
 }
 
+// initProject makes the file of the scope unless it is there, and prints how to go on. editScope creates missing directories.
 func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	switch scope {
 	case messages.ScopeProject, messages.ScopeLocal, messages.ScopeUser:
@@ -58,6 +60,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	if file == "" {
 		return &exitError{exitFailed, "there is no place for files of yours: HOME is not set"}
 	}
+	// The error makes editScope leave the file as it is.
 	there := errors.New("it is there")
 	err = editScope(file, scope, func(text []byte) ([]byte, error) {
 		if len(text) > 0 {

@@ -21,17 +21,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// installFlags are those of a command that installs a server by its name in a registry.
+// installFlags holds the flags of a command that installs a server by its name in a registry.
 type installFlags struct {
+	// registry is the URL of --registry; empty for the configured one.
 	registry string
-	way      string
-	args     []string
-	// yes adds what the registry says without a question, silent asks none.
+	// way is the kind of package to take, empty for the best that this machine can start; args are NAME=VALUE pairs of inputs.
+	way  string
+	args []string
+	// yes adds the server without a question about what it runs; silent asks no question at all, and fails where one is needed.
 	yes, silent bool
-	// env and headers are what other flags of the command have read: --env and --header.
+	// env and headers are what the command has read from --env and --header.
 	env, headers map[string]string
 }
 
+// addTo adds the flags to a command.
 func (f *installFlags) addTo(s *pflag.FlagSet) {
 	addRegistryFlag(s, &f.registry)
 	s.StringVar(&f.way, "package", "", "take this `kind` of what the registry offers: npm, pypi, oci, mcpb, nuget, cargo or "+
@@ -40,18 +43,19 @@ func (f *installFlags) addTo(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.args, "arg", nil, "give an input of the registry's entry its `NAME=VALUE` (repeatable)")
 }
 
+// addRegistryFlag adds --registry, which search and add share.
 func addRegistryFlag(s *pflag.FlagSet, registry *string) {
 	s.StringVar(registry, "registry", "", "ask the MCP registry at this `URL` (default: $MCPVISOR_REGISTRY, else \"registry\" "+
 		"in a file of your own, else the official one)")
 }
 
-// openRegistry is the registry that the person means: by the flag, by the environment, by their files, or the official
-// one.
+// openRegistry returns a client of the registry: that of the flag, of the environment, of the person's own files, or the
+// official one, in this order. It refuses a registry whose URL a policy of the organisation forbids.
 func (o *options) openRegistry(base string) (*install.Registry, error) {
 	if base == "" {
 		base = os.Getenv("MCPVISOR_REGISTRY")
 	}
-	s, err := loadSetup(o) // what is wrong with the files does not matter here, but the policies do
+	s, err := loadSetup(o) // faults of the files do not matter here, but the policies and the registry in them do
 	switch {
 	case s == nil:
 		return nil, err
@@ -70,8 +74,8 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	if home, err := os.UserHomeDir(); err == nil {
 		at.Machine.Home = home
 	}
-	// cargo's own rules, without its configuration files.
-	for _, variable := range []string{"CARGO_HOME", "CARGO_INSTALL_ROOT"} { // the last one counts
+	// The path of cargo's programs follows cargo's own rules, without its configuration files.
+	for _, variable := range []string{"CARGO_HOME", "CARGO_INSTALL_ROOT"} { // the last one that is set counts
 		if root := os.Getenv(variable); filepath.IsAbs(root) {
 			at.Machine.CargoBin = filepath.Join(root, "bin")
 		}
@@ -79,19 +83,20 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	cache, cached := os.UserCacheDir()
 	own, configured := os.UserConfigDir()
 	if cached == nil && configured == nil {
+		// Downloads go to the cache, which may be deleted; bundles that servers run from stand beside the configuration.
 		at.Cache, at.Bundles = filepath.Join(cache, "mcpvisor", "bundles"), filepath.Join(own, "mcpvisor", "bundles")
 	}
 	return install.New(at)
 }
 
+// isInstalled reports whether a program is in PATH; the choice of a package prefers those whose launcher is there.
 func isInstalled(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
 }
 
-// installSpec finds a server in a registry and gives what is to be written into a file, under which name. It says what it
-// found and chose on standard error, and asks at the terminal for what is required and was not given. Nothing is written
-// and nothing is started.
+// installSpec finds a server in a registry and returns the name and spec to write into a file. It prints on standard error what
+// it found and chose, and asks at the terminal for required inputs. It writes no configuration and starts no server.
 func installSpec(ctx context.Context, o *options, name string, f installFlags) (string, messages.Spec, error) {
 	none := messages.Spec{}
 	args, err := f.parseArgs()
@@ -107,6 +112,7 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 		return "", none, err
 	}
 	o.printRemark("%s %s from %s: %s", e.Name, e.Version, r.Host(), messages.Line(e.Description, 300))
+	// The name comes before the inputs, so that the person does not type secrets for the wrong server.
 	if err := o.confirmName(ctx, name, e.Name, f.silent); err != nil {
 		return "", none, err
 	}
@@ -128,6 +134,7 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 	for _, note := range made.Notes {
 		o.printRemark("%s", note)
 	}
+	// Variables of the registry that steer programs were not typed by the person, who should know of them.
 	for _, name := range slices.Sorted(maps.Keys(made.Spec.Env)) {
 		reason, steers := steer.Reason(name)
 		if _, typed := f.env[name]; !typed && steers {
@@ -138,14 +145,14 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 		review: config.Review{Name: made.Name, Scope: messages.ScopeUser}, mask: maskTyped(made.Secrets)})
 }
 
-// parseArgs are the values of --arg.
+// parseArgs reads the values of --arg. A name may repeat, and leading dashes are dropped, as people type flags of the server.
 func (f *installFlags) parseArgs() (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, a := range f.args {
 		name, value, ok := strings.Cut(a, "=")
 		name = strings.TrimLeft(name, "-")
 		if !ok || name == "" {
-			// The value is not shown: it may be a secret without its name.
+			// The word is not quoted in the error: it may be a secret that was typed without its name.
 			return nil, &exitError{exitUsage, "--arg: write NAME=VALUE, with the name that the registry's entry gives the input"}
 		}
 		out[name] = append(out[name], value)
@@ -153,8 +160,8 @@ func (f *installFlags) parseArgs() (map[string][]string, error) {
 	return out, nil
 }
 
-// confirmName asks whether a server that was called by a short name is the one that is meant: others may share the word, and
-// anybody may publish one that sounds like it.
+// confirmName asks whether a server that was found by a short name is the one that is meant, because other publishers may use
+// the same word. A full name (with "/"), no terminal, or silent needs no question.
 func (o *options) confirmName(ctx context.Context, called, full string, silent bool) error {
 	if silent || strings.Contains(called, "/") || !o.prompter.hasTerminal() {
 		return nil

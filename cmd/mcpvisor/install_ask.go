@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// askToAdd asks before what a registry says is written and started: the whole of it is shown first. Without a person only a flag agrees.
+// askToAdd shows the whole entry and asks whether it may be written and started, since the registry's publisher wrote it.
+// Without a person at the terminal only --yes agrees; the entry is then printed to standard error and refused.
 func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen) error {
 	switch {
 	case f.yes:
@@ -29,8 +30,8 @@ func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen
 	return nil
 }
 
-// askInput asks at the terminal for what a server needs to be told. Where there is none, and if nothing is to be asked, the
-// defaults are taken, and what has none is missing.
+// askInput returns the function that gets the values of an input that a server needs. It asks at the terminal; without one it
+// takes defaults, and an input without a default is an error.
 func (o *options) askInput(ctx context.Context, server string, silent bool) func(plan.Input) ([]string, error) {
 	if silent || !o.prompter.hasTerminal() {
 		return plan.Defaults
@@ -49,7 +50,7 @@ func (o *options) askInput(ctx context.Context, server string, silent bool) func
 	}
 }
 
-// askValues asks for one input, in as many lines as it takes values.
+// askValues asks for one input, on as many lines as it takes values; an empty line ends a repeated input.
 func (t *conversation) askValues(server string, in plan.Input) ([]string, error) {
 	t.print("\n%s needs the %s%s\n", messages.Line(server, 120), in.Label(), hintOf(in))
 	if in.Description != "" {
@@ -73,7 +74,7 @@ func (t *conversation) askValues(server string, in plan.Input) ([]string, error)
 	}
 }
 
-// hintOf says what an input takes.
+// hintOf says what an input takes, as the end of a question; "" if there is nothing to say.
 func hintOf(in plan.Input) string {
 	var words []string
 	switch {
@@ -101,9 +102,11 @@ func hintOf(in plan.Input) string {
 	return ": " + strings.Join(words, ", ")
 }
 
+// errNotHidden refuses to read a secret from a terminal that would show it.
 var errNotHidden = errors.New("this terminal cannot hide what is typed")
 
-// askValue asks until the answer fits. Empty ends a list that has begun.
+// askValue asks for one value until it fits. It returns "" only to end a list that has begun. The default of a secret is not
+// shown.
 func (t *conversation) askValue(in plan.Input, inList bool) (string, error) {
 	prompt := "> "
 	if in.HasDefault && !inList {
@@ -117,6 +120,7 @@ func (t *conversation) askValue(in plan.Input, inList bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		// A number chooses from the list; a choice that is a number itself can still be typed if it is not in that range.
 		if n, err := strconv.Atoi(v); err == nil && n >= 1 && n <= len(in.Choices) {
 			v = in.Choices[n-1]
 		}
@@ -137,13 +141,14 @@ func (t *conversation) askValue(in plan.Input, inList bool) (string, error) {
 	}
 }
 
-// readAnswer is a line, which a secret leaves no trace of on the screen.
+// readAnswer reads a line, and for a secret hides what is typed. Blanks at both ends are removed.
 func (t *conversation) readAnswer(prompt string, secret bool) (string, error) {
 	if !secret {
 		return t.readLine(prompt)
 	}
 	show, ok := hideInput(t.lines.in)
 	if !ok {
+		// The caller treats this error as an interrupt, therefore the reason is printed here.
 		t.print("  %s; give it with --env, --header or --arg.\n", "What you type cannot be hidden here")
 		return "", errNotHidden
 	}

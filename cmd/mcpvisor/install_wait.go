@@ -8,9 +8,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// awaitInstalls waits on for those of the servers that are being installed. They end with this command, and an installation that
-// is cut short begins anew the next time, or leaves a cache that is broken for good. Whoever does not want to wait says so
-// with --wait, or presses Ctrl-C. An installation that goes on for too long fails.
+// awaitInstalls goes on waiting for the servers that are being installed. Installations end with this command, and one that is
+// cut short begins anew the next time or leaves a broken cache (see checkNpxCache). The person can bound the wait with --wait
+// or press Ctrl-C; opening.MaxAttempt bounds it in any case.
 func (p *project) awaitInstalls(ctx context.Context, all []messages.Status, only []string) ([]messages.Status, error) {
 	var names []string
 	for _, st := range all {
@@ -26,5 +26,6 @@ func (p *project) awaitInstalls(ctx context.Context, all []messages.Status, only
 	if _, err := p.Status(ctx, control.StatusQuery{Servers: names, Wait: opening.MaxAttempt}); err != nil {
 		return nil, err
 	}
+	// The second query answers for all servers, those that were not installed included.
 	return p.Status(ctx, control.StatusQuery{Servers: only})
 }

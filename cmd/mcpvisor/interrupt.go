@@ -10,17 +10,20 @@ import (
 	"syscall"
 )
 
-// interrupts decides what a Ctrl-C is about: a question that is open, or the command.
+// interrupts decides whether a Ctrl-C cancels an open question or the command. It is safe for concurrent use.
 type interrupts struct {
-	mu          sync.Mutex
+	// mu guards the fields below. It is not held while onInterrupt runs.
+	mu sync.Mutex
+	// onInterrupt cancels the open question; nil if there is none.
 	onInterrupt func()
-	// spent is set when a question has taken one and nobody has answered a question since: the next one is the command's,
-	// whatever is asked meanwhile, or a server could keep a person from ending the command.
+	// spent is set when a question has taken a Ctrl-C and the person has answered no question since: the next one ends the
+	// command, whatever is asked then. Otherwise a server that asks again and again could keep the person from ending the
+	// command.
 	spent bool
 }
 
-// captureNext lets the next Ctrl-C call f, once, instead of ending the command. answered is true if the person has answered by
-// other means since.
+// captureNext makes the next Ctrl-C call f once instead of ending the command. The caller must call release when the question
+// is over; answered says that the person typed an answer.
 func (i *interrupts) captureNext(f func()) (release func(answered bool)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -37,7 +40,8 @@ func (i *interrupts) captureNext(f func()) (release func(answered bool)) {
 	}
 }
 
-// passToQuestion reports whether a signal was a question's.
+// passToQuestion gives a signal to the open question, and reports whether there was one. Only Ctrl-C is a question's: SIGTERM
+// and SIGHUP always end the command.
 func (i *interrupts) passToQuestion(s os.Signal) bool {
 	i.mu.Lock()
 	f := i.onInterrupt
@@ -51,10 +55,12 @@ func (i *interrupts) passToQuestion(s os.Signal) bool {
 	return true
 }
 
-// interruptContext ends the context at the first interrupt that no question takes, so that the command can end its
-// servers, and the program at the next one. What is left then is ended by the guardian.
+// interruptContext returns a context that ends at the first interrupt that no question takes, with errInterrupted as its cause,
+// so that the command can close its servers. The second interrupt ends the process at once, and the guardian ends what is left.
+// The caller calls the returned function at the end of the run; it also ends the goroutine.
 func interruptContext(stderr io.Writer, questions *interrupts) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	// Two signals have room: the one that cancels, and the one that ends at once.
 	signals := make(chan os.Signal, 2)
 	done := make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

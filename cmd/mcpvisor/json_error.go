@@ -13,20 +13,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// failureReport is how a command fails with --json: one object on one line, the last of standard error. Standard output has the
-// answer, as far as there is one.
+// failureReport is the JSON object that a failing command prints with --json, on one line, the last of standard error. Standard
+// output has the answer, as far as there is one.
 type failureReport struct {
 	Schema   int          `json:"schema"`
 	Error    failureEntry `json:"error"`
 	ExitCode int          `json:"exitCode"`
-	// More are the other failures of the command.
+	// More lists the other failures of the command, in the order in which they happened.
 	More []failureEntry `json:"more,omitempty"`
 }
 
-// classFailed is the class of a failure that is only a sentence.
+// classFailed is the class of a failure that is only known as a sentence.
 const classFailed messages.Class = "failed"
 
-// failureEntry is one failure.
+// failureEntry is one failure of the report. Empty fields are left out.
 type failureEntry struct {
 	Class   messages.Class   `json:"class"`
 	Outcome messages.Outcome `json:"outcome,omitempty"`
@@ -34,13 +34,15 @@ type failureEntry struct {
 	Tool    string           `json:"tool,omitempty"`
 	Text    string           `json:"text"`
 	Fix     string           `json:"fix,omitempty"`
-	// RetryAfterMs is when it makes sense to try again; missing if nobody knows.
+	// RetryAfterMs is the time in milliseconds until another attempt makes sense; 0, and missing, if that is not known.
 	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
-	// Code is that of the server's JSON-RPC error.
+	// Code is that of the server's JSON-RPC error; 0 without one.
 	Code      int                 `json:"code,omitempty"`
 	Challenge *messages.Challenge `json:"challenge,omitempty"`
 }
 
+// failureOf converts an error to its entry. A messages.Error and a config.Problem have fields for it; the class of any other
+// error follows from its exit code, and its text is split at the advice.
 func failureOf(err error) failureEntry {
 	var e *messages.Error
 	var p config.Problem
@@ -65,10 +67,10 @@ func failureOf(err error) failureEntry {
 	return w
 }
 
-// adviceVerbs are the first words of clauses that say what to do.
+// adviceVerbs lists the beginnings of clauses that say what to do, in this program's own sentences.
 var adviceVerbs = []string{"see: ", "did you mean ", "write ", "use ", "run ", "give ", "add ", "set ", "choose ", "start ", "name "}
 
-// splitAdvice takes a sentence apart, as those of this program are written: what happened, and then what to do.
+// splitAdvice splits a sentence of this program at the last "; " before a clause of advice. Without one todo is empty.
 func splitAdvice(text string) (happened, todo string) {
 	for end := len(text); ; {
 		at := strings.LastIndex(text[:end], "; ")
@@ -83,8 +85,8 @@ func splitAdvice(text string) (happened, todo string) {
 	}
 }
 
-// failJSON writes how a command failed. err is nil, or says nothing, if its answer says it; what did not end the command is told
-// all the same.
+// failJSON prints the report of a failing run. err may be nil or say nothing, if the answer on standard output says it;
+// failures that did not end the command are reported all the same.
 func (o *options) failJSON(err error) {
 	all := o.failures.list()
 	if err != nil && err.Error() != "" {
@@ -107,7 +109,8 @@ func (o *options) failJSON(err error) {
 	fmt.Fprintln(o.err, escapeUnsafe(string(line)))
 }
 
-// wantsJSON reports whether a command line that was not understood asks for JSON.
+// wantsJSON reports whether a command line that was not understood asks for JSON. It looks at the words themselves, because
+// flags behind the error were not parsed.
 func wantsJSON(cmd *cobra.Command, args []string) bool {
 	if f := cmd.Flags().Lookup("json"); f != nil && f.Changed {
 		return f.Value.String() == "true"

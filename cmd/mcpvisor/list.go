@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// newList is the command "list".
 func newList(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration
@@ -39,7 +40,9 @@ at rest). 1: one is not: it has failed, needs a sign-in, or waits for your appro
 	return cmd
 }
 
+// listServers connects the enabled servers, or asks a running up, waits for them, and prints their statuses.
 func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duration) error {
+	// The wait includes reading the files and starting, as the help promises.
 	deadline := time.Now().Add(max(wait, 0))
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -64,6 +67,7 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 	}
 	p.setup.addRemarks(all)
 	if asJSON {
+		// The preview has been removed from the terminal by shown, so that the list begins on an empty line.
 		err = printJSON(o.out, all)
 	} else {
 		o.printList(p, all)
@@ -72,7 +76,7 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 		return err
 	}
 	if broken := p.setup.unreadableError(); broken != nil {
-		if p.up == nil { // warn has said it
+		if p.up == nil { // printProblems has printed it above
 			return &exitError{code: exitUsage}
 		}
 		return broken
@@ -85,7 +89,8 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 	return nil
 }
 
-// addRemarks adds to servers what the files say of their approvals now: a running mcpvisor up says what it knew when it read them.
+// addRemarks adds to each status what the files say of its approval now. A running up knows only what it read at its last
+// reload.
 func (s *setup) addRemarks(all []messages.Status) {
 	for i, st := range all {
 		text := s.Specs[st.Name].Remark
@@ -102,11 +107,12 @@ func (s *setup) addRemarks(all []messages.Status) {
 	}
 }
 
-// isAsWanted reports whether a server is what the person wants it to be.
+// isAsWanted reports whether a server is in the state that the person configured: connected, disabled, or lazy and at rest.
 func isAsWanted(st messages.Status) bool {
 	return st.Status == messages.Connected || st.Status == messages.Disabled || st.Step == messages.Idle
 }
 
+// printList prints the table and hints for the servers that need something from the person.
 func (o *options) printList(p *project, all []messages.Status) {
 	if len(all) == 0 {
 		text := p.setup.noServersText()
@@ -121,6 +127,7 @@ func (o *options) printList(p *project, all []messages.Status) {
 	}
 	t := newTable(o.out, "server", "status", "transport", "tools", "detail")
 	detail := 0
+	// The column of details takes what the others leave, and wraps; in a pipe it is not bounded.
 	if columns := columnsOf(o.out); columns > 0 {
 		detail = max(columns-60, 30)
 	}
@@ -139,7 +146,7 @@ func (o *options) printList(p *project, all []messages.Status) {
 	o.reportAuditTrouble(p.up)
 }
 
-// detailOf is what there is to say about a server in one line.
+// detailOf returns what there is to say about a server on one line. Texts of the server are bounded and escaped.
 func detailOf(st messages.Status, now time.Time) string {
 	var parts []string
 	switch st.Status {
@@ -182,12 +189,12 @@ func detailOf(st messages.Status, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// changedText says that tools of a server changed, and how to see in what.
+// changedText says how many tools of a server changed, and which command shows how.
 func changedText(st messages.Status) string {
 	return countOf(len(st.ChangedTools), "tool") + " changed since approved: mcpvisor diff " + shellWord(st.Name)
 }
 
-// printHints says what can be done about the servers that are not connected.
+// printHints prints one hint for each kind of trouble, with the command that helps, and not one for each server.
 func (o *options) printHints(all []messages.Status) {
 	held, failed, out := 0, "", []string{}
 	for _, st := range all {
@@ -211,7 +218,7 @@ func (o *options) printHints(all []messages.Status) {
 	}
 }
 
-// andMore continues a sentence about one of several servers.
+// andMore continues a sentence about the first of several servers.
 func andMore(n int) string {
 	if n == 0 {
 		return ""
@@ -219,6 +226,7 @@ func andMore(n int) string {
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
+// waitingText says how many servers wait, with the right form of the verb.
 func waitingText(n int) string {
 	if n == 1 {
 		return "1 server waits"
@@ -226,7 +234,7 @@ func waitingText(n int) string {
 	return fmt.Sprintf("%d servers wait", n)
 }
 
-// shellWord is a name as it may be typed on a command line.
+// shellWord quotes a name so that it can be pasted into a POSIX shell. Characters that act on a terminal are replaced.
 func shellWord(s string) string {
 	s = messages.Line(s, 0)
 	if strings.ContainsFunc(s, func(r rune) bool {
@@ -237,7 +245,7 @@ func shellWord(s string) string {
 	return s
 }
 
-// noArgs is the rule of commands that take no arguments.
+// noArgs is the argument check of commands without arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError(cmd, "%s takes no arguments, and %q is one", cmd.Name(), messages.Line(args[0], 60))
@@ -245,7 +253,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneServer is the rule of commands about one server.
+// oneServer is the argument check of commands about one server.
 func oneServer(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:

@@ -3,6 +3,12 @@
 //	text, err = edit.Put(text, []string{"mcpServers", "github"}, json.RawMessage(`{"command": "npx"}`))
 //	text, err = edit.Remove(text, []string{"mcpServers", "old"})
 //
+// How it fits: the commands add, import, remove, enable and disable call it inside of editFile, which reads and writes the file.
+// github.com/tailscale/hujson parses; this package owns the decision which bytes change.
+//
+//	edit.go    finds the member that a path leads to, and checks that it is unique
+//	splice.go  lays out the new member as its neighbours are, and replaces the bytes
+//
 // Guarantees:
 //
 //   - The result is valid JSON with comments and trailing commas (JWCC), and says what the text said but for the member.
@@ -27,7 +33,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The reasons why a text is not edited, for errors.Is.
+// These errors say why a text is not edited, for errors.Is. The errors that are returned wrap them and name the path.
 var (
 	ErrNotJSON   = errors.New("the text is not JSON")
 	ErrNotObject = errors.New("it is no object")
@@ -35,11 +41,12 @@ var (
 	ErrMissing   = errors.New("there is no such key")
 )
 
-// maxDepth bounds the nesting of a text, because the parser calls itself.
+// maxDepth bounds the nesting of a text, in brackets, because the parser is recursive and a deep text would exhaust the stack.
 const maxDepth = 1000
 
-// Put sets the member at a path of keys. Objects on the way are made if they are missing, as is the whole text if it is
-// empty. The value of a member that is there is replaced where it stands.
+// Put sets the member at a path of keys to value, which must be valid JSON. It makes missing objects on the way, and the whole
+// text if it is empty. The value of an existing member is replaced where it stands. Errors wrap [ErrNotJSON], [ErrNotObject] or
+// [ErrTwice].
 func Put(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	if !json.Valid(value) || !utf8.Valid(value) {
 		return nil, fmt.Errorf("the new value: %w", ErrNotJSON)
@@ -50,6 +57,7 @@ func Put(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 		}
 	}
 	if len(bytes.TrimSpace(bytes.TrimPrefix(text, bom))) == 0 {
+		// An empty text keeps its byte order mark.
 		text = append(bytes.Clone(text[:len(text)-len(bytes.TrimPrefix(text, bom))]), "{}\n"...)
 	}
 	d, err := parseDocument(text)
@@ -64,18 +72,19 @@ func Put(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	if at.member >= 0 {
 		out = d.replaceMember(at.parent, at.object.Members[at.member], value)
 	} else {
+		// Keys that are missing below the innermost object become one nested value, which is inserted at once.
 		for _, key := range reversePath(path[at.depth+1:]) {
 			value = nestValue(key, value)
 		}
 		out = d.insertMember(at.parent, at.object, path[at.depth], value)
 	}
-	if bracketDepth(out) > maxDepth { // it could not be edited again
+	if bracketDepth(out) > maxDepth { // the result could not be edited again
 		return nil, fmt.Errorf("%w: more than %d brackets would be open", ErrNotJSON, maxDepth)
 	}
 	return out, nil
 }
 
-// Remove takes the member at a path of keys out.
+// Remove deletes the member at a path of keys. It returns an error that wraps [ErrMissing] if there is none.
 func Remove(text []byte, path []string) ([]byte, error) {
 	d, err := parseDocument(text)
 	if err != nil {
@@ -91,8 +100,8 @@ func Remove(text []byte, path []string) ([]byte, error) {
 	return d.removeMember(at.parent, at.object, at.member), nil
 }
 
-// pathTarget is where a path leads: the innermost object that is there, and the member in it that the path ends at, or -1 if the
-// key at depth is missing in it.
+// pathTarget is the result of following a path: the innermost object that exists, and the index of the path's last member in
+// it, or -1 if the key path[depth] is missing there.
 type pathTarget struct {
 	parent hujson.Value
 	object *hujson.Object
@@ -100,6 +109,7 @@ type pathTarget struct {
 	depth  int
 }
 
+// findTarget follows the path as far as it exists. An empty path is an error, because the whole text cannot be a member.
 func (d document) findTarget(path []string) (pathTarget, error) {
 	at := pathTarget{parent: d.root, member: -1}
 	for i, key := range path {
@@ -116,24 +126,27 @@ func (d document) findTarget(path []string) (pathTarget, error) {
 	return at, fmt.Errorf("an edit needs a key: %w", ErrMissing)
 }
 
-// document is a text with its tree. Offsets of the tree count in body, which lacks the byte order mark.
+// document is a parsed text. The offsets of its tree count in body, which lacks the byte order mark.
 type document struct {
 	byteOrderMark, body []byte
 	root                hujson.Value
 	style
 }
 
+// bom is the byte order mark of UTF-8, which some editors on Windows write; hujson does not accept it.
 var bom = []byte("\ufeff")
 
+// parseDocument parses a text and finds its layout. The depth is checked before, because hujson recurses without a bound.
 func parseDocument(text []byte) (document, error) {
 	d := document{body: bytes.TrimPrefix(text, bom)}
 	d.byteOrderMark = text[:len(text)-len(d.body)]
 	if bracketDepth(d.body) > maxDepth {
 		return d, fmt.Errorf("%w: more than %d brackets are open", ErrNotJSON, maxDepth)
 	}
-	// The parser wants a line comment to end with a newline, at the end of the text too.
+	// hujson wants a line comment to end with a newline, at the end of the text too. The full slice expression makes append
+	// copy, so that the caller's bytes stay.
 	root, err := hujson.Parse(append(d.body[:len(d.body):len(d.body)], '\n'))
-	if err != nil { // its text may quote the file
+	if err != nil { // the parser's error may quote the file, which may hold secrets
 		return d, ErrNotJSON
 	}
 	d.root = root
@@ -141,8 +154,8 @@ func parseDocument(text []byte) (document, error) {
 	return d, nil
 }
 
-// bracketDepth is how many brackets are open at most. Those in texts and comments count as well, which errs on the safe side only
-// far beyond what people write.
+// bracketDepth returns the greatest number of open brackets. It counts those in strings and comments too, which can only refuse
+// a text that is far beyond what people write.
 func bracketDepth(b []byte) int {
 	open, most := 0, 0
 	for _, c := range b {
@@ -157,6 +170,7 @@ func bracketDepth(b []byte) int {
 	return most
 }
 
+// objectOf returns the object of a value, or an error that names the path to what is none.
 func objectOf(v hujson.Value, path []string) (*hujson.Object, error) {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -165,7 +179,8 @@ func objectOf(v hujson.Value, path []string) (*hujson.Object, error) {
 	return o, nil
 }
 
-// findMember is the index of a member by its key, or -1.
+// findMember returns the index of the member with this key, or -1. A key that stands twice is an error, since programs differ
+// in which of the two they take.
 func findMember(o *hujson.Object, key string, path []string) (int, error) {
 	found := -1
 	for i, m := range o.Members {
@@ -181,7 +196,7 @@ func findMember(o *hujson.Object, key string, path []string) (int, error) {
 	return found, nil
 }
 
-// pathText is a path for a sentence.
+// pathText returns a path for an error.
 func pathText(path []string) string {
 	if len(path) == 0 {
 		return "the file"
@@ -196,6 +211,7 @@ func pathText(path []string) string {
 	return strconv.Quote(s)
 }
 
+// reversePath returns the keys from the last to the first, the order in which nested objects are built.
 func reversePath(path []string) []string {
 	out := make([]string, len(path))
 	for i, key := range path {
@@ -204,9 +220,10 @@ func reversePath(path []string) []string {
 	return out
 }
 
+// nestValue returns an object whose only member is the value.
 func nestValue(key string, value json.RawMessage) json.RawMessage {
 	return append(append(append(append([]byte{'{'}, quoteKey(key)...), ':'), value...), '}')
 }
 
-// quoteKey is a key in quotes, without the escapes of HTML.
+// quoteKey returns a key in quotes, without the escapes that encoding/json adds for HTML.
 func quoteKey(key string) []byte { return []byte(hujson.String(key)) }

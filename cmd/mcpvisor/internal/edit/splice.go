@@ -7,14 +7,16 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// style is how a text is laid out.
+// style is the layout of a text, which new members follow.
 type style struct {
+	// newline is "\n" or "\r\n".
 	newline string
-	// unit is one step of indentation.
+	// unit is one step of indentation: spaces or tabs.
 	unit string
 }
 
-// styleOf takes the line ending of the first line, and the first indentation that a member has more than its object.
+// styleOf takes the line ending of the first line, and as unit the first indentation by which a member exceeds its object. A
+// text without either gets "\n" and two spaces.
 func styleOf(body []byte, root hujson.Value) style {
 	s := style{newline: "\n", unit: "  "}
 	if i := bytes.IndexByte(body, '\n'); i > 0 && body[i-1] == '\r' {
@@ -36,8 +38,8 @@ func styleOf(body []byte, root hujson.Value) style {
 	return s
 }
 
-// indentAt is the white space at the start of the line that holds offset. own reports whether nothing but it stands before
-// the offset in that line.
+// indentAt returns the white space at the start of the line that holds offset. own reports that nothing else stands before the
+// offset in that line.
 func indentAt(body []byte, offset int) (indent string, own bool) {
 	start := bytes.LastIndexByte(body[:offset], '\n') + 1
 	end := start
@@ -47,7 +49,7 @@ func indentAt(body []byte, offset int) (indent string, own bool) {
 	return string(body[start:end]), end == offset
 }
 
-// splice is the text with the bytes from a to b replaced.
+// splice returns the text with body[a:b] replaced, and with its byte order mark.
 func (d document) splice(a, b int, with ...string) []byte {
 	out := make([]byte, 0, len(d.byteOrderMark)+len(d.body)+256)
 	out = append(append(out, d.byteOrderMark...), d.body[:a]...)
@@ -57,7 +59,7 @@ func (d document) splice(a, b int, with ...string) []byte {
 	return append(out, d.body[b:]...)
 }
 
-// formatValue is a value as it is written under an indentation, or on one line.
+// formatValue lays out a value under an indentation, with the unit and line ending of the text, or on one line.
 func (d document) formatValue(value json.RawMessage, indent string, oneLine bool) string {
 	var b bytes.Buffer
 	var err error
@@ -68,10 +70,10 @@ func (d document) formatValue(value json.RawMessage, indent string, oneLine bool
 	} else if err = json.Indent(&b, value, indent, d.unit); err == nil {
 		return string(bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(d.newline)))
 	}
-	return string(value) // it was valid: neither fails
+	return string(value) // the value was checked to be valid, so that neither fails
 }
 
-// addSpaces puts a space behind each comma and colon of compact JSON, as people do on one line.
+// addSpaces puts a space behind each comma and colon of compact JSON outside of strings, as people do on one line.
 func addSpaces(compact []byte) string {
 	out := make([]byte, 0, len(compact)+16)
 	quoted := false
@@ -79,6 +81,7 @@ func addSpaces(compact []byte) string {
 		c := compact[i]
 		out = append(out, c)
 		switch {
+		// An escaped quote does not end the string.
 		case quoted && c == '\\':
 			i++
 			out = append(out, compact[i])
@@ -91,7 +94,7 @@ func addSpaces(compact []byte) string {
 	return string(out)
 }
 
-// onOneLine reports whether a value has members or elements and stands on one line.
+// onOneLine reports whether a value has members or elements and stands on one line. Empty ones say nothing about the layout.
 func (d document) onOneLine(v hujson.Value) bool {
 	empty := true
 	switch x := v.Value.(type) {
@@ -103,13 +106,14 @@ func (d document) onOneLine(v hujson.Value) bool {
 	return !empty && !bytes.ContainsRune(d.body[v.StartOffset:v.EndOffset], '\n')
 }
 
+// replaceMember replaces the value of a member. The new value stays on one line if the old one or the whole object did.
 func (d document) replaceMember(parent hujson.Value, m hujson.ObjectMember, value json.RawMessage) []byte {
 	indent, _ := indentAt(d.body, m.Name.StartOffset)
 	oneLine := d.onOneLine(m.Value) || d.onOneLine(parent)
 	return d.splice(m.Value.StartOffset, m.Value.EndOffset, d.formatValue(value, indent, oneLine))
 }
 
-// insertMember adds a member behind the last one.
+// insertMember adds a member behind the last one of an object.
 func (d document) insertMember(parent hujson.Value, o *hujson.Object, key string, value json.RawMessage) []byte {
 	outer, _ := indentAt(d.body, parent.StartOffset)
 	brace := parent.EndOffset - 1
@@ -118,6 +122,7 @@ func (d document) insertMember(parent hujson.Value, o *hujson.Object, key string
 		return d.insertFirst(parent, brace, outer, written, value)
 	}
 	last := o.Members[len(o.Members)-1]
+	// hujson marks a trailing comma by a non-nil AfterExtra of the last member.
 	trailing := last.Value.AfterExtra != nil
 	if d.onOneLine(parent) {
 		written = " " + written + d.formatValue(value, outer, true)
@@ -127,13 +132,15 @@ func (d document) insertMember(parent hujson.Value, o *hujson.Object, key string
 		}
 		return d.splice(last.Value.EndOffset, last.Value.EndOffset, ",", written)
 	}
+	// The last member may share a line with others, and then tells nothing about the indentation.
 	inner, own := indentAt(d.body, last.Name.StartOffset)
 	if !own {
 		inner = outer + d.unit
 	}
-	// The member goes behind the comments that follow the last one; its comma goes before them.
+	// The member goes behind the comments that follow the last one; the comma goes directly behind the last value, before them.
 	end := len(bytes.TrimRight(d.body[:brace], " \t\r\n"))
 	written = d.newline + inner + written + d.formatValue(value, inner, false)
+	// The closing brace stands on the line of the last member, and gets a line of its own.
 	if !bytes.Contains(d.body[end:brace], []byte("\n")) {
 		if trailing {
 			written += ","
@@ -149,7 +156,7 @@ func (d document) insertMember(parent hujson.Value, o *hujson.Object, key string
 	return d.splice(after, end, ",", string(d.body[after:end]), written)
 }
 
-// insertFirst puts the first member into an object, which may hold comments.
+// insertFirst adds the first member to an object, behind comments that it may hold.
 func (d document) insertFirst(parent hujson.Value, brace int, outer, written string, value json.RawMessage) []byte {
 	inner := outer + d.unit
 	written = d.newline + inner + written + d.formatValue(value, inner, false)
@@ -163,10 +170,11 @@ func (d document) insertFirst(parent hujson.Value, brace int, outer, written str
 	return d.splice(end, end, written, d.newline, outer)
 }
 
-// removeMember takes a member out, with the line that it leaves empty and the comma that separates nothing any more.
+// removeMember deletes a member, together with the line that would stay empty and the comma that separates nothing any more.
 func (d document) removeMember(parent hujson.Value, o *hujson.Object, i int) []byte {
 	m := o.Members[i]
 	from, to := m.Name.StartOffset, m.Value.EndOffset
+	// The only member, with nothing but white space around it, leaves "{}".
 	if begin, end := parent.StartOffset+1, parent.EndOffset-1; len(o.Members) == 1 &&
 		len(bytes.Trim(d.body[begin:from], " \t\r\n")) == 0 && len(bytes.Trim(d.body[to:end], " \t\r\n,")) == 0 {
 		return d.splice(begin, end)
@@ -179,7 +187,7 @@ func (d document) removeMember(parent hujson.Value, o *hujson.Object, i int) []b
 			return d.keepComment(m)
 		}
 	}
-	// A member that has its lines for itself leaves none behind.
+	// A member that has its lines for itself, perhaps with a comment behind it, leaves no empty line.
 	indent, own := indentAt(d.body, from)
 	rest := bytes.TrimLeft(d.body[to:parent.EndOffset-1], " \t")
 	line := len(d.body[to:parent.EndOffset-1]) - len(rest)
@@ -192,7 +200,7 @@ func (d document) removeMember(parent hujson.Value, o *hujson.Object, i int) []b
 		from, to = from-len(indent), to+line+2
 	case own && bytes.HasPrefix(rest, []byte("\n")):
 		from, to = from-len(indent), to+line+1
-	case comma && !lastOne: // the next one moves up
+	case comma && !lastOne: // the next member moves up
 		to += len(d.body[to:parent.EndOffset-1]) - len(bytes.TrimLeft(d.body[to:parent.EndOffset-1], " \t"))
 	case !own:
 		from = len(bytes.TrimRight(d.body[:from], " \t"))
@@ -200,19 +208,20 @@ func (d document) removeMember(parent hujson.Value, o *hujson.Object, i int) []b
 	if !lastOne || comma || i == 0 {
 		return d.splice(from, to)
 	}
-	// The one before is the last now, and nothing in this text ends with a comma.
+	// The member before is the last now, and loses its comma, because nothing in this text ends with a trailing comma.
 	before := o.Members[i-1].Value
 	at := before.EndOffset + len(before.AfterExtra)
 	return d.splice(at, to, string(d.body[at+1:from]))
 }
 
-// keepComment removes a member and its comma, and leaves what stands between them.
+// keepComment removes a member and its comma, and leaves the comment that stands between them.
 func (d document) keepComment(m hujson.ObjectMember) []byte {
 	end := m.Value.EndOffset + len(m.Value.AfterExtra)
 	return d.splice(m.Name.StartOffset, end+1, string(bytes.TrimLeft(m.Value.AfterExtra, " \t")))
 }
 
-// lineComment is the length of the comment that begins b and ends in its line; 0 if there is none.
+// lineComment returns the length of a comment that begins b and ends in the same line; 0 if there is none, or if something
+// follows the comment.
 func lineComment(b []byte) int {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Options say what the reader looks at.
+// Options describe the reader's screen.
 type Options struct {
 	// Width is how many columns a line may have; 0 is 100. Words and code lines that are longer stand whole.
 	Width int
@@ -28,22 +28,26 @@ type Options struct {
 	Colours bool
 }
 
+// defaultWidth is used for a pipe, whose width is not known; leastWidth keeps narrow terminals readable. Both are in columns.
 const (
 	defaultWidth = 100
 	leastWidth   = 24
 )
 
+// Colours are in the 16 that every terminal has, so that the reader's own palette holds.
 var (
 	headingColours = text.Colors{text.Bold, text.FgCyan}
 	codeColours    = text.Colors{text.FgCyan}
 	strongColours  = text.Colors{text.Bold}
 )
 
-// syntax is the Markdown that topics are written in: CommonMark without surprises in words, with tables and fenced code.
+// syntax is the Markdown of the topics: CommonMark with tables and fenced code, and without emphasis inside of words, since
+// names such as call_tool hold underscores.
 const syntax = parser.NoIntraEmphasis | parser.Tables | parser.FencedCode | parser.SpaceHeadings | parser.BackslashLineBreak |
 	parser.NoEmptyLineBeforeBlock | parser.Autolink
 
-// Render returns the Markdown source as lines for a terminal, the last one ended.
+// Render returns the Markdown source as lines for a terminal; the last line ends with a newline. It never fails: what the
+// parser does not know is printed as text.
 func Render(source string, o Options) string {
 	if o.Width == 0 {
 		o.Width = defaultWidth
@@ -56,11 +60,11 @@ func Render(source string, o Options) string {
 // printer lays out the blocks of one document.
 type printer struct {
 	colours bool
-	// inTable is set while cells are laid out, where a column tells code from words.
+	// inTable is set while cells are laid out: a table needs no backquotes, because its columns separate code from words.
 	inTable bool
 }
 
-// layOutBlocks returns what stands in a block, one text for each block in it.
+// layOutBlocks returns the text of each block in a parent, without empty ones.
 func (p printer) layOutBlocks(parent ast.Node, width int) (blocks []string) {
 	for _, n := range parent.GetChildren() {
 		if block := p.layOut(n, width); block != "" {
@@ -70,7 +74,8 @@ func (p printer) layOutBlocks(parent ast.Node, width int) (blocks []string) {
 	return blocks
 }
 
-// layOut returns one block, without a line's end after it.
+// layOut returns one block without a newline at its end. Code blocks are indented and never wrapped, so that they can be
+// copied.
 func (p printer) layOut(n ast.Node, width int) string {
 	switch n := n.(type) {
 	case *ast.Heading:
@@ -92,7 +97,7 @@ func (p printer) layOut(n ast.Node, width int) string {
 	}
 }
 
-// layOutHeading returns a heading in colours, or underlined where there are none.
+// layOutHeading returns a heading in colours, or underlined where colours are not allowed.
 func (p printer) layOutHeading(n *ast.Heading) string {
 	words := p.wordsOf(n)
 	switch {
@@ -105,7 +110,7 @@ func (p printer) layOutHeading(n *ast.Heading) string {
 	}
 }
 
-// layOutList returns the items of a list under each other, with a blank line between them where the source has one.
+// layOutList returns the items of a list, with blank lines between them where the source has some.
 func (p printer) layOutList(list *ast.List, width int) string {
 	between := "\n\n"
 	if list.Tight {
@@ -123,14 +128,14 @@ func (p printer) layOutList(list *ast.List, width int) string {
 	return strings.Join(items, between)
 }
 
-// wordsOf returns the text of a block on one line: emphasis and code painted, links with their address where it leads out of
-// the topic.
+// wordsOf returns the text of a block on one line: emphasis and code in colours, and links with their address if they lead out
+// of the topic.
 func (p printer) wordsOf(parent ast.Node) string {
 	var b strings.Builder
 	for _, n := range parent.GetChildren() {
 		switch n := n.(type) {
 		case *ast.Code:
-			b.WriteString(p.paintCode(strings.ReplaceAll(string(n.Literal), `\|`, "|"))) // a table's cell escapes its own border
+			b.WriteString(p.paintCode(strings.ReplaceAll(string(n.Literal), `\|`, "|"))) // a pipe sign is escaped in the cell of a table
 		case *ast.Strong, *ast.Emph:
 			b.WriteString(p.paintWords(strongColours, p.wordsOf(n)))
 		case *ast.Link:
@@ -152,8 +157,8 @@ func (p printer) wordsOf(parent ast.Node) string {
 	return strings.ReplaceAll(b.String(), "\n", " ")
 }
 
-// addressOf says where a link leads: to another topic by the command that shows it, to a place outside by its address. A link to
-// a place in the same topic, or to a file of the repository, says nothing that the words do not.
+// addressOf says where a link leads: to another topic by the command that shows it, to a page by its address. For a link to a
+// place in the same topic, or to a file of the repository, it returns "", because the reader of a terminal cannot follow it.
 func addressOf(destination string) string {
 	file, _, _ := strings.Cut(destination, "#")
 	switch topic, isTopic := strings.CutSuffix(file, ".md"); {
@@ -166,7 +171,7 @@ func addressOf(destination string) string {
 	}
 }
 
-// paintCode shows that s is typed as it stands: by a colour, or between backquotes where there are no colours.
+// paintCode marks text that is typed as it stands: by a colour, or by backquotes where there are no colours.
 func (p printer) paintCode(s string) string {
 	if p.colours || p.inTable {
 		return p.paintWords(codeColours, s)
@@ -174,7 +179,8 @@ func (p printer) paintCode(s string) string {
 	return "`" + s + "`"
 }
 
-// paintWords colours each word of s, if colours are allowed: between two words a line may end, and in a table another column begins.
+// paintWords colours each word of s by itself, because a line may end between two words, and a colour that is open at the end
+// of a cell would run into the next column.
 func (p printer) paintWords(colours text.Colors, s string) string {
 	if !p.colours {
 		return s
@@ -188,7 +194,7 @@ func (p printer) paintWords(colours text.Colors, s string) string {
 	return strings.Join(words, " ")
 }
 
-// wrapWords breaks a text at blanks, so that no line is wider than width. A word that is wider stands on a line of its own.
+// wrapWords breaks a text at blanks so that no line is wider than width. A wider word stands on a line of its own.
 func wrapWords(s string, width int) string {
 	var b strings.Builder
 	column := 0
@@ -209,7 +215,7 @@ func wrapWords(s string, width int) string {
 	return b.String()
 }
 
-// indentLines puts first before the first line of a text and rest before the others; empty lines stay empty.
+// indentLines puts first before the first line and rest before the others; empty lines get no trailing blanks.
 func indentLines(s, first, rest string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {

@@ -7,10 +7,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// gap stands between two columns of a table.
+// gap separates two columns of a table.
 const gap = "  "
 
-// layOutTable returns a table without borders: a line of headings, then the rows, each cell wrapped to its column.
+// layOutTable returns a table without borders: the headings, then the rows, each cell wrapped to its column. If a row has
+// several lines, all rows are separated by empty lines.
 func (p printer) layOutTable(t *ast.Table, width int) string {
 	p.inTable = true
 	var rows [][]string
@@ -27,7 +28,7 @@ func (p printer) layOutTable(t *ast.Table, width int) string {
 		return ""
 	}
 	if strings.Join(rows[0], "") == "" {
-		rows = rows[1:] // a table whose headings are empty has none
+		rows = rows[1:] // the headings are empty: the table has none
 	} else {
 		for i, cell := range rows[0] {
 			rows[0][i] = p.paintWords(strongColours, cell)
@@ -43,14 +44,14 @@ func (p printer) layOutTable(t *ast.Table, width int) string {
 	var out []string
 	for i, row := range rows {
 		if wrapped && i > 0 {
-			out = append(out, "") // rows of several lines are told apart by an empty one
+			out = append(out, "") // rows of several lines are separated by an empty one
 		}
 		out = append(out, layOutRow(row, widths)...)
 	}
 	return strings.Join(out, "\n")
 }
 
-// layOutRow returns the lines of one row.
+// layOutRow returns the lines of one row; its height is that of its highest cell.
 func layOutRow(row []string, widths []int) (lines []string) {
 	var cells [][]string
 	height := 0
@@ -75,8 +76,8 @@ func layOutRow(row []string, widths []int) (lines []string) {
 	return lines
 }
 
-// columnWidths returns how wide each column of a table is. Where all together are wider than width, the widest columns are
-// narrowed to the same width, as wide as can be; none is narrower than its longest word.
+// columnWidths returns the width of each column. If the natural widths exceed width, it finds the greatest common bound for the
+// wide columns that makes the table fit. No column is narrower than its longest word, so that the table may stay too wide.
 func columnWidths(rows [][]string, width int) []int {
 	var natural, least []int
 	for _, row := range rows {
@@ -91,6 +92,7 @@ func columnWidths(rows [][]string, width int) []int {
 		}
 	}
 	room := width - len(gap)*(len(natural)-1)
+	// Widths of terminals are small, so that trying each bound is fast enough.
 	for most := width; most > 0; most-- {
 		sum := 0
 		widths := make([]int, len(natural))
