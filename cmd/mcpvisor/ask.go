@@ -116,7 +116,7 @@ func rootOf(dir string) (messages.Root, error) {
 // sampling command of the configuration files, which --sampling-command overrides.
 func (o *options) setRequestHandlers(cfg *supervisor.Config, configured []string) {
 	d := o.prompter
-	if d == nil { // a shell completion asks nothing
+	if d == nil { // tests that ask nothing have none
 		return
 	}
 	cfg.Ask = d.permitCall

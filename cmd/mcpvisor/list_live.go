@@ -15,23 +15,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// previewInterval is how often a list that is not complete is drawn again.
+// previewInterval is the time between two drawings of a list that is not complete.
 const previewInterval = 200 * time.Millisecond
 
-// preview shows on a terminal which servers are settled, as long as others are waited for. It is gone when the list is printed.
+// preview shows on a terminal which servers are settled while others are waited for. It is removed before the list is printed.
+// It exists because list waits for the slowest server, and a person wants to see the others.
 type preview struct {
-	out  io.Writer
+	out io.Writer
+	// size returns the size of the terminal in characters; it is asked at each drawing, because the person may resize the
+	// window.
 	size func() (width, height int)
 
+	// mu guards the fields below, and is held while something is written to out.
 	mu    sync.Mutex
-	drawn int    // lines that stand there
-	shown string // what they say
-	ended bool
-	// settled is what servers were when they had last come to an end: one that has failed is on its way again a moment later.
+	drawn int    // number of lines that stand on the terminal
+	shown string // their text; the same text is not drawn again
+	ended bool   // the list follows, so that nothing more is drawn
+	// settled holds the status with which each server last settled, by name: a server that has failed is pending again a moment
+	// later, and should still be shown as failed.
 	settled map[string]messages.Status
 }
 
-// startPreview shows the servers of p until the result is called. Elsewhere than on a terminal it does nothing.
+// startPreview shows the servers of p until the caller calls end, which removes the preview and waits for its goroutine. On
+// anything but a terminal, and with --quiet, it does nothing.
 func (p *project) startPreview(ctx context.Context) (end func()) {
 	if !isTerminal(p.out) || p.quiet || os.Getenv("TERM") == "dumb" {
 		return func() {}
@@ -42,8 +48,9 @@ func (p *project) startPreview(ctx context.Context) (end func()) {
 				return w, h
 			}
 		}
-		return 80, 24
+		return 80, 24 // the size that terminals have by convention
 	}}
+	// A question of a server must not be drawn over.
 	if p.prompter != nil {
 		p.prompter.withTerminal = v.withTerminal
 	}
@@ -59,6 +66,7 @@ func (p *project) startPreview(ctx context.Context) (end func()) {
 			case <-ctx.Done():
 				return
 			case now := <-t.C:
+				// An error is not reported here: the command's own wait meets the same error and ends with it.
 				if all, err := p.Status(ctx, control.StatusQuery{}); err == nil {
 					v.draw(all, now)
 				}
@@ -72,7 +80,8 @@ func (p *project) startPreview(ctx context.Context) (end func()) {
 	}
 }
 
-// draw shows what is settled, and who is waited for. Nothing is shown before something is settled, or when nobody is waited for.
+// draw shows the settled servers, and below them the names of those that are waited for. It shows nothing before the first
+// server has settled, or when none is waited for: a fast list would only flicker.
 func (v *preview) draw(all []messages.Status, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,6 +108,7 @@ func (v *preview) draw(all []messages.Status, now time.Time) {
 	if v.ended || len(lines) == 0 || len(pending) == 0 {
 		return
 	}
+	// One line is for the names, and one stays empty, so that the terminal does not scroll.
 	if most := max(height-2, 1); len(lines) > most {
 		lines = append(lines[:most-1], fmt.Sprintf("… and %d more", len(lines)-most+1))
 	}
@@ -111,7 +121,7 @@ func (v *preview) draw(all []messages.Status, now time.Time) {
 	v.drawn, v.shown = len(lines), text
 }
 
-// rewindCode goes back to where the lines begin, and takes them away.
+// rewindCode returns the control sequence that goes back to the first line of the preview and clears to the end of the screen.
 func (v *preview) rewindCode() string {
 	if v.drawn == 0 {
 		return ""
@@ -119,6 +129,7 @@ func (v *preview) rewindCode() string {
 	return fmt.Sprintf("\x1b[%dA\r\x1b[J", v.drawn)
 }
 
+// clear removes the preview. final says that it will not be drawn again.
 func (v *preview) clear(final bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -129,7 +140,7 @@ func (v *preview) clear(final bool) {
 	}
 }
 
-// withTerminal lets a question have the terminal: nothing is drawn meanwhile.
+// withTerminal calls f, which asks the person something, while nothing is drawn: drawing needs the lock that it holds.
 func (v *preview) withTerminal(f func()) {
 	v.clear(false)
 	v.mu.Lock()

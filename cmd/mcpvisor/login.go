@@ -20,15 +20,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// loginFlags are the flags of `login` alone.
+// loginFlags holds the flags of login. add uses them too, with only a timeout.
 type loginFlags struct {
 	noBrowser, json bool
-	scopes          []string
-	timeout         time.Duration
-	issuer          string
-	port            int
+	// scopes are asked for besides those that the server names.
+	scopes []string
+	// timeout bounds the time that the person has for signing in.
+	timeout time.Duration
+	// issuer is the URL of the only authorization server that may be used; empty for the one that the server names.
+	issuer string
+	// port is the loopback port to which the browser comes back; 0 for auth.callbackPort of the entry, or any.
+	port int
 }
 
+// newLogin is the command "login".
 func newLogin(o *options) *cobra.Command {
 	var f loginFlags
 	cmd := &cobra.Command{
@@ -70,10 +75,10 @@ The sign-in is kept in the system's keyring, or without one in encrypted files; 
 	return cmd
 }
 
-// loginReport is what `login --json` prints.
+// loginReport is the JSON object that login --json prints.
 type loginReport struct {
 	Server string `json:"server"`
-	// Needed is false for a server that lets everybody in, or whose credentials are configured.
+	// Needed is false for a server that needs no sign-in, or whose credentials are configured.
 	Needed bool                   `json:"needed"`
 	Auth   *supervisor.AuthStatus `json:"auth,omitempty"`
 	Status messages.Phase         `json:"status,omitempty"`
@@ -81,6 +86,8 @@ type loginReport struct {
 	Error  string                 `json:"error,omitempty"`
 }
 
+// signIn signs the person in to a server: it finds out what the server asks for, runs the OAuth dialog in this process, and
+// waits until the server is connected with the new sign-in. A server that needs none is reported and no error.
 func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error {
 	switch {
 	case f.timeout <= 0:
@@ -94,6 +101,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 		return err
 	}
 	defer p.close()
+	// Flags of this command replace what the entry says, for this sign-in only.
 	if f.port != 0 || f.issuer != "" {
 		a := supervisor.Auth{Type: messages.AuthOAuth}
 		if spec.Auth != nil {
@@ -110,7 +118,8 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 	default:
 		return o.printLogin(f, loginReport{Server: server}, "needs no sign-in: it is no remote server")
 	}
-	// The sign-in is made here, where the person is. A running up has the connection; else one is made, to see.
+	// The sign-in is made in this process, where the person is. A running up has the connection already, and a second one could
+	// disturb a server that allows only one; without an up one is made here, to see what the server asks for.
 	spec.Disabled = p.up != nil
 	if err := p.startSignInManager(ctx, server, spec); err != nil {
 		return err
@@ -119,6 +128,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 	if err != nil {
 		return err
 	}
+	// A server that connects without a sign-in needs none, unless the person asks for more scopes or has signed in before.
 	out := loginReport{Server: server, Needed: true}
 	if a, err := p.authStatusOf(ctx, server); err != nil {
 		return err
@@ -126,12 +136,14 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 		out.Needed, out.Auth, out.Status, out.Tools = false, &a, before.Status, len(before.Tools)
 		return o.printLogin(f, out, noSignInReason(a))
 	}
+	// Any other failure would remain after a sign-in, and is reported at once. A forbidden server may need more scopes.
 	if before.Status == messages.Failed && before.Class != messages.ClassForbidden && p.up == nil {
 		e := notConnectedError(before)
-		e.Outcome = "" // there was no call
+		e.Outcome = "" // no call was made
 		return &exitError{exitFailed, e.Error()}
 	}
 	prompt := o.signInPrompt(ctx, f)
+	// If the port of the redirect is taken, for example by ssh -L, the person pastes the address.
 	prompt.NoListen = prompt.Open == nil && portTaken(spec.Auth)
 	prompt.Challenge = before.Challenge
 	if err := p.ownManager.Login(ctx, server, supervisor.LoginOptions{Prompt: prompt}); err != nil {
@@ -142,15 +154,16 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 		if !errors.As(err, &e) || e.Op == "login" {
 			return loginError(err)
 		}
-		// The sign-in is there, and connecting has failed, which is told below.
+		// The sign-in is stored and only connecting has failed, which reportLogin finds again and reports.
 	}
 	return p.reportLogin(ctx, f, out, before)
 }
 
-// signInStates are those in which somebody has signed in, be it long ago.
+// signInStates lists the states in which the person has signed in, even if access has expired.
 var signInStates = []supervisor.AuthState{supervisor.AuthSignedIn, supervisor.AuthExpired}
 
-// loginError makes a sign-in that was not completed the exit code 1, and leaves a server that knows none a usage error.
+// loginError gives a sign-in that was not completed the exit code 1. A server that is unknown or has no sign-in stays a usage
+// error.
 func loginError(err error) error {
 	if errors.Is(err, messages.ErrInvalid) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
@@ -158,7 +171,8 @@ func loginError(err error) error {
 	return &codedError{exitFailed, err}
 }
 
-// reportLogin says who is signed in, and whether the server is connected now.
+// reportLogin prints who is signed in, waits for the server to connect, and prints whether it did. The sign-in is printed
+// first, because it is kept even if the server does not connect.
 func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out loginReport, before messages.Status) error {
 	a, err := p.authStatusOf(ctx, out.Server)
 	if err != nil {
@@ -188,10 +202,11 @@ func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out login
 	return &exitError{exitFailed, e.Error()}
 }
 
-// awaitConnected waits until the server has made use of the sign-in. A running up notices it by itself; if the server was
-// not waiting for it, it is told.
+// awaitConnected waits until the server has used the sign-in. A running up notices a new sign-in by itself within noticeTime; a
+// server that was not waiting for one, or was not noticed, is told to reconnect.
 func (p *signInProject) awaitConnected(ctx context.Context, server string, before messages.Status) (messages.Status, error) {
 	wait := 30 * time.Second
+	// A disabled server stays so: the sign-in is for later.
 	if before.Status != messages.Disabled {
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
@@ -215,8 +230,9 @@ func (p *signInProject) awaitConnected(ctx context.Context, server string, befor
 			}
 			st = all[0]
 		}
+		// The epoch is that of the connection before the sign-in, so that the server has not reconnected yet.
 		if st.Epoch == before.Epoch {
-			// The reason of a failure stands in the status.
+			// An error of the server is not returned: awaitOutcome finds its reason in the status.
 			if err := p.Reconnect(within, server); err != nil && interruptedError(ctx) != nil {
 				return st, interruptedError(ctx)
 			}
@@ -225,9 +241,10 @@ func (p *signInProject) awaitConnected(ctx context.Context, server string, befor
 	return p.awaitOutcome(ctx, server, wait)
 }
 
-// noticeTime is more than a running up needs to notice a sign-in: it looks every two seconds.
+// noticeTime is longer than a running up needs to notice a sign-in: it looks every two seconds.
 const noticeTime = 5 * time.Second
 
+// printLogin prints the report with --json, and the text otherwise.
 func (o *options) printLogin(f loginFlags, out loginReport, text string) error {
 	if f.json {
 		return printJSON(o.out, out)
@@ -236,7 +253,7 @@ func (o *options) printLogin(f loginFlags, out loginReport, text string) error {
 	return nil
 }
 
-// connectedText says how a server fares after the sign-in.
+// connectedText describes the server after the sign-in.
 func connectedText(st messages.Status) string {
 	if st.Status == messages.Disabled {
 		return "disabled; connect it with: mcpvisor enable " + shellWord(st.Name)
@@ -256,7 +273,7 @@ func noSignInReason(a supervisor.AuthStatus) string {
 	return "needs no sign-in: it lets everybody in"
 }
 
-// portTaken reports whether nobody can listen on the port that the browser is to come back to: then the answer is pasted.
+// portTaken reports whether this process cannot listen on the port to which the browser shall come back.
 func portTaken(a *messages.Auth) bool {
 	if a == nil || a.CallbackPort == 0 {
 		return false
@@ -268,7 +285,8 @@ func portTaken(a *messages.Auth) bool {
 	return err != nil
 }
 
-// signInPrompt is how the person is asked.
+// signInPrompt returns the functions by which the OAuth flow asks the person. After the context has ended they print nothing
+// more.
 func (o *options) signInPrompt(ctx context.Context, f loginFlags) oauth.Prompt {
 	c := &signInDialog{options: o, noBrowserReason: noBrowser(f.noBrowser)}
 	p := oauth.Prompt{Show: c.showPage, Paste: c.readPasted, Confirm: c.askConfirmation, Timeout: f.timeout}

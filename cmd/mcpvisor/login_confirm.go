@@ -11,12 +11,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// askConfirmation asks before something goes to a place that a server has named. Only a typed yes is one: consent has no
-// default, and the end of the input is a no.
+// askConfirmation asks before credentials go to a host that a server has named. Only a typed "yes" agrees: consent has no
+// default, and the end of the input is a no. An error means that the sign-in was cancelled.
 func (c *signInDialog) askConfirmation(ctx context.Context, q oauth.Confirmation) (bool, error) {
 	fmt.Fprint(c.err, confirmationText(q))
 	if c.prompter.hasTerminal() {
-		c.prompter.lines.dropTyped() // what was typed before answers nothing that could be seen
+		c.prompter.lines.dropTyped() // what was typed before cannot be meant as an answer
 	}
 	fmt.Fprint(c.err, "Type yes to go on: ")
 	answer, err := c.prompter.lines.readLine(ctx)
@@ -30,7 +30,8 @@ func (c *signInDialog) askConfirmation(ctx context.Context, q oauth.Confirmation
 	return strings.EqualFold(strings.TrimSpace(answer), "yes"), nil
 }
 
-// confirmationText is what the person decides on, whole: hosts stand on lines of their own.
+// confirmationText returns what the person decides about. Hosts stand whole and on lines of their own, so that no text around
+// them can hide their end. q.Page is set if one host shows the page and another gets the answer.
 func confirmationText(q oauth.Confirmation) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -52,7 +53,7 @@ func confirmationText(q oauth.Confirmation) string {
 	return b.String()
 }
 
-// hostOf is the host of an address that an authorization server's metadata has named.
+// hostOf returns the host of an address in the metadata of an authorization server.
 func hostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {

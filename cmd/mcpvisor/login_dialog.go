@@ -14,17 +14,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// signInDialog is where the person is asked to sign in: everything is on standard error, answers are lines of standard input.
+// signInDialog asks the person to sign in: everything it prints goes to standard error, and answers are lines of standard
+// input. The OAuth flow calls its methods, some of them concurrently.
 type signInDialog struct {
 	*options
-	// noBrowserReason no browser is opened; empty if one is.
+	// noBrowserReason says why no browser is opened; empty if one is.
 	noBrowserReason string
 
+	// mu guards ended, which keeps late messages off the screen once the command is over.
 	mu    sync.Mutex
 	ended bool
 }
 
-// showPage tells the person where they are sent. The address is on a line of its own and unbroken, to be copied.
+// showPage tells the person which page to open. The address stands on a line of its own and unbroken, so that it can be copied.
+// Remarks of judgeURL come before the person acts.
 func (c *signInDialog) showPage(ask oauth.SignInRequest) {
 	line := func(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
 	host, remarks, ok := judgeURL(ask.URL)
@@ -46,6 +49,7 @@ func (c *signInDialog) showPage(ask oauth.SignInRequest) {
 			"the browser ends at, or the code that it shows:")
 		return
 	}
+	// Only the beginning of the redirect address is shown: the rest of the real one holds the code.
 	back := ask.RedirectURL
 	if u, err := url.Parse(back); err == nil {
 		back = u.Scheme + "://" + u.Host + "/"
@@ -54,7 +58,7 @@ func (c *signInDialog) showPage(ask oauth.SignInRequest) {
 		"with %s: copy that address, or the code that you are shown, and paste it here:", c.noBrowserReason, messages.Line(back, 200))
 }
 
-// reportBrowser reports a browser that could not be started.
+// reportBrowser tells the person about a browser that could not be started, and returns the error.
 func (c *signInDialog) reportBrowser(err error) error {
 	if err != nil {
 		c.printLine("No browser could be opened (%s): open the page yourself.", messages.Line(err.Error(), 120))
@@ -62,6 +66,7 @@ func (c *signInDialog) reportBrowser(err error) error {
 	return err
 }
 
+// printLine prints a line, unless the sign-in is over.
 func (c *signInDialog) printLine(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,14 +75,14 @@ func (c *signInDialog) printLine(format string, args ...any) {
 	}
 }
 
-// muteOutput keeps what comes late off the screen.
+// muteOutput makes printLine silent: the command has ended, and a late message would stand behind the shell's prompt.
 func (c *signInDialog) muteOutput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
 }
 
-// readPasted reads a line.
+// readPasted reads the address or code that the person pastes. problem says what was wrong with the previous one.
 func (c *signInDialog) readPasted(ctx context.Context, problem string) (string, error) {
 	if problem != "" {
 		c.printLine("%s. Paste it here:", sentenceStart(problem))
@@ -86,7 +91,7 @@ func (c *signInDialog) readPasted(ctx context.Context, problem string) (string, 
 	return strings.TrimSpace(text), err
 }
 
-// openPage shows the page in the browser, if its address is fit to be opened.
+// openPage opens the page in the browser, unless its address is one that may mislead.
 func (c *signInDialog) openPage(_ context.Context, page string) error {
 	if _, _, ok := judgeURL(page); !ok {
 		return c.reportBrowser(errors.New("its address is not well-formed"))
@@ -94,11 +99,12 @@ func (c *signInDialog) openPage(_ context.Context, page string) error {
 	return c.reportBrowser(c.prompter.openPage(page))
 }
 
+// sentenceStart returns a text as the beginning of a sentence: with a capital letter, cut, and without a full stop.
 func sentenceStart(s string) string {
 	return strings.TrimSuffix(asSentence(messages.Line(s, 200)), ".")
 }
 
-// noBrowser is why no browser is to be opened; empty if one is.
+// noBrowser says why no browser is opened; "" if one is. Over SSH the browser would open on the wrong machine.
 func noBrowser(unwanted bool) string {
 	ssh := os.Getenv("SSH_CONNECTION") != "" || os.Getenv("SSH_TTY") != ""
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
+// newLogout is the command "logout".
 func newLogout(o *options) *cobra.Command {
 	var forget bool
 	cmd := &cobra.Command{
@@ -33,13 +34,15 @@ forgets that too: the next sign-in asks you again.`,
 	return cmd
 }
 
+// signOutServer deletes the sign-in of a server, asks the authorization server to revoke it, and makes a running up reconnect
+// the server. With forget it also deletes which authorization server configured secrets belong to.
 func (o *options) signOutServer(ctx context.Context, server string, forget bool) error {
 	s, spec, err := o.openSignIn(ctx, "logout", server)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	spec.Disabled = true // nothing is dialled
+	spec.Disabled = true // the server is not dialled
 	if err := s.startSignInManager(ctx, server, spec); err != nil {
 		return err
 	}
@@ -65,6 +68,7 @@ func (o *options) signOutServer(ctx context.Context, server string, forget bool)
 	if err != nil {
 		return loginError(err)
 	}
+	// The state before decides what is printed, because afterwards nobody is signed in either way.
 	out := logoutReport{Server: server, SignedOut: slices.Contains(signInStates, before.State), Revoked: revoked}
 	if o.json {
 		return s.printSignedOut(ctx, out)
@@ -86,18 +90,18 @@ func (o *options) signOutServer(ctx context.Context, server string, forget bool)
 	return o.printServer(*st)
 }
 
-// logoutReport is what "logout --json" prints.
+// logoutReport is the JSON object that logout --json prints.
 type logoutReport struct {
 	Server string `json:"server"`
-	// SignedOut is false if nobody was signed in; Revoked says that the authorization server has revoked the sign-in.
+	// SignedOut is false if the person was not signed in; Revoked says that the authorization server has revoked the sign-in.
 	SignedOut bool `json:"signedOut"`
 	Revoked   bool `json:"revoked"`
-	// Status is what the server is now in the running mcpvisor up; empty if none runs.
+	// Status is the phase of the server in the running mcpvisor up after the logout; empty if none runs.
 	Status messages.Phase `json:"status,omitempty"`
 }
 
-// reconnectSignedOut has the running mcpvisor up connect a server without its sign-in, and returns what it is then; nil if none runs, or the
-// server is disabled.
+// reconnectSignedOut makes the running mcpvisor up connect a server without its sign-in and returns the status after that. It
+// returns nil if no up runs or the server is disabled.
 func (p *signInProject) reconnectSignedOut(ctx context.Context, server string) (*messages.Status, error) {
 	if p.up == nil {
 		return nil, nil
@@ -108,13 +112,14 @@ func (p *signInProject) reconnectSignedOut(ctx context.Context, server string) (
 	if err != nil || st.Status == messages.Disabled {
 		return nil, err
 	}
-	_ = p.Reconnect(within, server) // that it needs a sign-in now is what is wanted, and is told
+	_ = p.Reconnect(within, server) // an error is expected: the server needs a sign-in now, and the status says so
 	if st, err = p.awaitOutcome(ctx, server, 0); err != nil {
 		return nil, err
 	}
 	return &st, nil
 }
 
+// printSignedOut reconnects the server as well, and prints the report as JSON.
 func (p *signInProject) printSignedOut(ctx context.Context, out logoutReport) error {
 	st, err := p.reconnectSignedOut(ctx, out.Server)
 	if err != nil {

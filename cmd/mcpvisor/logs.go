@@ -8,12 +8,12 @@ import (
 	"golang.org/x/term"
 )
 
-// newLogger writes to standard error: lines for people on a terminal, JSON otherwise. What servers say has been
-// neutralised by whoever logs it.
+// newLogger returns a logger to standard error, with lines for people on a terminal and JSON otherwise. The packages that log a
+// server's words have escaped them.
 func (o *options) newLogger() *zap.Logger {
 	level := o.logDefault
 	if o.logLevel != "" {
-		level, _ = zapcore.ParseLevel(o.logLevel) // settle has checked it
+		level, _ = zapcore.ParseLevel(o.logLevel) // applyFlags has checked it
 	}
 	cfg := zap.NewProductionEncoderConfig()
 	cfg.EncodeTime = zapcore.RFC3339TimeEncoder
@@ -25,10 +25,11 @@ func (o *options) newLogger() *zap.Logger {
 		cfg.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(cfg)
 	}
+	// zap.New needs a lock, because servers log concurrently and standard error is written in parts.
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(o.err)), level))
 }
 
-// isTerminal reports whether a person is at the other end of a reader or a writer.
+// isTerminal reports whether a reader or writer of a run is a terminal, also through the writers of this program.
 func isTerminal(s any) bool {
 	f, ok := s.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -14,12 +14,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
+// logsFlags holds the flags of logs.
 type logsFlags struct {
 	follow, json bool
-	level        string
-	wait         time.Duration
+	// level is the least severe level that is printed; empty for all.
+	level string
+	wait  time.Duration
 }
 
+// newLogs is the command "logs".
 func newLogs(o *options) *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
@@ -42,32 +45,34 @@ running mcpvisor up has asked the server for those from its configured logLevel 
 	fl.StringVar(&f.level, "level", "", "only messages from this `level` on")
 	fl.BoolVarP(&f.json, "json", "j", false, "print a JSON object; with --follow one a line")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long the server may take to connect")
-	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions( // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions( // this flag exists
 		slices.Clone(messages.LogLevels), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder))
 	return cmd
 }
 
-// logsReport is what `logs --json` prints without --follow.
+// logsReport is the JSON object that logs --json prints without --follow.
 type logsReport struct {
 	Server string `json:"server"`
-	// Stderr is the end of what the server wrote to standard error, neutralised.
+	// Stderr is the end of what the server wrote to standard error, escaped.
 	Stderr   string               `json:"stderr"`
 	Messages []supervisor.LogLine `json:"messages"`
 }
 
-// stderrInterval is how often standard error is looked at: nobody tells when there is more of it.
+// stderrInterval is the time between two looks at standard error, about which no event tells.
 const stderrInterval = 500 * time.Millisecond
 
-// logSettleTime is how long a server that was connected for its logs may go on talking.
+// logSettleTime is how long a server that was connected for its logs may go on logging before they are printed.
 const logSettleTime = 500 * time.Millisecond
 
+// printLogs prints the logs of a server: those that a running up keeps, or of a server that is connected for it. A server that
+// does not connect has logs as well, and they are the answer.
 func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) error {
 	if f.level != "" && !slices.Contains(messages.LogLevels, f.level) {
 		return usageError(cmd, "--level: %q is no level; levels are %s", messages.Line(f.level, 40),
 			strings.Join(messages.LogLevels, ", "))
 	}
 	if f.follow {
-		o.failures = nil
+		o.failures = nil // a command that may run for days reports each failure at once
 	}
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -76,6 +81,7 @@ func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) erro
 	}
 	defer p.close()
 	err = p.startServers(ctx, []string{server}, func(cfg *supervisor.Config) {
+		// The manager of this command asks the server for messages from this level on; a running up has asked already.
 		if spec := cfg.Servers[server]; f.level != "" {
 			spec.LogLevel = f.level
 			cfg.Servers[server] = spec
@@ -89,7 +95,7 @@ func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) erro
 		if err != nil {
 			return err
 		}
-		if !isCallable(all[0]) { // its last words are the answer all the same
+		if !isCallable(all[0]) { // what it wrote before it failed is printed all the same
 			e := notConnectedError(all[0])
 			e.Outcome = ""
 			o.warnFailure(e)
@@ -104,18 +110,20 @@ func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) erro
 	return t.followLogs(ctx)
 }
 
-// logPrinter prints a server's logs.
+// logPrinter prints the logs of one server. One goroutine uses it.
 type logPrinter struct {
 	*options
 	p      *project
 	server string
 	flags  logsFlags
 
+	// stderr is the end of standard error when it was last printed, last the newest message that was printed; nil before the
+	// first.
 	stderr string
 	last   *supervisor.LogLine
 }
 
-// readLogs is what there is now: the end of standard error, and the messages that are severe enough.
+// readLogs returns what there is now: the end of standard error and all messages that are kept.
 func (t *logPrinter) readLogs(ctx context.Context) (stderr string, lines []supervisor.LogLine, err error) {
 	all, err := t.p.awaitStatus(ctx, 0, t.server)
 	if err != nil {
@@ -125,11 +133,13 @@ func (t *logPrinter) readLogs(ctx context.Context) (stderr string, lines []super
 	return all[0].StderrTail, lines, err
 }
 
+// isSevereEnough reports whether a message passes --level.
 func (t *logPrinter) isSevereEnough(l supervisor.LogLine) bool {
 	at := slices.Index(messages.LogLevels, l.Level)
-	return at < 0 || at >= slices.Index(messages.LogLevels, t.flags.level) // an unknown level may be the worst one
+	return at < 0 || at >= slices.Index(messages.LogLevels, t.flags.level) // a level that is not known may be the worst one
 }
 
+// printOnce prints what there is now.
 func (t *logPrinter) printOnce(ctx context.Context) error {
 	stderr, lines, err := t.readLogs(ctx)
 	if err != nil {
@@ -149,7 +159,10 @@ func (t *logPrinter) printOnce(ctx context.Context) error {
 	return nil
 }
 
+// followLogs prints what is there and then what is added, until Ctrl-C, which is its normal end. Events only tell it to read
+// again, because a message that is printed from an event could be printed a second time from the list.
 func (t *logPrinter) followLogs(ctx context.Context) error {
+	// poke has room for one signal: several events cause one reading.
 	poke, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() { // it ends with ctx
 		ended <- t.p.Follow(ctx, t.server, func(e messages.Event) error {
@@ -167,7 +180,7 @@ func (t *logPrinter) followLogs(ctx context.Context) error {
 	for {
 		stderr, lines, err := t.readLogs(ctx)
 		switch {
-		case ctx.Err() != nil: // Ctrl-C is how it ends
+		case ctx.Err() != nil: // Ctrl-C is the normal end
 			return nil
 		case err != nil:
 			return err
@@ -193,7 +206,8 @@ func (t *logPrinter) followLogs(ctx context.Context) error {
 	}
 }
 
-// newLines are the lines after the one that was printed last.
+// newLines returns the messages after the one that was printed last. It compares time, epoch and data, since messages have no
+// number.
 func (t *logPrinter) newLines(lines []supervisor.LogLine) []supervisor.LogLine {
 	if len(lines) == 0 {
 		return nil
@@ -208,10 +222,11 @@ func (t *logPrinter) newLines(lines []supervisor.LogLine) []supervisor.LogLine {
 			return lines[i+1:]
 		}
 	}
-	return lines // so much came that the last one was forgotten
+	return lines // so many came that the last one was dropped from the list
 }
 
-// appendedText is what a tail that is kept to a bound has more than it had before.
+// appendedText returns what a bounded tail of a text has more than before. The tail loses whole lines at its beginning, so that
+// it looks for the longest end of before that begins now.
 func appendedText(before, now string) string {
 	for from := 0; from < len(before); from++ {
 		if from == 0 || before[from-1] == '\n' {
@@ -223,6 +238,7 @@ func appendedText(before, now string) string {
 	return now
 }
 
+// printStderrLines prints lines of standard error, marked as such; they have no time of their own.
 func (t *logPrinter) printStderrLines(text string) {
 	if text == "" {
 		return
@@ -237,6 +253,7 @@ func (t *logPrinter) printStderrLines(text string) {
 	}
 }
 
+// printLog prints one message. Data that is a string is printed as its text, anything else as JSON.
 func (t *logPrinter) printLog(l supervisor.LogLine) {
 	if t.flags.json {
 		t.printObject(l)
@@ -256,5 +273,5 @@ func (t *logPrinter) printLog(l supervisor.LogLine) {
 
 // printObject prints a JSON object on a line of its own.
 func (t *logPrinter) printObject(v any) {
-	_ = printJSONLine(t.out, v) // the outlet keeps what went wrong
+	_ = printJSONLine(t.out, v) // a failed write is remembered by checkedWriter
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// printRemark says on standard error what is neither a result nor an error: how far something is, what can be done next, what was
-// done besides. --quiet leaves it out.
+// printRemark prints on standard error what is neither a result nor an error: how far a command is, what can be done next, what
+// was done besides. --quiet suppresses it. Texts are cut to one line of 1000 runes and escaped.
 func (o *options) printRemark(format string, args ...any) {
 	if !o.quiet {
 		fmt.Fprintln(o.err, "mcpvisor: "+messages.Line(fmt.Sprintf(format, args...), 1000))
 	}
 }
 
-// warnFailure tells of a failure that does not end the command: it goes on with what works. With --json it is kept for the one object
-// that report writes at the end; of a command that goes on for long it is a line at once.
+// warnFailure reports a failure that does not end the command, which goes on with what works. With --json it is collected for
+// the one object that reportError prints at the end; a command that follows something (failures is nil) prints a line at once.
 func (o *options) warnFailure(err error) {
 	switch {
 	case o.json && o.failures != nil:
@@ -26,21 +26,23 @@ func (o *options) warnFailure(err error) {
 	case o.json:
 		_ = printJSONLine(o.err, struct {
 			Error failureEntry `json:"error"`
-		}{failureOf(err)}) // whoever does not read it cannot be told
+		}{failureOf(err)}) // standard error is the only place where a failed write could be reported
 		return
 	}
 	fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(err.Error()))
 }
 
-// maxFaults bounds what is kept for the end: a command that follows something may meet failures for days.
+// maxFaults bounds how many failures are collected for the end; further ones are dropped, because the first ones tell the
+// cause.
 const maxFaults = 100
 
-// failures are those of a run that did not end it. Safe for concurrent use.
+// failures collects the failures that did not end a run. It is safe for concurrent use, and a nil list is empty.
 type failures struct {
 	mu  sync.Mutex
 	all []error
 }
 
+// add collects a failure, unless maxFaults are there.
 func (f *failures) add(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,6 +51,7 @@ func (f *failures) add(err error) {
 	}
 }
 
+// list returns the collected failures in their order.
 func (f *failures) list() []error {
 	if f == nil {
 		return nil
@@ -58,7 +61,7 @@ func (f *failures) list() []error {
 	return f.all
 }
 
-// newProgressLine shows on standard error how far a command is; with --quiet nowhere.
+// newProgressLine returns a line that shows on standard error how far a command is; with --quiet it shows nothing.
 func (o *options) newProgressLine() *progressLine {
 	if o.quiet {
 		return &progressLine{out: io.Discard}

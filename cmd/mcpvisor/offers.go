@@ -13,12 +13,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// listFlags are those of the commands that list what servers offer.
+// listFlags holds the flags of the commands that list what servers offer.
 type listFlags struct {
 	json, templates bool
-	wait            time.Duration
+	// wait bounds how long servers may take to connect, and again how long they may take to list.
+	wait time.Duration
 }
 
+// newResources is the command "resources".
 func newResources(o *options) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -42,6 +44,7 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 	return cmd
 }
 
+// listResources lists resources, or with --templates their templates.
 func (o *options) listResources(cmd *cobra.Command, names []string, f listFlags) error {
 	return o.listFromServers(cmd, names, f, func(ctx context.Context, p *project, servers []string) error {
 		if f.templates {
@@ -53,6 +56,7 @@ func (o *options) listResources(cmd *cobra.Command, names []string, f listFlags)
 	})
 }
 
+// newPrompts is the command "prompts".
 func newPrompts(o *options) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -78,7 +82,8 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 	return cmd
 }
 
-// listFromServers connects what is needed and has list print what the servers offer that are connected.
+// listFromServers connects the named servers, or all, and makes list print what the connected ones offer. It reports servers
+// that are missing. Without names one server that answers is enough for exit code 0; a named server must answer.
 func (o *options) listFromServers(
 	cmd *cobra.Command, names []string, f listFlags, list func(ctx context.Context, p *project, servers []string) error,
 ) error {
@@ -98,8 +103,9 @@ func (o *options) listFromServers(
 	if len(names) == 0 && len(all) == 0 {
 		o.printRemark("%s", p.setup.noServersText())
 	}
-	var ready []string // of the others the status says more than a question that fails
+	var ready []string // about the others the status says more than a failing request
 	for _, st := range all {
+		// Without names lazy servers are not started: a list should not wake every server.
 		if st.Status == messages.Connected || len(names) > 0 && isCallable(st) {
 			ready = append(ready, st.Name)
 		}
@@ -113,6 +119,7 @@ func (o *options) listFromServers(
 		err = printJSON(o.out, []string{})
 	}
 	missing := o.reportMissing(all, len(names) > 0, false)
+	// A file that cannot be read may configure servers that are missing in this list.
 	if len(names) == 0 {
 		if broken := p.setup.unreadableError(); broken != nil {
 			return broken
@@ -120,7 +127,7 @@ func (o *options) listFromServers(
 	}
 	var silent unlistedCount
 	switch {
-	case errors.As(err, &silent) && len(names) == 0 && int(silent) < len(ready): // some have told
+	case errors.As(err, &silent) && len(names) == 0 && int(silent) < len(ready): // some servers have answered
 	case errors.As(err, &silent):
 		return &exitError{code: exitFailed}
 	case err != nil:
@@ -129,12 +136,13 @@ func (o *options) listFromServers(
 	return missing
 }
 
-// unlistedCount is how many servers could not list what they were asked for. They have been said.
+// unlistedCount is an error that counts the servers which could not list. printListed has reported each of them.
 type unlistedCount int
 
+// Error returns a text that is never printed, since the failures are reported one by one.
 func (n unlistedCount) Error() string { return countOf(int(n), "server") + " could not list" }
 
-// printListed prints a list, and then of which servers it has nothing.
+// printListed prints a list and reports the servers that could not list. It returns an unlistedCount for those.
 func (o *options) printListed(asJSON bool, all any, failed error, print func()) error {
 	if asJSON {
 		if err := printJSON(o.out, all); err != nil {
@@ -150,7 +158,7 @@ func (o *options) printListed(asJSON bool, all any, failed error, print func()) 
 		var e *messages.Error
 		if errors.As(err, &e) {
 			plain := *e
-			plain.Outcome = "" // it is no call, and asking again harms nothing
+			plain.Outcome = "" // it was no call, and another try does no harm
 			err = &plain
 		}
 		o.warnFailure(err)
@@ -158,14 +166,15 @@ func (o *options) printListed(asJSON bool, all any, failed error, print func()) 
 	return unlistedCount(len(splitErrors(failed)))
 }
 
-// splitErrors are the errors that one is made of.
+// splitErrors returns the errors that were joined into one.
 func splitErrors(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone
+	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone: errors.As would find a joined error deeper inside
 		return several.Unwrap()
 	}
 	return []error{err}
 }
 
+// orEmpty returns an empty list for nil, so that JSON has [] and not null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -173,6 +182,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
+// printResources prints resources as a table; no resources print nothing.
 func (o *options) printResources(all []messages.Resource) {
 	if len(all) == 0 {
 		return
@@ -191,6 +201,7 @@ func (o *options) printResources(all []messages.Resource) {
 	printTable(o.out, t)
 }
 
+// printTemplates prints templates of resources as a table.
 func (o *options) printTemplates(all []messages.ResourceTemplate) {
 	if len(all) == 0 {
 		return
@@ -205,7 +216,7 @@ func (o *options) printTemplates(all []messages.ResourceTemplate) {
 	printTable(o.out, t)
 }
 
-// fitColumns keeps the last column within the terminal; the URIs, which are there to be copied, stay whole.
+// fitColumns wraps the last column to what the terminal leaves. URIs stay whole, because they are there to be copied.
 func (o *options) fitColumns(t table.Writer, last, uri int) {
 	most := 0
 	if columns := columnsOf(o.out); columns > 0 {
@@ -214,7 +225,7 @@ func (o *options) fitColumns(t table.Writer, last, uri int) {
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: uri, WidthMax: 0}, {Number: last, WidthMax: most}})
 }
 
-// nameText is what a server calls one of its things, and says of it.
+// nameText returns how a server names and describes one of its items, in a bounded line. The title replaces the name.
 func nameText(name, title, description string) string {
 	words := messages.Line(name, 60)
 	if title = messages.Line(title, 60); title != "" {
@@ -226,7 +237,7 @@ func nameText(name, title, description string) string {
 	return words
 }
 
-// sizeText is a size for people.
+// sizeText returns a size for people, in steps of 1000.
 func sizeText(n int64) string {
 	switch {
 	case n < 10_000:
@@ -237,6 +248,7 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
+// printPrompts prints the prompts with their arguments, optional ones in brackets, and a blank line between servers.
 func (o *options) printPrompts(all []messages.Prompt) {
 	server := ""
 	for i := range all {
@@ -267,7 +279,7 @@ func (o *options) printPrompts(all []messages.Prompt) {
 	}
 }
 
-// completeServers offers the names of the servers that are not given yet.
+// completeServers offers the shell the names of the servers that are not given yet.
 func (o *options) completeServers(cmd *cobra.Command, args []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	all, directive := o.completeServer(cmd, nil, word)
@@ -281,6 +293,7 @@ func (o *options) completeServers(cmd *cobra.Command, args []string, word string
 	return out, directive
 }
 
+// containsWord reports whether the word is in the list.
 func containsWord(list []string, word string) bool {
 	for _, w := range list {
 		if w == word {

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
+// newPermissions is the command "permissions". Its RunE checks the arguments itself, since it has subcommands.
 func newPermissions(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -55,27 +56,31 @@ A denied call is not sent. What is asked about is asked at the terminal; call --
 	return cmd
 }
 
-// rulesReport is the form of the rules for programs.
+// rulesReport is the JSON object that permissions --json prints.
 type rulesReport struct {
-	Rules   []ruleReport    `json:"rules"`
-	Default access.Verdict  `json:"default"`
+	// Rules are in the order in which they win, the organisation's first.
+	Rules   []ruleReport   `json:"rules"`
+	Default access.Verdict `json:"default"`
+	// Source says where Default stands; nil if no file says so.
 	Source  *access.Source  `json:"defaultSource,omitempty"`
 	Managed *managedDefault `json:"managedDefault,omitempty"`
 }
 
+// managedDefault is the least strict verdict that the organisation allows where no rule of its own decides.
 type managedDefault struct {
 	Default access.Verdict `json:"default"`
 	Source  access.Source  `json:"source"`
 }
 
+// ruleReport is one rule with the place where it stands.
 type ruleReport struct {
 	Verdict access.Verdict `json:"verdict"`
 	Rule    string         `json:"rule"`
 	Source  access.Source  `json:"source"`
 }
 
-// rulesInForce are those of the running mcpvisor up, if there is one, else those of the files. What keeps a running one from
-// having those of the files is said.
+// rulesInForce returns the rules of the running mcpvisor up, or those of the files if none runs. If the two differ it says so,
+// because a person who has just changed a file expects the new rules.
 func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
 	files := p.setup.Permissions
 	if p.up == nil {
@@ -86,6 +91,7 @@ func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
 		return files, err
 	}
 	current, hints := now.Access(), now.Hints
+	// Hints of servers are not a rule of the files, and must not count as a difference.
 	files.Hints = files.Hints || hints
 	if !reflect.DeepEqual(current, access.Compile(files).Rules()) {
 		p.printRemark("the files have other rules than those that are in force in the running mcpvisor up; " +
@@ -94,6 +100,7 @@ func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
 	return current, nil
 }
 
+// showPermissions prints the rules in force and the default.
 func (o *options) showPermissions(ctx context.Context, asJSON bool) error {
 	p, err := o.openProject(ctx)
 	if err != nil {
@@ -139,6 +146,7 @@ func (o *options) showPermissions(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
+// denyOnly returns v if it denies and "" otherwise, to say what a strict default makes of destructive tools.
 func denyOnly(v access.Verdict) access.Verdict {
 	if v == access.Deny {
 		return v
@@ -146,6 +154,7 @@ func denyOnly(v access.Verdict) access.Verdict {
 	return ""
 }
 
+// newPermissionsTest is the command "permissions test".
 func newPermissionsTest(o *options) *cobra.Command {
 	var asJSON bool
 	var whole string
@@ -175,12 +184,15 @@ Exit codes: 0 it would be allowed · 1 it would be asked about, or denied · 2 u
 	return cmd
 }
 
+// testPermissions decides about a call without making it, with the rules in force. It connects a server only if the decision
+// depends on what the server says of its tool. Exit code 1 means that the call would be asked about or denied.
 func (o *options) testPermissions(cmd *cobra.Command, words []string, whole string, asJSON bool, wait time.Duration) error {
 	p, err := o.openProject(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer p.close()
+	// A server of the files that the running up does not have can be tested, too.
 	for _, name := range p.setup.serverNames() {
 		if !slices.Contains(p.names, name) {
 			p.names = append(p.names, name)
@@ -194,6 +206,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	if err != nil {
 		return usageError(cmd, "%s", err)
 	}
+	// The arguments are read without the tool's schema, which would need a connection.
 	args, err := buildArgs(whole, typed, readInputSchema(nil), o.in)
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
@@ -204,6 +217,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	}
 	rules.Hints = true
 	q := access.Request{Server: target.server, Tool: target.tool, Qualified: target.qualified, Args: args}
+	// A qualified name with a hash can only be resolved by asking the servers.
 	if q.Server == "" {
 		tool, err := p.findTool(cmd.Context(), target, callFlags{wait: wait})
 		if err != nil {
@@ -213,6 +227,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	}
 	q.Trusted = p.setup.Specs[q.Server].Trusted
 	d := access.Decide(rules, q)
+	// The annotations decide only about trusted servers, where no rule is about the tool.
 	if q.Trusted && !d.ByRule && q.Annotations == nil {
 		tool, err := p.findTool(cmd.Context(), target, callFlags{wait: wait})
 		if err != nil {
@@ -237,6 +252,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	return err
 }
 
+// newPermissionsAdd returns the command that adds rules with this verdict: allow, ask or deny.
 func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 	short := map[access.Verdict]string{access.Allow: "Allow calls without a question", access.Ask: "Ask before calls",
 		access.Deny: "Deny calls, and show nobody the tools"}
@@ -268,7 +284,7 @@ func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 	return cmd
 }
 
-// ruleChangeReport is what the commands print with --json that change rules: those that are written now, or those that were taken out.
+// ruleChangeReport is the JSON object of the commands that change rules: Rules were written now, Removed were taken out.
 type ruleChangeReport struct {
 	File    string         `json:"file"`
 	Verdict access.Verdict `json:"verdict,omitempty"`
@@ -276,13 +292,14 @@ type ruleChangeReport struct {
 	Removed []string       `json:"removed,omitempty"`
 }
 
-// recordRuleChange records a changed rule. Files that cannot be read keep nobody from changing rules.
+// recordRuleChange adds a changed rule to the record. If the files cannot be read, nothing is recorded and the change stands.
 func (o *options) recordRuleChange(what, path string) {
 	if s, _ := loadSetup(o); s != nil {
 		s.writeRecords(o, []audit.Record{{Change: "permissions", Detail: what + " in " + path}})
 	}
 }
 
+// newPermissionsRemove is the command "permissions remove". Rules that are not there are an error after the others are removed.
 func newPermissionsRemove(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove RULE…",
@@ -322,6 +339,7 @@ func newPermissionsRemove(o *options) *cobra.Command {
 	return cmd
 }
 
+// atLeastOneRule is the argument check of the commands that change rules.
 func atLeastOneRule(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usageError(cmd, "which rule? Write %s 'mcp__SERVER__TOOL'", cmd.CommandPath())

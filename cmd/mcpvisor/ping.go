@@ -10,12 +10,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// pingFlags holds the flags of ping.
 type pingFlags struct {
-	count         int
-	json          bool
+	count int
+	json  bool
+	// wait bounds connecting, timeout each answer.
 	wait, timeout time.Duration
 }
 
+// newPing is the command "ping".
 func newPing(o *options) *cobra.Command {
 	var f pingFlags
 	cmd := &cobra.Command{
@@ -46,18 +49,19 @@ Exit code 3: a server is not connected, or did not answer.`,
 	return cmd
 }
 
-// pingReport is what ping knows of a server, as --json prints it.
+// pingReport is the outcome for one server, as ping --json prints it.
 type pingReport struct {
 	Server          string       `json:"server"`
 	Answered        bool         `json:"answered"`
 	Era             messages.Era `json:"era,omitempty"`
 	ProtocolVersion string       `json:"protocolVersion,omitempty"`
-	// RoundTripsMs are the times of the answers; Lost counts those that did not come.
+	// RoundTripsMs holds the times of the answers in milliseconds; Lost counts the answers that did not come.
 	RoundTripsMs []float64 `json:"roundTripsMs"`
 	Lost         int       `json:"lost"`
 	Error        string    `json:"error,omitempty"`
 }
 
+// pingServers asks each server in turn as often as --count says, a second apart. One lost answer makes the exit code 3.
 func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) error {
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -84,11 +88,12 @@ func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) e
 			if stop := interruptedError(ctx); stop != nil {
 				return stop
 			}
+			// A server that is not connected will not be a second later.
 			if !isCallable(st) {
 				break
 			}
 		}
-		if r.Era == "" && r.Answered { // it was lazy
+		if r.Era == "" && r.Answered { // it was lazy: the ping has connected it
 			if now, err := p.awaitStatus(ctx, 0, st.Name); err == nil {
 				r.Era, r.ProtocolVersion = now[0].Era, now[0].ProtocolVersion
 			}
@@ -108,7 +113,7 @@ func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) e
 	return nil
 }
 
-// pingOnce asks one server once and says how it went.
+// pingOnce asks one server once, prints the time or the failure, and counts it in r.
 func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, r *pingReport, f pingFlags) {
 	var took time.Duration
 	var err error
@@ -138,7 +143,7 @@ func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, 
 	fmt.Fprintf(o.out, "%s: %.2f ms%s\n", messages.Line(st.Name, 60), float64(took.Microseconds())/1000, about)
 }
 
-// sleepContext waits; false means that the command was interrupted.
+// sleepContext waits for d, and returns false if the command was interrupted before.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

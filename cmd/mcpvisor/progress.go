@@ -9,17 +9,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// progress shows on standard error how far a call has got: a line that is rewritten on a terminal, lines elsewhere.
+// progress shows on standard error how far a call has got: one line that is drawn over on a terminal, lines elsewhere.
 type progress struct {
 	*options
+	// mu guards shown and the writes, since progress arrives on the goroutine of the connection.
 	mu    sync.Mutex
-	shown bool // a line stands there that will be rewritten
+	shown bool // a line stands on the terminal and will be drawn over
 }
 
+// defaultHooks returns the hooks of a call through a running up, which let up ask the person at this terminal. A manager of
+// this process asks through the prompter by itself, and gets none.
 func (p *project) defaultHooks() control.CallHooks {
 	a := control.CallHooks{}
 	if p.up != nil && p.prompter != nil && (p.prompter.hasTerminal() || p.prompter.answers != nil) {
-		a.Ask = p.prompter.answerElicitation // a manager of our own asks by itself
+		a.Ask = p.prompter.answerElicitation // a manager of this process asks by itself
 	}
 	if p.up != nil && p.prompter != nil && (p.prompter.hasTerminal() || len(p.prompter.allowed) > 0) {
 		p.prompter.outlivesCall = true
@@ -28,6 +31,7 @@ func (p *project) defaultHooks() control.CallHooks {
 	return a
 }
 
+// showProgress shows a report, cut to one line on a terminal.
 func (g *progress) showProgress(p messages.Progress) {
 	text := progressText(p)
 	g.mu.Lock()
@@ -43,7 +47,7 @@ func (g *progress) showProgress(p messages.Progress) {
 	g.shown = true
 }
 
-// clear takes the line away.
+// clear removes the line; it may be called more than once.
 func (g *progress) clear() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,7 +57,7 @@ func (g *progress) clear() {
 	}
 }
 
-// withTerminal lets a question have the terminal: reports wait meanwhile.
+// withTerminal calls f, which asks the person something, while reports wait for the lock that it holds.
 func (g *progress) withTerminal(f func()) {
 	g.clear()
 	g.mu.Lock()
@@ -61,7 +65,7 @@ func (g *progress) withTerminal(f func()) {
 	f()
 }
 
-// progressText is a report in a few words: "3 of 10 (30 %): indexing".
+// progressText returns a report in a few words: "3 of 10 (30 %): indexing".
 func progressText(p messages.Progress) string {
 	var b strings.Builder
 	b.WriteString(formatNumber(p.Progress))
@@ -74,4 +78,5 @@ func progressText(p messages.Progress) string {
 	return b.String()
 }
 
+// formatNumber prints a number with two decimals, or none if it is whole: the protocol sends progress as floating point.
 func formatNumber(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.2f", f), ".00") }

@@ -16,12 +16,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// promptFlags holds the flags of prompt.
 type promptFlags struct {
 	args string
 	json bool
 	wait time.Duration
 }
 
+// newPrompt is the command "prompt".
 func newPrompt(o *options) *cobra.Command {
 	var f promptFlags
 	cmd := &cobra.Command{
@@ -50,6 +52,8 @@ Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missin
 	return cmd
 }
 
+// fillPrompt fills one prompt: it checks the arguments against the server's list of prompts before it sends anything, and
+// prints the messages of the answer.
 func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) error {
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -88,7 +92,8 @@ func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) 
 	return o.printFilled(res)
 }
 
-// promptArgs are the arguments as the texts that they all are.
+// promptArgs merges --args and the typed arguments, which win. All arguments of prompts are texts by the specification, so that
+// any other JSON is an error and no value is converted.
 func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, error) {
 	object, _, err := readArgsFlag(whole, o.in)
 	if err != nil {
@@ -118,7 +123,7 @@ func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, 
 	return args, nil
 }
 
-// findPrompt connects what is needed and returns the prompt that was named, from the list of its server.
+// findPrompt connects the servers that the target may belong to and returns the prompt from the list of its server.
 func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) (*messages.Prompt, error) {
 	if len(t.servers) == 0 {
 		return nil, noPromptError(t, "", nil)
@@ -143,7 +148,8 @@ func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) 
 	})
 }
 
-// noPromptError says that a server does not offer a prompt, and what it offers; without a server, that none is named so.
+// noPromptError says that a server does not offer a prompt, and names the nearest one or those that it offers. With an empty
+// server no configured server can have the prompt.
 func noPromptError(t target, server string, all []messages.Prompt) error {
 	e := &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
 		Err: messages.ErrUnknownPrompt}
@@ -174,7 +180,8 @@ func noPromptError(t target, server string, all []messages.Prompt) error {
 	return e
 }
 
-// argProblems says which arguments are missing, with what the server says of them, and which the prompt does not have.
+// argProblems names the required arguments that are missing, with the server's description, and the arguments that the prompt
+// does not have. The result is empty if all is well.
 func argProblems(p *messages.Prompt, args map[string]string) (faults []string) {
 	var names []string
 	for _, a := range p.Arguments {
@@ -205,6 +212,7 @@ func argProblems(p *messages.Prompt, args map[string]string) (faults []string) {
 	return faults
 }
 
+// sortedKeys returns the keys of a map in order, so that errors do not depend on the order of a map.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -214,7 +222,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// printFilled prints the messages, each under who says it.
+// printFilled prints the messages, each below its role and indented, so that a text of the server cannot look like a role.
 func (o *options) printFilled(res control.FillResult) error {
 	all := res.Messages()
 	if all == nil {
@@ -232,7 +240,7 @@ func (o *options) printFilled(res control.FillResult) error {
 	return nil
 }
 
-// contentText is one part of an answer as a person reads it.
+// contentText returns one part of an answer as a person reads it, by the same rules as a tool's answer.
 func contentText(c *supervisor.Content) string {
 	raw := c.Raw
 	if len(raw) == 0 {
@@ -241,8 +249,8 @@ func contentText(c *supervisor.Content) string {
 	return (&supervisor.Result{Raw: json.RawMessage(`{"content":[` + string(raw) + `]}`)}).Text()
 }
 
-// completePrompt offers servers, then their prompts, then the arguments of the prompt, as far as a running mcpvisor up
-// knows them.
+// completePrompt offers the shell servers, then their prompts, then the arguments that are not given yet. It knows only what a
+// running mcpvisor up has listed.
 func (o *options) completePrompt(cmd *cobra.Command, args []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
@@ -257,6 +265,7 @@ func (o *options) completePrompt(cmd *cobra.Command, args []string, word string)
 	defer p.close()
 	t, rest, err := p.parseTarget(args, promptItem)
 	var exit *exitError
+	// A usage error means that the target is not typed to its end yet; its prompts can still be offered.
 	if p.up == nil || err != nil && !errors.As(err, &exit) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -264,7 +273,7 @@ func (o *options) completePrompt(cmd *cobra.Command, args []string, word string)
 	if slices.Contains(p.names, args[0]) {
 		only = []string{args[0]}
 	}
-	all, _ := p.Prompts(ctx, only...) // what cannot be listed cannot be offered
+	all, _ := p.Prompts(ctx, only...) // a failure means nothing to offer
 	var out []cobra.Completion
 	for i := range all {
 		switch {

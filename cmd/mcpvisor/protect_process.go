@@ -10,14 +10,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// dumpableVariable switches hiding off, for debuggers and profilers that attach to this program.
+// dumpableVariable names the variable that switches hiding off, for debuggers and profilers that attach to this program.
 const dumpableVariable = "MCPVISOR_DUMPABLE"
 
-// publicCommands are the commands that hold nothing to hide: they read no configuration and no sign-in, and start no server of a person.
+// publicCommands lists the commands with nothing to hide: they read no configuration and no sign-in, and start no server of a
+// person.
 var publicCommands = []string{"help", "--help", "-h", "version", "--version", "completion", "chaos", demoServerCommand}
 
-// protectProcess keeps this process from what it starts: no server reads its environment and memory, none is given the descriptors
-// that it was started with. What cannot be kept is said, and the command runs all the same.
+// protectProcess keeps this process from the servers that it starts: they cannot read its environment and memory, and do not
+// inherit the descriptors that it was started with. If the system refuses, that is printed and the command runs all the same.
 func protectProcess(args []string, stderr io.Writer) {
 	if mustHide(args, os.Getenv(dumpableVariable)) {
 		if err := transports.HideProcess(); err != nil {
@@ -29,8 +30,8 @@ func protectProcess(args []string, stderr io.Writer) {
 	}
 }
 
-// mustHide reports whether a run with these arguments hides itself. Anything but the plain name of a command that is known to hold
-// nothing does: a flag before it could be one that takes a value.
+// mustHide reports whether a run with these arguments hides itself. Only the plain name of a public command is exempt, because
+// a flag in front of it could take the name as its value.
 func mustHide(args []string, dumpable string) bool {
 	if stays, err := strconv.ParseBool(dumpable); err == nil && stays {
 		return false

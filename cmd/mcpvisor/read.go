@@ -14,13 +14,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// readFlags holds the flags of read.
 type readFlags struct {
+	// server names the server to ask; empty finds the one that offers the URI.
 	server, output string
 	json, watch    bool
-	part           int
-	wait           time.Duration
+	// part is the number of the only part to print, from 1 on; 0 prints all.
+	part int
+	wait time.Duration
 }
 
+// newRead is the command "read".
 func newRead(o *options) *cobra.Command {
 	var f readFlags
 	cmd := &cobra.Command{
@@ -56,10 +60,12 @@ was lost · 5 rejected by the server.`,
 	fl.BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
 	fl.BoolVar(&f.watch, "watch", false, "print it again whenever it changes")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
-	_ = cmd.RegisterFlagCompletionFunc("server", o.completeFlagServer) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("server", o.completeFlagServer) // this flag exists
 	return cmd
 }
 
+// readResource reads a resource and prints it, with --watch again at each change. Without --server the server is found by what
+// servers offer, and awaitOffer gives slow ones the time to offer the same URI.
 func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) error {
 	switch {
 	case f.json && f.output != "":
@@ -86,6 +92,7 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 	if len(silent) > 0 {
 		unknown = "; not known yet what is offered by " + joinNames(silent)
 	}
+	// readOnce reads and prints. A server that does not know the URI makes the error name a similar one.
 	readOnce := func(server string) error {
 		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, CallHooks: p.defaultHooks()})
 		if err != nil {
@@ -100,13 +107,14 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 		return readOnce(f.server)
 	}
 	server := f.server
-	if server == "" { // the server must be known before it can be asked to tell
+	if server == "" { // the server must be known before it can be asked to report changes
 		res, err := p.Read(ctx, control.Read{URI: uri, CallHooks: p.defaultHooks()})
 		if err != nil {
 			return p.suggestURI(ctx, err, uri, "", silent...)
 		}
 		server = res.Server
 	}
+	// Watch calls the function at once and then at each change.
 	first := true
 	err = p.Watch(ctx, server, uri, func() error {
 		if !first {
@@ -121,7 +129,8 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 	return err
 }
 
-// connectServer connects the named server, or all, and says why the named one is not.
+// connectServer connects the named server, or all if the name is empty, and returns an error that says why the named one is not
+// callable. Without a name it is no error if servers fail.
 func (p *project) connectServer(ctx context.Context, server string, wait time.Duration) error {
 	if server == "" {
 		if err := p.startServers(ctx, nil, nil); err != nil {
@@ -136,7 +145,7 @@ func (p *project) connectServer(ctx context.Context, server string, wait time.Du
 	return p.awaitServer(ctx, server, wait)
 }
 
-// awaitServer waits for a server and says why it cannot be asked, if so.
+// awaitServer waits for a server, and returns an error that says why it cannot be asked if it is not callable then.
 func (p *project) awaitServer(ctx context.Context, server string, wait time.Duration) error {
 	all, err := p.awaitStatus(ctx, wait, server)
 	if err == nil && !isCallable(all[0]) {
@@ -145,7 +154,8 @@ func (p *project) awaitServer(ctx context.Context, server string, wait time.Dura
 	return err
 }
 
-// suggestURI adds to the error about a resource that nobody offers one that may be meant.
+// suggestURI adds the nearest URI that servers offer to the error about an unknown resource, and the servers that were not
+// connected in time, since the resource may be theirs. Other errors pass unchanged.
 func (p *project) suggestURI(ctx context.Context, err error, uri, server string, silent ...string) error {
 	var e *messages.Error
 	if !errors.Is(err, messages.ErrUnknownResource) || !errors.As(err, &e) {
@@ -155,7 +165,7 @@ func (p *project) suggestURI(ctx context.Context, err error, uri, server string,
 	if server != "" {
 		only = []string{server}
 	}
-	all, _ := p.Resources(ctx, only...) // what cannot be listed cannot be suggested
+	all, _ := p.Resources(ctx, only...) // a failure means nothing to suggest
 	uris := make([]string, len(all))
 	for i := range all {
 		uris[i] = all[i].URI
@@ -174,7 +184,7 @@ func (p *project) suggestURI(ctx context.Context, err error, uri, server string,
 	return &detailed
 }
 
-// printResource prints or writes what was read.
+// printResource prints what was read, or writes it with --output. Several parts come one after the other, each below its URI.
 func (o *options) printResource(res control.ReadResult, f readFlags) error {
 	if f.json {
 		o.printRaw(res.Raw)
@@ -204,6 +214,8 @@ func (o *options) printResource(res control.ReadResult, f readFlags) error {
 	return nil
 }
 
+// printPart prints one part. Bytes that are no text go into a pipe as they are, and never to a terminal; beside other parts
+// they are only described.
 func (o *options) printPart(c *supervisor.ResourceContent, several bool) error {
 	if c.Blob == "" {
 		if text := messages.Printable(c.Text); text != "" {
@@ -226,6 +238,7 @@ func (o *options) printPart(c *supervisor.ResourceContent, several bool) error {
 	return err
 }
 
+// mimeTypeText returns the type of a part for a sentence; "bytes" if the server gives none.
 func mimeTypeText(c *supervisor.ResourceContent) string {
 	if c.MIMEType == "" {
 		return "bytes"
@@ -233,6 +246,7 @@ func mimeTypeText(c *supervisor.ResourceContent) string {
 	return messages.Line(c.MIMEType, 60)
 }
 
+// writePart writes the bytes of the only part to a file. Several parts are an error, because a file holds one.
 func (o *options) writePart(parts []supervisor.ResourceContent, path string) error {
 	if len(parts) != 1 {
 		return &exitError{exitUsage, fmt.Sprintf("the resource has %s, and --output takes one: choose it with --part NUMBER",
@@ -245,7 +259,7 @@ func (o *options) writePart(parts []supervisor.ResourceContent, path string) err
 	return o.writeFile(path, bytes)
 }
 
-// printRaw prints a server's own object: byte for byte, unless a terminal would act on it.
+// printRaw prints a server's JSON byte for byte into a pipe. For a terminal it is escaped, which means the same.
 func (o *options) printRaw(raw []byte) {
 	text := string(raw)
 	if isTerminal(o.out) {
@@ -254,7 +268,7 @@ func (o *options) printRaw(raw []byte) {
 	fmt.Fprintln(o.out, text)
 }
 
-// completeURI offers the resources of a running mcpvisor up: nothing is started for a completion.
+// completeURI offers the resources that a running mcpvisor up lists; it starts no server for a press of the tab key.
 func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -282,6 +296,7 @@ func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]co
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeFlagServer offers servers as the value of --server, whatever arguments are typed.
 func (o *options) completeFlagServer(cmd *cobra.Command, _ []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	return o.completeServer(cmd, nil, word)

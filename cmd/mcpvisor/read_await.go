@@ -10,21 +10,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// listTime is how long servers that are still on their way have to say that they offer a resource, too, once another server does:
-// a read that two offer is refused, and which one of them starts faster must not decide who is asked.
+// listTime is how long servers that still connect may take to offer a resource too, once another server does. A URI that two
+// servers offer is refused, and the faster start of one of them must not decide which is asked.
 const listTime = 5 * time.Second
 
-// offerAnswer is what servers have said of a URI.
+// offerAnswer is the answer of some servers about a URI.
 type offerAnswer struct {
 	servers []string
-	// known says that they are connected, or will not be: what they offer is known, or that it cannot be.
+	// known says that they are connected or have failed: what they offer is known, or cannot be.
 	known bool
-	// offers says that one of them lists it, or has a template that it fits.
+	// offers says that one of them lists the URI, or has a template that it fits.
 	offers bool
 }
 
-// awaitOffer waits until it is known who offers a resource, and then for the others a moment at most. It returns which servers have
-// not said yet what they offer. Who is asked is decided by whoever reads, over all that have.
+// awaitOffer waits until it is known which servers offer a resource, and after the first offer for listTime at most. It returns
+// the servers whose offers are not known yet. It only waits: the backend decides later, over all servers, which one is asked.
 func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration) (silent []string, err error) {
 	all, err := p.Status(ctx, control.StatusQuery{})
 	if err != nil {
@@ -35,6 +35,7 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 		switch {
 		case st.Status == messages.Connected:
 			ready = append(ready, st.Name)
+		// An idle server is lazy, and is not started to be asked.
 		case st.Status == messages.Pending && st.Step != messages.Idle:
 			silent = append(silent, st.Name)
 		}
@@ -46,6 +47,7 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	answers := make(chan offerAnswer, len(silent)+1)
+	// Connected servers are asked together, since they answer fast; each pending one by itself, so that none waits for another.
 	asked := [][]string{}
 	if len(ready) > 0 {
 		asked = append(asked, ready)
@@ -54,10 +56,10 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 		asked = append(asked, []string{server})
 	}
 	for _, servers := range asked {
-		go func() { // it ends with within at the latest
+		go func() { // it ends with within at the latest; answers has room for it
 			t := offerAnswer{servers: servers}
 			defer func() {
-				_ = recover() // it has told nothing
+				_ = recover() // a panic leaves the answer unknown
 				answers <- t
 			}()
 			p.askOffer(within, uri, wait, &t)
@@ -80,11 +82,11 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 	if stop := interruptedError(ctx); stop != nil {
 		return nil, stop
 	}
-	_, err = p.awaitStatus(ctx, max(wait-time.Since(began), time.Millisecond)) // an installation may take longer
+	_, err = p.awaitStatus(ctx, max(wait-time.Since(began), time.Millisecond)) // an installation may take longer than the wait
 	return silent, err
 }
 
-// askOffer waits for servers and asks those that are connected then what they offer.
+// askOffer waits for the servers and asks those that are connected then. It fills t, which the caller's goroutine owns.
 func (p *project) askOffer(ctx context.Context, uri string, wait time.Duration, t *offerAnswer) {
 	all, err := p.Status(ctx, control.StatusQuery{Servers: t.servers, Wait: wait})
 	if err != nil {
@@ -99,7 +101,7 @@ func (p *project) askOffer(ctx context.Context, uri string, wait time.Duration, 
 	for i, st := range all {
 		names[i] = st.Name
 	}
-	listed, _ := p.Resources(ctx, names...) // what cannot be listed is offered by nobody
+	listed, _ := p.Resources(ctx, names...) // a server that cannot list offers nothing
 	t.offers = slices.ContainsFunc(listed, func(r messages.Resource) bool { return r.URI == uri })
 	if !t.offers {
 		templates, _ := p.Templates(ctx, names...)

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
+// newReconnect is the command "reconnect".
 func newReconnect(o *options) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
@@ -34,7 +35,9 @@ Without one the server is started, to see whether it connects, and ended. Exit c
 	return cmd
 }
 
-// requestConnect asks a running up to connect a server, or connects it for a moment, and says how it went.
+// requestConnect asks a running up to connect a server with ask, or connects it for a moment in this process, and prints its
+// status. A server that does not connect is an error with exit code 1. adjust changes the configuration of this process, if it
+// starts one.
 func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Duration, adjust func(*supervisor.Config),
 	ask func(ctx context.Context, p *project) error) error {
 	ctx := cmd.Context()
@@ -52,6 +55,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 		if err := ask(within, p); err != nil {
 			return attemptError(ctx, err)
 		}
+		// The request has waited for the attempt.
 		wait = 0
 	}
 	all, err := p.awaitStatus(ctx, wait, server)
@@ -61,7 +65,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 	st := all[0]
 	if !isCallable(st) {
 		e := notConnectedError(st)
-		e.Outcome = "" // there was no call
+		e.Outcome = "" // no call was made
 		return &codedError{exitFailed, e}
 	}
 	if err := o.printServer(st); err != nil {
@@ -73,7 +77,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 	return nil
 }
 
-// printServer says in a line what a server is now; with --json it prints its status.
+// printServer prints one line about a server, or its status with --json.
 func (o *options) printServer(st messages.Status) error {
 	if o.json {
 		return printJSON(o.out, st)
@@ -86,7 +90,7 @@ func (o *options) printServer(st messages.Status) error {
 	return err
 }
 
-// attemptError makes the failure of an attempt the exit code 1, and leaves a wrong name or an interrupt what it is.
+// attemptError gives a failed attempt to connect the exit code 1. A wrong name and an interrupt keep their own codes.
 func attemptError(ctx context.Context, err error) error {
 	if stop := interruptedError(ctx); stop != nil {
 		return stop

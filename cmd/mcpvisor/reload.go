@@ -16,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// newReload is the command "reload".
 func newReload(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -34,6 +35,8 @@ started with --no-watch.`,
 	return cmd
 }
 
+// reloadFiles asks the running up to read its files and prints what changed. It dials up directly and not with openProject,
+// because there is nothing to do if none runs. A file that cannot be used makes the exit code 1.
 func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
 	s, err := loadSetup(o)
 	if s == nil {
@@ -48,6 +51,7 @@ func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	defer client.Close()
+	// Reading the files may take long on a network disk.
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	res, err := client.Reload(within)
@@ -79,7 +83,7 @@ func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
 	return nil
 }
 
-// reloadText says in a line what a reload changed: "added a; replaced b, c; 3 servers as before".
+// reloadText describes in one line what a reload changed: "added a; replaced b, c; 3 servers as before".
 func reloadText(res supervisor.ReloadResult) string {
 	var parts []string
 	for _, l := range []struct {
@@ -113,13 +117,13 @@ func reloadText(res supervisor.ReloadResult) string {
 	return strings.Join(parts, "; ")
 }
 
-// restartText says of keys that changed that what runs does not follow them.
+// restartText says that keys have changed which a running up does not follow until it is started again.
 func restartText(keys []string) string {
 	return joinNames(keys) + " changed: counts when mcpvisor up is started anew"
 }
 
-// reloadProblems are what is wrong, a line each: the problems of the files, and the remarks about servers that no problem of theirs
-// explains.
+// reloadProblems returns what is wrong, one line each: the errors of the files, and remarks about servers that no error of the
+// same server explains.
 func reloadProblems(res supervisor.ReloadResult) []string {
 	var out []string
 	reported := map[string]bool{}

@@ -15,12 +15,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// removeFlags are those of remove.
+// removeFlags holds the flags of remove.
 type removeFlags struct {
 	scope          string
 	logout, asJSON bool
 }
 
+// newRemove is the command "remove".
 func newRemove(o *options) *cobra.Command {
 	var f removeFlags
 	cmd := &cobra.Command{
@@ -45,14 +46,16 @@ Exit codes: 0 removed · 2 nothing was changed.`,
 	return cmd
 }
 
-// removeReport is what `remove --json` prints.
+// removeReport is the JSON object that remove --json prints.
 type removeReport struct {
 	Name string `json:"name"`
 	entryLocation
-	// Next is the entry of the same name that counts from now on; missing if there is none.
+	// Next is the entry of the same name that counts from now on; nil if there is none.
 	Next *entryLocation `json:"next,omitempty"`
 }
 
+// removeServer removes the entry from its file, forgets its approval and pins, and makes a running up let go of the server. The
+// sign-out comes first, because it needs the entry. After the file is changed failures are only reported.
 func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
@@ -74,7 +77,7 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 			return err
 		}
 	}
-	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
+	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) { // another process has removed it
 		current, ok := ours.Servers[name]
 		if !ok || current.Path == nil { // somebody else was faster
 			return nil, notInFileError(name, e)
@@ -88,6 +91,7 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 	if err := s.Approvals.Forget(e.file, name); err != nil {
 		o.warnFailure(err)
 	}
+	// The pins belong to the entry that counts; those of a hidden entry are another server's.
 	if e.counts {
 		if err := s.pins.Forget(pinKey(s, name)); err != nil {
 			o.warnFailure(err)
@@ -114,13 +118,14 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 	return nil
 }
 
-// notifyUp has a running mcpvisor up notice at once that a server is gone; another says that one of the same name is not.
+// notifyUp makes a running mcpvisor up notice at once that a server was removed, and waits until it is gone there, for at most
+// stopTime. another says that another entry of the name counts now, so that the name stays.
 func (o *options) notifyUp(ctx context.Context, name string, another bool) {
 	quiet := *o
 	quiet.err = discard{}
 	p, err := quiet.openProject(ctx)
 	if err != nil {
-		return // the file has been changed all the same
+		return // the file is changed all the same
 	}
 	defer p.close()
 	if p.up == nil || !slices.Contains(p.names, name) {
@@ -130,7 +135,7 @@ func (o *options) notifyUp(ctx context.Context, name string, another bool) {
 		o.printRemark("the running mcpvisor up does not follow its files, and has the server until it ends")
 		return
 	}
-	// It lets the process end before it forgets the server; who looks next is not to meet it any more.
+	// up lets the process end before it forgets the server. A command that the person runs next shall not see it any more.
 	for until := time.Now().Add(stopTime); !another && slices.Contains(p.names, name) && time.Now().Before(until); {
 		select {
 		case <-ctx.Done():
@@ -141,14 +146,16 @@ func (o *options) notifyUp(ctx context.Context, name string, another bool) {
 	}
 }
 
-// stopTime is how long a removed server is waited for.
+// stopTime bounds the wait for a removed server to be gone.
 const stopTime = 5 * time.Second
 
+// notInFileError returns the error about a server that is not in the file any more.
 func notInFileError(name string, e fileEntry) error {
 	return &exitError{exitUsage, fmt.Sprintf("%s has no server %q", messages.Line(e.file, 0), messages.Line(name, 60))}
 }
 
-// entryToRemove is the entry that is meant: that of the scope, or the only one.
+// entryToRemove returns the entry that is meant: that of the scope, or the only one. If several scopes have the name the person
+// must choose, because the wrong one would be lost.
 func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, error) {
 	all := s.entriesOf(name)
 	var fit []fileEntry
@@ -177,7 +184,8 @@ func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, err
 	return fit[0], fit[0].checkEditable("removed")
 }
 
-// signOut ends a sign-in of the server that is removed, if that is wanted: afterwards nobody knows it by its name.
+// signOut ends the sign-in of a server that is removed, if the person wants that. Later the sign-in could not be found by the
+// name of the server. A sign-in whose state cannot be read does not keep the server in its file.
 func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, f removeFlags) error {
 	if spec.Invalid != "" || spec.URL == "" || spec.AuthKind() != messages.AuthOAuth {
 		return nil
@@ -205,7 +213,8 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 	return nil
 }
 
-// isSignedIn reports whether somebody is signed in to a server. Nothing is dialled.
+// isSignedIn reports whether the person is signed in to a server. It asks a manager in which the server is disabled, so that
+// nothing is dialled, and not the running up, since the store is shared.
 func (o *options) isSignedIn(ctx context.Context, name string) (bool, error) {
 	quiet := *o
 	quiet.noControl = true

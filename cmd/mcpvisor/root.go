@@ -59,7 +59,7 @@ type options struct {
 	waitFlag time.Duration
 	audit    auditFlags
 	askFlags askFlags
-	// prompter asks the person, on behalf of servers and of commands. It is nil for a shell completion, which starts no server.
+	// prompter asks the person, on behalf of servers and of commands. A shell completion has an empty one, see withoutOutput.
 	prompter *prompter
 	// ctx is the context of the command, under which the configuration is read. If it is nil, an interrupt does not end the
 	// reading.

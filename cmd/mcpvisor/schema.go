@@ -9,15 +9,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schema is a tool's input or output schema, as far as this program understands it. It comes from a server: nothing
-// about it is certain.
+// schema is a tool's input or output schema, as far as this program understands it. A server sent it, so that nothing about its
+// form is certain: it may be invalid, cyclic or huge.
 type schema struct {
-	// part and whole are what sentences call a value inside of what is checked, and all of it.
+	// part and whole are the words in errors for a value inside of what is checked ("argument"), and for all of it.
 	part, whole string
-	// doc is the schema as decoded JSON, nil if there is none or it is no JSON; root is the same if it is an object.
+	// doc is the schema as decoded JSON, nil if there is none; root is the same if it is an object.
 	doc  any
 	root map[string]any
-	bad  bool
+	// bad says that the text is no JSON.
+	bad bool
 }
 
 // readInputSchema reads the schema of a tool's arguments.
@@ -25,6 +26,8 @@ func readInputSchema(raw json.RawMessage) *schema {
 	return readSchema(raw, "argument", "the arguments")
 }
 
+// readSchema reads a schema; part and whole are its words for errors. It does not fail: a schema that cannot be read checks
+// nothing.
 func readSchema(raw json.RawMessage, part, whole string) *schema {
 	s := &schema{part: part, whole: whole}
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -40,14 +43,14 @@ func readSchema(raw json.RawMessage, part, whole string) *schema {
 	return s
 }
 
-// propertySchema is the schema of a top-level property.
+// propertySchema returns the schema of a top-level property.
 func (s *schema) propertySchema(name string) (map[string]any, bool) {
 	props, _ := s.root["properties"].(map[string]any)
 	p, ok := props[name].(map[string]any)
 	return p, ok
 }
 
-// propertyNames are the names of the top-level properties, sorted.
+// propertyNames returns the names of the top-level properties, sorted.
 func (s *schema) propertyNames() []string {
 	props, _ := s.root["properties"].(map[string]any)
 	names := make([]string, 0, len(props))
@@ -58,13 +61,14 @@ func (s *schema) propertyNames() []string {
 	return names
 }
 
-// allowedTypes are the JSON types that a part of the schema allows; nil if it does not say. References within the document and
-// alternatives are followed, as far as a sensible schema goes.
+// allowedTypes returns the JSON types that a part of the schema allows; nil if it does not restrict them. It follows references
+// within the document and alternatives, for at most 1000 steps, so that cyclic references end.
 func (s *schema) allowedTypes(at map[string]any) []string {
 	steps := 1000
 	return typesOf(s.root, at, &steps)
 }
 
+// typesOf does the work of allowedTypes. steps is shared by all branches.
 func typesOf(root, at map[string]any, steps *int) []string {
 	if *steps--; *steps < 0 {
 		return nil
@@ -77,6 +81,7 @@ func typesOf(root, at map[string]any, steps *int) []string {
 	}
 	switch t := at["type"].(type) {
 	case string:
+		// "type" may be a list by the specification of JSON Schema.
 		return []string{t}
 	case []any:
 		var types []string
@@ -113,7 +118,7 @@ func typesOf(root, at map[string]any, steps *int) []string {
 	return nil
 }
 
-// resolveRef follows a reference within the document: #/$defs/name.
+// resolveRef follows a reference within the document, such as #/$defs/name. References to other documents are not followed.
 func resolveRef(root map[string]any, ref string) (map[string]any, bool) {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
@@ -130,6 +135,7 @@ func resolveRef(root map[string]any, ref string) (map[string]any, bool) {
 	return at, true
 }
 
+// valueTypes returns the types of constant values, sorted and without duplicates.
 func valueTypes(values []any) []string {
 	var types []string
 	for _, v := range values {
@@ -139,6 +145,7 @@ func valueTypes(values []any) []string {
 	return slices.Compact(types)
 }
 
+// typeOf returns the JSON type of a decoded value. An integer is a "number"; only the schema knows the difference.
 func typeOf(v any) string {
 	switch v.(type) {
 	case nil:

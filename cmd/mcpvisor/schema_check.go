@@ -20,26 +20,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// checkTime bounds the check against one schema: a few hundred bytes of references can ask for years of it.
+// checkTime bounds the check against one schema, because a few hundred bytes of nested references can take years to check.
 const checkTime = 2 * time.Second
 
-// schemaURL is what the schema is called while it is compiled. Its scheme keeps relative references from becoming URLs
-// that exist.
+// schemaURL is the URL under which a schema is compiled. Its scheme keeps relative references from becoming URLs that exist.
 const schemaURL = "mcp-tool:///schema"
 
-// noLoader refuses every reference to another document: a server must not make us fetch what it likes.
+// noLoader refuses every reference to another document: a server must not make this program fetch what it likes.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, &jsonschema.LoadURLError{URL: url, Err: errors.New("nothing is fetched")}
 }
 
-// unreadableRegexp stands in for a regular expression that Go cannot read (JavaScript has more of them). It finds nothing wrong.
+// unreadableRegexp takes the place of a regular expression that Go cannot compile; JavaScript, which schemas are written for,
+// knows more. It matches everything, so that it finds no fault.
 type unreadableRegexp string
 
 func (unreadableRegexp) MatchString(string) bool { return true }
 func (a unreadableRegexp) String() string        { return string(a) }
 
+// lenientRegexp compiles a regular expression, and accepts any.
 func lenientRegexp(s string) (jsonschema.Regexp, error) {
 	if re, err := regexp.Compile(s); err == nil {
 		return re, nil
@@ -47,13 +48,15 @@ func lenientRegexp(s string) (jsonschema.Regexp, error) {
 	return unreadableRegexp(s), nil
 }
 
-// checkResult is what a check found: faults, each as a sentence that names the field; or why nothing could be checked.
+// checkResult is the outcome of a check: faults, each a sentence that names the field, or in unchecked why nothing could be
+// checked. Both are empty if all is well.
 type checkResult struct {
 	faults    []string
 	unchecked string
 }
 
-// checkValue compares a value with the schema. A schema that cannot be understood finds no fault and says why.
+// checkValue checks a value against the schema, for at most checkTime. A schema that cannot be used finds no fault and says
+// why, because the server knows better than this program what it accepts.
 func (s *schema) checkValue(raw json.RawMessage) checkResult {
 	if s.bad {
 		return checkResult{unchecked: "it is no JSON"}
@@ -62,9 +65,9 @@ func (s *schema) checkValue(raw json.RawMessage) checkResult {
 		return checkResult{}
 	}
 	done := make(chan checkResult, 1)
-	go func() { // a check without end is left to itself, and ends with this process
+	go func() { // a check that does not end cannot be cancelled, and ends with this process
 		defer func() {
-			// The library has met fewer schemas than there are.
+			// The library may panic on schemas that it has not met in its tests.
 			if recover() != nil {
 				done <- checkResult{unchecked: "the library that reads it gave up"}
 			}
@@ -81,9 +84,10 @@ func (s *schema) checkValue(raw json.RawMessage) checkResult {
 	}
 }
 
+// validateValue compiles the schema and validates the value.
 func (s *schema) validateValue(raw json.RawMessage) checkResult {
 	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020) // what the specification says of a schema without $schema
+	c.DefaultDraft(jsonschema.Draft2020) // the specification's default for a schema without $schema
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(lenientRegexp)
 	if err := c.AddResource(schemaURL, s.doc); err != nil {
@@ -128,8 +132,8 @@ func (s *schema) unusableReason(err error) string {
 	return messages.Line(err.Error(), 200)
 }
 
-// collectFaults goes down to the causes that a person can mend. Of alternatives (anyOf, oneOf) those are told that are about
-// the same place; naming every branch helps nobody.
+// collectFaults collects the causes of a failed validation that a person can correct, at the leaves of the tree of errors. Of
+// alternatives it names the types together if only the type is wrong; one fault for every branch would confuse.
 func (s *schema) collectFaults(e *jsonschema.ValidationError, out *[]string) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
@@ -159,7 +163,7 @@ func (s *schema) collectFaults(e *jsonschema.ValidationError, out *[]string) {
 	}
 }
 
-// typeChoiceText says of a failed choice of types what they are, if nothing but the type is wrong.
+// typeChoiceText describes failed alternatives that differ only in the type of the same value; "" if they differ in more.
 func (s *schema) typeChoiceText(e *jsonschema.ValidationError) string {
 	var want []string
 	got := ""
@@ -180,8 +184,10 @@ func (s *schema) typeChoiceText(e *jsonschema.ValidationError) string {
 	return s.fieldName(e.InstanceLocation) + ": got " + got + ", want " + strings.Join(want, " or ")
 }
 
+// english prints the library's messages, which are made for translation.
 var english = message.NewPrinter(language.English)
 
+// violationText describes one violated rule of the schema.
 func violationText(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -194,7 +200,7 @@ func violationText(k jsonschema.ErrorKind) string {
 	return messages.Line(k.LocalizedString(english), 200)
 }
 
-// fieldName names the place of a value: argument "a.b[2]".
+// fieldName names the place of a value in dots and brackets: argument "a.b[2]".
 func (s *schema) fieldName(path []string) string {
 	if len(path) == 0 {
 		return s.whole
@@ -214,7 +220,7 @@ func (s *schema) fieldName(path []string) string {
 	return s.part + " " + strconv.Quote(messages.Line(b.String(), 80))
 }
 
-// missingHint describes a property that is missing at the top level: its type and the start of its description.
+// missingHint describes a missing property of the top level by its type and the beginning of its description.
 func (s *schema) missingHint(at []string, name string) string {
 	if len(at) > 0 {
 		return ""
@@ -234,7 +240,7 @@ func (s *schema) missingHint(at []string, name string) string {
 	return " (" + strings.Join(parts, ": ") + ")"
 }
 
-// suggestName suggests a name of the top level.
+// suggestName returns the nearest property for a name that the schema does not know, or the list of its properties.
 func (s *schema) suggestName(at []string, name string) string {
 	if len(at) > 0 {
 		return ""
@@ -249,9 +255,9 @@ func (s *schema) suggestName(at []string, name string) string {
 	return "; it knows " + joinNames(names)
 }
 
-// misspeltArg names an argument that was typed, that the tool does not know and that is nearly one which it knows and was not
-// given; empty if there is none. Most schemas allow unknown names by saying nothing about them, so that a tool does something
-// else than was meant and says nothing. A schema that speaks of further names is left to its own rules.
+// misspeltArg describes a typed argument that the tool does not know and that is nearly a property which was not given; "" if
+// there is none. Most schemas allow unknown names because they say nothing about them, so that the tool would silently do
+// something else than was meant. A schema that has a rule for further names is left to that rule.
 func (s *schema) misspeltArg(typed []typedArg, args json.RawMessage) string {
 	for _, word := range []string{"additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "$ref"} {
 		if _, ok := s.root[word]; ok {

@@ -14,20 +14,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// approvalScreen is what a person is shown before somebody else's entry starts: the entry whole, as it is written, and what follows from it.
+// approvalScreen is what a person is shown before an entry of another person starts: the whole entry as it is written, and what
+// follows from it. The person approves exactly what stands there, so that nothing in it is cut.
 type approvalScreen struct {
 	title, source string
 	review        config.Review
 	entry         json.RawMessage
-	// reason is why it is shown; empty if that needs no word.
+	// reason says why it is shown; empty if the person asked for it.
 	reason string
-	// mask gives what stands in the place of a text that the person typed; nil if there is none.
+	// mask returns what stands in the place of a text that the person typed; nil masks nothing.
 	mask func(path, text string) (string, bool)
-	// hash is that of what is approved; empty if nothing is remembered.
+	// hash identifies what would be approved; empty if no approval is stored.
 	hash string
 }
 
-// screenOf is the screen of a server of the setup; ok is false if it needs no approval.
+// screenOf returns the screen of a server of the setup; ok is false if it needs no approval.
 func (s *setup) screenOf(name string) (approvalScreen, bool) {
 	c, ok := discover.ApprovalCandidate(s.Set, name)
 	if !ok {
@@ -43,10 +44,11 @@ func (s *setup) screenOf(name string) (approvalScreen, bool) {
 	return v, true
 }
 
-// printTo writes the screen. A line that deserves a look begins with an exclamation mark; a line that is longer than the terminal goes on
-// after ↩ in the next one, and nothing is cut.
+// printTo writes the screen. A line that deserves a look begins with an exclamation mark. A line that is longer than the
+// terminal continues after ↩ on the next one.
 func (v approvalScreen) printTo(w io.Writer) {
 	remarks := v.review.Remarks(v.entry)
+	// The remarks name the keys that are dangerous, and the same keys are marked in the entry below.
 	marked := map[string]bool{}
 	line := func(danger bool, indent, s string) {
 		sign := "  "
@@ -85,7 +87,7 @@ func (v approvalScreen) printTo(w io.Writer) {
 	}
 }
 
-// maskText is a remark without what the person typed.
+// maskText returns a remark with the texts masked that the person typed.
 func (v approvalScreen) maskText(s string) string {
 	if v.mask == nil {
 		return s
@@ -96,8 +98,8 @@ func (v approvalScreen) maskText(s string) string {
 	return s
 }
 
-// wrapLine is a line in parts of at most columns letters, each but the last with the mark that it goes on. Columns that are too few, or
-// not known, leave it whole.
+// wrapLine splits a line into parts of at most columns letters; each but the last ends with ↩. Fewer than 20 columns, or a
+// width that is not known, leave it whole.
 func wrapLine(s string, columns int) []string {
 	r := []rune(s)
 	if columns < 20 {
@@ -111,20 +113,21 @@ func wrapLine(s string, columns int) []string {
 	return append(parts, string(r))
 }
 
-// approvalJSON is a screen as JSON.
+// approvalJSON is the JSON form of a screen. Hash is the value for approve --hash.
 type approvalJSON struct {
 	Hash    string          `json:"hash,omitempty"`
 	Object  *config.Binding `json:"object,omitempty"`
 	Remarks []config.Remark `json:"remarks,omitempty"`
 }
 
-// reviewOf is what an entry does, and who else can change it.
+// reviewOf returns what an entry does, and which other users of this machine can change its files.
 func (s *setup) reviewOf(c config.Candidate) config.Review {
 	v := config.ReviewOf(s.Set, c)
 	v.Shared = discover.SharedWith(*c.Binding)
 	return v
 }
 
+// approvalJSONOf returns the JSON form of a server's screen; empty if it needs no approval.
 func (s *setup) approvalJSONOf(name string) (out approvalJSON) {
 	if c, ok := discover.ApprovalCandidate(s.Set, name); ok {
 		out = approvalJSON{c.Binding.Hash(), c.Binding, s.reviewOf(c).Remarks(c.Binding.Entry)}
@@ -132,12 +135,14 @@ func (s *setup) approvalJSONOf(name string) (out approvalJSON) {
 	return out
 }
 
-// maskTyped hides what the person typed, wherever it stands. Short words are not hidden: they would hide the rest.
+// maskTyped returns a mask that hides what the person typed wherever it stands. Words of fewer than four bytes are not hidden,
+// because they would hide parts of other words as well; references to variables are no secrets.
 func maskTyped(typed []string) func(path, text string) (string, bool) {
 	typed = slices.DeleteFunc(slices.Clone(typed), func(s string) bool { return len(s) < 4 || strings.HasPrefix(s, "${") })
 	if len(typed) == 0 {
 		return nil
 	}
+	// The longest is replaced first, since a shorter one may be a part of it.
 	slices.SortFunc(typed, func(a, b string) int { return len(b) - len(a) })
 	return func(path, s string) (string, bool) {
 		hidden := false

@@ -13,13 +13,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// searchFlags are the flags of `search` alone.
+// searchFlags holds the flags of search.
 type searchFlags struct {
 	registry, cursor string
 	limit            int
 	json             bool
 }
 
+// newSearch is the command "search".
 func newSearch(o *options) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
@@ -55,7 +56,7 @@ $MCPVISOR_REGISTRY_TOKEN is sent to it, and to nobody else.`,
 	return cmd
 }
 
-// searchHit is a server as `search --json` prints it.
+// searchHit is one server as search --json prints it.
 type searchHit struct {
 	Name        string         `json:"name"`
 	Title       string         `json:"title,omitempty"`
@@ -63,22 +64,24 @@ type searchHit struct {
 	Version     string         `json:"version"`
 	Status      install.Status `json:"status"`
 	Message     string         `json:"statusMessage,omitempty"`
-	// Local is what it would be called here.
+	// Local is the name that add would give it here.
 	Local string `json:"localName"`
-	// Ways are the kinds of its packages and remotes, as --package takes them.
+	// Ways lists the kinds of its packages and remotes, as --package takes them.
 	Ways      []string   `json:"ways"`
 	Published *time.Time `json:"publishedAt,omitempty"`
 }
 
-// searchResult is what `search --json` prints.
+// searchResult is the JSON object that search --json prints.
 type searchResult struct {
 	Registry string      `json:"registry"`
 	Servers  []searchHit `json:"servers"`
-	Next     string      `json:"nextCursor,omitempty"`
-	// Skipped counts what the registry sent and nobody could read.
+	// Next is the value of --cursor for the next page; empty on the last one.
+	Next string `json:"nextCursor,omitempty"`
+	// Skipped counts the entries of the registry that could not be read.
 	Skipped int `json:"skipped,omitempty"`
 }
 
+// searchRegistry asks the registry for one page and prints it.
 func (o *options) searchRegistry(cmd *cobra.Command, word string, f searchFlags) error {
 	r, err := o.openRegistry(f.registry)
 	if err != nil {
@@ -99,6 +102,7 @@ func (o *options) searchRegistry(cmd *cobra.Command, word string, f searchFlags)
 	return nil
 }
 
+// searchHitOf converts an entry of the registry to its JSON form.
 func searchHitOf(e install.Entry) searchHit {
 	h := searchHit{Name: e.Name, Title: e.Title, Description: e.Description, Version: e.Version, Status: e.Status,
 		Message: e.StatusMessage, Local: plan.LocalName(e.Name), Ways: []string{}}
@@ -114,6 +118,7 @@ func searchHitOf(e install.Entry) searchHit {
 	return h
 }
 
+// printHits prints the page as a table, and the command for the next page. All texts are the publishers' words and are bounded.
 func (o *options) printHits(all searchResult, word string, f searchFlags) {
 	if len(all.Servers) == 0 {
 		o.printRemark("no server at %s has %q in its name", all.Registry, messages.Line(word, 60))

@@ -13,21 +13,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// completeTime bounds what a shell waits for after the tab key.
+// completeTime bounds the time for which a shell waits after a press of the tab key.
 const completeTime = time.Second
 
-// withoutOutput is o for a completion: the shell shows what is written to standard error in the middle of the line.
+// withoutOutput returns a copy of the options for a completion: no output on standard error, which the shell would show in the
+// middle of the line, no input, and a prompter that can ask nothing.
 func (o *options) withoutOutput() *options {
 	q := *o
 	q.err, q.in, q.prompter = discard{}, strings.NewReader(""), &prompter{}
 	return &q
 }
 
+// discard is a writer that drops everything.
 type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// completeServer offers the names of the servers.
+// completeServer offers the names of the servers as the only argument.
 func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
@@ -43,8 +45,8 @@ func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (
 	return p.serverCompletions(p.names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCall offers servers, then the tools of the server, then its arguments. Tools are known of a running mcpvisor
-// up only: nothing is started for a completion.
+// completeCall offers servers, then the tools of the server, then the arguments of the tool. Tools are only known of a running
+// mcpvisor up, because no server is started for a completion.
 func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
@@ -59,7 +61,7 @@ func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
 	defer p.close()
 	t, rest, err := p.parseTarget(args, toolItem)
 	if p.up == nil || err != nil && !slices.Contains(p.names, args[0]) {
-		return nil, cobra.ShellCompDirectiveDefault // a value may be a file
+		return nil, cobra.ShellCompDirectiveDefault // the value of an argument may be a file
 	}
 	only := []string{}
 	if server := args[0]; slices.Contains(p.names, server) {
@@ -80,7 +82,7 @@ func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
 	return argCompletions(tools, t, rest), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// argCompletions offers the arguments of a tool that are not given yet.
+// argCompletions offers the arguments of a tool that are not given yet, as KEY=.
 func argCompletions(tools []control.Tool, t target, given []string) []cobra.Completion {
 	var out []cobra.Completion
 	for i := range tools {
@@ -98,7 +100,7 @@ func argCompletions(tools []control.Tool, t target, given []string) []cobra.Comp
 	return out
 }
 
-// completeWaiting offers the servers that wait for an approval.
+// completeWaiting offers the servers that wait for an approval, with what each would start.
 func (o *options) completeWaiting(_ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	q := o.withoutOutput()
@@ -118,6 +120,8 @@ func (o *options) completeWaiting(_ *cobra.Command, args []string, _ string) (
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
+// openForCompletion opens the project without output. ok is false on any error, which a completion cannot show; otherwise the
+// caller closes the project.
 func (o *options) openForCompletion(ctx context.Context) (*project, bool) {
 	q := o.withoutOutput()
 	if q.applyFlags() != nil {
@@ -127,7 +131,7 @@ func (o *options) openForCompletion(ctx context.Context) (*project, bool) {
 	return p, err == nil
 }
 
-// serverCompletions describes the servers as far as that costs nothing.
+// serverCompletions describes the servers by what they start, as far as the files say.
 func (p *project) serverCompletions(names []string) []cobra.Completion {
 	out := make([]cobra.Completion, len(names))
 	for i, name := range names {

@@ -14,13 +14,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// signInProject is a project for the commands about sign-ins. They work in this process also while an up runs, because this is
-// where the person is: what is shared is the store.
+// signInProject is a project for the commands about sign-ins. Their manager runs in this process also while an up runs, because
+// the person is here; the two processes share the store of sign-ins.
 type signInProject struct {
 	*project
 }
 
-// openSignIn finds the server of a sign-in.
+// openSignIn opens the project and finds the server of a sign-in. The caller closes the result.
 func (o *options) openSignIn(ctx context.Context, op, server string) (*signInProject, messages.Spec, error) {
 	p, err := o.openProject(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func (o *options) openSignIn(ctx context.Context, op, server string) (*signInPro
 	return &signInProject{p}, spec, nil
 }
 
-// specOf is the configuration of a server. That of a running up is not complete, for its secrets stay there: so it must
-// be configured here as well, and be the same.
+// specOf returns the configuration of a server. A running up does not hand out the secrets of its specs, therefore the server
+// must be configured for this command as well, and with the same URL.
 func (p *project) specOf(ctx context.Context, op, server string) (messages.Spec, error) {
 	if !slices.Contains(p.names, server) {
 		return messages.Spec{}, unknownServerError(op, server, p.names, p.setup)
@@ -56,7 +56,8 @@ func (p *project) specOf(ctx context.Context, op, server string) (messages.Spec,
 	return spec, nil
 }
 
-// startSignInManager makes a manager of this one server in this process. A running up goes on answering for it.
+// startSignInManager starts a manager with this one server in this process. If an up runs, Backend stays the up's, so that its
+// connection is the one that is reported.
 func (s *signInProject) startSignInManager(ctx context.Context, server string, spec messages.Spec) error {
 	var err error
 	s.ownManager, err = startManager(ctx, s.options, s.configOf(map[string]messages.Spec{server: spec}))
@@ -68,7 +69,7 @@ func (s *signInProject) startSignInManager(ctx context.Context, server string, s
 	return err
 }
 
-// configOf is that of a manager of these servers.
+// configOf returns the configuration of a manager of these servers.
 func (s *signInProject) configOf(specs map[string]messages.Spec) supervisor.Config {
 	cfg := s.setup.managerConfig(s.options)
 	cfg.Servers = specs
@@ -76,7 +77,7 @@ func (s *signInProject) configOf(specs map[string]messages.Spec) supervisor.Conf
 	return cfg
 }
 
-// awaitOutcome waits until the server has arrived or failed.
+// awaitOutcome waits until the server is connected or has failed, for 30 seconds if wait is 0.
 func (s *signInProject) awaitOutcome(ctx context.Context, server string, wait time.Duration) (messages.Status, error) {
 	if wait <= 0 {
 		wait = 30 * time.Second
@@ -91,7 +92,7 @@ func (s *signInProject) awaitOutcome(ctx context.Context, server string, wait ti
 	return all[0], nil
 }
 
-// authStatusOf is what this process knows of the server's credentials.
+// authStatusOf returns what the manager of this process knows of the server's credentials. A server without any is AuthNotUsed.
 func (s *signInProject) authStatusOf(ctx context.Context, server string) (supervisor.AuthStatus, error) {
 	all, err := s.ownManager.AuthStatus(ctx, server)
 	if stop := interruptedError(ctx); stop != nil {
@@ -103,15 +104,14 @@ func (s *signInProject) authStatusOf(ctx context.Context, server string) (superv
 	return all[0], nil
 }
 
-// storeKinds are the words of --store.
+// storeKinds lists the words of --store.
 var storeKinds = []string{string(auth.KindAuto), string(auth.KindKeyring), string(auth.KindFiles), storePlain}
 
-// storePlain is files in the clear.
+// storePlain keeps sign-ins in files in the clear.
 const storePlain = "plain"
 
-// chooseStore makes --store count. Without it the manager decides, when it needs a store: see
-// supervisor.DefaultAuthOptions, which is the one place where the directory and the key are named, so that a program
-// that embeds the manager finds the sign-ins of the command.
+// chooseStore makes --store count. Without it the manager decides when it needs a store, by supervisor.DefaultAuthOptions: that
+// function alone names the directory and the key, so that a program that embeds the manager finds the sign-ins of the command.
 func (o *options) chooseStore(cfg *supervisor.Config) error {
 	if o.store == "" || o.store == string(auth.KindAuto) {
 		return nil
@@ -125,11 +125,12 @@ func (o *options) chooseStore(cfg *supervisor.Config) error {
 		opts.Kind, opts.KeyFile, opts.Plain = auth.KindFiles, "", true
 	}
 	cfg.AuthStore, err = auth.Open(opts)
+	// The locks must be those of the same directory, or two processes could renew one token at the same time.
 	cfg.AuthLocks = supervisor.LocksFor(opts)
 	return err
 }
 
-// completeSignIn offers the remote servers.
+// completeSignIn offers the servers that sign in with OAuth.
 func (o *options) completeSignIn(_ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)

@@ -13,22 +13,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// closeTime bounds the end of the servers of a command that is done: the stop ladder of two rungs of at most stopGrace
-// each, and a little for the processes to be reaped. What is left then, the guardian ends.
+// closeTime bounds the end of a command's servers: two rungs of the stop ladder of at most stopGrace each, and some time for
+// the processes to be reaped. The guardian ends what is left after that.
 const (
 	closeTime = 2800 * time.Millisecond
 	stopGrace = time.Second
 )
 
-// guardedManager is a manager of this process with all that belongs to it.
+// guardedManager is a manager of this process together with its logger and its guardian.
 type guardedManager struct {
 	*supervisor.Manager
 	log *zap.Logger
-	// endGuardian ends the guardian.
+	// endGuardian ends the guardian process; it does nothing if none runs.
 	endGuardian func()
 }
 
-// startManager starts the servers of cfg under a guardian. Close the result.
+// startManager starts the servers of cfg under a guardian. The caller must call closeWithin. Without a guardian it goes on and
+// warns, because servers stay behind only if this process is killed.
 func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*guardedManager, error) {
 	if err := o.chooseStore(&cfg); err != nil {
 		return nil, err
@@ -51,21 +52,21 @@ func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*guar
 	return m, nil
 }
 
-// closeWithin closes the manager and returns when every server has ended, or the time has passed. It works after an interrupt
-// too.
+// closeWithin closes the manager and returns when every server has ended or the time has passed. It uses a context of its own,
+// so that it works after an interrupt.
 func (m *guardedManager) closeWithin(within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := m.Close(ctx)
 	if err == nil {
-		m.endGuardian() // otherwise it has work to do, and begins when this process is gone
+		m.endGuardian() // otherwise the guardian has work to do, and does it when this process is gone
 	}
-	_ = m.log.Sync() // a terminal cannot be synced, and says so
+	_ = m.log.Sync() // a terminal cannot be synced, and returns an error
 	return err
 }
 
-// tuneShortRun makes the servers of cfg fit for a command that only looks at them for a moment: all are dialled at once, and
-// have less time to say good-bye. Those that are given a time to connect, wait, have all of it for one attempt.
+// tuneShortRun adapts the servers of cfg to a command that uses them for a moment: all connect at once, and each has at most
+// stopGrace to end. A person who gave --wait (wait, 0 if not) gives each attempt at least that time. It changes the map in cfg.
 func tuneShortRun(cfg *supervisor.Config, wait time.Duration) {
 	for name, spec := range cfg.Servers {
 		spec.Connect = messages.Eager
@@ -79,7 +80,7 @@ func tuneShortRun(cfg *supervisor.Config, wait time.Duration) {
 	}
 }
 
-// interruptedError is the error of a command whose person pressed Ctrl-C; nil if nobody did.
+// interruptedError returns the error of a command whose person pressed Ctrl-C; nil if that is not why ctx ended, or it has not.
 func interruptedError(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		return &exitError{exitInterrupted, "interrupted"}

@@ -20,9 +20,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// forNowHelp explains the flag that enable and disable share.
+// forNowHelp is the help of the flag that enable and disable share.
 const forNowHelp = "write nothing: only until the running mcpvisor up ends"
 
+// newEnable is the command "enable".
 func newEnable(o *options) *cobra.Command {
 	var wait time.Duration
 	var now bool
@@ -42,6 +43,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 			if err := o.writeEnabled(cmd.Context(), server, true, now, ""); err != nil {
 				return err
 			}
+			// If no up runs, the server of this process must be enabled whatever the file says, to try whether it connects.
 			enabled := func(cfg *supervisor.Config) {
 				spec := cfg.Servers[server]
 				spec.Disabled = false
@@ -58,6 +60,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 	return cmd
 }
 
+// newDisable is the command "disable".
 func newDisable(o *options) *cobra.Command {
 	var disconnect, now bool
 	var scope string
@@ -94,11 +97,12 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 	return cmd
 }
 
-// writeEnabled writes whether a server is enabled into the file of the entry that counts. Of a server that stands in no file of ours
-// it is a matter of the running up alone, which is an error if there is none. With a scope it is the entry of that one.
+// writeEnabled writes whether a server is enabled into the file of the entry that counts, or of the given scope. A server of
+// the project's file is disabled in the person's local file, since others share the project's. now (--for-now) writes nothing.
+// For a server that stands in no file of mcpvisor only a running up can be changed, and without one that is an error.
 func (o *options) writeEnabled(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
 	quiet := *o
-	quiet.err, quiet.failures = discard{}, nil // the command says it itself
+	quiet.err, quiet.failures = discard{}, nil // the command reports by itself
 	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return err
@@ -115,7 +119,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 		return &exitError{exitUsage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out"}
 	case now:
 		return nil
-	case len(all) == 0: // the running up knows it from its own command line
+	case len(all) == 0: // the running up has it from its own command line
 		o.printRemark("it is %s until the running mcpvisor up ends: no file that counts here has it", verb)
 		return nil
 	}
@@ -128,6 +132,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 		}
 		e = all[i]
 	}
+	// Enabling also removes what switchLocally has written earlier, whichever file has the entry.
 	if scope == "" && (enabled || e.scope == messages.ScopeProject && e.checkEditable(verb) == nil) {
 		changed, err := o.switchLocally(p.setup, server, enabled)
 		if err != nil {
@@ -147,6 +152,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 		}
 		return err
 	}
+	// An entry that was approved should stay approved, since the command changes only whether it is enabled.
 	changed, known := false, p.setup.approvedCandidate(server)
 	var after config.Entry
 	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
@@ -157,7 +163,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 		now, err := switchEntry(text, entry, enabled)
 		changed = string(now) != string(text)
 		if known != nil && !bytes.Equal(known.Binding.Entry, entry.Canonical()) {
-			known = nil // somebody else has changed it
+			known = nil // another process has changed the entry
 		}
 		after = config.Parse(config.File{Path: e.file, Scope: e.scope, Data: now}).Servers[server]
 		return now, err
@@ -170,13 +176,13 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	}
 	o.recordChanges(e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
 	o.printRemark("%s in %s", verb, e.toLocation())
-	if up { // what does not follow its files is told by itself
+	if up { // an up that does not follow its files is told by the caller
 		p.reloadUp(ctx)
 	}
 	return nil
 }
 
-// approvedCandidate is what of a server is approved; nil if it waits, or needs no approval.
+// approvedCandidate returns the approved entry of a server; nil if it waits for an approval or needs none.
 func (s *setup) approvedCandidate(server string) *config.Candidate {
 	if _, waits := s.Waiting[server]; waits {
 		return nil
@@ -189,7 +195,8 @@ func (s *setup) approvedCandidate(server string) *config.Candidate {
 	return &c
 }
 
-// keepApproval approves an entry that this command has changed, if it was approved before, and is what the command has made of it.
+// keepApproval approves an entry that this command has changed, if it was approved before, and only if it is now exactly what
+// this command has made of it.
 func (o *options) keepApproval(before *config.Candidate, server string, after config.Entry) error {
 	if before == nil {
 		return nil
@@ -208,7 +215,8 @@ func (o *options) keepApproval(before *config.Candidate, server string, after co
 	return s.Approvals.Approve(s.Set, server)
 }
 
-// switchEntry is the text of a file with a server enabled or disabled. The key that says so already says it from now on.
+// switchEntry returns the text of a file with a server enabled or disabled. It uses the key that the entry uses already,
+// "enabled" or a synonym of "disabled", and returns the text unchanged if the entry is as it should be.
 func switchEntry(text []byte, e config.Entry, enabled bool) ([]byte, error) {
 	key := e.Written("disabled")
 	if key == "" {
@@ -226,6 +234,8 @@ func switchEntry(text []byte, e config.Entry, enabled bool) ([]byte, error) {
 	return edit.Put(text, path, json.RawMessage("true"))
 }
 
+// disableServer makes a running up take the server's tools away, and with disconnect end its connection. Without an up the file
+// was all there was to change.
 func (o *options) disableServer(cmd *cobra.Command, server string, disconnect bool) error {
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -248,11 +258,11 @@ func (o *options) disableServer(cmd *cobra.Command, server string, disconnect bo
 	return o.printServer(all[0])
 }
 
-// switchLocally has the person's own file of this project switch a server off, or no longer, whichever file has its entry. It
-// reports whether the file changed.
+// switchLocally adds a server to "disabledServers" in the person's own file of this project, or removes it from there,
+// whichever file has its entry. It reports whether the file changed. A new file is kept out of git.
 func (o *options) switchLocally(s *setup, server string, enabled bool) (changed bool, err error) {
 	file := discover.FileOf(messages.ScopeLocal, discover.DefaultPaths(), s.ProjectDir)
-	if _, err := os.Lstat(file); enabled && errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(file); enabled && errors.Is(err, os.ErrNotExist) { // no server is disabled there
 		return false, nil // nothing is switched off there
 	}
 	fresh := false
