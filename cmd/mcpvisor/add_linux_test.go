@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// written is the local file of a place. It is for its person alone.
+// written returns the local file of the place, and checks that only its owner may read it.
 func (p *place) written() string {
 	p.t.Helper()
 	file := filepath.Join(p.dir, ".mcpvisor", "mcp.local.json")
@@ -25,8 +25,8 @@ func (p *place) written() string {
 	return string(text)
 }
 
-// TestAddAsksForAToken: a server that lets nobody in is tried again with a token that was typed without a trace on the screen,
-// and its tools are shown.
+// TestAddAsksForAToken adds a server that answers 401: the command asks for a token, which stays off the screen, and connects
+// with it.
 func TestAddAsksForAToken(t *testing.T) {
 	seeds.Shows(t, "002.7.add-asks-for-token")
 	t.Parallel()
@@ -67,7 +67,8 @@ func TestAddAsksForAToken(t *testing.T) {
 	}
 }
 
-// TestAddAsksForValues: of variables without a value, and of those that are not set.
+// TestAddAsksForValues adds servers with variables that have no value or are not set: the command asks for them, and writes
+// nothing after Ctrl-C.
 func TestAddAsksForValues(t *testing.T) {
 	seeds.Shows(t, "002.7.add-asks-for-token")
 	t.Parallel()

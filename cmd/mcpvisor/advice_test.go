@@ -7,7 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// An advice is about the reason, and a class has several: each row would be told something untrue if the class alone decided.
+// TestAdviceIsTrue checks that advice follows the cause and not only the class: each row would get advice that is wrong if the
+// class alone decided.
 func TestAdviceIsTrue(t *testing.T) {
 	missing := "node:internal/modules/cjs/loader:1210\n\nError: Cannot find module '/home/user/dist/index.js'\n    at x\n\nNode.js v20.20.2\n"
 	for _, c := range []struct {
@@ -53,7 +54,8 @@ func TestAdviceIsTrue(t *testing.T) {
 	}
 }
 
-// A program that says why it will never answer needs no more time.
+// TestAPendingServerThatSpeaksToOthersNeedsNoMoreTime checks the advice about a program that lives and will never answer: its
+// standard error names the cause, and more time would not help.
 func TestAPendingServerThatSpeaksToOthersNeedsNoMoreTime(t *testing.T) {
 	st := messages.Status{Name: "x", Status: messages.Pending, Step: messages.Handshaking, Transport: messages.Stdio}
 	if got := statusFix(st); !strings.Contains(got, "more time") {
@@ -65,7 +67,7 @@ func TestAPendingServerThatSpeaksToOthersNeedsNoMoreTime(t *testing.T) {
 	}
 }
 
-// What a call says of a server that is down ends with what to do, once.
+// TestNotConnectedSaysOnceWhatToDo checks that the error of a call to a failed server has advice exactly once.
 func TestNotConnectedSaysOnceWhatToDo(t *testing.T) {
 	for text, want := range map[string]string{
 		"the process ended with exit status 1; its last words: bye":           "start its command by hand",

@@ -6,7 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Who approves a server sees what it runs and reads of this machine to be let in.
+// TestApprovalShowsWhatAuthTakes checks that the person who approves a server sees what its auth runs and reads of this
+// machine.
 func TestApprovalShowsWhatAuthTakes(t *testing.T) {
 	for _, c := range []struct {
 		auth *messages.Auth

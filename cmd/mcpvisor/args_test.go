@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// schemaOfAll has a property of each kind.
+// schemaOfAll has a property for each kind of schema that argument conversion tells apart.
 const schemaOfAll = `{
   "type": "object",
   "properties": {

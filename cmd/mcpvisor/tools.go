@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// newTools is the command "tools".
 func newTools(o *options) *cobra.Command {
 	var asJSON, withheld bool
 	var wait time.Duration
@@ -42,6 +43,8 @@ connected or cannot list its tools; if none was named, none has any for us. 2: a
 	return cmd
 }
 
+// listTools prints the tools of a server or of all, and reports servers without a list. A named server must have one; of all
+// servers one that has tools is enough for exit code 0.
 func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld bool, wait time.Duration) error {
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -57,10 +60,11 @@ func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld 
 		return err
 	}
 	tools := []control.Tool{}
+	// Without an argument the connected servers are listed, and lazy ones with the tools of their last connection.
 	if len(args) == 0 || isCallable(all[0]) {
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
-		if tools, err = p.Tools(within, args...); err != nil { // it wakes a lazy server of a running up
+		if tools, err = p.Tools(within, args...); err != nil { // it connects a lazy server of a running up
 			return err
 		}
 	}
@@ -85,13 +89,13 @@ func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld 
 	return err
 }
 
-// isCallable reports whether calls reach the server: now, or after they have woken it.
+// isCallable reports whether a call would reach the server: it is connected, or lazy and connected by the call.
 func isCallable(st messages.Status) bool {
 	return st.Status == messages.Connected || st.Step == messages.Idle
 }
 
-// reportMissing says which servers have nothing to list, and why. That is a failure for whoever has named them; of all servers it is
-// one only if none is there. tools says that it is their tools that are listed.
+// reportMissing reports which servers have nothing to list, and why. That is a failure if the person named them; of all servers
+// it is one only if none has anything. tools says that tools are listed, whose failure stands in the status.
 func (o *options) reportMissing(all []messages.Status, named, tools bool) error {
 	failed, there := false, false
 	for _, st := range all {
@@ -105,7 +109,7 @@ func (o *options) reportMissing(all []messages.Status, named, tools bool) error 
 		case named || !isAsWanted(st):
 			failed = true
 			e := notConnectedError(st)
-			e.Outcome = "" // there was no call
+			e.Outcome = "" // no call was made
 			o.warnFailure(e)
 		}
 	}
@@ -115,7 +119,7 @@ func (o *options) reportMissing(all []messages.Status, named, tools bool) error 
 	return nil
 }
 
-// printWithheld names what servers have and nobody is offered.
+// printWithheld prints the tools that servers have and that are not offered to callers, with the reason.
 func (o *options) printWithheld(all []messages.Status) {
 	for _, st := range all {
 		for _, q := range st.Quarantined {
@@ -124,6 +128,7 @@ func (o *options) printWithheld(all []messages.Status) {
 	}
 }
 
+// printTools prints the tools with a blank line between servers.
 func (o *options) printTools(tools []control.Tool) {
 	server := ""
 	for i, t := range tools {
@@ -137,6 +142,8 @@ func (o *options) printTools(tools []control.Tool) {
 	}
 }
 
+// printTool prints a tool with its arguments, its state if it cannot be called now, the server's claims about it, and the
+// beginning of its description.
 func (o *options) printTool(t control.Tool) {
 	name := messages.DisplayName(t.Server, t.Name)
 	if usage := argumentsOf(t); usage != "" {
@@ -154,7 +161,7 @@ func (o *options) printTool(t control.Tool) {
 	}
 }
 
-// argumentsOf shows the arguments of a tool as they are typed: path=string [limit=integer].
+// argumentsOf shows the arguments of a tool as they are typed, required ones first: path=string [limit=integer].
 func argumentsOf(t control.Tool) string {
 	s := readInputSchema(t.InputSchema)
 	required := map[string]bool{}
@@ -192,7 +199,7 @@ func argumentsOf(t control.Tool) string {
 	return strings.Join(words, " ")
 }
 
-// marksOf are the server's own claims about a tool, in words.
+// marksOf returns the server's own claims about a tool in words. They are hints of a program that may not be trusted.
 func marksOf(a *messages.Annotations) string {
 	if a == nil {
 		return ""

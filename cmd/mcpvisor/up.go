@@ -17,20 +17,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 )
 
-// upCloseTime bounds the end of `up`: calls in flight get at most half of it, then the stop ladders run. What is left
-// then, the guardian ends.
+// upCloseTime bounds the end of up: running calls get at most half of it, then the servers are stopped step by step. The
+// guardian ends what is left after that.
 const upCloseTime = 10 * time.Second
 
-// upFlags are the flags of `up` alone.
+// upFlags holds the flags of up.
 type upFlags struct {
 	json, demo bool
-	// callersAnswer announces that somebody answers questions, though nobody may be here: callers do.
+	// callersAnswer announces to servers that questions can be asked although this process has no terminal: callers answer
+	// them.
 	callersAnswer bool
-	duration      time.Duration
-	// noWatch leaves the files alone once they have been read.
+	// duration is the time after which the run ends by itself; 0 for never.
+	duration time.Duration
+	// noWatch reads the configuration files once and does not follow them.
 	noWatch bool
 }
 
+// newUp is the command "up".
 func newUp(o *options) *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
@@ -68,8 +71,9 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
 	return cmd
 }
 
+// runUp builds the run, of the project or of the demo, and keeps it until it ends.
 func (o *options) runUp(cmd *cobra.Command, f upFlags) error {
-	o.failures = nil // it goes on for days
+	o.failures = nil // it may run for days, so that failures are reported at once
 	if f.duration < 0 {
 		return usageError(cmd, "--duration: %s is negative", f.duration)
 	}
@@ -85,31 +89,33 @@ func (o *options) runUp(cmd *cobra.Command, f upFlags) error {
 	return r.keepConnected(cmd.Context())
 }
 
-// upRun is what one `up` keeps connected.
+// upRun is one run of up: what it keeps connected, and how. projectRun or demoRun makes it; keepConnected uses it once.
 type upRun struct {
 	*options
 	flags upFlags
-	// project is the directory whose other commands talk to this run; origin identifies the named configuration.
+	// project is the directory whose commands talk to this run; origin identifies what --config and --mcp-server named.
 	project, origin string
-	// intro explains to a newcomer what is seen; usually empty.
+	// intro explains to a newcomer what is on the screen; empty except in the demo.
 	intro string
-	// emptyText is what is said as long as there are no servers; usually empty.
+	// emptyText is shown as long as there are no servers; empty if some are configured.
 	emptyText string
-	// notes are remarks about the configuration, for those who do not see standard error.
-	notes   []string
+	// notes are remarks about the configuration for the table, which hides standard error.
+	notes []string
+	// servers are configured once the display runs; cfg has none, so that the display sees the first event of each.
 	servers map[string]supervisor.Spec
 	cfg     supervisor.Config
-	// reading is what the files were; nil if there are none to follow.
+	// reading holds the files as they were read, from where changes are followed; nil if none are followed.
 	reading *discover.Snapshot
-	// refusals are those that reportRefused has told of.
+	// refusals limits how often reportRefused speaks about one server. The control socket calls it from many goroutines.
 	refusals sparing.Limiter
-	// noJournal is set if nothing of this run belongs into the project's journal.
+	// noJournal is true if this run must not be written into the project's journal, as the demo.
 	noJournal bool
-	// work, if set, uses the servers until ctx ends. It tells how each of its calls ended.
+	// work, if not nil, uses the servers until ctx ends, and reports how each of its calls ended. Only the demo has one.
 	work func(ctx context.Context, m *supervisor.Manager, ended func(server string, o messages.Outcome))
-	// close ends what belongs to the run besides the manager.
+	// close ends what belongs to the run besides the manager; it is never nil.
 	close func()
-	// defect is told of a panic in a goroutine of the run. It ends the run in good order.
+	// defect is called with a panic of a goroutine of the run, and ends the run in good order: a panic that is not recovered
+	// would leave the servers to the guardian.
 	defect func(p any)
 }
 
@@ -120,7 +126,8 @@ func (r *upRun) catchPanic() {
 	}
 }
 
-// projectRun is a run of the project's servers.
+// projectRun returns a run of the project's servers. It prints the problems of the files and asks about servers that wait for
+// an approval. Without any server it still runs, unless --no-watch leaves it nothing to wait for.
 func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
 	s, err := loadSetup(o)
 	if err != nil {
@@ -131,6 +138,7 @@ func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
 	if nothing != "" && f.noWatch {
 		return nil, &exitError{exitUsage, nothing + addServerHelp}
 	}
+	// JSON output is for programs, which answer no questions.
 	if !f.json {
 		if err := o.offerApprovals(ctx, s); err != nil {
 			return nil, err
@@ -139,7 +147,7 @@ func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
 	cfg := s.managerConfig(o)
 	o.prompter.outlivesCall = true
 	if f.callersAnswer && cfg.Elicit == nil {
-		cfg.Elicit, cfg.ElicitURL = o.prompter.answerElicitation, true // it refuses what no caller answers
+		cfg.Elicit, cfg.ElicitURL = o.prompter.answerElicitation, true // it refuses a question that no caller answers
 	}
 	r := &upRun{
 		options: o, flags: f, project: s.ProjectDir, origin: s.origin, servers: cfg.Servers, cfg: cfg, close: func() {},
@@ -165,14 +173,20 @@ const addServerHelp = `; add one with mcpvisor add NAME COMMAND…, or write a .
   {"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]}}}
 or name a server with --mcp-server, or see what mcpvisor does with: mcpvisor up --demo`
 
-// errOutputClosed is the cause of the end of a run whose output is a pipe that was closed.
+// errOutputClosed is the cancellation cause of a run whose output is a pipe that was closed.
 var errOutputClosed = errors.New("nobody reads the output any more")
 
-// keepConnected keeps the servers connected until ctx ends or the time has passed.
+// keepConnected starts the manager, connects the servers, and keeps them until ctx ends, the time has passed, the output is
+// closed or a goroutine panics. The end goes in the opposite order of the start:
+//
+//	start: display, manager, control socket and journal, servers, following the files
+//	end:   following, journal, servers, manager, socket, display
+//
+// The error is nil after Ctrl-C and after --duration if every server ended in time.
 func (r *upRun) keepConnected(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// A closed pipe must end the servers in good order, and not this process alone.
+	// By default Go ends the process at a write to a closed standard output. The servers should end in good order instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	r.defect = func(p any) {
@@ -180,6 +194,7 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 			Text: "a defect of mcpvisor ended it: " + messages.Line(fmt.Sprint(p), 200)})
 	}
 	d := r.chooseDisplay(func() { stop(errOutputClosed) })
+	// From here on standard error goes through the display, so that it does not tear the table.
 	r.options = d.wrapOptions(r.options)
 	if r.prompter != nil {
 		r.prompter.withTerminal = d.withTerminal
@@ -190,10 +205,11 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 	}
 	p, err := r.openEndpoint(m)
 	if err != nil {
-		_ = m.closeWithin(upCloseTime) // it has no servers
+		_ = m.closeWithin(upCloseTime) // it has no servers yet
 		return err
 	}
-	// The servers come after those who watch, so that nothing of their story is missed.
+	// The servers are configured after the watchers exist, so that no event of theirs is missed. The buffer holds a burst of
+	// events of some hundred servers; what does not fit is reported as a gap, and the display reads the statuses again.
 	w := m.Watch(4096)
 	d.beginRun(m.Manager)
 	shown := make(chan struct{})
@@ -207,6 +223,7 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 	if _, err = m.Configure(ctx, r.servers); err == nil {
 		unfollow := r.followFiles(ctx, m.Manager, d)
 		r.runWork(ctx, m.Manager, d)
+		// The journal ends before the manager does, with the servers as they were, not as they are while they end.
 		p.announceEnd()
 		unfollow()
 	} else {
@@ -214,11 +231,13 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 	}
 	r.waitBriefly(func() { d.showEnding(r.endCause(ctx)) })
 	start := time.Now()
+	// An error of Configure is the reason of the end; otherwise servers that did not end in time are.
 	if ended := m.closeWithin(upCloseTime); err == nil || ctx.Err() != nil {
 		err = ended
 	}
 	took := time.Since(start)
 	p.closeAll()
+	// All events have been published by now; closing the watcher lets the goroutine show the rest and end.
 	w.Close()
 	r.waitBriefly(func() {
 		<-shown
@@ -235,8 +254,8 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 	return err
 }
 
-// waitBriefly gives f a second and goes on without it then: whoever does not read the output must not keep the servers
-// running, nor this process.
+// waitBriefly runs f and goes on without it after a second. A reader that has stopped reading the output would otherwise keep
+// the servers, and this process, running.
 func (r *upRun) waitBriefly(f func()) {
 	done := make(chan struct{})
 	go func() { // it ends with f, or with the process
@@ -252,7 +271,7 @@ func (r *upRun) waitBriefly(f func()) {
 	}
 }
 
-// runWork returns when the run is to end, and the work beside it has.
+// runWork returns when the run is to end and the work of the demo has ended.
 func (r *upRun) runWork(ctx context.Context, m *supervisor.Manager, d display) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -278,7 +297,7 @@ func (r *upRun) runWork(ctx context.Context, m *supervisor.Manager, d display) {
 	<-done
 }
 
-// endCause the run ends, for a person.
+// endCause says for a person why the run ends.
 func (r *upRun) endCause(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:

@@ -9,8 +9,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// offerApprovals asks the person at the terminal about the servers that wait for an approval, one by one, before anything starts. Without a
-// terminal, and after every answer but a yes, they stay what they are: failed, with the command that approves them.
+// offerApprovals asks the person at the terminal about the servers that wait for an approval, one by one, before any server
+// starts. Without a terminal, and after any answer but a yes, a server stays failed, and its error names the command that
+// approves it. Only an interrupt and a store that cannot be written end the command.
 func (o *options) offerApprovals(ctx context.Context, s *setup) error {
 	o.reportStale(s)
 	held := slices.DeleteFunc(discover.AwaitingApproval(s.Set), func(name string) bool { return s.Waiting[name].Spec.Invalid != "" })
@@ -27,6 +28,7 @@ func (o *options) offerApprovals(ctx context.Context, s *setup) error {
 			return err
 		}
 		s.recordApprovals(o, yes)
+		// The set now counts the approved entries, in place of what held their places.
 		s.Set = s.Approvals.Apply(s.Set)
 	}
 	if len(yes) < len(held) {
@@ -35,7 +37,8 @@ func (o *options) offerApprovals(ctx context.Context, s *setup) error {
 	return nil
 }
 
-// askEach shows servers one by one and asks about each. What was shown is remembered.
+// askEach shows servers one by one, asks about each, and returns those that the person agreed to. Every server that was shown
+// is marked so, also after a no, because approve NAME then knows that the person has seen it.
 func (o *options) askEach(ctx context.Context, s *setup, names []string, what string) (yes []string, err error) {
 	for i, name := range names {
 		v, ok := s.screenOf(name)
@@ -57,7 +60,8 @@ func (o *options) askEach(ctx context.Context, s *setup, names []string, what st
 	return yes, nil
 }
 
-// askScreen shows a screen and asks one question about it. What was typed before the screen was there answers nothing.
+// askScreen shows a screen and asks one question about it. more is the number of screens to come, for the answer "rest". What
+// was typed while the screen was printed is dropped, because the person cannot have read it.
 func (o *options) askScreen(ctx context.Context, v approvalScreen, what string, more int) (word string, err error) {
 	err = o.prompter.promptForCommand(ctx, v.title, func(t *conversation) error {
 		fmt.Fprintln(t.out)
@@ -80,7 +84,8 @@ func (o *options) askScreen(ctx context.Context, v approvalScreen, what string, 
 	return "", &exitError{exitInterrupted, "nothing was approved"}
 }
 
-// reportStale says of which approved servers something has changed that is not in their entry.
+// reportStale reports approved servers of which something has changed that their entry does not show, such as a script in the
+// project.
 func (o *options) reportStale(s *setup) {
 	for _, name := range discover.Stale(s.Set) {
 		for _, clause := range s.Stale[name] {

@@ -10,34 +10,37 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// board is what `up` shows, kept from the events of a manager. It has no clock and no I/O; one goroutine at a time.
+// board holds what up shows, computed from the events of a manager. It has no clock and does no I/O, so that tests can play
+// events. It is not safe for concurrent use: the display that owns it has the lock.
 type board struct {
 	servers map[string]*row
-	// recent are the last things that happened, oldest first, at most recentKept.
+	// recent holds the last events, the oldest first, at most recentKept.
 	recent []eventLine
-	// countsOwnCalls is set if the calls are counted by whoever makes them, and not from events: the demo knows of calls that
-	// were refused before they became one.
+	// countsOwnCalls is true if the run counts the calls that it makes: the demo knows of calls that were refused before they
+	// became an event.
 	countsOwnCalls bool
-	// silent keeps what happens from being told: while servers are being ended on purpose.
+	// silent suppresses lines about events while the servers are ended on purpose.
 	silent bool
 }
 
-// row is one server.
+// row is one server of the board.
 type row struct {
+	// status is the newest one, without the tools; tools is their number.
 	status messages.Status
 	tools  int
-	// lastError outlives the failure: it tells why a connected server was restarted.
+	// lastError stays after the server has recovered, and tells why a connected server was restarted.
 	lastError string
-	// reportedError is the one that was told last.
+	// reportedError is the error in the last line about this server; the same error is not repeated in full.
 	reportedError string
 	calls         callCounts
 }
 
-// callCounts counts calls by how they ended.
+// callCounts counts calls by their outcome.
 type callCounts struct {
 	results, toolErrors, rejected, notSent, unknown int
 }
 
+// addOutcome counts one call.
 func (t *callCounts) addOutcome(o messages.Outcome) {
 	switch o {
 	case messages.OutcomeResult:
@@ -53,6 +56,7 @@ func (t *callCounts) addOutcome(o messages.Outcome) {
 	}
 }
 
+// addCounts adds the counts of another server.
 func (t *callCounts) addCounts(o callCounts) {
 	t.results += o.results
 	t.toolErrors += o.toolErrors
@@ -61,9 +65,11 @@ func (t *callCounts) addCounts(o callCounts) {
 	t.unknown += o.unknown
 }
 
+// total returns the number of all calls.
 func (t callCounts) total() int { return t.results + t.toolErrors + t.rejected + t.notSent + t.unknown }
 
-// String names what there is: "212 results, 3 not sent".
+// String lists the counts: "212 results, 3 not sent, 0 outcome unknown". Calls that were not sent or are unknown are always
+// named, because 0 of them is good to know.
 func (t callCounts) String() string {
 	parts := []string{countOf(t.results, "result")}
 	for _, p := range []struct {
@@ -78,7 +84,7 @@ func (t callCounts) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// eventLine is one thing that happened, in a sentence.
+// eventLine is one event in a sentence. server is empty for events about the run.
 type eventLine struct {
 	at     time.Time
 	server string
@@ -86,15 +92,16 @@ type eventLine struct {
 	text   string
 }
 
-// recentKept is more than a tall terminal has lines.
+// recentKept is more than a high terminal has lines.
 const recentKept = 200
 
+// newBoard returns an empty board.
 func newBoard() *board { return &board{servers: map[string]*row{}} }
 
-// serverNames are the servers, sorted.
+// serverNames returns the names of the servers, sorted.
 func (b *board) serverNames() []string { return slices.Sorted(maps.Keys(b.servers)) }
 
-// applyEvent takes an event in and returns what is worth telling about it, if anything.
+// applyEvent updates the board by an event. notable says that the event is worth a line, which is h and was added to recent.
 func (b *board) applyEvent(e messages.Event) (h eventLine, notable bool) {
 	text, phase := "", messages.Phase("")
 	switch e.Kind {
@@ -104,7 +111,7 @@ func (b *board) applyEvent(e messages.Event) (h eventLine, notable bool) {
 		}
 		text, phase = b.applyPhase(*e.Status), e.Status.Status
 		if isUnapproved(*e.Status) {
-			phase = messages.NeedsAuth // its colour: it waits for the person
+			phase = messages.NeedsAuth // the colour of what waits for the person
 		}
 	case messages.EventRemoved:
 		delete(b.servers, e.Server)
@@ -128,7 +135,7 @@ func (b *board) applyEvent(e messages.Event) (h eventLine, notable bool) {
 		text = countOf(int(e.Missed), "event") + " came too fast to be shown"
 	case messages.EventTools, messages.EventCallStarted, messages.EventAuthRequired, messages.EventAuth,
 		messages.EventResources, messages.EventPrompts, messages.EventResourceUpdated, messages.EventLog:
-		// Tools are looked up by whoever has the manager (offers); needs-auth is a phase as well.
+		// The display looks up the tools with the manager (recordEvent), and needs-auth is a phase as well.
 	}
 	if text == "" || b.silent {
 		return eventLine{}, false
@@ -136,7 +143,7 @@ func (b *board) applyEvent(e messages.Event) (h eventLine, notable bool) {
 	return b.addEvent(eventLine{e.Time, e.Server, phase, text}), true
 }
 
-// pinText is what is told of changed tools.
+// pinText is the line about changed tools, or about tools that are as approved again.
 func pinText(e messages.Event) string {
 	if len(e.Changed) == 0 {
 		return "its tools are as they were approved"
@@ -153,6 +160,7 @@ func pinText(e messages.Event) string {
 	return text + " (" + joinNames(names) + ")"
 }
 
+// addEvent appends a line to recent and drops the oldest if there are too many.
 func (b *board) addEvent(h eventLine) eventLine {
 	if len(b.recent) >= recentKept {
 		b.recent = append(b.recent[:0], b.recent[1:]...)
@@ -161,7 +169,7 @@ func (b *board) addEvent(h eventLine) eventLine {
 	return h
 }
 
-// setStatus makes a status the newest one without telling anything.
+// setStatus stores a status without making a line of it.
 func (b *board) setStatus(st messages.Status) *row {
 	r := b.servers[st.Name]
 	if r == nil {
@@ -169,15 +177,15 @@ func (b *board) setStatus(st messages.Status) *row {
 		b.servers[st.Name] = r
 	}
 	r.tools = len(st.Tools)
-	st.Tools = nil // counted, and not worth keeping
+	st.Tools = nil // only their number is shown, and the list is long
 	if r.status = st; st.Error != "" {
 		r.lastError = st.Error
 	}
 	return r
 }
 
-// setToolCount takes in how many tools a server offers now. None is not told: the catalog may have heard of the end of a
-// connection before this board does, and that is told in other words.
+// setToolCount stores how many tools a server offers now. A count of 0 makes no line: the catalog may learn of the end of a
+// connection before the board does, and the phase event says that better.
 func (b *board) setToolCount(at time.Time, server string, n int) (h eventLine, notable bool) {
 	r := b.servers[server]
 	if r == nil || r.tools == n || r.status.Status != messages.Connected {
@@ -190,7 +198,7 @@ func (b *board) setToolCount(at time.Time, server string, n int) (h eventLine, n
 	return b.addEvent(eventLine{at, server, r.status.Status, text}), true
 }
 
-// resyncStatuses makes the board show what is, after events were missed. Nothing is told.
+// resyncStatuses replaces all statuses after events were missed. It makes no lines.
 func (b *board) resyncStatuses(all []messages.Status) {
 	there := map[string]bool{}
 	for _, st := range all {
@@ -200,7 +208,7 @@ func (b *board) resyncStatuses(all []messages.Status) {
 	maps.DeleteFunc(b.servers, func(name string, _ *row) bool { return !there[name] })
 }
 
-// applyPhase is the sentence about a change of status; empty for the steps of an attempt, which the table shows.
+// applyPhase stores a status and returns the line about the change; "" for the steps of an attempt, which only the table shows.
 func (b *board) applyPhase(st messages.Status) string {
 	before := messages.Status{Status: messages.Pending}
 	if r := b.servers[st.Name]; r != nil {
@@ -228,11 +236,11 @@ func (b *board) applyPhase(st messages.Status) string {
 	case messages.NeedsAuth:
 		text := "needs credentials"
 		if st.Config == nil || st.Config.AuthKind() == messages.AuthOAuth {
-			text += " (mcpvisor login " + shellWord(st.Name) + ")" // in front: the end of a line may be cut off
+			text += " (mcpvisor login " + shellWord(st.Name) + ")" // the command stands in front, since the end of a line may be cut off
 		}
 		return text + ": " + messages.Line(st.Error, 300)
 	case messages.Failed:
-		// What follows is decided a moment later, and both are told then.
+		// The restart policy decides a moment after the failure; the line waits for the status that has both.
 		if st.Retry != "" && (before.Retry != st.Retry || !sameTime(before.NextAttempt, st.NextAttempt)) {
 			word, _ := phaseOf(st)
 			return r.failureSentence(word, st)
@@ -245,7 +253,7 @@ func (b *board) applyPhase(st messages.Status) string {
 	return ""
 }
 
-// failureSentence tells why, unless that was told the last time, and what follows.
+// failureSentence says why a server failed and what follows. The reason is left out if the line before gave the same one.
 func (r *row) failureSentence(word string, st messages.Status) string {
 	text := word + ": " + messages.Line(st.Error, 300)
 	if st.Error == r.reportedError && r.status.Attempts > 1 {
@@ -255,6 +263,7 @@ func (r *row) failureSentence(word string, st messages.Status) string {
 	return text + nextStepText(st)
 }
 
+// sameTime reports whether two optional times are equal or both missing.
 func sameTime(a, b *time.Time) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -262,7 +271,7 @@ func sameTime(a, b *time.Time) bool {
 	return a.Equal(*b)
 }
 
-// nextStepText continues a sentence about a failure.
+// nextStepText continues a sentence about a failure with the next attempt.
 func nextStepText(st messages.Status) string {
 	if st.Retry == messages.RetryNever {
 		return "; not tried again by itself"
@@ -277,14 +286,14 @@ func nextStepText(st messages.Status) string {
 	return "; next attempt" + at
 }
 
-// countCall counts a call that the run itself made.
+// countCall counts a call that the run itself made; one of a server that is gone is dropped.
 func (b *board) countCall(server string, o messages.Outcome) {
 	if r := b.servers[server]; r != nil {
 		r.calls.addOutcome(o)
 	}
 }
 
-// totalCalls is the sum over all servers.
+// totalCalls returns the counts of all servers together.
 func (b *board) totalCalls() callCounts {
 	var t callCounts
 	for _, r := range b.servers {
@@ -293,7 +302,7 @@ func (b *board) totalCalls() callCounts {
 	return t
 }
 
-// phaseSummary counts the servers by phase: "9 servers: 5 connected, 1 failed, 27 tools".
+// phaseSummary counts the servers by phase: "9 servers: 5 connected, 1 failed; 27 tools".
 func (b *board) phaseSummary() string {
 	words := map[string]int{}
 	tools := 0

@@ -12,26 +12,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// display shows a run of `up` to somebody. All methods are safe for concurrent use; begin is the first and end the
-// last.
+// display shows a run of up. All methods are safe for concurrent use. beginRun is called once and first, then showEnding, and
+// showEnded last.
 type display interface {
-	// wrapOptions are those that the manager is started with: its warnings and its log must not tear the display.
+	// wrapOptions returns the options for the manager, whose warnings and log must not tear the display.
 	wrapOptions(o *options) *options
+	// beginRun shows that the run has begun. showEvent is called in the order of the events.
 	beginRun(m *supervisor.Manager)
 	showEvent(e messages.Event)
-	// countCall is told how a call ended that the run itself made.
+	// countCall counts a call that the run itself made, and how it ended.
 	countCall(server string, o messages.Outcome)
-	// showReload is told what a reload of the configuration came to.
+	// showReload shows what a reload of the configuration changed.
 	showReload(res supervisor.ReloadResult)
-	// withTerminal gives f the terminal for itself: a person is asked something. It returns when f has.
+	// withTerminal calls f, which asks the person something, while nothing else is drawn. It returns when f has returned.
 	withTerminal(f func())
 	// showEnding says that the servers are about to be ended, and why.
 	showEnding(why string)
-	// showEnded says that they have been, and how long it took.
+	// showEnded says that they have ended, and how long that took.
 	showEnded(took time.Duration)
 }
 
-// chooseDisplay chooses what fits where the output goes. gone is called when nobody reads it any more.
+// chooseDisplay chooses the display that fits the flags and the output. onClosed is called when the output has no reader any
+// more.
 func (r *upRun) chooseDisplay(onClosed func()) display {
 	out := &displayWriter{w: r.out, onClosed: onClosed}
 	b := newBoard()
@@ -50,7 +52,8 @@ func (r *upRun) chooseDisplay(onClosed func()) display {
 	return &plainLines{run: r, out: out, board: b}
 }
 
-// recordEvent takes an event in, with what it only points at, and returns what is worth telling.
+// recordEvent updates the board by an event, looks up what the event does not carry (tools, or all statuses after a gap), and
+// returns the lines that are worth showing. The caller holds the display's lock.
 func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eventLine) {
 	if h, ok := b.applyEvent(e); ok {
 		lines = append(lines, h)
@@ -62,7 +65,8 @@ func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eve
 			names = b.serverNames()
 		}
 		for _, name := range names {
-			// One of several without live tools may be connected and not be in the catalog yet.
+			// Without a name the catalog has changed for several servers. One that is connected and not in the catalog yet
+			// counts 0, and that is no news.
 			if n := liveTools(m, name); n > 0 || e.Server != "" {
 				if h, ok := b.setToolCount(e.Time, name, n); ok {
 					lines = append(lines, h)
@@ -76,6 +80,7 @@ func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eve
 	return lines
 }
 
+// liveTools counts the tools of a server that can be called now.
 func liveTools(m *supervisor.Manager, server string) (n int) {
 	for _, e := range m.Tools().Server(server) {
 		if e.State == catalog.Live {
@@ -85,36 +90,40 @@ func liveTools(m *supervisor.Manager, server string) (n int) {
 	return n
 }
 
-// displayWriter is a writer that reports once that nobody reads any more.
+// displayWriter writes to the output of the run and calls onClosed at each write that fails.
 type displayWriter struct {
 	w        io.Writer
 	onClosed func()
 }
 
+// printText writes a text as a whole, so that a line or a picture is not torn.
 func (o *displayWriter) printText(text string) {
 	if _, err := io.WriteString(o.w, text); err != nil {
 		o.onClosed()
 	}
 }
 
-// jsonLines is a display for programs: one JSON object a line.
+// jsonLines is a display for programs: one JSON object a line. mu keeps lines of two goroutines apart.
 type jsonLines struct {
 	run *upRun
 	mu  sync.Mutex
 	out *displayWriter
 }
 
-// header is the first line.
+// header is the first line of jsonLines.
 type header struct {
 	Version string    `json:"version"`
 	Project string    `json:"project"`
 	PID     int       `json:"pid"`
 	Time    time.Time `json:"time"`
-	Servers int       `json:"servers"`
+	// Servers is the number of configured servers, connected or not.
+	Servers int `json:"servers"`
 }
 
+// wrapOptions changes nothing: standard error is another stream.
 func (j *jsonLines) wrapOptions(o *options) *options { return o }
 
+// beginRun prints the header.
 func (j *jsonLines) beginRun(*supervisor.Manager) {
 	j.printLine(header{supervisor.Version(), j.run.project, os.Getpid(), time.Now(), len(j.run.servers)})
 }
@@ -127,15 +136,16 @@ func (j *jsonLines) showReload(res supervisor.ReloadResult) {
 		supervisor.ReloadResult
 	}{"reload", time.Now(), res})
 }
-func (j *jsonLines) countCall(string, messages.Outcome) {} // the manager's events tell of it
+func (j *jsonLines) countCall(string, messages.Outcome) {} // the manager's events report calls
 func (j *jsonLines) withTerminal(f func())              { f() }
 func (j *jsonLines) showEnding(string)                  {}
 func (j *jsonLines) showEnded(time.Duration)            {}
 
+// printLine prints a value as one line of JSON.
 func (j *jsonLines) printLine(v any) {
 	text, err := versionedJSON(v)
 	if err != nil {
-		return // every value that stands in an event can be written
+		return // every value of an event can be written as JSON
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,19 +156,22 @@ func (j *jsonLines) printLine(v any) {
 type plainLines struct {
 	run *upRun
 
+	// m is set by beginRun. mu guards out and board from then on.
 	m     *supervisor.Manager
 	mu    sync.Mutex
 	out   *displayWriter
 	board *board
-	// stop ends the goroutine that tells about calls.
+	// stop ends the goroutine that prints the counts of calls; stopped is closed when it has ended.
 	stop, stopped chan struct{}
 }
 
-// callsInterval is how often the calls of a demo are summed up.
+// callsInterval is the time between two summaries of the calls of a demo.
 const callsInterval = 5 * time.Second
 
+// wrapOptions changes nothing, since lines of a log may stand between these.
 func (p *plainLines) wrapOptions(o *options) *options { return o }
 
+// beginRun prints what runs, and starts the summaries of calls if the run makes calls.
 func (p *plainLines) beginRun(m *supervisor.Manager) {
 	p.m = m
 	if p.run.intro != "" {
@@ -188,12 +201,14 @@ func (p *plainLines) beginRun(m *supervisor.Manager) {
 	}()
 }
 
+// printCalls prints a summary of the calls so far.
 func (p *plainLines) printCalls(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printLine(now, "", "calls so far: "+p.board.totalCalls().String())
 }
 
+// showEvent prints the lines about an event.
 func (p *plainLines) showEvent(e messages.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,12 +217,14 @@ func (p *plainLines) showEvent(e messages.Event) {
 	}
 }
 
+// countCall counts a call for the next summary.
 func (p *plainLines) countCall(server string, o messages.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.board.countCall(server, o)
 }
 
+// showReload prints what changed, and each fault of the files on a line of its own.
 func (p *plainLines) showReload(res supervisor.ReloadResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,9 +235,11 @@ func (p *plainLines) showReload(res supervisor.ReloadResult) {
 	}
 }
 
-// withTerminal lets lines go on: they are for a log, and stand where a person reads along at most.
+// withTerminal calls f at once. Lines go on meanwhile, because the log is read elsewhere.
 func (p *plainLines) withTerminal(f func()) { f() }
 
+// showEnding prints the summary of the run: phases, calls, trouble with the record. Events of servers that end from now on make
+// no lines.
 func (p *plainLines) showEnding(cause string) {
 	close(p.stop)
 	<-p.stopped
@@ -238,25 +257,28 @@ func (p *plainLines) showEnding(cause string) {
 	p.board.silent = true
 }
 
+// showEnded prints how long the end took.
 func (p *plainLines) showEnded(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printLine(time.Now(), "", "ended in "+shortDuration(took))
 }
 
-// printLine is called with mu held, or before anybody else is there.
+// printLine prints a line with its time. The caller holds mu, unless no other goroutine exists yet.
 func (p *plainLines) printLine(at time.Time, server, text string) {
 	p.out.printText(at.Local().Format(time.DateTime) + "  " + messages.Line(serverPrefix(server)+text, 0) + "\n")
 }
 
-// failureLines is a display for who wants to hear of failures alone.
+// failureLines is a display that shows only servers that fail or need credentials, for --quiet.
 type failureLines struct{ plainLines }
 
+// beginRun starts no summaries, so that showEnding has none to stop.
 func (f *failureLines) beginRun(m *supervisor.Manager)     { f.m = m }
 func (f *failureLines) countCall(string, messages.Outcome) {}
 func (f *failureLines) showEnding(string)                  {}
 func (f *failureLines) showEnded(time.Duration)            {}
 
+// showEvent prints the lines about failures.
 func (f *failureLines) showEvent(e messages.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,6 +289,7 @@ func (f *failureLines) showEvent(e messages.Event) {
 	}
 }
 
+// showReload prints the faults of the files and not what changed.
 func (f *failureLines) showReload(res supervisor.ReloadResult) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,7 +298,7 @@ func (f *failureLines) showReload(res supervisor.ReloadResult) {
 	}
 }
 
-// serverPrefix is the server in front of a sentence.
+// serverPrefix returns the name of a server as the beginning of a line; "" for no server.
 func serverPrefix(server string) string {
 	if server == "" {
 		return ""
@@ -283,7 +306,7 @@ func serverPrefix(server string) string {
 	return messages.Line(server, 40) + ": "
 }
 
-// aboutText says what a run is about: "9 servers of ~/project".
+// aboutText says what the run is about: "9 servers of /home/me/project".
 func (r *upRun) aboutText() string {
 	if r.flags.demo {
 		return countOf(len(r.servers), "server") + " of the demo"
@@ -291,7 +314,7 @@ func (r *upRun) aboutText() string {
 	return countOf(len(r.servers), "server") + " of " + messages.Line(r.project, 0)
 }
 
-// projectText is what without the number: what is shown of the servers counts them as they are.
+// projectText is aboutText without the number, for the table, which counts the servers itself.
 func (r *upRun) projectText() string {
 	if r.flags.demo {
 		return "the demo"
@@ -299,7 +322,7 @@ func (r *upRun) projectText() string {
 	return messages.Line(r.project, 0)
 }
 
-// shortDuration is a duration for people.
+// shortDuration formats a duration for people, in at most three digits or so.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -10,19 +10,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// controlEndpoint is how a run of `up` is found by the other commands of its project: the control socket and the journal.
-// Either may be missing.
+// controlEndpoint is how the other commands of the project find a run of up: the control socket and the journal. Either may be
+// nil.
 type controlEndpoint struct {
 	socket  *control.Server
 	journal *control.Journal
+	// stop ends the goroutine that writes the journal.
 	stop    context.CancelFunc
-	written chan struct{} // the journal has its last line
+	written chan struct{} // closed when the journal has its last line
 }
 
-// openEndpoint opens the control socket and begins the journal. The error is another `up` that serves the project. What else
-// goes wrong costs the other commands something, and is told; the servers need neither.
+// openEndpoint opens the control socket and begins the journal. It returns an error only if another up serves the project
+// already. Any other failure is reported and costs only the other commands something, because the servers need neither.
 func (r *upRun) openEndpoint(m *guardedManager) (*controlEndpoint, error) {
 	p := &controlEndpoint{stop: func() {}, written: make(chan struct{})}
+	// Without a journal there is nothing to wait for.
 	close(p.written)
 	lost := func(what string, err error) {
 		r.warnFailure(fmt.Errorf("%s: %w", what, err))
@@ -34,14 +36,15 @@ func (r *upRun) openEndpoint(m *guardedManager) (*controlEndpoint, error) {
 	}
 	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv}
 	if r.noControl {
-		// Whoever serves the project keeps its journal, and two writers would mix two stories.
+		// The up that serves the project writes its journal, and a second writer would mix two histories.
 		if c, err := control.Dial(context.Background(), location); !errors.Is(err, control.ErrNotRunning) {
 			if err == nil {
-				_ = c.Close() // nothing was asked
+				_ = c.Close() // nothing was asked of it
 			}
 			return p, nil
 		}
 	} else if p.socket, err = control.Serve(location, control.Local(m.Manager, local), control.OnRefused(r.reportRefused)); err != nil {
+		// The demo shares the project with a running up and does without the socket.
 		if errors.Is(err, control.ErrRunning) && !r.flags.demo {
 			return nil, err
 		}
@@ -67,8 +70,8 @@ func (r *upRun) openEndpoint(m *guardedManager) (*controlEndpoint, error) {
 	return p, nil
 }
 
-// announceEnd is called before the manager's end: the story of the run ends with what the servers were then, and whoever asks from
-// now on hears that it is ending.
+// announceEnd is called before the manager is closed. It lets the journal end with the statuses that the servers have now, and
+// makes the socket answer that up is ending.
 func (p *controlEndpoint) announceEnd() {
 	if p.socket != nil {
 		p.socket.Quiesce()
@@ -77,9 +80,9 @@ func (p *controlEndpoint) announceEnd() {
 	<-p.written
 }
 
-// closeAll is called after the manager's, so that whoever waits for an answer on the socket gets it.
+// closeAll is called after the manager is closed, so that a command which waits for an answer on the socket still gets it.
 func (p *controlEndpoint) closeAll() {
-	if p.socket != nil {
+	if p.socket != nil { // Close reports no error
 		_ = p.socket.Close() // it has no error to give
 	}
 	if p.journal != nil {
@@ -87,7 +90,8 @@ func (p *controlEndpoint) closeAll() {
 	}
 }
 
-// reportRefused tells the person of a process that may not use the control socket: of each server's once a minute.
+// reportRefused reports a process that may not use the control socket, at most once a minute for each server, because the
+// process may try without pause.
 func (r *upRun) reportRefused(server, text string) {
 	skipped, say := r.refusals.Allow(server, time.Now())
 	if !say {

@@ -16,54 +16,61 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// What is sent to the terminal. The picture has the alternate screen for itself, so that keys which are typed, and
-// changes of the size, do no lasting damage, and what stood there before is there again afterwards. Nothing else is
-// changed for longer than a picture takes: a mcpvisor that is killed cannot put it right.
+// These are the sequences for the terminal. The table uses the alternate screen, so that typed keys and changes of the size do
+// no lasting damage, and the text of before is there again afterwards. No other mode stays changed for longer than one frame
+// takes: a mcpvisor that is killed could not restore it.
 const (
 	ansiEnter = "\x1b[?1049h\x1b[2J"
 	ansiLeave = "\x1b[?1049l"
-	// ansiHome begins a picture: shown as a whole by terminals that can, without cursor, without automatic line breaks.
+	// ansiHome begins a frame: terminals that can show it as a whole, without the cursor and without automatic line breaks.
 	// ansiDone ends it.
 	ansiHome = "\x1b[?2026h\x1b[?25l\x1b[?7l\x1b[H"
 	ansiDone = "\x1b[J\x1b[?7h\x1b[?25h\x1b[?2026l"
-	// ansiClear empties the line before it is written: after a full line it would take its last character.
+	// ansiClear empties a line before it is written. Cleared after a full line, it would delete the line's last character.
 	ansiClear = "\x1b[2K"
 )
 
 const (
-	// frameTime is the least time between two pictures.
+	// frameTime is the least time between two frames.
 	frameTime = 100 * time.Millisecond
-	// logKept is how many lines of the log are kept for the time after the picture.
+	// logKept is the number of lines of the log that are kept until the table is gone; older ones are dropped and counted.
 	logKept = 200
 )
 
-// liveTable is a display for a person: a table that is kept up to date on the terminal.
+// liveTable is a display for a person: a table on the terminal that is kept up to date. Its goroutine, paintLoop, is the only
+// writer to the terminal between beginRun and showEnding.
 type liveTable struct {
-	run   *upRun
-	out   *displayWriter
+	run *upRun
+	out *displayWriter
+	// size returns the size of the terminal in characters; 80 by 24 if it is not known.
 	size  func() (width, height int)
 	began time.Time
 	m     *supervisor.Manager
-	log   *pausableWriter
+	// log holds back standard error while the table is shown.
+	log *pausableWriter
 
+	// mu guards the fields below, up to stop. It is never held while something is written to the terminal.
 	mu    sync.Mutex
 	board *board
+	// dirty says that an event has changed the board since the last frame.
 	dirty bool
-	// problems are what is wrong with the configuration.
+	// problems lists what is wrong with the configuration since the last reload; the first stands in the foot.
 	problems []string
-	// restart are the keys of the files that count from the next start on.
+	// restart lists the keys of the files that count only from the next start of up on.
 	restart []string
-	// drawn is the last picture, to leave the terminal alone when nothing has changed.
+	// drawn is the text of the last frame; an equal one is not drawn again.
 	drawn string
 
+	// stop ends paintLoop, stopped is closed when it has ended.
 	stop, stopped chan struct{}
-	// terminalJobs are what wants the terminal for itself.
+	// terminalJobs hands functions that need the terminal to paintLoop. It is unbuffered.
 	terminalJobs chan func()
 }
 
-// faultColour is that of what is wrong with the configuration.
+// faultColour marks what is wrong with the configuration.
 var faultColour = text.Colors{text.FgYellow}
 
+// newLiveTable returns the display for a terminal. The size is asked anew for each frame, because the person may resize it.
 func newLiveTable(r *upRun, out *displayWriter, b *board) *liveTable {
 	size := func() (int, int) { return 80, 24 }
 	if f := fileOf(r.out); f != nil {
@@ -79,7 +86,7 @@ func newLiveTable(r *upRun, out *displayWriter, b *board) *liveTable {
 		stop: make(chan struct{}), stopped: make(chan struct{}), terminalJobs: make(chan func())}
 }
 
-// wrapOptions keeps what is written to standard error until the picture is gone, if it would land in it.
+// wrapOptions sends standard error through log if it is the same terminal; it would land in the middle of the table.
 func (l *liveTable) wrapOptions(o *options) *options {
 	if !isTerminal(o.err) {
 		return o
@@ -89,6 +96,7 @@ func (l *liveTable) wrapOptions(o *options) *options {
 	return &quiet
 }
 
+// beginRun shows the table. The notes come first in the list of events, because standard error is held back.
 func (l *liveTable) beginRun(m *supervisor.Manager) {
 	l.m, l.began = m, time.Now()
 	for _, text := range l.run.notes {
@@ -99,7 +107,8 @@ func (l *liveTable) beginRun(m *supervisor.Manager) {
 	go l.paintLoop()
 }
 
-// paintLoop draws until ending. It is the only one who writes to the terminal meanwhile.
+// paintLoop draws at most once in frameTime, when something has changed or a second has passed, since countdowns change then.
+// It also runs what needs the terminal: a suspension with Ctrl-Z, and questions.
 func (l *liveTable) paintLoop() {
 	defer close(l.stopped)
 	defer l.run.catchPanic()
@@ -112,6 +121,7 @@ func (l *liveTable) paintLoop() {
 		select {
 		case <-suspended:
 			l.withoutTable(suspendProcess)
+			// Zero makes the next tick draw.
 			second = 0
 		case f := <-l.terminalJobs:
 			l.withoutTable(f)
@@ -132,7 +142,7 @@ func (l *liveTable) paintLoop() {
 	}
 }
 
-// withoutTable gives f the terminal as it was before the picture.
+// withoutTable calls f with the terminal as it was before the table, and forces a full frame afterwards.
 func (l *liveTable) withoutTable(f func()) {
 	l.out.printText(ansiLeave)
 	f()
@@ -142,7 +152,7 @@ func (l *liveTable) withoutTable(f func()) {
 	l.drawn = ""
 }
 
-// withTerminal waits for the goroutine that draws. When that has ended the terminal is nobody's.
+// withTerminal hands f to paintLoop and waits for it. If paintLoop has ended, the terminal is free and f is called here.
 func (l *liveTable) withTerminal(f func()) {
 	done := make(chan struct{})
 	turn := func() {
@@ -157,6 +167,7 @@ func (l *liveTable) withTerminal(f func()) {
 	}
 }
 
+// drawFrame draws the board as it is now. The text is built with the lock and written without it.
 func (l *liveTable) drawFrame(now time.Time, width, height int) {
 	l.mu.Lock()
 	f := l.newFrame(now, width, height)
@@ -169,6 +180,7 @@ func (l *liveTable) drawFrame(now time.Time, width, height int) {
 	}
 }
 
+// newFrame returns the frame for a size; the caller holds mu. height 0 shows all rows, for the last picture.
 func (l *liveTable) newFrame(now time.Time, width, height int) *frame {
 	f := &frame{board: l.board, now: now, width: width, height: height, coloured: usesColours(l.run.out)}
 	f.head = append(f.head, f.paintText(text.Colors{text.Bold}, "mcpvisor "+supervisor.Version())+
@@ -199,6 +211,7 @@ func (l *liveTable) newFrame(now time.Time, width, height int) *frame {
 	return f
 }
 
+// showEvent updates the board; the next tick draws it.
 func (l *liveTable) showEvent(e messages.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,6 +219,7 @@ func (l *liveTable) showEvent(e messages.Event) {
 	l.dirty = true
 }
 
+// countCall counts a call of the demo.
 func (l *liveTable) countCall(server string, o messages.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +227,7 @@ func (l *liveTable) countCall(server string, o messages.Outcome) {
 	l.dirty = true
 }
 
-// showReload tells it among the news, and what is wrong stays in the foot until it is mended.
+// showReload adds a line, and keeps what is wrong in the foot until a reload without it.
 func (l *liveTable) showReload(res supervisor.ReloadResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +236,8 @@ func (l *liveTable) showReload(res supervisor.ReloadResult) {
 	l.dirty = true
 }
 
-// showEnding leaves the last picture as text, so that it stays when the terminal is its owner's again.
+// showEnding ends the table and prints the last picture as text, so that it stays on the person's screen. Then it prints the
+// lines of the log that were held back.
 func (l *liveTable) showEnding(cause string) {
 	close(l.stop)
 	<-l.stopped
@@ -239,21 +254,22 @@ func (l *liveTable) showEnding(cause string) {
 	l.out.printText(fmt.Sprintf("%s; ending %s (Ctrl-C again ends them at once)\n", cause, countOf(n, "server")))
 }
 
+// showEnded prints how long the end took.
 func (l *liveTable) showEnded(took time.Duration) {
 	l.out.printText("ended in " + shortDuration(took) + "\n")
 }
 
-// pausableWriter is a writer that holds back what is written, up to a bound, while something else has the terminal.
+// pausableWriter is a writer that holds lines back while it is paused, at most logKept. It is safe for concurrent use.
 type pausableWriter struct {
 	w io.Writer
 
 	mu     sync.Mutex
 	paused bool
 	lines  [][]byte
-	lost   int
+	lost   int // number of lines that were dropped while paused
 }
 
-// Fd makes the log choose the form for people.
+// Fd returns the descriptor behind the writer, so that the log chooses its form for people.
 func (a *pausableWriter) Fd() uintptr {
 	if f := fileOf(a.w); f != nil {
 		return f.Fd()
@@ -261,6 +277,7 @@ func (a *pausableWriter) Fd() uintptr {
 	return ^uintptr(0)
 }
 
+// Write writes through, or keeps a copy while paused and drops the oldest line if there are too many.
 func (a *pausableWriter) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -274,12 +291,14 @@ func (a *pausableWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// pauseOutput holds back what is written from now on.
 func (a *pausableWriter) pauseOutput() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.paused = true
 }
 
+// releaseLines writes what was held back, and how many lines are missing, and ends the pause.
 func (a *pausableWriter) releaseLines() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -288,7 +307,7 @@ func (a *pausableWriter) releaseLines() {
 		fmt.Fprintf(a.w, "mcpvisor: %s of the log are not shown\n", countOf(a.lost, "line"))
 	}
 	for _, p := range a.lines {
-		_, _ = a.w.Write(p) // there is nobody else to be told
+		_, _ = a.w.Write(p) // standard error is the only place for an error
 	}
 	a.lines = nil
 }

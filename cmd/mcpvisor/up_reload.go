@@ -7,8 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// followFiles has the manager follow the files that it was started from, if they are to be followed. What cannot be followed is told;
-// the servers do not need it.
+// followFiles makes the manager follow the files that it was started from, unless --no-watch is given. If they cannot be
+// followed, that is reported and the run goes on. The caller calls end, which waits for a reload that is running.
 func (r *upRun) followFiles(ctx context.Context, m *supervisor.Manager, d display) (end func()) {
 	if r.reading == nil {
 		return func() {}

@@ -4,7 +4,8 @@ package main
 
 import "os"
 
-// suspendSignals never tells of any: there is no Ctrl-Z here.
+// suspendSignals returns no channel, because this system has no Ctrl-Z.
 func suspendSignals() (signals <-chan os.Signal, end func()) { return nil, func() {} }
 
+// suspendProcess is never called on this system.
 func suspendProcess() {}

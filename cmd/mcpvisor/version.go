@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
+// newVersion is the command "version".
 func newVersion(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -30,17 +31,17 @@ func newVersion(o *options) *cobra.Command {
 	return cmd
 }
 
-// versionReport is what "version --json" prints.
+// versionReport is the JSON object that version --json prints.
 type versionReport struct {
 	Version string `json:"version"`
-	// Revision is the commit, if the Go tool recorded it, with ".modified" if files were changed since.
+	// Revision is the commit, if the Go tool recorded it, with ".modified" if files were changed after it.
 	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 }
 
-// versionText is what "mcpvisor version" and --version print.
+// versionText is the line that "mcpvisor version" and --version print.
 func versionText() string {
 	return fmt.Sprintf("mcpvisor %s (%s %s/%s)", supervisor.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

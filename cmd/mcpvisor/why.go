@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
+// newWhy is the command "why".
 func newWhy(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration
@@ -33,17 +34,19 @@ and a server that no run has known is connected once, to see.`,
 	return cmd
 }
 
-// serverHistory is what `why` knows about a server, and from where.
+// serverHistory is the JSON object that why --json prints.
 type serverHistory struct {
 	control.History
-	// Source is "running", "journal" or "tried".
+	// Source is "running" (from up), "journal" (from the last run) or "tried" (connected by this command).
 	Source string   `json:"source"`
 	Advice []string `json:"advice"`
-	// Started and Ended frame the run that a journal tells of. Ended is missing if that run did not end in good order.
+	// Started and Ended frame the run of a journal. Ended is nil if that run was killed.
 	Started *time.Time `json:"started,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"`
 }
 
+// explainServer finds out what happened to a server and prints it: from the running up, else from the journal of the last run,
+// else by connecting the server once. An approval that is missing is shown whole, and counts as shown.
 func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
 	ctx := cmd.Context()
 	p, err := o.openProject(ctx)
@@ -67,6 +70,7 @@ func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, 
 			return err
 		}
 	}
+	// The files may say more about approvals than a journal, or an up that has not reloaded.
 	all := []messages.Status{s.Status}
 	p.setup.addRemarks(all)
 	s.Status = all[0]
@@ -86,7 +90,8 @@ func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, 
 	return nil
 }
 
-// lastFailure is the status with what the server wrote when it failed last. A journal keeps that with its entries.
+// lastFailure returns the status with what the server wrote to standard error when it failed last, for the advice. A journal
+// keeps that text with its entries and not in the status.
 func (s serverHistory) lastFailure() messages.Status {
 	st := s.Status
 	for _, e := range slices.Backward(s.Entries) {
@@ -97,7 +102,8 @@ func (s serverHistory) lastFailure() messages.Status {
 	return st
 }
 
-// historyFromJournal is what the journal of the last run tells, if nobody runs now.
+// historyFromJournal returns what the journal of the last run says about a server; ok is false if an up runs now, or the
+// journal does not know the server.
 func (p *project) historyFromJournal(server string) (serverHistory, bool) {
 	if p.up != nil || p.controlLocation.Journal == "" {
 		return serverHistory{}, false
@@ -111,7 +117,7 @@ func (p *project) historyFromJournal(server string) (serverHistory, bool) {
 		return serverHistory{}, false
 	}
 	s := serverHistory{History: past.History, Source: "journal"}
-	if s.Status.Name == "" { // it was killed before the server came to a rest
+	if s.Status.Name == "" { // that run was killed before the server settled
 		s.Status.Name, s.Status.Status = server, messages.Pending
 	}
 	if !past.Started.IsZero() {
@@ -123,6 +129,8 @@ func (p *project) historyFromJournal(server string) (serverHistory, bool) {
 	return s, true
 }
 
+// printHistory prints the history for people: where it comes from, the status, each entry with its time, standard error, and
+// advice.
 func (o *options) printHistory(s serverHistory, now time.Time) {
 	st := s.Status
 	line := func(format string, args ...any) { fmt.Fprintf(o.out, format+"\n", args...) }
@@ -140,7 +148,7 @@ func (o *options) printHistory(s serverHistory, now time.Time) {
 		line("No mcpvisor up is running and no journal knows the server: it was tried just now.\n")
 	}
 	head := fmt.Sprintf("%s: %s", messages.Line(st.Name, 80), paintPhase(o.out, st))
-	if st.Reason != "" && s.Source == "running" { // else nobody keeps the times that it names
+	if st.Reason != "" && s.Source == "running" { // otherwise the times in the reason mean nothing now
 		head += " (" + messages.Line(st.Reason, 200) + ")"
 	}
 	line("%s", head)
@@ -187,7 +195,7 @@ func (o *options) printHistory(s serverHistory, now time.Time) {
 	}
 }
 
-// callsText is what a server is busy with.
+// callsText says how many calls a server works on, and how many wait for its maxInFlight.
 func callsText(st messages.Status) string {
 	text := fmt.Sprintf("calls in flight: %d", st.InFlight)
 	if st.Queued > 0 {
@@ -199,7 +207,7 @@ func callsText(st messages.Status) string {
 	return text
 }
 
-// transportText is how the server is reached, in a line without secrets.
+// transportText says how a server is reached, on one line and without secrets. The config of a status is redacted.
 func transportText(st messages.Status) string {
 	c := st.Config
 	if c == nil {
@@ -222,6 +230,7 @@ func transportText(st messages.Status) string {
 	return strings.Join(parts, " · ")
 }
 
+// printEntries prints the entries with their times, and the date where it changes.
 func (o *options) printEntries(entries []supervisor.HistoryEntry) {
 	if len(entries) == 0 {
 		fmt.Fprintln(o.out, "  nothing has happened to it yet")
@@ -237,7 +246,7 @@ func (o *options) printEntries(entries []supervisor.HistoryEntry) {
 		if e.Step != "" {
 			phase = string(e.Step)
 		}
-		// The colour comes after the padding: its bytes have no width.
+		// The colour is added after the padding, because its bytes have no width.
 		fmt.Fprintf(o.out, "  %s  %s  %s\n", at.Format("15:04:05.000"),
 			paintText(o.out, colourOf(e.Phase), fmt.Sprintf("%-11s", phase)), messages.Line(e.Text, 400))
 		if e.Stderr != "" {
@@ -246,7 +255,7 @@ func (o *options) printEntries(entries []supervisor.HistoryEntry) {
 	}
 }
 
-// printStderr prints what a server wrote, set off so that nobody takes it for our own words.
+// printStderr prints what a server wrote with "|" before each line, so that it cannot pass for words of mcpvisor.
 func (o *options) printStderr(text string) {
 	for l := range strings.Lines(strings.TrimRight(messages.Printable(text), "\n") + "\n") {
 		fmt.Fprintf(o.out, "                  | %s", strings.TrimRight(l, "\n")+"\n")
