@@ -23,7 +23,8 @@ type addFlags struct {
 	install                           installFlags
 }
 
-// addArgs is what add was given besides flags. Exactly one of command, url and ref is set: ref names a server of a registry.
+// addArgs holds the words that add was given besides flags. Exactly one of command, url and ref is set: ref names a server of a
+// registry.
 type addArgs struct {
 	name, url, ref string
 	command        []string

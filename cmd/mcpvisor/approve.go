@@ -62,7 +62,7 @@ type approval struct {
 	// Waits is true in the list of servers that wait for an approval, which approve prints without arguments.
 	Waits bool `json:"waits,omitempty"`
 	// Approved says that this command approved the entry. Tools are the changed tools that it accepted, Unseen those that it
-	// did not accept because nobody was shown them as they are now.
+	// did not accept because the person was not shown them as they are now.
 	Approved bool     `json:"approved"`
 	Tools    []string `json:"tools,omitempty"`
 	Unseen   []string `json:"unseen,omitempty"`

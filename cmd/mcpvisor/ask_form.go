@@ -133,7 +133,7 @@ func (t *conversation) askField(f *formField, had json.RawMessage) (json.RawMess
 	}
 }
 
-// shownChoices is how many choices of a field are listed at once; servers may send thousands.
+// shownChoices bounds the choices of a field that are listed at once; servers may send thousands.
 const shownChoices = 50
 
 // listChoices shows the choices of a field that contain part in any case, and says how many it did not show.

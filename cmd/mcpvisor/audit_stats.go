@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// auditStats is what audit --stats prints. Its keys are those of the JSON form.
+// auditStats is the report of audit --stats. Its keys are those of the JSON form.
 type auditStats struct {
 	File string `json:"file"`
 	// Kinds counts the records that match the query; From and To are the times of the first and the last.

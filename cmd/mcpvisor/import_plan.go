@@ -97,7 +97,7 @@ func planImport(found []discover.ForeignFile, ours config.Parsed, w importOption
 }
 
 // decideName gives the server its name in the file, or the reason why it is skipped. The order of the cases matters: an
-// identical server is never copied a second time, whatever the flags are.
+// identical server is never copied a second time, with any flags.
 func (a *importItem) decideName(names map[string]nameHolder, other discover.ForeignFile, w importOptions) {
 	old, clash := names[a.Name]
 	switch {

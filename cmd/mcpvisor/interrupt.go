@@ -17,8 +17,8 @@ type interrupts struct {
 	// onInterrupt cancels the open question; nil if there is none.
 	onInterrupt func()
 	// spent is set when a question has taken a Ctrl-C and the person has answered no question since: the next one ends the
-	// command, whatever is asked then. Otherwise a server that asks again and again could keep the person from ending the
-	// command.
+	// command, even if another question is open then. Otherwise a server that asks again and again could keep the person from
+	// ending the command.
 	spent bool
 }
 

@@ -68,7 +68,7 @@ func (o *options) signOutServer(ctx context.Context, server string, forget bool)
 	if err != nil {
 		return loginError(err)
 	}
-	// The state before decides what is printed, because afterwards nobody is signed in either way.
+	// The state before decides what is printed, because afterwards the state is signed out in both cases.
 	out := logoutReport{Server: server, SignedOut: slices.Contains(signInStates, before.State), Revoked: revoked}
 	if o.json {
 		return s.printSignedOut(ctx, out)

@@ -61,7 +61,7 @@ type logsReport struct {
 // stderrInterval is the time between two looks at standard error, about which no event tells.
 const stderrInterval = 500 * time.Millisecond
 
-// logSettleTime is how long a server that was connected for its logs may go on logging before they are printed.
+// logSettleTime is the time that a server which was connected for its logs gets to log before they are printed.
 const logSettleTime = 500 * time.Millisecond
 
 // printLogs prints the logs of a server: those that a running up keeps, or of a server that is connected for it. A server that

@@ -16,7 +16,7 @@ import (
 // names and the command starts for itself. openProject makes it; the command must call close.
 type project struct {
 	*options
-	// setup is what flags and files say; with a running up it serves only for messages and the origin.
+	// setup holds the configuration of flags and files; with a running up it serves only for messages and the origin.
 	setup *setup
 	// controlLocation says where the control socket of this project is; the zero value if it cannot be found out.
 	controlLocation control.Location

@@ -296,7 +296,7 @@ func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]co
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlagServer offers servers as the value of --server, whatever arguments are typed.
+// completeFlagServer offers servers as the value of --server. It ignores the arguments, because the flag may follow the URI.
 func (o *options) completeFlagServer(cmd *cobra.Command, _ []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	return o.completeServer(cmd, nil, word)

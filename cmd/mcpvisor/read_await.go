@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// listTime is how long servers that still connect may take to offer a resource too, once another server does. A URI that two
+// listTime bounds the wait for servers that still connect to offer a resource too, once another server does. A URI that two
 // servers offer is refused, and the faster start of one of them must not decide which is asked.
 const listTime = 5 * time.Second
 

@@ -79,7 +79,7 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 	}
 	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) { // another process has removed it
 		current, ok := ours.Servers[name]
-		if !ok || current.Path == nil { // somebody else was faster
+		if !ok || current.Path == nil { // another process has removed it
 			return nil, notInFileError(name, e)
 		}
 		return edit.Remove(text, current.Path)

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// approvalScreen is what a person is shown before an entry of another person starts: the whole entry as it is written, and what
-// follows from it. The person approves exactly what stands there, so that nothing in it is cut.
+// approvalScreen is the text that a person reads before an entry of another person starts: the whole entry as it is written,
+// and what follows from it. The person approves exactly what stands there, so that nothing in it is cut.
 type approvalScreen struct {
 	title, source string
 	review        config.Review

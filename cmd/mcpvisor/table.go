@@ -104,7 +104,7 @@ func (f *frame) fitRows(rows []string, most int) []string {
 		}
 	}
 	out := rows[:1:1]
-	// connected is whether every row that is left out belongs to a connected server; the last line says so.
+	// connected stays true if every row that is left out belongs to a connected server; the last line says so.
 	connected := true
 	for i, name := range names {
 		if keep[i] {

@@ -43,7 +43,8 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 			if err := o.writeEnabled(cmd.Context(), server, true, now, ""); err != nil {
 				return err
 			}
-			// If no up runs, the server of this process must be enabled whatever the file says, to try whether it connects.
+			// If no up runs, the server of this process must be enabled although its entry may be read as disabled, so that the
+			// command can try whether it connects.
 			enabled := func(cfg *supervisor.Config) {
 				spec := cfg.Servers[server]
 				spec.Disabled = false

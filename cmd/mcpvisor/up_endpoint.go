@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// controlEndpoint is how the other commands of the project find a run of up: the control socket and the journal. Either may be
-// nil.
+// controlEndpoint holds the two places where the other commands of the project find a run of up: the control socket and the
+// journal. Either may be nil.
 type controlEndpoint struct {
 	socket  *control.Server
 	journal *control.Journal

@@ -22,7 +22,7 @@ import (
 
 // Options describe the reader's screen.
 type Options struct {
-	// Width is how many columns a line may have; 0 is 100. Words and code lines that are longer stand whole.
+	// Width bounds a line, in columns; 0 means 100. Words and code lines that are longer stand whole.
 	Width int
 	// Colours allows control sequences for colours.
 	Colours bool
