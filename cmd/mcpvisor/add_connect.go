@@ -68,6 +68,7 @@ func (w *entryWriter) connectOnce(ctx context.Context, name string) (connectResu
 	if p.up != nil && !(p.reloadUp(ctx) && slices.Contains(p.names, name)) {
 		w.printRemark("the running mcpvisor up does not follow its files; end it and start it again to have the server there")
 		p.close()
+		// Without the control socket openProject takes the servers from the files.
 		alone := *w.options
 		alone.noControl = true
 		if p, err = alone.openProject(ctx); err != nil {
@@ -75,6 +76,7 @@ func (w *entryWriter) connectOnce(ctx context.Context, name string) (connectResu
 		}
 	}
 	defer p.close()
+	// The time that is printed includes an installation, which the person has waited for as well.
 	began := time.Now()
 	if err := p.startServers(ctx, []string{name}, nil); err != nil {
 		return connectResult{}, err

@@ -112,6 +112,7 @@ func (q auditQuery) parseFilter(cmd *cobra.Command, now time.Time) (f auditFilte
 	if q.since == "" {
 		return f, nil
 	}
+	// A duration counts back from now.
 	if d, err := time.ParseDuration(q.since); err == nil && d >= 0 {
 		f.from = now.Add(-d)
 		return f, nil
@@ -156,6 +157,7 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 	if s == nil {
 		return err
 	}
+	// The record is found as the commands that write it find it.
 	file := s.auditFile(o)
 	if file == nil {
 		return &exitError{exitUsage, "no record is kept here; name one with --audit FILE"}

@@ -71,6 +71,7 @@ func (o *options) printAuditStats(ctx context.Context, f auditFilter, path strin
 		return err
 	}
 	out.Mode = audit.OpenTo(path)
+	// The project is opened only to ask up, and its remarks would stand among the statistics.
 	quiet := *o
 	quiet.err = discard{}
 	if p, err := quiet.openProject(ctx); err == nil { // without a project there is no up that could be asked

@@ -104,6 +104,7 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 			out[i].Status = st.Status
 		}
 		out[i].AuthStatus, out[i].Todo = a, authTodo(a, named)
+		// A server that was not named and is not used by a running up does not make the command fail.
 		needed = needed || a.NeedsAuth || named && out[i].Todo != "" && a.State != supervisor.AuthNotUsed
 	}
 	if asJSON {

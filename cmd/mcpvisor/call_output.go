@@ -63,6 +63,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 			texts = append(texts, parts[i].Text)
 		}
 	}
+	// Without attachments the text is written exactly as it came, without the newline that printing adds.
 	if len(found) == 0 {
 		return o.writeFile(path, []byte(res.Text()))
 	}
@@ -72,6 +73,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 	}
 	for i, a := range found {
 		dest := path
+		// page.png becomes page-1.png, page-2.png and so on.
 		if len(found) > 1 {
 			end := filepath.Ext(path)
 			dest = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, end), i+1, end)

@@ -2,6 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
+// chaosHelp is the overview of all chaos commands. The exit codes in it hold for each of them, with additions in their own
+// help.
 const chaosHelp = `What survives a bad day? chaos breaks MCP servers and connections on purpose, and says what must never happen and
 did not, or did.
 

@@ -78,6 +78,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 	if f.starts < 1 || f.starts > 50 {
 		return usageError(cmd, "--starts: between 1 and 50, not %d", f.starts)
 	}
+	// FILE counts like a value of --config, so that its servers need no approval: the person named the file.
 	o.configs = append(o.configs, args...)
 	set, err := loadSetup(o)
 	if err != nil {
@@ -89,6 +90,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 	}
 	opts := check.Options{
 		Servers: set.Specs, Concurrency: f.concurrency, Starts: f.starts, CallTimeout: f.timeout, InheritEnv: o.inheritEnv,
+		// The organisation's policies hold for the check as well.
 		Refusal: func(s messages.Spec) string { return config.Refusal(s, set.Policies...) },
 	}
 	if len(f.servers) > 0 {
@@ -115,6 +117,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 			fmt.Fprintf(o.err, "\r\x1b[K%s: %s …", messages.Line(server, 30), what)
 		}
 	}
+	// The check starts and kills servers of its own, and never touches those of a running up.
 	report, err := check.Run(cmd.Context(), opts)
 	if usesColours(o.err) && !o.quiet {
 		fmt.Fprint(o.err, "\r\x1b[K")
@@ -138,6 +141,7 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 			return nil, usageError(cmd, "--call: %s", err)
 		}
 		server, tool, named := strings.Cut(call.Tool, ":")
+		// The part before the colon is a server only if one has this name, because names of tools may hold colons.
 		if _, ok := specs[server]; named && ok {
 			call.Tool = tool
 		} else if len(specs) == 1 {
@@ -174,6 +178,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 	if f.out != "" {
 		o.printRemark("report.json and junit.xml are in %s", messages.Line(f.out, 0))
 	}
+	// The worst verdict of all servers decides; warnings do not fail a script.
 	switch r.Verdict() {
 	case check.Fail:
 		return &exitError{code: exitFailed}
@@ -204,6 +209,7 @@ func (o *options) printChecked(s check.Server) {
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, WidthMax: room, WidthMaxEnforcer: text.WrapSoft}})
 	for _, f := range s.Findings {
 		seen := messages.Line(f.Text, 0)
+		// A passed check needs no advice.
 		if f.Fix != "" && f.Verdict != check.Pass {
 			seen += "\n→ " + messages.Line(f.Fix, 0)
 		}

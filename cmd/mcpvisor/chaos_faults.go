@@ -38,6 +38,7 @@ fault's parameters with their defaults, and which servers it can befall. A scena
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			// The argument check is here and not in Args, so that the error can count the names.
 			case len(args) > 1:
 				return usageError(cmd, "one fault at a time is explained, and %d are named", len(args))
 			case len(args) == 1:
@@ -118,6 +119,7 @@ func (o *options) explainFault(name string, asJSON bool) error {
 	switch {
 	case k.Instant:
 		fmt.Fprintln(o.out, "  lasts    an instant: it ignores for:")
+	// Such a fault befalls every process at once, and a scenario cannot aim it at one server.
 	case k.WholeMachine && slices.Contains(k.Kinds, messages.Stdio):
 		fmt.Fprintln(o.out, "  lasts    for: so long; it is about the whole machine and takes no on:")
 	default:
@@ -130,6 +132,7 @@ func (o *options) explainFault(name string, asJSON bool) error {
 	t := newTable(o.out, "with", "is", "default", "means")
 	for _, p := range k.Params {
 		typeText := string(p.Type)
+		// A choice is shown by its words; the empty word means "not set" and is left out.
 		if p.Type == faults.Choice {
 			typeText = strings.Join(slices.DeleteFunc(slices.Clone(p.Choices), func(w string) bool { return w == "" }), " | ")
 		}

@@ -117,6 +117,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	if err != nil {
 		return err
 	}
+	// A rule that this kind of proxy cannot play is refused when it is set, not when it should fire.
 	control = control.At(place)
 	if err := control.Set(rules.Faults); err != nil {
 		return &exitError{exitUsage, err.Error()}
@@ -184,6 +185,7 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 	if f.rules != "" && len(f.faults) > 0 {
 		return out, &exitError{exitUsage, "--rules and --fault: a file that changes replaces all rules; write them all into it"}
 	}
+	// --seed wins over the file; without either the seed is 1, the default of the flag.
 	if f.seeded || out.Seed == 0 {
 		out.Seed = f.seed
 	}
@@ -193,6 +195,7 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 // chaosProxyStdio runs the server as a child process and passes signals on to it. It returns when the server has ended, with
 // the server's exit code, or with a signalError.
 func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosProxyFlags, shared proxy.Shared) error {
+	// The agent may end its server with a signal; the proxy hands the signal on and ends when the server does.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -360,6 +363,7 @@ func (o *options) chaosProxyCtl(ctx context.Context, args []string) error {
 	case "clear":
 		return c.Clear(ctx)
 	}
+	// The remaining verb is list; Args has checked the word.
 	rules, err := c.List(ctx)
 	if err != nil {
 		return err

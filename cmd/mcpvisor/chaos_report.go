@@ -67,6 +67,7 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 		return err
 	}
 	r := recorded.run
+	// Only the history counts: the verdicts in an old report were made by older checks.
 	r.Verdicts = invariant.Judge(r.History)
 	if !f.verdict {
 		r.Dir = recorded.dir
@@ -165,6 +166,7 @@ func (r *recordedRun) readOldReport(h *history.History) {
 	if err != nil || json.Unmarshal(raw, &d) != nil || d.Version == 0 || d.Seed != h.Plan.Seed || d.Tier != h.Plan.Tier {
 		return
 	}
+	// The seed and tier agree, so that the report is of this run.
 	r.savedCommand = d.Replay
 	r.run.Took = d.Took
 	if d.Started != nil {

@@ -108,6 +108,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	if f.out != "" && isFileIn(name, f.out) {
 		return usageError(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
 	}
+	// Planning finds what cannot be run in this tier before any process is started.
 	plan, err := s.Plan(f.seed, scenario.Real)
 	if err != nil {
 		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
@@ -117,6 +118,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 		opts.Guard = g
 		defer g.Close()
 	}
+	// A run takes minutes, in which the person should see that something happens.
 	line := o.newProgressLine()
 	opts.Progress = func(p chaoslive.Progress) { line.draw(chaosProgress(p)) }
 	began := time.Now()
@@ -145,6 +147,7 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 			return &exitError{exitUsage, "no folder can be made for the report: " + messages.Line(err.Error(), 200)}
 		}
 		r.Dir = filepath.Join(dir, "report")
+		// A run that went well leaves nothing; a violated one keeps its folder, whose path is printed.
 		if answer == invariant.Holds && !f.keep {
 			defer os.RemoveAll(dir)
 		}
@@ -177,6 +180,7 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 // scenarioByName returns the scenario of the library with that name, else reads the file. A file is vetted for the tier in
 // which it is to run; the error lists everything that is wrong with it.
 func scenarioByName(name string, tier scenario.Tier) (scenario.Scenario, error) {
+	// A name of the library wins over a file of the same name; "./name" reads the file.
 	if s, ok := scenario.Named(name); ok {
 		return s, nil
 	}
@@ -257,6 +261,7 @@ const lineInterval = 10 * time.Second
 func (l *progressLine) draw(text string) {
 	if !l.terminal {
 		if l.last.IsZero() {
+			// The first line comes only after the interval, so that a short run prints none.
 			l.last = time.Now()
 		}
 		if time.Since(l.last) >= lineInterval {

@@ -53,6 +53,7 @@ func newChaosScenarios(o *options) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			// Each combination that makes no sense is refused here; cobra has no rule that covers all of them.
 			case schema && check || schema && asJSON || check && asJSON:
 				return usageError(cmd, "--schema, --check and --json exclude each other")
 			case schema && len(args) > 0:
@@ -93,6 +94,7 @@ func (o *options) listScenarios(asJSON bool) error {
 	most := 0
 	for _, s := range scenario.Library() {
 		l := scenarioItem{s.Name, s.Tiers, s.About}
+		// An empty list in the file means all tiers; the list is spelled out for programs.
 		if len(l.Tiers) == 0 {
 			l.Tiers = scenario.Tiers
 		}
@@ -103,6 +105,7 @@ func (o *options) listScenarios(asJSON bool) error {
 		return printJSON(o.out, list)
 	}
 	columns := columnsOf(o.out)
+	// A pipe has no width; 120 columns suit a log.
 	if columns == 0 {
 		columns = 120
 	}
@@ -157,6 +160,7 @@ func (o *options) checkScenarios(files []string) error {
 		s, err := scenario.Vet(file, text)
 		var problems scenario.Problems
 		switch {
+		// Vet finds all problems at once, so that a person can correct them in one go.
 		case errors.As(err, &problems):
 			for _, p := range problems {
 				fmt.Fprintln(o.out, p.Error())

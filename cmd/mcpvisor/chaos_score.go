@@ -141,6 +141,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	var results []score.Result
 	failed := 0
 	for _, c := range clients {
+		// The clients are played one after another, because clients that run at the same time would slow each other.
 		c.Only, c.Parallel = only, f.parallel
 		done := 0
 		c.Progress = func(p score.CaseResult) {
@@ -173,6 +174,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 		}
 	}
 	switch {
+	// An adapter that did not work weighs more than lost points: its row in the table is missing.
 	case failed > 0:
 		return &exitError{code: exitUsage}
 	case lost:
@@ -185,6 +187,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 // adapters, each ended by a further "--".
 func scoreClients(cmd *cobra.Command, args []string) ([]score.Options, error) {
 	known, own := args, []string(nil)
+	// Words before the first "--" are names, words after it are commands of adapters.
 	if at := cmd.ArgsLenAtDash(); at >= 0 {
 		known, own = args[:at], args[at:]
 	}

@@ -112,6 +112,7 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 	if err != nil {
 		return &exitError{exitUsage, "this program does not know its own path: " + messages.Line(err.Error(), 200)}
 	}
+	// Workers are processes, since a run in virtual time that hangs cannot be stopped from within its process.
 	s.pool = campaign.NewPool(func() *exec.Cmd { return exec.Command(self, "chaos", "sim", "--"+chaosWorkerFlag) }, s.flags.jobs)
 	defer s.pool.Close()
 	// Workers report slow runs concurrently.
@@ -166,6 +167,7 @@ func (s *simulation) prepareTask(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	// The plan also holds the seed that counts: the person's, or else the scenario's.
 	plan, err := day.Plan(f.seed, scenario.Sim)
 	if err != nil {
 		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
@@ -197,6 +199,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 	}
 	full := report.Run{History: h, Verdicts: r.Verdicts, Started: began, Took: r.Took, Command: s.replayCommand(t), Dir: s.flags.out,
 		Replace: true}
+	// The exit code is that of the run which was asked for, also if a smaller one is reported.
 	answer := report.Overall(r.Verdicts)
 	if answer == invariant.Violated {
 		if full.Dir == "" {
@@ -242,6 +245,7 @@ func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign
 		_ = f.Close() // it is only read
 		_ = os.Remove(f.Name())
 	}()
+	// The worker writes the history into this file, because its answer holds only the verdicts.
 	t.History = f.Name()
 	r := s.pool.Do(ctx, t)
 	if stop := interruptedError(ctx); stop != nil {

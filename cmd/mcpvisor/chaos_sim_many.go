@@ -80,6 +80,7 @@ func progressBar(done, all, size int) string {
 // code. A violation weighs more than seeds that could not be run.
 func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Result, sum campaign.Summary) error {
 	var reports []failedRun
+	// One report for each invariant: further failures of the same invariant are only listed.
 	known := map[string]bool{}
 	for _, r := range failed {
 		if v, _ := r.Violated(); len(reports) < maxReports && !known[v.ID] {
@@ -96,6 +97,7 @@ func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Resul
 	}
 	answer := sum.Answer()
 	replay := s.replayCommand(campaign.Task{Seed: s.flags.seed})
+	// Without a failure the replay is that of the whole campaign.
 	if s.flags.seeds != 1 {
 		replay = strings.Replace(replay, " -n 1", "", 1) + fmt.Sprintf(" -n %d", s.flags.seeds)
 	}

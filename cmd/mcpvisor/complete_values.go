@@ -99,6 +99,7 @@ func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, 
 // to one line and escaped.
 func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFlags) error {
 	r := messages.CompleteRequest{Prompt: f.prompt, URITemplate: f.template, Argument: args[1]}
+	// Without VALUE the server proposes values for an empty beginning.
 	if len(args) == 3 {
 		r.Value = args[2]
 	}
@@ -107,6 +108,7 @@ func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFla
 		if !ok || key == "" {
 			return usageError(cmd, "--with: %q is no argument; write --with KEY=VALUE", messages.Line(w, 80))
 		}
+		// Values of other arguments go into the context of the request (completion/complete, context.arguments).
 		if r.Context == nil {
 			r.Context = map[string]string{}
 		}

@@ -52,6 +52,7 @@ func (o *options) configCheck(asJSON bool) error {
 	}
 	faults, warnings := 0, 0
 	list := []config.Problem{}
+	// Policies are no problem of a file, but the person wants to know which servers will not start.
 	s.Problems = append(s.Problems, s.policyProblems()...)
 	if text := s.noServersText(); text != "" && !slices.ContainsFunc(s.Problems, func(p config.Problem) bool { return !p.Warning }) {
 		s.Problems = append(s.Problems, config.Problem{Text: text, Fix: strings.TrimPrefix(addServerHint, "; "), Warning: true})

@@ -33,6 +33,7 @@ network of its own and ends. Exit code 0, whatever the answers are.`,
 
 // printIsolation prints what this machine can enforce. Capabilities starts one short process to try a network namespace.
 func (o *options) printIsolation(ctx context.Context, asJSON bool) error {
+	// This starts a short-lived process, which ctx bounds.
 	can := transports.Capabilities(ctx)
 	offers := isolation.Offers(can)
 	if asJSON {
@@ -85,6 +86,7 @@ func (o *options) plannedIsolation(out serverEntry) string {
 		return ""
 	}
 	steps, err := isolation.Plan(want, transports.CapabilitiesFor(context.Background(), *want))
+	// What this machine cannot enforce keeps the server from starting, and get says so before it is tried.
 	var no *isolation.UnsupportedError
 	if errors.As(err, &no) {
 		return "isolated: not possible: " + messages.Line(no.Error(), 300)

@@ -60,6 +60,7 @@ func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
 	if s == nil {
 		return err
 	}
+	// The checks look at the setup as it was read here, so that they agree with each other.
 	e := newDoctorRun(o, s)
 	all := []finding{}
 	for _, check := range e.allChecks() {

@@ -89,6 +89,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	}
 	places := slices.DeleteFunc(foreign.Locations(foreign.Machine{OS: runtime.GOOS, Home: paths.Home, Dir: dir,
 		Lookup: os.LookupEnv}), func(p foreign.Location) bool { return w.from != "" && p.Format != w.from })
+	// Files that are missing are left out; a file that cannot be read is in found with its problems.
 	found := discover.ReadForeign(places, dir)
 	if len(o.configs) > 0 {
 		if found, err = o.readNamedFiles(w.from, dir); err != nil {
@@ -102,6 +103,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 			return err
 		}
 	}
+	// The plan needs the servers that are there already, to find names that are taken.
 	file := discover.FileOf(w.scope, paths, project)
 	ours, err := readOwn(file, w.scope)
 	if err != nil {
@@ -314,6 +316,7 @@ func (o *options) printImport(found []discover.ForeignFile, plan []importItem, p
 		return
 	}
 	for _, other := range found {
+		// A file in the form of mcpvisor itself has no title of another program.
 		title := other.Format.Title()
 		if title == "" {
 			title = "mcpvisor"

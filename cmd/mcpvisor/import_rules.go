@@ -48,6 +48,7 @@ func (o *options) importRules(ctx context.Context, f importFlags, plan []importI
 	switch {
 	case len(rules) == 0:
 		return nil
+	// --with-permissions is the agreement.
 	case f.permissions:
 	case f.yes || !o.prompter.hasTerminal():
 		o.printSentence(f, "What these programs call without asking is not taken over; with rules for it: mcpvisor import --with-permissions")

@@ -56,6 +56,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	if err := s.checkMayManage("added"); err != nil {
 		return err
 	}
+	// The file belongs to the project, which may be a directory above the working directory.
 	file := discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)
 	if file == "" {
 		return &exitError{exitFailed, "there is no place for files of yours: HOME is not set"}
@@ -69,6 +70,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 		return []byte(emptyFile), nil
 	})
 	switch {
+	// With --json both outcomes are one object, and exit code 0: the file is there.
 	case (err == nil || errors.Is(err, there)) && o.json:
 		if err == nil && scope == messages.ScopeLocal {
 			keepOutOfGit(file)

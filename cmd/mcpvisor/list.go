@@ -65,6 +65,7 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 	if err != nil {
 		return err
 	}
+	// This changes the statuses of this command only, not those of a running up.
 	p.setup.addRemarks(all)
 	if asJSON {
 		// The preview has been removed from the terminal by shown, so that the list begins on an empty line.
@@ -157,6 +158,7 @@ func detailOf(st messages.Status, now time.Time) string {
 		if i := st.ServerInfo; i != nil {
 			parts = append(parts, strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30)))
 		}
+		// With "bestEffort" a server runs although parts of its isolation are missing on this machine.
 		if e := st.Isolation; e != nil && len(e.Missing) > 0 {
 			parts = append(parts, "isolated without "+messages.Line(strings.Join(e.Missing, ", "), 200))
 		} else if e != nil {

@@ -37,6 +37,7 @@ func confirmationText(q oauth.Confirmation) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	whole := func(s string) string { return messages.Line(s, 0) }
 	server := messages.Line(q.Server, 60)
+	// The page and the token endpoint have different hosts: the code would be sent to the second.
 	if q.Page != "" {
 		line("\nYou sign in to %s at one host, and another one gets the answer, with which it can act as you:", server)
 		line("  page:        %s", hostOf(q.Page))

@@ -57,6 +57,7 @@ func (o *options) signOutServer(ctx context.Context, server string, forget bool)
 		fmt.Fprintf(o.out, "%s: nobody is signed in\n", messages.Line(server, 60))
 		return nil
 	}
+	// Forget also deletes the binding of configured secrets to an authorization server.
 	leave := s.ownManager.Logout
 	if forget {
 		leave = s.ownManager.Forget

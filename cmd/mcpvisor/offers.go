@@ -112,6 +112,7 @@ func (o *options) listFromServers(
 	}
 	switch {
 	case len(ready) > 0:
+		// --wait bounds listing anew, since connecting may have used it up.
 		within, cancel := context.WithTimeout(ctx, f.wait)
 		defer cancel()
 		err = list(within, p, ready)

@@ -50,6 +50,7 @@ A denied call is not sent. What is asked about is asked at the terminal; call --
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	cmd.AddCommand(newPermissionsTest(o))
 	for _, verdict := range []access.Verdict{access.Allow, access.Ask, access.Deny} {
+		// allow, ask and deny are three commands with one implementation.
 		cmd.AddCommand(newPermissionsAdd(o, verdict))
 	}
 	cmd.AddCommand(newPermissionsRemove(o))
@@ -225,6 +226,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 		}
 		q.Server, q.Tool, q.Annotations = tool.Server, tool.Name, tool.Annotations
 	}
+	// Trust comes from the files: the server cannot claim it.
 	q.Trusted = p.setup.Specs[q.Server].Trusted
 	d := access.Decide(rules, q)
 	// The annotations decide only about trusted servers, where no rule is about the tool.

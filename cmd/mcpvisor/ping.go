@@ -80,6 +80,7 @@ func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) e
 	results := make([]pingReport, 0, len(all))
 	for _, st := range all {
 		r := pingReport{Server: st.Name, Era: st.Era, ProtocolVersion: st.ProtocolVersion, RoundTripsMs: []float64{}}
+		// A second lies between two pings, as with the ping of networks.
 		for i := 0; i < f.count; i++ {
 			if i > 0 && !sleepContext(ctx, time.Second) {
 				return interruptedError(ctx)
@@ -98,6 +99,7 @@ func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) e
 				r.Era, r.ProtocolVersion = now[0].Era, now[0].ProtocolVersion
 			}
 		}
+		// One lost answer among several means that the server is not well.
 		r.Answered = r.Lost == 0
 		failed = failed || !r.Answered
 		results = append(results, r)

@@ -77,6 +77,7 @@ func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) 
 	if err != nil {
 		return err
 	}
+	// A server that misses a required argument answers with an error that is less clear than this one.
 	if faults := argProblems(prompt, args); len(faults) > 0 {
 		return &exitError{exitUsage, strings.Join(faults, "; ") + " (nothing was sent; see: mcpvisor prompts " +
 			shellWord(prompt.Server) + ")"}
@@ -114,6 +115,7 @@ func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, 
 			return nil, fmt.Errorf("argument %q is given twice", messages.Line(a.key, 80))
 		}
 		given[a.key] = true
+		// The specification knows only texts; a JSON value would be sent as its text, which the person may not expect.
 		if a.json {
 			return nil, fmt.Errorf("argument %q: the arguments of prompts are texts; write %s=…", messages.Line(a.key, 80),
 				messages.Line(a.key, 40))
@@ -224,6 +226,7 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // printFilled prints the messages, each below its role and indented, so that a text of the server cannot look like a role.
 func (o *options) printFilled(res control.FillResult) error {
+	// Messages is nil if the answer has not the form that the specification demands.
 	all := res.Messages()
 	if all == nil {
 		return &exitError{exitFailed, "the server's answer is no prompt; --json prints it"}

@@ -88,6 +88,7 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 	if err != nil {
 		return err
 	}
+	// A server that has not answered yet may offer the same URI, and the person should know which.
 	unknown := ""
 	if len(silent) > 0 {
 		unknown = "; not known yet what is offered by " + joinNames(silent)
@@ -200,6 +201,7 @@ func (o *options) printResource(res control.ReadResult, f readFlags) error {
 		}
 		parts = parts[f.part-1 : f.part]
 	}
+	// The bytes go out as they are: escaping would spoil a file.
 	if f.output != "" {
 		return o.writePart(parts, f.output)
 	}

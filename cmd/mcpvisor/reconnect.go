@@ -49,6 +49,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 	if err := p.startServers(ctx, []string{server}, adjust); err != nil {
 		return err
 	}
+	// The running up makes the attempt, and its answer comes when the attempt has ended.
 	if p.up != nil {
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
@@ -96,6 +97,7 @@ func attemptError(ctx context.Context, err error) error {
 		return stop
 	}
 	var e *messages.Error
+	// These are mistakes of the command line, with exit codes of their own.
 	if !errors.As(err, &e) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
 	}

@@ -42,6 +42,7 @@ func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
 	if s == nil {
 		return err
 	}
+	// The socket belongs to the project directory, and not to the working directory.
 	location, err := control.LocationOf(s.ProjectDir)
 	if err != nil {
 		return err
@@ -59,6 +60,7 @@ func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
 		return stop
 	}
 	var e *messages.Error
+	// An up without a follower answers this request with ClassUnsupported.
 	if errors.As(err, &e) && e.Class == messages.ClassUnsupported {
 		return &exitError{exitUsage, "the running mcpvisor up follows no files; it was started with --no-watch, --demo, or by " +
 			"another version"}
@@ -105,6 +107,7 @@ func reloadText(res supervisor.ReloadResult) string {
 	} else {
 		parts = append(parts, countOf(len(res.Kept), "server")+" as before")
 	}
+	// A held server is new or changed, and does not run until the person approves it.
 	if n := len(res.Held); n > 0 {
 		parts = append(parts, joinNames(res.Held)+" waiting for an approval (mcpvisor approve)")
 	}

@@ -98,6 +98,7 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 		}
 	}
 	out := removeReport{Name: name, entryLocation: e.toLocation()}
+	// Another scope may have an entry of the same name, which counts from now on.
 	now, err := loadSetup(o)
 	if now == nil {
 		return err

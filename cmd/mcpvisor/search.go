@@ -110,6 +110,7 @@ func searchHitOf(e install.Entry) searchHit {
 		h.Published = &e.Published
 	}
 	seen := map[string]bool{}
+	// A server may have several packages of one kind; each kind is listed once.
 	for _, w := range e.Ways() {
 		if !seen[w.Kind] {
 			seen[w.Kind], h.Ways = true, append(h.Ways, w.Kind)
@@ -131,6 +132,7 @@ func (o *options) printHits(all searchResult, word string, f searchFlags) {
 		t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, WidthMax: 60}, {Number: 2, WidthMax: 20}, {Number: 4, WidthMax: room}})
 		for _, h := range all.Servers {
 			text := messages.Line(h.Description, 200)
+			// A deprecated or deleted entry is marked in front of its description.
 			if h.Status != install.Active {
 				text = strings.TrimSpace(messages.Line(string(h.Status), 20) + ": " + messages.Line(h.Message, 120) + " · " + text)
 			}

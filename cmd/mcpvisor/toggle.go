@@ -118,6 +118,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 		return unknownServerError(verb[:len(verb)-1], server, p.names, p.setup)
 	case now && !up:
 		return &exitError{exitUsage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out"}
+	// --for-now leaves the file alone; the caller changes the running up.
 	case now:
 		return nil
 	case len(all) == 0: // the running up has it from its own command line
@@ -244,6 +245,7 @@ func (o *options) disableServer(cmd *cobra.Command, server string, disconnect bo
 		return err
 	}
 	defer p.close()
+	// No process has the server, so that there is no tool to take away.
 	if p.up == nil || !slices.Contains(p.names, server) {
 		return o.printServer(messages.Status{Name: server, Status: messages.Disabled})
 	}
@@ -276,6 +278,7 @@ func (o *options) switchLocally(s *setup, server string, enabled bool) (changed 
 		if !enabled {
 			names = append(names, server)
 		}
+		// A new file gets the usual form around the list.
 		if fresh {
 			text = []byte(emptyFile)
 		}

@@ -55,6 +55,7 @@ func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld 
 	if err := p.startServers(ctx, args, nil); err != nil {
 		return err
 	}
+	// A server that fails is no error here: the others are listed, and reportMissing says why it is not.
 	all, err := p.awaitStatus(ctx, wait, args...)
 	if err != nil {
 		return err
@@ -83,6 +84,7 @@ func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld 
 		return err
 	}
 	err = o.reportMissing(all, len(args) > 0, true)
+	// A file that cannot be read may hold servers whose tools are missing here.
 	if broken := p.setup.unreadableError(); len(args) == 0 && broken != nil {
 		return broken
 	}
@@ -149,6 +151,7 @@ func (o *options) printTool(t control.Tool) {
 	if usage := argumentsOf(t); usage != "" {
 		name += "  " + usage
 	}
+	// Only live tools can be called now; the state of others is part of the line.
 	if t.State != "" && t.State != "live" {
 		name += "  (" + t.State + ")"
 	}

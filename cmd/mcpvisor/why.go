@@ -74,11 +74,13 @@ func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, 
 	all := []messages.Status{s.Status}
 	p.setup.addRemarks(all)
 	s.Status = all[0]
+	// Advice about a retry makes sense only while an up runs.
 	s.Advice = statusAdvice(s.lastFailure(), s.Withheld, s.Source == "running")
 	if asJSON {
 		return printJSON(o.out, s)
 	}
 	o.printHistory(s, time.Now())
+	// The person sees the whole entry here, so that approve NAME may follow without showing it again.
 	if _, waits := p.setup.Waiting[server]; waits {
 		if v, ok := p.setup.screenOf(server); ok {
 			fmt.Fprintln(o.out, "\nWhat waits for your approval:")

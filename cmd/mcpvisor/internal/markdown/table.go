@@ -13,6 +13,7 @@ const gap = "  "
 // layOutTable returns a table without borders: the headings, then the rows, each cell wrapped to its column. If a row has
 // several lines, all rows are separated by empty lines.
 func (p printer) layOutTable(t *ast.Table, width int) string {
+	// p is a copy, so that text after the table is not concerned.
 	p.inTable = true
 	var rows [][]string
 	for _, part := range t.Children {
@@ -91,6 +92,7 @@ func columnWidths(rows [][]string, width int) []int {
 			}
 		}
 	}
+	// The gaps between the columns are not for text.
 	room := width - len(gap)*(len(natural)-1)
 	// Widths of terminals are small, so that trying each bound is fast enough.
 	for most := width; most > 0; most-- {
