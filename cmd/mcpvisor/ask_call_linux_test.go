@@ -10,11 +10,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// guarded is a project whose rules ask before every call.
+// guarded is the configuration of a project whose rules ask before every call.
 const guarded = `{"permissions": {"default": "ask", "ask": ["one:fail"]}, "mcpServers": {
 	"one": {"command": "fixture", "args": ["mcp-fixture", "good"], "era": "legacy"}}}`
 
-// TestTheCallerOfARunningUpIsAsked, and --allow counts there too; who has no terminal is told how to allow the call.
+// TestTheCallerOfARunningUpIsAsked checks that a running up asks at the terminal of the caller, that --allow of the caller
+// counts, and that a caller without a terminal reads how to allow the call.
 func TestTheCallerOfARunningUpIsAsked(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, guarded)
@@ -45,8 +46,8 @@ func TestTheCallerOfARunningUpIsAsked(t *testing.T) {
 	}
 }
 
-// TestACallIsAskedAboutAtTheTerminal: what is to be called is shown, neutralised; a no sends nothing; always is a rule in
-// the person's own file, and nobody asks again.
+// TestACallIsAskedAboutAtTheTerminal checks the question about a call: the call is shown escaped, "no" sends nothing, and
+// "always" writes a rule into the person's own file, after which the question does not come again.
 func TestACallIsAskedAboutAtTheTerminal(t *testing.T) {
 	seeds.Shows(t, "002.11.permissions-ui")
 	t.Parallel()
@@ -88,7 +89,8 @@ func TestACallIsAskedAboutAtTheTerminal(t *testing.T) {
 	}
 }
 
-// TestStructuredAnswersAreIndentedOnATerminal, where a person reads them; a pipe takes the server's own bytes (results.txtar).
+// TestStructuredAnswersAreIndentedOnATerminal checks the form for a person; results.txtar checks that a pipe gets the server's
+// own bytes.
 func TestStructuredAnswersAreIndentedOnATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, `{"mcpServers": {"bad": {"command": "fixture", "args": ["mcp-fixture", "bad-results"], "era": "legacy"}}}`)

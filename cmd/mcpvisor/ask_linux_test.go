@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// asking is a project with a server that asks what it is told to ask.
+// asking is the configuration of a project with a server that asks what a call tells it to ask.
 const asking = `{"mcpServers": {
 	"one": {"command": "fixture", "args": ["mcp-fixture", "asks"], "era": "legacy"},
 	"more": {"command": "fixture", "args": ["mcp-fixture", "offers"], "era": "legacy"}}}`
@@ -19,7 +19,7 @@ const (
 	askPage = `params:={"mode":"url","message":"sign in","url":"https://example.com/x","elicitationId":"1"}`
 )
 
-// exits waits for the end of a command on a terminal.
+// exits waits until a command on a terminal has ended, and checks its exit code.
 func (t *terminal) exits(code int) {
 	t.t.Helper()
 	select {
@@ -32,13 +32,14 @@ func (t *terminal) exits(code int) {
 	}
 }
 
+// asks starts a command on a terminal, with the configuration of the place.
 func (p *place) asks(args ...string) *terminal {
 	p.t.Helper()
 	return p.onTerminal(nil, append([]string{"--config", "c.json"}, args...)...)
 }
 
-// TestAQuestionIsAnsweredAtTheTerminal: who asks is shown, the text neutralised; an answer that does not fit is asked for
-// again; what was typed before the question answers nothing.
+// TestAQuestionIsAnsweredAtTheTerminal fills in a form: the server is named and its text escaped, and a value that does not fit
+// is asked for again.
 func TestAQuestionIsAnsweredAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, asking)
@@ -58,8 +59,8 @@ func TestAQuestionIsAnsweredAtTheTerminal(t *testing.T) {
 	term.exits(0)
 }
 
-// TestCtrlCIsTheQuestionsAndThenTheCommands: the first one cancels what is asked, and the call goes on; the second one
-// ends the command.
+// TestCtrlCIsTheQuestionsAndThenTheCommands checks that the first Ctrl-C cancels the question while the call goes on, and that
+// the next one ends the command.
 func TestCtrlCIsTheQuestionsAndThenTheCommands(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, asking)
@@ -87,7 +88,8 @@ func TestCtrlCIsTheQuestionsAndThenTheCommands(t *testing.T) {
 	}
 }
 
-// TestAQuestionGoesToTheCallersTerminal: while mcpvisor up runs, whoever called the server is asked.
+// TestAQuestionGoesToTheCallersTerminal checks that a question of a server reaches the terminal of the command that called it,
+// and not that of the running up.
 func TestAQuestionGoesToTheCallersTerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, asking)
@@ -112,7 +114,8 @@ func TestAQuestionGoesToTheCallersTerminal(t *testing.T) {
 	}
 }
 
-// TestAnUpWithoutATerminalAsksItsCallers: if it is told to; without any terminal nobody is asked, which the server learns.
+// TestAnUpWithoutATerminalAsksItsCallers checks --callers-answer: a caller with a terminal is asked, and without one the server
+// learns that no person could be asked.
 func TestAnUpWithoutATerminalAsksItsCallers(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, asking)
@@ -134,7 +137,7 @@ func TestAnUpWithoutATerminalAsksItsCallers(t *testing.T) {
 	}
 }
 
-// TestLogsAreFollowed: what comes later is printed once, across a reconnect, until Ctrl-C.
+// TestLogsAreFollowed checks that logs --follow prints each message once, also after a reconnect, until Ctrl-C.
 func TestLogsAreFollowed(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, strings.Replace(asking, `"offers"]`, `"offers"], "logLevel": "alert"`, 1))
@@ -159,7 +162,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 }
 
-// TestTheModelIsAskedAfterAYes, which is for so many requests.
+// TestTheModelIsAskedAfterAYes checks that a sampling command runs only after the person's yes, and not after a no.
 func TestTheModelIsAskedAfterAYes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, asking)
@@ -178,7 +181,7 @@ func TestTheModelIsAskedAfterAYes(t *testing.T) {
 	term.exits(0)
 }
 
-// TestTheTerminalIsSpared: bytes that are no text are kept from it, and progress is one line.
+// TestTheTerminalIsSpared checks that bytes which are no text are kept from a terminal, and that progress takes one line.
 func TestTheTerminalIsSpared(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, asking)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The host is what a person decides by: nothing in it reaches the terminal that would not be seen.
+// TestHostsOfPagesAreShownSafely checks judgeURL: a person decides by the host, so that nothing in it may be hidden or act on
+// the terminal.
 func TestHostsOfPagesAreShownSafely(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://example.com%C2%9B31m.evil/":  "hidden or written in percent codes",
@@ -47,6 +48,8 @@ func TestHostsOfPagesAreShownSafely(t *testing.T) {
 	}
 }
 
+// FuzzJudged checks for any URL that a host is named if the page may be opened, and that it holds nothing that acts on a
+// terminal.
 func FuzzJudged(f *testing.F) {
 	f.Add("https://xn--gthub-n4a.com/")
 	f.Add("http://0x7f.1.2%C2%9B/")

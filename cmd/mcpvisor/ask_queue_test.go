@@ -15,8 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// TestEachServerHasItsPlaces: one server fills its own, and another server's question, and one about a call, still have
-// theirs and their turn.
+// TestEachServerHasItsPlaces lets one server fill its places in the queue: a question of another server, and one about a call,
+// still get theirs, and their turn.
 func TestEachServerHasItsPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q promptQueue
@@ -64,7 +64,7 @@ func TestEachServerHasItsPlaces(t *testing.T) {
 	})
 }
 
-// TestAQuestionThatGivesUpItsPlace: one that is taken back while it waits keeps nobody waiting.
+// TestAQuestionThatGivesUpItsPlace cancels a question that waits in the queue: the next one still gets its turn.
 func TestAQuestionThatGivesUpItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q promptQueue
@@ -88,14 +88,15 @@ func TestAQuestionThatGivesUpItsPlace(t *testing.T) {
 	})
 }
 
-// typed is a talk at which these lines are typed.
+// typed returns a conversation in which the person types these lines.
 func typed(t *testing.T, words ...string) (*conversation, *bytes.Buffer) {
 	out := &bytes.Buffer{}
 	l := &lineReader{in: strings.NewReader(strings.Join(words, "\n") + "\n")}
 	return &conversation{ctx: t.Context(), lines: l, out: out}, out
 }
 
-// TestLongArgumentsAreShownWhole: a question about a call says that it has cut them, and shows the rest.
+// TestLongArgumentsAreShownWhole checks that a question about a call says that its arguments are cut, and shows the rest on
+// request.
 func TestLongArgumentsAreShownWhole(t *testing.T) {
 	args := `{"note":"` + strings.Repeat("x", 30_000) + `","amount":1000000}`
 	ask := func(words ...string) (supervisor.AskAnswer, string) {
@@ -115,7 +116,8 @@ func TestLongArgumentsAreShownWhole(t *testing.T) {
 	}
 }
 
-// TestEqualCallsAreCounted in the question, and one more that comes meanwhile is not answered unseen.
+// TestEqualCallsAreCounted checks that the question counts the equal calls that wait, and that a call which arrives while the
+// person thinks is not answered with them.
 func TestEqualCallsAreCounted(t *testing.T) {
 	waiting := 5
 	talk, out := typed(t, "e", "e")
@@ -133,7 +135,8 @@ func TestEqualCallsAreCounted(t *testing.T) {
 	}
 }
 
-// TestSamplingCommandsAreBounded: two of one server and four in all run at a time, and the others wait.
+// TestSamplingCommandsAreBounded starts many requests: two commands of one server and four in all run at a time, and the others
+// wait.
 func TestSamplingCommandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r samplingSlots
@@ -177,12 +180,13 @@ func TestSamplingCommandsAreBounded(t *testing.T) {
 	})
 }
 
-// yeses is a person who types y again and again.
+// yeses is a standard input of a person who types "y" again and again.
 type yeses struct{}
 
 func (yeses) Read(p []byte) (int, error) { return copy(p, "y\n"), nil }
 
-// TestAYesIsForSoManyRequests, and the next question says how many there were.
+// TestAYesIsForSoManyRequests checks that one yes allows samplesPerConsent requests, and that the next question names their
+// number.
 func TestAYesIsForSoManyRequests(t *testing.T) {
 	var out bytes.Buffer
 	d := newPrompter(t.Context(), streams{in: yeses{}, err: &out}, &interrupts{})
@@ -208,7 +212,8 @@ func TestAYesIsForSoManyRequests(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotShownIsNoRefusal of a person: the server and the caller are told that nobody was asked.
+// TestWhatWasNotShownIsNoRefusal checks that a question which reached no person is an error of its own, and is reported on
+// standard error once a minute.
 func TestWhatWasNotShownIsNoRefusal(t *testing.T) {
 	var out bytes.Buffer
 	d := newPrompter(t.Context(), streams{in: strings.NewReader(""), err: &out}, &interrupts{})

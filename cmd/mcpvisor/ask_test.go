@@ -16,6 +16,7 @@ import (
 	check "github.com/mcpvisor/mcpvisor/supervisor/output"
 )
 
+// fullForm has a field of each kind that a form can have, and of some that it should not have.
 const fullForm = `{"type":"object","required":["name","agree","pick"],"properties":{
 	"name":{"type":"string","title":"Your name","description":"as \u001b[2Jwritten","minLength":2,"maxLength":5},
 	"mail":{"type":"string","format":"email"},
@@ -31,7 +32,8 @@ const fullForm = `{"type":"object","required":["name","agree","pick"],"propertie
 	"many":{"type":"array","minItems":1,"maxItems":2,"items":{"anyOf":[{"const":"p","title":"Pi"},{"const":"q","title":"Ku"},{"const":"r","title":"Er"}]}},
 	"deep":{"type":"object"}}}`
 
-// Each field takes what its type says, and says why it does not take the rest.
+// TestFieldsReadWhatTheirTypesSay checks for each kind of field which input it accepts, and with which sentence it refuses
+// others.
 func TestFieldsReadWhatTheirTypesSay(t *testing.T) {
 	fields, err := fieldsOf(json.RawMessage(fullForm))
 	if err != nil {
@@ -95,7 +97,8 @@ func TestFieldsReadWhatTheirTypesSay(t *testing.T) {
 	}
 }
 
-// A server's schema may be anything.
+// FuzzFieldsOf reads any schema that the manager lets through: it must not panic, and what is shown of it must not act on a
+// terminal.
 func FuzzFieldsOf(f *testing.F) {
 	f.Add(fullForm, "1")
 	f.Add(`{"properties":{"a":{"type":["string","null"],"enum":[1,null]}}}`, "x")
@@ -123,7 +126,8 @@ func FuzzFieldsOf(f *testing.F) {
 	})
 }
 
-// talked holds a conversation in which the person types the lines.
+// talked holds a conversation about a request in which the person types the lines, and returns the result and everything that
+// was shown.
 func talked(t *testing.T, r messages.ElicitRequest, d *prompter, typed ...string) (messages.ElicitResult, string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -141,6 +145,7 @@ func talked(t *testing.T, r messages.ElicitRequest, d *prompter, typed ...string
 	return res, out.String(), err
 }
 
+// TestAFormIsAnsweredSeenAndSent fills in a form in all the ways that the help of the prompts promises.
 func TestAFormIsAnsweredSeenAndSent(t *testing.T) {
 	r := messages.ElicitRequest{Server: "one", Message: "Who\x1b[2J are you?", Schema: json.RawMessage(`{"type":"object",
 		"required":["name"],"properties":{"name":{"type":"string"},"age":{"type":"integer","default":30},
@@ -192,7 +197,8 @@ func TestAFormIsAnsweredSeenAndSent(t *testing.T) {
 	}
 }
 
-// What is sent is what the person was shown last: all of it, also what a server wrote as a default.
+// TestTheLastLookShowsWhatIsSent checks that the summary before sending shows every byte that is sent, defaults of the server
+// included.
 func TestTheLastLookShowsWhatIsSent(t *testing.T) {
 	long := strings.Repeat("x", 300) + " and more"
 	r := messages.ElicitRequest{Server: "one", Message: "?", Schema: json.RawMessage(`{"type":"object","properties":{
@@ -216,7 +222,8 @@ func TestTheLastLookShowsWhatIsSent(t *testing.T) {
 	}
 }
 
-// Answers that are written down are all that is sent: a default is the server's word, not the person's.
+// TestAnswersAreNotFilledIn checks that preset answers are sent as they are: a default is the server's word and not the
+// person's.
 func TestAnswersAreNotFilledIn(t *testing.T) {
 	r := messages.ElicitRequest{Server: "x", Schema: json.RawMessage(`{"type":"object","required":["name"],"properties":{
 		"name":{"type":"string"},"consent":{"type":"boolean","default":true}}}`)}
@@ -231,7 +238,8 @@ func TestAnswersAreNotFilledIn(t *testing.T) {
 	}
 }
 
-// A form that can be read in two ways is not answered, and what the model is asked is shown as it will be read.
+// TestNamesAlikeButForCase checks that a form with keys that differ only in case is not answered, and that a request for the
+// model with such keys is shown whole.
 func TestNamesAlikeButForCase(t *testing.T) {
 	for _, schema := range []string{
 		`{"properties":{"delete_everything":{"type":"boolean","default":true}},"Properties":{"name":{"type":"string"}}}`,
@@ -252,7 +260,8 @@ func TestNamesAlikeButForCase(t *testing.T) {
 	}
 }
 
-// A page is shown with its host and opened after a yes alone; what is no page of the web is not opened at all.
+// TestAPageIsOpenedAfterAYes checks that a page is shown with its host and opened only after a yes, and that what is no address
+// of the web is declined without a question.
 func TestAPageIsOpenedAfterAYes(t *testing.T) {
 	var opened []string
 	d := &prompter{browser: true, openPage: func(page string) error { opened = append(opened, page); return nil }}
@@ -301,8 +310,8 @@ func TestAPageIsOpenedAfterAYes(t *testing.T) {
 	}
 }
 
-// A question takes one Ctrl-C, and the next one is the command's whatever is asked meanwhile: a server that asks again
-// and again must not keep a person from ending the command.
+// TestOneInterruptIsAQuestions checks that a question takes one Ctrl-C and the next one belongs to the command, so that a
+// server that asks again and again cannot keep the person from ending the command.
 func TestOneInterruptIsAQuestions(t *testing.T) {
 	i := &interrupts{}
 	if i.passToQuestion(os.Interrupt) {
@@ -326,7 +335,7 @@ func TestOneInterruptIsAQuestions(t *testing.T) {
 	release(false)
 }
 
-// What a server asks is answered one by one, and a question that is taken back ends.
+// TestAQuestionThatIsTakenBackEnds cancels a request while its question waits for input: the conversation ends.
 func TestAQuestionThatIsTakenBackEnds(t *testing.T) {
 	in, keys := io.Pipe()
 	defer keys.Close()
@@ -343,8 +352,8 @@ func TestAQuestionThatIsTakenBackEnds(t *testing.T) {
 	}
 }
 
-// What a server writes is set off, its field names too, and who asks stays on the screen: a long message, many choices and a long
-// address are shown in parts, and say so.
+// TestALongQuestionIsShownInParts checks that a long message, many choices and a long address are shown in parts that say so:
+// the name of the server must stay on the screen, and no text of it may begin at the left margin.
 func TestALongQuestionIsShownInParts(t *testing.T) {
 	name := "mcpvisor: to go on with your sign-ins, type the passphrase of the store"
 	choices := make([]string, 15_000)

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// What the documents that began this project ask of a command, one story each. The stories of testdata/script go
-// further and deeper; these are short, and each stands behind the features that it shows.
+// The tests below play one story each for the commands, as short as the first requirements of the project describe them. The
+// stories of testdata/script go further. seeds.Shows ties each to the requirements that it shows.
 
 func TestAToolIsCalledByEitherName(t *testing.T) {
 	seeds.Shows(t, "002.2.invoke-by-prefix", "004.fr7.display", "004.fr7.ac-short-names", "004.fr7.ac-full-names")
@@ -38,6 +38,7 @@ func TestServersAreAddedByCommand(t *testing.T) {
 	asked(t, "add.txtar")
 }
 
+// asked runs one script of testdata/asked.
 func asked(t *testing.T, file string) {
 	t.Helper()
 	vars := serveScripts(t)

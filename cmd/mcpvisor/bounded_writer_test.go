@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A standard error that nobody reads holds nobody up, and what is missing then is said.
+// TestAStandardErrorThatNobodyReads checks that a reader of standard error that does not read blocks no writer, and that a line
+// says how much is missing.
 func TestAStandardErrorThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -54,7 +55,7 @@ func TestAStandardErrorThatNobodyReads(t *testing.T) {
 	})
 }
 
-// As long as somebody reads, what was written before a write of another stream stands before it.
+// TestTheOrderOfStreamsStays checks that a write to standard error returns after it is written while its reader keeps up.
 func TestTheOrderOfStreamsStays(t *testing.T) {
 	var both bytes.Buffer
 	b := newBoundedWriter(&both)
@@ -68,11 +69,13 @@ func TestTheOrderOfStreamsStays(t *testing.T) {
 	}
 }
 
+// failing is an output whose writes all fail with err.
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// Output that could not be written is told by the exit code of every command that prints; a reader who leaves is not.
+// TestOutputThatIsLostIsAnError checks for several commands that a full disk gives exit code 1, and that a reader who leaves
+// does not.
 func TestOutputThatIsLostIsAnError(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"help"}, {"list", "--help"},
 		{"permissions"}, {"permissions", "--json"}, {"audit", "--stats"}, {"completion", "bash"}, {"config", "paths"}, {"schema"}} {

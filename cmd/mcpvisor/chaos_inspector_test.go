@@ -15,7 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 )
 
-// chaos proxy between a client and a server that nobody here wrote: testdata/peers/inspector.txtar.
+// TestTheProxyUnderTheInspector puts chaos proxy between a client and a server of other projects:
+// testdata/peers/inspector.txtar.
 func TestTheProxyUnderTheInspector(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: the script ends the proxy with a signal")
@@ -38,7 +39,7 @@ func TestTheProxyUnderTheInspector(t *testing.T) {
 	})
 }
 
-// everythingOverHTTP starts server-everything over streamable HTTP and gives its address.
+// everythingOverHTTP starts server-everything over streamable HTTP, waits until it answers, and returns its address.
 func everythingOverHTTP(t *testing.T, node, script string) string {
 	t.Helper()
 	address := freeAddress(t)
@@ -66,7 +67,7 @@ func everythingOverHTTP(t *testing.T, node, script string) string {
 	}
 }
 
-// freeAddress is one of this machine at which nobody listens now.
+// freeAddress returns a loopback address at which nothing listens. Another process could take it before the caller does.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// The command that replays a failure names a file of its report. The report of that replay must not take the file's place.
+// TestAReplayKeepsItsScenario checks that the report of a replay does not replace the folder in which its scenario lies.
 func TestAReplayKeepsItsScenario(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir := filepath.Join(chaosFolder, "seed-2")

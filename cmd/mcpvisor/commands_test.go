@@ -17,7 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// everyCommand calls f for every command that people see, with its words after "mcpvisor".
+// everyCommand calls f for every visible command, with its path after "mcpvisor".
 func everyCommand(f func(path string, c *cobra.Command)) *cobra.Command {
 	root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
 	var walk func(c *cobra.Command)
@@ -33,7 +33,7 @@ func everyCommand(f func(path string, c *cobra.Command)) *cobra.Command {
 	return root
 }
 
-// withoutJSON is every command that has no --json, with the reason.
+// withoutJSON lists the commands that have no --json, each with the reason.
 var withoutJSON = map[string]string{
 	"auth": "has other commands", "config": "has other commands", "chaos": "has other commands", "completion": "has other commands",
 	"chaos proxy":     "its standard output belongs to the server that it stands in front of; --log writes JSON",
@@ -41,6 +41,7 @@ var withoutJSON = map[string]string{
 	"completion powershell": "prints a script", "help": "prints a text for people",
 }
 
+// TestEveryCommandPrintsForPrograms checks that every command has --json or a reason in withoutJSON, and a row in help/json.md.
 func TestEveryCommandPrintsForPrograms(t *testing.T) {
 	topic, _ := readTopic("json")
 	everyCommand(func(path string, c *cobra.Command) {
@@ -62,7 +63,7 @@ func TestEveryCommandPrintsForPrograms(t *testing.T) {
 	})
 }
 
-// longHelps are the commands that explain more than fits on a screen, with how many lines they have at most.
+// longHelps lists the commands whose help may be longer than 40 lines, with the bound of each.
 var longHelps = map[string]int{
 	"add":         52,                    // three kinds of servers, with their flags
 	"chaos":       44,                    // eight commands
@@ -72,6 +73,7 @@ var longHelps = map[string]int{
 	"login":       44, "permissions": 44, // the ways to sign in; the form of a rule
 }
 
+// TestHelpFitsOnAScreen checks the length of every help, and that it shows the common flags.
 func TestHelpFitsOnAScreen(t *testing.T) {
 	everyCommand(func(path string, c *cobra.Command) {
 		var out bytes.Buffer
@@ -95,6 +97,7 @@ func TestHelpFitsOnAScreen(t *testing.T) {
 	})
 }
 
+// TestTheTopicFlagsExplainsAllOfThem checks that help/flags.md has a row for each persistent flag.
 func TestTheTopicFlagsExplainsAllOfThem(t *testing.T) {
 	topic, _ := readTopic("flags")
 	root := everyCommand(func(string, *cobra.Command) {})
@@ -114,7 +117,7 @@ func TestTheTopicFlagsExplainsAllOfThem(t *testing.T) {
 	}
 }
 
-// Every example is a command line of this program, or of a shell with one in it, and this program understands it.
+// TestEveryCommandHasExamplesThatParse parses the examples of every command, also those inside of a shell line.
 func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	everyCommand(func(path string, c *cobra.Command) {
 		if !c.Runnable() {
@@ -140,7 +143,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	})
 }
 
-// parseCommand finds the command that a line names, and parses its flags and arguments without running it.
+// parseCommand finds the command of a line, and parses its flags and arguments without running it.
 func parseCommand(line string) (*cobra.Command, error) {
 	root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
 	words, err := config.Words(line)
@@ -160,13 +163,14 @@ func parseCommand(line string) (*cobra.Command, error) {
 	return found, err
 }
 
+// within matches command lines inside of $(…) and <(…); another matches the rest of a line after a command: a comment, a pipe,
+// a redirection.
 var (
 	within  = regexp.MustCompile(`(?:\$\(|<\()(mcpvisor [^()]*)\)`)
 	another = regexp.MustCompile(`(\s#| \| | > | && ).*`)
 )
 
-// inShell are the command lines of mcpvisor in a line of a shell: also in $(…) and <(…), without comments and what they are
-// piped into.
+// inShell returns the command lines of mcpvisor in a line of a shell, those in $(…) and <(…) included.
 func inShell(line string) (all []string) {
 	line = strings.TrimSpace(line)
 	for _, inner := range within.FindAllStringSubmatch(line, -1) {
@@ -180,6 +184,7 @@ func inShell(line string) (all []string) {
 	return all
 }
 
+// TestAFailureIsTakenApart checks how splitAdvice separates a failure from what to do.
 func TestAFailureIsTakenApart(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"no such thing": {"no such thing", ""},
@@ -194,6 +199,7 @@ func TestAFailureIsTakenApart(t *testing.T) {
 	}
 }
 
+// TestWhatIsPrintedHasItsVersion checks that objects and arrays of objects carry the version of the JSON forms.
 func TestWhatIsPrintedHasItsVersion(t *testing.T) {
 	type one struct {
 		A string `json:"a,omitempty"`
@@ -211,7 +217,8 @@ func TestWhatIsPrintedHasItsVersion(t *testing.T) {
 	}
 }
 
-// A server of a running mcpvisor up is tried again, and a program hears when; one of this command ends with it.
+// TestAFailureSaysWhenToTryAgain checks that the JSON of a failure has the time of the next attempt if a running up will make
+// it, and none if the server ends with the command.
 func TestAFailureSaysWhenToTryAgain(t *testing.T) {
 	next := time.Now().Add(time.Hour)
 	st := messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: "it ended", NextAttempt: &next}

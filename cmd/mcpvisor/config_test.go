@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// What a policy refuses is named with the line that would allow it.
+// TestConfigCheckNamesWhatAPolicyRefuses checks that config check names a refused server with the line that would allow it.
 func TestConfigCheckNamesWhatAPolicyRefuses(t *testing.T) {
 	s := &setup{Configuration: discover.Configuration{Set: config.Set{
 		Specs: map[string]messages.Spec{

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// What acts on a terminal is shown and does not act; what this program itself says to one goes through.
+// TestATerminalIsToldNothingByStrangers checks that escapeWriter escapes what acts on a terminal, and passes this program's own
+// sequences.
 func TestATerminalIsToldNothingByStrangers(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\u009b31mb":                  `a\u009b31mb`,
@@ -51,6 +52,7 @@ func TestATerminalIsToldNothingByStrangers(t *testing.T) {
 	}
 }
 
+// FuzzTerminal checks that nothing but own sequences and printable text reaches a terminal, from any bytes.
 func FuzzTerminal(f *testing.F) {
 	f.Add([]byte("\x1b[31m\u009b\x1b[?1049h\xe2\x80\xae\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {

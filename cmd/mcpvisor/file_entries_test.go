@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// Beside the servers of an organisation nothing is added or removed, and none of theirs is switched; a managed file with
-// rules alone leaves the servers to their people.
+// TestManagedServersAreNotChanged checks that beside the servers of an organisation none is added, removed or switched, and
+// that a managed file with rules alone leaves the servers to the person.
 func TestManagedServersAreNotChanged(t *testing.T) {
 	managed := func(text string) *setup {
 		files := []config.Parsed{

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// pages returns the texts whose links and commands are checked, by their paths: the README, the page for contributors, and all topics.
+// pages returns the texts whose links and commands are checked, by path: the README, the page for contributors, and all topics.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"../../README.md": "", "../../test/README.md": ""}
@@ -27,6 +27,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
+// TestTheReadmeIsADoor checks that README stays short and links every topic.
 func TestTheReadmeIsADoor(t *testing.T) {
 	text := pages(t)["../../README.md"]
 	if n := strings.Count(text, "\n"); n > 140 {
@@ -39,7 +40,7 @@ func TestTheReadmeIsADoor(t *testing.T) {
 	}
 }
 
-// A link leads to a file that exists, and a part of a page that it names is a heading there.
+// TestLinksOfPagesLeadSomewhere checks that the target of every link exists, and its heading if the link names one.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]+)?\)`)
 	for name, text := range pages(t) {
@@ -80,7 +81,7 @@ func hasHeading(t *testing.T, file, part string) bool {
 	return false
 }
 
-// A command line that a page shows between fences is understood as it stands.
+// TestCommandsOfPagesParse parses the command lines that the pages show between fences.
 func TestCommandsOfPagesParse(t *testing.T) {
 	fenced := regexp.MustCompile("(?s)```\\w*\n(.*?)```")
 	shown := 0
@@ -104,7 +105,7 @@ func TestCommandsOfPagesParse(t *testing.T) {
 	}
 }
 
-// The topic about the harness has a row for each invariant that it judges.
+// TestEveryInvariantIsNamed checks that the topic about the harness has a row for each invariant.
 func TestEveryInvariantIsNamed(t *testing.T) {
 	text, _ := readTopic("breaking")
 	for _, id := range scenario.Invariants {

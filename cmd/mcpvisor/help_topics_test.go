@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A topic that had a command's name could not be reached, and one that no command names would not be found.
+// TestTopicsAndCommandsNameEachOther checks that every topic belongs to a command and none has the name of a command, under
+// which it could not be reached.
 func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 	root := newRoot(&options{})
 	named := map[string]bool{}
@@ -32,7 +33,7 @@ func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 			t.Errorf("the help of %q does not end with its topics:\n%s", words, out.String())
 		}
 	}
-	// Programs have no command, and the flags belong to all of them.
+	// The topic library is about Go programs, and the topic flags about all commands.
 	named["library"], named["flags"] = true, strings.Contains(root.UsageTemplate(), "mcpvisor help flags")
 	for _, topic := range topicNames() {
 		if !strings.Contains(root.UsageTemplate(), "  "+topic+" ") {
@@ -55,7 +56,7 @@ func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 	}
 }
 
-// A topic that names a command or a flag that does not exist sends its reader into the dark.
+// TestTopicsNameWhatExists checks that the commands and flags in the topics exist.
 func TestTopicsNameWhatExists(t *testing.T) {
 	root := newRoot(&options{})
 	code := regexp.MustCompile("`(?:mcpvisor )?([a-z][a-z -]*?)? ?(--[a-z][a-z-]*)?`")

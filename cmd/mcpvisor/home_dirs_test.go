@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// No place of the person's own lies in whatever directory mcpvisor is begun in.
+// TestPlacesAreWholePaths checks that relative paths in HOME and XDG variables are refused or ignored: files of the person must
+// not lie in the directory in which mcpvisor is started.
 func TestPlacesAreWholePaths(t *testing.T) {
 	home := "HOME"
 	if runtime.GOOS == "windows" {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEachImportedServerIsShownAndAskedAbout on one screen of its own: whole, neutralised, without the values that are the
-// person's own but with those that steer programs. What was not agreed to is not copied.
+// TestEachImportedServerIsShownAndAskedAbout imports two servers at a terminal: each is shown whole and escaped, values of the
+// person are masked but not those that steer programs, and the declined server is not copied.
 func TestEachImportedServerIsShownAndAskedAbout(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, `{}`)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// What import writes is read as the same server.
+// TestEntryText checks that an entry which import writes is read as the same spec.
 func TestEntryText(t *testing.T) {
 	for _, spec := range []messages.Spec{
 		{Type: messages.Stdio, Command: "x", Args: []string{"<a>", "${A}"}, Env: map[string]string{"K": "v\nw"}},

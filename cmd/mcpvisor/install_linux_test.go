@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// installsOnTerminal runs the program installs on a terminal.
+// installsOnTerminal runs the program installs on a terminal, with a registry of its own.
 func installsOnTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(serveRegistry))
@@ -17,8 +17,8 @@ func installsOnTerminal(t *testing.T, args ...string) *terminal {
 	return p.onTerminal(nil, args...)
 }
 
-// TestInstallingAsksAtTheTerminal: a short name is confirmed, choices may be named by number, and a secret leaves no trace
-// on the screen; afterwards the terminal shows what is typed again.
+// TestInstallingAsksAtTheTerminal installs a server at a terminal: the short name is confirmed, a choice is named by its
+// number, and the secret stays off the screen.
 func TestInstallingAsksAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	term := installsOnTerminal(t, "command")
@@ -45,7 +45,7 @@ func TestInstallingAsksAtTheTerminal(t *testing.T) {
 	}
 }
 
-// TestAnInstallationThatIsBrokenOff adds nothing, whether by no or by Ctrl-C.
+// TestAnInstallationThatIsBrokenOff checks that neither a "no" nor Ctrl-C adds anything.
 func TestAnInstallationThatIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	term := installsOnTerminal(t, "command")
@@ -66,7 +66,7 @@ func TestAnInstallationThatIsBrokenOff(t *testing.T) {
 	}
 }
 
-// TestAnInstallationThatIsNotWanted adds nothing: not after the screen, and not if nothing is to be asked.
+// TestAnInstallationThatIsNotWanted checks that a "no" after the screen adds nothing, and that silent asks no question.
 func TestAnInstallationThatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	term := installsOnTerminal(t, "io.github.o/command")

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// installs is a program that prints what installSpec gives for the name that is its argument. A second one forbids
+// installs is a program that prints the result of installSpec for the name in its first argument. A second argument forbids
 // questions.
 func installs() {
 	s := standardStreams()
@@ -33,7 +33,7 @@ func installs() {
 	os.Exit(o.reportError(err))
 }
 
-// installing is a run without a terminal, and what it says.
+// installing returns the options of a run without a terminal, and the buffer that gets its output.
 func installing(t *testing.T) (*options, *bytes.Buffer) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(serveRegistry))
@@ -47,8 +47,8 @@ func installing(t *testing.T) (*options, *bytes.Buffer) {
 	return &options{streams: streams, prompter: newPrompter(t.Context(), streams, &interrupts{})}, &said
 }
 
-// TestInstallSpecWithoutATerminal: what was given beforehand is enough, a reference stays one, and what is missing is named
-// with the flag that gives it.
+// TestInstallSpecWithoutATerminal checks that inputs given by flags suffice, that a reference to a variable is not replaced,
+// and that a missing input is named with its flag.
 func TestInstallSpecWithoutATerminal(t *testing.T) {
 	o, said := installing(t)
 	f := installFlags{env: map[string]string{"TOKEN": "${MY_TOKEN}"}}

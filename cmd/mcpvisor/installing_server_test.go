@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// uvx does what the program of this name does the first time: it writes files for as long as its first argument says, and
-// becomes the server then. It leaves a file behind if it came so far.
+// uvx is a program that does what the real uvx does at its first start: it writes files for the time in its first argument,
+// leaves a file that says that it came to the end, and becomes the server.
 func uvx() {
 	long, err := time.ParseDuration(os.Args[1])
 	if err != nil {

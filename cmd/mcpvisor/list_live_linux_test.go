@@ -7,12 +7,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// oneSilent is a project with a server that connects, one that fails and one that never answers.
 const oneSilent = `{"mcpServers": {
 	"crash": {"command": "fixture", "args": ["mcp-fixture", "exits-at-once"]},
 	"one": {"command": "fixture", "args": ["mcp-fixture", "good"], "era": "legacy"},
 	"silent": {"command": "fixture", "args": ["mcp-fixture", "silent"], "connectTimeout": "1h", "era": "legacy"}}}`
 
-// A silent server keeps nobody from seeing what the others are.
+// TestAListShowsAtOnceWhatIsKnown checks that list shows settled servers while a silent one is waited for.
 func TestAListShowsAtOnceWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, oneSilent)
@@ -31,6 +32,7 @@ func TestAListShowsAtOnceWhatIsKnown(t *testing.T) {
 	term.exits(1)
 }
 
+// TestAPreviewShowsWhoSettledAndWhoIsWaitedFor checks the lines of a preview after each change of the statuses.
 func TestAPreviewShowsWhoSettledAndWhoIsWaitedFor(t *testing.T) {
 	var out recorder
 	v := &preview{out: &out, settled: map[string]messages.Status{}, size: func() (int, int) { return 40, 5 }}
@@ -49,7 +51,7 @@ func TestAPreviewShowsWhoSettledAndWhoIsWaitedFor(t *testing.T) {
 	draw("a                    connected\nwaiting for b (--wait bounds it)\n", st("a", messages.Connected), st("b", messages.Pending))
 	draw("\x1b[2A\r\x1b[Ja                    failed      it is\u2026\nwaiting for b (--wait bounds it)\n",
 		st("a", messages.Failed), st("b", messages.Pending))
-	// On its way again, it is what it was.
+	// A server that is pending again is shown with its last failure.
 	draw("", st("a", messages.Pending), st("b", messages.Pending))
 	draw("\x1b[2A\r\x1b[Ja                    failed      it is\u2026\nc                    disabled\n\u2026 and 2 more\nwaiting for b (--wait bounds it)\n",
 		st("a", messages.Failed), st("b", messages.Pending), messages.Status{Name: "c", Status: messages.Disabled},
@@ -62,6 +64,7 @@ func TestAPreviewShowsWhoSettledAndWhoIsWaitedFor(t *testing.T) {
 	draw("", st("a", messages.Failed), messages.Status{Name: "z", Status: messages.Pending})
 }
 
+// recorder is a writer that keeps the text.
 type recorder struct{ text string }
 
 func (r *recorder) Write(b []byte) (int, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// An interrupt ends a command that still reads its configuration.
+// TestReadingEndsWithTheCommand checks that an interrupt ends a command whose standard input never ends.
 func TestReadingEndsWithTheCommand(t *testing.T) {
 	silent, hold := io.Pipe()
 	defer hold.Close()

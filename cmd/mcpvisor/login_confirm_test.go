@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// TestConfirm: only a typed yes is one, and what is decided on is shown whole.
+// TestConfirm checks that only a typed "yes" confirms, and that the question names hosts and issuer whole.
 func TestConfirm(t *testing.T) {
 	binding := oauth.Confirmation{Server: "files", Issuer: "https://as.example.com/tenant", What: "the client secret",
 		TokenURL: "https://token.example.net:8443/token?x=y"}
@@ -37,7 +37,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestConfirmEscapes: no part of the question reaches the terminal as it was sent.
+// TestConfirmEscapes checks that nothing in the question acts on a terminal.
 func TestConfirmEscapes(t *testing.T) {
 	bad := "a\u009b31m\u202e\u200b\x1b[2J\n"
 	for _, q := range []oauth.Confirmation{

@@ -14,7 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// README quotes what list says of the five servers of test/loop while an up keeps them.
+// TestReadmeQuotesTheListBesideTheLoop checks that README quotes the output of list for the servers of test/loop, while an up
+// keeps them.
 func TestReadmeQuotesTheListBesideTheLoop(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -24,8 +24,8 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 
 // TestMain makes the test binary all programs of the scripts: mcpvisor itself, and the servers that it starts.
 //
-// A test that runs a command inside its own process has this binary started as that command's guardian. Without the first
-// lines the guardian would run all tests, each of which starts another guardian.
+// A test that runs a command inside its own process starts this binary as that command's guardian. Without the first lines the
+// guardian would run all tests, each of which starts another guardian.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == guardianCommand {
 		main()
@@ -44,12 +44,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs what stands in testdata/script: one file a story, each with a directory and a home of its own.
-// Besides the commands of testscript there are:
+// TestScripts runs the scripts of testdata/script: one file a story, each with a directory and a home of its own. Besides the
+// commands of testscript there are:
 //
 //	exits CODE COMMAND…     the command ends with this very code
 //	await COMMAND…          the command is repeated until it succeeds
-//	within TIME COMMAND…    exits or exec, and it must end in the time
+//	within TIME COMMAND…    exits or await, and it must end in the time
 //	steady FILE             what was written last to standard output, without what differs from run to run
 //	running                 wait until a mcpvisor up of this directory answers, and has connected its servers
 //	gone                    no process that was started by the script is left (Linux only, no opinion elsewhere)
@@ -73,6 +73,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// setUpScript gives a script directories of its own for everything that mcpvisor reads and writes, so that scripts run in
+// parallel and never touch the person's files.
 func setUpScript(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	for _, dir := range []string{home, filepath.Join(env.WorkDir, "p")} {
@@ -98,6 +100,7 @@ func setUpScript(env *testscript.Env) error {
 	return nil
 }
 
+// scriptExits implements exits.
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND…")
@@ -117,6 +120,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// scriptAwait implements await, for at most a minute.
 func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: await COMMAND…")
@@ -132,6 +136,7 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// scriptRunning implements running, for at most a minute.
 func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: running")
@@ -147,6 +152,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// scriptWithin implements within.
 func scriptWithin(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: within TIME COMMAND…")
@@ -167,7 +173,7 @@ func scriptWithin(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unsteady is what differs from run to run, and what it becomes.
+// unsteady lists the parts of an output that differ from run to run, and what replaces them.
 var unsteady = []struct {
 	pattern *regexp.Regexp
 	becomes string
@@ -178,6 +184,7 @@ var unsteady = []struct {
 	{regexp.MustCompile(`\n *"epoch": \d+,`), ``},
 }
 
+// scriptSteady implements steady.
 func scriptSteady(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: steady FILE")
@@ -189,7 +196,7 @@ func scriptSteady(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
-// scriptGone looks for processes by their home directory, which is the script's own.
+// scriptGone implements gone. It finds the processes of a script by their home directory, which is the script's own.
 func scriptGone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: gone")
@@ -209,6 +216,7 @@ func scriptGone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// marked returns the pids and command lines of the processes whose environment holds the mark, and of their guardians.
 func marked(mark []byte) []string {
 	var left []string
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -221,7 +229,8 @@ func marked(mark []byte) []string {
 	return append(left, guardians(left)...)
 }
 
-// guardians are the guardians of the processes that stand in the lines: they have no environment that could be marked.
+// guardians returns the guardians of the processes in the lines, found by their parent: a guardian has no environment that
+// could hold a mark.
 func guardians(lines []string) []string {
 	var found []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -240,8 +249,8 @@ func guardians(lines []string) []string {
 	return found
 }
 
-// visible is what a test adds to the environment of mcpvisor so that it finds its processes: those of an ordinary user could
-// not be looked into otherwise.
+// visible returns the variables that let a test read the environment of the mcpvisor processes it starts; an ordinary user
+// could not read it otherwise.
 func visible() []string {
 	if os.Getuid() == 0 {
 		return nil

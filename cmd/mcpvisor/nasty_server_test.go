@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// nastyText holds what acts on a terminal or is not seen there: C0, C1, OSC, marks of direction, zero width, tags, a line that is
-// drawn over, and letters that look like others.
+// nastyText holds characters that act on a terminal or are not seen there: C0, C1, OSC, marks of direction, zero width, tags, a
+// carriage return, and letters that look like others.
 const nastyText = "n\x1b[2J\x1b]52;c;eA==\x07\u009b31m\u009dx\u009c\u202e\u2066\u200b\u200d\ufeff\u2028\u00ad\U000e0041\r\b\x00g\u0456thub"
 
-// nasty is a server that says nastyText wherever a server can say anything.
+// nasty is a server that sends nastyText in every place where a server can send a text.
 func nasty() {
 	text, _ := json.Marshal(nastyText)
 	field, _ := json.Marshal(nastyText + "field")

@@ -16,12 +16,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// acts finds what may not be printed, whatever the output is. JSON that is the server's own is neutralised at a terminal.
+// acts matches characters that no output may hold. JSON of the server itself is escaped at a terminal only.
 var acts = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{ad}\x{200b}-\x{200f}\x{2028}-\x{202e}\x{2060}-\x{2069}\x{feff}\x{e0000}-\x{e007f}]`)
 
-// Nothing that a server says acts on whoever reads the output, in whatever part of it it says it, and whatever the command.
-// The bytes of results, which --json of call, read and prompt passes on as they are, are left out here: a terminal is shown them
-// through a writer of its own.
+// TestNothingThatIsPrintedActs runs many commands on the server nasty: no output may hold a character that acts on the reader's
+// terminal. The results that --json of call, read and prompt pass on byte for byte are left out, because a terminal gets them
+// through escapeWriter.
 func TestNothingThatIsPrintedActs(t *testing.T) {
 	t.Parallel()
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -57,8 +57,8 @@ func TestNothingThatIsPrintedActs(t *testing.T) {
 	}
 }
 
-// What a server asks acts on nobody's terminal either: not in the names of fields, titles, choices and defaults, nor in the
-// address of a page.
+// TestNothingThatIsAskedActs checks the same for questions of a server: names of fields, titles, choices, defaults and
+// addresses of pages.
 func TestNothingThatIsAskedActs(t *testing.T) {
 	text, err := json.Marshal(nastyText)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestNothingThatIsAskedActs(t *testing.T) {
 	}
 }
 
-// answers is a file that accepts what the server "one" asks.
+// answers writes a file for --answers that declines every question, and returns its path.
 func (p *place) answers() string {
 	p.t.Helper()
 	file := p.dir + "/answers.json"

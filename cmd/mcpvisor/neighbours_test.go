@@ -19,11 +19,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A command that names a server waits for no other one, whatever the others do, and starts none. The silent server may take an
-// hour to connect, and so may whoever waits for it: a command that ends within the bound of this test has not.
+// The tests below check that a command which names a server waits for no other server and starts none. The silent server may
+// take an hour to connect, and a command that waited for it would not end within the bound of the test.
 
-// named is every command that takes the name of a server, with the words that try it, in the order in which they are tried. The
-// words of read are a URI, and a flag names the server.
+// named lists every command that takes the name of a server, with the words of a trial, in the order of the trials. read takes
+// a URI, and names the server with a flag.
 var named = []struct{ command, words string }{
 	{"call", "good echo text=x"},
 	{"call", "good:echo text=x"},
@@ -56,7 +56,7 @@ var named = []struct{ command, words string }{
 	{"remove", "new"},
 }
 
-// nameless is every other command, with the reason why it may wait for all servers, or for none.
+// nameless lists every other command, with the reason why it may wait for all servers or needs none.
 var nameless = map[string]string{
 	"up": "starts all", "list": "is about all", "reload": "is about the files", "search": "asks a registry",
 	"import": "reads files", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
@@ -65,6 +65,7 @@ var nameless = map[string]string{
 	"help": "explains", "init": "writes a file", "doctor": "looks at the machine",
 }
 
+// TestEveryCommandThatTakesANameIsKnown checks that each command is in one of the two lists, so that a new command is tried.
 func TestEveryCommandThatTakesANameIsKnown(t *testing.T) {
 	root := newRoot(&options{streams: standardStreams()})
 	var walk func(c *cobra.Command)
@@ -83,7 +84,8 @@ func TestEveryCommandThatTakesANameIsKnown(t *testing.T) {
 	walk(root)
 }
 
-// street is a project with a good server among bad ones. Each bad one that is started leaves a file in the folder.
+// street makes a project with a good server among bad ones. Each bad server that is started leaves a file in the folder
+// started.
 func street(t *testing.T) (p *place, started string) {
 	p, started = newPlace(t, ""), t.TempDir()
 	remote := httptest.NewServer(http.HandlerFunc(servePatient))
@@ -116,7 +118,7 @@ func street(t *testing.T) (p *place, started string) {
 	return p, started
 }
 
-// passes runs every command that takes a name.
+// passes runs every command of named, each within two minutes, and calls after behind each.
 func (p *place) passes(after func(command string)) {
 	root := newRoot(&options{streams: standardStreams()})
 	for _, n := range named {
@@ -137,6 +139,7 @@ func (p *place) passes(after func(command string)) {
 	}
 }
 
+// TestWhoNamesAServerStartsNoOther checks that no bad server was started by any of the commands.
 func TestWhoNamesAServerStartsNoOther(t *testing.T) {
 	p, started := street(t)
 	p.passes(func(command string) {
@@ -146,6 +149,7 @@ func TestWhoNamesAServerStartsNoOther(t *testing.T) {
 	})
 }
 
+// TestWhoNamesAServerOfARunningUpWaitsForNoOther checks that the same commands end in time when a running up answers them.
 func TestWhoNamesAServerOfARunningUpWaitsForNoOther(t *testing.T) {
 	p, _ := street(t)
 	up := p.start("up")

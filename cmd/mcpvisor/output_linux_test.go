@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printing is how each command is made to print something in a project with the server "one", of which a mcpvisor up runs.
-// Empty says that its output is not its result: what it does is told on standard error, or tested where it is long.
+// printing says with which words each command prints something, in a project with the server "one" that a mcpvisor up keeps.
+// Empty means that its output is not its result, or is tested elsewhere.
 var printing = map[string]string{
 	"list": "list", "tools": "tools one", "call": "call one echo text=x", "resources": "resources one", "read": "read text://hello",
 	"prompts": "prompts one", "prompt": "prompt one greet name=Ann", "complete": "complete one --prompt greeting name A",
@@ -29,10 +29,11 @@ var printing = map[string]string{
 	"chaos sim": "", "chaos run": "", "chaos check": "", "chaos score": "", "chaos proxy": "", "chaos report": "",
 }
 
+// offering is the configuration with the one server of these tests.
 const offering = `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "offers"], "era": "legacy"}}}`
 
-// Output that could not be written is exit code 1 and a sentence, whatever the command and the form; a reader who has gone is
-// neither. A new command must say here how it prints.
+// TestEveryCommandTellsOfLostOutput runs every command with its output on a full disk (exit code 1 and a sentence) and with a
+// reader who has gone (neither). A new command fails until printing has it.
 func TestEveryCommandTellsOfLostOutput(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, offering)
@@ -75,7 +76,7 @@ func TestEveryCommandTellsOfLostOutput(t *testing.T) {
 	up.ends()
 }
 
-// into runs a command whose output goes into a file, or to a pipe that nobody reads.
+// into runs a command whose output goes into the file, or without a path into a pipe whose reader is closed.
 func (p *place) into(path string, args []string) (code int, stderr string) {
 	p.t.Helper()
 	cmd := p.command(args...)
@@ -100,7 +101,7 @@ func (p *place) into(path string, args []string) (code int, stderr string) {
 	return exitCode(cmd.Run()), said.String()
 }
 
-// A standard error that nobody drains holds up neither calls nor the end.
+// TestUpWhoseLogIsNotRead checks that a standard error which is not read blocks neither calls nor the end of up.
 func TestUpWhoseLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, justOne)

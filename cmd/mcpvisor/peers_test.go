@@ -13,7 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// The commands on servers that nobody here wrote, one of each era: testdata/peers.
+// TestTheCommandsOnServerEverything plays the commands on the reference server of the protocol:
+// testdata/peers/everything.txtar.
 func TestTheCommandsOnServerEverything(t *testing.T) {
 	command, args := peers.NPM(t).Command(peers.Everything)
 	onPeer(t, "everything.txtar", append([]string{command}, args...))
@@ -21,14 +22,14 @@ func TestTheCommandsOnServerEverything(t *testing.T) {
 
 func TestTheCommandsOnTheSDKsServer(t *testing.T) { onPeer(t, "gosdk.txtar", []string{peers.Go(t)}) }
 
-// A server of npm is added as people add it: nobody wrote it here, and nothing names it but its command.
+// TestAddOnAServerOfNPM adds a server of npm as a person does, by its command alone.
 func TestAddOnAServerOfNPM(t *testing.T) {
 	seeds.Shows(t, "002.11.management-command")
 	command, args := peers.NPM(t).Command(peers.Everything)
 	onPeer(t, "add.txtar", append([]string{command}, args...))
 }
 
-// onPeer runs a script with a c.json in its directory that has the server under the name all.
+// onPeer runs a script with a c.json in its directory that has the server under the name "all".
 func onPeer(t *testing.T, file string, command []string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Escaped JSON means the same and holds nothing that acts on a terminal.
+// TestJSONIsSafeAndMeansTheSame checks that escaped JSON decodes to the same values and holds nothing that acts on a terminal.
 func TestJSONIsSafeAndMeansTheSame(t *testing.T) {
 	want := map[string]any{
 		"esc": "\x1b[2J", "c1": "a\u009bb", "bidi": "x\u202ey", "zero": "a\u200bb", "tag": "a\U000e0041b",
@@ -35,6 +35,7 @@ func TestJSONIsSafeAndMeansTheSame(t *testing.T) {
 	}
 }
 
+// TestExitCodes checks the exit code for each kind of error; scripts depend on them.
 func TestExitCodes(t *testing.T) {
 	e := func(o messages.Outcome, c messages.Class, err error) error {
 		return &messages.Error{Outcome: o, Class: c, Err: err, Text: "x"}
@@ -93,7 +94,8 @@ func TestTimesForPeople(t *testing.T) {
 	}
 }
 
-// Every class has an advice, or an error text of its own that says what to do.
+// TestAdviceForEveryClass checks that there is advice for every class of failures that has no error text with advice of its
+// own.
 func TestAdviceForEveryClass(t *testing.T) {
 	own := map[messages.Class]bool{ // they do not make a server fail, or never without a text of their own
 		messages.ClassNone: true, messages.ClassCanceled: true, messages.ClassInvalid: true, messages.ClassRejected: true,

@@ -2,6 +2,7 @@ package main
 
 import "testing"
 
+// TestEveryRunHidesItselfUnlessItHoldsNothing checks mustHide: only the plain name of a public command is exempt.
 func TestEveryRunHidesItselfUnlessItHoldsNothing(t *testing.T) {
 	for _, c := range []struct {
 		args     []string

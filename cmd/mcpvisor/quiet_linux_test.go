@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unversioned are the commands whose JSON is somebody else's.
+// unversioned lists the commands whose JSON is a server's own, or a record as it was written, without a version.
 var unversioned = []string{"call", "prompt", "read", "audit"}
 
-// With --quiet nothing but the result is printed by whatever command, and with --json it has its version.
+// TestEveryCommandIsQuietAndVersioned checks that with --quiet every command prints only its result, and with --json the
+// version of its form.
 func TestEveryCommandIsQuietAndVersioned(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, offering)

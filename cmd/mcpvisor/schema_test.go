@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is wrong with arguments is said in sentences that name the field.
+// TestFaultsNameTheField checks that faults of arguments are sentences that name the field.
 func TestFaultsNameTheField(t *testing.T) {
 	const deep = `{"type":"object","required":["to","body"],"properties":{
 		"to":{"type":"array","minItems":1,"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},
@@ -59,7 +59,8 @@ func TestFaultsNameTheField(t *testing.T) {
 	}
 }
 
-// A schema that cannot be used says why, and refuses nothing. None makes us read a file or ask the network.
+// TestASchemaThatCannotBeUsedSaysWhy checks that such a schema refuses nothing and says why, and that none makes this program
+// read a file or ask the network.
 func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
 	for _, c := range []struct{ schema, want string }{
 		{`{"$ref":"https://example.invalid/schema.json"}`, `it refers to another document, and none is fetched`},
@@ -78,7 +79,7 @@ func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
 	}
 }
 
-// References that lead nowhere, or in a circle, end.
+// TestSchemasThatGoInCirclesEnd checks that cyclic and broken references end.
 func TestSchemasThatGoInCirclesEnd(t *testing.T) {
 	for _, schema := range []string{
 		`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`,
@@ -96,7 +97,7 @@ func TestSchemasThatGoInCirclesEnd(t *testing.T) {
 	}
 }
 
-// A schema of a few hundred bytes can ask for 3^40 comparisons.
+// TestASchemaWithoutEndIsNotWaitedFor checks that a schema which needs 3^40 comparisons is given up after checkTime.
 func TestASchemaWithoutEndIsNotWaitedFor(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{`)
@@ -115,6 +116,7 @@ func TestASchemaWithoutEndIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// FuzzSchema checks that no schema, arguments and typed word together yield arguments that are no JSON.
 func FuzzSchema(f *testing.F) {
 	f.Add(schemaOfAll, `{"text":"x"}`, "whole=5")
 	f.Add(`{"$ref":"#"}`, `{}`, "a:=1")

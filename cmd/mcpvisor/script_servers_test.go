@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// marks leaves a file behind, for a script to see that it has been started, and becomes a fixture.
+// marks is a program that leaves a file behind, by which a script sees that it was started, and becomes a fixture.
 func marks() {
 	if err := os.WriteFile(os.Args[1], []byte("started"), 0o600); err != nil {
 		panic(err)
@@ -23,7 +23,7 @@ func marks() {
 	servers.Main(os.Args[2:])
 }
 
-// model stands in for a program that asks a language model.
+// model is a program in the place of a sampling command.
 func model() {
 	asked, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -46,8 +46,8 @@ func model() {
 	}
 }
 
-// serveScripts starts the servers that the scripts reach over HTTP and returns the variables with their addresses. They
-// end after the scripts, which run in parallel with the rest of their test.
+// serveScripts starts the servers that the scripts reach over HTTP, and returns the variables with their addresses. They end
+// after the scripts, which run in parallel with the rest of their test.
 func serveScripts(t *testing.T) []string {
 	var vars []string
 	for name, serve := range map[string]http.HandlerFunc{
@@ -60,7 +60,7 @@ func serveScripts(t *testing.T) []string {
 	return vars
 }
 
-// servePrivate demands credentials and takes none.
+// servePrivate asks for credentials and accepts none.
 func servePrivate(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		w.WriteHeader(http.StatusForbidden)
@@ -70,7 +70,7 @@ func servePrivate(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// servePatient has a tool that writes the file it is given and does not answer.
+// servePatient has a tool that writes the file it is given and never answers, so that a call is certain to be running.
 func servePatient(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		ID     json.RawMessage
@@ -101,7 +101,8 @@ func servePatient(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// cargoHome has the programs of this test stand where cargo puts those that it installs: serveRegistry has a crate fixture.
+// cargoHome returns the variable by which the programs of this test stand where cargo installs programs: serveRegistry has a
+// crate "fixture".
 func cargoHome() string {
 	program, err := exec.LookPath("fixture")
 	if err != nil {
@@ -110,7 +111,8 @@ func cargoHome() string {
 	return "CARGO_HOME=" + filepath.Dir(filepath.Dir(program))
 }
 
-// serveRegistry is an MCP registry whose entries are in every shape that a person meets.
+// serveRegistry is an MCP registry with the kinds of entries that a person meets: several of one name, a deprecated one, one
+// with inputs, and one that cannot be read.
 func serveRegistry(w http.ResponseWriter, r *http.Request) {
 	entry := func(name, rest string) string {
 		return `{"server":{"name":"` + name + `","version":"1.2.0",` + rest + `},"_meta":{` +

@@ -16,10 +16,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// noon is when all the pictures are taken.
+// noon is the time of all pictures.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
 
-// status is a status for a picture; next is how far away the next attempt is, 0 for none.
+// status returns a status for a picture; next is the time until the next attempt, 0 for none.
 func status(name string, phase messages.Phase, next time.Duration, change func(*messages.Status)) messages.Status {
 	st := messages.Status{Name: name, Status: phase, Transport: messages.Stdio}
 	if next != 0 {
@@ -32,9 +32,10 @@ func status(name string, phase messages.Phase, next time.Duration, change func(*
 	return st
 }
 
+// tools returns n tools without names.
 func tools(n int) []messages.ToolInfo { return make([]messages.ToolInfo, n) }
 
-// everything is a board with a server in each state.
+// everything returns a board with a server in each state.
 func everything() *board {
 	b := newBoard()
 	for i, st := range []messages.Status{
@@ -64,7 +65,7 @@ func everything() *board {
 	return b
 }
 
-// busy is everything with calls.
+// busy returns everything with calls.
 func busy() *board {
 	b := everything()
 	for i, name := range b.serverNames() {
@@ -80,7 +81,7 @@ func busy() *board {
 	return b
 }
 
-// hostile is what servers and configurations may call themselves, and say.
+// hostile returns a board whose servers have names and errors that try to act on a terminal.
 func hostile() *board {
 	b := newBoard()
 	for i, name := range []string{
@@ -96,7 +97,7 @@ func hostile() *board {
 	return b
 }
 
-// many is more servers than a terminal has lines; every tenth has failed.
+// many returns a board with more servers than a terminal has lines; every tenth has failed.
 func many() *board {
 	b := newBoard()
 	for i := range 60 {
@@ -109,6 +110,7 @@ func many() *board {
 	return b
 }
 
+// picture returns a frame of a board with a head, an intro and a foot.
 func picture(b *board, width, height int) *frame {
 	return &frame{
 		board: b, now: noon, width: width, height: height, head: []string{"mcpvisor 1.0 · a project", b.phaseSummary()},
@@ -116,6 +118,7 @@ func picture(b *board, width, height int) *frame {
 	}
 }
 
+// TestPictures compares pictures of boards in several sizes with the files of testdata/pictures.
 func TestPictures(t *testing.T) {
 	for name, f := range map[string]*frame{
 		"everything":           picture(everything(), 120, 40),
@@ -139,6 +142,7 @@ func TestPictures(t *testing.T) {
 	golden(t, "everything_coloured", strings.ReplaceAll(strings.Join(coloured.renderLines(), "\n"), "\x1b", "␛")+"\n")
 }
 
+// golden compares a text with a file of testdata/pictures, or with -update writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "pictures", name+".txt")
@@ -159,7 +163,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// Whatever the board and the terminal, a picture stays within the terminal, and nothing in it acts on it.
+// TestPicturesKeepWithinTheTerminal draws boards at random sizes: no picture may exceed the terminal, hold anything that acts
+// on it, or leave a colour open.
 func TestPicturesKeepWithinTheTerminal(t *testing.T) {
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -189,7 +194,7 @@ func TestPicturesKeepWithinTheTerminal(t *testing.T) {
 	}
 }
 
-// Where not all servers fit, the ones that nobody needs to be told of give way.
+// TestPicturesShowWhatFailed checks that connected servers are left out first if not all fit.
 func TestPicturesShowWhatFailed(t *testing.T) {
 	got := strings.Join(picture(many(), 80, 20).renderLines(), "\n")
 	for i := 0; i < 60; i += 10 {

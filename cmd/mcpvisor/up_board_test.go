@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// toldOf applies statuses of one server in turn and returns what is told.
+// toldOf applies statuses of one server in turn and returns the lines that are shown for them.
 func toldOf(b *board, all ...messages.Status) []string {
 	var received []string
 	for _, st := range all {
@@ -19,8 +19,8 @@ func toldOf(b *board, all ...messages.Status) []string {
 	return received
 }
 
-// A failure is told once, with what follows, although it comes as two events: the failure, and the decision about it.
-// The same failure again is not spelled out again.
+// TestBoardTellsAFailureOnce checks that a failure makes one line with what follows, although it comes as two events: the
+// failure, and the decision about it. A repeated failure does not repeat its reason.
 func TestBoardTellsAFailureOnce(t *testing.T) {
 	fail := func(attempt int, text string, at time.Duration) []messages.Status {
 		return []messages.Status{
@@ -50,6 +50,7 @@ failed again, 5 in a row, for the same reason; parked after 5 failures in a row,
 	}
 }
 
+// TestBoardTellsOfALife checks the lines of a server from its first attempt to its removal.
 func TestBoardTellsOfALife(t *testing.T) {
 	b := newBoard()
 	got := strings.Join(toldOf(b,
@@ -89,7 +90,8 @@ failed: no such command; not tried again by itself`
 	}
 }
 
-// Calls are counted from events, unless whoever makes them counts them: never twice. Only an unknown outcome is told.
+// TestBoardCountsCalls checks that calls are counted from events, or by the run that makes them, and never twice. Only an
+// unknown outcome makes a line.
 func TestBoardCountsCalls(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		b := newBoard()
@@ -120,6 +122,7 @@ func TestBoardCountsCalls(t *testing.T) {
 	}
 }
 
+// TestBoardKeepsTheNewest checks that old lines are dropped.
 func TestBoardKeepsTheNewest(t *testing.T) {
 	b := newBoard()
 	for i := range 3 * recentKept {
@@ -131,7 +134,7 @@ func TestBoardKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// What a server offers is told when it changes, and not when a connection brings it.
+// TestBoardTellsOfTools checks that a change of the number of tools makes a line, and the first count of a connection does not.
 func TestBoardTellsOfTools(t *testing.T) {
 	b := newBoard()
 	if _, received := b.setToolCount(noon, "s", 3); received {
@@ -153,7 +156,7 @@ func TestBoardTellsOfTools(t *testing.T) {
 	}
 }
 
-// After a gap the board shows what is.
+// TestBoardAfterAGap checks that the board shows the current statuses after events were missed, and keeps its counts of calls.
 func TestBoardAfterAGap(t *testing.T) {
 	b := newBoard()
 	toldOf(b, status("gone", messages.Connected, 0, nil), status("kept", messages.Pending, 0, nil))

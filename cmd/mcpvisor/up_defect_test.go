@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// broken is an up whose work beside the servers panics as soon as one of them is connected.
+// broken is a program that runs up with work that panics as soon as a server is connected.
 func broken() {
 	if len(os.Args) > 1 {
 		main() // the guardian of this one
@@ -25,7 +25,7 @@ func broken() {
 			for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
 				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(2 * time.Second) // the connection has been told of, which is done beside this
+			time.Sleep(2 * time.Second) // the connection is shown by another goroutine, which must come first
 			panic("a bug")
 		},
 	}

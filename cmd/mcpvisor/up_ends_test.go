@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What a run that ended in good order leaves behind tells how its servers were, not how they were ended; and whoever asks while
-// it ends is told that.
+// TestTheEndOfAnUpIsNotWhatItsServersWere checks that the journal of a run that ended in good order says how its servers were
+// before the end, and that commands during the end read that up is ending.
 func TestTheEndOfAnUpIsNotWhatItsServersWere(t *testing.T) {
 	p := newPlace(t, `{"mcpServers": {
 		"well": {"command": "fixture", "args": ["mcp-fixture", "good"]},

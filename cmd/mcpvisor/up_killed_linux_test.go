@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trees are servers that nobody but a guardian gets rid of: each ignores what asks it to end, or stands below somebody
-// who does not pass it on.
+// trees are servers that only a guardian can end: each ignores the signals that ask it to end, or stands below a process that
+// does not pass them on.
 const trees = `{"mcpServers": {
 	"shell":    {"command": "sh", "args": ["-c", "trap '' TERM INT; fixture mcp-fixture ignores-signals for=10m; true"]},
 	"launcher": {"command": "fixture", "args": ["mcp-fixture", "launcher", "depth=3"]},
@@ -23,11 +23,11 @@ const trees = `{"mcpServers": {
 	"silent":   {"command": "fixture", "args": ["mcp-fixture", "silent"], "connectTimeout": "5m"}
 }}`
 
-// treeProcesses is how many processes the trees are: 2 + 4 + 4 + 1 + 1.
+// treeProcesses is the number of processes of trees: 2 + 4 + 4 + 1 + 1.
 const treeProcesses = 12
 
-// P1, P2: a mcpvisor that is killed leaves no process of its servers behind after a few seconds, whatever they ignore
-// and whoever launched them, and no guardian.
+// TestKilledLeavesNothing checks invariants P1 and P2: seconds after a mcpvisor is killed, no process of its servers is left,
+// and no guardian.
 func TestKilledLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -62,7 +62,7 @@ func TestKilledLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whoever neither reads the output nor closes it does not keep the servers running.
+// TestUpThatIsNotRead checks that a reader which neither reads the output nor closes it does not keep up from ending.
 func TestUpThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, justOne)
@@ -102,10 +102,11 @@ func TestUpThatIsNotRead(t *testing.T) {
 	}
 }
 
+// killOne kills one process, killGroup its process group.
 func killOne(pid int) error   { return syscall.Kill(pid, syscall.SIGKILL) }
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 
-// grown waits until the place has so many processes, and returns them.
+// grown waits until the place has as many processes as wanted, and returns their pids.
 func (p *place) grown(want int) []int {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -119,7 +120,7 @@ func (p *place) grown(want int) []int {
 	}
 }
 
-// alive are those of the processes that run. A zombie does not.
+// alive returns the processes that run; a zombie does not.
 func alive(pids []int) []int {
 	var out []int
 	for _, pid := range pids {

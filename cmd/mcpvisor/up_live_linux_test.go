@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the other end of the terminal that a process runs on, and everything that was written to it.
+// terminal is the master side of the pseudo-terminal that a process runs on, with everything that was written to it.
 type terminal struct {
 	t      *testing.T
 	master *os.File
 	cmd    *exec.Cmd
-	ended  chan int
+	ended  chan int // the exit code of the process, sent once
 
 	mu  sync.Mutex
 	all strings.Builder
 }
 
-// onTerminal runs a mcpvisor on a pseudo-terminal of its own, of 90 columns and 30 lines.
+// onTerminal starts a mcpvisor on a pseudo-terminal of its own, of 90 columns and 30 lines.
 func (p *place) onTerminal(env []string, args ...string) *terminal {
 	p.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -67,6 +67,7 @@ func (p *place) onTerminal(env []string, args ...string) *terminal {
 	return term
 }
 
+// dup returns a copy of the descriptor that a new os.File can own.
 func dup(t *testing.T, f *os.File) int {
 	t.Helper()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -76,6 +77,7 @@ func dup(t *testing.T, f *os.File) int {
 	return fd
 }
 
+// read collects the output of the process until its terminal is closed.
 func (t *terminal) read() {
 	buf := make([]byte, 64<<10)
 	for {
@@ -89,12 +91,14 @@ func (t *terminal) read() {
 	}
 }
 
+// text returns what was written so far.
 func (t *terminal) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.all.String()
 }
 
+// resize changes the size of the terminal, as a person who resizes the window.
 func (t *terminal) resize(width, height uint16) {
 	t.t.Helper()
 	raw, err := t.master.SyscallConn()
@@ -111,6 +115,7 @@ func (t *terminal) resize(width, height uint16) {
 	}
 }
 
+// types writes keys, as a person at the terminal.
 func (t *terminal) types(keys string) {
 	t.t.Helper()
 	if _, err := t.master.WriteString(keys); err != nil {
@@ -118,7 +123,7 @@ func (t *terminal) types(keys string) {
 	}
 }
 
-// shows waits until what was written from the offset on matches, and returns where the match ends.
+// shows waits until the output from the offset on matches, and returns the offset behind the match.
 func (t *terminal) shows(from int, pattern string) int {
 	t.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -133,7 +138,7 @@ func (t *terminal) shows(from int, pattern string) int {
 	}
 }
 
-// ends waits for the end of the process and of its output.
+// ends waits until the process and its output have ended, and returns the exit code.
 func (t *terminal) ends() int {
 	t.t.Helper()
 	select {
@@ -146,7 +151,7 @@ func (t *terminal) ends() int {
 	}
 }
 
-// pictures are the pictures in what was written, line by line.
+// pictures splits an output into its pictures, each a list of lines.
 func pictures(text string) [][]string {
 	var all [][]string
 	for _, part := range strings.Split(text, ansiHome)[1:] {
@@ -157,8 +162,8 @@ func pictures(text string) [][]string {
 	return all
 }
 
-// On a terminal there is a table that is kept up to date and follows the size; at the end the terminal is as it was,
-// with the last table on it.
+// TestUpOnATerminal checks the table: it is kept up to date, follows the size of the terminal, and at the end gives the
+// terminal back with the last table on it.
 func TestUpOnATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, mixed)
@@ -206,7 +211,7 @@ func TestUpOnATerminal(t *testing.T) {
 	}
 }
 
-// NO_COLOR is honoured, and a dumb terminal gets lines.
+// TestUpOnAPoorTerminal checks that NO_COLOR is honoured, and that a dumb terminal gets lines.
 func TestUpOnAPoorTerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, mixed)
@@ -227,8 +232,8 @@ func TestUpOnAPoorTerminal(t *testing.T) {
 	}
 }
 
-// The person at the terminal is asked about each server of a project; elsewhere, and after a no, they do not
-// start.
+// TestUpAsksForApproval checks that up asks about each server of a project at a terminal, and starts none without a terminal or
+// after a no.
 func TestUpAsksForApproval(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
@@ -270,13 +275,14 @@ func TestUpAsksForApproval(t *testing.T) {
 	}
 }
 
-// Ctrl-Z gives the terminal back, and the servers go on; afterwards the picture is there again.
+// TestUpIsSuspended checks that Ctrl-Z gives the terminal back while the servers go on, and that the table is drawn again
+// afterwards.
 func TestUpIsSuspended(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, justOne)
 	term := p.onTerminal(nil, "up", "--config", "c.json")
 	at := term.shows(0, `one +\x1b\[32mconnected`)
-	// What Ctrl-Z does to the group that a shell has put in front.
+	// A shell would send this signal to the group in the foreground when the person presses Ctrl-Z.
 	if err := syscall.Kill(term.cmd.Process.Pid, syscall.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// What is wrong with a file stays in the foot of the table until it is mended, and what a restart is needed for beside it; what a
-// reload came to is among the news. Without servers the table says what it waits for, and with the first one no more.
+// TestTheTableTellsOfReloads checks that faults of the files, and keys that need a restart, stay in the foot until a reload
+// without them, and that the text for a project without servers goes with the first server.
 func TestTheTableTellsOfReloads(t *testing.T) {
 	r := &upRun{options: &options{streams: streams{out: &bytes.Buffer{}, err: &bytes.Buffer{}}}, project: "/p", emptyText: "It waits for servers"}
 	l := newLiveTable(r, &displayWriter{w: &bytes.Buffer{}, onClosed: func() {}}, newBoard())

@@ -23,20 +23,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// patience ends a test that waits for something that never comes.
+// patience bounds the wait of a test for something that may never come.
 const patience = time.Minute
 
-// place is a project and a home of its own for the processes of one test.
+// place is a project directory and a home for the processes of one test.
 type place struct {
 	t    *testing.T
 	dir  string
 	home string
 	env  []string
-	// program is what runs: mcpvisor, if empty.
+	// program is the program to run; empty means mcpvisor.
 	program string
 }
 
-// newPlace ends the test with a failure if a process of the place is left.
+// newPlace makes a place whose configuration c.json is mcpJSON. The test fails if a process of the place is left at its end.
 func newPlace(t *testing.T, mcpJSON string) *place {
 	t.Helper()
 	root := t.TempDir()
@@ -68,7 +68,7 @@ func newPlace(t *testing.T, mcpJSON string) *place {
 	return p
 }
 
-// left are the processes of the place, after some time to end. Only Linux tells.
+// left returns the processes of the place that have not ended after 20 seconds. Elsewhere than on Linux it finds none.
 func (p *place) left() []int {
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if pids := p.processes(); len(pids) == 0 || time.Now().After(deadline) {
@@ -77,6 +77,7 @@ func (p *place) left() []int {
 	}
 }
 
+// processes returns the pids of the place, found by their home directory.
 func (p *place) processes() []int {
 	var pids []int
 	for _, line := range marked([]byte("HOME=" + p.home + "\x00")) {
@@ -88,7 +89,7 @@ func (p *place) processes() []int {
 	return pids
 }
 
-// command is a mcpvisor in the place, not started.
+// command returns a mcpvisor in the place that is not started.
 func (p *place) command(args ...string) *exec.Cmd {
 	p.t.Helper()
 	cmd := exec.Command(cmp.Or(p.program, "mcpvisor"), args...)
@@ -97,7 +98,7 @@ func (p *place) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// process is a mcpvisor that runs, and what it says.
+// process is a running mcpvisor with its output.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -106,6 +107,7 @@ type process struct {
 	stderr bytes.Buffer
 }
 
+// start starts a mcpvisor in the place.
 func (p *place) start(args ...string) *process {
 	p.t.Helper()
 	r := &process{t: p.t, cmd: p.command(args...), lines: make(chan string, 100000)}
@@ -118,6 +120,7 @@ func (p *place) start(args ...string) *process {
 	return r
 }
 
+// run starts the process and a goroutine that reads its lines; the process is killed at the end of the test at the latest.
 func (r *process) run(out io.Reader) {
 	r.t.Helper()
 	if err := r.cmd.Start(); err != nil {
@@ -145,7 +148,7 @@ func (r *process) run(out io.Reader) {
 	}()
 }
 
-// says waits for a line that matches, and returns it.
+// says waits for a line that matches, and returns it. The lines before it are kept in said.
 func (r *process) says(pattern string) string {
 	r.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -173,7 +176,7 @@ func (r *process) signal(s syscall.Signal) {
 	}
 }
 
-// ends reads what is left and returns the exit code.
+// ends reads the remaining lines and returns the exit code.
 func (r *process) ends() int {
 	r.t.Helper()
 	timeout := time.After(patience)
@@ -190,6 +193,7 @@ func (r *process) ends() int {
 	return exitCode(r.cmd.Wait())
 }
 
+// exitCode returns the exit code of a process, or -1 if a signal killed it or it never ran.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	switch {
@@ -201,7 +205,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// justOne is a project with one good server, and one is what a project with one fixture is made of.
+// justOne is a project with one good server; one is the beginning of a project with one fixture.
 const justOne = one + `good"]}}}`
 
 const one = `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "`
@@ -214,7 +218,8 @@ const mixed = `{"mcpServers": {
 	"wrong":   {"comand": "fixture"}
 }}`
 
-// Without a terminal each change is a line with its time, and SIGINT and SIGTERM end everything in good order.
+// TestUpInLines checks that without a terminal each change is a line with its time, and that SIGINT, SIGTERM and SIGHUP end the
+// run in good order.
 func TestUpInLines(t *testing.T) {
 	for name, s := range map[string]syscall.Signal{
 		"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP,
@@ -253,7 +258,7 @@ func TestUpInLines(t *testing.T) {
 	}
 }
 
-// With --json the first line describes the run, and every other one is an event. Nothing else comes.
+// TestUpInJSON checks that the first line of up --json describes the run and every other line is an event.
 func TestUpInJSON(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, mixed)
@@ -308,7 +313,7 @@ func TestUpInJSON(t *testing.T) {
 	}
 }
 
-// strict decodes one JSON object with no field that the type does not have.
+// strict decodes one JSON object and refuses members that the type does not have.
 func strict(t *testing.T, line string, v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(line))
@@ -318,7 +323,8 @@ func strict(t *testing.T, line string, v any) {
 	}
 }
 
-// A second up of the project starts nothing. Without the socket it may run, and leaves the journal alone.
+// TestUpTwice checks that a second up of a project starts nothing, and that with --no-control it runs and leaves the journal
+// alone.
 func TestUpTwice(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, justOne)
@@ -355,6 +361,7 @@ func TestUpTwice(t *testing.T) {
 	}
 }
 
+// TestUpWithNothingToDo checks the errors of up for command lines and files that leave it nothing to do.
 func TestUpWithNothingToDo(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, `{"mcpServers": {}}`)
@@ -381,7 +388,7 @@ func TestUpWithNothingToDo(t *testing.T) {
 	}
 }
 
-// A reader that goes away ends the servers too, in good order.
+// TestUpThatNobodyReads checks that the servers end in good order when the reader of the output goes away.
 func TestUpThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, one+`crash-after", "after=200ms"]}}}`)
@@ -402,7 +409,7 @@ func TestUpThatNobodyReads(t *testing.T) {
 	}
 }
 
-// A server whose tools change says so, and its table with it.
+// TestUpTellsOfTools checks that a changed number of tools makes a line.
 func TestUpTellsOfTools(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, justOne)
@@ -422,7 +429,7 @@ func TestUpTellsOfTools(t *testing.T) {
 	}
 }
 
-// A panic of our own ends the servers in good order, and says what it was.
+// TestUpWithADefect checks that a panic of mcpvisor ends the servers in good order and is named.
 func TestUpWithADefect(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
@@ -443,8 +450,8 @@ func TestUpWithADefect(t *testing.T) {
 	}
 }
 
-// A server that ignores every request to end, and a call that never ends, hold the end up for a bounded time only; the
-// second signal does not wait at all.
+// TestUpEndsInTime checks that a server that ignores all signals, and a call that never ends, delay the end only for a bounded
+// time, and that the second signal ends it at once.
 func TestUpEndsInTime(t *testing.T) {
 	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -477,7 +484,7 @@ func TestUpEndsInTime(t *testing.T) {
 	}
 }
 
-// The demo needs nothing but the program, shows a restart within seconds, and ends by itself.
+// TestUpDemo checks that the demo needs only the program, shows a restart within seconds, and ends by itself.
 func TestUpDemo(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// spy writes what it could find out about its manager into the file of its first argument, and is a server that says nothing.
+// spy is a server that says nothing. It writes into the file of its first argument what it could read of its manager.
 func spy() {
 	said := map[string]string{}
 	note := func(what, path string) {
@@ -44,8 +44,9 @@ func spy() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// TestAServerLearnsNothingOfItsManager: as an ordinary user, without isolation. What the manager was given on a descriptor, its
-// own configuration, it reads all the same; the environment of manager and guardian, and the descriptor, are not the server's.
+// TestAServerLearnsNothingOfItsManager starts spy without isolation, as an ordinary user: the environment of the manager and of
+// the guardian, and a descriptor of the manager, must not be readable. The manager itself can read its configuration from a
+// descriptor.
 func TestAServerLearnsNothingOfItsManager(t *testing.T) {
 	dir, err := os.MkdirTemp("", "m")
 	if err != nil {

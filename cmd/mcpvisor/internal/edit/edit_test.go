@@ -41,7 +41,7 @@ func ExampleRemove() {
 	// <nil>
 }
 
-// Each row is a text, a path, and what becomes of it.
+// TestPut puts a member into texts of many layouts; each row is a text, a path, a value and the result.
 func TestPut(t *testing.T) {
 	for _, row := range []struct{ what, text, path, value, want string }{
 		{"nothing", "", "s.a", `1`, "{\n  \"s\": {\n    \"a\": 1\n  }\n}\n"},
@@ -72,6 +72,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// TestRemove removes a member from texts of many layouts.
 func TestRemove(t *testing.T) {
 	for _, row := range []struct{ what, text, path, want string }{
 		{"the only one", "{\n  \"a\": 1\n}\n", "a", "{}\n"},
@@ -97,7 +98,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// What cannot be edited without guessing is refused, with the reason and without a value of the text.
+// TestRefused checks that a text which cannot be edited without guessing is refused, with the reason and without any value of
+// the text, which may be a secret.
 func TestRefused(t *testing.T) {
 	for _, row := range []struct {
 		text, path string
@@ -120,7 +122,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// meaning is a text as values; ok is false for what is no JSON.
+// meaning returns the values of a text without its comments; ok is false if it is no JSON.
 func meaning(text []byte) (v any, ok bool) {
 	root, err := hujson.Parse(append(bytes.TrimPrefix(text, []byte("\ufeff")), '\n'))
 	if err != nil {
@@ -131,8 +133,8 @@ func meaning(text []byte) (v any, ok bool) {
 	return v, err == nil
 }
 
-// A member that is put and removed again leaves the text with the meaning that it had, and in between it says what it said
-// and the member. A member that is new takes no byte of the old text away.
+// FuzzEdit puts a member into any text and removes it again. In between the text says what it said before, and the member; a
+// new member removes no byte of the old text.
 func FuzzEdit(f *testing.F) {
 	for _, s := range []string{
 		"{}", `{"a": 1}`, "{\n\t\"a\": {\"b\": 2},\n}", "{ // c\n}", "\ufeff{\"a\": {}}", "{\"a\":1/*x*/,/*y*/}", "{\"a\"\n:\n1\n,\n}",
@@ -168,7 +170,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// spliced reports whether now is old with bytes put in, and none taken out.
+// spliced reports whether now is old with bytes inserted and none removed, white space at both ends aside.
 func spliced(old, now []byte) bool {
 	old = bytes.TrimSpace(old)
 	for _, c := range now {
@@ -179,6 +181,7 @@ func spliced(old, now []byte) bool {
 	return len(old) == 0
 }
 
+// expected returns the values of before with the member at the path.
 func expected(before any, path []string) any {
 	m, _ := before.(map[string]any)
 	if m == nil {
@@ -193,6 +196,7 @@ func expected(before any, path []string) any {
 	return m
 }
 
+// member reports whether the values have a member at the path.
 func member(v any, path []string) bool {
 	for _, key := range path {
 		m, _ := v.(map[string]any)

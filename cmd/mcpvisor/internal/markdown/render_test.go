@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the lines that are printed into testdata")
 
-// Each file of testdata has a head that says what it shows, the Markdown, and what a terminal of 60 columns gets of it: without
-// colours, and with colours, whose control sequences stand as \e.
+// TestTopicsAreLaidOutForATerminal renders each file of testdata: a head that says what it shows, the Markdown, and its lines
+// for a terminal of 60 columns, first without colours and then with colours, whose control sequences stand as \e.
 func TestTopicsAreLaidOutForATerminal(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -48,7 +48,7 @@ func TestTopicsAreLaidOutForATerminal(t *testing.T) {
 	}
 }
 
-// No line is wider than the terminal, unless one word is.
+// FuzzRender checks for any source that the last line is ended and that colours leave no broken control sequence.
 func FuzzRender(f *testing.F) {
 	f.Add("# Title\n\nSome `code` and words.\n\n| a | b |\n|---|---|\n| one two three | four five six |\n", 40)
 	f.Add("- one\n- two\n\n  more\n\n1. first\n2. second\n", 24)
@@ -69,7 +69,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// Words of prose are wrapped at the width, whatever it is, and no word is lost.
+// TestNoLineIsWiderThanTheTerminal checks at each width that lines keep within it and that no word is lost.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	source := "# A title\n\n" + strings.Repeat("some `words` of a *paragraph* ", 20) +
 		"\n\n| key | meaning |\n|---|---|\n| `a` | " + strings.Repeat("what it means ", 20) + "|\n"
