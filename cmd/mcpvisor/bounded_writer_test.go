@@ -74,8 +74,8 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// TestOutputThatIsLostIsAnError checks for several commands that a full disk gives exit code 1, and that a reader who leaves
-// does not.
+// TestOutputThatIsLostIsAnError checks the exit codes of several commands whose output is lost.
+// Output to a full disk gives exit code 1; output to a reader who leaves is no error.
 func TestOutputThatIsLostIsAnError(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"help"}, {"list", "--help"},
 		{"permissions"}, {"permissions", "--json"}, {"audit", "--stats"}, {"completion", "bash"}, {"config", "paths"}, {"schema"}} {

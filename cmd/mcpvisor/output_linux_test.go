@@ -32,8 +32,8 @@ var printing = map[string]string{
 // offering is the configuration with the one server of these tests.
 const offering = `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "offers"], "era": "legacy"}}}`
 
-// TestEveryCommandTellsOfLostOutput runs every command with its output on a full disk (exit code 1 and a sentence) and with a
-// reader who has gone (neither). A new command fails until printing has it.
+// TestEveryCommandTellsOfLostOutput runs every command twice. A new command fails until printing has it.
+// Output on a full disk must give exit code 1 and a sentence; output to a reader who has gone must give neither.
 func TestEveryCommandTellsOfLostOutput(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, offering)
