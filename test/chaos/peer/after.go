@@ -2,7 +2,8 @@ package peer
 
 import "time"
 
-// After is how long an action waits, from the call that returned it.
+// After returns how long the performer waits before it does an action, counted from the call that returned the action. Hold and
+// Note are done at once.
 func After(a Action) time.Duration {
 	switch a := a.(type) {
 	case Send:

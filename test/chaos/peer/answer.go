@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// messagePart is what a message belongs to, for the faults that look only at some.
+// messagePart groups methods for the faults that strike only some of them.
 type messagePart int
 
 const (
@@ -19,6 +19,7 @@ const (
 	partOther
 )
 
+// partOf returns the group of a method.
 func partOf(method string) messagePart {
 	switch method {
 	case "initialize", "server/discover", "notifications/initialized":
@@ -31,41 +32,43 @@ func partOf(method string) messagePart {
 	return partOther
 }
 
-// answer is one answer on its way.
+// answer is one answer between its making and its sending, where the faults may change it.
 type answer struct {
+	// q is the request.
 	q *message
-	// result is the result as JSON, nil if it is an error. status is the HTTP status of an error, 0 if it has none of its
-	// own.
+	// result is the result as JSON, nil for an error. status is the HTTP status of the error, 0 if the error travels with
+	// status 200.
 	result []byte
 	code   int
 	text   string
 	data   string
 	status int
 
-	// send is how it is sent; Conn, Reply and Body are filled in. again says that it comes twice.
+	// send carries the options of the sending (Cut, Chunk, Type, After); deliverAnswer fills in Conn, Reply and Body. duplicate
+	// sends the answer twice.
 	send      Send
 	duplicate bool
-	// omitResultType leaves resultType out.
+	// omitResultType leaves out the member resultType that the modern era requires (fault modern-breach).
 	omitResultType bool
-	// pad, structured, isError and more make the result of a call: how long it is, its structured content, whether the tool
-	// failed, and further texts.
+	// These make the result of a call: pad is the length of the padding in bytes, structured the structured content as JSON,
+	// isError whether the tool failed, and extraTexts further content blocks.
 	pad        int
 	structured string
 	isError    bool
 	extraTexts []string
-	// resultType is the resultType of a result of the modern era, "complete" if empty.
+	// resultType is the resultType of a result of the modern era; empty means "complete".
 	resultType string
-	// page is set if it is one of the tool list.
+	// page is set if the answer is a page of the tool list.
 	page *toolPage
 }
 
-// answerResult answers a request.
+// answerResult answers a request with a result, given as a JSON object.
 func (m *machine) answerResult(c *conn, q *message, result string) {
 	m.sendAnswer(c, &answer{q: q, result: []byte(result)})
 }
 
-// answerError answers a request with an error; a notification is not answered. What cannot be read at all is answered without
-// an id.
+// answerError answers a request with an error, and a notification not at all. A message that could not be read at all has
+// neither id nor method and is answered without an id.
 func (m *machine) answerError(c *conn, q *message, code int, text, data string) {
 	a := &answer{q: q, code: code, text: text, data: data}
 	if q.ID == nil && q.task == nil && q.Method != "" {
@@ -84,9 +87,7 @@ func (m *machine) answerError(c *conn, q *message, code int, text, data string) 
 	m.sendAnswer(c, a)
 }
 
-// rejectRequest refuses a request for what is wrong with it as a message.
-//
-// 2026-07-28: "On HTTP, the response status MUST be 400 Bad Request."
+// rejectRequest refuses a request because validateRequest found it malformed.
 func (m *machine) rejectRequest(c *conn, q *message, problem *requestProblem) {
 	a := &answer{q: q, code: problem.code, text: problem.text, data: problem.data}
 	if m.cfg.Server.Kind == messages.HTTP {
@@ -95,12 +96,13 @@ func (m *machine) rejectRequest(c *conn, q *message, problem *requestProblem) {
 	m.sendAnswer(c, a)
 }
 
-// sendAnswer sends an answer, unless a fault takes it.
+// sendAnswer sends an answer, unless a fault takes it. The answer of a call that runs as a task goes to the task.
 func (m *machine) sendAnswer(c *conn, a *answer) {
 	if t := a.q.task; t != nil {
 		m.endTask(c, t, a)
 		return
 	}
+	// A hook may end the connection; the answer is then lost.
 	for _, f := range slices.Clone(m.activeFaults) {
 		if m.isEnded(c) || f.hooks.beforeAnswer != nil && f.hooks.beforeAnswer(m, f, c, a) {
 			return
@@ -117,7 +119,7 @@ func (m *machine) sendAnswer(c *conn, a *answer) {
 	}
 }
 
-// deliverAnswer is the end of answer.
+// deliverAnswer encodes an answer and sends it: an error with a status of its own as Status, everything else as Send.
 func (m *machine) deliverAnswer(c *conn, a *answer) {
 	body := m.encodeAnswer(a, c.era)
 	if a.status != 0 {
@@ -137,10 +139,7 @@ func (m *machine) deliverAnswer(c *conn, a *answer) {
 	m.sendOrHold(c, s)
 }
 
-// encodeAnswer is the message.
-//
-// 2026-07-28: "The result MUST include a resultType field", and "servers SHOULD include" what they are "in every result's
-// _meta".
+// encodeAnswer encodes an answer as a message.
 func (m *machine) encodeAnswer(a *answer, era messages.Era) []byte {
 	if a.result == nil {
 		return errorBody(a.q.ID, a.code, a.text, a.data)
@@ -159,13 +158,15 @@ func (m *machine) encodeAnswer(a *answer, era messages.Era) []byte {
 	}
 	b = append(b, `"_meta":{"`+metaPrefix+`serverInfo":`+m.serverInfo()+`}`...)
 	if len(a.result) > len(`{}`) {
+		// The members of the result follow its opening brace; an empty result needs no comma.
 		b = append(b, ',')
 	}
 	b = append(b, a.result[1:]...)
 	return append(b, '}')
 }
 
-// scheduleAnswer lets a request be answered when the server has started and the answer has taken its time.
+// scheduleAnswer answers a request once the server has started and the answer has taken its time (the server's latency plus
+// what faults add). The handshake itself waits only for the start. It returns the token of the wait.
 func (m *machine) scheduleAnswer(c *conn, q *message, do func()) (token int) {
 	var d time.Duration
 	part := partOf(q.Method)
@@ -187,13 +188,15 @@ func (m *machine) scheduleAnswer(c *conn, q *message, do func()) (token int) {
 		delete(c.requestTokens, id)
 		do()
 	})
-	if token != 0 && part != partHandshake && part != partCalling { // nobody may cancel the one, and calls know it themselves
+	// A client may not cancel its handshake, and calls keep their token themselves.
+	if token != 0 && part != partHandshake && part != partCalling {
 		c.requestTokens[id] = token
 	}
 	return token
 }
 
-// sendNotification sends a notification. params may be empty; reply is the request in whose exchange it goes, if any.
+// sendNotification records a notification and sends it. params is JSON or empty. reply is the id of the request in whose
+// exchange it goes, empty if it belongs to none.
 func (m *machine) sendNotification(c *conn, method, params, reply string) {
 	body := `{"jsonrpc":"2.0","method":` + quoteJSON(method)
 	if params != "" {

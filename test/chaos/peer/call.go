@@ -9,28 +9,30 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// maxPadding bounds what a caller can ask for.
+// maxPadding bounds the padding that a caller can ask for, in bytes, so that a wrong argument does not exhaust the memory of
+// the run.
 const maxPadding = 64 << 20
 
-// call is one tool call that waits for its turn.
+// call is one tool call from its arrival until its tool has run or the client has cancelled it.
 type call struct {
 	q    *message
 	tool tool
-	// id is what the caller calls it, size how much padding it wants.
+	// id is the argument by which the harness recognises the call, size the padding in bytes that it wants in the result, token
+	// that of its wait.
 	id    string
 	size  int
 	token int
-	// value is what came of it.
+	// value counts the runs of the tool up to this one; it is set when the tool runs.
 	value int
-	// heldBy is the fault that lets it wait for its cancellation.
+	// heldBy is the fault late-response while it waits for the cancellation of this call.
 	heldBy *fault
-	// scheduled says that it has its turn: it waits no longer than an answer takes.
+	// scheduled is set once the run of the call has a time, so that a second release by another fault does not run it twice.
 	scheduled bool
-	// finished says that it has run, or that the client does not want it any more.
+	// finished is set once the tool has run or the client has cancelled the call.
 	finished bool
 }
 
-// startCall begins tools/call.
+// startCall handles tools/call: it refuses bad params and unknown tools, and makes the call a task if the era's rules say so.
 func (m *machine) startCall(c *conn, q *message) {
 	var p struct {
 		Name      string `json:"name"`
@@ -61,7 +63,8 @@ func (m *machine) startCall(c *conn, q *message) {
 	m.dispatchCall(c, k)
 }
 
-// dispatchCall lets the faults see a call that has come, and begins it.
+// dispatchCall shows a call that has arrived to the faults. If none of them takes it, and the server has no question for the
+// caller, the call is scheduled.
 func (m *machine) dispatchCall(c *conn, k *call) {
 	for _, f := range slices.Clone(m.activeFaults) {
 		if f.hooks.onCall != nil && f.hooks.onCall(m, f, c, k) {
@@ -73,7 +76,8 @@ func (m *machine) dispatchCall(c *conn, k *call) {
 	}
 }
 
-// scheduleCall lets a call run when it has taken its time.
+// scheduleCall lets a call run after the server's latency, or after taskTime if it runs as a task. Faults that held the call
+// call this too; the second and later calls do nothing.
 func (m *machine) scheduleCall(c *conn, k *call) {
 	if k.finished || k.scheduled {
 		return
@@ -86,7 +90,7 @@ func (m *machine) scheduleCall(c *conn, k *call) {
 	k.token = m.scheduleAnswer(c, k.q, func() { m.runCall(c, k) })
 }
 
-// runCall lets a tool do what it does, and answers.
+// runCall runs the tool of a call and answers it. Faults may take the call before it runs, or take or change its answer after.
 func (m *machine) runCall(c *conn, k *call) {
 	if k.finished {
 		return
@@ -108,19 +112,22 @@ func (m *machine) runCall(c *conn, k *call) {
 	m.sendAnswer(c, a)
 }
 
-// executeTool is the tool's effect on the world.
+// executeTool counts a run of the tool and records Executed. The count is the value that the caller later compares with the
+// runs it knows of.
 func (m *machine) executeTool(c *conn, k *call) {
 	m.runCounts[k.tool.name]++
 	k.value = m.runCounts[k.tool.name]
 	m.recordEvent(history.Event{Kind: history.Executed, Conn: c.id, Tool: k.tool.name, Call: k.id, Value: k.value})
 }
 
-// encodeCallResult is the result of a call that has run: where, and what came of it.
+// encodeCallResult encodes the result of a call that has run. Its first text is a JSON object that names the call, server,
+// connection, tool and value, so that the harness can see a result that reached the wrong caller.
 func (m *machine) encodeCallResult(c *conn, k *call, a *answer) []byte {
 	text := quoteJSON(`{"call":` + quoteJSON(k.id) + `,"server":` + quoteJSON(m.cfg.Server.Name) + `,"conn":` + strconv.Itoa(c.id) +
 		`,"tool":` + quoteJSON(k.tool.name) + `,"value":` + strconv.Itoa(k.value) + `,"pad":"`)
 	b := make([]byte, 0, len(text)+a.pad+256)
 	b = append(b, `{"content":[{"type":"text","text":`...)
+	// The padding goes in unquoted, because it may be 64 MB long and x needs no escape; then the inner string and object end.
 	b = append(b, text[:len(text)-1]...)
 	b = append(b, bytes.Repeat([]byte{'x'}, a.pad)...)
 	b = append(b, `\"}"}`...)
@@ -134,13 +141,13 @@ func (m *machine) encodeCallResult(c *conn, k *call, a *answer) []byte {
 	return append(b, `,"isError":`+strconv.FormatBool(a.isError)+`}`...)
 }
 
-// finishCall takes a call from those that wait.
+// finishCall takes a call out of those that wait.
 func (c *conn) finishCall(k *call) {
 	k.finished = true
 	c.waitingCalls = slices.DeleteFunc(c.waitingCalls, func(o *call) bool { return o == k })
 }
 
-// handleCancelled takes notifications/cancelled.
+// handleCancelled handles notifications/cancelled.
 func (m *machine) handleCancelled(c *conn, q *message) {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`
@@ -150,9 +157,8 @@ func (m *machine) handleCancelled(c *conn, q *message) {
 	}
 }
 
-// cancelRequest ends a call that waits, or a subscription. Whatever is not there has been answered already.
-//
-// 2025-11-25: receivers of a cancellation SHOULD stop processing the cancelled request and not send a response for it.
+// cancelRequest cancels a call, a subscription or another scheduled answer. An unknown id belongs to a request that was
+// answered already, and is ignored.
 func (m *machine) cancelRequest(c *conn, id string) {
 	c.streams = slices.DeleteFunc(c.streams, func(l *subscriptionStream) bool { return string(l.id) == id })
 	i := slices.IndexFunc(c.waitingCalls, func(k *call) bool { return string(k.q.ID) == id })

@@ -8,49 +8,62 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// conn is one connection of the server: the life of a process, a session, a socket.
+// conn is one connection of the server: the life of a process, a session or a socket.
 type conn struct {
+	// id is the performer's number of the connection; the performer may reuse it after the connection has ended.
 	id      int
 	era     messages.Era
 	session string
-	// readyAt is when the server has started and answers.
+	// readyAt is the time from which the server answers; earlier requests wait for it (see scheduleAnswer).
 	readyAt time.Duration
 
-	// version is what was agreed on, empty before; initialized says that the client has said so (legacy era).
+	// version is the agreed protocol version, empty before the handshake. initialized is set by notifications/initialized
+	// (legacy era).
 	version     string
 	initialized bool
-	// handshakeDone says that the handshake was answered.
+	// handshakeDone is set once the server has sent the result of the handshake.
 	handshakeDone bool
 	streams       []*subscriptionStream
-	waitingCalls  []*call        // those that wait, in order
-	requestTokens map[string]int // the waits of other requests, by id
-	// runningTasks are the tasks, in order; tasks counts the calls that could have been one.
+	// waitingCalls are the calls that have neither run nor been cancelled, in the order of their arrival.
+	waitingCalls []*call
+	// requestTokens maps the id of a request that is no call to the token of its scheduled answer, so that a cancellation finds
+	// it.
+	requestTokens map[string]int
+	// runningTasks are the tasks in the order of their begins, ended ones included, because a client may still ask for their
+	// results. taskCandidates counts the calls of which the server itself decides whether they become tasks (modern era).
 	runningTasks   []*task
 	taskCandidates int
-	// capabilities are the capabilities that the client has said, asks counts the calls in which it could be asked something, questions are
-	// the calls that wait for an answer. subscribed says that it wants to know when the resource changes.
+	// capabilities are the client's capabilities from initialize. askCount counts the requests at which the server could have
+	// asked a question, so that it asks at every third. openQuestions maps the id of a question to the call that waits for its
+	// answer. subscribed is set while the client subscribes to the resource (legacy era).
 	capabilities  []string
 	askCount      int
 	openQuestions map[string]pendingQuestion
 	subscribed    bool
-	// listingCount counts the listings that were begun, rev is the state of the list in which the last one was. second is the place of the
-	// tool to which the empty cursor leads in it, 0 if that leads behind the last one.
+	// listingCount counts the listings that the client began, and listRev is the revision of the list in which the last one
+	// began. secondPageAt is the index of the tool to which the empty cursor leads in that listing (fault empty-cursor); 0
+	// means that the empty cursor leads behind the last tool.
 	listingCount, listRev, secondPageAt int
-	// sessionLost says that the server has forgotten the session, lostFault through which fault; nil if it was never known.
+	// sessionLost is set when the server has forgotten the session, and lostFault is the fault that made it forget; nil if the
+	// server never knew the session, or if the fault records its effect elsewhere.
 	sessionLost bool
 	lostFault   *fault
 
-	// These hold it up: it does nothing, it hears nothing, nothing gets through, it says nothing.
+	// Each list holds the faults that hold the connection up in one way: the server does nothing (stoppedBy), reads nothing
+	// (notReadingBy), exchanges no bytes with the client (cutBy), or has its output withheld (mutedBy). Several faults may do
+	// the same at once; the connection goes on when the list is empty.
 	stoppedBy, notReadingBy, cutBy, mutedBy []*fault
-	// heldActions is what it would have done while it was stopped, unheard what came while it did not hear, unsaid what it said
-	// while nothing got out.
+	// heldActions waits for the end of stoppedBy, heldInput for the end of stoppedBy, notReadingBy and cutBy, heldOutput for
+	// the end of cutBy and mutedBy. flushHeld empties them in order.
 	heldActions, heldInput []func()
 	heldOutput             []Action
-	// owesNotice says that the client has not been told of the last change.
+	// owesNotice is set when list-storm changed the list without a notification because the connection was held up; flushHeld
+	// sends one instead of many.
 	owesNotice bool
 }
 
-// isEnded reports whether a connection has ended.
+// isEnded reports whether the machine has forgotten the connection. It compares the pointer, not the number, because a new
+// connection may bear the same number.
 func (m *machine) isEnded(c *conn) bool { return m.conns[c.id] != c }
 
 // isUnblocked reports whether nothing holds a connection up.
@@ -58,7 +71,7 @@ func (c *conn) isUnblocked() bool {
 	return len(c.stoppedBy)+len(c.notReadingBy)+len(c.cutBy)+len(c.mutedBy) == 0
 }
 
-// runOrHold lets the server do something on a connection, now or when it is not stopped any more.
+// runOrHold lets the server do something on a connection at once, or holds it until no fault stops the server.
 func (m *machine) runOrHold(c *conn, do func()) {
 	if len(c.stoppedBy) > 0 {
 		c.heldActions = append(c.heldActions, do)
@@ -67,7 +80,8 @@ func (m *machine) runOrHold(c *conn, do func()) {
 	do()
 }
 
-// receiveOrHold lets something that the client did arrive, now or when it can.
+// receiveOrHold handles something that the client sent at once, or holds it until the server reads it. A fault that keeps the
+// message from the server records its effect; a stop has recorded it already when it began.
 func (m *machine) receiveOrHold(c *conn, do func()) {
 	switch {
 	case len(c.stoppedBy) > 0:
@@ -82,7 +96,8 @@ func (m *machine) receiveOrHold(c *conn, do func()) {
 	c.heldInput = append(c.heldInput, do)
 }
 
-// sendOrHold is what leaves the server on a connection, now or when something can get out.
+// sendOrHold returns an action to the performer, or holds it until no fault keeps the server's output back. It drops the action
+// if the connection has ended. A Note records no effect of the fault because the client would not have seen it anyway.
 func (m *machine) sendOrHold(c *conn, a Action) {
 	if m.isEnded(c) {
 		return
@@ -97,7 +112,8 @@ func (m *machine) sendOrHold(c *conn, a Action) {
 	c.heldOutput = append(c.heldOutput, a)
 }
 
-// flushHeld does what was held up, as far as nothing else holds it up.
+// flushHeld performs what was held, as far as no remaining fault holds it. Each held function may end the connection or hold it
+// up again, so that the loops ask anew before every step. Output goes before input, because the server wrote it before.
 func (m *machine) flushHeld(c *conn) {
 	if !m.isEnded(c) && len(c.cutBy)+len(c.mutedBy) == 0 {
 		m.addActions(c.heldOutput...)
@@ -119,7 +135,7 @@ func (m *machine) flushHeld(c *conn) {
 	}
 }
 
-// releaseFault takes a fault that holds connections up from them.
+// releaseFault removes a fault that holds connections up from all of them, and performs what only this fault held.
 func (m *machine) releaseFault(f *fault) {
 	mine := func(o *fault) bool { return o == f }
 	for _, c := range m.sortedConns() {
@@ -131,7 +147,8 @@ func (m *machine) releaseFault(f *fault) {
 	}
 }
 
-// currentEra is what the server speaks now.
+// currentEra returns the era that the server speaks now. Each active era-flip turns it over once, so that two of them cancel
+// out.
 func (m *machine) currentEra() messages.Era {
 	era := m.cfg.Server.Era
 	for range m.eraFlips {
@@ -144,7 +161,7 @@ func (m *machine) currentEra() messages.Era {
 	return era
 }
 
-// Open implements Machine.
+// Open implements [Machine].
 func (m *machine) Open(now time.Duration, id int) []Action {
 	m.beginTurn(now)
 	m.announceTools()
@@ -152,6 +169,7 @@ func (m *machine) Open(now time.Duration, id int) []Action {
 	return m.out
 }
 
+// openConn answers a dial: the first fault that handles dials decides, then the time for which a crash keeps the server down.
 func (m *machine) openConn(id int) {
 	for _, f := range m.activeFaults {
 		if f.hooks.onDial != nil && f.hooks.onDial(m, f, id) {
@@ -166,7 +184,8 @@ func (m *machine) openConn(id int) {
 	m.acceptConn(id)
 }
 
-// refuseDial is what a dial finds while the server is down: nobody listens, or the process ends as soon as it is started.
+// refuseDial answers a dial while the server is down: over a network the connection is refused, a process starts and exits at
+// once.
 func (m *machine) refuseDial(id int) {
 	if m.isRemote() {
 		m.addActions(Reject{Conn: id, Class: messages.ClassNetwork, Text: "connection refused"})
@@ -185,11 +204,13 @@ func (m *machine) isRemote() bool {
 	}
 }
 
-// acceptConn makes a connection.
+// acceptConn makes a connection and accepts its dial. Faults may change the connection before Accept (onConnCreated) and act on
+// it after (onConnOpened); one of the latter may end it at once, so the loop asks before each.
 func (m *machine) acceptConn(id int) *conn {
 	c := &conn{
 		id: id, era: m.currentEra(), readyAt: m.now + m.drawAround(m.cfg.Server.Start), listRev: m.list.rev, requestTokens: make(map[string]int),
 	}
+	// These hooks run before the session's id is drawn, because slow-start draws too and must do so at a fixed place.
 	for _, f := range m.activeFaults {
 		if f.hooks.onConnCreated != nil {
 			f.hooks.onConnCreated(m, f, c)
@@ -199,6 +220,7 @@ func (m *machine) acceptConn(id int) *conn {
 		m.sessionCount++
 		c.session = fmt.Sprintf("%s-%d-%016x", m.cfg.Server.Name, m.sessionCount, m.rand.Uint64())
 	}
+	// A dial that reuses a number replaces a connection whose end the machine has not seen; its scheduled answers go with it.
 	if old := m.conns[id]; old != nil {
 		m.forgetConn(old)
 	}
@@ -212,7 +234,7 @@ func (m *machine) acceptConn(id int) *conn {
 	return c
 }
 
-// Abandoned implements Machine.
+// Abandoned implements [Machine].
 func (m *machine) Abandoned(now time.Duration, id int, reply string) []Action {
 	m.beginTurn(now)
 	c := m.conns[id]
@@ -226,10 +248,11 @@ func (m *machine) Abandoned(now time.Duration, id int, reply string) []Action {
 	return m.out
 }
 
-// holdDial lets a dial wait.
+// holdDial keeps a dial unanswered until retryDials, or until the client abandons it.
 func (m *machine) holdDial(id int) { m.pendingDials = append(m.pendingDials, id) }
 
-// retryDials lets the dials that hang arrive, unless something else holds them up.
+// retryDials answers the dials that hang, unless another fault holds them again. openConn may append to pendingDials, so the
+// list is taken first.
 func (m *machine) retryDials() {
 	dials := m.pendingDials
 	m.pendingDials = nil

@@ -8,7 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// endConn ends a connection. If nothing gets out, the client does not see it before something does.
+// endConn ends a connection. While a fault keeps every byte from the client, the client cannot see the end: the connection
+// stays half-open until the fault ends and resetDeadConns resets it.
 func (m *machine) endConn(c *conn, e Exit) {
 	if m.isEnded(c) {
 		return
@@ -22,10 +23,10 @@ func (m *machine) endConn(c *conn, e Exit) {
 	m.addActions(e)
 }
 
-// crashConn is an end that the client did not ask for: a process exits, a socket is reset.
+// crashConn ends a connection that the client did not close: a process exits with code, a socket is reset.
 func (m *machine) crashConn(c *conn, code int) { m.endConn(c, Exit{Code: code, Reset: m.isRemote()}) }
 
-// crashAll ends every connection for a fault.
+// crashAll crashes every connection and records the effect of the fault on each.
 func (m *machine) crashAll(f *fault, code int) {
 	for _, c := range m.sortedConns() {
 		f.recordFired(m, c.id)
@@ -33,13 +34,13 @@ func (m *machine) crashAll(f *fault, code int) {
 	}
 }
 
-// forgetConn forgets a connection and everything that waits on it.
+// forgetConn forgets a connection and everything that is scheduled on it.
 func (m *machine) forgetConn(c *conn) {
 	delete(m.conns, c.id)
 	maps.DeleteFunc(m.scheduled, func(_ int, w scheduledAction) bool { return w.conn == c })
 }
 
-// resetDeadConns resets the connections that stand without a server because of a fault.
+// resetDeadConns resets the connections that a fault has left without a server, so that their clients notice.
 func (m *machine) resetDeadConns(f *fault) {
 	for _, id := range slices.Sorted(maps.Keys(m.deadConns)) {
 		if m.deadConns[id] == f {
@@ -49,10 +50,11 @@ func (m *machine) resetDeadConns(f *fault) {
 	}
 }
 
-// Closed implements Machine.
+// Closed implements [Machine].
 func (m *machine) Closed(now time.Duration, id int, signal bool) []Action {
 	m.beginTurn(now)
-	delete(m.deadConns, id) // nobody is there to answer, and nobody asks any more
+	// No server is left to answer, and the client sends nothing more.
+	delete(m.deadConns, id)
 	c := m.conns[id]
 	if c == nil {
 		return nil
@@ -64,20 +66,22 @@ func (m *machine) Closed(now time.Duration, id int, signal bool) []Action {
 			}
 		}
 		e := Exit{After: m.drawAround(time.Millisecond)}
+		// A stdio server that has no handler dies of the signal, and its exit status says so.
 		if signal && m.cfg.Server.Kind == messages.Stdio {
 			e.Text = "TERM"
 		}
 		m.endConn(c, e)
 	}
 	if signal {
-		m.runOrHold(c, leave) // a signal reaches who does not read, but not who is stopped
+		// A signal reaches a process that does not read, but not one that is stopped.
+		m.runOrHold(c, leave)
 	} else {
 		m.receiveOrHold(c, leave)
 	}
 	return m.out
 }
 
-// Killed implements Machine.
+// Killed implements [Machine].
 func (m *machine) Killed(now time.Duration, id int) {
 	m.beginTurn(now)
 	delete(m.deadConns, id)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// callFaults are the faults of tool calls.
+// callFaults are the hooks of the faults of tool calls. Package faults describes each fault and its parameters.
 var callFaults = map[string]hooks{
 	"hang-call": {
 		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
@@ -20,6 +20,8 @@ var callFaults = map[string]hooks{
 	},
 	"ignore-cancel": {
 		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
+			// The call waits in any case, because the fault's effect needs a cancellation: the fault records it only when one
+			// arrives.
 			f.holdUntilEnd(c, func() { m.scheduleCall(c, k) })
 			m.scheduleAfter(c, f.params.Duration("by"), func() { m.scheduleCall(c, k) })
 			return true
@@ -54,6 +56,7 @@ var callFaults = map[string]hooks{
 				return false
 			}
 			f.recordFired(m, c.id)
+			// The parameter code has no sign, because parameters of kind Count have none; JSON-RPC codes are negative.
 			m.answerError(c, k.q, -f.params.Int("code"), "the tool is out of order", "")
 			return true
 		},
@@ -97,8 +100,8 @@ var callFaults = map[string]hooks{
 	}},
 }
 
-// repeatProgress tells of progress until the end of the fault, or of the call. Whoever did not ask for it is told under the id of
-// the request, as some servers do.
+// repeatProgress sends progress for a call until the fault or the call ends. For a call without a progress token it uses the
+// request's id, as some servers do.
 func (m *machine) repeatProgress(f *fault, c *conn, k *call, step int) {
 	m.scheduleAfter(c, max(f.params.Duration("every"), time.Millisecond), func() {
 		if f.ended || k.finished {

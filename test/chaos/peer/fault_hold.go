@@ -2,12 +2,12 @@ package peer
 
 import "slices"
 
-// holdFaults hold up whole connections.
+// holdFaults are the hooks of the faults that hold up whole connections.
 var holdFaults = map[string]hooks{
 	"stop": {
 		onBegin: stopAll,
 		onDial: func(m *machine, f *fault, id int) bool {
-			// Another start of the program is another process; whoever dials a stopped one waits.
+			// A new start of the program is another process and runs; a dial to a stopped server over the network waits.
 			return m.isRemote() && hangDial(m, f, id)
 		},
 		onUnknownConn: func(m *machine, f *fault, id int, _ []byte) bool {
@@ -19,6 +19,7 @@ var holdFaults = map[string]hooks{
 	"deaf": {
 		onBegin: func(m *machine, f *fault) {
 			for _, c := range m.sortedConns() {
+				// Only the first fault that stops the reading tells the performer, and only the last that ends resumes it.
 				if c.notReadingBy = append(c.notReadingBy, f); len(c.notReadingBy) == 1 {
 					m.addActions(PauseReading{Conn: c.id})
 				}
@@ -51,8 +52,10 @@ var holdFaults = map[string]hooks{
 			}
 			stopAll(m, f)
 		},
-		onDial: hangDial, // nobody dials while the machine sleeps; what was under way waits
+		// A machine that sleeps starts nothing; dials wait for its end.
+		onDial: hangDial,
 		onEnd: func(m *machine, f *fault) {
+			// With cut, the network resets the connections on waking instead of continuing them.
 			if m.isRemote() && f.params.Bool("cut") {
 				for _, c := range m.sortedConns() {
 					if slices.Contains(c.cutBy, f) {
@@ -99,6 +102,7 @@ var holdFaults = map[string]hooks{
 	},
 }
 
+// stopAll stops every connection. Only the first of several faults returns a Stop.
 func stopAll(m *machine, f *fault) {
 	for _, c := range m.sortedConns() {
 		f.recordFired(m, c.id)
@@ -108,6 +112,7 @@ func stopAll(m *machine, f *fault) {
 	}
 }
 
+// resumeAll resumes every connection that no other fault stops, and answers the dials that waited.
 func resumeAll(m *machine, f *fault) {
 	for _, c := range m.sortedConns() {
 		if slices.Contains(c.stoppedBy, f) && len(c.stoppedBy) == 1 {
@@ -118,20 +123,21 @@ func resumeAll(m *machine, f *fault) {
 	m.retryDials()
 }
 
+// cutAll keeps all bytes of every connection from its other side. Each held message records the effect later.
 func cutAll(m *machine, f *fault) {
 	for _, c := range m.sortedConns() {
 		c.cutBy = append(c.cutBy, f)
 	}
 }
 
-// hangDial lets a dial wait until the end of the fault.
+// hangDial keeps a dial waiting until the end of the fault.
 func hangDial(m *machine, f *fault, id int) bool {
 	f.recordFired(m, id)
 	m.holdDial(id)
 	return true
 }
 
-// swallowMessage lets a message go unanswered.
+// swallowMessage leaves a message unanswered.
 func swallowMessage(m *machine, f *fault, id int, _ []byte) bool {
 	f.recordFired(m, id)
 	return true

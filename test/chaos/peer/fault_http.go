@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// httpFaults are the faults of HTTP: statuses, sessions, credentials.
+// httpFaults are the hooks of the faults of HTTP: statuses, sessions, credentials.
 var httpFaults = map[string]hooks{
 	"lose-session": {onBegin: func(m *machine, f *fault) { loseSessions(m, f) }},
 	"stale-session-400": {
@@ -37,6 +37,7 @@ var httpFaults = map[string]hooks{
 			Code: f.params.Int("status"), Header: map[string]string{"Content-Type": "text/plain"}, Body: []byte("out of order"),
 		}
 	}),
+	// Only credentials shown before the fault are revoked; a client that signs in anew is served.
 	"rotate-token": {onBegin: func(m *machine, f *fault) {
 		for show := range m.seenTokens {
 			m.revokedTokens[show] = f
@@ -56,7 +57,8 @@ var httpFaults = map[string]hooks{
 	}},
 }
 
-// loseSessions makes the server forget its sessions. What it is at work on it completes.
+// loseSessions makes the server forget its sessions; requests under way complete. f is the fault that refuseSession later
+// records, nil if the caller records its effect itself.
 func loseSessions(m *machine, f *fault) {
 	for _, c := range m.sortedConns() {
 		c.sessionLost, c.lostFault = true, f
@@ -64,7 +66,8 @@ func loseSessions(m *machine, f *fault) {
 	}
 }
 
-// challengeHeader is WWW-Authenticate as RFC 6750 has it.
+// challengeHeader returns WWW-Authenticate in the form of RFC 6750. It drops from scope what a quoted string cannot hold,
+// because the parameter comes from a scenario.
 func challengeHeader(errorCode, scope string) map[string]string {
 	value := `Bearer error="` + errorCode + `"`
 	if scope = strings.Map(func(r rune) rune {
@@ -78,7 +81,7 @@ func challengeHeader(errorCode, scope string) map[string]string {
 	return map[string]string{"WWW-Authenticate": value}
 }
 
-// concernsMethod reports whether a method is one of those that the parameter when names.
+// concernsMethod reports whether the parameter when selects a method; other values than handshake and call select all.
 func (f *fault) concernsMethod(method string) bool {
 	switch f.params.Text("when") {
 	case "handshake":
@@ -89,13 +92,14 @@ func (f *fault) concernsMethod(method string) bool {
 	return true
 }
 
-// refusalHooks is a fault by which requests are refused with a status: POSTs by themselves, and elsewhere the opening, of which the
-// handshake is a part.
+// refusalHooks returns the hooks of a fault that refuses requests with a status. Over HTTP it refuses single POSTs; the other
+// transports can refuse only the opening, which counts as part of the handshake.
 func refusalHooks(class messages.Class, status func(f *fault) Status) hooks {
 	return hooks{
 		onDial: func(m *machine, f *fault, id int) bool {
 			if m.cfg.Server.Kind == messages.HTTP || f.params.Text("when") == "call" || !f.drawOptionalChance(m) {
-				return false // over HTTP nothing is said before the first message
+				// Over HTTP a dial sends nothing; the first message is the first that a server can refuse.
+				return false
 			}
 			s := status(f)
 			f.recordFired(m, id)
@@ -114,13 +118,13 @@ func refusalHooks(class messages.Class, status func(f *fault) Status) hooks {
 	}
 }
 
-// drawOptionalChance is strikes for faults of which some have no chance: those strike always.
+// drawOptionalChance draws by the parameter chance; a fault without that parameter always strikes.
 func (f *fault) drawOptionalChance(m *machine) bool {
 	return f.params.Text("chance") == "" || f.drawChance(m)
 }
 
-// refuseMessage refuses one message. The refusal takes the time that an answer takes, except where the POST is answered in the same
-// turn: for a notification, and over HTTP+SSE always.
+// refuseMessage refuses one message with a status. The refusal takes the server's latency, except where the transport answers
+// the POST in the same turn: for a notification, and over HTTP+SSE always.
 func (m *machine) refuseMessage(f *fault, c *conn, q *message, s Status) {
 	s.Conn, s.Reply = c.id, string(q.ID)
 	send := func() {
@@ -134,5 +138,5 @@ func (m *machine) refuseMessage(f *fault, c *conn, q *message, s Status) {
 	m.scheduleAfter(c, m.drawAround(m.cfg.Server.Latency), send)
 }
 
-// revokingFault is the fault through which the credentials of a message count no more, nil if they do.
+// revokingFault returns the fault that revoked the credential of a message, nil if the credential is valid.
 func (m *machine) revokingFault(q *message) *fault { return m.revokedTokens[q.header["Authorization"]] }

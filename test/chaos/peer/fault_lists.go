@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// listFaults are the faults of the tool list.
+// listFaults are the hooks of the faults of the tool list.
 var listFaults = map[string]hooks{
 	"cursor-loop": {editPage: func(m *machine, f *fault, c *conn, p *toolPage) {
 		if !p.last {
 			return
 		}
 		f.recordFired(m, c.id)
+		// The last page points back at the first; with "endless" each cursor is a new one, so that a client that only remembers
+		// cursors never stops.
 		p.next = encodeCursor(p.rev, 0)
 		if f.params.Text("what") == "endless" {
 			f.effectCount++
@@ -27,6 +29,7 @@ var listFaults = map[string]hooks{
 			}
 			return
 		}
+		// With "first" the empty cursor leads to the first page again, and that page names it again.
 		first := f.params.Text("what") == "first"
 		if p.emptyCursor && first {
 			f.recordFired(m, c.id)
@@ -52,7 +55,8 @@ var listFaults = map[string]hooks{
 					m.changeTools("swap")
 				}
 				for _, c := range m.sortedConns() {
-					// What it could not say now would wait without a bound.
+					// A list that changes while the connection is held up owes its client one notice; queueing each would need
+					// memory without a bound.
 					if c.isUnblocked() && c.wantsChanges() {
 						f.recordFired(m, c.id)
 						m.notifyConnChanged(c)
@@ -71,14 +75,15 @@ var listFaults = map[string]hooks{
 		f.countPerConn[c.id]++
 		f.recordFired(m, c.id)
 		p.tools = slices.Clone(p.tools)
-		// A tool of the page that is on its way changes, so that what arrives is old whatever the later pages hold; and the
-		// announcement arrives before the page does.
+		// A tool of the page under way changes, so that this page is outdated whatever the later pages hold; and the
+		// announcement reaches the client before the page does.
 		m.changeTools("first")
 		m.notifyListChanged()
 		p.delayed = true
 	}},
 	"quiet-change": {
 		onBegin: func(m *machine, f *fault) {
+			// The change affects only a client that has listed before; others read the new list anyway.
 			for _, c := range m.sortedConns() {
 				if c.listingCount > 0 {
 					f.recordFired(m, c.id)
@@ -104,6 +109,7 @@ var listFaults = map[string]hooks{
 		for i := range f.params.Int("count") {
 			name := fmt.Sprintf("long-%d-", i+1)
 			t := newTool(name+strings.Repeat("n", length-len(name)), "Has a long name.", "")
+			// 2025-11-25: "Tool names SHOULD be between 1 and 128 characters in length (inclusive)."
 			t.broken = length > 128 // 2025-11-25: "Tool names SHOULD be between 1 and 128 characters in length (inclusive)."
 			more = append(more, t)
 		}
@@ -118,7 +124,7 @@ var listFaults = map[string]hooks{
 	}),
 }
 
-// badDefinition is a tool that cannot be used.
+// badDefinition returns the JSON of a tool that a client must reject, by the kind of mistake.
 func badDefinition(name, what string) string {
 	schema := map[string]string{
 		"type":       `{"type":"string"}`,
@@ -136,8 +142,8 @@ func badDefinition(name, what string) string {
 	return `{"name":` + quoteJSON(name) + `,"description":"Has a broken schema.","inputSchema":` + schema + `}`
 }
 
-// extraToolHooks is a fault by which there are more tools while it lasts. It has an effect each time that a client is sent one of
-// them.
+// extraToolHooks returns the hooks of a fault that adds tools while it lasts. The fault has an effect each time the server
+// sends one of them to a client.
 func extraToolHooks(more func(f *fault, all []tool) []tool) hooks {
 	announceChange := func(m *machine, _ *fault) {
 		m.recordListChange()
@@ -145,6 +151,7 @@ func extraToolHooks(more func(f *fault, all []tool) []tool) hooks {
 	}
 	return hooks{
 		onBegin: announceChange,
+		// from marks the tools, so that editPage can tell a page that shows them.
 		editTools: func(f *fault, all []tool) []tool {
 			extra := more(f, all)
 			for i := range extra {
@@ -161,8 +168,8 @@ func extraToolHooks(more func(f *fault, all []tool) []tool) hooks {
 	}
 }
 
-// changeTools makes another list of the true one, of about the same length: what comes is called after the change that
-// brought it.
+// changeTools changes the true tool list and keeps its length within one of the configured count, so that a long storm does not
+// grow it. A new tool bears the number of the change that brought it.
 func (m *machine) changeTools(what string) {
 	l := &m.list
 	l.changes++
@@ -176,6 +183,7 @@ func (m *machine) changeTools(what string) {
 	case what == "swap":
 		l.tools = append(l.tools[:last:last], fresh)
 	default:
+		// The remaining kinds describe one tool anew: "first" the first, others the last.
 		which := last
 		if what == "first" {
 			which = 0
@@ -186,7 +194,7 @@ func (m *machine) changeTools(what string) {
 	m.recordListChange()
 }
 
-// firstPage are the tools of the first page.
+// firstPage returns the tools of the first page, for the empty cursor that leads back to it.
 func (m *machine) firstPage() []tool {
 	all := m.listedTools()
 	return all[:min(pageSize(len(all), m.cfg.Server.Pages), len(all))]

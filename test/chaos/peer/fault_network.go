@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// networkFaults are those of single dials and connections.
+// networkFaults are the hooks of the faults of single dials and connections.
 var networkFaults = map[string]hooks{
 	"reset": {onBegin: func(m *machine, f *fault) {
 		for _, c := range m.sortedConns() {
@@ -48,7 +48,8 @@ var networkFaults = map[string]hooks{
 		},
 		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
 			if q.Method == "notifications/initialized" && m.cfg.Server.Kind == messages.HTTP && c.era == messages.EraLegacy {
-				scheduleCuts(m, f, c) // the client opens its stream now
+				// The client opens its GET stream after this notification.
+				scheduleCuts(m, f, c)
 			}
 			return false
 		},
@@ -73,14 +74,15 @@ var networkFaults = map[string]hooks{
 		a.send.Cut = max(len(m.encodeAnswer(a, c.era))/2, 1)
 		m.deliverAnswer(c, a)
 		if m.cfg.Server.Kind == messages.SSE {
-			m.endConn(c, Exit{}) // the stream that broke off was the connection
+			// Over HTTP+SSE the stream that broke off is the connection.
+			m.endConn(c, Exit{})
 		}
 		return true
 	}},
 }
 
-// scheduleCuts cuts the streams of a connection when they are old enough: over HTTP those for what the server says unasked, elsewhere
-// the connection is the stream.
+// scheduleCuts cuts the streams of a connection once they are old enough. Over legacy HTTP it cuts the GET stream again and
+// again, because the client reopens it; on other transports the connection is the stream, and it ends.
 func scheduleCuts(m *machine, f *fault, c *conn) {
 	age := f.params.Duration("every")
 	switch {
@@ -109,6 +111,7 @@ func scheduleCuts(m *machine, f *fault, c *conn) {
 	}
 }
 
+// scheduleStreamCut cuts one subscription of the modern era, unless its client has cancelled it before.
 func scheduleStreamCut(m *machine, f *fault, c *conn, l *subscriptionStream) {
 	m.scheduleAfter(c, max(f.params.Duration("every"), time.Millisecond), func() {
 		if !f.ended && c.removeStream(l) {

@@ -5,12 +5,13 @@ import (
 	"strconv"
 )
 
-// outputFaults are the faults of what is written beside, before and instead of answers.
+// outputFaults are the hooks of the faults of what a server writes beside, before and instead of answers.
 var outputFaults = map[string]hooks{
 	"noise": {onBegin: func(m *machine, f *fault) {
 		every, count := splitRate(f.params.Float("rate"))
 		when := f.params.Text("when")
 		m.repeatWhileActive(f, every, func() {
+			// Noise is lost on a connection that is held up: holding it back would need memory without a bound.
 			for _, c := range m.sortedConns() {
 				if !c.isUnblocked() || when == "before" && c.handshakeDone || when == "during" && !c.handshakeDone {
 					continue
@@ -42,9 +43,11 @@ var outputFaults = map[string]hooks{
 			switch f.params.Text("then") {
 			case "exit":
 				m.crashConn(c, 1)
-			case "next": // the answer comes whole, in the line that has begun
+			// The answer follows whole, on the line that has begun.
+			case "next":
 				m.sendOrHold(c, Send{Conn: c.id, Reply: string(a.q.ID), Body: body[:len(body)-1]})
 			default:
+				// The rest of the line, and everything after it, waits for the end of the fault.
 				c.mutedBy = append(c.mutedBy, f)
 				c.heldOutput = append(c.heldOutput, Raw{Conn: c.id, Bytes: body[half:]})
 			}
@@ -63,6 +66,7 @@ var outputFaults = map[string]hooks{
 		if partOf(a.q.Method) == partCalling && a.status == 0 && f.drawChance(m) {
 			f.recordFired(m, c.id)
 			f.effectCount++
+			// The id is far above those that a client reaches by counting, so that no request bears it.
 			id := strconv.Itoa(1_000_000_000 + f.effectCount)
 			m.sendOrHold(c, Send{
 				Conn: c.id, Reply: string(a.q.ID), More: true,
@@ -85,6 +89,7 @@ var outputFaults = map[string]hooks{
 				return false
 			}
 			k.heldBy = nil
+			// The call runs after the cancellation, and its late answer is the fault's effect.
 			m.scheduleAfter(c, f.params.Duration("by"), func() {
 				if !k.finished {
 					f.recordFired(m, c.id)
@@ -97,7 +102,7 @@ var outputFaults = map[string]hooks{
 	},
 }
 
-// noiseLines are what programs write to their standard output that should have gone elsewhere.
+// noiseLines are lines that real programs write to standard output although they belong elsewhere.
 var noiseLines = []string{
 	"Debugger listening on ws://127.0.0.1:9229/0f2c936f-b1cd-4ac9-aab3-f63b0f33d55e",
 	"npm warn deprecated inflight@1.0.6: This module is not supported",
@@ -109,7 +114,8 @@ var noiseLines = []string{
 	"████████████████████ 100%",
 }
 
-// floodHooks writes without end, to standard error in lines or to standard output in one line.
+// floodHooks returns the hooks of a fault that writes without end: lines to standard error, or one endless line to standard
+// output.
 func floodHooks(stderr bool) hooks {
 	const block = 64 << 10
 	line := bytes.Repeat([]byte{'x'}, 1024)
@@ -133,6 +139,7 @@ func floodHooks(stderr bool) hooks {
 		},
 		onEnd: func(m *machine, f *fault) {
 			for _, c := range m.sortedConns() {
+				// A newline ends the endless line, so that the next message stands on a line of its own.
 				if !stderr && f.countPerConn[c.id] > 0 {
 					m.sendOrHold(c, Raw{Conn: c.id, Bytes: []byte("\n")})
 				}

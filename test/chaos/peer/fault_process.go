@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// processFaults are the faults of starts and ends.
+// processFaults are the hooks of the faults of starts and ends.
 var processFaults = map[string]hooks{
 	"crash": {onBegin: func(m *machine, f *fault) {
 		for _, c := range m.sortedConns() {
@@ -20,6 +20,7 @@ var processFaults = map[string]hooks{
 			}
 			m.crashConn(c, f.params.Int("code"))
 		}
+		// Of two crashes the one that keeps the server down longer decides.
 		if down := m.now + f.params.Duration("down"); down > m.downUntil {
 			m.downUntil, m.downFault = down, f
 		}
@@ -48,6 +49,7 @@ var processFaults = map[string]hooks{
 	}},
 	"hang-start": {
 		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+			// After the handshake the fault no longer holds the connection; it hangs starts only.
 			if c.handshakeDone && partOf(q.Method) != partHandshake {
 				return false
 			}
@@ -64,6 +66,7 @@ var processFaults = map[string]hooks{
 		c.readyAt += m.drawAround(f.params.Duration("by"))
 	}},
 	"silent-discover": {onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+		// A modern server knows server/discover and answers it; only a legacy one can be silent to it.
 		if q.Method != "server/discover" || c.era == messages.EraModern {
 			return false
 		}
@@ -103,14 +106,15 @@ var processFaults = map[string]hooks{
 	}),
 }
 
-// keepConn keeps a connection that the client has closed.
+// keepConn keeps a connection open that the client has closed. releaseHeld ends it with the fault.
 func keepConn(m *machine, f *fault, c *conn) bool {
 	f.recordFired(m, c.id)
 	f.keptConns = append(f.keptConns, c)
 	return true
 }
 
-// blockStartHooks takes away what a connection is opened from.
+// blockStartHooks returns the hooks of a fault that makes every start fail for one reason. It rejects the dials that reach the
+// machine; BlockStart makes those fail that would not.
 func blockStartHooks(reason func(f *fault) (messages.Class, string)) hooks {
 	blockStart := func(m *machine, f *fault, undo bool) {
 		class, _ := reason(f)
@@ -128,10 +132,10 @@ func blockStartHooks(reason func(f *fault) (messages.Class, string)) hooks {
 	}
 }
 
-// repeatByParam lets something happen each time that a fault's parameter says, as long as it lasts.
+// repeatByParam repeats something in the interval of the parameter every, until the fault ends.
 func (f *fault) repeatByParam(m *machine, do func()) {
 	m.repeatWhileActive(f, f.params.Duration("every"), do)
 }
 
-// ceilSeconds is a time in whole seconds, upwards: Retry-After has no other.
+// ceilSeconds rounds a time up to whole seconds, because Retry-After has no smaller unit.
 func ceilSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// protocolFaults are the faults of versions and eras.
+// protocolFaults are the hooks of the faults of versions and eras.
 var protocolFaults = map[string]hooks{
 	"modern-breach": {
 		onBegin: func(m *machine, f *fault) {
@@ -50,6 +50,7 @@ var protocolFaults = map[string]hooks{
 			}
 			return false
 		},
+		// The era turns back: clients that agreed on the other era must not go on with it, so their connections end.
 		onEnd: func(m *machine, _ *fault) {
 			m.eraFlips--
 			for _, c := range m.sortedConns() {
@@ -80,10 +81,7 @@ var protocolFaults = map[string]hooks{
 	}},
 }
 
-// breachProtocol does to one subscription what the era forbids.
-//
-// 2026-07-28, Subscriptions: notifications carry the id of the request that asked for them, and a server that ends a
-// subscription says so.
+// breachProtocol breaks one rule of the modern era on one subscription, as the parameter what says.
 func breachProtocol(m *machine, f *fault, c *conn, l *subscriptionStream) {
 	f.recordFired(m, c.id)
 	if f.params.Text("what") == "subscription-id" {
@@ -95,6 +93,7 @@ func breachProtocol(m *machine, f *fault, c *conn, l *subscriptionStream) {
 		m.sendOrHold(c, Cut{Conn: c.id, Reply: string(l.id)})
 		return
 	}
-	// Where all share one stream, nothing can be cut: the nearest to it is to be told without a response.
+	// Over stdio all subscriptions share one stream and none can be cut. The nearest breach is a cancellation that the server
+	// itself sends.
 	m.sendNotification(c, "notifications/cancelled", `{"requestId":`+string(l.id)+`}`, "")
 }

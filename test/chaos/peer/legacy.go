@@ -9,10 +9,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// legacyVersions are the versions of the legacy era, newest first.
+// legacyVersions are the protocol versions of the legacy era, newest first.
 var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// serveLegacy takes a message in the era of initialize.
+// serveLegacy handles a message in the era of initialize (versions up to 2025-11-25).
 func (m *machine) serveLegacy(c *conn, q *message) {
 	switch q.Method {
 	case "initialize":
@@ -42,10 +42,11 @@ func (m *machine) serveLegacy(c *conn, q *message) {
 	}
 }
 
-// serveShared takes what both eras have.
+// serveShared handles the requests that both eras have.
 func (m *machine) serveShared(c *conn, q *message) {
 	switch {
-	case q.ID == nil: // a request without an id is a notification that nobody knows
+	// A request method without an id is a notification of an unknown kind, which JSON-RPC leaves unanswered.
+	case q.ID == nil:
 	case q.Method == "tools/list":
 		m.scheduleAnswer(c, q, func() { m.answerToolPage(c, q) })
 	case q.Method == "tools/call":
@@ -61,11 +62,7 @@ func (m *machine) serveShared(c *conn, q *message) {
 	}
 }
 
-// answerInitialize is the handshake of the legacy era.
-//
-// 2025-11-25: "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the
-// server MUST respond with another protocol version it supports. This SHOULD be the latest version supported by the
-// server."
+// answerInitialize answers the handshake of the legacy era and notes the client's capabilities for the server's questions.
 func (m *machine) answerInitialize(c *conn, q *message) {
 	var p struct {
 		ProtocolVersion string                     `json:"protocolVersion"`
@@ -80,6 +77,8 @@ func (m *machine) answerInitialize(c *conn, q *message) {
 		return
 	}
 	c.capabilities = slices.Sorted(maps.Keys(p.Capabilities))
+	// URL elicitation is a second kind within one capability; the invented name lets requireElicitation ask for it like for the
+	// others.
 	if strings.Contains(string(p.Capabilities["elicitation"]), `"url"`) {
 		c.capabilities = append(c.capabilities, "elicitation url")
 	}
@@ -91,7 +90,7 @@ func (m *machine) answerInitialize(c *conn, q *message) {
 		`"serverInfo":`+m.serverInfo()+`}`)
 }
 
-// taskCapability is the member tasks of what a server of the legacy era can do.
+// taskCapability returns the member tasks of the capabilities of a legacy server, empty if it runs no tasks.
 func (m *machine) taskCapability() string {
 	if m.cfg.Server.Tasks == "" {
 		return ""
@@ -99,11 +98,12 @@ func (m *machine) taskCapability() string {
 	return `,"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 }
 
-// serverInfo is what the server says of itself.
+// serverInfo returns the name and version that the server gives of itself, as JSON.
 func (m *machine) serverInfo() string {
 	return `{"name":` + quoteJSON("chaos "+m.cfg.Server.Name) + `,"version":"1.0.0"}`
 }
 
+// notifiedEvent is the history's event of a notification that the server sends.
 func notifiedEvent(conn int, method string) history.Event {
 	return history.Event{Side: history.World, Kind: history.Notified, Conn: conn, Method: method}
 }

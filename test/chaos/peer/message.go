@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The codes of JSON-RPC and of 2026-07-28.
+// The error codes of JSON-RPC 2.0, and the last two of the specification of 2026-07-28.
 const (
 	codeParse              = -32700
 	codeInvalidRequest     = -32600
@@ -20,30 +20,34 @@ const (
 	codeUnsupportedVersion = -32022
 )
 
-// message is what a client sent. ID is empty for a notification.
+// message is one JSON-RPC message of a client. ID is nil for a notification, Method empty for a response.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 
+	// header holds the HTTP headers that came with the message, nil on other transports; meta is the _meta of its params.
 	header map[string]string
 	meta   meta
-	// task is that of a call whose request was answered with it.
+	// task is set on the copy of a request whose call runs as a task: its answer goes to the task instead of the client.
 	task *task
 }
 
-// meta is what is read of _meta.
+// meta holds what the server reads from a request's _meta.
 type meta struct {
 	version, logLevel string
-	hasCapabilities   bool            // it says what the client can do
-	supportsTasks     bool            // and that it can follow a task
-	progressToken     json.RawMessage // the progress token, nil if none is asked for
+	// hasCapabilities and supportsTasks are set if _meta names the client's capabilities, and the tasks extension among them.
+	hasCapabilities bool
+	supportsTasks   bool
+	// progressToken is nil if the client asks for no progress.
+	progressToken json.RawMessage
 }
 
-// Receive implements Machine.
+// Receive implements [Machine].
 func (m *machine) Receive(now time.Duration, id int, body []byte, header map[string]string) []Action {
 	m.beginTurn(now)
 	m.announceTools()
+	// The server behind this connection is gone, and the client cannot see that yet: the message is lost.
 	if f := m.deadConns[id]; f != nil {
 		f.recordFired(m, id)
 		return m.out
@@ -53,14 +57,16 @@ func (m *machine) Receive(now time.Duration, id int, body []byte, header map[str
 		c = m.connForUnknown(id, body)
 	}
 	if c != nil {
+		// The caller may reuse body after Receive, while a held message is read only later.
 		body = bytes.Clone(body)
 		m.receiveOrHold(c, func() { m.receiveBody(c, body, header) })
 	}
 	return m.out
 }
 
-// connForUnknown makes a connection for a message over HTTP that belongs to none: it is of a session before the server was started
-// again, or of a client of the modern era, which has none. nil if the message does not get so far.
+// connForUnknown makes a connection for a message over HTTP that belongs to none. Such a message comes from a session before
+// the server was started again, or from a client of the modern era, which has no sessions. It returns nil if a fault takes the
+// message or the server is down.
 func (m *machine) connForUnknown(id int, body []byte) *conn {
 	for _, f := range m.activeFaults {
 		if f.hooks.onUnknownConn != nil && f.hooks.onUnknownConn(m, f, id, body) {
@@ -72,20 +78,24 @@ func (m *machine) connForUnknown(id int, body []byte) *conn {
 		m.addActions(Status{Conn: id, Reply: idOf(body)})
 		return nil
 	}
+	// In the legacy era the sender refers to a session that this server never had, and serveMessage must not see it before
+	// initialize.
 	c := &conn{id: id, era: m.currentEra(), listRev: m.list.rev, requestTokens: make(map[string]int)}
 	c.sessionLost = c.era == messages.EraLegacy
 	m.conns[id] = c
 	return c
 }
 
-// idOf is the id of a request as JSON, empty for a notification.
+// idOf returns the id of a request as JSON, empty for a notification.
 func idOf(body []byte) string {
 	var q message
-	_ = json.Unmarshal(body, &q) // what cannot be read has no id
+	// An unreadable body has no id, and its refusal then carries none.
+	_ = json.Unmarshal(body, &q)
 	return string(q.ID)
 }
 
-// receiveBody takes one body apart.
+// receiveBody splits a batch into its messages. Only the version 2025-03-26 has batches; with any other version an array is an
+// invalid request.
 func (m *machine) receiveBody(c *conn, body []byte, header map[string]string) {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' && c.version == "2025-03-26" {
@@ -103,18 +113,22 @@ func (m *machine) receiveBody(c *conn, body []byte, header map[string]string) {
 	m.handleMessage(c, body, header)
 }
 
-// handleMessage takes one message.
+// handleMessage handles one message: it refuses what is malformed, lets the faults intervene, checks credentials and session,
+// and hands the rest to the server of the era.
 func (m *machine) handleMessage(c *conn, body []byte, header map[string]string) {
 	q := &message{header: header}
 	if !json.Valid(body) {
 		m.answerError(c, q, codeParse, "Parse error", "")
 		return
 	}
+	// An error of Unmarshal and an id of the wrong type both lose the id, so that the answer carries null, as JSON-RPC wants
+	// it.
 	if err := json.Unmarshal(body, q); err != nil || q.ID != nil && !isID(q.ID) {
 		q.ID = nil
 		m.answerError(c, q, codeInvalidRequest, "Invalid Request", "")
 		return
 	}
+	// A message without a method is the client's answer to a question of the server.
 	if q.Method == "" {
 		m.handleAnswer(c, body)
 		return
@@ -133,7 +147,8 @@ func (m *machine) handleMessage(c *conn, body []byte, header map[string]string) 
 		m.refuseSession(c, q)
 		return
 	}
-	if c.sessionLost { // and wants a new session: the answer is that of an opening
+	// knowsSession let only initialize pass here: the client begins a new session on the old connection.
+	if c.sessionLost {
 		c = m.acceptConn(c.id)
 	}
 	if !m.isEnded(c) {
@@ -141,10 +156,8 @@ func (m *machine) handleMessage(c *conn, body []byte, header map[string]string) 
 	}
 }
 
-// knowsSession reports whether the server knows the session that a message is of.
-//
-// 2025-11-25: "The server MAY terminate the session at any time, after which it MUST respond to requests containing that
-// session ID with HTTP 404 Not Found."
+// knowsSession reports whether the server still has the session of a message. A server that lost its session accepts only a new
+// initialize.
 func (m *machine) knowsSession(c *conn, q *message) bool {
 	session := q.header["Mcp-Session-Id"]
 	if c.sessionLost {
@@ -153,7 +166,8 @@ func (m *machine) knowsSession(c *conn, q *message) bool {
 	return c.session == "" || session == "" || session == c.session
 }
 
-// refuseSession refuses a message of a session that the server does not know any more.
+// refuseSession answers a message of a session that the server has forgotten with 404, unless a fault answers otherwise. It
+// records the effect of the fault that made the server forget, because the loss itself is invisible.
 func (m *machine) refuseSession(c *conn, q *message) {
 	for _, f := range m.activeFaults {
 		if f.hooks.onLostSession != nil && f.hooks.onLostSession(m, f, c, q) {
@@ -168,10 +182,10 @@ func (m *machine) refuseSession(c *conn, q *message) {
 	})
 }
 
-// jsonHeader is the header of a body that is JSON.
+// jsonHeader returns the header of a JSON body.
 func jsonHeader() map[string]string { return map[string]string{"Content-Type": "application/json"} }
 
-// serveMessage lets the server itself answer a message, in its era.
+// serveMessage hands a message to the server of the connection's era, and remembers the credential for the fault rotate-token.
 func (m *machine) serveMessage(c *conn, q *message) {
 	if token := q.header["Authorization"]; token != "" {
 		m.seenTokens[token] = true
@@ -183,7 +197,7 @@ func (m *machine) serveMessage(c *conn, q *message) {
 	m.serveLegacy(c, q)
 }
 
-// metaOf reads _meta of the params. What has the wrong form is not there.
+// metaOf reads _meta of the params. It treats a member of the wrong form as absent.
 func metaOf(params json.RawMessage) (found meta) {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -205,12 +219,12 @@ func metaOf(params json.RawMessage) (found meta) {
 	return found
 }
 
-// isID reports whether a value is a text or a number, as ids and progress tokens are.
+// isID reports whether a value is a string or a number, as JSON-RPC ids and progress tokens are.
 func isID(value json.RawMessage) bool {
 	return len(value) > 0 && (value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// errorBody is a JSON-RPC error. data may be empty.
+// errorBody encodes a JSON-RPC error. data is JSON or empty; a nil id becomes null.
 func errorBody(id json.RawMessage, code int, text, data string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")

@@ -14,15 +14,16 @@ const (
 	metaPrefix    = "io.modelcontextprotocol/"
 )
 
-// subscriptionStream is one subscription.
+// subscriptionStream is one open subscriptions/listen request.
 type subscriptionStream struct {
 	id json.RawMessage
-	// tools, resources and prompts say that the client wants to know of changes of those lists, uris which resources it watches.
+	// id is the id of the request. tools, resources and prompts are set if the client wants notifications about changes of
+	// those lists; uris are the resources that it watches.
 	tools, resources, prompts bool
 	uris                      []string
 }
 
-// serveModern takes a message in the era without sessions.
+// serveModern handles a message in the era without sessions (2026-07-28). Each request carries version and capabilities itself.
 func (m *machine) serveModern(c *conn, q *message) {
 	if q.Method == "notifications/cancelled" {
 		m.handleCancelled(c, q)
@@ -52,16 +53,14 @@ func (m *machine) serveModern(c *conn, q *message) {
 	}
 }
 
-// requestProblem is what is wrong with a request.
+// requestProblem describes a malformed request as a JSON-RPC error.
 type requestProblem struct {
 	code       int
 	text, data string
 }
 
-// validateRequest says what is wrong with a request before its method is looked at, nil if nothing is.
-//
-// 2026-07-28, Versioning: "A server that supports only modern versions SHOULD name the protocol versions it supports in any
-// error it returns to an initialize request".
+// validateRequest checks a request before its method is looked at, and returns nil if it is well-formed. Headers come first,
+// because the specification lets a server refuse a request by its headers alone.
 func (m *machine) validateRequest(q *message) *requestProblem {
 	problem := ""
 	if m.cfg.Server.Kind == messages.HTTP && q.header != nil {
@@ -83,23 +82,22 @@ func (m *machine) validateRequest(q *message) *requestProblem {
 	return nil
 }
 
-// versionProblem is for a request of another version, or of the era that names it elsewhere.
-//
-// 2026-07-28: "If the server does not implement the requested version …, it MUST respond with an
-// UnsupportedProtocolVersionError listing the versions it does support".
+// versionProblem refuses a request of another version. An initialize of the legacy era names its version in the params instead
+// of _meta.
 func versionProblem(q *message, supported string) *requestProblem {
 	requested := q.meta.version
 	if requested == "" {
 		var p struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
-		_ = json.Unmarshal(q.Params, &p) // what names none asked for none
+		// Params without a version ask for none, and the error then names none.
+		_ = json.Unmarshal(q.Params, &p)
 		requested = p.ProtocolVersion
 	}
 	return &requestProblem{codeUnsupportedVersion, "Unsupported protocol version: " + supported + " is spoken here", versionErrorData(supported, requested)}
 }
 
-// versionErrorData is the data of an error about versions.
+// versionErrorData encodes the data of an error about versions.
 func versionErrorData(supported, requested string) string {
 	data := `{"supported":[` + quoteJSON(supported) + `]`
 	if requested != "" {
@@ -108,15 +106,13 @@ func versionErrorData(supported, requested string) string {
 	return data + "}"
 }
 
-// headerMismatch says which header is missing or contradicts the message, empty if none does.
-//
-// 2026-07-28, Server Validation: "Servers that process the request body MUST reject requests where the values specified in
-// the headers do not match the corresponding values in the request body." Mcp-Name is required for tools/call.
+// headerMismatch describes the header that is missing or contradicts the body, empty if none does.
 func headerMismatch(q *message) string {
 	var p struct {
 		Name string `json:"name"`
 	}
-	_ = json.Unmarshal(q.Params, &p) // what names nothing has no name
+	// Params without a name belong to a method that needs no Mcp-Name.
+	_ = json.Unmarshal(q.Params, &p)
 	for _, h := range []struct {
 		name, want string
 		needed     bool
@@ -137,7 +133,7 @@ func headerMismatch(q *message) string {
 	return ""
 }
 
-// decodeHeader undoes the encoding of a header's value.
+// decodeHeader undoes the base64 form in which a client sends a header value that is no plain ASCII.
 func decodeHeader(value string) string {
 	inside, hasPrefix := strings.CutPrefix(value, "=?base64?")
 	inside, hasSuffix := strings.CutSuffix(inside, "?=")
@@ -147,13 +143,13 @@ func decodeHeader(value string) string {
 	return value
 }
 
-// discoverResult is the result of server/discover.
+// discoverResult encodes the result of server/discover. ttlMs 0 forbids the client to keep it, so that faults show at once.
 func (m *machine) discoverResult(version string) string {
 	return `{"supportedVersions":[` + quoteJSON(version) + `],"capabilities":{"tools":{"listChanged":true}` + m.offerCapability() + m.extensionsMember() + `},` +
 		`"ttlMs":0,"cacheScope":"private"}`
 }
 
-// extensionsMember is the member of that name of what a server of the modern era can do.
+// extensionsMember returns the member extensions of the capabilities of a modern server, empty if it runs no tasks.
 func (m *machine) extensionsMember() string {
 	if m.cfg.Server.Tasks == "" {
 		return ""
@@ -161,10 +157,7 @@ func (m *machine) extensionsMember() string {
 	return `,"extensions":{"` + taskExtension + `":{}}`
 }
 
-// openStream opens a subscription. Of all that can be asked for there are only changes of the tool list.
-//
-// 2026-07-28, Subscriptions: the first message of a subscription is the acknowledgment, "the notifications field in the
-// acknowledgment reflects the subset the server agreed to honor".
+// openStream opens a subscription and acknowledges it. A server without Offers agrees only to changes of the tool list.
 func (m *machine) openStream(c *conn, q *message) {
 	var p struct {
 		Notifications struct {
@@ -197,7 +190,7 @@ func (m *machine) openStream(c *conn, q *message) {
 	}
 }
 
-// agreedFilter is what is told on a subscription.
+// agreedFilter encodes which notifications the server sends on a subscription.
 func (l *subscriptionStream) agreedFilter() string {
 	var all []string
 	for _, a := range []struct {
@@ -209,34 +202,36 @@ func (l *subscriptionStream) agreedFilter() string {
 		}
 	}
 	if len(l.uris) > 0 {
-		uris, _ := json.Marshal(l.uris) // texts always encode
+		// Marshal of strings cannot fail.
+		uris, _ := json.Marshal(l.uris)
 		all = append(all, `"resourceSubscriptions":`+string(uris))
 	}
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// removeStream forgets a subscription and reports whether it was there.
+// removeStream forgets a subscription and reports whether it was open.
 func (c *conn) removeStream(l *subscriptionStream) bool {
 	before := len(c.streams)
 	c.streams = slices.DeleteFunc(c.streams, func(o *subscriptionStream) bool { return o == l })
 	return len(c.streams) < before
 }
 
-// subscriptionMeta is the member _meta of what is told on a subscription.
+// subscriptionMeta returns the member _meta of a notification that goes on a subscription.
 func subscriptionMeta(id json.RawMessage) string {
 	return `"_meta":{"` + metaPrefix + `subscriptionId":` + string(id) + `}`
 }
 
 const listChangedMethod = "notifications/tools/list_changed"
 
-// notifyListChanged tells whoever wants to know that the tool list has changed.
+// notifyListChanged notifies every client that listens that the tool list has changed.
 func (m *machine) notifyListChanged() {
 	for _, c := range m.sortedConns() {
 		m.notifyConnChanged(c)
 	}
 }
 
-// wantsChanges reports whether the client of a connection is told when the tool list changes.
+// wantsChanges reports whether the server notifies the client of a connection when the tool list changes. A server that has
+// lost its session no longer knows where to send.
 func (c *conn) wantsChanges() bool {
 	if c.sessionLost { // nobody knows whom to tell
 		return false
@@ -244,6 +239,7 @@ func (c *conn) wantsChanges() bool {
 	return c.initialized || slices.ContainsFunc(c.streams, func(l *subscriptionStream) bool { return l.tools })
 }
 
+// notifyConnChanged sends list_changed to one client: in the modern era on each of its subscriptions, in the legacy era once.
 func (m *machine) notifyConnChanged(c *conn) {
 	switch {
 	case !c.wantsChanges():

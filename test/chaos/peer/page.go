@@ -12,21 +12,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// toolPage is one page of the tool list on its way.
+// toolPage is one page of the tool list between its making and its sending, where the faults may change it.
 type toolPage struct {
-	// rev is the state of the list in which the listing began, from the place of the first tool.
+	// rev is the revision of the list in which the listing began, from the index of the page's first tool.
 	rev, from int
 	tools     []tool
 	last      bool
-	// next is the next cursor as JSON, empty for none.
+	// next is the next cursor as a JSON string, empty for none.
 	next string
-	// emptyCursor says that the page was asked for with the empty cursor.
+	// emptyCursor is set if the client asked for the page with the empty cursor.
 	emptyCursor bool
-	// delayed sends the page some time after it was made.
+	// delayed sends the page after an extra time, so that a notification of the same turn overtakes it.
 	delayed bool
 }
 
-// answerToolPage answers tools/list.
+// answerToolPage answers tools/list. It records Listed with the last page, if the list has not changed since the first: only
+// then does the client hold one consistent list.
 func (m *machine) answerToolPage(c *conn, q *message) {
 	all := m.listedTools()
 	p, ok := m.findPage(c, q.Params, len(all))
@@ -44,7 +45,8 @@ func (m *machine) answerToolPage(c *conn, q *message) {
 			f.hooks.editPage(m, f, c, p)
 		}
 	}
-	// An empty cursor that leads to all tools and an empty cursor is how some servers say that there is no more.
+	// Some servers say "no more" with an empty cursor that leads to all tools and the empty cursor again; that page is a whole
+	// list too.
 	complete := p.emptyCursor && p.next == `""` && len(p.tools) == len(all)
 	if (p.next == "" || complete) && p.rev == m.list.rev {
 		m.sendOrHold(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
@@ -56,10 +58,11 @@ func (m *machine) answerToolPage(c *conn, q *message) {
 	m.sendAnswer(c, a)
 }
 
-// pageSize is how many tools stand on a page.
+// pageSize returns how many tools fit on a page, at least one.
 func pageSize(tools, pages int) int { return max((tools+pages-1)/pages, 1) }
 
-// findPage finds the page that a cursor means: the first without one, an empty one behind the last with the empty one.
+// findPage finds the page of a cursor: the first page without one, by default an empty page behind the last for the empty
+// cursor. ok is false for params or a cursor that the server never gave out.
 func (m *machine) findPage(c *conn, params json.RawMessage, tools int) (p *toolPage, ok bool) {
 	var request struct {
 		Cursor *string `json:"cursor"`
@@ -81,13 +84,15 @@ func (m *machine) findPage(c *conn, params json.RawMessage, tools int) (p *toolP
 	if !ok || from > tools && rev == m.list.rev {
 		return nil, false
 	}
-	return &toolPage{rev: rev, from: min(from, tools)}, true // the list may have become shorter meanwhile
+	// The list may have become shorter since the cursor was given out.
+	return &toolPage{rev: rev, from: min(from, tools)}, true
 }
 
-// encodeCursor names the state of the list in which the listing began, and the place of the page's first tool.
+// encodeCursor encodes the revision of the list and the index of the page's first tool.
 func encodeCursor(rev, from int) string { return quoteJSON(fmt.Sprintf("%d-%d", rev, from)) }
 
-// parseCursor reads it. What stands behind a second dash makes cursors differ that mean the same.
+// parseCursor reads what encodeCursor wrote. It ignores a third part, by which cursor-loop makes cursors differ that mean the
+// same page.
 func parseCursor(text string) (rev, from int, ok bool) {
 	parts := strings.SplitN(text, "-", 3)
 	if len(parts) < 2 {
@@ -98,7 +103,7 @@ func parseCursor(text string) (rev, from int, ok bool) {
 	return rev, from, revErr == nil && fromErr == nil && from >= 0
 }
 
-// encodePage is the page as JSON.
+// encodePage encodes the page as the result of tools/list.
 func (p *toolPage) encodePage(era messages.Era) string {
 	b := new(strings.Builder)
 	b.WriteString(`{"tools":[`)

@@ -11,17 +11,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// questionKind is one kind of question, by the capability that a client must have said.
+// questionKind is one kind of question of a server to its client: the capability that the client must have declared, the
+// method, and its params as JSON.
 type questionKind struct{ capability, method, params string }
 
-// questionKinds are what a server may ask.
+// questionKinds are the questions that a server may ask, in the order in which it takes turns.
 var questionKinds = []questionKind{
 	{"elicitation", "elicitation/create", `{"message":"Go on?","requestedSchema":{"type":"object","properties":{"go":{"type":"boolean"},"for":{"type":"string"}}}}`},
 	{"sampling", "sampling/createMessage", `{"messages":[{"role":"user","content":{"type":"text","text":"Go on?"}}],"maxTokens":10}`},
 	{"roots", "roots/list", `{}`},
 }
 
-// askBeforeCall asks the caller of a call something before it begins, and reports whether it does.
+// askBeforeCall asks the caller of every third call a question before the call runs, and reports whether it did; handleAnswer
+// then schedules the call. It asks nothing in the modern era, where a server may not send requests, and nothing of a call that
+// runs as a task.
 func (m *machine) askBeforeCall(c *conn, k *call) bool {
 	if !m.cfg.Server.Offers || c.era == messages.EraModern || k.q.task != nil {
 		return false
@@ -45,19 +48,20 @@ func (m *machine) askBeforeCall(c *conn, k *call) bool {
 	return true
 }
 
-// pendingQuestion is a call that waits for an answer.
+// pendingQuestion is a call that waits for the answer to a question.
 type pendingQuestion struct {
 	call *call
 	kind questionKind
 }
 
-// handleAnswer takes the answer to a question: whatever it is, the call goes on.
+// handleAnswer takes the client's answer to a question. The call goes on whether the answer is a result or a refusal.
 func (m *machine) handleAnswer(c *conn, body []byte) {
 	var p struct {
 		ID     string          `json:"id"`
 		Result json.RawMessage `json:"result"`
 	}
-	_ = json.Unmarshal(body, &p) // an id that is no text is none of ours
+	// The ids of questions are strings; an id of another type matches none of them.
+	_ = json.Unmarshal(body, &p)
 	if w, ok := c.openQuestions[p.ID]; ok {
 		delete(c.openQuestions, p.ID)
 		m.checkAnswer(w.kind, p.Result)
@@ -65,8 +69,8 @@ func (m *machine) handleAnswer(c *conn, body []byte) {
 	}
 }
 
-// checkAnswer judges what was answered: the server's own name stands in it, so that what somebody said to another server is seen. An answer
-// that is a refusal may have its reasons.
+// checkAnswer checks the form of an answer, and that it holds this server's name: the users of the harness put in the name of
+// the server that asks, so that an answer to another server's question is seen. An error (nil result) may have its reasons.
 func (m *machine) checkAnswer(kind questionKind, result json.RawMessage) {
 	if result == nil {
 		return
@@ -77,13 +81,13 @@ func (m *machine) checkAnswer(kind questionKind, result json.RawMessage) {
 	}
 }
 
-// reportViolation notes what no client may do.
+// reportViolation records that the client did what no client may do.
 func (m *machine) reportViolation(text string) {
 	m.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I20", Text: text})
 }
 
-// askBeforeRead asks whoever reads something for input before there is an answer, in every third read, and reports whether it does: in the modern era
-// by rounds of the request itself, in the legacy one by sending the person to a URL.
+// askBeforeRead asks for input before every third read, and reports whether it did. In the modern era the request itself is
+// answered with input_required and comes back with the input; in the legacy era the server sends the person to a URL.
 func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	if c.era != messages.EraModern {
 		return m.requireElicitation(c, q)
@@ -92,14 +96,16 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 		State     *string                    `json:"requestState"`
 		Responses map[string]json.RawMessage `json:"inputResponses"`
 	}
-	_ = json.Unmarshal(q.Params, &p) // what says nothing answers nothing
+	// Params without these members are a first request.
+	_ = json.Unmarshal(q.Params, &p)
 	if p.State != nil {
 		kind, known := m.inputRounds[*p.State]
 		if !known {
 			m.reportViolation("a request came back with the state " + quoteJSON(messages.Line(*p.State, 60)) + ", which it has given nobody")
 			return false
 		}
-		if kind.capability == "" { // it wanted nothing but time
+		// The server had asked for nothing but a retry with its state.
+		if kind.capability == "" {
 			return false
 		}
 		if p.Responses["it"] == nil {
@@ -113,6 +119,7 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 		return false
 	}
 	kind, inputMember := questionKinds[c.askCount/3%len(questionKinds)], ""
+	// Every fourth question asks for no input at all; the client must still bring the state back.
 	if c.askCount%12 == 0 {
 		kind = questionKind{}
 	} else if !strings.Contains(string(q.Params), quoteJSON(kind.capability)) {
@@ -129,13 +136,10 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	return true
 }
 
-// elicitationTime is how long a person is away.
+// elicitationTime is how long the simulated person needs at the URL.
 const elicitationTime = 700 * time.Millisecond
 
-// requireElicitation refuses a read until the person has been somewhere.
-//
-// 2025-11-25, URL Elicitation Required Error: "When a request cannot be processed until an elicitation is completed, the server MAY return a
-// URLElicitationRequiredError (code -32042)".
+// requireElicitation refuses every third read until the person has visited a URL, and reports whether it did.
 func (m *machine) requireElicitation(c *conn, q *message) bool {
 	if !slices.Contains(c.capabilities, "elicitation url") {
 		return false
@@ -146,7 +150,8 @@ func (m *machine) requireElicitation(c *conn, q *message) bool {
 	id := "visit-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(c.askCount)
 	m.answerError(c, q, -32042, "This needs a visit", `{"elicitations":[{"mode":"url","elicitationId":`+quoteJSON(id)+
 		`,"url":"https://`+m.cfg.Server.Name+`.sim/visit","message":"Please go there."}]}`)
-	if c.askCount%2 == 0 { // it need not say when
+	// The notification of the completion is optional, so that only every second refusal is followed by one.
+	if c.askCount%2 == 0 {
 		m.scheduleAfter(c, elicitationTime, func() {
 			m.sendNotification(c, "notifications/elicitation/complete", `{"elicitationId":`+quoteJSON(id)+`}`, "")
 		})

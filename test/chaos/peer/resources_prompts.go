@@ -10,20 +10,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// offerState is what a server has beside tools, over all connections. It is another one after every second read: one resource and one prompt
-// more, up to maxItems, and another text in those that there are.
+// offerState is the state of resources and prompts, over all connections. After every second read there is a new state: one
+// resource and one prompt more, up to maxItems of each, and a new text in those that exist.
 type offerState struct {
+	// rev counts the states from 1, reads the answered reads; announced is set once the first state is recorded.
 	rev, reads int
-	announced  bool // the first state is noted
+	announced  bool
 }
 
+// maxItems bounds the growing resources and prompts; the oldest disappear first.
 const (
 	maxItems = 7
 	// pageLength is how many stand on one page of a list.
 	pageLength = 3
 )
 
-// offerCapability is what a server that has more than tools says of that.
+// offerCapability returns the capabilities of a server that has more than tools, as further JSON members.
 func (m *machine) offerCapability() string {
 	if !m.cfg.Server.Offers {
 		return ""
@@ -31,17 +33,17 @@ func (m *machine) offerCapability() string {
 	return `,"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{}`
 }
 
-// isOfferMethod are the methods of what a server may have beside tools.
+// isOfferMethod reports whether a method belongs to resources, prompts or completion.
 func isOfferMethod(method string) bool {
 	return strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
 }
 
-// recordOffers notes which state of them there is.
+// recordOffers records the current state of resources and prompts.
 func (m *machine) recordOffers() {
 	m.recordEvent(history.Event{Kind: history.Offered, Rev: m.offers.rev})
 }
 
-// itemNames are the names of what there is now, the newest last, of a kind.
+// itemNames returns the names of the growing items that exist now, the newest last.
 func (s *offerState) itemNames(prefix string) (names []string) {
 	for i := max(1, s.rev-maxItems+1); i <= s.rev; i++ {
 		names = append(names, prefix+strconv.Itoa(i))
@@ -49,14 +51,15 @@ func (s *offerState) itemNames(prefix string) (names []string) {
 	return names
 }
 
-// answerOffer answers a request about resources, prompts and completion.
+// answerOffer answers a request about resources, prompts or completion.
 func (m *machine) answerOffer(c *conn, q *message) {
 	var p struct {
 		URI    string `json:"uri"`
 		Name   string `json:"name"`
 		Cursor string `json:"cursor"`
 	}
-	_ = json.Unmarshal(q.Params, &p) // what names nothing asks for nothing
+	// Params without these members name nothing and get the first page, or an error below.
+	_ = json.Unmarshal(q.Params, &p)
 	// 2026-07-28: lists and what is read say how long they may be kept.
 	cacheFields := ""
 	if c.era == messages.EraModern {
@@ -71,6 +74,7 @@ func (m *machine) answerOffer(c *conn, q *message) {
 	case "resources/list":
 		all := []string{`{"uri":` + quoteJSON(base+"one") + `,"name":"one","mimeType":"text/plain","size":12,` +
 			`"annotations":{"audience":["user"],"priority":0.5},"icons":[{"src":"https://icons.sim/one.png","sizes":["48x48"]}]}`,
+			// The second entry lacks its uri: the client must leave it out and show the rest.
 			`{"name":"without an address"}`}
 		for _, name := range m.offers.itemNames("item-") {
 			all = append(all, `{"uri":`+quoteJSON(base+name)+`,"name":`+quoteJSON(name)+`,"title":"An item","description":"One more."}`)
@@ -112,13 +116,13 @@ func (m *machine) answerOffer(c *conn, q *message) {
 	}
 }
 
-// stateText is the text of everything that can be read.
+// stateText is the text in every resource and prompt. It names state and server, so that an outdated or misrouted read is seen.
 func (m *machine) stateText() string {
 	return "state " + strconv.Itoa(m.offers.rev) + " of " + m.cfg.Server.Name
 }
 
-// answerListPage answers with one page of a list. A cursor is the place of the page's first entry, and the state of the list: of one that has changed
-// since there is no further page.
+// answerListPage answers with one page of a list. A cursor holds the index of the page's first entry and the state of the list;
+// the cursor of an earlier state is invalid.
 func (m *machine) answerListPage(c *conn, q *message, member string, all []string, cursor, cacheFields string) {
 	from, rev := 0, m.offers.rev
 	if cursor != "" {
@@ -134,7 +138,8 @@ func (m *machine) answerListPage(c *conn, q *message, member string, all []strin
 	m.answerResult(c, q, `{`+quoteJSON(member)+`:[`+strings.Join(all[from:to], ",")+`]`+next+cacheFields+`}`)
 }
 
-// answerRead answers what is read, once whoever reads it has given what the server asks for. After every second read there is another state.
+// answerRead answers a read, after the input that the server may ask for. Every second read makes a new state and notifies the
+// clients of all connections.
 func (m *machine) answerRead(c *conn, q *message, text func() string) {
 	if m.askBeforeRead(c, q) {
 		return
@@ -150,7 +155,8 @@ func (m *machine) answerRead(c *conn, q *message, text func() string) {
 	}
 }
 
-// notifyOffersChanged tells a client of another state, as far as it wants to know.
+// notifyOffersChanged notifies a client of a new state, as far as it listens. Only the resource "one" exists in every state, so
+// only it is watched.
 func (m *machine) notifyOffersChanged(c *conn) {
 	const resources, prompts, updated = "notifications/resources/list_changed", "notifications/prompts/list_changed", "notifications/resources/updated"
 	one := "chaos://" + m.cfg.Server.Name + "/one"

@@ -12,25 +12,26 @@ import (
 
 const (
 	taskExtension = "io.modelcontextprotocol/tasks"
-	// taskTime is how long a call takes that runs as a task, about, and taskPoll how often its client should ask.
+	// taskTime is the mean running time of a call that runs as a task; taskPoll is the poll interval that the server asks of
+	// its client.
 	taskTime = 3 * time.Second
 	taskPoll = 400 * time.Millisecond
 )
 
-// task is a call that runs apart from the request that began it. It is of one connection, and goes with it.
+// task is a call that runs apart from the request that began it. It belongs to one connection and ends with it.
 type task struct {
+	// state is "working", "completed", "failed" or "cancelled".
 	id, state string
 	call      *call
 	began     time.Duration
-	// finalAnswer is what the call came to, nil while it runs; waiting are those who wait for that (legacy era).
+	// finalAnswer is the answer of the call, nil while it runs. waiters answer the tasks/result requests that wait for it
+	// (legacy era).
 	finalAnswer *answer
 	waiters     []func()
 }
 
-// becomesTask decides whether a call becomes a task.
-//
-// 2025-11-25: a client asks for a task with the member task of the params. Tasks extension of 2026-07-28: "The server is the
-// sole decider; clients do not signal task preference on the request itself."
+// becomesTask decides whether a call becomes a task. In the modern era the server decides: always if its tools require tasks,
+// else every second time.
 func (m *machine) becomesTask(c *conn, q *message) bool {
 	switch support := m.cfg.Server.Tasks; {
 	case support == "" || q.ID == nil:
@@ -48,9 +49,10 @@ func (m *machine) becomesTask(c *conn, q *message) bool {
 	}
 }
 
-// beginTask answers a call with the task that it has become, and lets it run.
+// beginTask answers the request of a call with its task, and lets the call run.
 func (m *machine) beginTask(c *conn, k *call) {
-	m.taskCount++ // of all connections: a client that asks after a task of a process that died must not be told of another task
+	// Counted over all connections: a client that asks for a task of a process that died must not get another task's status.
+	m.taskCount++
 	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.taskCount), state: "working", call: k, began: m.now}
 	c.runningTasks = append(c.runningTasks, t)
 	result := `{"task":` + t.encodeStatus(m.now, c.era, false) + `}`
@@ -66,7 +68,8 @@ func (m *machine) beginTask(c *conn, k *call) {
 	}
 }
 
-// endTask takes the answer of a call that runs as a task.
+// endTask stores the answer of a call that runs as a task, and answers the requests that wait for it. A cancelled task drops
+// the answer.
 func (m *machine) endTask(c *conn, t *task, a *answer) {
 	if t.finalAnswer != nil || t.state == "cancelled" {
 		return
@@ -84,12 +87,13 @@ func (m *machine) endTask(c *conn, t *task, a *answer) {
 	t.waiters = nil
 }
 
-// handleTaskRequest takes a request about a task.
+// handleTaskRequest handles tasks/get, list, cancel and result. The last and list exist only in the legacy era.
 func (m *machine) handleTaskRequest(c *conn, q *message) {
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
-	_ = json.Unmarshal(q.Params, &p) // what names none is about none
+	// Params without an id match no task.
+	_ = json.Unmarshal(q.Params, &p)
 	at := slices.IndexFunc(c.runningTasks, func(t *task) bool { return t.id == p.TaskID })
 	switch {
 	case q.Method == "tasks/list" && c.era != messages.EraModern:
@@ -103,6 +107,7 @@ func (m *machine) handleTaskRequest(c *conn, q *message) {
 	case q.Method == "tasks/result" && c.era != messages.EraModern:
 		t := c.runningTasks[at]
 		respond := func() { m.answerTaskResult(c, q, t) }
+		// tasks/result blocks until the task ends; cancelTask and endTask call the waiters.
 		if t.finalAnswer == nil && t.state == "working" {
 			t.waiters = append(t.waiters, respond)
 			return
@@ -113,6 +118,8 @@ func (m *machine) handleTaskRequest(c *conn, q *message) {
 	}
 }
 
+// cancelTask cancels a running task. A task with a final answer cannot be cancelled; cancelling twice is answered like the
+// first time.
 func (m *machine) cancelTask(c *conn, q *message, t *task) {
 	if t.finalAnswer != nil {
 		m.answerError(c, q, codeInvalidParams, "Cannot cancel task: already in terminal status '"+t.state+"'", "")
@@ -143,6 +150,7 @@ func (m *machine) answerTaskResult(c *conn, q *message, t *task) {
 	m.sendAnswer(c, &answer{q: q, result: t.finalAnswer.result, code: t.finalAnswer.code, text: t.finalAnswer.text, data: t.finalAnswer.data})
 }
 
+// listTasks encodes all tasks of a connection.
 func (c *conn) listTasks(now time.Duration) string {
 	text := `{"tasks":[`
 	for i, t := range c.runningTasks {
@@ -154,7 +162,8 @@ func (c *conn) listTasks(now time.Duration) string {
 	return text + "]}"
 }
 
-// encodeStatus is the task as JSON. whole has its result with it, or its error, as the modern era wants it of tasks/get.
+// encodeStatus encodes a task. withResult adds its result or error, which the modern era wants in tasks/get. Times count from a
+// fixed date, because the machine has no clock.
 func (t *task) encodeStatus(now time.Duration, era messages.Era, withResult bool) string {
 	at := func(d time.Duration) string {
 		return quoteJSON(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC).Add(d).Format(time.RFC3339Nano))

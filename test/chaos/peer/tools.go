@@ -9,11 +9,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// tool is one entry of the list as it is sent. hint is the member of its annotations, if it has any. broken says that no
-// client can use it: it is no part of the true list. from is the fault that it comes from.
+// tool is one entry of the list as the server sends it. hint is the member of its annotations that is true, empty for none.
+// broken marks a tool that no client can use; it is no part of the true list. from is the fault that added it, nil for the
+// server's own.
 type tool struct {
 	name, hint, definition string
-	// taskSupport is what it says of calls that run as tasks, empty if nothing.
+	// taskSupport is the value of execution.taskSupport, empty if the tool says nothing of tasks.
 	taskSupport string
 	broken      bool
 	from        *fault
@@ -25,7 +26,7 @@ const (
 	toolOutput = `{"type":"object","properties":{"value":{"type":"integer"}},"required":["value"]}`
 )
 
-// newTool makes a tool.
+// newTool makes a tool whose definition a client accepts.
 func newTool(name, description, hint string) tool {
 	d := `{"name":` + quoteJSON(name) + `,"description":` + quoteJSON(description) + `,"inputSchema":` + toolInput +
 		`,"outputSchema":` + toolOutput
@@ -35,12 +36,12 @@ func newTool(name, description, hint string) tool {
 	return tool{name: name, hint: hint, definition: d + "}"}
 }
 
-// withDescription is the same tool with another description.
+// withDescription returns the same tool with another description.
 func (t tool) withDescription(as string) tool {
 	return newTool(t.name, as, t.hint).withTaskSupport(t.taskSupport)
 }
 
-// withTaskSupport is the same tool whose calls can, or must, run as tasks (2025-11-25, Tool-Level Negotiation).
+// withTaskSupport returns the same tool whose calls can, or must, run as tasks (2025-11-25, Tool-Level Negotiation).
 func (t tool) withTaskSupport(support string) tool {
 	if t.taskSupport = support; support != "" {
 		t.definition = t.definition[:len(t.definition)-1] + `,"execution":{"taskSupport":` + quoteJSON(support) + `}}`
@@ -48,16 +49,17 @@ func (t tool) withTaskSupport(support string) tool {
 	return t
 }
 
-// toolList is the server's true tool list.
+// toolList is the server's true tool list, without what faults add.
 type toolList struct {
 	tools []tool
-	// rev counts its states, from 1; told says that the first one has been noted.
+	// rev counts the revisions from 1; announced is set once the first one is recorded.
 	rev       int
 	announced bool
-	// changes counts what the changes made, for their names.
+	// changes counts changeTools and rug-pull, for the names and descriptions that they make.
 	changes int
 }
 
+// fillTools makes the first list: a tool that reads, one that is idempotent, one that writes, and more of the last kind.
 func (l *toolList) fillTools(count int, tasks string) {
 	l.rev = 1
 	l.tools = []tool{
@@ -74,7 +76,7 @@ func (l *toolList) fillTools(count int, tasks string) {
 	}
 }
 
-// announceTools notes the first state of the list before anything else is noted.
+// announceTools records the first revision of the list, before any other event of the server.
 func (m *machine) announceTools() {
 	if !m.list.announced {
 		m.list.announced = true
@@ -82,15 +84,15 @@ func (m *machine) announceTools() {
 	}
 }
 
-// recordListChange notes that the list is another one now.
+// recordListChange counts and records a new revision of the list.
 func (m *machine) recordListChange() {
 	m.announceTools()
 	m.list.rev++
 	m.recordList()
 }
 
-// recordList notes the list as a client that makes no mistake sees it: of two tools with one name the first, and none that
-// cannot be used.
+// recordList records the list as a client that makes no mistake shows it: of two tools with one name only the first, and no
+// broken tools.
 func (m *machine) recordList() {
 	var names []string
 	var tools []messages.Tool
@@ -106,7 +108,8 @@ func (m *machine) recordList() {
 	m.recordEvent(history.Event{Kind: history.Changed, Rev: m.list.rev, Hash: history.HashTools(tools), Names: names})
 }
 
-// listedTools is the list as it is sent, with what the faults add to it.
+// listedTools returns the list as the server sends it, with what the faults add. Clip keeps a fault's append from writing into
+// the true list.
 func (m *machine) listedTools() []tool {
 	all := m.list.tools
 	for _, f := range m.activeFaults {
@@ -117,7 +120,7 @@ func (m *machine) listedTools() []tool {
 	return all
 }
 
-// findTool is the tool that a name means.
+// findTool returns the tool with a name, false if the list has none.
 func (m *machine) findTool(name string) (tool, bool) {
 	all := m.listedTools()
 	i := slices.IndexFunc(all, func(t tool) bool { return t.name == name })
