@@ -7,20 +7,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// actionQueue is what is to be done and when: in the order of time, and of equal times in the order in which it was said. It
-// is not safe for concurrent use.
+// actionQueue holds the actions that are still to be performed, sorted by time and then by the order in which the machine
+// returned them. The server's lock guards it.
 type actionQueue struct {
 	items     []scheduledAction
 	lastOrder int
 }
 
+// scheduledAction is an action with its time of the run.
 type scheduledAction struct {
 	at    time.Duration
 	order int
 	do    peer.Action
 }
 
-// addActions notes what a machine said at a time.
+// addActions queues the actions that a machine returned at the time now.
 func (a *actionQueue) addActions(now time.Duration, actions []peer.Action) {
 	for _, do := range actions {
 		a.lastOrder++
@@ -28,7 +29,7 @@ func (a *actionQueue) addActions(now time.Duration, actions []peer.Action) {
 	}
 }
 
-// popDue takes the first thing that is due; false if nothing is.
+// popDue removes and returns the first action that is due, false if there is none.
 func (a *actionQueue) popDue(now time.Duration) (peer.Action, bool) {
 	if len(a.items) == 0 || a.items[0].at > now {
 		return nil, false
@@ -36,7 +37,7 @@ func (a *actionQueue) popDue(now time.Duration) (peer.Action, bool) {
 	return heap.Pop((*actionHeap)(a)).(scheduledAction).do, true
 }
 
-// nextDueTime is when the first thing is; false if there is none.
+// nextDueTime returns the time of the first action, false if the queue is empty.
 func (a *actionQueue) nextDueTime() (time.Duration, bool) {
 	if len(a.items) == 0 {
 		return 0, false
@@ -44,7 +45,7 @@ func (a *actionQueue) nextDueTime() (time.Duration, bool) {
 	return a.items[0].at, true
 }
 
-// connOf is the connection that an action is about, 0 for none.
+// connOf returns the connection that an action belongs to, 0 for none.
 func connOf(a peer.Action) int {
 	switch a := a.(type) {
 	case peer.Send:
@@ -71,7 +72,7 @@ func connOf(a peer.Action) int {
 	return 0
 }
 
-// actionHeap is the order of an agenda, for container/heap.
+// actionHeap implements heap.Interface on the items of an actionQueue.
 type actionHeap actionQueue
 
 func (h *actionHeap) Len() int { return len(h.items) }

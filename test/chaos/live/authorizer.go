@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// bearerToken is the credential of one server behind a socket: a bearer token that is replaced by another one when it is
-// refused, as one that expires is. It is the issuer and the client's store in one.
+// bearerToken is the credential of one server behind a socket. It plays issuer and store in one: when a server refuses the
+// token with 401, the next request carries a new one, like after a refresh.
 type bearerToken struct {
 	issue func() string
 
@@ -20,7 +20,8 @@ type bearerToken struct {
 
 var _ transports.Authorizer = (*bearerToken)(nil)
 
-// authorizerFor gives every server behind a socket a token. It is the Config.AuthProvider of the manager.
+// authorizerFor returns the credential of a server behind a socket, nil for one without a URL. It is the manager's
+// Config.AuthProvider.
 func (r *run) authorizerFor(server string, spec messages.Spec) (transports.Authorizer, error) {
 	if spec.URL == "" {
 		return nil, nil
@@ -43,8 +44,8 @@ func (t *bearerToken) Authorize(_ context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused implements transports.Authorizer. Of many requests that were refused with one token only the first makes
-// another one.
+// Refused implements transports.Authorizer. Of many requests that were refused with one token only the first replaces it; all
+// may be retried.
 func (t *bearerToken) Refused(_ context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
 	if status != http.StatusUnauthorized {
 		return false, nil

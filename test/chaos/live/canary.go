@@ -14,26 +14,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// canaryMark is in every canary of every run: looking for it finds them all with one search.
+// canaryMark begins every canary, so that one search finds them all.
 const canaryMark = "cAnArY-"
 
-// secretScanner are the secrets of a run, and what looks for them where they must not be.
+// secretScanner makes the secrets of a run, and reports where one of them appears although it must not.
 type secretScanner struct {
 	record func(history.Event)
 
-	mu       sync.Mutex
-	values   []string
-	reported map[string]bool // each place is told of once: one leak says as much as a thousand
+	mu sync.Mutex
+	// values are the secrets made so far.
+	values []string
+	// reported holds the places already reported: each is reported once, because one leak says as much as a thousand.
+	reported map[string]bool
 }
 
 func newSecretScanner(record func(history.Event)) *secretScanner {
 	return &secretScanner{record: record, reported: map[string]bool{}}
 }
 
-// newSecret makes another one.
+// newSecret makes a secret that no other run has.
 func (c *secretScanner) newSecret() string {
 	var b [12]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	// Read of crypto/rand never fails.
+	_, _ = rand.Read(b[:])
 	s := canaryMark + hex.EncodeToString(b[:])
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +44,8 @@ func (c *secretScanner) newSecret() string {
 	return s
 }
 
-// checkText looks at something that is made for people, or kept: where says what, server whose it is.
+// checkText checks a text that is made for people or kept in a file: it may hold neither secrets nor control characters. where
+// names the text, server the server that it is about.
 func (c *secretScanner) checkText(server, where, text string) {
 	switch {
 	case strings.Contains(text, canaryMark):
@@ -51,13 +55,14 @@ func (c *secretScanner) checkText(server, where, text string) {
 	}
 }
 
-// checkForSecret looks only for secrets: in what is passed on as the server sent it.
+// checkForSecret checks a text that is passed on as the server sent it, where control characters are the server's own.
 func (c *secretScanner) checkForSecret(server, where, text string) {
 	if strings.Contains(text, canaryMark) {
 		c.reportLeak(server, where, "a secret stands in "+where)
 	}
 }
 
+// reportLeak records a leak, once for each place of each server.
 func (c *secretScanner) reportLeak(server, where, text string) {
 	c.mu.Lock()
 	known := c.reported[server+"\x00"+where]
@@ -68,7 +73,7 @@ func (c *secretScanner) reportLeak(server, where, text string) {
 	}
 }
 
-// checkStatus looks at all of a status. Its texts are made for people, but for what the server says of itself.
+// checkStatus checks all texts of a status. The config is checked for secrets only, because it repeats the owner's own text.
 func (c *secretScanner) checkStatus(st *messages.Status) {
 	if st == nil {
 		return
@@ -77,7 +82,8 @@ func (c *secretScanner) checkStatus(st *messages.Status) {
 	c.checkText(st.Name, "the status (reason)", st.Reason)
 	c.checkText(st.Name, "the status (standard error)", st.StderrTail)
 	if st.Config != nil {
-		b, _ := json.Marshal(st.Config) // a Spec always can be
+		// Marshal of a Spec cannot fail.
+		b, _ := json.Marshal(st.Config)
 		c.checkForSecret(st.Name, "the status (config)", string(b))
 	}
 	if st.Challenge != nil {
@@ -85,7 +91,7 @@ func (c *secretScanner) checkStatus(st *messages.Status) {
 	}
 }
 
-// logObserver is the core of a logger that keeps nothing: it looks at each line for what must not be there.
+// logObserver is a zap core that stores nothing: it checks each line of the manager's log for secrets and control characters.
 type logObserver struct {
 	zapcore.LevelEnabler
 	encoder zapcore.Encoder
@@ -113,8 +119,7 @@ func (o *logObserver) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.
 	return to.AddCore(e, o)
 }
 
-// Write implements zapcore.Core. The encoder writes a control character as an escape, so what is looked at is the line
-// as a program decodes it.
+// Write implements zapcore.Core. The encoder escapes control characters, so the values are checked as a program decodes them.
 func (o *logObserver) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	o.lines.Add(1)
 	line, err := o.encoder.EncodeEntry(e, fields)
@@ -138,10 +143,12 @@ func (o *logObserver) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
+// reportLine records the line in the history, and reports the leak.
 func (o *logObserver) reportLine(e zapcore.Entry, line string) {
 	line = strings.TrimSpace(line)
 	o.record(history.Event{Side: history.Manager, Kind: history.Log, Text: e.Level.String() + " " + messages.Line(line, 300)})
-	o.scanner.checkText("", "the manager's log", line+"\x00") // the NUL: it is told whatever it was
+	// The NUL makes checkText report in any case; the line may hold an escaped control character.
+	o.scanner.checkText("", "the manager's log", line+"\x00")
 }
 
 // Sync implements zapcore.Core.

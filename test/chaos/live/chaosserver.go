@@ -11,57 +11,64 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// serverConn is one connection of a server: a process, a session over HTTP, a stream.
+// serverConn is one connection of a server: a process, a session over HTTP, a socket.
 type serverConn interface {
-	// performAction does what concerns this connection. It is called with the seat locked, and must not block.
+	// performAction does what the machine asks of this connection. The caller holds the server's lock, so it must not block.
 	performAction(a peer.Action)
-	// processIDs are the processes of the connection, none for a socket.
+	// processIDs returns the processes of the connection, none for a socket.
 	processIDs() []int
-	// cutConn ends it at once, because the run ends.
+	// cutConn ends the connection at once, because the run ends. The caller does not hold the server's lock.
 	cutConn()
 }
 
-// chaosServer is one server of the plan: its machine, and the connections that are open to it. Everything that happens to a
-// server goes through its lock, so that the record has one order.
+// chaosServer is one server of the plan: its machine, and its open connections. Everything that happens to a server happens
+// under its lock, so that the machine is called by one goroutine at a time and the record has one order.
 type chaosServer struct {
 	name   string
 	plan   scenario.Server
 	record func(history.Event)
 	now    func() time.Duration
 
-	mu           sync.Mutex
-	machine      peer.Machine
-	queue        actionQueue
-	timer        *time.Timer
-	closed       bool
-	connCount    int                // connections so far
-	conns        map[int]serverConn // those that are open
+	// mu guards everything below, and the fields of the server's connections where they say so.
+	mu      sync.Mutex
+	machine peer.Machine
+	queue   actionQueue
+	// timer calls handleTimer when the first action of queue is due; nil before the first.
+	timer  *time.Timer
+	closed bool
+	// connCount is the number of connections so far, and the number of the last one.
+	connCount int
+	// conns holds the open connections by number.
+	conns map[int]serverConn
+	// openRequests holds the unanswered requests by connection and id.
 	openRequests map[int]map[string]openRequest
-	endpoint     serverEndpoint // how the server is reached
+	endpoint     serverEndpoint
 	obstacles    []obstacle
-	offeredHash  string // the hash of what it offers now
+	// offeredHash is the hash of the tools that the server offers now, from the last Changed event.
+	offeredHash string
 }
 
-// serverEndpoint is the way to a server: where it listens, if it does.
+// serverEndpoint is the place at which a server can be reached: a program, or a listening port.
 type serverEndpoint interface {
-	// allowConns and shut let connections in or refuse them.
+	// allowConns lets connections in, refuseConns refuses new ones; a fault ("refuse") switches them.
 	allowConns() error
 	refuseConns()
-	// endpointSpec is how the manager reaches it.
+	// endpointSpec returns the part of the spec by which the manager reaches the server.
 	endpointSpec() messages.Spec
-	// blockStart takes away what a process is started from, or gives it back.
+	// blockStart takes away what a process is started from, or with undo restores it.
 	blockStart(class messages.Class, undo bool)
-	// close ends everything for good.
+	// close ends the endpoint for good.
 	close()
 }
 
-// askMachine asks the machine something and does what it answers.
+// askMachine calls the machine and performs the actions that it returns.
 func (s *chaosServer) askMachine(ask func(now time.Duration) []peer.Action) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.askMachineLocked(ask)
 }
 
+// askMachineLocked is askMachine for a caller that holds s.mu. Once the server is closed it does nothing.
 func (s *chaosServer) askMachineLocked(ask func(now time.Duration) []peer.Action) {
 	if s.closed {
 		return
@@ -71,7 +78,7 @@ func (s *chaosServer) askMachineLocked(ask func(now time.Duration) []peer.Action
 	s.runDue()
 }
 
-// runDue does what is due, and comes again when something is. The lock is held.
+// runDue performs the actions that are due, and sets the timer for the next one. The caller holds s.mu.
 func (s *chaosServer) runDue() {
 	for {
 		a, ok := s.queue.popDue(s.now())
@@ -92,7 +99,7 @@ func (s *chaosServer) runDue() {
 	}
 }
 
-// handleTimer is the timer's.
+// handleTimer performs what is due; the timer calls it.
 func (s *chaosServer) handleTimer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +108,8 @@ func (s *chaosServer) handleTimer() {
 	}
 }
 
-// dispatchAction performs one action. The lock is held.
+// dispatchAction performs one action. What the machine says of itself and of answers is recorded here, so that each kind of
+// connection only moves bytes. The caller holds s.mu.
 func (s *chaosServer) dispatchAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Note:
@@ -132,13 +140,14 @@ func (s *chaosServer) dispatchAction(a peer.Action) {
 	}
 }
 
-// forwardAction gives an action to the connection that it is about, if that is still there.
+// forwardAction gives an action to its connection. It drops the action if the connection has ended, as the machine expects.
 func (s *chaosServer) forwardAction(conn int, a peer.Action) {
 	if l := s.conns[conn]; l != nil {
 		l.performAction(a)
 	}
 }
 
+// pidText returns the id of a connection's first process as text, empty for a socket.
 func pidText(l serverConn) string {
 	if l == nil {
 		return ""
@@ -149,7 +158,7 @@ func pidText(l serverConn) string {
 	return ""
 }
 
-// recordLocked records what the world saw. The lock is held.
+// recordLocked records an event of this server. T stays 0, so that the recorder takes the time. The caller holds s.mu.
 func (s *chaosServer) recordLocked(e history.Event) {
 	e.Server, e.T = s.name, 0
 	if e.Side == "" {
@@ -161,8 +170,8 @@ func (s *chaosServer) recordLocked(e history.Event) {
 	s.record(e)
 }
 
-// addConn gives a new connection its number and asks the machine whether it may come in. Connections that are over and
-// not yet told of are told of first: a successor must not look like a second one.
+// addConn numbers a new connection and lets the machine open it. Connections that have ended without a record are released
+// first, so that the record does not show two connections where there was one after the other.
 func (s *chaosServer) addConn(newConn func(conn int) serverConn) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +188,7 @@ func (s *chaosServer) addConnLocked(newConn func(conn int) serverConn) int {
 	return conn
 }
 
-// releaseEndedLocked releases the connections of which nothing is left.
+// releaseEndedLocked releases the connections that have ended without telling. Only HTTP sessions and processes can.
 func (s *chaosServer) releaseEndedLocked() {
 	for conn, l := range s.conns {
 		if r, ok := l.(interface{ isGone() bool }); ok && r.isGone() {
@@ -189,7 +198,7 @@ func (s *chaosServer) releaseEndedLocked() {
 	}
 }
 
-// releaseConn notes that nothing is left of a connection.
+// releaseConn records that nothing is left of a connection. It does nothing if another call has released it.
 func (s *chaosServer) releaseConn(conn int, l serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +214,7 @@ func (s *chaosServer) releaseConnLocked(conn int, l serverConn) {
 	s.recordLocked(history.Event{Kind: history.Released, Conn: conn})
 }
 
-// childPIDs are the ids of the processes that are connected now.
+// childPIDs returns the ids of the server's running processes.
 func (s *chaosServer) childPIDs() (pids []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +224,8 @@ func (s *chaosServer) childPIDs() (pids []int) {
 	return pids
 }
 
-// close ends the server: its machine says nothing any more, and its connections are cut.
+// close ends the server: its machine acts no more, its connections are cut, its endpoint closes. The connections are cut
+// without the lock, because their ends take it.
 func (s *chaosServer) close() {
 	s.mu.Lock()
 	s.closed = true

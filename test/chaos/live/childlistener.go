@@ -12,25 +12,29 @@ import (
 	"time"
 )
 
-// childListener is where the children of a run report: one listener for all of them.
+// childListener accepts the control connections of all processes of a run.
 type childListener struct {
 	listener net.Listener
 	address  string
-	key      string
-	servers  map[string]*chaosServer // read only
+	// key is the secret that a child shows in its greeting; another process that connects is dropped.
+	key string
+	// servers are the servers by name; acceptChildren sets it once.
+	servers map[string]*chaosServer
 
-	mu         sync.Mutex
-	conns      map[net.Conn]bool
-	offspring  map[int]net.Conn // what servers have started, by process id
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	// offspring maps the process id of what a server has started to its control connection.
+	offspring  map[int]net.Conn
 	closed     bool
 	goroutines sync.WaitGroup
 }
 
-// openChildListener listens. On Linux the address is an abstract one, which leaves no file behind whatever happens; elsewhere it
-// is a port of the loopback interface. Who does not know the key is not heard.
+// openChildListener listens. On Linux the address is an abstract one, which leaves no file behind even if the harness is
+// killed; elsewhere it is a port of the loopback interface.
 func openChildListener() (*childListener, error) {
 	var random [32]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	// Read of crypto/rand never fails.
+	_, _ = rand.Read(random[:])
 	l := &childListener{
 		key:   hex.EncodeToString(random[:16]),
 		conns: map[net.Conn]bool{}, offspring: map[int]net.Conn{},
@@ -48,7 +52,8 @@ func openChildListener() (*childListener, error) {
 	return l, nil
 }
 
-// acceptChildren takes children in until close. seats are those of the run.
+// acceptChildren accepts children in a goroutine until close. It goes on after an error of Accept, because a fault may take all
+// descriptors for a while.
 func (l *childListener) acceptChildren(servers map[string]*chaosServer) {
 	l.servers = servers
 	l.goroutines.Go(func() {
@@ -57,7 +62,8 @@ func (l *childListener) acceptChildren(servers map[string]*chaosServer) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // no descriptors for a moment
+			// The fault exhausted leaves no descriptor for the connection; the child waits in the backlog.
+			if err != nil {
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
@@ -68,6 +74,7 @@ func (l *childListener) acceptChildren(servers map[string]*chaosServer) {
 	})
 }
 
+// admitConn serves a connection in its own goroutine, or returns false if the listener was closed meanwhile.
 func (l *childListener) admitConn(raw net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,9 +95,11 @@ func (l *childListener) admitConn(raw net.Conn) bool {
 	return true
 }
 
-// helloTimeout bounds the greeting of whoever connects.
+// helloTimeout bounds the wait for the greeting of a connection.
 const helloTimeout = 10 * time.Second
 
+// serveChild checks the greeting, and then serves a server's process until it ends, or remembers what a server has started
+// until that ends.
 func (l *childListener) serveChild(raw net.Conn) {
 	w := newControlConn(raw)
 	_ = raw.SetReadDeadline(time.Now().Add(helloTimeout))
@@ -112,13 +121,15 @@ func (l *childListener) serveChild(raw net.Conn) {
 	l.mu.Lock()
 	l.offspring[g.PID] = raw
 	l.mu.Unlock()
-	_, _, _ = w.readFrame() // it says nothing: this is its end
+	// A spawned child sends nothing more: readFrame returns when the process has ended.
+	_, _, _ = w.readFrame()
 	l.mu.Lock()
 	delete(l.offspring, g.PID)
 	l.mu.Unlock()
 }
 
-// endEscaped ends the processes that have left the group of their server: nobody but the harness knows of them.
+// endEscaped ends the processes that have left the process group of their server. The manager cannot know of them, so they
+// count as the harness's own.
 func (l *childListener) endEscaped() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +140,7 @@ func (l *childListener) endEscaped() {
 	}
 }
 
-// close ends every child that is still there, and returns when nobody is heard any more.
+// close ends every child by closing its control connection, and waits until their goroutines have ended.
 func (l *childListener) close() {
 	l.mu.Lock()
 	l.closed = true

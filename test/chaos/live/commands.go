@@ -12,10 +12,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// commandTimeout bounds how long a command of the owner is waited for.
+// commandTimeout bounds the wait for the manager's answer to a command.
 const commandTimeout = 2 * time.Minute
 
-// runCommand does what the owner does, in a goroutine of its own: no answer postpones what is planned next.
+// runCommand gives a command in a goroutine of its own, so that a slow answer does not delay the plan. It notes what the owner
+// wants before, because wantedSpecs reads it.
 func (r *run) runCommand(c scenario.PlannedCommand) {
 	commands := r.perServerCommands(c)
 	for _, m := range commands {
@@ -37,8 +38,8 @@ func (r *run) runCommand(c scenario.PlannedCommand) {
 	})
 }
 
-// perServerCommands is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
-// others, each of which is one server's matter.
+// perServerCommands splits a configure command with a set of servers into the removals and additions that it amounts to,
+// because the invariants judge each server by its own commands. Any other command stays as it is.
 func (r *run) perServerCommands(c scenario.PlannedCommand) []scenario.PlannedCommand {
 	if c.Only == nil {
 		return []scenario.PlannedCommand{c}
@@ -56,7 +57,7 @@ func (r *run) perServerCommands(c scenario.PlannedCommand) []scenario.PlannedCom
 	return all
 }
 
-// executeCommand gives a command to the manager.
+// executeCommand gives a command to the manager and returns its answer.
 func (r *run) executeCommand(ctx context.Context, c scenario.PlannedCommand) error {
 	m := r.manager
 	switch c.Do {
@@ -89,10 +90,11 @@ func (r *run) executeCommand(ctx context.Context, c scenario.PlannedCommand) err
 		m.Woken()
 		return nil
 	}
+	// scenario's checks refuse such a plan, so only a plan made by hand gets here.
 	return &Error{Text: "the plan has a command that nobody knows: " + messages.Line(c.Do, 40)}
 }
 
-// noteCommand notes what a command wants of its server.
+// noteCommand notes the state that a command wants of its server. Disabling and enabling do not bring back a removed server.
 func (d *driver) noteCommand(c scenario.PlannedCommand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,13 +120,14 @@ func (d *driver) noteCommand(c scenario.PlannedCommand) {
 	}
 }
 
+// wantedStateOf returns the state that the owner last asked of a server; a server without commands is to be connected.
 func (d *driver) wantedStateOf(server string) wantedState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.wantedStates[server]
 }
 
-// toFacadeError is an error of the facade.
+// toFacadeError returns the *messages.Error in err, or one with an unknown outcome if there is none.
 func toFacadeError(err error) *messages.Error {
 	var e *messages.Error
 	if errors.As(err, &e) {
@@ -133,9 +136,10 @@ func toFacadeError(err error) *messages.Error {
 	return &messages.Error{Class: messages.ClassOf(err), Outcome: messages.OutcomeUnknown, Text: err.Error()}
 }
 
-// resultOf is what a tool of ours says of its execution: over which connection, and how often it has run.
+// resultOf reads from a tool's result the connection over which the tool ran and the count of its runs.
 func resultOf(text string) (conn, value int) {
 	var result struct{ Conn, Value int }
-	_ = json.Unmarshal([]byte(text), &result) // some tools answer otherwise on purpose
+	// Some faults make tools answer with other text; both numbers are then 0.
+	_ = json.Unmarshal([]byte(text), &result)
 	return result.Conn, result.Value
 }

@@ -1,7 +1,7 @@
-// Package live runs a scenario on real processes and sockets of this machine: the manager as it is, with its own
-// transports, over servers that misbehave as the plan says.
+// Package live runs a scenario on real processes and sockets of this machine: the manager as it is, with its own transports,
+// over servers that misbehave as the plan says.
 //
-// A program that wants it begins its main (a test binary its TestMain) with Main, so that it can become a server:
+// A program that uses it begins its main (a test binary its TestMain) with [Main], so that it can become a server:
 //
 //	func main() {
 //		live.Main(os.Args[1:])
@@ -14,29 +14,37 @@
 //	h, err := live.Run(ctx, plan, live.Options{})
 //	verdicts := invariant.Judge(h)
 //
-// # How it works
+// # How it fits
 //
-// Every server is a peer.Machine, and all machines live in this process. A stdio server's process is a thin shell: it
-// has standard files and signals, and one connection to this process over which it says what it reads and is told what
-// to write, to start, or how to end. So a machine outlives its processes, faults begin at once, and the record is one
-// list in one order. Servers over HTTP (streamable and SSE) and WebSocket listen on loopback ports of this process.
+// Tests, the command "mcpvisor chaos" and the campaigns of package campaign call [Run]. Run owns one supervisor.Manager, one
+// peer.Machine per server and one recorder of package history; package invariant judges the history afterwards. Package load
+// says which calls are made, package resources counts what the process holds.
+//
+//	plan -> run -> Manager <== pipes, sockets ==> connections -> peer.Machine
+//	         |        |events                          |events
+//	         +--------+-----------> history.Recorder <-+
+//
+// Every machine lives in this process. The process of a stdio server holds only its standard files and its signals, and one
+// control connection to this process: over it the process reports what it reads, and receives what to write, to start, and how
+// to exit. So a machine outlives its processes, faults begin at once in all of them, and the record is one list in one order.
+// Servers over HTTP (streamable and SSE) and WebSocket listen on loopback ports of this process.
 //
 // # Guarantees
 //
 //   - Nothing leaves this machine: every address is a loopback one.
-//   - A process that lost its harness ends by itself, at once, also if the harness was killed. What has a session of its
-//     own ends like that too.
-//   - Run ends in bounded time: at the plan's end, or sooner when everything is well and stable again, and the time to
-//     close. When ctx ends it closes at once; the history is that of what was until then.
-//   - When Run returns nothing of it is left: what the manager should have ended and did not is named in House.Left, and
-//     killed.
-//   - Causes stand before effects in the history: what servers see, what callers do and what the manager says have times of
-//     one monotonic clock, taken where it happened, and the history is in the order of these times.
+//   - A server's process ends at once when its control connection ends, also if the harness was killed. A process that has left
+//     its group by setsid ends like that too.
+//   - Run ends in bounded time: at the plan's end, or sooner when every server is settled, and after closeTimeout and
+//     cleanupTimeout. When ctx ends, Run closes the manager at once and returns the history up to then.
+//   - When Run returns, it has killed every process that the manager should have ended and did not; the history names them in
+//     House.Left.
+//   - Causes stand before effects in the history: servers, callers and the manager's events carry times of one monotonic clock,
+//     taken where they happened, and the history is sorted by these times.
 //
 // # Not promised
 //
-// That two runs of one seed are the same: the plan and the machines' chance are, the system's scheduling is not. That the
-// moment between an event and the manager's word about it is short: an invariant that compares both leaves room for it
-// when Plan.Tier is Real. What the system does not offer (SIGSTOP and /proc are Linux's and other Unixes') does not happen
-// there, and the fault that needs it has not fired.
+// Two runs of one seed differ: the plan and the machines' random draws are the same, the system's scheduling is not. The time
+// between an event and the manager's report of it has no bound: an invariant that compares both allows for it when Plan.Tier is
+// Real. What the system lacks (SIGSTOP and /proc exist only on Unixes, or only on Linux) does not happen there, and the fault
+// that needs it records no effect.
 package live

@@ -14,21 +14,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// driver is what goes on while a run lasts: calls and commands, each in a goroutine of its own.
+// driver makes the planned calls and gives the planned commands, each in a goroutine of its own. ctx ends when the manager is
+// about to be closed.
 type driver struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup
 
+	// mu guards the maps below, which commands write and the settling reads.
 	mu           sync.Mutex
 	wantedStates map[string]wantedState
-	// respecCommands says by which command the spec of a server was changed last.
+	// respecCommands maps a server to the id of the respec command that last changed its spec.
 	respecCommands map[string]int
-	// adjustments is what was said of each spec since, in order.
+	// adjustments are the fields that adjust commands have set, per server in their order.
 	adjustments map[string][]map[string]string
 }
 
-// wantedState is what was asked of a server last.
+// wantedState is the state that the owner last asked of a server.
 type wantedState string
 
 const (
@@ -37,20 +39,22 @@ const (
 	wantRemoved   wantedState = "removed"
 )
 
-// stopLoad ends the load and lets no command begin any more. Calls that are under way end with the manager.
+// stopLoad makes no further calls and lets no planned step begin. The manager's Close ends the calls under way.
 func (d *driver) stopLoad() { d.cancel() }
 
-// waitForCalls returns when every call and command has ended.
+// waitForCalls waits until every call and every command has returned.
 func (d *driver) waitForCalls() { d.goroutines.Wait() }
 
-// plannedStep is something that the plan wants at a time.
+// plannedStep is a fault's begin or end, or a command, at its planned time.
 type plannedStep struct {
-	at   time.Duration
-	rank int // of moments at one time: what ends, what begins, what is asked
+	at time.Duration
+	// rank orders steps of one time: ends of faults (0), begins (1), commands (2).
+	rank int
 	do   func()
 }
 
-// beginInitialFaults begins what is broken from the start: the manager must not be faster.
+// beginInitialFaults begins the faults that the plan starts with, before the manager exists, so that its first connections meet
+// them.
 func (r *run) beginInitialFaults() {
 	for _, f := range r.plan.Faults {
 		if f.Begin <= 0 {
@@ -59,11 +63,12 @@ func (r *run) beginInitialFaults() {
 	}
 }
 
-// planSteps is the plan's faults and commands in order of time, without what is broken from the start.
+// planSteps returns the plan's steps sorted by time, without the faults of beginInitialFaults.
 func (r *run) planSteps() []plannedStep {
 	var all []plannedStep
 	for _, f := range r.plan.Faults {
-		if f.Begin > 0 { // else it began before the manager did
+		// beginInitialFaults has begun the others.
+		if f.Begin > 0 {
 			all = append(all, plannedStep{f.Begin, 1, func() { r.beginFault(f) }})
 		}
 		if f.End > f.Begin {
@@ -82,7 +87,8 @@ func (r *run) planSteps() []plannedStep {
 	return all
 }
 
-// runPlan does what the plan says until Heal, and heals. It returns at once when ctx ends.
+// runPlan performs the plan's steps up to Heal, by which every fault has ended, and records the healing. Later steps (commands
+// to the healed world) go on in the background until the driver stops. runPlan returns at once when ctx ends.
 func (r *run) runPlan(ctx context.Context) {
 	r.progress.enterStage("breaking")
 	r.driver.goroutines.Go(r.runLoad)
@@ -96,7 +102,8 @@ func (r *run) runPlan(ctx context.Context) {
 	if len(steps) == 0 {
 		return
 	}
-	r.driver.goroutines.Go(func() { // what is planned for the healed world
+	// The steps after Heal run beside awaitSettled.
+	r.driver.goroutines.Go(func() {
 		for _, m := range steps {
 			if !r.sleepUntil(r.driver.ctx, m.at) {
 				return
@@ -106,7 +113,7 @@ func (r *run) runPlan(ctx context.Context) {
 	})
 }
 
-// sleepUntil waits for a time of the run; false if ctx ended first.
+// sleepUntil waits for a time of the run. It returns false if ctx ended first.
 func (r *run) sleepUntil(ctx context.Context, at time.Duration) bool {
 	t := time.NewTimer(at - r.elapsedTime())
 	defer t.Stop()
@@ -118,7 +125,8 @@ func (r *run) sleepUntil(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// beginFault and end switch a fault. One of the machine concerns every server.
+// beginFault begins a fault on its server, or on every server if it names none. The event is recorded before the effects,
+// endFault records it after them.
 func (r *run) beginFault(f scenario.PlannedFault) {
 	r.recordEvent(history.Event{Side: history.Harness, Kind: history.FaultOn, Server: f.Server, Fault: f.ID, Name: f.Fault})
 	if f.End > f.Begin {
@@ -130,6 +138,7 @@ func (r *run) beginFault(f scenario.PlannedFault) {
 	}
 }
 
+// endFault ends a fault. The obstacle goes first, so that dials reach the machine when it ends the fault.
 func (r *run) endFault(f scenario.PlannedFault) {
 	r.progress.faults.Add(-1)
 	for _, s := range r.concernedServers(f) {
@@ -139,7 +148,7 @@ func (r *run) endFault(f scenario.PlannedFault) {
 	r.recordEvent(history.Event{Side: history.Harness, Kind: history.FaultOff, Server: f.Server, Fault: f.ID, Name: f.Fault})
 }
 
-// concernedServers are the servers that a fault is about, in the order of the plan.
+// concernedServers returns the servers that a fault strikes, in the order of the plan.
 func (r *run) concernedServers(f scenario.PlannedFault) (all []*chaosServer) {
 	for _, srv := range r.plan.Servers {
 		if f.Server == "" || f.Server == srv.Name {
@@ -149,8 +158,8 @@ func (r *run) concernedServers(f scenario.PlannedFault) (all []*chaosServer) {
 	return all
 }
 
-// healEverything notes that every fault has ended. Processes that left the group of their server are sent home: they are
-// nobody's to end but the harness'.
+// healEverything records that every fault has ended. It ends the processes that have left the group of their server: the
+// manager cannot reach them, only the harness can.
 func (r *run) healEverything() {
 	r.children.endEscaped()
 	r.recordHarness(history.Heal, "")
@@ -158,7 +167,7 @@ func (r *run) healEverything() {
 	r.recordStatuses("at the healing")
 }
 
-// runLoad makes the calls of the plan, each at its time, whatever became of those before.
+// runLoad makes each call of the plan at its time, even if earlier calls still run: a slow server must not slow the load down.
 func (r *run) runLoad() {
 	s := load.NewSchedule(r.plan)
 	for c, ok := s.Next(); ok; c, ok = s.Next() {
@@ -169,7 +178,7 @@ func (r *run) runLoad() {
 	}
 }
 
-// runCall makes one call and records how it ended.
+// runCall makes one planned call or read, and records how it ended.
 func (r *run) runCall(c load.Call) {
 	if c.Stream.Read != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -180,6 +189,7 @@ func (r *run) runCall(c load.Call) {
 		return
 	}
 	deadline := time.Duration(0)
+	// The context never ends with the run's: the manager's Close must answer every call itself.
 	ctx, finish := r.callContext(c)
 	defer finish()
 	if caller := c.Caller(); caller != "" {
@@ -197,15 +207,18 @@ func (r *run) runCall(c load.Call) {
 	start.Kind, start.Size, start.Deadline, start.By = history.Call, c.Stream.Size, deadline, c.Caller()
 	r.recordEvent(start)
 	r.progress.calls.Add(1)
-	options := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
+	// A call without progress asks the server for none, and the fault endless-progress would be untested.
+	options := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})}
 	if c.Stream.Task {
 		options = append(options, supervisor.WithTask(0))
 	}
 	res, err := r.manager.CallServerTool(ctx, c.Stream.Server, c.Stream.Tool, map[string]any{"call": c.ID, "size": c.Stream.Size}, options...)
+	// finish ends the chance to give the call up before its end is recorded, or the record would hold both.
 	finish()
 	e.Kind = history.End
 	e.T = r.elapsedTime()
-	e.Took = e.T - c.At // from the planned start: a call that began late has waited as well
+	// The duration counts from the planned start, because a call that began late has waited as well.
+	e.Took = e.T - c.At
 	if err != nil {
 		e.Outcome, e.Class, e.Text = outcomeOf(err)
 		r.secrets.checkText(e.Server, "the error of a call", e.Text)
@@ -218,7 +231,7 @@ func (r *run) runCall(c load.Call) {
 	r.recordEvent(e)
 }
 
-// outcomeOf is what an error of a call says.
+// outcomeOf returns what an error of a call says: outcome, class and text.
 func outcomeOf(err error) (messages.Outcome, messages.Class, string) {
 	e := toFacadeError(err)
 	return e.Outcome, e.Class, err.Error()

@@ -1,7 +1,7 @@
 package live
 
-// Error is why a run could not be made: a defect of the harness or of the machine it runs on, and nothing that the servers
-// or the manager did.
+// Error means that a run could not be made, because of a defect of the harness or of the machine that it runs on. Neither the
+// servers nor the manager cause it.
 type Error struct {
 	// Text is one sentence without a final full stop.
 	Text string
@@ -11,5 +11,5 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause, nil if there is none.
 func (e *Error) Unwrap() error { return e.Err }

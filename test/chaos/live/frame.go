@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// frameKind is what one message between a child and the harness is about. The letter is the first byte of it; the length of
-// the rest follows in four bytes, and then the rest.
+// frameKind is the type of one frame between a child and the harness. A frame is this byte, the length of the body in four
+// bytes (big endian), and the body.
 type frameKind byte
 
 const (
@@ -31,16 +31,17 @@ const (
 	frameSpawn       frameKind = 'c' // offspring: start one
 )
 
-// greeting is the first frame of a child. Key is what only the harness and its children know.
+// greeting is the first frame of a child. Key proves that the harness has started it.
 type greeting struct {
 	Server string
 	Key    string
 	PID    int
-	// Spawned says that it is no server, but what a server has started.
+	// Spawned is set by a process that a server has started, which serves nothing itself.
 	Spawned bool
 }
 
-// rawOutput is bytes that are no message, or many of them. It is one frame, however much comes of it.
+// rawOutput is bytes to write, once or many times. It stays one frame even if megabytes come of it, so that a flood does not
+// fill the control connection.
 type rawOutput struct {
 	Bytes  []byte
 	Repeat int
@@ -49,23 +50,24 @@ type rawOutput struct {
 	Stderr bool
 }
 
-// exitOrder ends a child: with a code, or by a signal that it sends itself.
+// exitOrder ends a child: with a code, or by a signal that it sends to itself.
 type exitOrder struct {
 	Code   int
 	Signal string
 }
 
-// spawnedChild is a child of a child.
+// spawnedChild orders a child of a child, and reports its PID once it runs.
 type spawnedChild struct {
 	For        time.Duration
 	OwnSession bool
 	PID        int
 }
 
-// maxFrame bounds one frame. A line of the manager's may be as long as a call's arguments are.
+// maxFrame bounds one frame in bytes. A line of the manager may be as long as the arguments of a call, which have megabytes at
+// most.
 const maxFrame = 256 << 20
 
-// controlConn is one end of a control connection. Writing is safe for concurrent use; one goroutine reads.
+// controlConn is one end of a control connection. Any goroutine may write, one goroutine reads.
 type controlConn struct {
 	in  *bufio.Reader
 	mu  sync.Mutex

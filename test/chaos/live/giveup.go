@@ -9,15 +9,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 )
 
-// abandonableCall is a call that its caller gives up before its end, if there is time.
+// abandonableCall is a call that its caller gives up before its end, unless it ends sooner.
 type abandonableCall struct {
 	call   load.Call
 	moment load.Moment
 	cancel context.CancelFunc
-	ended  atomic.Bool // it has ended, or was given up
+	// ended is set when the call has returned, or its caller has given it up; the first of the two wins.
+	ended atomic.Bool
 }
 
-// callContext is the context of a call, which ends when its caller gives it up. over is called when the call has returned.
+// callContext returns the context of a call. It ends when the caller gives the call up, after a time or at an event of the
+// server, as the plan's seed decides. The caller of callContext must call finish when the call has returned.
 func (r *run) callContext(c load.Call) (ctx context.Context, finish func()) {
 	moment, after := c.GivenUp(r.plan.Seed)
 	if moment == load.Stays {
@@ -41,7 +43,7 @@ func (r *run) callContext(c load.Call) (ctx context.Context, finish func()) {
 	}
 }
 
-// noteCallEvent is what a server saw of a call: this may be the moment in which its caller gives it up.
+// noteCallEvent gives a call up if its caller waits for this event of the server: the arrival of the request, or its answer.
 func (r *run) noteCallEvent(e *history.Event) {
 	moment := map[history.Kind]load.Moment{history.Received: load.WhenReceived, history.Answered: load.WhenAnswered}[e.Kind]
 	if l, ok := r.abandonable.Load(e.Call); ok && moment != load.Stays && l.(*abandonableCall).moment == moment {
@@ -49,7 +51,7 @@ func (r *run) noteCallEvent(e *history.Event) {
 	}
 }
 
-// giveUp ends the wait of a caller, once.
+// giveUp records that a caller gives its call up, and cancels the call's context. Only the first attempt counts.
 func (r *run) giveUp(l *abandonableCall) {
 	if l.ended.Swap(true) {
 		return

@@ -8,8 +8,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// toolHashes remembers the hash of each server's tools. A definition that is as it was is the same pointer in every snapshot,
-// so that looking at a thousand servers costs little when one of them has changed.
+// toolHashes remembers the hash of each server's tools. The manager keeps an unchanged definition as the same pointer in every
+// snapshot, so that comparing pointers saves hashing a thousand servers when one of them has changed. It is not safe for
+// concurrent use.
 type toolHashes map[string]hashedTools
 
 type hashedTools struct {
@@ -17,6 +18,7 @@ type hashedTools struct {
 	hash  string
 }
 
+// hashOf returns the hash of a server's tools in a snapshot, empty if it has none.
 func (h toolHashes) hashOf(server string, entries []*supervisor.Entry) string {
 	if len(entries) == 0 {
 		return ""

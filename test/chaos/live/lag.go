@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// lagMeter measures how busy the machine is: by how much somebody who only wants to sleep for a moment is late. What the record
-// says of times is no more exact than that, for the manager and for the servers alike, and the invariants allow for it.
+// lagMeter measures how busy the machine is: the longest delay of a goroutine that only wants to sleep for nap. The times of
+// the history are no more exact than that delay, so that the invariants allow for it.
 type lagMeter struct {
 	longest atomic.Int64
 	stop    chan struct{}
 	ended   chan struct{}
 }
 
-// nap is how long it sleeps each time.
+// nap is the time of one sleep.
 const nap = 5 * time.Millisecond
 
 func startLagMeter() *lagMeter {
@@ -37,7 +37,7 @@ func startLagMeter() *lagMeter {
 	return l
 }
 
-// stopMeasuring stops measuring and gives the longest delay.
+// stopMeasuring ends the measurement and returns the longest delay.
 func (l *lagMeter) stopMeasuring() time.Duration {
 	close(l.stop)
 	<-l.ended

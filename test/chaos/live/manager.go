@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// startManager starts the manager with every server of the plan, added at runtime, and begins to record what it says.
+// startManager starts the manager, adds every server of the plan at runtime, and begins to record the manager's events.
 func (r *run) startManager(ctx context.Context) error {
 	// Calls and commands end with the run, and not with ctx: the manager is closed in order after it.
 	working, cancel := context.WithCancel(context.Background())
@@ -43,7 +43,7 @@ func (r *run) startManager(ctx context.Context) error {
 	return nil
 }
 
-// wantedSpecs are those of all servers that were not removed.
+// wantedSpecs returns the specs of the servers that the owner has not removed.
 func (r *run) wantedSpecs() map[string]messages.Spec {
 	all := map[string]messages.Spec{}
 	for name := range r.servers {
@@ -54,7 +54,8 @@ func (r *run) wantedSpecs() map[string]messages.Spec {
 	return all
 }
 
-// serverSpec is how the manager reaches a server now.
+// serverSpec returns the spec of a server as the owner's commands have left it: the plan's, with the adjustments made since,
+// and with another message limit after a respec.
 func (r *run) serverSpec(name string) messages.Spec {
 	s := r.servers[name]
 	spec, plan := s.endpoint.endpointSpec(), s.plan
@@ -68,7 +69,9 @@ func (r *run) serverSpec(name string) messages.Spec {
 	spec.CallTimeout = messages.Duration(plan.CallTimeout)
 	spec.MaxCallTimeout, spec.IdleTimeout = messages.Duration(plan.MaxCallTimeout), messages.Duration(plan.IdleTimeout)
 	spec.MaxInFlight, spec.MaxQueued, spec.DeniedTools = plan.MaxInFlight, plan.MaxQueued, plan.Denied
-	if id := r.driver.respecCommands[name]; id > 0 { // another description of the same server, which its connection depends on
+	// A respec must change a field that the connection depends on; the message limit does, and no message of the run reaches
+	// it.
+	if id := r.driver.respecCommands[name]; id > 0 {
 		spec.MaxMessage = int64(16<<20 + id)
 	}
 	return spec

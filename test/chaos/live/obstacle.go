@@ -11,15 +11,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// The names of the faults that need more than what a machine can do.
+// The names of the faults that need more than the machine's actions.
 const (
 	faultMissingBinary = "missing-binary"
 	faultRefuse        = "refuse"
 	faultExhausted     = "exhausted"
 )
 
-// newChaosServer makes a server and the way to it. It knows the secret that it is reached with, as servers do, and may say it where
-// it does not belong.
+// newChaosServer makes a server with its endpoint. The server knows the secret that the manager reaches it with, and the fault
+// leak-canary makes it reveal that secret.
 func (r *run) newChaosServer(srv scenario.Server) (*chaosServer, error) {
 	secret := r.secrets.newSecret()
 	s := &chaosServer{
@@ -42,7 +42,8 @@ func (r *run) newChaosServer(srv scenario.Server) (*chaosServer, error) {
 	return s, nil
 }
 
-// newStdioEndpoint makes the door of a stdio server. The environment holds a secret, as those of most servers do.
+// newStdioEndpoint makes the endpoint of a stdio server. Its environment holds a secret, as the environment of most servers
+// does. Only a server whose program a fault removes gets a link of its own.
 func (r *run) newStdioEndpoint(name, secret string) (*stdioEndpoint, error) {
 	folder := ""
 	for _, f := range r.plan.Faults {
@@ -54,7 +55,7 @@ func (r *run) newStdioEndpoint(name, secret string) (*stdioEndpoint, error) {
 		Type: messages.Stdio, Args: childArguments(becomePeer, r.children.address, name),
 		Env: map[string]string{
 			keyVariable: r.children.key, "CHAOS_API_TOKEN": secret,
-			// A peer does nothing but pass on: one processor is enough for it, and five hundred of them have two.
+			// A peer only passes bytes on, so one processor suffices; five hundred peers may share two.
 			"GOMAXPROCS": "1", "GORACE": "atexit_sleep_ms=0",
 		},
 	}, r.descriptors)
@@ -64,7 +65,7 @@ func (r *run) newStdioEndpoint(name, secret string) (*stdioEndpoint, error) {
 	return h, nil
 }
 
-// seedOf is the seed of one server.
+// seedOf derives the seed of one server from the run's seed.
 func seedOf(seed uint64, server string) uint64 {
 	h := sha256.New()
 	var b [8]byte
@@ -74,22 +75,23 @@ func seedOf(seed uint64, server string) uint64 {
 	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
-// obstacle is a fault that keeps dials from reaching the server at all, so that its machine cannot say that the fault had an
-// effect: the manager says it, by the class of its failure.
+// obstacle is a fault that keeps dials from reaching the server's machine, so that the machine cannot record the fault's
+// effect. The manager's failure shows the effect instead, by its class.
 type obstacle struct {
 	fault   int
 	name    string
 	classes []messages.Class
 }
 
-// obstacles are the faults of that kind.
+// obstacles maps those faults to the classes of failure that they cause.
 var obstacles = map[string][]messages.Class{
 	faultRefuse:        {messages.ClassNetwork},
 	faultMissingBinary: {messages.ClassMissing, messages.ClassConfig},
 	faultExhausted:     {messages.ClassExhausted},
 }
 
-// setObstacle puts an obstacle in the way, or takes it away. One that refuses connections closes the door.
+// setObstacle adds or removes an obstacle. The fault refuse closes the server's port; another refuse that still lasts keeps it
+// closed.
 func (s *chaosServer) setObstacle(f scenario.PlannedFault, on bool) {
 	classes, ok := obstacles[f.Fault]
 	if !ok {
@@ -114,7 +116,7 @@ func (s *chaosServer) setObstacle(f scenario.PlannedFault, on bool) {
 	}
 }
 
-// noteDialFailure notes that the manager could not connect, for every obstacle that explains it.
+// noteDialFailure records the effect of every obstacle that explains the manager's failure to connect.
 func (s *chaosServer) noteDialFailure(class messages.Class) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// The arguments of a process that is to become a peer: the marker, what it becomes, the address of the harness and the
-// server's name. No flag of a test binary looks like the marker.
+// The arguments of a process that is to become a peer: the marker, its role, the address of the harness and the server's name.
+// No flag of a test binary looks like the marker.
 const (
 	peerMarker  = "chaos-peer"
 	becomePeer  = "server"
 	becomeChild = "child"
 )
 
-// keyVariable holds what lets a child in. It is no argument, because those can be read by everybody on the machine.
+// keyVariable is the environment variable with the key of the greeting. Arguments would show it to every user of the machine.
 const keyVariable = "CHAOS_PEER_KEY"
 
-// exitOrphaned is the exit code of a child whose harness is gone.
+// exitOrphaned is the exit code of a child that cannot reach its harness, or has lost it.
 const exitOrphaned = 70
 
-// Main makes the process a peer if args (without the program's name) ask for that, and ends it then with its exit code.
-// It returns false at once if they do not. It never returns true: the result lets a main read naturally.
+// Main turns the process into a peer if args (without the program's name) ask for it, and exits with the peer's code. Otherwise
+// it returns false at once. It never returns true; the result only lets a caller write an if.
 func Main(args []string) bool {
 	if len(args) == 0 || args[0] != peerMarker {
 		return false
@@ -50,12 +50,12 @@ func Main(args []string) bool {
 	return true
 }
 
-// childArguments are those of a peer.
+// childArguments returns the command line of a child.
 func childArguments(become, address, server string) []string {
 	return []string{peerMarker, become, address, server}
 }
 
-// dialHarness opens the control connection and says who we are.
+// dialHarness opens the control connection and sends the greeting.
 func dialHarness(address, server string, spawned bool) (net.Conn, *controlConn, error) {
 	network := "tcp"
 	if strings.HasPrefix(address, "@") {
@@ -70,19 +70,21 @@ func dialHarness(address, server string, spawned bool) (net.Conn, *controlConn, 
 	return c, w, err
 }
 
-// peerProcess is a peer's process: it has files and signals, and what it does with them is decided elsewhere.
+// peerProcess is the process of a stdio server. It holds files and signals; the machine in the harness decides what happens
+// with them.
 type peerProcess struct {
 	address, server string
 	control         *controlConn
 
-	inputCond   *sync.Cond // guards deaf
+	// inputCond waits for the end of a pause; its lock guards inputPaused.
+	inputCond   *sync.Cond
 	inputPaused bool
 
 	out, err *pipeWriter
 }
 
-// runPeer is the whole life of a peer's process. It ends when it is told to, and when its control connection does: so
-// that nothing is left of a harness that was killed.
+// runPeer is the whole life of a peer's process. It ends when the harness orders it, or when the control connection ends, so
+// that no process outlives a harness that was killed.
 func runPeer(address, server string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
 	signals := make(chan os.Signal, 8)
@@ -99,13 +101,14 @@ func runPeer(address, server string) int {
 	go s.readInput(os.Stdin)
 	go func() {
 		for range signals {
-			_ = control.writeFrame(frameTerminated, nil) // an error is the harness' end, which obey sees
+			// An error means that the harness has ended, which followOrders notices too.
+			_ = control.writeFrame(frameTerminated, nil)
 		}
 	}()
 	return s.followOrders()
 }
 
-// followOrders does what the harness says until that is to exit.
+// followOrders does what the harness orders until an exit order, and returns the exit code.
 func (s *peerProcess) followOrders() int {
 	for {
 		kind, body, err := s.control.readFrame()
@@ -137,7 +140,8 @@ func (s *peerProcess) followOrders() int {
 			}
 		case frameExit:
 			var e exitOrder
-			_ = json.Unmarshal(body, &e) // its zero value is an exit as good as any
+			// A body that cannot be read leaves code 0, and the process ends anyway.
+			_ = json.Unmarshal(body, &e)
 			s.out.flushAndStop()
 			s.err.flushAndStop()
 			if e.Signal != "" {
@@ -149,7 +153,8 @@ func (s *peerProcess) followOrders() int {
 	}
 }
 
-// readInput passes on what the manager writes, until it closes. A line has no limit here: the manager wrote it.
+// readInput passes each line of the manager on, until the manager closes the input. Lines have no limit here, because the
+// manager is under test and not the harness.
 func (s *peerProcess) readInput(in io.Reader) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -172,7 +177,7 @@ func (s *peerProcess) readInput(in io.Reader) {
 	}
 }
 
-// spawnChild starts a child that holds our output open and lives for a while, whatever becomes of us.
+// spawnChild starts a child that inherits standard output and error, and lives for a while even if this process ends.
 func (s *peerProcess) spawnChild(o spawnedChild) {
 	self, err := os.Executable()
 	if err != nil {
@@ -188,11 +193,11 @@ func (s *peerProcess) spawnChild(o spawnedChild) {
 	}
 	o.PID = cmd.Process.Pid
 	_ = s.control.writeJSON(frameSpawned, o)
-	go func() { _ = cmd.Wait() }() // so that it is no zombie while we live
+	// Wait keeps the child from being a zombie as long as this process lives.
+	go func() { _ = cmd.Wait() }()
 }
 
-// runSpawnedChild is what a server has started: it does nothing, for a time. It says that it is there, and it ends with the
-// harness.
+// runSpawnedChild is the process that a server has started: it does nothing until its time is over or the harness ends.
 func runSpawnedChild(address, server string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
 	_, control, err := dialHarness(address, server, true)

@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// pipeWriter writes to a pipe in the order in which it is told, without making anybody wait: the manager may not read, and
-// the child must hear what the harness says all the same.
+// pipeWriter writes to a pipe in the order of the calls, without making the caller wait: the manager may not be reading, and
+// the process must still follow the orders of the harness.
 type pipeWriter struct {
 	w io.Writer
 
-	mu       sync.Mutex
-	wake     *sync.Cond
-	queue    []rawOutput
-	ending   chan struct{} // closed when the child is to exit: what drips stops
-	finished chan struct{} // closed when nothing is left to be written
+	mu   sync.Mutex
+	wake *sync.Cond
+	// queue has no bound of its own; the machine in the harness writes no more while its output is held up.
+	queue []rawOutput
+	// ending is closed when the process is about to exit; slow output and repetitions stop then.
+	ending chan struct{}
+	// finished is closed when writeLoop has written everything.
+	finished chan struct{}
 }
 
 func newPipeWriter(w io.Writer) *pipeWriter {
@@ -25,6 +28,7 @@ func newPipeWriter(w io.Writer) *pipeWriter {
 	return o
 }
 
+// enqueueOutput adds bytes to write. It does not block.
 func (o *pipeWriter) enqueueOutput(f rawOutput) {
 	o.mu.Lock()
 	o.queue = append(o.queue, f)
@@ -32,10 +36,10 @@ func (o *pipeWriter) enqueueOutput(f rawOutput) {
 	o.wake.Signal()
 }
 
-// flushTimeout is how long an exit waits for the output before it to be taken.
+// flushTimeout bounds how long an exit waits for the earlier output: the manager may have stopped reading.
 const flushTimeout = time.Second
 
-// flushAndStop returns when everything has been written, or after farewell. Floods are cut.
+// flushAndStop returns when everything has been written, or after flushTimeout. It cuts slow output and repetitions short.
 func (o *pipeWriter) flushAndStop() {
 	o.mu.Lock()
 	close(o.ending)
@@ -58,7 +62,8 @@ func (o *pipeWriter) isEnding() bool {
 	}
 }
 
-// writeLoop writes until finish. A pipe that nobody reads any more swallows the rest: its process is about to be told.
+// writeLoop writes the queue until flushAndStop. Errors of writing are ignored: the reader of the pipe has gone, and the end of
+// input will tell the machine.
 func (o *pipeWriter) writeLoop() {
 	defer close(o.finished)
 	for {
@@ -77,6 +82,7 @@ func (o *pipeWriter) writeLoop() {
 	}
 }
 
+// writeOutput writes one entry of the queue: at once, in chunks, or repeatedly.
 func (o *pipeWriter) writeOutput(f rawOutput) {
 	for range max(f.Repeat, 1) {
 		if f.Chunk <= 0 {
@@ -97,7 +103,7 @@ func (o *pipeWriter) writeOutput(f rawOutput) {
 	}
 }
 
-// sleepOrEnd waits, and no longer than until the exit.
+// sleepOrEnd waits for d, or until the process is about to exit.
 func (o *pipeWriter) sleepOrEnd(d time.Duration) {
 	if d <= 0 {
 		return

@@ -8,21 +8,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Progress is how far a run is.
+// Progress describes how far a run has come.
 type Progress struct {
-	// At is how long the run has lasted, Heal and End are the plan's.
+	// At is the time since the start of the run, Heal and End are the plan's.
 	At, Heal, End time.Duration
-	// Stage is "breaking", "healing" or "closing".
+	// Stage is "breaking", "healing", "closing" and "cleaning" in turn.
 	Stage string
-	// Servers by phase; those that nobody has heard of count as pending.
+	// Servers is the number of the plan's servers; the others count them by phase. A server without an event yet counts as
+	// pending.
 	Servers, Connected, Pending, Failed, NeedsAuth, Disabled int
-	// Calls began, Answered ended with a result, Lost ended in any other way.
+	// Calls have begun; of these Answered ended with a result, and Lost in any other way.
 	Calls, Answered, Lost int64
-	// Faults are in effect now.
+	// Faults counts the faults that last now, without instant ones.
 	Faults int
 }
 
-// progressCounts counts what a progress line tells.
+// progressCounts holds the numbers that make up a Progress; calls, commands and events update it from many goroutines.
 type progressCounts struct {
 	mu     sync.Mutex
 	phases map[string]messages.Phase
@@ -31,6 +32,7 @@ type progressCounts struct {
 	stage                         atomic.Pointer[string]
 }
 
+// setPhase notes the phase of a server; an empty phase means that it was removed.
 func (t *progressCounts) setPhase(server string, p messages.Phase) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +44,7 @@ func (t *progressCounts) setPhase(server string, p messages.Phase) {
 
 func (t *progressCounts) enterStage(stage string) { t.stage.Store(&stage) }
 
-// currentProgress counts.
+// currentProgress makes a Progress of the current counts.
 func (r *run) currentProgress() Progress {
 	p := Progress{
 		At: r.elapsedTime(), Heal: r.plan.Heal, End: r.plan.End, Servers: len(r.plan.Servers),
@@ -68,14 +70,15 @@ func (r *run) currentProgress() Progress {
 			p.Pending++
 		}
 	}
+	// Servers without an event, and removed ones, count as pending too.
 	p.Pending = p.Servers - p.Connected - p.Failed - p.NeedsAuth - p.Disabled
 	return p
 }
 
-// reportEvery is the time between two words of progress.
+// reportEvery is the time between two calls of Options.Progress.
 const reportEvery = 200 * time.Millisecond
 
-// reportProgress tells Options.Progress until stop is called, and once more then.
+// reportProgress calls Options.Progress until the caller calls stop, and once more then. stop returns after the last call.
 func (r *run) reportProgress() (stop func()) {
 	if r.options.Progress == nil {
 		return func() {}
@@ -83,7 +86,8 @@ func (r *run) reportProgress() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer func() { _ = recover() }() // somebody else's code: the run is worth more than its progress line
+		// Progress is the caller's code: if it panics, only the progress display ends, and the run goes on.
+		defer func() { _ = recover() }()
 		t := time.NewTicker(reportEvery)
 		defer t.Stop()
 		for {

@@ -9,10 +9,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// openRequest is a request that has not been answered yet.
+// openRequest is a request of the manager that the server has not answered yet. call is the harness's id of a tool call, empty
+// for other methods.
 type openRequest struct{ method, call string }
 
-// envelope is what the record needs to know of a message.
+// envelope holds the members of a message that the history records.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -23,7 +24,8 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// parseEnvelope takes from a message what is there; of one that is no message, nothing.
+// parseEnvelope reads the members of a message. An unreadable message gives the zero envelope, and null as an id counts as
+// none.
 func parseEnvelope(body []byte) (e envelope) {
 	_ = json.Unmarshal(body, &e)
 	if string(e.ID) == "null" {
@@ -32,8 +34,8 @@ func parseEnvelope(body []byte) (e envelope) {
 	return e
 }
 
-// errorCode is the code of an answer that is an error, 0 for a result. It reads no further than it must: a result may have
-// megabytes.
+// errorCode returns the code of a response that is an error, 0 for a result. It stops at the first of the two members, because
+// a result may have megabytes.
 func errorCode(body []byte) int {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -59,7 +61,7 @@ func errorCode(body []byte) int {
 	return 0
 }
 
-// receiveMessage notes a message of the manager's and gives it to the machine. The lock is held.
+// receiveMessage records a message of the manager and gives it to the machine. The caller holds s.mu.
 func (s *chaosServer) receiveMessage(conn int, body []byte, header map[string]string) {
 	if s.closed {
 		return
@@ -75,7 +77,7 @@ func (s *chaosServer) receiveMessage(conn int, body []byte, header map[string]st
 	s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Receive(now, conn, body, header) })
 }
 
-// recordAnswer notes the answer to a request, or that it was refused. The lock is held.
+// recordAnswer records that a request was answered, or refused with an HTTP status (code). The caller holds s.mu.
 func (s *chaosServer) recordAnswer(conn int, id string, code int, retryAfter time.Duration) {
 	r := s.openRequests[conn][id]
 	delete(s.openRequests[conn], id)

@@ -15,30 +15,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Options are what a run may be given beside its plan. The zero value works.
+// Options are what a caller may give to [Run] beside the plan. The zero value works.
 type Options struct {
-	// Program is what becomes a peer when it is started with the arguments that Main knows; this program if empty.
+	// Program is the path of the program that becomes a peer when it is started with the arguments that [Main] knows; empty
+	// means this program.
 	Program string
-	// Guard is told of every process of the manager; nil is nobody. Peers end with this process without one as well.
+	// Guard receives every process of the manager; nil means that no guardian runs. Peers end with this process without one as
+	// well.
 	Guard transports.Guard
-	// Machine makes the servers; peer.New if nil.
+	// Machine makes the servers; nil means peer.New.
 	Machine func(peer.Config) peer.Machine
-	// Progress is told a few times per second how far the run is, from one goroutine; nil is nobody.
+	// Progress is called every reportEvery with the state of the run, always from one goroutine; nil means that nothing is
+	// reported.
 	Progress func(Progress)
 }
 
-// closeTimeout bounds the manager's Close: half of it is for calls that are under way, the other half is more than a stop
-// ladder of two rungs takes when all servers are ended together on a busy machine.
+// closeTimeout bounds the manager's Close. Half of it is for calls under way; the other half exceeds the time that stopping all
+// servers in two steps (end of input, SIGTERM) takes on a busy machine.
 const closeTimeout = 20 * time.Second
 
-// Run runs plan and returns what happened. An error means that the run could not be made; the history is that of what was
-// until then, and may be nil. It is the only run of this process while it lasts, if descriptors and goroutines are to be
-// counted rightly.
+// Run runs the plan and returns its history. An error is an [*Error] and means that the run could not be made; the history is
+// then nil. Run counts the descriptors and goroutines of the whole process, so that no other run may go on beside it.
 func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
-	known := map[int]bool{} // a guardian, and what else is not the run's
+	// The processes that existed before (a guardian, for instance) do not count as leftovers of the run.
+	known := map[int]bool{}
 	for _, p := range resources.Processes(resources.Options{}) {
 		known[p.PID] = true
 	}
+	// The heap is measured only now, because newRun allocates the servers; descriptors and goroutines of before are what must
+	// remain.
 	before := resources.Count(resources.Options{Known: known})
 	r, err := newRun(plan, o)
 	if err != nil {
@@ -62,33 +67,40 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	return r.sortedHistory(), nil
 }
 
-// run is one run while it lasts.
+// run is one run while it lasts. Its fields are set before the manager starts, and afterwards only read, unless a lock stands
+// beside them.
 type run struct {
 	plan    scenario.Plan
 	options Options
 	began   time.Time
 	rec     *history.Recorder
-	// abandonable are calls that their callers give up at a moment that is still to come: *leaver by the call's id.
+	// abandonable maps the id of a call that its caller will give up at an event of the server to its *abandonableCall.
 	abandonable sync.Map
 
 	children       *childListener
 	descriptors    *descriptorLimit
-	knownProcesses map[int]bool // processes that were there before
-	folder         string       // for the links of programs that shall vanish; empty if there are none
-	servers        map[string]*chaosServer
-	secrets        *secretScanner
-	settledHashes  toolHashes // of the goroutine that settles
+	knownProcesses map[int]bool
+	// knownProcesses are the ids of the processes that existed before the run. folder holds the links of programs that a fault
+	// removes; empty if the plan has no such fault.
+	folder  string
+	servers map[string]*chaosServer
+	secrets *secretScanner
+	// settledHashes is used only by the goroutine of Run, in isSettled.
+	settledHashes toolHashes
 
+	// tokensMu guards tokens, the credential of each server behind a socket by the server's name.
 	tokensMu sync.Mutex
 	tokens   map[string]*bearerToken
 
-	manager   *supervisor.Manager
-	watchDone chan struct{} // closed when the manager's events have been read to their end
+	manager *supervisor.Manager
+	// watchDone is closed when the manager's events have been read to their end.
+	watchDone chan struct{}
 	progress  progressCounts
 	driver    driver
 }
 
-// newRun opens everything that the servers need.
+// newRun opens everything that the servers need: the listener for child processes, a folder for links, and the endpoint of each
+// server. If a step fails, it releases what the earlier ones opened.
 func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 	if o.Program == "" {
 		if o.Program, err = os.Executable(); err != nil {
@@ -105,7 +117,8 @@ func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 		return nil, err
 	}
 	defer func() {
-		if err != nil { // what a later step could not do takes the earlier ones with it
+		// releaseAll copes with a run of which only a part is open.
+		if err != nil {
 			r.releaseAll()
 		}
 	}()
@@ -125,9 +138,12 @@ func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 	return r, nil
 }
 
-// elapsedTime is how long the run has lasted. It is never 0, which would mean that the recorder shall take the time.
+// elapsedTime returns how long the run has lasted, at least 1 ns, because a time of 0 asks the recorder to take the time
+// itself.
 func (r *run) elapsedTime() time.Duration { return max(time.Since(r.began), 1) }
 
+// recordEvent writes an event into the history. An event of a server about a call may be the one at which the caller gives the
+// call up.
 func (r *run) recordEvent(e history.Event) {
 	r.rec.Add(e)
 	if e.Call != "" && e.Side == history.World {
@@ -135,12 +151,13 @@ func (r *run) recordEvent(e history.Event) {
 	}
 }
 
-// recordHarness records what the harness did.
+// recordHarness records something that the harness did.
 func (r *run) recordHarness(kind history.Kind, text string) {
 	r.recordEvent(history.Event{Side: history.Harness, Kind: kind, Text: text})
 }
 
-// closeManager closes the manager.
+// closeManager records the last statuses, ends the load, closes the manager and waits for the calls. The order matters: secrets
+// are sought while the processes still run, and the resources are counted while everything is open.
 func (r *run) closeManager() {
 	r.recordStatuses("at the end")
 	r.scanForSecrets()
@@ -160,7 +177,8 @@ func (r *run) closeManager() {
 	r.recordHarness(history.Closed, text)
 }
 
-// sortedHistory is the record in the order of time: the sides write it down a moment after it happened, each in its own goroutine.
+// sortedHistory returns the history sorted by time. Each side records in its own goroutine, a moment after the event, so that
+// the recorder's order is not that of the times.
 func (r *run) sortedHistory() *history.History {
 	h := r.rec.History()
 	slices.SortStableFunc(h.Events, func(a, b history.Event) int { return int(a.T - b.T) })
@@ -170,7 +188,7 @@ func (r *run) sortedHistory() *history.History {
 	return h
 }
 
-// releaseAll ends what the run has opened.
+// releaseAll closes the servers, the children and the descriptor limit, and removes the folder. It may run twice.
 func (r *run) releaseAll() {
 	for _, s := range r.servers {
 		s.close()

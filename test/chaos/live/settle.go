@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// pollInterval is how often it is looked if all is well, steady how long it must have been without a break: a server
-	// that is about to fall again has done so by then, and notifications have been followed.
+	// pollInterval is the time between two checks of the settled state. steadyTime is how long it must hold without a break: by
+	// then a server that is about to fall again has fallen, and the manager has followed the notifications.
 	pollInterval = 50 * time.Millisecond
 	steadyTime   = 3 * time.Second
 )
 
-// awaitSettled waits until the healed world is well again, or until the plan's end.
+// awaitSettled waits until the healed servers have been settled for steadyTime, or until the plan's end.
 func (r *run) awaitSettled(ctx context.Context) {
 	since := time.Duration(0)
 	for r.elapsedTime() < r.plan.End && r.sleepUntil(ctx, r.elapsedTime()+pollInterval) {
@@ -33,7 +33,8 @@ func (r *run) awaitSettled(ctx context.Context) {
 	}
 }
 
-// isSettled reports whether every server is what was asked of it, and the catalog shows what it offers.
+// isSettled reports whether every server is in the state that the owner wants, and the manager's catalog shows the tools that
+// the server offers now.
 func (r *run) isSettled() bool {
 	snap := r.manager.Tools()
 	for _, srv := range r.plan.Servers {
@@ -53,10 +54,12 @@ func (r *run) isSettled() bool {
 		}
 		resting := err == nil && st.Status == messages.Pending && st.Step == messages.Idle
 		if srv.Disabled || resting {
-			continue // configured so, or let go: nobody uses it
+			// The server is disabled in the plan, or the manager has let it go idle.
+			continue
 		}
 		if err == nil && (st.Status == messages.NeedsAuth || st.Status == messages.Failed && st.Retry == messages.RetryNever) {
-			continue // only a person can help, and nobody does any more
+			// Only a person could sign in or correct the spec, and the run has none.
+			continue
 		}
 		if err != nil || st.Status != messages.Connected {
 			return false
@@ -68,15 +71,15 @@ func (r *run) isSettled() bool {
 	return true
 }
 
-// currentToolsHash is the hash of what the server offers now.
+// currentToolsHash returns the hash of the tools that the server offers now.
 func (s *chaosServer) currentToolsHash() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.offeredHash
 }
 
-// scanForSecrets looks for secrets where they could have been kept until now: in the past of each server, and in the arguments of
-// its processes, which everybody on the machine can read.
+// scanForSecrets looks for secrets where they may have collected during the run: in each server's status and history, and in
+// the arguments of its processes, which every user of the machine can read.
 func (r *run) scanForSecrets() {
 	for _, srv := range r.plan.Servers {
 		if st, err := r.manager.ServerStatus(srv.Name); err == nil {
@@ -96,12 +99,12 @@ func (r *run) scanForSecrets() {
 	}
 }
 
-// cleanupTimeout is how long the house has to become clean after the manager has closed. Zombies of the init process, the
-// runtime's own goroutines and closed sockets take a moment.
+// cleanupTimeout bounds the wait until processes, and then descriptors and goroutines, are back at their old numbers. Zombies
+// of the init process, the runtime's own goroutines and closed sockets take a moment.
 const cleanupTimeout = 8 * time.Second
 
-// checkLeftovers ends what the harness itself has, waits until this process holds what it held before, and records what it
-// holds. What is left then is killed.
+// checkLeftovers first waits for the manager's processes to end, then releases what the harness itself holds, and waits until
+// this process holds no more than before. It records what is left, and kills leftover processes.
 func (r *run) checkLeftovers(before history.ResourceUsage, lag time.Duration) {
 	r.progress.enterStage("cleaning")
 	marks := resources.Options{Mark: r.children.address, Known: r.knownProcesses}
@@ -110,6 +113,7 @@ func (r *run) checkLeftovers(before history.ResourceUsage, lag time.Duration) {
 		time.Sleep(pollInterval)
 		now = resources.Count(marks)
 	}
+	// The processes are named before releaseAll: it ends the control connections, and leftover processes would end with them.
 	r.releaseEndedConns()
 	leftover := resources.Processes(marks)
 	r.releaseAll()
@@ -119,7 +123,8 @@ func (r *run) checkLeftovers(before history.ResourceUsage, lag time.Duration) {
 			break
 		}
 	}
-	r.servers, r.children.servers, r.manager, r.tokens = nil, nil, nil, nil // what the harness itself remembers
+	// The heap must hold nothing of the run, so that it can be compared with the baseline.
+	r.servers, r.children.servers, r.manager, r.tokens = nil, nil, nil, nil
 	now.Heap, now.Lag = resources.Heap(), lag
 	for _, p := range leftover {
 		now.Left = append(now.Left, p.String())
@@ -131,10 +136,10 @@ func (r *run) checkLeftovers(before history.ResourceUsage, lag time.Duration) {
 	r.recordEvent(history.Event{Side: history.Harness, Kind: history.Resources, Text: "after close", House: &now})
 }
 
-// connEndTimeout is how long the ends of sockets that the manager has closed may take to be seen.
+// connEndTimeout bounds the wait until the harness sees the ends of the sockets that the manager has closed.
 const connEndTimeout = 2 * time.Second
 
-// releaseEndedConns releases the connections of which nothing is open: over HTTP a client need not say that it goes.
+// releaseEndedConns releases the connections of which no socket is open, because a client over HTTP need not announce its end.
 func (r *run) releaseEndedConns() {
 	for deadline := time.Now().Add(connEndTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		open := 0
@@ -147,7 +152,7 @@ func (r *run) releaseEndedConns() {
 	}
 }
 
-// releaseEnded releases what is over, and says how many connections are not.
+// releaseEnded releases the connections that have ended, and returns how many have not.
 func (s *chaosServer) releaseEnded() (open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

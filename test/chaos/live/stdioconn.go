@@ -12,8 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// stdioConn is a child that serves one connection. What the child reads comes here, and what it shall do goes there; the
-// machine is here.
+// stdioConn is the connection of one process of a stdio server. It passes what the process reads to the machine, and the
+// machine's actions to the process.
 type stdioConn struct {
 	owner   *chaosServer
 	conn    int
@@ -21,23 +21,26 @@ type stdioConn struct {
 	raw     net.Conn
 	control *controlConn
 
-	// Guarded by the seat's lock.
-	accepted     bool
-	earlyLines   [][]byte // lines that came before the machine had accepted
-	clientClosed bool     // the manager has asked it to end
+	// The server's lock guards these fields.
+	accepted bool
+	// earlyLines are the lines that came before the machine had accepted the connection.
+	earlyLines [][]byte
+	// clientClosed is set once the manager has closed the input or sent SIGTERM; the end is then no crash.
+	clientClosed bool
 	downRecorded bool
 	stopped      bool
-	ended        bool // the control connection is at its end: the process is gone, or as good as gone
+	// ended is set when the control connection has ended, because the process is gone or about to go.
+	ended bool
 
-	sendQueue chan func() error // what is to be sent to the child, in order
+	sendQueue chan func() error
 	stop      sync.Once
 	done      chan struct{}
 }
 
-// maxQueuedSends bounds what waits for a child that does not take it. More means that the child is not there.
+// maxQueuedSends bounds sendQueue. A child that lets so many frames wait is taken for gone, and its connection is cut.
 const maxQueuedSends = 4096
 
-// serveStdioConn is the life of one control connection.
+// serveStdioConn serves one control connection until it ends. Its goroutine is the connection's reader.
 func serveStdioConn(s *chaosServer, raw net.Conn, w *controlConn, g greeting) {
 	p := &stdioConn{owner: s, pid: g.PID, raw: raw, control: w, sendQueue: make(chan func() error, maxQueuedSends), done: make(chan struct{})}
 	go p.sendLoop()
@@ -46,7 +49,7 @@ func serveStdioConn(s *chaosServer, raw net.Conn, w *controlConn, g greeting) {
 	p.recordEnd()
 }
 
-// readFrames reads what the child says until it ends.
+// readFrames handles what the child reports until the connection ends.
 func (p *stdioConn) readFrames() {
 	for {
 		kind, body, err := p.control.readFrame()
@@ -69,6 +72,7 @@ func (p *stdioConn) readFrames() {
 	}
 }
 
+// receiveLine gives a line to the machine, or keeps it until the machine has accepted the connection.
 func (p *stdioConn) receiveLine(body []byte) {
 	body = bytes.TrimRight(body, "\r\n")
 	p.owner.mu.Lock()
@@ -80,7 +84,7 @@ func (p *stdioConn) receiveLine(body []byte) {
 	p.owner.receiveMessage(p.conn, body, nil)
 }
 
-// performAction implements link.
+// performAction implements serverConn.
 func (p *stdioConn) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Accept:
@@ -103,7 +107,8 @@ func (p *stdioConn) performAction(a peer.Action) {
 		p.queueFrame(frameFlood, rawOutput{Bytes: a.Bytes, Repeat: a.Repeat, Chunk: a.Chunk, Every: a.Every, Stderr: a.Stderr})
 	case peer.Exit:
 		p.recordDown(a.Text)
-		if p.stopped { // it hears nothing, and what ends a process does not wait until it goes on
+		// A stopped process reads no order, and an exit must not wait until the fault resumes it.
+		if p.stopped {
 			p.stopped = false
 			resumeProcess(p.pid)
 		}
@@ -125,7 +130,8 @@ func (p *stdioConn) performAction(a peer.Action) {
 	}
 }
 
-// recordDown notes once that the server's side has ended, if the manager did not ask for it.
+// recordDown records once that the server's side has ended, unless the manager asked for that end. The caller holds the
+// server's lock.
 func (p *stdioConn) recordDown(text string) {
 	if p.downRecorded || p.clientClosed {
 		return
@@ -138,7 +144,8 @@ func (p *stdioConn) queueFrame(kind frameKind, body any) {
 	p.queueSend(func() error { return p.control.writeJSON(kind, body) })
 }
 
-// queueSend lets the sender do something. A child that takes nothing for so long that the queue is full is cut off.
+// queueSend lets sendLoop write something. If the queue is full, it cuts the connection, because a caller that holds the
+// server's lock must not wait.
 func (p *stdioConn) queueSend(f func() error) {
 	select {
 	case p.sendQueue <- f:
@@ -147,13 +154,14 @@ func (p *stdioConn) queueSend(f func() error) {
 	}
 }
 
-// sendLoop writes to the control connection: a process that is stopped may not take anything for a while.
+// sendLoop writes to the control connection in its own goroutine, because a stopped process may take nothing for a while.
 func (p *stdioConn) sendLoop() {
 	for {
 		select {
 		case f := <-p.sendQueue:
 			if f() != nil {
-				return // hear sees the same end
+				// readFrames notices the same end.
+				return
 			}
 		case <-p.done:
 			return
@@ -161,11 +169,11 @@ func (p *stdioConn) sendLoop() {
 	}
 }
 
-// reapTimeout is how long the end of a process is waited for once its control connection has ended: it is a zombie until
-// its parent, the manager, has taken its status.
+// reapTimeout bounds the wait for the end of a process once its control connection has ended: it stays a zombie until its
+// parent, the manager, has collected its status.
 const reapTimeout = 10 * time.Second
 
-// recordEnd notes the end of the process, and that nothing is left when it is gone.
+// recordEnd records the end of the process, and its release once the process is gone.
 func (p *stdioConn) recordEnd() {
 	_ = p.raw.Close()
 	p.stop.Do(func() { close(p.done) })
@@ -178,16 +186,17 @@ func (p *stdioConn) recordEnd() {
 	p.owner.mu.Unlock()
 	for deadline := time.Now().Add(reapTimeout); !isProcessGone(p.pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return // it is still among the connections: the invariants see a process too many
+			// The connection stays in the list, and the invariants see a process too many.
+			return
 		}
 	}
 	p.owner.releaseConn(p.conn, p)
 }
 
-// isGone reports whether nothing is left of the process.
+// isGone reports whether nothing is left of the process. releaseEndedLocked calls it.
 func (p *stdioConn) isGone() bool { return p.ended && isProcessGone(p.pid) }
 
-// processIDs implements link.
+// processIDs implements serverConn.
 func (p *stdioConn) processIDs() []int {
 	if p.ended {
 		return nil
@@ -195,5 +204,5 @@ func (p *stdioConn) processIDs() []int {
 	return []int{p.pid}
 }
 
-// cutConn implements link. The child ends by itself when it sees that.
+// cutConn implements serverConn. The child exits when its control connection ends.
 func (p *stdioConn) cutConn() { _ = p.raw.Close() }

@@ -8,10 +8,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// stdioEndpoint is the door of a stdio server: the program that its process is started from. A server whose program shall vanish
-// has one of its own: a link in a folder of the run.
+// stdioEndpoint holds the program from which the process of a stdio server is started. A server whose program a fault removes
+// has its own link to the program, in a folder of the run.
 type stdioEndpoint struct {
-	program, link string // link is empty if the program itself is started
+	// link is empty if the program itself is started.
+	program, link string
 	target        messages.Spec
 	descriptors   *descriptorLimit
 }
@@ -26,22 +27,22 @@ func newStdioEndpoint(folder, program, name string, spec messages.Spec, l *descr
 	return h, h.allowConns()
 }
 
-// allowConns lays the link.
+// allowConns makes the link.
 func (h *stdioEndpoint) allowConns() error {
 	if h.link == "" {
 		return nil
 	}
-	_ = os.Remove(h.link) // there may be none
+	// The old link may be missing, and another error shows in Symlink.
+	_ = os.Remove(h.link)
 	return os.Symlink(h.program, h.link)
 }
 
-// refuseConns does nothing: a process cannot be refused, only its program be taken away.
+// refuseConns does nothing, because a process cannot be refused; the fault refuse does not apply to stdio.
 func (h *stdioEndpoint) refuseConns() {}
 
 func (h *stdioEndpoint) endpointSpec() messages.Spec { return h.target }
 
-// blockStart implements door. What cannot be done on this system is not done: the machine's fault has not fired then, because
-// Open was asked.
+// blockStart implements serverEndpoint. Without a link it can block nothing; the machine then rejects the dial itself.
 func (h *stdioEndpoint) blockStart(class messages.Class, undo bool) {
 	switch {
 	case class == messages.ClassExhausted && undo:
@@ -53,6 +54,7 @@ func (h *stdioEndpoint) blockStart(class messages.Class, undo bool) {
 		_ = h.allowConns()
 	default:
 		_ = os.Remove(h.link)
+		// A file that may not be run stands where the program was.
 		if class == messages.ClassConfig {
 			_ = os.WriteFile(h.link, []byte("no program"), 0o600)
 		}
@@ -61,13 +63,15 @@ func (h *stdioEndpoint) blockStart(class messages.Class, undo bool) {
 
 func (h *stdioEndpoint) close() {}
 
-// descriptorLimit are how many descriptors this process may have. Several servers may want them to be exhausted at once.
+// descriptorLimit lowers the limit of open descriptors of this process. Several faults may want that at once; holders counts
+// them, and the last one restores the limit.
 type descriptorLimit struct {
 	mu      sync.Mutex
 	holders int
 	undo    func()
 }
 
+// lowerLimit lowers the limit for one more fault.
 func (l *descriptorLimit) lowerLimit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,6 +80,7 @@ func (l *descriptorLimit) lowerLimit() {
 	}
 }
 
+// restoreLimit ends one fault's claim.
 func (l *descriptorLimit) restoreLimit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +92,7 @@ func (l *descriptorLimit) restoreLimit() {
 	}
 }
 
-// resetLimit gives back what is still taken.
+// resetLimit restores the limit at the end of the run, if a fault still holds it.
 func (l *descriptorLimit) resetLimit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

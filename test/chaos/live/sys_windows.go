@@ -7,16 +7,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ownSession takes a child out of the process group of its parent. It stays in the job object, which there is no way
-// out of.
+// ownSession starts a child outside the process group of its parent. It stays in the job object, which a process cannot leave.
 func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// dieBySignal ends this process with the code that the system gives to a killed one: there are no signals.
+// dieBySignal exits with the code that Windows gives to a killed process, because there are no signals.
 func dieBySignal(string) { os.Exit(1) }
 
-// stopProcess and resume do nothing: the system has no signal for them.
+// stopProcess and resumeProcess do nothing, because Windows has no signal for them.
 func stopProcess(int)   {}
 func resumeProcess(int) {}
 
@@ -27,7 +26,7 @@ func killProcess(pid int) {
 	}
 }
 
-// isProcessGone reports whether a process has ended.
+// isProcessGone reports whether a process has ended. A process that cannot be opened has.
 func isProcessGone(pid int) bool {
 	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid)) //nolint:gosec // process ids are positive
 	if err != nil {
@@ -38,8 +37,8 @@ func isProcessGone(pid int) bool {
 	return err == nil && s == windows.WAIT_OBJECT_0
 }
 
-// isSessionLeader reports whether a process has left its group. There is no way out of a job object.
+// isSessionLeader returns false, because a process cannot leave its job object.
 func isSessionLeader(int) bool { return false }
 
-// exhaustDescriptors does nothing: the system has no such limit.
+// exhaustDescriptors does nothing, because Windows has no such limit.
 func exhaustDescriptors() (restore func()) { return func() {} }

@@ -9,11 +9,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// watchBuffer is how many of the manager's events may wait for us. A thousand servers that die together make ten
-// thousand in a moment.
+// watchBuffer is the number of the manager's events that may wait for the recorder; one more becomes a gap, which the run
+// reports. A thousand servers that end together make ten thousand events at once.
 const watchBuffer = 1 << 18
 
-// watchEvents records what the manager says until it is closed. It is a goroutine of its own.
+// watchEvents records the manager's events until the manager closes, and checks that their sequence misleads no watcher. It
+// runs in its own goroutine, and starts another that samples the catalog.
 func (r *run) watchEvents(w *supervisor.Watcher) {
 	defer close(r.watchDone)
 	ended := make(chan struct{})
@@ -52,10 +53,11 @@ func (r *run) watchEvents(w *supervisor.Watcher) {
 	}
 }
 
-// runTime is a time of the manager's on the clock of the run.
+// runTime converts a time of the manager to the clock of the run.
 func (r *run) runTime(t time.Time) time.Duration { return max(t.Sub(r.began), 1) }
 
-// recordPhase records what a status says.
+// recordPhase records a status, either as the change of a phase (from an event) or as the status at a moment that name
+// describes.
 func (r *run) recordPhase(kind history.Kind, st *messages.Status, at time.Duration, name string) {
 	if st == nil {
 		return
@@ -74,14 +76,14 @@ func (r *run) recordPhase(kind history.Kind, st *messages.Status, at time.Durati
 	r.progress.setPhase(st.Name, st.Status)
 }
 
-// recordStatuses records what every server's status says now.
+// recordStatuses records the current status of every server.
 func (r *run) recordStatuses(when string) {
 	for _, st := range r.manager.Status() {
 		r.recordPhase(history.Status, &st, r.elapsedTime(), when)
 	}
 }
 
-// recordStatus records what the status says of one server, if it stands there.
+// recordStatus records the current status of one server, if the manager still lists it. After a removal it must not.
 func (r *run) recordStatus(server, when string) {
 	if st, err := r.manager.ServerStatus(server); err == nil {
 		e := history.Event{Side: history.Harness, Kind: history.Status, Server: server, T: r.elapsedTime(), Phase: st.Status, Step: st.Step,
@@ -90,11 +92,12 @@ func (r *run) recordStatus(server, when string) {
 	}
 }
 
-// sampleEvery is the time between two looks at the catalog. A look is one atomic load as long as nothing has changed.
+// sampleEvery is the time between two samples of the catalog. A sample costs one atomic load as long as the catalog has not
+// changed.
 const sampleEvery = time.Millisecond
 
-// sampleSnapshots records each snapshot that is there when it looks, until ended is closed. It does not wait for the manager to tell
-// of it: what was told of would have been replaced by the time it is read, and its time would be wrong.
+// sampleSnapshots records each new snapshot of the catalog until ended is closed. It polls instead of waiting for the manager's
+// events, because by the time an event is read its snapshot may have been replaced, and its time would be wrong.
 func (r *run) sampleSnapshots(ended <-chan struct{}) {
 	seen, sums := shownEntries{}, toolHashes{}
 	t := time.NewTicker(sampleEvery)
@@ -110,11 +113,11 @@ func (r *run) sampleSnapshots(ended <-chan struct{}) {
 	}
 }
 
-// shownEntries are what the last recorded snapshot had of each server.
+// shownEntries maps each server to its part of the last recorded snapshot; the key "" holds the generation of that snapshot.
 type shownEntries map[string]history.Entries
 
-// recordSnapshot records the snapshot that is published now, if it is another one than the last: those in between were
-// replaced before anybody could look.
+// recordSnapshot records the published snapshot if its generation differs from the last recorded one. Snapshots in between were
+// never seen. The event holds only the servers that changed.
 func (r *run) recordSnapshot(seen shownEntries, sums toolHashes) {
 	at := r.elapsedTime()
 	snap := r.manager.Tools()
@@ -142,7 +145,7 @@ func (r *run) recordSnapshot(seen shownEntries, sums toolHashes) {
 	r.recordEvent(e)
 }
 
-// toolsOf are the tools of some entries.
+// toolsOf returns the tools of catalog entries.
 func toolsOf(entries []*supervisor.Entry) []messages.Tool {
 	out := make([]messages.Tool, len(entries))
 	for i, e := range entries {
@@ -151,7 +154,7 @@ func toolsOf(entries []*supervisor.Entry) []messages.Tool {
 	return out
 }
 
-// noteUnreachable lets a server that cannot be reached know that it was tried.
+// noteUnreachable reports a failure to connect to the server's obstacles: one of them may have caused it.
 func (r *run) noteUnreachable(st *messages.Status) {
 	if s := r.servers[st.Name]; s != nil && st.Class != "" && st.Status != messages.Connected {
 		s.noteDialFailure(st.Class)

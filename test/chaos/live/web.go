@@ -12,30 +12,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// webEndpoint is the door of a server behind a socket: a listener on a loopback port of its own.
+// webEndpoint is the endpoint of a server behind a socket: a listener on a loopback port of its own.
 type webEndpoint struct {
 	owner       *chaosServer
 	kind        messages.TransportKind
 	address     string
 	server      *http.Server
 	descriptors *descriptorLimit
-	apiKey      string // a secret that the manager sends with every request
+	// apiKey is a secret that the manager sends with every request.
+	apiKey string
 
+	// mu guards the listener. listener is nil while connections are refused; goroutines counts Serve and the requests.
 	mu         sync.Mutex
-	listener   net.Listener // nil while connections are refused
+	listener   net.Listener
 	goroutines sync.WaitGroup
 	closed     bool
 
-	// Guarded by the seat's lock: the connections by their sessions, those that have ended too; and the one that was
-	// opened last.
+	// The server's lock guards these: sessions maps the id of each session, ended ones included, to its connection, and last is
+	// the connection opened last.
 	sessions map[string]int
 	last     *httpSession
 }
 
-// socketKey is the key under which a request's context has its connection.
+// socketKey is the key under which a request's context holds its net.Conn, so that resetAndAbort can reset it.
 type socketKey struct{}
 
-// newWebEndpoint listens on a port that the system chooses.
+// newWebEndpoint makes an endpoint on a port that the system chooses.
 func newWebEndpoint(s *chaosServer, secret string, l *descriptorLimit) (*webEndpoint, error) {
 	w := &webEndpoint{descriptors: l, owner: s, kind: s.plan.Kind, apiKey: secret, address: "127.0.0.1:0", sessions: map[string]int{}}
 	w.server = &http.Server{
@@ -46,7 +48,8 @@ func newWebEndpoint(s *chaosServer, secret string, l *descriptorLimit) (*webEndp
 	return w, w.allowConns()
 }
 
-// allowConns implements door. Other programs may have taken the port meanwhile, which is as good as refusing for a moment.
+// allowConns implements serverEndpoint. After a refusal it listens on the same port again; another program may have taken it
+// meanwhile, so it tries for a second.
 func (w *webEndpoint) allowConns() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,11 +70,12 @@ func (w *webEndpoint) allowConns() error {
 		return &Error{Text: "the server " + w.owner.name + " cannot listen on " + w.address + ": " + err.Error(), Err: err}
 	}
 	w.listener, w.address = l, l.Addr().String()
-	w.goroutines.Go(func() { _ = w.server.Serve(l) }) // it ends with its listener, and always with an error
+	// Serve ends with its listener, and always returns an error.
+	w.goroutines.Go(func() { _ = w.server.Serve(l) })
 	return nil
 }
 
-// refuseConns implements door. Connections that stand go on.
+// refuseConns implements serverEndpoint. Open connections go on.
 func (w *webEndpoint) refuseConns() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +85,7 @@ func (w *webEndpoint) refuseConns() {
 	}
 }
 
-// endpointSpec implements door.
+// endpointSpec implements serverEndpoint.
 func (w *webEndpoint) endpointSpec() messages.Spec {
 	s := messages.Spec{Type: w.kind, URL: "http://" + w.address + "/mcp", Headers: map[string]string{"X-Api-Key": w.apiKey}}
 	if w.kind == messages.WebSocket {
@@ -90,7 +94,7 @@ func (w *webEndpoint) endpointSpec() messages.Spec {
 	return s
 }
 
-// blockStart implements door: of what can be taken away only descriptors concern a socket.
+// blockStart implements serverEndpoint. A socket needs no program, only descriptors.
 func (w *webEndpoint) blockStart(class messages.Class, undo bool) {
 	switch {
 	case class != messages.ClassExhausted:
@@ -101,7 +105,7 @@ func (w *webEndpoint) blockStart(class messages.Class, undo bool) {
 	}
 }
 
-// close implements door.
+// close implements serverEndpoint. It returns when every request has ended.
 func (w *webEndpoint) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -111,7 +115,7 @@ func (w *webEndpoint) close() {
 	w.goroutines.Wait()
 }
 
-// ServeHTTP is every request to the server.
+// ServeHTTP handles every request to the server, by the kind of the server and the method.
 func (w *webEndpoint) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	w.mu.Lock()
 	if w.closed {
@@ -139,14 +143,15 @@ func (w *webEndpoint) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// maxBody bounds what a request may bring.
+// maxBody bounds the body of a request and a WebSocket message, in bytes.
 const maxBody = 64 << 20
 
-// servePost is one message over streamable HTTP, and its answer.
+// servePost handles one message over streamable HTTP. The connection's machine answers through x, in this goroutine.
 func (w *webEndpoint) servePost(rw http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(rw, req.Body, maxBody))
 	if err != nil {
-		return // the client went away, and nobody reads what we say
+		// The client has gone away and reads no answer.
+		return
 	}
 	m := parseEnvelope(body)
 	x := newHTTPExchange(rw, req, m)
@@ -166,8 +171,8 @@ func (w *webEndpoint) servePost(rw http.ResponseWriter, req *http.Request) {
 	})
 }
 
-// findConn finds out to which connection a message over streamable HTTP belongs; a new one is opened if it begins one. It
-// is nil if the message comes with a session that nobody remembers. The lock is held.
+// findConn returns the connection of a message over streamable HTTP. It opens one if the message begins one, and returns nil if
+// the message names a session that no open connection has. The caller holds the server's lock.
 func (w *webEndpoint) findConn(req *http.Request, m envelope) *httpSession {
 	if id := req.Header.Get("Mcp-Session-Id"); id != "" {
 		c, _ := w.owner.conns[w.sessions[id]].(*httpSession)
@@ -179,13 +184,11 @@ func (w *webEndpoint) findConn(req *http.Request, m envelope) *httpSession {
 	return w.openConn()
 }
 
-// beginsConn reports whether a message without a session opens a connection. The first question of a client is
-// server/discover, which may be refused, and then initialize, perhaps with one version after another; all of them belong
-// to one connection.
+// beginsConn reports whether a message without a session opens a connection. A client first asks server/discover, which the
+// server may refuse, and then initialize, perhaps with one version after another; all of these belong to one connection.
 //
-// JSON-RPC in MCP: "The request ID MUST NOT have been previously used by the requestor within the same session." So a
-// handshake with an id that was used begins another one: that is how a connection of the modern era, which has no
-// session, is told from the one before.
+// JSON-RPC in MCP: "The request ID MUST NOT have been previously used by the requestor within the same session." So a handshake
+// with a used id begins another connection: this tells the connections of the modern era apart, which have no sessions.
 func (w *webEndpoint) beginsConn(m envelope) bool {
 	switch m.Method {
 	case "initialize":
@@ -196,9 +199,9 @@ func (w *webEndpoint) beginsConn(m envelope) bool {
 	return false
 }
 
-// openConn opens a connection. What is left of those before is released first, if nothing of them is open: over HTTP a
-// client that gives a connection up does not say so. The lock is held; it is given up while the ends of those before
-// are waited for, which come as soon as the system tells us of them.
+// openConn opens a connection. It first waits for the ends of the earlier ones, because a client that gives up a connection
+// over HTTP does not announce it, and the record must not show two at once. The caller holds the server's lock, which
+// awaitConnEnds gives up while it waits.
 func (w *webEndpoint) openConn() *httpSession {
 	w.awaitConnEnds()
 	c := newHTTPSession(w)
@@ -207,9 +210,11 @@ func (w *webEndpoint) openConn() *httpSession {
 	return c
 }
 
-// connEndWait is how long the end of a connection that the client has closed may take to be seen here.
+// connEndWait bounds the wait until this process sees the end of a connection that the client has closed.
 const connEndWait = time.Second
 
+// awaitConnEnds waits until no earlier session has an open exchange, at most connEndWait. The caller holds the server's lock;
+// it is not held during the sleeps.
 func (w *webEndpoint) awaitConnEnds() {
 	for deadline := time.Now().Add(connEndWait); time.Now().Before(deadline); {
 		open := false
@@ -226,7 +231,7 @@ func (w *webEndpoint) awaitConnEnds() {
 	}
 }
 
-// flattenHeader are what came beside a message.
+// flattenHeader returns the first value of each header, as the machine reads them.
 func flattenHeader(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	for name := range h {
@@ -235,7 +240,8 @@ func flattenHeader(h http.Header) map[string]string {
 	return out
 }
 
-// serveListenStream is the stream for what the server says unasked (legacy era).
+// serveListenStream opens the GET stream of a session, for messages that belong to no request (legacy era). A second stream of
+// a session ends the first.
 func (w *webEndpoint) serveListenStream(rw http.ResponseWriter, req *http.Request) {
 	x := newHTTPExchange(rw, req, envelope{})
 	s := w.owner
@@ -263,7 +269,7 @@ func (w *webEndpoint) serveListenStream(rw http.ResponseWriter, req *http.Reques
 	})
 }
 
-// serveDelete is the end of a session by the client. It is answered when the server has let go.
+// serveDelete handles the client's end of a session. The response comes once the machine has ended the connection.
 func (w *webEndpoint) serveDelete(rw http.ResponseWriter, req *http.Request) {
 	x := newHTTPExchange(rw, req, envelope{})
 	s := w.owner
@@ -283,7 +289,7 @@ func (w *webEndpoint) serveDelete(rw http.ResponseWriter, req *http.Request) {
 	})
 }
 
-// resetSocket breaks a connection without a word.
+// resetSocket closes a TCP connection with RST instead of FIN.
 func resetSocket(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)

@@ -12,49 +12,60 @@ import (
 	"time"
 )
 
-// discardLogger swallows what net/http says of connections that we break on purpose.
+// discardLogger drops what net/http logs about connections that the harness breaks on purpose.
 var discardLogger = log.New(io.Discard, "", 0)
 
-// httpExchange is one request over HTTP and what becomes of it. Its goroutine is that of the request; everybody else tells it
-// what to do.
+// httpExchange is one request over HTTP and its response. Only the goroutine of the request writes the response; other
+// goroutines, which hold the server's lock and must not block, queue directives for it.
 type httpExchange struct {
 	rw       http.ResponseWriter
 	req      *http.Request
 	envelope envelope
 
-	mu          sync.Mutex
-	sse         bool
-	queue       []directive
-	wake        chan struct{} // holds one token while queue is not empty
-	headWritten bool          // only run uses it: the head of the response has been written
+	// mu guards sse and queue. sse is set if the response is an event stream.
+	mu    sync.Mutex
+	sse   bool
+	queue []directive
+	// wake holds one token while queue is not empty.
+	wake chan struct{}
+	// headWritten is set when the head of the response is written; only runDirectives' goroutine uses it.
+	headWritten bool
 }
 
-// directive is one thing that an exchange shall do.
+// directive is one thing that an exchange does. The zero value of a field means that it does not ask for that.
 type directive struct {
-	begin   bool   // write the head of a stream
-	body    []byte // a message
-	event   string // its event, "message" if empty
-	session string // goes with the head
-	kind    string // its content type, if not the usual one
-	raw     []byte // bytes that are no message
-	repeat  int
-	chunk   int
-	every   time.Duration
-	cutAt   int  // so many bytes, and then the response breaks off
-	last    bool // the answer: nothing follows
+	// Write the head of an event stream.
+	begin bool
+	// Send a message, with this event type ("message" if empty), and with this session and content type in the head.
+	body    []byte
+	event   string
+	session string
+	kind    string
+	// Write bytes that are no message, repeat times; chunk and every slow them, or the message, down.
+	raw    []byte
+	repeat int
+	chunk  int
+	every  time.Duration
+	// Break the response off after so many bytes of the message.
+	cutAt int
+	// The message is the answer, and nothing follows.
+	last bool
 
-	code   int // refuse with this status
+	// Refuse the request with this HTTP status, these headers and body.
+	code   int
 	header map[string]string
 
-	end   bool // end the stream as it should end
-	cut   bool // end it without an answer
-	abort bool // close the connection
-	reset bool // reset it
+	// End the stream properly, cut it without an answer, close the connection, or reset it.
+	end   bool
+	cut   bool
+	abort bool
+	reset bool
 }
 
+// statusDirective refuses a request with a bare status.
 func statusDirective(code int) directive { return directive{code: code} }
 
-// refusalDirective is a status with what belongs to it; 0 resets the connection.
+// refusalDirective refuses a request with a status and what belongs to it; code 0 resets the connection.
 func refusalDirective(code int, retryAfter time.Duration, header map[string]string, body []byte) directive {
 	if code == 0 {
 		return directive{reset: true}
@@ -73,7 +84,8 @@ func newHTTPExchange(rw http.ResponseWriter, req *http.Request, message envelope
 	return &httpExchange{rw: rw, req: req, envelope: message, wake: make(chan struct{}, 1)}
 }
 
-// addDirective adds a directive. It does not block.
+// addDirective queues a directive. It does not block, and the queue has no bound: the machine writes no more than its faults
+// ask for.
 func (x *httpExchange) addDirective(d directive) {
 	x.mu.Lock()
 	x.queue = append(x.queue, d)
@@ -84,13 +96,15 @@ func (x *httpExchange) addDirective(d directive) {
 	}
 }
 
-// useEventStream makes the response an event stream, unless its head has been written. It never becomes JSON again.
+// useEventStream makes the response an event stream, unless its head is written already. A stream never becomes JSON again,
+// because earlier messages may have gone out as events.
 func (x *httpExchange) useEventStream(enabled bool) {
 	x.mu.Lock()
 	x.sse = x.sse || enabled
 	x.mu.Unlock()
 }
 
+// nextDirective removes and returns the first directive, false if there is none.
 func (x *httpExchange) nextDirective() (d directive, sse, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,7 +116,8 @@ func (x *httpExchange) nextDirective() (d directive, sse, ok bool) {
 	return d, x.sse, true
 }
 
-// runDirectives does what is told until the response is over or the client has gone away; left is called then.
+// runDirectives performs directives until the response is over or the client has gone away, and calls onEnd then, also if
+// performDirective panics to break the connection.
 func (x *httpExchange) runDirectives(onEnd func()) {
 	defer onEnd()
 	for {
@@ -123,14 +138,16 @@ func (x *httpExchange) runDirectives(onEnd func()) {
 	}
 }
 
-// performDirective does one thing. It reports false when nothing follows.
+// performDirective performs one directive. It returns false when nothing follows, and panics to make net/http close the
+// connection.
 func (x *httpExchange) performDirective(d directive, sse bool) bool {
 	switch {
 	case d.reset:
 		x.resetAndAbort()
 		return false
 	case d.abort, d.cut && !sse:
-		panic(http.ErrAbortHandler) // net/http closes the connection; run's left has its turn
+		// net/http recovers this panic and closes the connection; runDirectives' onEnd runs first.
+		panic(http.ErrAbortHandler)
 	case d.end, d.cut:
 		return false
 	case d.begin:
@@ -153,7 +170,7 @@ func (x *httpExchange) performDirective(d directive, sse bool) bool {
 	return !d.last
 }
 
-// writeMessage writes one: the whole body of a response, or an event of a stream.
+// writeMessage writes a message: as the whole body of a JSON response, or as an event of a stream.
 func (x *httpExchange) writeMessage(d directive, sse bool) {
 	out := d.body
 	if !sse {
@@ -179,7 +196,7 @@ func (x *httpExchange) writeMessage(d directive, sse bool) {
 	x.writeSlowly(out, d.chunk, d.every)
 }
 
-// writeHead writes the head of the response, once.
+// writeHead writes the head of the response, once; later calls do nothing.
 func (x *httpExchange) writeHead(kind, session string) {
 	if x.headWritten {
 		return
@@ -195,7 +212,7 @@ func (x *httpExchange) writeHead(kind, session string) {
 
 func (x *httpExchange) flushResponse() { _ = http.NewResponseController(x.rw).Flush() }
 
-// writeSlowly writes so many bytes every so often, or everything at once.
+// writeSlowly writes chunk bytes each every, or everything at once if chunk is 0. It stops when the client goes away.
 func (x *httpExchange) writeSlowly(p []byte, chunk int, every time.Duration) {
 	for chunk > 0 && len(p) > chunk {
 		_, _ = x.rw.Write(p[:chunk])
@@ -209,7 +226,7 @@ func (x *httpExchange) writeSlowly(p []byte, chunk int, every time.Duration) {
 	x.flushResponse()
 }
 
-// resetAndAbort resets the connection.
+// resetAndAbort resets the TCP connection and ends the request.
 func (x *httpExchange) resetAndAbort() {
 	if c, ok := x.req.Context().Value(socketKey{}).(net.Conn); ok {
 		resetSocket(c)
@@ -217,7 +234,7 @@ func (x *httpExchange) resetAndAbort() {
 	panic(http.ErrAbortHandler)
 }
 
-// sleepOrDone reports false if ctx ended first.
+// sleepOrDone waits for d. It returns false if ctx ended first.
 func sleepOrDone(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

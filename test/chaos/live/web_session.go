@@ -9,39 +9,52 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// httpSession is one connection over HTTP: streamable, of either era, or HTTP+SSE. It holds no socket but those of the
-// exchanges that are under way. Every field is guarded by the seat's lock.
+// httpSession is one connection over HTTP: streamable HTTP of either era, or HTTP+SSE. It holds no socket but those of its open
+// exchanges. The server's lock guards every field.
 type httpSession struct {
 	web  *webEndpoint
 	conn int
 
-	accepted       bool
-	id             string                   // Mcp-Session-Id, empty in the modern era
-	heldMessages   []heldMessage            // what came before the machine had accepted
-	usedIDs        map[string]bool          // the ids of the requests so far
-	initializeID   string                   // the id of the initialize that is under way
-	initialized    bool                     // initialize was answered
-	answerCount    int                      // how many requests were answered
-	currentNotice  *httpExchange            // the notification that is being taken
-	openPosts      map[string]*httpExchange // the requests that are under way, by id
-	stream         *httpExchange            // what the client has opened for what is said unasked
-	deleteExchange *httpExchange            // the DELETE that waits
-	clientClosed   bool                     // the client has closed
-	downRecorded   bool
-	halfOpen       bool // half-open: nothing is said any more
+	accepted bool
+	// id is the Mcp-Session-Id, empty in the modern era.
+	id string
+	// heldMessages are the messages that came before the machine had accepted the connection.
+	heldMessages []heldMessage
+	// usedIDs are the ids of the requests so far; beginsConn looks for them.
+	usedIDs map[string]bool
+	// initializeID is the id of the initialize under way, and initialized is set when it was answered.
+	initializeID string
+	initialized  bool
+	// answerCount counts the answers, because every second one is sent as an event stream.
+	answerCount int
+	// currentNotice is the exchange of the message that the machine is handling, if 202 will answer it.
+	currentNotice *httpExchange
+	// openPosts holds the exchanges of the requests under way, by id.
+	openPosts map[string]*httpExchange
+	// stream is the GET stream for messages that belong to no request (over HTTP+SSE: for all), nil if the client has none.
+	stream *httpExchange
+	// deleteExchange is the DELETE that waits for the machine, nil without one.
+	deleteExchange *httpExchange
+	// clientClosed is set when the client has closed the connection; its end is then no failure of the server.
+	clientClosed bool
+	// downRecorded keeps recordDown from recording the end twice.
+	downRecorded bool
+	// halfOpen is set when the server sends nothing more while its sockets stay open.
+	halfOpen bool
 }
 
 func newHTTPSession(w *webEndpoint) *httpSession {
 	return &httpSession{web: w, openPosts: map[string]*httpExchange{}, usedIDs: map[string]bool{}}
 }
 
+// heldMessage is a message that waits for the machine's Accept.
 type heldMessage struct {
 	x      *httpExchange
 	body   []byte
 	header map[string]string
 }
 
-// takeMessage gives the machine a message, once it has accepted the connection.
+// takeMessage notes a message and gives it to the machine, at once or when the machine has accepted the connection.
 func (c *httpSession) takeMessage(x *httpExchange, body []byte, header map[string]string) {
 	m := x.envelope
 	if id := string(m.ID); m.Method != "" && id != "" {
@@ -60,8 +73,8 @@ func (c *httpSession) takeMessage(x *httpExchange, body []byte, header map[strin
 	c.deliverMessage(x, body, header)
 }
 
-// deliverMessage lets the machine have a message. A notification, and every message over HTTP+SSE, is taken with 202 in the same
-// turn unless the machine refuses it.
+// deliverMessage gives a message to the machine. Notifications, responses, and every message over HTTP+SSE are answered with
+// 202 in the same turn, unless the machine refuses them.
 func (c *httpSession) deliverMessage(x *httpExchange, body []byte, header map[string]string) {
 	acceptOnly := c.web.kind == messages.SSE || x.envelope.Method == "" || len(x.envelope.ID) == 0
 	if acceptOnly {
@@ -70,11 +83,12 @@ func (c *httpSession) deliverMessage(x *httpExchange, body []byte, header map[st
 	c.web.owner.receiveMessage(c.conn, body, header)
 	if acceptOnly {
 		c.currentNotice = nil
-		x.addDirective(statusDirective(http.StatusAccepted)) // a refusal has come first
+		// If the machine has refused the message, its status is queued before and ends the exchange.
+		x.addDirective(statusDirective(http.StatusAccepted))
 	}
 }
 
-// performAction implements link.
+// performAction implements serverConn.
 func (c *httpSession) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Accept:
@@ -93,7 +107,8 @@ func (c *httpSession) performAction(a peer.Action) {
 			x = c.currentNotice
 		}
 		delete(c.openPosts, a.Reply)
-		delete(c.usedIDs, a.Reply) // it was not heard: the client may ask the same again
+		// The server has not read the refused request, so the client may send it again with the same id.
+		delete(c.usedIDs, a.Reply)
 		if x != nil {
 			x.addDirective(refusalDirective(a.Code, a.RetryAfter, a.Header, a.Body))
 		}
@@ -114,7 +129,8 @@ func (c *httpSession) performAction(a peer.Action) {
 	}
 }
 
-// acceptConn opens the connection: over HTTP+SSE by telling where messages go.
+// acceptConn opens the connection, and lets the machine have the messages that waited. Over HTTP+SSE the first event says where
+// the client posts its messages.
 func (c *httpSession) acceptConn(a peer.Accept) {
 	c.accepted, c.id = true, a.Session
 	if a.Session != "" {
@@ -131,7 +147,7 @@ func (c *httpSession) acceptConn(a peer.Accept) {
 	}
 }
 
-// rejectConn refuses whoever waits for the connection.
+// rejectConn refuses the exchanges that wait for the connection.
 func (c *httpSession) rejectConn(a peer.Reject) {
 	for _, m := range c.heldMessages {
 		m.x.addDirective(refusalDirective(a.Code, a.RetryAfter, a.Header, []byte(a.Text)))
@@ -142,7 +158,8 @@ func (c *httpSession) rejectConn(a peer.Reject) {
 	c.heldMessages, c.downRecorded = nil, true
 }
 
-// sendMessage delivers a message on the stream that it belongs to.
+// sendMessage sends a message on the exchange that it belongs to. Every second answer is an event stream, and so is an answer
+// after other messages, because JSON has room for one message only.
 func (c *httpSession) sendMessage(a peer.Send) {
 	d := directive{body: a.Body, chunk: a.Chunk, every: a.Every, cutAt: a.Cut, kind: a.Type, last: a.Reply != "" && !a.More}
 	if c.web.kind == messages.SSE {
@@ -157,11 +174,12 @@ func (c *httpSession) sendMessage(a peer.Send) {
 		x = c.stream
 	}
 	if x == nil || c.halfOpen {
-		return // nobody hears it
+		// The client has no stream for the message, or the server is silent.
+		return
 	}
 	if d.last {
 		delete(c.openPosts, a.Reply)
-		// Every other answer is a stream, and so is one that something came before.
+		// useEventStream does nothing once the head is written; a fault that sets the content type wants a plain body.
 		c.answerCount++
 		x.useEventStream(c.answerCount%2 == 0 && a.Type == "")
 		if a.Reply == c.initializeID && errorCode(a.Body) == 0 {
@@ -173,8 +191,8 @@ func (c *httpSession) sendMessage(a peer.Send) {
 	x.addDirective(d)
 }
 
-// endServerSide ends the server's side. Over streamable HTTP the client may come back with what it knows, and the machine says what
-// it gets.
+// endServerSide ends the server's side: every exchange breaks. Over streamable HTTP the connection stays listed until the
+// client ends it, because the client may come back with its session, and the machine then answers.
 func (c *httpSession) endServerSide(a peer.Exit) {
 	if a.HalfOpen {
 		c.halfOpen = true
@@ -182,7 +200,8 @@ func (c *httpSession) endServerSide(a peer.Exit) {
 	}
 	class := messages.ClassNetwork
 	if c.id != "" {
-		class = messages.ClassSession // which is what the client is told when it comes back
+		// The client meets a lost session when it comes back, and reports this class.
+		class = messages.ClassSession
 	}
 	c.recordDown(class, a.Text)
 	d := directive{abort: true}
@@ -206,7 +225,7 @@ func (c *httpSession) endServerSide(a peer.Exit) {
 	}
 }
 
-// recordDown notes once that the server's side has ended, if the client did not ask for it.
+// recordDown records once that the server's side has ended, unless the client ended it.
 func (c *httpSession) recordDown(class messages.Class, text string) {
 	if c.downRecorded || c.clientClosed {
 		return
@@ -215,7 +234,8 @@ func (c *httpSession) recordDown(class messages.Class, text string) {
 	c.web.owner.recordLocked(history.Event{Kind: history.Down, Conn: c.conn, Class: class, Text: text})
 }
 
-// handleExchangeEnd is called when an exchange is over: it was answered, broken, or the client went away.
+// handleExchangeEnd is called when an exchange is over. If the machine has not ended it, the client has gone away: over
+// HTTP+SSE that ends the connection, otherwise it abandons the request.
 func (c *httpSession) handleExchangeEnd(x *httpExchange) {
 	s := c.web.owner
 	s.mu.Lock()
@@ -237,7 +257,7 @@ func (c *httpSession) handleExchangeEnd(x *httpExchange) {
 	}
 }
 
-// forgetConn is called when the client has closed the connection for good.
+// forgetConn releases the connection after the client has closed it for good.
 func (c *httpSession) forgetConn() {
 	s := c.web.owner
 	s.mu.Lock()
@@ -260,13 +280,13 @@ func (c *httpSession) forgetConnLocked() {
 	s.releaseConnLocked(c.conn, c)
 }
 
-// isGone reports whether nothing of the connection is open.
+// isGone reports whether the connection has no open exchange. releaseEndedLocked calls it.
 func (c *httpSession) isGone() bool {
 	return len(c.openPosts) == 0 && c.stream == nil && c.deleteExchange == nil
 }
 
-// processIDs implements link.
+// processIDs implements serverConn.
 func (c *httpSession) processIDs() []int { return nil }
 
-// cutConn implements link.
+// cutConn implements serverConn. The endpoint's close breaks the sockets.
 func (c *httpSession) cutConn() {}

@@ -14,25 +14,31 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// wsConn is one connection over WebSocket: a JSON-RPC message per text frame, subprotocol "mcp". Its fields are guarded by
-// the seat's lock, but for those that are never changed.
+// wsConn is one connection over WebSocket: one JSON-RPC message per text frame, subprotocol "mcp". The server's lock guards the
+// fields from opened on; the others do not change.
 type wsConn struct {
-	web        *webEndpoint
-	conn       int
-	handshake  *httpExchange // the handshake; it is told to switch, or refused
-	raw        net.Conn
-	ctx        context.Context // ends with the connection
-	cancel     context.CancelFunc
+	web  *webEndpoint
+	conn int
+	// handshake is the HTTP request; the machine's Accept ends it for the switch of protocols, Reject refuses it.
+	handshake *httpExchange
+	raw       net.Conn
+	// ctx ends with the connection.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// writeQueue holds what writeLoop writes, at most maxQueuedSends entries.
 	writeQueue chan func(*websocket.Conn) error
 
+	// opened is set by the machine's Accept.
 	opened       bool
-	clientClosed bool // the client has closed
+	clientClosed bool
 	downRecorded bool
 	halfOpen     bool
-	ended        bool
+	// ended is set when the server's side has ended.
+	ended bool
 }
 
-// serveWebSocket is the handshake and the life of a WebSocket.
+// serveWebSocket serves one WebSocket from its handshake to its end. Its goroutine is that of the HTTP request, and becomes the
+// reader.
 func (w *webEndpoint) serveWebSocket(rw http.ResponseWriter, req *http.Request) {
 	x := newHTTPExchange(rw, req, envelope{})
 	l := &wsConn{web: w, handshake: x, writeQueue: make(chan func(*websocket.Conn) error, maxQueuedSends)}
@@ -41,7 +47,8 @@ func (w *webEndpoint) serveWebSocket(rw http.ResponseWriter, req *http.Request) 
 	defer l.recordEnd()
 	s := w.owner
 	s.addConn(func(conn int) serverConn { l.conn = conn; return l })
-	x.runDirectives(func() {}) // until it is accepted or refused
+	// It returns when the machine has accepted or refused the dial, or the client has gone away.
+	x.runDirectives(func() {})
 	s.mu.Lock()
 	opened := l.opened
 	if !opened && !l.ended {
@@ -67,7 +74,7 @@ func (w *webEndpoint) serveWebSocket(rw http.ResponseWriter, req *http.Request) 
 	<-sent
 }
 
-// readLoop reads until the connection ends.
+// readLoop gives each text frame to the machine until the connection ends.
 func (l *wsConn) readLoop(c *websocket.Conn) {
 	for {
 		kind, body, err := c.Read(l.ctx)
@@ -82,7 +89,7 @@ func (l *wsConn) readLoop(c *websocket.Conn) {
 	}
 }
 
-// writeLoop does what was queued until the connection ends.
+// writeLoop writes what is queued until the connection ends. An error of writing ends it.
 func (l *wsConn) writeLoop(c *websocket.Conn) {
 	for {
 		select {
@@ -97,7 +104,8 @@ func (l *wsConn) writeLoop(c *websocket.Conn) {
 	}
 }
 
-// recordEnd notes the end of the connection, whoever made it.
+// recordEnd releases the connection, after the client or the server has ended it. If the server had not, the machine learns
+// that the client closed.
 func (l *wsConn) recordEnd() {
 	s := l.web.owner
 	l.cancel()
@@ -115,7 +123,7 @@ func (l *wsConn) recordEnd() {
 	s.releaseConnLocked(l.conn, l)
 }
 
-// performAction implements link.
+// performAction implements serverConn.
 func (l *wsConn) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Accept:
@@ -138,24 +146,29 @@ func (l *wsConn) performAction(a peer.Action) {
 			}
 			return nil
 		})
-	case peer.Cut: // there is but one stream, and it is the connection
+	// The connection has one stream only, so Cut never comes here.
+	case peer.Cut:
 	case peer.Exit:
 		l.endServerSide(a)
 	}
 }
 
-// queueWrite lets the sender do something; a half-open connection says nothing.
+// queueWrite lets writeLoop write something. A half-open or ended connection drops it.
 func (l *wsConn) queueWrite(f func(*websocket.Conn) error) {
 	if l.halfOpen || l.ended {
 		return
 	}
 	select {
 	case l.writeQueue <- f:
-	default: // the client takes nothing: what it does not take is lost with the connection
+	// A client that reads nothing for so long loses the connection, because the caller holds the server's lock and must not
+	// wait.
+	default:
 		l.cancel()
 	}
 }
 
+// endServerSide ends the server's side: with a close frame after the messages before it, or with a reset. A connection that was
+// half-open can only be reset, since its silence must not end in a close frame.
 func (l *wsConn) endServerSide(a peer.Exit) {
 	if a.HalfOpen {
 		l.halfOpen = true
@@ -183,12 +196,13 @@ func (l *wsConn) endServerSide(a peer.Exit) {
 	}
 }
 
-// writeFrame writes a message as one text frame: at once, in pieces, or only its beginning.
+// writeFrame writes a message as one text frame: at once, in chunks, or only its beginning.
 func (l *wsConn) writeFrame(c *websocket.Conn, a peer.Send) error {
 	if a.Cut <= 0 && a.Chunk <= 0 {
 		return c.Write(l.ctx, websocket.MessageText, a.Body)
 	}
-	// The library writes whole frames only. A server's frame is not masked: this is its head.
+	// The library writes whole frames only, so the head is written by hand: final text frame, unmasked as a server sends it,
+	// length in eight bytes.
 	head := []byte{0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0}
 	binary.BigEndian.PutUint64(head[2:], uint64(len(a.Body)))
 	rest := a.Body
@@ -217,8 +231,8 @@ func (l *wsConn) writeFrame(c *websocket.Conn, a peer.Send) error {
 	return nil
 }
 
-// processIDs implements link.
+// processIDs implements serverConn.
 func (l *wsConn) processIDs() []int { return nil }
 
-// cutConn implements link.
+// cutConn implements serverConn.
 func (l *wsConn) cutConn() { l.cancel() }

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// serveSSE is the opening of HTTP+SSE (2024-11-05): a GET, whose response carries everything that the server says. It is
-// the connection.
+// serveSSE opens a connection over HTTP+SSE (2024-11-05): a GET whose response carries every message of the server. This stream
+// is the connection.
 func (w *webEndpoint) serveSSE(rw http.ResponseWriter, req *http.Request) {
 	x := newHTTPExchange(rw, req, envelope{})
 	x.sse = true
@@ -24,7 +24,7 @@ func (w *webEndpoint) serveSSE(rw http.ResponseWriter, req *http.Request) {
 	x.runDirectives(func() { c.handleStreamEnd(x) })
 }
 
-// handleStreamEnd is called when the stream of HTTP+SSE is over. If the client has ended it, the server is told.
+// handleStreamEnd releases the connection when its stream has ended. If the client ended it, the machine learns that first.
 func (c *httpSession) handleStreamEnd(x *httpExchange) {
 	s := c.web.owner
 	s.mu.Lock()
@@ -40,16 +40,17 @@ func (c *httpSession) handleStreamEnd(x *httpExchange) {
 	c.forgetConnLocked()
 }
 
-// messagePath is where the messages of this connection go.
+// messagePath returns the path to which the client of this connection posts its messages.
 func (c *httpSession) messagePath() string { return fmt.Sprintf("/mcp?connection=%d", c.conn) }
 
-// serveSSEMessage is one message over HTTP+SSE. Its answer comes on the stream.
+// serveSSEMessage handles one message over HTTP+SSE. The POST is answered with 202; the answer comes on the stream.
 func (w *webEndpoint) serveSSEMessage(rw http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(rw, req.Body, maxBody))
 	if err != nil {
 		return
 	}
-	conn, _ := strconv.Atoi(req.URL.Query().Get("connection")) // 0 belongs to nobody
+	// A missing number gives 0, which no connection has.
+	conn, _ := strconv.Atoi(req.URL.Query().Get("connection"))
 	x := newHTTPExchange(rw, req, parseEnvelope(body))
 	w.owner.mu.Lock()
 	if c, ok := w.owner.conns[conn].(*httpSession); ok {
