@@ -32,6 +32,7 @@ type stdioConn struct {
 	// ended is set when the control connection has ended, because the process is gone or about to go.
 	ended bool
 
+	// sendQueue holds what sendLoop writes to the child. done is closed, once by stop, when the control connection has ended.
 	sendQueue chan func() error
 	stop      sync.Once
 	done      chan struct{}

@@ -12,17 +12,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// answerTime is how long the person and the model think about what a server asks.
+// answerTime is the virtual time that the simulated person and model take for an answer.
 const answerTime = 300 * time.Millisecond
 
-// configureAnswers has the program answer what servers ask, and what the manager asks about calls, as the scenario says.
+// configureAnswers makes the embedding program answer the servers' questions, and the manager's questions about calls, as the
+// scenario wants it. It does so once any server asks questions.
 func (w *simulation) configureAnswers(cfg *supervisor.Config) {
 	for _, s := range w.plan.Servers {
 		if !s.Offers {
 			continue
 		}
 		if w.plan.Scenario.Manager.Messages {
-			break // another actor does
+			// The messageActor answers instead.
+			break
 		}
 		cfg.ElicitURL = true
 		cfg.Elicit = func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
@@ -42,6 +44,7 @@ func (w *simulation) configureAnswers(cfg *supervisor.Config) {
 	if m.Audit {
 		cfg.Audit = io.Discard
 	}
+	// Three tools get three kinds of consent, so that each is used in every run.
 	if m.Ask {
 		cfg.Access = access.Rules{Own: access.Set{Default: access.Ask}}
 		cfg.Ask = func(_ context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
@@ -56,12 +59,13 @@ func (w *simulation) configureAnswers(cfg *supervisor.Config) {
 	}
 }
 
-// answerFor is what the person answers a server: it names the server, so that who gets another one's answer sees it.
+// answerFor is the person's answer to a server. It names the server, so that peer.Machine sees an answer that was meant for
+// another one.
 func answerFor(server string) json.RawMessage {
 	return json.RawMessage(`{"go":true,"for":` + strconv.Quote(server) + `}`)
 }
 
-// replyFor is what a method is answered with, for a server.
+// replyFor is the answer to a server's request, by its method.
 func replyFor(method, server string) json.RawMessage {
 	switch method {
 	case "sampling/createMessage":
@@ -72,7 +76,7 @@ func replyFor(method, server string) json.RawMessage {
 	return json.RawMessage(`{"action":"accept","content":` + string(answerFor(server)) + `}`)
 }
 
-// waitThinking takes its time.
+// waitThinking waits for answerTime, or until ctx ends.
 func waitThinking(ctx context.Context) error {
 	select {
 	case <-time.After(answerTime):

@@ -7,17 +7,19 @@ import (
 	"time"
 )
 
-// maxBoundedTicks is how many ticks of 10 ms what comes before or after a run may take: 60 s of turns that this process was really given.
-// It takes well under a second.
+// maxBoundedTicks is the number of ticks of 10 ms that work before or after a run may take: 60 s in which this process had the
+// processor. It usually takes well under a second.
 const maxBoundedTicks = 6000
 
-// RunBounded does f, which comes before or after a run: it makes its scenario, or judges its history. what says so, as in "the
-// history is judged". slow, if not nil, is told once of more than 10 s. The error is a *HungError if f does not end: it goes on for
-// as long as the process lives.
+// RunBounded runs f, which prepares a run or judges its history. what describes it in the error, as in "the history is judged".
+// slow is called once after 10 s; nil reports nothing. If f does not end, the error is a [*HungError], and f goes on for as
+// long as the process lives.
 func RunBounded(what string, slow func(string), f func()) error {
 	return waitBounded(what, slow, slowAfter, maxBoundedTicks, f)
 }
 
+// waitBounded waits for f and counts ticks. A tick is counted only when this goroutine runs, so that a starved process is not
+// taken for a hung one.
 func waitBounded(what string, slow func(string), after time.Duration, most int, f func()) error {
 	ended := make(chan struct{})
 	go attended(f, ended)
@@ -40,12 +42,13 @@ func waitBounded(what string, slow func(string), after time.Duration, most int, 
 	}
 }
 
+// attended runs f. describeBounded finds the goroutine by the name of this function in its stack.
 func attended(f func(), ended chan<- struct{}) {
 	defer close(ended)
 	f()
 }
 
-// describeBounded says what the goroutines do that are attended, each as a sentence.
+// describeBounded says what the goroutines of attended functions do, each as a sentence.
 func describeBounded() (sentences []string) {
 	for _, g := range parseDump(string(dumpStacks(true))) {
 		if slices.ContainsFunc(g.frames, func(f frame) bool { return f.function == "test/chaos/sim.attended" }) {

@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 )
 
-// BubbleError says that a bubble did not end well.
+// BubbleError says that a bubble ended by a panic or a deadlock.
 type BubbleError struct {
-	// Panic is what f panicked with, nil if it did not.
+	// Panic is the value of the panic, nil if there was none.
 	Panic any
-	// Text is what happened.
+	// Text says in what way the bubble ended.
 	Text string
-	// Stacks are those of the goroutines of the bubble that still wait and can never go on, or that of the panic. They stay
+	// Stacks are the stacks of the goroutines that wait and can never go on, or the stack of the panic. Such goroutines stay
 	// for as long as the process lives.
 	Stacks []string
 }
@@ -34,16 +34,17 @@ func (e *BubbleError) Error() string {
 	return fmt.Sprintf("%s (%d stacks)", text, len(e.Stacks))
 }
 
-// Leaked reports that f has returned and left goroutines behind that wait for ever.
+// Leaked reports whether f has returned and has left goroutines behind that wait for ever.
 func (e *BubbleError) Leaked() bool { return e.Panic == nil && e.Text == textLeftBehind }
 
-// stuckInManager reports that f waits for ever inside of something that it has called of the manager, and where: not the harness
-// is stuck then.
+// stuckInManager reports whether f waits for ever inside a function of the manager, and where: then the manager is stuck and
+// not the harness.
 func (e *BubbleError) stuckInManager() (where string, stuck bool) {
 	if e.Panic != nil || e.Text != textAllWait {
 		return "", false
 	}
 	for _, s := range e.Stacks {
+		// The frame of b.run's inner function marks the goroutine that runs f.
 		if strings.Contains(s, "sim.(*bubble).run.func") {
 			g, _ := parseGoroutine(s)
 			return g.describeState(), len(g.moduleFrames(1)) > 0
@@ -56,18 +57,17 @@ const textAllWait = "every goroutine waits, and nothing will wake one"
 
 const textLeftBehind = "goroutines are left that nothing will wake"
 
-// Bubble runs f in a bubble of package testing/synctest, in virtual time, and returns when f and every goroutine that it
-// has started have ended. The error is a *BubbleError: f panicked, or its goroutines wait for each other.
+// Bubble runs f in a bubble of package testing/synctest, in virtual time, and returns when f and every goroutine that it has
+// started have ended. The error is a [*BubbleError]: f panicked, or its goroutines wait for each other.
 //
-// It is the one place where a bubble is made outside of a test. testing/synctest asks for a *testing.T, of which it uses
-// nothing for a bubble that neither logs nor fails: a new one will do. Tests of this package say what breaks if that
-// changes in a version of Go.
+// Bubble makes bubbles outside of tests. testing/synctest asks for a *testing.T and uses nothing of it for a bubble that
+// neither logs nor fails, so that a new one suffices. Tests of this package fail if a version of Go changes that.
 func Bubble(f func()) error {
 	return runWatched(f, func(ended <-chan error, _ func() string) error { return <-ended })
 }
 
-// runWatched is Bubble with somebody who waits for its end. mark is how the runtime names the bubble in stacks, empty as long as it has
-// no name.
+// runWatched is [Bubble] with a function that waits for its end. wait gets a channel with the result, and a function that
+// returns the runtime's name of the bubble, empty as long as it is unknown.
 func runWatched(f func(), wait func(ended <-chan error, mark func() string) error) error {
 	ended := make(chan error, 1)
 	var b bubble
@@ -84,14 +84,16 @@ func runWatched(f func(), wait func(ended <-chan error, mark func() string) erro
 	return wait(ended, b.bubbleMark)
 }
 
-// bubble is what is known of one.
+// bubble holds what is known of a bubble from inside.
 type bubble struct {
-	mark     atomic.Pointer[string] // how the runtime names it in stacks
-	returned bool                   // f has returned
+	// mark is the runtime's name of the bubble in stacks.
+	mark atomic.Pointer[string]
+	// returned is set when f has returned, failure when it has not.
+	returned bool
 	failure  error
 }
 
-// bubbleMark is how the runtime names it in stacks.
+// bubbleMark returns the runtime's name of the bubble, empty before it runs.
 func (b *bubble) bubbleMark() string {
 	if m := b.mark.Load(); m != nil {
 		return *m
@@ -99,8 +101,8 @@ func (b *bubble) bubbleMark() string {
 	return ""
 }
 
-// run is the first goroutine of the bubble. f runs in a goroutine of its own: one that ends with runtime.Goexit would take
-// the process with it otherwise.
+// run is the first goroutine of the bubble. f runs in a second one, because a runtime.Goexit in the first would end the
+// process.
 func (b *bubble) run(f func()) {
 	mark := bubbleOf(dumpStacks(false))
 	b.mark.Store(&mark)
@@ -120,7 +122,7 @@ func (b *bubble) run(f func()) {
 	<-done
 }
 
-// deadlockError translates the panic with which synctest says that a bubble cannot end.
+// deadlockError translates the panic by which synctest reports that a bubble cannot end.
 func (b *bubble) deadlockError(v any) error {
 	e := &BubbleError{Text: textAllWait}
 	if b.returned {
@@ -129,14 +131,15 @@ func (b *bubble) deadlockError(v any) error {
 	if err, ok := v.(error); !ok || !strings.Contains(err.Error(), "deadlock") {
 		e.Panic, e.Text = v, "panic of the bubble"
 	}
-	if failed := (*BubbleError)(nil); errors.As(b.failure, &failed) { // why nobody wakes them
+	// A failure of f explains why the other goroutines wait.
+	if failed := (*BubbleError)(nil); errors.As(b.failure, &failed) {
 		e.Panic, e.Text, e.Stacks = failed.Panic, failed.Text, failed.Stacks
 	}
 	e.Stacks = append(e.Stacks, b.goroutineStacks()...)
 	return e
 }
 
-// goroutineStacks are the stacks of the goroutines of the bubble.
+// goroutineStacks returns the stacks of the bubble's goroutines.
 func (b *bubble) goroutineStacks() []string {
 	var stacks []string
 	for s := range strings.SplitSeq(string(dumpStacks(true)), "\n\n") {
@@ -147,10 +150,11 @@ func (b *bubble) goroutineStacks() []string {
 	return stacks
 }
 
-// bubblePattern is how a stack's first line names the bubble of its goroutine: goroutine 8 [chan receive (durable), synctest
+// bubblePattern matches the first line of a stack with the name of the bubble: goroutine 8 [chan receive (durable), synctest
 // bubble 1]:
 var bubblePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^goroutine \d+[^\n]*(synctest bubble \d+)[^\n]*:`) })
 
+// bubbleOf returns the name of the bubble in a stack's first line, empty if there is none.
 func bubbleOf(stack []byte) string {
 	if m := bubblePattern().FindSubmatch(bytes.TrimSpace(stack)); m != nil {
 		return string(m[1])
@@ -158,7 +162,7 @@ func bubbleOf(stack []byte) string {
 	return ""
 }
 
-// dumpStacks is the stack of this goroutine, or of all.
+// dumpStacks returns the stack of this goroutine, or of all. It grows its buffer up to 64 MiB and cuts what is longer.
 func dumpStacks(all bool) []byte {
 	for size := 64 << 10; ; size *= 4 {
 		buf := make([]byte, size)

@@ -1,29 +1,43 @@
 // Package sim runs a plan in virtual time: the real manager (supervisor, actors, registry, restart policy, sessions) over
-// servers in memory, a day in a second.
+// servers in memory. A day takes about a second.
 //
 //	plan, err := s.Plan(seed, scenario.Sim)
 //	h, err := sim.Run(ctx, plan, sim.Options{})
 //	for _, v := range invariant.Judge(h) { … }
 //
-// A run is a bubble of testing/synctest with one loop, the world. Whenever every goroutine of the manager waits, the world
-// does one thing: it lets one actor handle one message, chosen by the seed among all that have one; or it does what is
-// due at this instant (a server answers, a process dies, a fault begins, somebody calls a tool); or it sleeps until the
-// next moment at which anything can happen. So every interleaving of actors comes from the seed, and most of what could
-// happen at one moment happens in some run.
+// # How it fits
 //
-// Guaranteed:
+// Tests and the command "mcpvisor chaos sim" call [Run]; package campaign runs many plans with it. Run owns the manager, one
+// peer.Machine per server, the transport in memory between them, and the recorder of package history. Package load says which
+// calls are made, and package invariant judges the history afterwards.
 //
-//   - A run ends: at the end of the plan and of Close; or within seconds when it hangs, with a history whose last words are who waits for
-//     what; or with an error that holds the stacks of what still waits in the harness itself.
-//   - Everything that the servers do has a time of its own: two servers hardly ever act in the same nanosecond.
-//   - The same plan gives the same history, ordered by history.Canonical, byte for byte, if the process runs on one
-//     processor and the collector of garbage does not come in between: GOMAXPROCS(1), debug.SetGCPercent(-1). Exact sets
-//     both, and the world collects by hand while nothing moves. The processes of mcpvisor chaos sim do so. Otherwise the
-//     histories of two runs are nearly always the same, and their verdicts too.
-//   - A message that does not come back from an actor, an actor that talks without an end, and goroutines that are left
-//     after Close are found here, and stand in the history.
+//	actors  <--one turn at a time--  simulation  --performs actions of-->  peer.Machine
+//	   |                                 ^                                     ^
+//	   +--Send, Dial, Close--> inbox ----+-------------------------------------+
 //
-// Not promised: that a simulated transport fails in every way in which a real one can. Bytes, sockets and processes belong
-// to package live. Two goroutines of one session that the manager itself lets race within one instant are ordered by Go's
-// scheduler, and not by the seed. A server in memory does not use processor time: nothing here says how fast anything is.
+// A run is a bubble of testing/synctest with one loop in it. Whenever every goroutine of the manager waits, the loop does one
+// thing: it hands one item of the inbox to its server; or it lets one actor handle one message, chosen by the seed among all
+// that have one; or it does what is due at this instant (a server answers, a process dies, a fault begins, a user calls a
+// tool); or it sleeps until the next planned time. So the seed decides every interleaving of actors, and most orders that are
+// possible at one moment occur in some run.
+//
+// # Guarantees
+//
+//   - A run ends: at the end of the plan and of Close; or, when it hangs, within seconds, with a history whose last events say
+//     which goroutines wait for what; or with an error that holds the stacks of the goroutines that still wait in the harness
+//     itself.
+//   - Every action of a server has its own time: a random addition below a microsecond keeps two servers from acting in the
+//     same nanosecond.
+//   - The same plan gives the same history byte for byte, ordered by history.Canonical, if the process runs on one processor
+//     and the garbage collector does not run in between: GOMAXPROCS(1), debug.SetGCPercent(-1). [EnableExactRuns] sets both,
+//     and the loop then collects garbage itself while every goroutine waits. The processes of "mcpvisor chaos sim" call it.
+//     Without it the histories of two runs are nearly always the same, and their verdicts too.
+//   - Run finds an actor that blocks while it handles a message, actors that send each other messages without end, and
+//     goroutines that are left after Close, and records them in the history.
+//
+// # Not promised
+//
+// The simulated transport does not fail in every way in which a real one can: bytes, sockets and processes belong to package
+// live. If the manager lets two goroutines of one session race within one instant, Go's scheduler orders them, not the seed. A
+// server in memory uses no processor time, so that nothing here says how fast anything is.
 package sim

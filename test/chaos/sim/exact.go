@@ -7,29 +7,33 @@ import (
 	"sync/atomic"
 )
 
-// manualGC says that the collector of garbage comes only when it is called.
+// manualGC is set when the garbage collector runs only by hand.
 var manualGC atomic.Bool
 
-// EnableExactRuns makes the runs of this process repeat byte for byte: it takes one processor and switches the collector of garbage
-// off, which stops goroutines where they are and so changes their order. From then on each run collects by hand when
-// nothing moves. It is for a process that does nothing else; memory that is given up between runs is not collected.
+// EnableExactRuns makes the runs of this process repeat byte for byte: it limits Go to one processor and switches the garbage
+// collector off, because the collector stops goroutines at arbitrary places and so changes their order. From then on each run
+// collects garbage itself while every goroutine waits. It is for a process that does nothing else; memory that is freed between
+// runs is not collected.
 func EnableExactRuns() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
 	manualGC.Store(true)
 }
 
-// collector collects garbage by hand, when the heap has grown.
+// collector runs the garbage collector by hand when the heap has grown.
 type collector struct {
 	calls     int
 	heapLimit uint64
 }
 
 const (
-	collectEvery = 512       // sleeps between two looks at the heap
-	collectAbove = 128 << 20 // bytes of heap in use, at first
+	// collectEvery is the number of sleeps of the loop between two looks at the heap, collectAbove the first limit in bytes of
+	// heap in use.
+	collectEvery = 512
+	collectAbove = 128 << 20
 )
 
+// collectGarbage collects if the heap is above the limit, and doubles the limit with the live heap, as Go's own collector does.
 func (c *collector) collectGarbage() {
 	c.calls++
 	if c.calls%collectEvery != 0 || !manualGC.Load() {
@@ -44,6 +48,7 @@ func (c *collector) collectGarbage() {
 	}
 }
 
+// heapInUse returns the bytes of live and not yet swept objects.
 func heapInUse() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

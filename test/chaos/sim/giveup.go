@@ -8,18 +8,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 )
 
-// abandonableCall is a call that its caller gives up before its end, if there is time.
+// abandonableCall is a call that its caller gives up before its end, unless it ends sooner.
 type abandonableCall struct {
 	call   load.Call
 	moment load.Moment
 	cancel context.CancelFunc
-	ended  atomic.Bool // it has ended
+	// ended is set when the call has returned; giveUp then does nothing.
+	ended atomic.Bool
 }
 
-// callContext is the context of a call, which ends when its caller gives it up. over is called when the call has returned, by any goroutine.
+// callContext returns the context of a call. It ends when the caller gives the call up, after a time or at an event of the
+// server. The caller of callContext calls finish, in any goroutine, when the call has returned.
 func (p *managerUsers) callContext(c load.Call) (ctx context.Context, finish func()) {
 	moment, after := c.GivenUp(p.world.plan.Seed)
-	if moment == load.Stays || p.world.messageActor != nil && !c.Stream.Task { // who has sent a message cannot take it back
+	// A message that was sent cannot be taken back.
+	if moment == load.Stays || p.world.messageActor != nil && !c.Stream.Task {
 		return context.Background(), func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -35,7 +38,7 @@ func (p *managerUsers) callContext(c load.Call) (ctx context.Context, finish fun
 	}
 }
 
-// noteCallEvent is what a server saw of a call: this may be the moment in which its caller gives it up.
+// noteCallEvent gives a call up if its caller waits for this event of the server.
 func (p *managerUsers) noteCallEvent(e *history.Event) {
 	l := p.abandonable[e.Call]
 	if l == nil || e.Kind == history.Received && l.moment != load.WhenReceived || e.Kind == history.Answered && l.moment != load.WhenAnswered {
@@ -45,7 +48,7 @@ func (p *managerUsers) noteCallEvent(e *history.Event) {
 	p.giveUp(l)
 }
 
-// giveUp ends the wait of a caller.
+// giveUp records that a caller gives its call up, and cancels its context.
 func (p *managerUsers) giveUp(l *abandonableCall) {
 	if l.ended.Load() {
 		return

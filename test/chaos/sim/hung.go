@@ -11,11 +11,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// endHistory ends the history of a run that hangs: why, with what was asked and not answered, and who waits for what.
+// endHistory ends the history of a run that hangs: a Violation with the cause and with what the manager has not answered, and
+// the goroutines that wait.
 func (e *HungError) endHistory(rec *history.Recorder) *history.History {
 	h := rec.History()
 	var last time.Duration
-	open := map[int]history.Event{} // commands
+	// open are the owner's commands without an answer; -1 stands for Close.
+	open := map[int]history.Event{}
 	calls := map[string]bool{}
 	server := ""
 	for _, ev := range h.Events {

@@ -7,18 +7,21 @@ import (
 	"sync"
 )
 
-// inbox is what goroutines of the manager have handed to the servers and nobody has looked at. The world empties it when
-// all of them wait, sorted, so that it does not matter which of them was first.
+// inbox holds what the manager's goroutines have handed to the servers. The loop takes the items when every goroutine waits,
+// and sorts them, so that the order in which the goroutines ran does not matter. It has no bound: the manager's own limits
+// bound it.
 type inbox struct {
 	wake func()
 
+	// mu guards items, and itemCount of the connections.
 	mu    sync.Mutex
 	items []item
 }
 
 // item is one thing that a connection has done.
 type item struct {
-	host   *simServer
+	host *simServer
+	// number counts the items of the connection.
 	conn   conn
 	number int // of this connection's
 	kind   itemKind
@@ -36,6 +39,7 @@ const (
 	itemReleased
 )
 
+// addItem adds an item and wakes the loop. Any goroutine may call it.
 func (b *inbox) addItem(h *simServer, c conn, w itemKind, x *exchange) {
 	b.mu.Lock()
 	base := c.base()
@@ -45,7 +49,7 @@ func (b *inbox) addItem(h *simServer, c conn, w itemKind, x *exchange) {
 	b.wake()
 }
 
-// takeItems is everything that has come, in order.
+// takeItems appends everything that has come to items, and sorts the result by server, connection and number.
 func (b *inbox) takeItems(items []item) []item {
 	b.mu.Lock()
 	items = append(items, b.items...)
@@ -62,9 +66,9 @@ func (b *inbox) takeItems(items []item) []item {
 	return items
 }
 
-// sortCalls puts the calls that came in one instant on one connection in the order of their ids, behind the answers to what the
-// server asked, in the places that they have together: which of several goroutines that were woken together came first is chance.
-// Everything else keeps its place.
+// sortCalls sorts the calls that came in one instant on one connection by their ids, with the client's answers before them,
+// within the places that they hold together: if several goroutines wake in one instant, chance decides which of them sends
+// first. Everything else keeps its place.
 func sortCalls(items []item) {
 	for begin := 0; begin < len(items); {
 		end := begin + 1
@@ -79,6 +83,7 @@ func sortCalls(items []item) {
 			}
 		}
 		slices.SortStableFunc(calls, func(a, b item) int {
+			// Shorter ids first, so that call 10 follows call 9. Answers have no call id and are sorted by their bytes.
 			return cmp.Or(cmp.Compare(len(a.x.call), len(b.x.call)), cmp.Compare(a.x.call, b.x.call), bytes.Compare(a.x.body, b.x.body))
 		})
 		for i, it := range calls {

@@ -10,24 +10,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// instantGuard ends a run whose time does not go on: of those who ask each other for more in one instant it says who they are.
+// instantGuard ends a run whose virtual time does not advance, because actors or servers ask each other for more in one instant
+// without end. It names the most frequent actions.
 type instantGuard struct {
-	limit, steps int // steps of the instant at hand
-	// perAction counts what was done in the last steps before the limit, and of which server that was.
+	// steps counts the loop's rounds of the current instant.
+	limit, steps int
+	// perAction and perServer count the actions of the last countedSteps steps before the limit.
 	perAction map[string]int
 	perServer map[string]int
 }
 
-// maxStepsAtOnce is how many things may happen in one instant. In a thousand random days the busiest one has a hundred; every server
-// of a stampede has some thirty.
+// maxStepsAtOnce returns how many steps an instant may have. In a thousand random days the busiest instant has a hundred; when
+// all servers reconnect at once, each takes some thirty.
 func maxStepsAtOnce(servers int) int { return 20_000 + 500*servers }
 
-// countedSteps is how many of the steps before the limit are counted.
+// countedSteps is the number of steps before the limit whose actions are counted.
 const countedSteps = 1000
 
+// resetSteps starts a new instant.
 func (g *instantGuard) resetSteps() { g.steps = 0 }
 
-// countAction takes down what was done, when it is time to look.
+// countAction counts an action, once the instant is near its limit. what is called only then, because most instants are short.
 func (g *instantGuard) countAction(server string, what func() string) {
 	if g.steps <= g.limit-countedSteps {
 		return
@@ -41,6 +44,7 @@ func (g *instantGuard) countAction(server string, what func() string) {
 	}
 }
 
+// countStep counts a step. Above the limit it records a violation, stops the run and returns false.
 func (g *instantGuard) countStep(w *simulation) bool {
 	g.steps++
 	if g.steps <= g.limit {
@@ -51,7 +55,7 @@ func (g *instantGuard) countStep(w *simulation) bool {
 	return false
 }
 
-// describeLoop is the sentence that names what goes on without an end.
+// describeLoop returns one sentence that names the most frequent actions of an endless instant.
 func (g *instantGuard) describeLoop() string {
 	text := fmt.Sprintf("more than %d things happened in one instant: something goes on without an end", g.limit)
 	var parts []string
@@ -66,7 +70,7 @@ func (g *instantGuard) describeLoop() string {
 	return text + fmt.Sprintf(". Of the last %d: ", countedSteps) + strings.Join(parts, ", ")
 }
 
-// mostFrequent are the keys that were counted most, at most so many, and at least one: empty if there is none.
+// mostFrequent returns the keys with the highest counts, at most n, and one empty key if there are none.
 func mostFrequent(counts map[string]int, n int) []string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -19,20 +19,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// messageActor is another actor of the manager's system, in a day whose scenario says messages: it gives the owner's commands and makes the calls
-// and reads by message, watches by message, and answers what servers ask. What comes of all that is judged as what the facade says.
+// messageActor is another actor in the manager's system, for scenarios with messages: it gives the owner's commands, makes the
+// calls and reads, watches the events, and answers the servers' questions, all by message. The invariants judge the outcome
+// like that of the facade.
 type messageActor struct {
 	world *simulation
 	pid   *actor.PID
-	// managerGone is closed when the actor that takes messages has ended.
-	managerGone   chan struct{}
-	eventSequence history.Sequence // of the events; only the actor's own turn uses it
+	// managerGone is closed when the manager's actor has ended.
+	managerGone chan struct{}
+	// eventSequence checks the events by message; only the actor's own turn uses it.
+	eventSequence history.Sequence
 
+	// mu guards followers, which maps the channel of each waiting goroutine to the server that it follows.
 	mu        sync.Mutex
-	followers map[chan struct{}]string // who wait for something to become of a server
+	followers map[chan struct{}]string
 }
 
-// newMessageActor begins to watch and, if there are servers that ask, to answer.
+// newMessageActor spawns the actor, which then watches and, if servers ask questions, offers to answer them.
 func newMessageActor(w *simulation) *messageActor {
 	p := &messageActor{world: w, managerGone: make(chan struct{}), followers: map[chan struct{}]string{}}
 	props := actor.PropsFromFunc(p.receiveMessage, w.turns.actorOptions("program")...)
@@ -40,8 +43,10 @@ func newMessageActor(w *simulation) *messageActor {
 	return p
 }
 
+// rootContext returns the context from which goroutines outside of actors send.
 func (p *messageActor) rootContext() *actor.RootContext { return p.world.manager.System().Root }
 
+// receiveMessage handles one message of the actor.
 func (p *messageActor) receiveMessage(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
@@ -63,6 +68,7 @@ func (p *messageActor) receiveMessage(c actor.Context) {
 			p.wakeFollowers(e.Server)
 		}
 	case *messages.ServerRequest:
+		// The actor must not sleep, so a timer sends the answer.
 		root, to := p.rootContext(), c.Sender()
 		time.AfterFunc(answerTime, func() {
 			root.Send(to, &messages.ServerRequestReply{RequestId: m.GetRequestId(), Result: replyFor(m.GetMethod(), m.GetServer())})
@@ -74,11 +80,13 @@ func (p *messageActor) receiveMessage(c actor.Context) {
 	}
 }
 
-// errNoReply is the end of a request whose reply never comes: "If no reply arrives the outcome is unknown".
+// errNoReply ends a request whose reply never comes. The contract of messages says: "If no reply arrives the outcome is
+// unknown".
 var errNoReply = &messages.Error{Op: "message", Outcome: messages.OutcomeUnknown, Class: messages.ClassCanceled,
 	Text: "the manager has ended and there was no reply"}
 
-// sendRequest sends a message as an actor of its own and waits for the last of so many replies. Whatever is no reply is given to heard.
+// sendRequest sends a message replies times, from a new actor of its own, and waits for as many replies. Progress goes to
+// onProgress and does not count as a reply.
 func (p *messageActor) sendRequest(m proto.Message, replies int, onProgress func(any)) ([]any, error) {
 	got := make(chan any, 16)
 	self := p.rootContext().Spawn(actor.PropsFromFunc(func(c actor.Context) {
@@ -109,7 +117,8 @@ func (p *messageActor) sendRequest(m proto.Message, replies int, onProgress func
 			}
 			all = append(all, v)
 		case <-managerGone:
-			managerGone, last = nil, time.After(time.Millisecond) // what was sent before arrives in this instant
+			// A reply that was sent before the end arrives within this instant.
+			managerGone, last = nil, time.After(time.Millisecond)
 		case <-last:
 			return all, errNoReply
 		}
@@ -117,7 +126,7 @@ func (p *messageActor) sendRequest(m proto.Message, replies int, onProgress func
 	return all, nil
 }
 
-// requestReply is request for what has one reply.
+// requestReply sends a message that has one reply, and returns the reply.
 func requestReply[T proto.Message](p *messageActor, m proto.Message) (reply T, err error) {
 	all, err := p.sendRequest(m, 1, nil)
 	if err != nil {
@@ -130,6 +139,7 @@ func requestReply[T proto.Message](p *messageActor, m proto.Message) (reply T, e
 	return reply, nil
 }
 
+// requestDone sends a command whose reply is Done, and returns the failure in it.
 func (p *messageActor) requestDone(m proto.Message) error {
 	d, err := requestReply[*messages.Done](p, m)
 	if err != nil {
@@ -138,7 +148,7 @@ func (p *messageActor) requestDone(m proto.Message) error {
 	return d.GetFailure().ToError()
 }
 
-// timeoutMillis is a time as messages say it.
+// timeoutMillis returns a duration in whole milliseconds, rounded up so that a short limit does not become 0, which means none.
 func timeoutMillis(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -146,8 +156,8 @@ func timeoutMillis(d time.Duration) int64 {
 	return int64(math.Ceil(float64(d) / float64(time.Millisecond)))
 }
 
-// callTool makes a call. One in seven is sent twice, as by somebody who does not know whether it arrived, and one in seven again when it has
-// ended: it runs once, and all are answered alike.
+// callTool makes a call by message. One call in seven is sent twice at once, like by a caller that does not know whether it
+// arrived, and one in seven again after its end: the tool must run once, and all replies must be equal.
 func (p *messageActor) callTool(c load.Call, name string, args []byte, timeout time.Duration) (*supervisor.Result, error) {
 	m := &messages.CallTool{CallId: c.ID, Arguments: args, TimeoutMs: timeoutMillis(timeout), Progress: true, Caller: c.Caller()}
 	if m.Tool = name; name == "" {
@@ -163,7 +173,8 @@ func (p *messageActor) callTool(c load.Call, name string, args []byte, timeout t
 		}
 	})
 	if err == nil && seedOf("again", c.ID)%7 == 0 {
-		more, _ := p.sendRequest(m, 1, nil) // the manager may have ended
+		// The manager may have ended, and then no further reply comes.
+		more, _ := p.sendRequest(m, 1, nil)
 		all = append(all, more...)
 	}
 	var replies []*messages.CallToolReply
@@ -191,7 +202,7 @@ func (p *messageActor) callTool(c load.Call, name string, args []byte, timeout t
 	return &supervisor.Result{Raw: first.GetResult(), IsError: messages.Outcome(first.GetOutcome()) == messages.OutcomeToolError}, nil
 }
 
-// commandFunc are what a command of the owner is as a message; nil if there is none for it.
+// commandFunc returns the function that gives a command by message; nil if no message corresponds to the command.
 func (p *messageActor) commandFunc(ctx context.Context, o scenario.PlannedCommand, spec messages.Spec) func() error {
 	switch o.Do {
 	case "disable", "disconnect":
@@ -212,8 +223,8 @@ func (p *messageActor) commandFunc(ctx context.Context, o scenario.PlannedComman
 	return nil
 }
 
-// requestSettled says a wish, which is answered when it is noted, and follows the server by message until the attempt has ended: what it came to
-// is what the facade would have said. rests says that the server is disabled by what is wished.
+// requestSettled sends a command, whose Done only acknowledges it, and then follows the server by message until its attempt has
+// ended, to return what the facade would have returned. disables is set if the command itself disables the server.
 func (p *messageActor) requestSettled(ctx context.Context, server string, m proto.Message, disables bool) func() error {
 	count := p.world.servers[server].commandCount.Add(1)
 	return func() error {
@@ -222,7 +233,8 @@ func (p *messageActor) requestSettled(ctx context.Context, server string, m prot
 		if err := p.requestDone(m); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond) // the wish has arrived by then
+		// The manager handles the command in its own actor; by now the server's actor has it too.
+		time.Sleep(time.Millisecond)
 		for {
 			status, err := requestReply[*messages.StatusReply](p, &messages.GetStatus{Names: []string{server}})
 			if err != nil {
@@ -231,7 +243,8 @@ func (p *messageActor) requestSettled(ctx context.Context, server string, m prot
 			overtaken := p.world.servers[server].commandCount.Load() != count
 			if len(status.GetServers()) == 0 {
 				if overtaken {
-					return nil // another command has begun anew
+					// A later command has removed the server.
+					return nil
 				}
 			} else {
 				switch s := status.GetServers()[0]; messages.Phase(s.GetStatus()) {
@@ -260,7 +273,8 @@ func (p *messageActor) requestSettled(ctx context.Context, server string, m prot
 	}
 }
 
-// followServer has moved told when something becomes of a server, until the result is called.
+// followServer makes moved receive a token at every change of a server, until the caller calls end. moved has room for one
+// token, so that no wake-up is lost.
 func (p *messageActor) followServer(server string, moved chan struct{}) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,6 +286,7 @@ func (p *messageActor) followServer(server string, moved chan struct{}) (end fun
 	}
 }
 
+// wakeFollowers wakes the goroutines that follow a server.
 func (p *messageActor) wakeFollowers(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -285,7 +300,7 @@ func (p *messageActor) wakeFollowers(server string) {
 	}
 }
 
-// setServers says the whole set of servers.
+// setServers gives the manager the whole set of servers by message.
 func (p *messageActor) setServers(specs map[string]messages.Spec) error {
 	m := &messages.SetServers{Servers: map[string]*messages.ServerSpec{}}
 	for name, spec := range specs {
@@ -298,7 +313,8 @@ func (p *messageActor) setServers(specs map[string]messages.Spec) error {
 	return r.GetFailure().ToError()
 }
 
-// compareLists judges that the tools and the servers that are listed by message are those of the facade.
+// compareLists checks that the tools and servers listed by message are those of the facade. It compares only if the catalog has
+// not changed in between.
 func (p *messageActor) compareLists() {
 	m := p.world.manager
 	before := m.Tools()
@@ -331,7 +347,7 @@ func (p *messageActor) compareLists() {
 	}
 }
 
-// readItem is load.Read by message, of what can be read so.
+// readItem is load.Read by message. What has no message goes through the facade.
 func (p *messageActor) readItem(ctx context.Context, m *supervisor.Manager, c load.Call) (rev int, err error) {
 	server, ms := c.Stream.Server, int64(defaultReadTimeout/time.Millisecond)
 	one := "chaos://" + server + "/one"
@@ -393,7 +409,7 @@ func (p *messageActor) readItem(ctx context.Context, m *supervisor.Manager, c lo
 	return load.Read(ctx, m, c)
 }
 
-// firstFailure is the first failure of a list.
+// firstFailure returns err, or the first of the failures of a list.
 func firstFailure(err error, failures []*messages.Failure) error {
 	if err == nil && len(failures) > 0 {
 		err = failures[0].ToError()

@@ -15,10 +15,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// performActions does what a machine has asked for: at once, or at its time. What is returned together with one delay happens at
-// one time, in order.
+// performActions performs what a machine has returned: at once, or at its time. Actions of one turn with equal delays get the
+// same addition to it, so that they happen at one time and in order.
 func (h *simServer) performActions(actions []peer.Action) {
-	var jitters [4]time.Duration // of the delays of this turn
+	// The additions by delay. A turn rarely has more than four different delays; further ones each draw their own.
+	var jitters [4]time.Duration
 	var delays [4]time.Duration
 	known := 0
 	for _, a := range actions {
@@ -44,7 +45,7 @@ func (h *simServer) performActions(actions []peer.Action) {
 	}
 }
 
-// delayOf is when an action is to be done. What is dripped has arrived with its last byte.
+// delayOf returns the time until an action is performed. A slowed message is delivered whole when its last byte would arrive.
 func delayOf(a peer.Action) time.Duration {
 	switch a := a.(type) {
 	case peer.Send:
@@ -71,6 +72,7 @@ func delayOf(a peer.Action) time.Duration {
 	return 0
 }
 
+// dripTime returns the time from the first to the last chunk of a slowed message.
 func dripTime(size, chunk int, every time.Duration) time.Duration {
 	if chunk <= 0 || every <= 0 || size <= chunk {
 		return 0
@@ -78,7 +80,8 @@ func dripTime(size, chunk int, every time.Duration) time.Duration {
 	return time.Duration((size-1)/chunk) * every
 }
 
-// performAction does one action now.
+// performAction performs one action now. An action for a connection that cannot be used any more is dropped, as the machine
+// expects.
 func (h *simServer) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Note:
@@ -132,12 +135,13 @@ func (h *simServer) performAction(a peer.Action) {
 		if l := h.conns[a.Conn]; l != nil {
 			l.base().holdOpening()
 		}
-	case peer.Spawn, peer.BlockStart: // only real processes
+	// Only real processes can do these.
+	case peer.Spawn, peer.BlockStart:
 	}
 }
 
-// usableConn is a connection on which the server can still do something. Over HTTP one that has ended goes on, with the answers
-// of a server that was started again.
+// usableConn returns a connection on which the server can still act, nil if there is none. Over HTTP an ended connection goes
+// on, with the answers of a server that was started again.
 func (h *simServer) usableConn(number int) *simConn {
 	l := h.conns[number]
 	if l == nil || !l.accepted || l.ended && h.server.Kind != messages.HTTP {
@@ -146,13 +150,16 @@ func (h *simServer) usableConn(number int) *simConn {
 	return l
 }
 
+// acceptConn opens a connection. If the client has given up in the same instant, the machine learns that the connection is
+// gone.
 func (h *simServer) acceptConn(l *simConn, a peer.Accept) {
 	if l.accepted || l.refused {
 		return
 	}
 	h.w.needsWait = true
 	if !l.acceptOpening(a.Session) {
-		h.machine.Killed(h.w.currentTime(), l.number) // nobody waits for it any more
+		// The client waits no longer.
+		h.machine.Killed(h.w.currentTime(), l.number)
 		h.forgetConn(l)
 		return
 	}
@@ -160,6 +167,8 @@ func (h *simServer) acceptConn(l *simConn, a peer.Accept) {
 	h.recordEvent(history.Event{Kind: history.Opened, Conn: l.number})
 }
 
+// rejectConn refuses a dial. Over HTTP the connection stays listed, because the client may send further messages on it, which
+// meet the same refusal.
 func (h *simServer) rejectConn(l *simConn, a peer.Reject) {
 	if l.accepted || l.refused {
 		return
@@ -174,7 +183,7 @@ func (h *simServer) rejectConn(l *simConn, a peer.Reject) {
 	}
 }
 
-// rejectionError is the error of a dial that was refused.
+// rejectionError returns the error of a refused dial, and how far a message got over HTTP that belonged to it.
 func (h *simServer) rejectionError(a peer.Reject) (*transports.Error, transports.Delivery) {
 	if a.Code != 0 {
 		return h.refusalError(a.Code, a.RetryAfter, a.Header, []byte(a.Text), false), transports.Written
@@ -189,7 +198,7 @@ func (h *simServer) rejectionError(a peer.Reject) (*transports.Error, transports
 	return &transports.Error{Class: class, Text: text, RetryAfter: a.RetryAfter}, transports.NotWritten
 }
 
-// refusalError is the error of an HTTP status.
+// refusalError returns the error of an HTTP status, made by the function of the real transports, with the secrets removed.
 func (h *simServer) refusalError(code int, retryAfter time.Duration, header map[string]string, body []byte, session bool) *transports.Error {
 	resp := &http.Response{StatusCode: code, Header: http.Header{}}
 	for name, value := range header {
@@ -201,6 +210,8 @@ func (h *simServer) refusalError(code int, retryAfter time.Duration, header map[
 	return transports.RefusalError(h.serverLabel(), resp, []byte(h.spec.RedactText(string(body))), session)
 }
 
+// sendMessage delivers a message, or in its place the effect of a fault: a response that breaks off, or one with a wrong
+// content type.
 func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 	h.w.needsWait = true
 	switch {
@@ -223,7 +234,8 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 	}
 }
 
-// recordTaskBegun records that a call has become a task: its request was answered, and the call was not.
+// recordTaskBegun records that the server answered a call's request with a task. The call itself is unanswered, so the event
+// does not name it.
 func (h *simServer) recordTaskBegun(l *simConn, id string) {
 	if r, ok := l.openRequests[id]; ok && r.method == "tools/call" {
 		r.call = ""
@@ -232,7 +244,7 @@ func (h *simServer) recordTaskBegun(l *simConn, id string) {
 	h.recordAnswer(l, id, 0, 0)
 }
 
-// sendTruncated delivers a part of a message and ends what carries it.
+// sendTruncated delivers a part of a message and ends what carries it: the response over HTTP, elsewhere the connection.
 func (h *simServer) sendTruncated(l *simConn, a peer.Send) {
 	if h.server.Kind == messages.HTTP {
 		h.cutStream(l, a.Reply)
@@ -245,7 +257,7 @@ func (h *simServer) sendTruncated(l *simConn, a peer.Send) {
 	h.machine.Killed(h.w.currentTime(), l.number)
 }
 
-// cutStream ends the response to a request, or the stream for what is said unasked.
+// cutStream ends the response to a request, or with an empty reply the stream for messages that belong to no request.
 func (h *simServer) cutStream(l *simConn, reply string) {
 	h.w.needsWait = true
 	if reply == "" {
@@ -257,7 +269,7 @@ func (h *simServer) cutStream(l *simConn, reply string) {
 		Text: h.serverLabel() + " broke the stream before the answer came"})
 }
 
-// recordAnswer records the answer to a request, once.
+// recordAnswer records the answer to a request, once; a second answer (fault duplicate-response) is not recorded.
 func (h *simServer) recordAnswer(l *simConn, id string, code int, retryAfter time.Duration) {
 	r, ok := l.openRequests[id]
 	delete(l.openRequests, id)
@@ -268,6 +280,8 @@ func (h *simServer) recordAnswer(l *simConn, id string, code int, retryAfter tim
 		RetryAfter: retryAfter})
 }
 
+// sendStatus refuses a message with an HTTP status, or with code 0 resets its socket. A refusal that says the session is lost
+// ends the server's side in the record.
 func (h *simServer) sendStatus(l *simConn, a peer.Status) {
 	h.w.needsWait = true
 	if a.Code == 0 {
@@ -287,7 +301,7 @@ func (h *simServer) sendStatus(l *simConn, a peer.Status) {
 	}
 }
 
-// writeRaw is output that is no message.
+// writeRaw writes output that is no message.
 func (h *simServer) writeRaw(l *simConn, a peer.Raw) {
 	h.w.needsWait = true
 	p, isPipe := l.conn.(*pipe)
@@ -306,7 +320,7 @@ func (h *simServer) writeRaw(l *simConn, a peer.Raw) {
 	}
 }
 
-// dripRaw writes a part and plans the rest.
+// dripRaw writes one chunk and plans the rest.
 func (h *simServer) dripRaw(l *simConn, a peer.Raw) {
 	all := a.Bytes
 	if a.Repeat > 1 {
@@ -320,7 +334,8 @@ func (h *simServer) dripRaw(l *simConn, a peer.Raw) {
 	}
 }
 
-// performExit ends the server's side.
+// performExit ends the server's side with the error that a client of that kind would see. A half-open connection only stops
+// reading.
 func (h *simServer) performExit(l *simConn, a peer.Exit) {
 	h.w.needsWait = true
 	if a.HalfOpen {
@@ -345,7 +360,7 @@ func (h *simServer) performExit(l *simConn, a peer.Exit) {
 	h.endServerSide(l, e, 0)
 }
 
-// signalName is how the system names a signal.
+// signalName returns the system's name of a signal, as os/exec prints it.
 func signalName(name string) string {
 	switch name {
 	case "KILL":
@@ -358,15 +373,16 @@ func signalName(name string) string {
 	return name
 }
 
-// isTask says that a message is the answer to a call that has become a task.
+// isTask reports whether a message answers a call with a task. It looks for the members instead of decoding, because every
+// answer passes here.
 func isTask(body []byte) bool {
 	return bytes.Contains(body, []byte(`"taskId":"`)) && !bytes.Contains(body, []byte(`"content":[`))
 }
 
-// callOf is the id of a call that the arguments of a tool carry.
+// callOf returns the harness's id of a call from the arguments of the tool.
 func callOf(body []byte) string { return textAfter(body, `"call":"`, '"') }
 
-// codeOf is the code of an answer that is a JSON-RPC error, 0 for a result.
+// codeOf returns the code of an answer that is a JSON-RPC error, 0 for a result.
 func codeOf(body []byte) int {
 	if !bytes.Contains(body, []byte(`"error"`)) {
 		return 0
@@ -379,5 +395,6 @@ func codeOf(body []byte) int {
 	if json.Unmarshal(body, &m) != nil || m.Error == nil {
 		return 0
 	}
-	return cmp.Or(m.Error.Code, -1) // an error of the code 0 is no result
+	// An error of the code 0 must not look like a result.
+	return cmp.Or(m.Error.Code, -1)
 }

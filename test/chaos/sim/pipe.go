@@ -10,18 +10,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// pipe is a connection with one ordered stream in each direction: a process, a websocket, a server of the same program.
+// pipe is a connection with one ordered stream in each direction: a process, a websocket, or an in-process server.
 type pipe struct {
 	baseConn
 	lines lineSplitter
 
-	notReading   bool        // under mu: the far side does not read
-	freeBytes    int         // under mu: how many bytes are taken meanwhile before a Send has to wait
-	waitingSends []*exchange // under mu: what waits, in order
+	// mu guards these: notReading is set while the server does not read, freeBytes is the room left in the buffers meanwhile,
+	// and waitingSends are the Sends that found no room, in order.
+	notReading   bool
+	freeBytes    int
+	waitingSends []*exchange
 }
 
-// bufferSizes are how many bytes are taken from a sender while nobody reads, by the kind: the pipe of a process, the
-// buffers of two sockets, the queue of package transports.
+// bufferSizes are the bytes that a Send can hand over while the server does not read, by kind: the pipe of a process, the
+// buffers of two sockets, the queue of package transports' in-process connection.
 var bufferSizes = map[messages.TransportKind]int{
 	messages.Stdio: 64 << 10, messages.WebSocket: 256 << 10, messages.SDK: 4 << 20,
 }
@@ -38,7 +40,8 @@ func (c *pipe) refuseOpening(err *transports.Error, _ transports.Delivery) bool 
 	return c.answerOpening("", err)
 }
 
-// Send implements transports.Conn. A message of which a byte was taken is the far side's, whether it reads or not.
+// Send implements transports.Conn. Once a byte of a message is in the buffer, the server will read all of it, so that its
+// delivery is certain only if it fitted in whole.
 func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -53,6 +56,7 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 		c.mu.Unlock()
 		return transports.NotWritten, cause
 	}
+	// A process or socket takes a part of a message; the in-process queue takes all or nothing.
 	x.handedOver = !c.notReading || c.freeBytes > 0 && (c.kind != messages.SDK || len(x.body) <= c.freeBytes)
 	waits := false
 	if c.notReading {
@@ -81,7 +85,8 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	}
 	x.completed = true
 	c.waitingSends = slices.DeleteFunc(c.waitingSends, func(h *exchange) bool { return h == x })
-	delivery := transports.MaybeWritten // the rest of it follows, or the next message would be unreadable
+	// A part of it is in the buffer, and the rest must follow, or the next message would be unreadable.
+	delivery := transports.MaybeWritten
 	if !x.handedOver {
 		c.freeBytes += len(x.body)
 		delivery = transports.NotWritten
@@ -92,6 +97,8 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	return delivery, contextError(ctx, "sending to "+c.label+", which does not read,")
 }
 
+// setReading stops or resumes the server's reading. On resuming, the Sends that wait return, and the messages that were not
+// handed over yet follow in order.
 func (c *pipe) setReading(reading bool) {
 	c.mu.Lock()
 	c.notReading = !reading
@@ -110,18 +117,22 @@ func (c *pipe) setReading(reading bool) {
 	}
 }
 
+// markTaken implements conn: a pipe has no responses to notifications.
 func (c *pipe) markTaken(*exchange) {}
 
+// cutStream and denyExchange implement conn: a pipe has no streams or exchanges of its own.
 func (c *pipe) cutStream() {}
 
 func (c *pipe) denyExchange(string, transports.Delivery, *transports.Error) bool { return false }
 
+// deliverMessage implements conn.
 func (c *pipe) deliverMessage(body []byte, _ string, _ bool) bool {
 	switch {
 	case c.kind != messages.Stdio:
 		c.deliverToSink(body)
 	case len(c.lines.lastPiece) == 0 && bytes.IndexByte(body, '\n') < 0:
-		c.lines.handleLine(body, int64(len(body))) // nearly every message: nothing is copied
+		// Nearly every message takes this branch, and it copies nothing.
+		c.lines.handleLine(body, int64(len(body)))
 	default:
 		c.deliverBytes(body)
 		c.deliverBytes([]byte("\n"))
@@ -129,6 +140,8 @@ func (c *pipe) deliverMessage(body []byte, _ string, _ bool) bool {
 	return true
 }
 
+// deliverBytes gives bytes to the line splitter of a process, and otherwise to the sink. A line that does not end breaks the
+// connection, as in package transports.
 func (c *pipe) deliverBytes(p []byte) {
 	switch {
 	case c.kind == messages.Stdio:
@@ -143,13 +156,13 @@ func (c *pipe) deliverBytes(p []byte) {
 	}
 }
 
-// looksLikeRPC reports whether a text can be JSON-RPC.
+// looksLikeRPC reports whether a text may be JSON-RPC: it begins with an object or an array.
 func looksLikeRPC(p []byte) bool {
 	p = bytes.TrimSpace(p)
 	return len(p) > 0 && (p[0] == '{' || p[0] == '[')
 }
 
-// endRemote is the end of the far side: what it wrote before is delivered, and beats the death.
+// endRemote ends the server's side. What it wrote before reaches the sink first.
 func (c *pipe) endRemote(e ending) {
 	if c.kind == messages.Stdio {
 		c.lines.endStream()
@@ -169,8 +182,8 @@ func (c *pipe) Close(ctx context.Context) error {
 	return c.awaitRelease(ctx)
 }
 
-// stopRemote makes the far side end. A process is asked twice and killed then; what it says meanwhile is heard. The others are
-// left alone after a moment.
+// stopRemote makes the server end after Close. A process gets its end of input, after Grace SIGTERM, and after another Grace it
+// counts as killed; its output still reaches the sink meanwhile. On other kinds the client waits for one Grace at most.
 func (c *pipe) stopRemote() {
 	defer c.releaseConn(c)
 	defer c.reportDown()
@@ -187,7 +200,7 @@ func (c *pipe) stopRemote() {
 	}
 }
 
-// writeStderr is what the far side writes to its standard error.
+// writeStderr appends to the standard error of a process, of which the last 64 KiB are kept.
 func (c *pipe) writeStderr(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,22 +214,24 @@ func (c *pipe) writeStderr(p []byte) {
 	c.stderr += string(p)
 }
 
-// lineSplitter cuts what a process writes into messages, as package transports does: a line that begins with { or [ is a message,
-// an empty one is nothing, any other is noise.
+// lineSplitter cuts the output of a process into messages by the rules of package transports: a line that begins with { or [ is
+// a message, an empty one is skipped, any other is noise.
 type lineSplitter struct {
 	limit       int64
 	onMessage   func(body []byte)
 	onOversized func(p []byte, size int64)
 	onNoise     func(line []byte)
 
-	lastPiece []byte // of the line at hand, at most the limit and a little
-	size      int64  // of the line at hand
+	// lastPiece is the kept beginning of the current line, at most the limit and a little more; size is its whole length so
+	// far.
+	lastPiece []byte
+	size      int64
 }
 
-// maxLine is the length at which a line is given up.
+// maxLine is the length in bytes at which a line counts as endless.
 const maxLine = 2 << 30
 
-// feedBytes takes the next piece. It reports false if the line at hand has no end.
+// feedBytes takes the next bytes. It returns false if the current line is longer than maxLine.
 func (l *lineSplitter) feedBytes(p []byte) bool {
 	for {
 		i := bytes.IndexByte(p, '\n')
@@ -230,6 +245,7 @@ func (l *lineSplitter) feedBytes(p []byte) bool {
 	}
 }
 
+// keepBytes appends to the current line, as far as there is room; the rest is only counted.
 func (l *lineSplitter) keepBytes(p []byte) {
 	l.size += int64(len(p))
 	if room := l.limit + 2*endSize - int64(len(l.lastPiece)); room > 0 {
@@ -237,6 +253,7 @@ func (l *lineSplitter) keepBytes(p []byte) {
 	}
 }
 
+// endLine hands the current line over and starts the next one. It frees a large buffer, because few lines are large.
 func (l *lineSplitter) endLine() {
 	piece, size := l.lastPiece, l.size
 	l.lastPiece, l.size = l.lastPiece[:0], 0
@@ -246,7 +263,7 @@ func (l *lineSplitter) endLine() {
 	l.handleLine(piece, size)
 }
 
-// handleLine takes a line, or as much of it as was kept.
+// handleLine classifies a line, or as much of it as was kept. It skips a byte order mark.
 func (l *lineSplitter) handleLine(text []byte, size int64) {
 	line := bytes.TrimRight(text, "\r \t")
 	body := bytes.TrimLeft(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), " \t")
@@ -261,7 +278,8 @@ func (l *lineSplitter) handleLine(text []byte, size int64) {
 	}
 }
 
-// endStream is the end of the stream. A last line without a newline counts if it is a whole message.
+// endStream handles the end of the stream. A last line without a newline counts if it is a whole message, otherwise it is
+// noise.
 func (l *lineSplitter) endStream() {
 	if looksLikeRPC(l.lastPiece) && !json.Valid(l.lastPiece) {
 		l.onNoise(l.lastPiece)

@@ -19,25 +19,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// Options are for a run.
+// Options change a run. The zero value works.
 type Options struct {
-	// Machine makes a server; nil is peer.New.
+	// Machine makes the servers; nil means peer.New.
 	Machine func(peer.Config) peer.Machine
-	// Config may change how the manager is configured, last.
+	// Config changes the manager's configuration after Run has filled it in; nil changes nothing.
 	Config func(*supervisor.Config)
-	// OnSlow, if not nil, is told of a run that takes more than 10 s of real time: what was done, and who waits for what. It is called at
-	// most once, by the goroutine that called Run.
+	// OnSlow is called at most once, in the goroutine that called Run, when a run has taken more than 10 s of real time. The
+	// text says what was done, and which goroutines wait for what. nil reports nothing.
 	OnSlow func(text string)
-	// StallTicks is how often this process may be given the processor for 10 ms while nothing goes on in the run, before that counts as a
-	// loop without an end; 500, which is 5 s on a machine that does nothing else.
+	// StallTicks is the number of ticks of 10 ms, in each of which this process had the processor, that may pass without
+	// progress before Run takes the run for an endless loop. 0 means 500, which is 5 s on a machine that does nothing else.
 	StallTicks int
 }
 
-// Run runs a plan and returns its history. What the manager does wrong stands in the history; the error is about the plan,
-// or about the harness itself. ctx is asked only before the start: a run takes no time that a person would wait for.
+// Run runs a plan and returns its history. The history holds what the manager does wrong; the error is about the plan or the
+// harness itself. Run asks ctx only before the start, because a run takes no time that a person would wait for.
 //
-// A run that does not come to its end (a mutex that is never unlocked, a loop without an end) is given up within seconds: its history
-// ends with a Violation named hung, and what goes on in it goes on for as long as the process lives.
+// Run gives up a run that does not end (a mutex that is never unlocked, an endless loop) within seconds: its history then ends
+// with a Violation named hung, and its goroutines go on for as long as the process lives.
 func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		o.Machine = peer.New
 	}
 	rec := history.NewRecorder(plan, nil)
-	// A bubble begins with nothing, and must end with nothing.
+	// A bubble starts without goroutines and descriptors, so the baseline is zero.
 	rec.Add(history.Event{Side: history.Harness, Kind: history.Resources, House: &history.ResourceUsage{}, Text: "baseline"})
 	var broken error
 	var last time.Duration
@@ -60,7 +60,8 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		defer func() { last = w.elapsedTime() }()
 		broken = w.runPlan()
 	}, dog.awaitEnd)
-	if hung := (*HungError)(nil); errors.As(err, &hung) { // its goroutines may still use what is theirs
+	// The hung goroutines may still use the simulation, so only the recorder is touched.
+	if hung := (*HungError)(nil); errors.As(err, &hung) {
 		return hung.endHistory(rec), nil
 	}
 	if broken != nil {
@@ -75,7 +76,8 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		}
 		if stuck {
 			for _, e := range rec.History().Events {
-				last = max(last, e.T) // its clock stands in a goroutine that is stuck
+				// The simulation's clock belongs to the stuck goroutine; the last event has the latest known time.
+				last = max(last, e.T)
 			}
 			rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Violation, Name: "I9",
 				Text: "the manager does not return from what it was asked, and nothing will wake it: a goroutine " + where})
@@ -87,7 +89,8 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	return rec.History(), nil
 }
 
-// runPlan is the whole run, inside the bubble.
+// runPlan is the whole run inside the bubble: it starts the manager, plans the users' work, and runs the loop until the manager
+// has closed.
 func (w *simulation) runPlan() error {
 	if err := w.buildServers(); err != nil {
 		return err
@@ -98,6 +101,7 @@ func (w *simulation) runPlan() error {
 		w.manager = m
 		started <- err
 		w.wakeLoop()
+		// The loop runs while Start waits for its actors, because they handle messages only in turns.
 	}()
 	limit := min(startTimeout, w.plan.Heal/2)
 	w.timeline.planAction(limit, "", func() {})
@@ -124,15 +128,15 @@ func (w *simulation) runPlan() error {
 	w.watch.finishWatching()
 	w.slowWatcher.checkLastEvent()
 	w.users.dismissWorkers()
-	// The actor library's throttle for dead letters sleeps for a nanosecond: a bubble must not end before it.
+	// protoactor's throttle for dead letters sleeps for a nanosecond, and a bubble must not end before its goroutines.
 	time.Sleep(time.Millisecond)
 	return w.harnessError
 }
 
-// startTimeout is how long the manager may take to start: it waits for no server.
+// startTimeout bounds the manager's Start in virtual time: it waits for no server.
 const startTimeout = 10 * time.Second
 
-// loopUntil runs the loop until done.
+// loopUntil runs the loop until done returns true; the loop asks whenever every goroutine waits.
 func (w *simulation) loopUntil(done func() bool) {
 	w.stopWhen = done
 	w.runLoop()
@@ -140,11 +144,12 @@ func (w *simulation) loopUntil(done func() bool) {
 	w.stopped = false
 }
 
-// buildServers makes the servers, and plans everything that is known.
+// buildServers makes the servers and plans the faults, the healing, the end and the statuses. It returns an error for a fault
+// on a server that the plan lacks.
 func (w *simulation) buildServers() error {
 	for _, s := range w.plan.Servers {
 		canary := canaryOf(w.plan.Seed, s.Name)
-		// A server of the same program is given no secret, so that nobody can know what it must not say.
+		// An in-process server (SDK) gets no secret, so its canary is no leak.
 		w.secrets.canaries[canary] = s.Kind != messages.SDK
 		m := w.options.Machine(peer.Config{Server: s, Seed: seedOf(fmt.Sprint(w.plan.Seed), "peer", s.Name), Canaries: []string{canary}})
 		w.servers[s.Name] = newSimServer(w, s, m, canary)
@@ -164,7 +169,7 @@ func (w *simulation) buildServers() error {
 	return nil
 }
 
-// switchFault begins or ends one. Those of the machine are of every server.
+// switchFault begins or ends a fault on its server, or on all servers in the order of their names.
 func (w *simulation) switchFault(f scenario.PlannedFault, begin bool) {
 	kind := history.FaultOff
 	if begin {
@@ -185,7 +190,7 @@ func (w *simulation) switchFault(f scenario.PlannedFault, begin bool) {
 	w.eachServer(do)
 }
 
-// recordHeal is when every fault has ended.
+// recordHeal records that every fault has ended, and the statuses at that time.
 func (w *simulation) recordHeal() {
 	w.recordEvent(history.Event{Side: history.Harness, Kind: history.Heal})
 	w.recordStatuses("heal")
@@ -194,14 +199,15 @@ func (w *simulation) recordHeal() {
 	}
 }
 
-// recordStatuses takes down what the status says of every server.
+// recordStatuses records the status of every server, and checks statuses and histories for secrets.
 func (w *simulation) recordStatuses(when string) {
 	for _, st := range w.manager.Status() {
 		w.status(&st, when)
 		w.secrets.checkWholeStatus(w, &st)
 		entries, err := w.manager.History(st.Name)
 		if err != nil {
-			continue // it was removed meanwhile
+			// The server was removed after Status returned.
+			continue
 		}
 		for _, e := range entries {
 			w.secrets.checkText(w, st.Name, "the server's history", e.Text)
@@ -209,7 +215,7 @@ func (w *simulation) recordStatuses(when string) {
 	}
 }
 
-// status takes down what one status says. It is for any goroutine.
+// status records one status. Any goroutine may call it.
 func (w *simulation) status(st *messages.Status, when string) {
 	e := history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Status, Server: st.Name}
 	fillFromStatus(&e, st, w.start)
@@ -217,7 +223,7 @@ func (w *simulation) status(st *messages.Status, when string) {
 	w.rec.Add(e)
 }
 
-// glance takes down every status, now and then.
+// glance records every status and plans the next glance, until the end of the plan.
 func (w *simulation) glance() {
 	w.lookAround()
 	if next := w.virtualNow + glanceEvery; next < w.plan.End {
@@ -233,10 +239,11 @@ func (w *simulation) lookAround() {
 	}
 }
 
-// glanceEvery is the time between two looks at every status. It is no multiple of what else happens by the clock.
+// glanceEvery is the time between two glances. It is no multiple of the manager's own intervals, so that the glances meet many
+// of its states.
 const glanceEvery = 17*time.Second + 137*time.Millisecond
 
-// recordStatus takes down what the status says of a server, if it stands there. It is for any goroutine.
+// recordStatus records the status of one server, if the manager still lists it. Any goroutine may call it.
 func (w *simulation) recordStatus(server, when string) {
 	for _, st := range w.manager.Status() {
 		if st.Name == server {
@@ -245,7 +252,7 @@ func (w *simulation) recordStatus(server, when string) {
 	}
 }
 
-// closeManager ends the manager, and the run when everybody has come back.
+// closeManager closes the manager, and ends the loop when Close and every user have returned, or after closeTimeout.
 func (w *simulation) closeManager() {
 	w.recordStatuses("end")
 	w.recordEvent(history.Event{Side: history.Harness, Kind: history.Closing})
@@ -272,7 +279,8 @@ func (w *simulation) closeManager() {
 	}
 }
 
-// managerConfig is how the manager is configured.
+// managerConfig returns the manager's configuration: the plan's settings, the transport in memory, turns for actors, and
+// randomness from the seed.
 func (w *simulation) managerConfig() supervisor.Config {
 	p := &w.plan
 	cfg := supervisor.Config{

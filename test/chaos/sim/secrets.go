@@ -13,26 +13,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// secretScanner looks for canaries and for characters that act on a terminal in everything that the manager says.
+// secretScanner looks for canaries, and for characters that act on a terminal, in everything that the manager shows.
 type secretScanner struct {
+	// canaries maps the canary of each server to whether its appearance is a leak. It is filled before the manager starts.
 	canaries map[string]bool
 
-	mu       sync.Mutex
-	reported map[string]bool // what was found already, so that a server that repeats itself is one finding
+	mu sync.Mutex
+	// reported holds the findings so far, so that a server that repeats itself is one finding.
+	reported map[string]bool
 }
 
-// canaryOf is the secret of a server.
+// canaryOf returns the secret of a server, derived from the seed so that a run repeats.
 func canaryOf(seed uint64, server string) string {
 	return fmt.Sprintf("canary-%016x", seedOf(fmt.Sprint(seed), "canary", server))
 }
 
-// A canary is this word and so many hexadecimal digits.
+// A canary is canaryWord and 16 hexadecimal digits.
 const (
 	canaryWord = "canary-"
 	canarySize = len(canaryWord) + 16
 )
 
-// textProblem says what is wrong with a text; empty if nothing is.
+// textProblem returns what is wrong with a text, empty if nothing is. A text with a replacement character was neutralised
+// already.
 func (s *secretScanner) textProblem(text string) string {
 	if s.hasSecret(text) {
 		return "a secret"
@@ -43,6 +46,7 @@ func (s *secretScanner) textProblem(text string) string {
 	return ""
 }
 
+// hasSecret reports whether a text holds a canary of this run. The word alone is none, because servers use it in names.
 func (s *secretScanner) hasSecret(text string) bool {
 	for {
 		i := strings.Index(text, canaryWord)
@@ -56,7 +60,7 @@ func (s *secretScanner) hasSecret(text string) bool {
 	}
 }
 
-// checkText judges something that was said. where says by whom; it is recorded once.
+// checkText checks a text that the manager shows at the place where, and records a finding once.
 func (s *secretScanner) checkText(w *simulation, server, where, text string) {
 	if text == "" {
 		return
@@ -68,6 +72,7 @@ func (s *secretScanner) checkText(w *simulation, server, where, text string) {
 	s.reportLeak(w, server, what+" in "+where)
 }
 
+// reportLeak records a finding once for each server and text.
 func (s *secretScanner) reportLeak(w *simulation, server, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +86,7 @@ func (s *secretScanner) reportLeak(w *simulation, server, text string) {
 	w.rec.Add(history.Event{T: w.elapsedTime(), Server: server, Side: history.Harness, Kind: history.Canary, Text: text})
 }
 
-// checkStatus judges the texts of a status that are ours, or that we promise to have neutralised.
+// checkStatus checks the texts of a status that the manager writes itself or promises to neutralise.
 func (s *secretScanner) checkStatus(w *simulation, st *messages.Status) {
 	s.checkText(w, st.Name, "the status: error", st.Error)
 	s.checkText(w, st.Name, "the status: reason", st.Reason)
@@ -94,7 +99,7 @@ func (s *secretScanner) checkStatus(w *simulation, st *messages.Status) {
 	}
 }
 
-// checkWholeStatus judges a status as a program would print it.
+// checkWholeStatus checks a status as a program would print it, in JSON.
 func (s *secretScanner) checkWholeStatus(w *simulation, st *messages.Status) {
 	s.checkStatus(w, st)
 	b, err := json.Marshal(st)
@@ -107,12 +112,12 @@ func (s *secretScanner) checkWholeStatus(w *simulation, st *messages.Status) {
 	}
 }
 
-// newLogger is the manager's log. Lines are judged and thrown away.
+// newLogger returns the manager's logger. It checks each line and keeps none.
 func (s *secretScanner) newLogger(w *simulation) *zap.Logger {
 	return zap.New(&logCore{scanner: s, w: w})
 }
 
-// logCore implements zapcore.Core.
+// logCore implements zapcore.Core. Any goroutine of the manager may write to it.
 type logCore struct {
 	scanner *secretScanner
 	w       *simulation
@@ -135,7 +140,8 @@ func (c *logCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Chec
 // Sync implements zapcore.Core.
 func (c *logCore) Sync() error { return nil }
 
-// Write implements zapcore.Core.
+// Write implements zapcore.Core. A line with a panic is a violation, because the manager has to recover all of its own
+// goroutines' panics as failures.
 func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	values := zapcore.NewMapObjectEncoder()
 	server := ""

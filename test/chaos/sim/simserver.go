@@ -14,41 +14,48 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// simServer is one server in the world: its machine, and its connections by number. Only the world's loop uses it, apart from
-// the methods of far, which only fill the inbox.
+// simServer is one server of the plan: its machine, and its connections by number. Only the loop uses it, except for the
+// methods of remoteEnd, which only fill the inbox.
 type simServer struct {
 	w       *simulation
 	server  scenario.Server
 	machine peer.Machine
-	spec    messages.Spec
-	rng     *rand.Rand // jitter
+	// spec is the spec that the owner last gave for the server.
+	spec messages.Spec
+	// rng draws the additions to times, see nextJitter.
+	rng *rand.Rand
 
 	canary string
 	token  bearerToken
 
+	// conns holds the open connections, dialCount the number of the last one.
 	conns     map[int]*simConn
 	dialCount int
-	revision  int  // how often its spec was changed
-	removed   bool // the owner has removed it
-	// commandCount counts what the owner asked of it by message.
+	// revision counts the respec commands.
+	revision int
+	// removed is set while the owner has removed the server.
+	removed bool
+	// commandCount counts the owner's commands for the server that went by message; requestSettled compares it to see whether a
+	// later command has overtaken its own. Goroutines of users read it.
 	commandCount atomic.Int64
 }
 
-// simConn is one connection as the world sees it.
+// simConn is one connection from the server's side.
 type simConn struct {
 	conn
 	number int
-	// accepted and refused say how the opening ended; ended that the server's side is no more; gone that nothing is left.
+	// accepted and refused say how the opening ended. ended is set when the server's side has ended, nothingLeft when the
+	// client has released the connection too.
 	accepted, refused, ended, nothingLeft bool
-	// abandoned says that the client gave up before the opening was answered.
+	// abandoned is set when the client gave up before the opening was answered.
 	abandoned    bool
 	requestCount int
-	// openRequests are the requests that have no answer yet, by id.
+	// openRequests are the unanswered requests by JSON-RPC id.
 	openRequests map[string]request
 }
 
-// request is one that was received. Its id in the record counts the requests of the connection: which of two callers that
-// were woken in one instant got the lower id of JSON-RPC is nobody's business.
+// request is a request that the server received. Its id in the history counts the requests of the connection: if two callers
+// wake in one instant, chance decides which of them gets the lower JSON-RPC id.
 type request struct{ method, call, id string }
 
 func newSimServer(w *simulation, s scenario.Server, machine peer.Machine, canary string) *simServer {
@@ -58,16 +65,18 @@ func newSimServer(w *simulation, s scenario.Server, machine peer.Machine, canary
 	}
 }
 
-// seedOf makes a number of words, so that each use of chance has a source of its own.
+// seedOf hashes words into a seed, so that each use of randomness has a source of its own and a new one does not shift the
+// others.
 func seedOf(words ...string) uint64 {
 	h := fnv.New64a()
 	for _, word := range words {
-		_, _ = h.Write(append([]byte(word), 0)) // it never fails
+		// Write of a hash never fails.
+		_, _ = h.Write(append([]byte(word), 0))
 	}
 	return h.Sum64()
 }
 
-// These are far.
+// These methods implement remoteEnd. The manager's goroutines call them, so they only add to the inbox.
 func (h *simServer) onDialed(c conn)                 { h.w.inbox.addItem(h, c, itemDialed, nil) }
 func (h *simServer) onSent(c conn, x *exchange)      { h.w.inbox.addItem(h, c, itemSent, x) }
 func (h *simServer) onAbandoned(c conn, x *exchange) { h.w.inbox.addItem(h, c, itemAbandoned, x) }
@@ -80,10 +89,11 @@ func (h *simServer) onClosing(c conn, kill bool) {
 	}
 }
 
-// nextJitter keeps two servers from acting in the same nanosecond.
+// nextJitter draws an addition of 1 to 999 ns, which keeps two servers from acting in the same nanosecond.
 func (h *simServer) nextJitter() time.Duration { return time.Duration(1 + h.rng.IntN(999)) }
 
-// handleItem does what an item of the inbox asks for.
+// handleItem handles an item of the inbox: it numbers a new connection, or passes the item on to its connection, if that is
+// still open.
 func (h *simServer) handleItem(it item) {
 	base := it.conn.base()
 	if it.kind == itemDialed {
@@ -111,6 +121,8 @@ func (h *simServer) handleItem(it item) {
 	}
 }
 
+// receiveMessage records a message and gives it to the machine. Over HTTP the exchange of a notification ends here, unless the
+// machine has just refused it.
 func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	r := request{method: x.method, call: x.call}
 	if x.id != "" {
@@ -120,10 +132,11 @@ func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	}
 	h.recordEvent(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call})
 	h.performActions(h.machine.Receive(h.w.currentTime(), l.number, x.body, x.header))
-	l.markTaken(x) // unless it was refused just now
+	l.markTaken(x)
 	h.w.needsWait = true
 }
 
+// abandonExchange tells the machine that the client gave up the opening (x is nil, or nothing was opened yet) or a request.
 func (h *simServer) abandonExchange(l *simConn, x *exchange) {
 	if x == nil || !l.accepted && !l.refused {
 		h.performActions(h.machine.Abandoned(h.w.currentTime(), l.number, ""))
@@ -136,8 +149,8 @@ func (h *simServer) abandonExchange(l *simConn, x *exchange) {
 	}
 }
 
-// forgetConn drops a connection that was never opened. One that was refused has said so; of one that nobody waits for any more
-// nothing is left from here on.
+// forgetConn drops a connection that was never opened. A refused one has a Refused event already; one that its client abandoned
+// gets a Released event.
 func (h *simServer) forgetConn(l *simConn) {
 	if !l.refused {
 		h.recordEvent(history.Event{Kind: history.Released, Conn: l.number})
@@ -146,9 +159,11 @@ func (h *simServer) forgetConn(l *simConn) {
 	delete(h.conns, l.number)
 }
 
+// closeConn tells the machine that the client closes its side, or that the process gets SIGTERM.
 func (h *simServer) closeConn(l *simConn, signal bool) {
 	switch {
-	case !l.accepted && !l.refused: // over HTTP: the opening was never answered
+	// Over HTTP the client may close before its first message was answered.
+	case !l.accepted && !l.refused:
 		h.performActions(h.machine.Abandoned(h.w.currentTime(), l.number, ""))
 		l.refused, l.abandoned = true, true
 	case !l.ended && !l.refused:
@@ -156,7 +171,8 @@ func (h *simServer) closeConn(l *simConn, signal bool) {
 	}
 }
 
-// releaseConn follows the end of a connection for good.
+// releaseConn handles the release of a connection by the client: nothing is left of it. The machine forgets it, if it has not
+// ended it itself.
 func (h *simServer) releaseConn(l *simConn) {
 	if !l.ended && l.accepted {
 		h.machine.Killed(h.w.currentTime(), l.number)
@@ -168,7 +184,7 @@ func (h *simServer) releaseConn(l *simConn) {
 	delete(h.conns, l.number)
 }
 
-// recordEvent records what a server saw.
+// recordEvent records what the server saw. An event of a call may be the one at which its caller gives it up.
 func (h *simServer) recordEvent(e history.Event) {
 	e.Server, e.Side = h.server.Name, history.World
 	h.w.recordEvent(e)
@@ -177,7 +193,7 @@ func (h *simServer) recordEvent(e history.Event) {
 	}
 }
 
-// endServerSide ends the server's side of a connection.
+// endServerSide ends the server's side of a connection and records that once.
 func (h *simServer) endServerSide(l *simConn, e ending, retryAfter time.Duration) {
 	if !l.ended {
 		l.ended = true
@@ -187,10 +203,10 @@ func (h *simServer) endServerSide(l *simConn, e ending, retryAfter time.Duration
 	l.endRemote(e)
 }
 
-// brokenError is a connection that the network or the server has ended without a word.
+// brokenError is the error of a connection that the network or the server has ended without an answer.
 func (h *simServer) brokenError() *transports.Error {
 	return &transports.Error{Class: messages.ClassNetwork, Text: h.serverLabel() + " broke the connection"}
 }
 
-// serverLabel names the server in the errors of its transport.
+// serverLabel returns the server's name and port as its transport's errors show it.
 func (h *simServer) serverLabel() string { return h.server.Name + ".sim:443" }

@@ -14,38 +14,46 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// simulation is everything that is not the manager: the servers, their faults, the callers, the owner, and the order in which
-// things happen. Its loop is the only goroutine that uses it, apart from what is said to be for others.
+// simulation is one run: the servers, their faults, the users of the manager, and the order in which things happen. Only the
+// goroutine of its loop uses it, except for methods that say otherwise.
 type simulation struct {
-	plan       scenario.Plan
-	options    Options
-	rec        *history.Recorder // safe for concurrent use
-	start      time.Time
-	virtualNow time.Duration // now: time stands still while the loop runs
+	plan    scenario.Plan
+	options Options
+	// rec is safe for concurrent use.
+	rec   *history.Recorder
+	start time.Time
+	// virtualNow is the time of the run. It stands still while the loop works, and moves only in sleepUntilDue.
+	virtualNow time.Duration
 
 	turns    *turnScheduler
 	inbox    inbox
 	timeline timeline
-	wakeup   chan struct{} // wakes the loop
+	// wakeup holds one token when a goroutine has given the loop something to do.
+	wakeup chan struct{}
 
-	servers      map[string]*simServer
-	names        []string // of the hosts, sorted
-	manager      *supervisor.Manager
-	watch        managerWatch
-	slowWatcher  slowWatcher
-	secrets      secretScanner
-	users        managerUsers
-	messageActor *messageActor // nil where the facade is used
+	servers map[string]*simServer
+	// names are the servers' names, sorted; eachServer fills them in.
+	names       []string
+	manager     *supervisor.Manager
+	watch       managerWatch
+	slowWatcher slowWatcher
+	secrets     secretScanner
+	users       managerUsers
+	// messageActor uses the manager by message; nil if the users use the facade.
+	messageActor *messageActor
 
+	// items are taken from the inbox and not yet handled.
 	items []item
-	// needsWait says that a goroutine of the manager may run since the loop last waited for all of them.
+	// needsWait is set when a goroutine of the manager may have become runnable since the loop last waited for all of them.
 	needsWait bool
 	stopped   bool
-	stopWhen  func() bool // asked when nothing moves; nil: never
+	// stopWhen ends the loop when it returns true; nil never does. The loop asks it when every goroutine waits.
+	stopWhen func() bool
 
-	guard        instantGuard
-	pulse        *pulse
-	harnessError error // of the harness itself
+	guard instantGuard
+	pulse *pulse
+	// harnessError is an error of the harness itself, which Run returns.
+	harnessError error
 	collector    collector
 }
 
@@ -61,7 +69,7 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 	return w
 }
 
-// wakeLoop is for any goroutine: there may be something to do.
+// wakeLoop tells the loop that there may be something to do. Any goroutine may call it; it does not block.
 func (w *simulation) wakeLoop() {
 	select {
 	case w.wakeup <- struct{}{}:
@@ -69,19 +77,19 @@ func (w *simulation) wakeLoop() {
 	}
 }
 
-// currentTime is the time since the start of the run.
+// currentTime returns the time of the run, for the loop.
 func (w *simulation) currentTime() time.Duration { return w.virtualNow }
 
-// elapsedTime is now for other goroutines.
+// elapsedTime returns the time of the run, for other goroutines.
 func (w *simulation) elapsedTime() time.Duration { return time.Since(w.start) }
 
-// recordEvent takes down something that happens now.
+// recordEvent records an event at the current time. Only the loop calls it.
 func (w *simulation) recordEvent(e history.Event) {
 	e.T = w.virtualNow
 	w.rec.Add(e)
 }
 
-// failHarness ends the run because of the harness.
+// failHarness ends the run with an error of the harness. Only the first error counts.
 func (w *simulation) failHarness(format string, args ...any) {
 	if w.harnessError == nil {
 		w.harnessError = fmt.Errorf(format, args...)
@@ -89,7 +97,8 @@ func (w *simulation) failHarness(format string, args ...any) {
 	w.stopped = true
 }
 
-// runLoop runs until over. Whatever it does, it does one thing at a time, when every goroutine of the manager waits.
+// runLoop runs the loop until stopped or stopWhen ends it. It does one thing at a time, and only while every goroutine of the
+// manager waits, so that the order does not depend on Go's scheduler.
 func (w *simulation) runLoop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -98,6 +107,7 @@ func (w *simulation) runLoop() {
 		w.pulse.steps.Add(1)
 		if w.needsWait {
 			w.needsWait = false
+			// Wait returns when every other goroutine of the bubble is blocked; the events that they caused come first.
 			synctest.Wait()
 			w.watch.recordNew()
 		}
@@ -119,7 +129,7 @@ func (w *simulation) runLoop() {
 	}
 }
 
-// handleNextItem handles the first thing that was handed to a server.
+// handleNextItem hands the first item of the inbox to its server, and returns false if there is none.
 func (w *simulation) handleNextItem() bool {
 	if len(w.items) == 0 {
 		return false
@@ -131,7 +141,8 @@ func (w *simulation) handleNextItem() bool {
 	return true
 }
 
-// runTurn lets one actor handle one message.
+// runTurn lets one actor handle one message, and returns false if none waits. If the actor is then still at it although every
+// goroutine waits, it blocks in its Receive, which the manager promises not to do.
 func (w *simulation) runTurn() bool {
 	m := w.turns.giveTurn()
 	if m == nil {
@@ -140,6 +151,7 @@ func (w *simulation) runTurn() bool {
 	w.pulse.turn.Store(m)
 	synctest.Wait()
 	w.guard.countAction(serverOf(m.name), func() string { return fmt.Sprintf("the actor %s handled %s", m.name, m.lastHandled) })
+	// Reported once per message, because every later turn would find it again.
 	if h := m.current.Load(); h != nil && !h.reported {
 		h.reported = true
 		w.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I9", Server: serverOf(h.actor),
@@ -149,7 +161,7 @@ func (w *simulation) runTurn() bool {
 	return true
 }
 
-// describeBlocked says where an actor blocks, if only one does.
+// describeBlocked says where an actor blocks, if the stacks show exactly one that does.
 func describeBlocked() string {
 	var found []string
 	for _, g := range goroutinesIn(bubbleOf(dumpStacks(false))) {
@@ -164,15 +176,17 @@ func describeBlocked() string {
 	return ": it " + found[0]
 }
 
-// isReceive reports whether a frame is what stands in front of every message of an actor.
+// isReceive reports whether a frame is the middleware in front of every message of an actor.
 func isReceive(f frame) bool {
 	return strings.HasPrefix(f.function, "test/chaos/sim.(*mailbox).receive")
 }
 
-// sleepUntilDue waits until something is due, or somebody rings.
+// sleepUntilDue sleeps until the next planned time, or until a goroutine wakes the loop. In a bubble the sleep takes no real
+// time: the clock jumps when every goroutine waits.
 func (w *simulation) sleepUntilDue(timer *time.Timer) {
 	select {
-	case <-w.wakeup: // what it was about may be done already
+	// A token may be left from something that the loop has handled already; then one more Wait costs little.
+	case <-w.wakeup:
 		w.needsWait = true
 		return
 	default:
@@ -190,12 +204,13 @@ func (w *simulation) sleepUntilDue(timer *time.Timer) {
 	if now := w.elapsedTime(); now != w.virtualNow {
 		w.virtualNow = now
 		w.pulse.at.Store(int64(now))
+		// The number of steps per instant counts anew, because the time went on.
 		w.guard.resetSteps()
 	}
 	w.needsWait = true
 }
 
-// serverOf is the server that an actor belongs to, empty for the others.
+// serverOf returns the server of an actor named server/NAME, empty for other actors.
 func serverOf(actor string) string {
 	const prefix = "server/"
 	if len(actor) > len(prefix) && actor[:len(prefix)] == prefix {
@@ -204,13 +219,13 @@ func serverOf(actor string) string {
 	return ""
 }
 
-// isIdle reports that nothing is left to do now.
+// isIdle reports whether neither the inbox nor an actor has anything to do.
 func (w *simulation) isIdle() bool {
 	w.items = w.inbox.takeItems(w.items)
 	return len(w.items) == 0 && w.turns.isIdle()
 }
 
-// eachServer calls f for every host, in the order of the names.
+// eachServer calls f for every server, in the order of their names, because a map has none.
 func (w *simulation) eachServer(f func(*simServer)) {
 	if w.names == nil {
 		w.names = slices.Sorted(maps.Keys(w.servers))

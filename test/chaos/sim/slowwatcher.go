@@ -10,28 +10,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// slowWatcher is a watcher as programs have one: it waits for events in a goroutine of its own, has room for few, and does something else
-// now and then. What it misses it must be told of, and of what comes while it waits, at once.
+// slowWatcher watches the manager as an embedding program does: in a goroutine of its own, with room for few events, and with
+// pauses. It checks that the manager reports every gap, and delivers at once while the watcher waits.
 type slowWatcher struct {
 	world    *simulation
 	watcher  *supervisor.Watcher
 	sequence history.Sequence
-	ended    chan struct{} // closed when it has been told that there will be no more
+	// ended is closed when the watcher has returned that the manager is closed.
+	ended chan struct{}
 }
 
 const (
-	slowBuffer = 48                     // events
-	slowEvery  = 40                     // events between two pauses
-	slowPause  = 700 * time.Millisecond // in virtual time
-	// maxEventDelay is how late somebody who waits may be told of a call: one millisecond, as actors.Hub says.
+	// slowBuffer is the room for events, slowEvery the number of events between two pauses, slowPause the virtual time of a
+	// pause.
+	slowBuffer = 48
+	slowEvery  = 40
+	slowPause  = 700 * time.Millisecond
+	// maxEventDelay is how late the event of a call may reach a watcher that waits: actors.Hub promises one millisecond.
 	maxEventDelay = time.Millisecond
 )
 
+// startReading starts the watcher's goroutine, which ends when the manager closes.
 func (s *slowWatcher) startReading(w *simulation) {
 	s.world, s.watcher, s.ended = w, w.manager.Watch(slowBuffer), make(chan struct{})
-	go s.readEvents() // ends when the manager closes
+	go s.readEvents()
 }
 
+// readEvents reads events and checks their sequence and delay. The delay counts only for events that happened after the watcher
+// began to wait.
 func (s *slowWatcher) readEvents() {
 	defer close(s.ended)
 	for n := 1; ; n++ {
@@ -52,7 +58,8 @@ func (s *slowWatcher) readEvents() {
 	}
 }
 
-// checkLastEvent judges the last word. The manager has closed; a reader who is pausing is waited for.
+// checkLastEvent checks, after the manager has closed, that the watcher has seen the last event and the end. It waits for a
+// watcher that pauses.
 func (s *slowWatcher) checkLastEvent() {
 	if s.watcher == nil || !s.world.watch.hasEnded() {
 		return
@@ -68,13 +75,14 @@ func (s *slowWatcher) checkLastEvent() {
 	}
 }
 
-// reportBrokenPromise takes down that the manager did not keep what it promises of what is said by message, read, asked and approved. It is for any
-// goroutine.
+// reportBrokenPromise records that the manager broke a promise about messages, reads, questions or consents (invariant I20).
+// Any goroutine may call it.
 func (w *simulation) reportBrokenPromise(server, text string) {
 	w.rec.Add(history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Violation, Name: "I20", Server: server, Text: text})
 }
 
-// reportMisled takes down that a watcher was told something wrong, or not told. It is for any goroutine.
+// reportMisled records that a watcher got a wrong event, or missed one without a gap (invariant I19). Any goroutine may call
+// it.
 func (w *simulation) reportMisled(text string) {
 	w.rec.Add(history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Violation, Name: "I19", Text: "a watcher was misled: " + text})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// specOf is what the manager is told of a server. Each has a secret of its own, where its kind has room for one.
+// specOf returns the spec of a server, with its canary as a secret where the kind has room for one (headers, environment).
 func specOf(s scenario.Server, canary string) messages.Spec {
 	spec := messages.Spec{
 		Type: s.Kind, Trusted: s.Trusted, Disabled: s.Disabled, Connect: s.Connect,
@@ -33,8 +33,9 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 	return spec
 }
 
-// slightlyLess is a bound that is some nanoseconds below the one of the plan. Two clocks that are started in one instant and
-// ring in one are a race that Go decides by chance; so only those meet that the manager itself makes equal.
+// slightlyLess returns a limit that is up to a microsecond below the plan's. If two timers of equal length start in one
+// instant, Go's scheduler decides which of them fires first; distinct limits leave only those races that the manager makes
+// itself.
 func slightlyLess(d time.Duration, words ...string) messages.Duration {
 	if d <= 0 {
 		return messages.Duration(d)
@@ -42,13 +43,14 @@ func slightlyLess(d time.Duration, words ...string) messages.Duration {
 	return messages.Duration(d - time.Duration(1+seedOf(words...)%997))
 }
 
-// reviseSpec is another description of the same server.
+// reviseSpec returns a spec that describes the same server differently, so that the manager must reconnect.
 func reviseSpec(spec messages.Spec, revision int) messages.Spec {
 	text := strconv.Itoa(revision)
 	switch spec.Type {
 	case messages.Stdio:
 		spec.Args = []string{spec.Args[0], spec.Args[1], "--revision", text}
-	case messages.SDK: // there is nothing else to say about one that its connection depends on
+	// Only the message limit of an in-process server affects its connection.
+	case messages.SDK:
 		spec.MaxMessage = int64(16<<20 + revision)
 	default:
 		spec.URL += "?revision=" + text

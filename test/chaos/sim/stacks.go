@@ -8,31 +8,34 @@ import (
 	"strings"
 )
 
-// module is the path of this module, with which the names of its functions begin.
+// module is the path with which the names of this module's functions begin.
 const module = "github.com/mcpvisor/mcpvisor/"
 
-// goroutine is what a dump says of one.
+// goroutine describes one goroutine of a dump.
 type goroutine struct {
-	// state is why it does not run: "sync.Mutex.Lock", "chan send"; "running" and "runnable" if it does or could.
+	// state is the reason why it does not run ("sync.Mutex.Lock", "chan send"), or "running" or "runnable".
 	state string
-	// durable says that synctest lets time go on while it waits.
+	// durable is set if synctest lets time pass while it waits.
 	durable bool
 	bubble  string
 	frames  []frame
-	// lock is the address of the mutex that it waits for, if the dump has it.
+	// lock is the address of the mutex that it waits for, empty if the dump does not show it.
 	lock string
 }
 
-// frame is one call of a stack, the innermost first.
+// frame is one call of a stack. Stacks list the innermost call first.
 type frame struct {
-	function string // without the module's path, for functions of this module
-	inModule bool   // it is of this module, and not of the harness
-	position string // pool.go:88
+	// function lacks the module's path, for functions of this module.
+	function string
+	// inModule is set for functions of this module outside of this package.
+	inModule bool
+	// position is file and line, as in pool.go:88.
+	position string
 }
 
 func (f frame) String() string { return f.function + " (" + f.position + ")" }
 
-// receiverType is the type of a method, empty for a function: supervisor/restart.(*pool).
+// receiverType returns the type of a method, as in supervisor/restart.(*pool), and an empty text for a function.
 func (f frame) receiverType() string {
 	i := strings.Index(f.function, ").")
 	if i < 0 {
@@ -52,6 +55,7 @@ func parseDump(text string) []goroutine {
 	return all
 }
 
+// parseGoroutine reads one stack. It returns false for a text that is none.
 func parseGoroutine(stack string) (g goroutine, ok bool) {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	_, reasons, found := strings.Cut(lines[0], "[")
@@ -62,6 +66,7 @@ func parseGoroutine(stack string) (g goroutine, ok bool) {
 	g.state, _, _ = strings.Cut(reasons, ", ")
 	g.state, g.durable = strings.CutSuffix(g.state, " (durable)")
 	g.bubble = bubbleOf([]byte(lines[0]))
+	// Each call takes two lines, the function and its position; lines with a tab belong to the call before.
 	for i := 1; i+1 < len(lines); i++ {
 		if strings.HasPrefix(lines[i], "\t") || strings.HasPrefix(lines[i], "created by ") {
 			continue
@@ -70,6 +75,7 @@ func parseGoroutine(stack string) (g goroutine, ok bool) {
 		if at := strings.LastIndexByte(name, '('); at > 0 {
 			name, args = name[:at], strings.Trim(name[at:], "()?")
 		}
+		// The first argument of lockSlow is the mutex.
 		if strings.HasSuffix(name, "sync.(*Mutex).lockSlow") {
 			g.lock = args
 		}
@@ -84,7 +90,7 @@ func parseGoroutine(stack string) (g goroutine, ok bool) {
 	return g, true
 }
 
-// canProceed reports whether a goroutine may do something by itself: it runs, or it waits for what is outside of the bubble.
+// canProceed reports whether a goroutine may go on by itself: it runs, or it waits for something outside of the bubble.
 func (g goroutine) canProceed() bool {
 	switch g.state {
 	case "sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "semacquire", "sync.Cond.Wait", "sync.WaitGroup.Wait",
@@ -94,15 +100,15 @@ func (g goroutine) canProceed() bool {
 	return !g.durable
 }
 
-// isRunning reports whether a goroutine uses the processor, or would.
+// isRunning reports whether a goroutine uses the processor, or waits for it.
 func (g goroutine) isRunning() bool { return g.state == "running" || g.state == "runnable" }
 
-// awaitsMutex reports whether it waits for a mutex, which does not let the time of a bubble go on.
+// awaitsMutex reports whether a goroutine waits for a mutex, which stops the time of a bubble.
 func (g goroutine) awaitsMutex() bool {
 	return strings.HasPrefix(g.state, "sync.Mutex.") || strings.HasPrefix(g.state, "sync.RWMutex.")
 }
 
-// moduleFrames are the calls of this module on a stack, the harness left out: the innermost and at most so many.
+// moduleFrames returns the innermost calls of this module outside of this package, at most most.
 func (g goroutine) moduleFrames(most int) []frame {
 	var out []frame
 	for _, f := range g.frames {
@@ -113,7 +119,7 @@ func (g goroutine) moduleFrames(most int) []frame {
 	return out
 }
 
-// describeState is what a goroutine does, as a sentence without its subject: "waits for a mutex in …, called by …".
+// describeState describes what a goroutine does, as a sentence without its subject: "waits for a mutex in …, called by …".
 func (g goroutine) describeState() string {
 	what := map[string]string{
 		"chan send": "waits for somebody who receives what it sends", "chan receive": "waits for something to receive",
@@ -134,14 +140,14 @@ func (g goroutine) describeState() string {
 	return what
 }
 
-// isStandstill reports whether nothing in a bubble can ever go on: somebody waits for a mutex, which keeps time from going on, and
-// nobody runs who could unlock it.
+// isStandstill reports whether no goroutine of a bubble can ever go on: one waits for a mutex, which stops the time, and none
+// runs that could unlock it.
 func isStandstill(in []goroutine) bool {
 	return slices.ContainsFunc(in, goroutine.awaitsMutex) && !slices.ContainsFunc(in, goroutine.canProceed)
 }
 
-// describeWaits tells who waits for what: who waits for a mutex first, then who may hold it, then every other wait inside of the manager,
-// each with how many goroutines do.
+// describeWaits describes which goroutines wait for what, grouped by what they do: first those that wait for a mutex, then
+// those that can go on, then those that may hold the mutex, then the others. Goroutines outside of the manager are left out.
 func describeWaits(in []goroutine) []string {
 	type group struct {
 		g     goroutine
@@ -189,7 +195,7 @@ func describeWaits(in []goroutine) []string {
 	return out
 }
 
-// mayHoldMutex reports whether a goroutine is inside of a method of a type whose mutex another one waits for.
+// mayHoldMutex reports whether a goroutine is inside a method of a type whose mutex another one waits for.
 func mayHoldMutex(g goroutine, in []goroutine) bool {
 	for _, w := range in {
 		if !w.awaitsMutex() {
@@ -208,7 +214,8 @@ func mayHoldMutex(g goroutine, in []goroutine) bool {
 	return false
 }
 
-// describeStandstill is the sentence that names why a bubble stands still.
+// describeStandstill returns one sentence that says why a bubble stands still. It prefers a waiter inside the manager, and
+// names the likeliest holder of the mutex.
 func describeStandstill(in []goroutine) string {
 	first, count := goroutine{}, 0
 	for _, g := range in {
@@ -233,7 +240,8 @@ func describeStandstill(in []goroutine) string {
 			return text + ". It may be held by a goroutine that " + g.describeState()
 		}
 	}
-	for _, g := range in { // two mutexes taken in two orders
+	// Two mutexes that two goroutines lock in opposite orders.
+	for _, g := range in {
 		if g.awaitsMutex() && g.lock != first.lock && g.lock != "" {
 			return text + ". Another goroutine " + g.describeState()
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// plannedAction is something that the world does at a time. Equal times are ordered by the server's name and then by the number, so
-// that the order does not depend on who was first to plan it.
+// plannedAction is something that the loop does at a time of the run. Equal times are ordered by the server's name and then by
+// number, so that the order does not depend on which of two servers planned first.
 type plannedAction struct {
 	at     time.Duration
 	server string
@@ -15,12 +15,14 @@ type plannedAction struct {
 	do     func()
 }
 
-// timeline is what the world will do, the next first.
+// timeline holds what the loop will do, sorted. Only the loop uses it.
 type timeline struct {
-	heap    plannedHeap
-	planned map[string]uint64 // numbers, by server
+	heap plannedHeap
+	// planned counts the actions of each server, for their numbers.
+	planned map[string]uint64
 }
 
+// planAction plans a function for a time of the run. An empty server stands for the run itself and comes before all servers.
 func (l *timeline) planAction(at time.Duration, server string, do func()) {
 	if l.planned == nil {
 		l.planned = map[string]uint64{}
@@ -29,7 +31,7 @@ func (l *timeline) planAction(at time.Duration, server string, do func()) {
 	heap.Push(&l.heap, plannedAction{at, server, l.planned[server], do})
 }
 
-// nextTime is when something is due; false if nothing is.
+// nextTime returns the time of the first action, false if there is none.
 func (l *timeline) nextTime() (time.Duration, bool) {
 	if len(l.heap) == 0 {
 		return 0, false
@@ -37,7 +39,7 @@ func (l *timeline) nextTime() (time.Duration, bool) {
 	return l.heap[0].at, true
 }
 
-// takeDue is the first of what is due at now, nil if nothing is.
+// takeDue removes and returns the first action that is due, nil if there is none.
 func (l *timeline) takeDue(now time.Duration) func() {
 	if len(l.heap) == 0 || l.heap[0].at > now {
 		return nil

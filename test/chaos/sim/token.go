@@ -9,9 +9,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// bearerToken is the credential of one server over HTTP, for all of its connections: a bearer token that is replaced by another
-// one when it is refused, as with a refresh token. What was refused is sent again once, which is what the real transports
-// do with an Authorizer.
+// bearerToken is the credential of one server over HTTP, for all of its connections. When the server refuses it, the next
+// request carries a new one, like after a refresh; the refused message is sent once more, as the real transports do with an
+// Authorizer.
 type bearerToken struct {
 	server string
 
@@ -19,14 +19,14 @@ type bearerToken struct {
 	number int
 }
 
-// authorizationHeader is the header that goes beside a message now.
+// authorizationHeader returns the current value of the header Authorization.
 func (t *bearerToken) authorizationHeader() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("Bearer %s-token-%d", t.server, t.number)
 }
 
-// renewToken makes another token, unless that was done for another message already.
+// renewToken replaces the token, unless another refused message has already replaced the used one.
 func (t *bearerToken) renewToken(used string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,8 @@ func (t *bearerToken) renewToken(used string) {
 	}
 }
 
-// resendRenewed sends an exchange that was refused for its token again, once, with a fresh one. The connection's lock is held.
+// resendRenewed sends an exchange that was refused for its token again, once, with a new token. It returns false if the refusal
+// stands. The caller holds the connection's lock.
 func (c *web) resendRenewed(x *exchange, err *transports.Error) bool {
 	if c.token == nil || x.resent || err.Class != messages.ClassUnauthorized || err.Status != http.StatusUnauthorized {
 		return false

@@ -8,16 +8,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Transport is the way to one server in memory.
+// Transport connects to one server in memory.
 type Transport struct {
-	// Emulated is the kind of transport that it behaves as: stdio, http, sse, websocket or sdk.
+	// Emulated is the kind of transport whose behaviour it shows: stdio, http, sse, websocket or sdk.
 	Emulated messages.TransportKind
 	// Label names the server in errors.
 	Label string
-	// MaxMessage is the largest incoming message in bytes, Grace how long each rung of the way down waits.
+	// MaxMessage is the largest incoming message in bytes. Grace is the time that each step of a stop waits for the server.
 	MaxMessage int64
 	Grace      time.Duration
-	// Redact takes the server's secrets out of a text.
+	// Redact removes the server's secrets from a text.
 	Redact func(string) string
 	// Headers go with every message over HTTP.
 	Headers map[string]string
@@ -28,7 +28,7 @@ type Transport struct {
 
 var _ transports.Transport = (*Transport)(nil)
 
-// newTransport fills in the defaults of the real transports.
+// newTransport makes a transport with the defaults of the real transports: messages up to 16 MiB, and the Grace of the kind.
 func newTransport(kind messages.TransportKind, label string, spec messages.Spec, remote remoteEnd) *Transport {
 	t := &Transport{
 		Emulated: kind, Label: label, MaxMessage: spec.MaxMessage, Grace: time.Duration(spec.StopGrace), Redact: spec.RedactText,
@@ -53,7 +53,8 @@ func newTransport(kind messages.TransportKind, label string, spec messages.Spec,
 // Kind implements transports.Transport.
 func (t *Transport) Kind() messages.TransportKind { return t.Emulated }
 
-// Dial implements transports.Transport. Over HTTP nothing is opened before the first message is sent.
+// Dial implements transports.Transport. Over streamable HTTP it returns at once, because nothing is opened before the first
+// message.
 func (t *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "opening the connection to "+t.Label)

@@ -11,48 +11,55 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// turnScheduler lets the actors of a manager handle their messages one at a time, in an order that the seed chooses. An actor that
-// has messages waits for its turn; a turn is one message.
+// turnScheduler lets the actors of a manager handle their messages one at a time, in an order that the seed chooses. An actor
+// that has messages waits for its turn; a turn is one message.
 //
-// The mailbox is the library's own: turns only holds back the goroutine that empties it, before its first message (as the
-// actor's dispatcher) and before every further one (as middleware in front of Receive).
+// The mailbox is protoactor's own: the scheduler only holds back the goroutine that empties it, before its first message (as
+// the actor's dispatcher) and before every further one (as middleware in front of Receive).
 type turnScheduler struct {
-	rng *rand.Rand // only the world's loop draws from it
-	// wake is called, by any goroutine, when somebody waits for a turn.
+	// Only the loop draws from rng.
+	rng *rand.Rand
+	// wake wakes the loop when an actor waits for a turn. Any goroutine calls it.
 	wake func()
 
-	mu        sync.Mutex
-	waiting   []*mailbox // sorted by name and number
-	spawned   int
-	turnCount int // of turns given
+	// mu guards the fields below, and run of each mailbox.
+	mu sync.Mutex
+	// waiting is sorted by name and number, so that the seed's choice does not depend on the order of arrival.
+	waiting []*mailbox
+	spawned int
+	// turnCount counts the turns given.
+	turnCount int
 }
 
-// mailbox is that of one actor.
+// mailbox is the dispatcher and middleware of one actor.
 type mailbox struct {
 	turns  *turnScheduler
 	name   string
 	number int
 
-	run    func()        // under turns.mu: empties the mailbox; nil while its goroutine waits in front of a message
-	resume chan struct{} // its goroutine waits here in front of a message
-	// fresh says that the turn's message is still to come. Only the goroutine that empties the mailbox uses it.
+	// run empties the mailbox; nil while the mailbox's goroutine waits in front of a message.
+	run func()
+	// resume lets that goroutine go on.
+	resume chan struct{}
+	// fresh is set while the first message of a turn is still to come. Only the goroutine that empties the mailbox uses it.
 	fresh bool
-	// current is what the actor is handling now; nil while it handles nothing.
+	// current is the message that the actor is handling, nil while it handles none.
 	current atomic.Pointer[handledMessage]
-	// lastHandled is what it began to handle last. The world's loop reads it when every goroutine waits.
+	// lastHandled is the message that the actor handled last. The loop reads it when every goroutine waits.
 	lastHandled *handledMessage
 }
 
 // handledMessage is one message with its actor.
 type handledMessage struct {
-	actor    string
-	message  any
-	reported bool // only the world's loop uses it
+	actor   string
+	message any
+	// reported is set once the loop has reported that the actor blocks; only the loop uses it.
+	reported bool
 }
 
 func (h *handledMessage) String() string { return fmt.Sprintf("%T", h.message) }
 
-// actorOptions is supervisor.Config.ActorOptions.
+// actorOptions returns the options of a new actor. It is supervisor.Config.ActorOptions.
 func (t *turnScheduler) actorOptions(name string) []actor.PropsOption {
 	t.mu.Lock()
 	t.spawned++
@@ -64,11 +71,12 @@ func (t *turnScheduler) actorOptions(name string) []actor.PropsOption {
 // Schedule implements actor.Dispatcher.
 func (m *mailbox) Schedule(run func()) { m.awaitTurn(run) }
 
-// Throughput implements actor.Dispatcher. After so many messages the library lets other goroutines run, which would be a
-// choice that the seed does not make.
+// Throughput implements actor.Dispatcher. After so many messages protoactor lets other goroutines run, a choice that the seed
+// would not make.
 func (m *mailbox) Throughput() int { return 1 << 30 }
 
-// receive is in front of every message of the actor.
+// receive is the middleware in front of every message of the actor: it waits for a turn, unless this is the turn's first
+// message.
 func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 	return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
 		if !m.fresh {
@@ -78,12 +86,13 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 		m.fresh = false
 		m.lastHandled = &handledMessage{actor: m.name, message: envelope.Message}
 		m.current.Store(m.lastHandled)
-		defer m.current.Store(nil) // also when it panics
+		// The deferred call clears current also if the actor panics.
+		defer m.current.Store(nil)
 		next(c, envelope)
 	}
 }
 
-// awaitTurn makes the actor wait for a turn.
+// awaitTurn queues the actor for a turn and wakes the loop. run empties the mailbox, nil if its goroutine waits on resume.
 func (m *mailbox) awaitTurn(run func()) {
 	t := m.turns
 	t.mu.Lock()
@@ -96,7 +105,8 @@ func (m *mailbox) awaitTurn(run func()) {
 	t.wake()
 }
 
-// giveTurn gives one actor its turn and returns it; nil if none waits. It does not wait for the turn's end.
+// giveTurn gives a turn to one waiting actor, drawn at random, and returns its mailbox; nil if none waits. It does not wait for
+// the end of the turn.
 func (t *turnScheduler) giveTurn() *mailbox {
 	t.mu.Lock()
 	if len(t.waiting) == 0 {
@@ -117,14 +127,15 @@ func (t *turnScheduler) giveTurn() *mailbox {
 		m.resume <- struct{}{}
 		return m
 	}
-	go func() { // ends when the mailbox is empty; the library catches what the actor panics with
+	// The goroutine ends when the mailbox is empty; protoactor recovers an actor's panic.
+	go func() {
 		m.fresh = true
 		run()
 	}()
 	return m
 }
 
-// isIdle reports that nobody waits for a turn.
+// isIdle reports whether no actor waits for a turn.
 func (t *turnScheduler) isIdle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

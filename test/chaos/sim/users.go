@@ -19,22 +19,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// managerUsers are those who use the manager: the callers of tools, and its owner. Each call and each command is a goroutine of
-// its own, which ends with it.
+// managerUsers are the users of the manager: the callers of tools, and the owner. Each call and each command runs in a
+// goroutine of its own. Only the loop uses the fields above mu.
 type managerUsers struct {
-	world  *simulation
-	ctx    context.Context // of the commands; it ends after Close
+	world *simulation
+	// ctx is the context of the owner's commands. It ends after Close.
+	ctx    context.Context
 	cancel context.CancelFunc
 	calls  *load.Schedule
-	count  int
-	// abandonable are calls that their callers give up at a moment that is still to come.
+	// count counts the calls, so that every second one goes by the qualified name.
+	count int
+	// abandonable holds the calls that their callers will give up at an event of the server, by id.
 	abandonable map[string]*abandonableCall
 
+	// mu guards the workers: busy is the number of users that have not returned, idleWorkers are the goroutines that wait for
+	// the next one.
 	mu          sync.Mutex
 	busy        int
 	idleWorkers []chan func()
 }
 
+// scheduleWork plans the first call and all commands.
 func (p *managerUsers) scheduleWork() {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if p.world.plan.Scenario.Manager.Messages {
@@ -43,12 +48,14 @@ func (p *managerUsers) scheduleWork() {
 	p.calls, p.abandonable = load.NewSchedule(p.world.plan), map[string]*abandonableCall{}
 	p.scheduleNextCall()
 	for _, o := range p.world.plan.Commands {
-		// Those of one time are given in the order of the plan, which is that of their numbers in the record, whatever server they are about.
+		// Commands at one time go in the order of the plan, which is the order of their ids in the history, whichever servers
+		// they concern.
 		p.world.timeline.planAction(o.At, "", func() { p.startCommand(o) })
 	}
 }
 
-// runAsUser lets somebody do something. Goroutines that have nothing to do are kept for the next one: their stacks have grown.
+// runAsUser runs f in a goroutine. Goroutines that have finished are kept for the next user, because their stacks have grown
+// already.
 func (p *managerUsers) runAsUser(f func()) {
 	p.world.needsWait = true
 	p.mu.Lock()
@@ -63,7 +70,8 @@ func (p *managerUsers) runAsUser(f func()) {
 	p.mu.Unlock()
 	next := make(chan func(), 1)
 	next <- f
-	go func() { // ends when dismiss closes next
+	// The goroutine ends when dismissWorkers closes next.
+	go func() {
 		for f := range next {
 			p.runRecovering(f)
 			p.mu.Lock()
@@ -75,7 +83,7 @@ func (p *managerUsers) runAsUser(f func()) {
 	}()
 }
 
-// runRecovering runs f. A panic in it is the manager's: it runs in the goroutine of its user.
+// runRecovering runs f. A panic in it comes from the manager, which runs in the goroutine of its user.
 func (p *managerUsers) runRecovering(f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -86,7 +94,7 @@ func (p *managerUsers) runRecovering(f func()) {
 	f()
 }
 
-// dismissWorkers sends everybody home who has nothing to do.
+// dismissWorkers ends the goroutines of users that have nothing to do.
 func (p *managerUsers) dismissWorkers() {
 	p.cancel()
 	p.mu.Lock()
@@ -97,14 +105,15 @@ func (p *managerUsers) dismissWorkers() {
 	p.idleWorkers = nil
 }
 
-// busyCount is how many have not come back.
+// busyCount returns the number of users that have not returned.
 func (p *managerUsers) busyCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.busy
 }
 
-// scheduleNextCall plans one call; the one after it when its time has come.
+// scheduleNextCall plans the next call. When its time comes, it plans the one after it, so that the timeline holds one call at
+// a time.
 func (p *managerUsers) scheduleNextCall() {
 	c, ok := p.calls.Next()
 	if !ok || c.At >= p.world.plan.End {
@@ -116,7 +125,7 @@ func (p *managerUsers) scheduleNextCall() {
 	})
 }
 
-// startCall is one call of a tool: by the server's id or by the qualified name, in turns.
+// startCall makes one call of a tool, alternately by the server's own name of the tool and by the qualified name.
 func (p *managerUsers) startCall(c load.Call) {
 	w, s := p.world, c.Stream
 	if s.Read != "" {
@@ -128,6 +137,7 @@ func (p *managerUsers) startCall(c load.Call) {
 	timeout := time.Duration(slightlyLess(s.Timeout, c.ID))
 	limit := timeout
 	if own := time.Duration(w.servers[s.Server].spec.CallTimeout); own > 0 && (limit <= 0 || own < limit) {
+		// The deadline in the history is the earlier of the caller's limit and the spec's.
 		limit = own
 	}
 	e := history.Event{Side: history.Caller, Kind: history.Call, Server: s.Server, Call: c.ID, Tool: s.Tool, Size: s.Size, By: c.Caller()}
@@ -151,7 +161,8 @@ func (p *managerUsers) startCall(c load.Call) {
 		}
 		var res *supervisor.Result
 		var err error
-		options := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})} // so that the server may tell of it
+		// A call without progress asks the server for none, and the fault endless-progress would be untested.
+		options := []supervisor.CallOption{supervisor.WithProgress(func(supervisor.Progress) {})}
 		if s.Task {
 			options = append(options, supervisor.WithTask(taskTTL), supervisor.WithTaskStatus(func(supervisor.TaskStatus) {}))
 		}
@@ -160,7 +171,8 @@ func (p *managerUsers) startCall(c load.Call) {
 			name = ""
 		}
 		switch {
-		case w.messageActor != nil && !s.Task: // a message cannot ask for a task
+		// A message cannot ask for a task.
+		case w.messageActor != nil && !s.Task:
 			res, err = w.messageActor.callTool(c, name, args, timeout)
 		case name != "":
 			res, err = w.manager.CallTool(ctx, name, args, options...)
@@ -173,6 +185,7 @@ func (p *managerUsers) startCall(c load.Call) {
 		end.Took = end.T - began
 		w.rec.Add(end)
 		w.secrets.checkText(w, s.Server, "the error of a call", end.Text)
+		// Long results are mostly padding; decoding them would cost more than the run.
 		if err == nil && len(res.Raw) < 4096 {
 			if problem := resultProblem(res); problem != "" {
 				w.reportBrokenPromise(s.Server, "the answer to the call "+c.ID+" was misread: "+problem)
@@ -181,7 +194,8 @@ func (p *managerUsers) startCall(c load.Call) {
 	})
 }
 
-// startRead is one read of what a server has beside tools. Its error must not hold a secret either.
+// startRead reads something that a server has beside tools: resources, prompts, completions. Its error must not hold a secret
+// either.
 func (p *managerUsers) startRead(c load.Call) {
 	w := p.world
 	e := history.Event{Side: history.Caller, Kind: history.Reading, Server: c.Stream.Server, Call: c.ID, Method: c.Stream.Read}
@@ -211,12 +225,13 @@ func (p *managerUsers) startRead(c load.Call) {
 	})
 }
 
-// defaultReadTimeout bounds a read whose caller has said nothing.
+// defaultReadTimeout bounds a read whose stream names no limit.
 const defaultReadTimeout = 30 * time.Second
 
-// taskTTL is how long a server is asked to keep the task that a call becomes.
+// taskTTL is the time for which the caller asks a server to keep the task of a call.
 const taskTTL = time.Hour
 
+// qualifiedName returns the qualified name of a server's tool in the current catalog, false if the catalog lacks it.
 func qualifiedName(m *supervisor.Manager, server, tool string) (string, bool) {
 	e, ok := m.Tools().LookupTool(server, tool)
 	if !ok {
@@ -225,7 +240,7 @@ func qualifiedName(m *supervisor.Manager, server, tool string) (string, bool) {
 	return e.Name, true
 }
 
-// callEndEvent is how a call ended.
+// callEndEvent describes how a call ended. It notes an answer that belongs to another call.
 func callEndEvent(c load.Call, res *supervisor.Result, err error) history.Event {
 	e := history.Event{Side: history.Caller, Kind: history.End, Server: c.Stream.Server, Call: c.ID, Tool: c.Stream.Tool,
 		Outcome: messages.OutcomeOf(err), Class: messages.ClassOf(err)}
@@ -241,7 +256,8 @@ func callEndEvent(c load.Call, res *supervisor.Result, err error) history.Event 
 	return e
 }
 
-// resultProblem says in what the parts and the text of an answer are not what the server's bytes say; empty if they are.
+// resultProblem compares the parts of a result with the bytes of the server, and returns in what they differ, empty if they
+// agree.
 func resultProblem(res *supervisor.Result) string {
 	conn, value := numberAfter(res.Raw, `\"conn\":`), numberAfter(res.Raw, `\"value\":`)
 	text := []byte(res.Text())
@@ -263,8 +279,8 @@ func resultProblem(res *supervisor.Result) string {
 	return ""
 }
 
-// numberAfter is the number behind a key in a text, 0 if there is none. The text of an answer is JSON in JSON: to find a word in
-// it costs a hundredth of decoding it twice.
+// numberAfter returns the number after a key in a text, 0 if there is none. The text of an answer is JSON within JSON, and
+// searching it costs a hundredth of decoding it twice.
 func numberAfter(text []byte, key string) (n int) {
 	_, rest, _ := bytes.Cut(text, []byte(key))
 	for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' && n < 1<<40 {
@@ -274,7 +290,7 @@ func numberAfter(text []byte, key string) (n int) {
 	return n
 }
 
-// textAfter is what stands behind a key in a text up to end, empty if there is none.
+// textAfter returns the text after a key, up to the byte end, empty if there is none.
 func textAfter(text []byte, key string, end byte) string {
 	_, rest, found := bytes.Cut(text, []byte(key))
 	if i := bytes.IndexByte(rest, end); found && i >= 0 {
@@ -283,7 +299,7 @@ func textAfter(text []byte, key string, end byte) string {
 	return ""
 }
 
-// startCommand is something that the owner does.
+// startCommand gives a command of the owner to the manager, and records it and its answer.
 func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 	w := p.world
 	events := p.commandEvents(o)
@@ -310,8 +326,8 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 	})
 }
 
-// commandEvents is how a command stands in the record. A set of servers that is not the whole one is a removal of some and an addition of
-// others, each of which is one server's matter.
+// commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, because
+// the invariants judge each server by its own commands. It updates removed for them. Any other command is one event.
 func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event {
 	e := history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do}
 	if o.Only == nil {
@@ -321,7 +337,8 @@ func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event 
 	p.world.eachServer(func(h *simServer) {
 		kept := slices.Contains(o.Only, h.server.Name)
 		if kept != h.removed {
-			return // it is there and stays, or is gone and stays so
+			// The server stays in the set, or stays out of it.
+			return
 		}
 		e.Server, e.Method = h.server.Name, "remove"
 		if kept {
@@ -334,7 +351,8 @@ func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event 
 	return all
 }
 
-// commandFunc is what a command asks of the manager. Specs are taken now, in the loop.
+// commandFunc returns the function that gives a command to the manager. The loop prepares the specs now, because the goroutine
+// of the user must not touch the servers.
 func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 	m, ctx, h := p.world.manager, p.ctx, p.world.servers[o.Server]
 	if h == nil && o.Do != "configure" && o.Do != "wake" {
@@ -391,13 +409,13 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 	return func() error { return fmt.Errorf("the plan's command %q is unknown", o.Do) }
 }
 
-// setServersFunc is the command that says the whole set of servers as it is now.
+// setServersFunc returns the command that gives the manager the whole set of servers as it is now.
 func (p *managerUsers) setServersFunc() func() error {
 	specs := maps.Clone(p.world.wantedSpecs())
 	return func() error { return p.world.setServers(p.ctx, specs) }
 }
 
-// setServers says the whole set of servers.
+// setServers gives the manager the whole set of servers, by message or by the facade.
 func (w *simulation) setServers(ctx context.Context, specs map[string]messages.Spec) error {
 	if w.messageActor != nil {
 		return w.messageActor.setServers(specs)
@@ -406,7 +424,7 @@ func (w *simulation) setServers(ctx context.Context, specs map[string]messages.S
 	return err
 }
 
-// wantedSpecs is the whole set of servers as it should be.
+// wantedSpecs returns the specs of all servers that the owner has not removed.
 func (w *simulation) wantedSpecs() map[string]messages.Spec {
 	all := make(map[string]messages.Spec, len(w.servers))
 	w.eachServer(func(h *simServer) {
@@ -417,8 +435,8 @@ func (w *simulation) wantedSpecs() map[string]messages.Spec {
 	return all
 }
 
-// afterWake is when the status is looked at after the manager was told that the machine woke up.
+// afterWake is the virtual time after a wake command at which the harness records the status, so that the manager has acted on it.
 const afterWake = 211 * time.Millisecond
 
-// closeTimeout is how long Close may take, and everybody who waits to come back: far more than its stop ladders.
+// closeTimeout bounds Close and the return of all users, in virtual time: far more than stopping a server takes.
 const closeTimeout = 5 * time.Minute

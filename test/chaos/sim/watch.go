@@ -14,27 +14,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// managerWatch takes down what the manager publishes: its events, and the snapshots of the catalog.
+// managerWatch records what the manager publishes: its events, and the snapshots of the catalog. The loop reads whenever every
+// goroutine waits, so that it misses no snapshot.
 type managerWatch struct {
-	world       *simulation
-	watcher     *supervisor.Watcher
-	canceledCtx context.Context // nothing is waited for
-	closed      bool            // it was told that there will be no more
+	world   *simulation
+	watcher *supervisor.Watcher
+	// canceledCtx has ended, so that Next returns only what is there.
+	canceledCtx context.Context
+	// closed is set when the watcher has returned that the manager is closed.
+	closed bool
 
 	sequence history.Sequence
 
-	snapshot     *supervisor.Snapshot
-	shownServers map[string]shownEntries // by server
-	hashSum      uint64                  // of all that is shown
+	snapshot *supervisor.Snapshot
+	// shownServers holds each server's part of the last snapshot, hashSum the hash of all parts.
+	shownServers map[string]shownEntries
+	hashSum      uint64
 }
 
-// shownEntries is what the last snapshot had of one server.
+// shownEntries is one server's part of a snapshot, with its hash.
 type shownEntries struct {
 	entries []*supervisor.Entry
 	sum     uint64
 }
 
-// isUnchanged reports whether nothing of a server has changed: entries are immutable.
+// isUnchanged reports whether a server has the same entries as before. Entries are immutable, so that comparing pointers
+// suffices.
 func (s shownEntries) isUnchanged(entries []*supervisor.Entry) bool {
 	if len(s.entries) != len(entries) || len(entries) == 0 {
 		return len(s.entries) == len(entries)
@@ -42,6 +47,7 @@ func (s shownEntries) isUnchanged(entries []*supervisor.Entry) bool {
 	return &s.entries[0] == &entries[0] || slices.Equal(s.entries, entries)
 }
 
+// startWatching subscribes to the events, with more room than a run fills.
 func (w *managerWatch) startWatching(m *supervisor.Manager) {
 	w.watcher = m.Watch(1 << 20)
 	over, cancel := context.WithCancel(context.Background())
@@ -49,7 +55,7 @@ func (w *managerWatch) startWatching(m *supervisor.Manager) {
 	w.canceledCtx, w.shownServers = over, map[string]shownEntries{}
 }
 
-// recordNew records what is new.
+// recordNew records the new events, and the snapshot if it is another one.
 func (w *managerWatch) recordNew() {
 	if w.watcher == nil {
 		return
@@ -67,6 +73,8 @@ func (w *managerWatch) recordNew() {
 	}
 }
 
+// recordEvent records one event of the manager, and checks its place in the sequence. A gap is an error of the harness, because
+// the room is large.
 func (w *managerWatch) recordEvent(e messages.Event) {
 	if problem := w.sequence.Next(e); problem != "" {
 		w.world.reportMisled(problem)
@@ -97,7 +105,7 @@ func (w *managerWatch) recordEvent(e messages.Event) {
 	}
 }
 
-// nextEvent reads one event. A watcher that panics is the manager's fault, and has nothing more to say.
+// nextEvent reads one event. A panic of the watcher is the manager's fault, and counts as the end of the events.
 func (w *simulation) nextEvent(ctx context.Context, from *supervisor.Watcher) (e messages.Event, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -108,7 +116,8 @@ func (w *simulation) nextEvent(ctx context.Context, from *supervisor.Watcher) (e
 	return from.Next(ctx)
 }
 
-// finishWatching reads what is left. A manager that has closed has said so, and of every call that began that it has ended.
+// finishWatching reads what is left. A manager that has closed must have reported the end of every call that it reported to
+// have begun.
 func (w *managerWatch) finishWatching() {
 	w.recordNew()
 	if n := w.sequence.Open(); w.closed && n > 0 {
@@ -119,7 +128,7 @@ func (w *managerWatch) finishWatching() {
 // hasEnded reports whether the manager has ended its watchers.
 func (w *managerWatch) hasEnded() bool { return w.closed }
 
-// fillFromStatus takes over what a status says of a phase.
+// fillFromStatus copies a status into an event. Times become times of the run.
 func fillFromStatus(e *history.Event, s *messages.Status, start time.Time) {
 	e.Phase, e.Step, e.Retry, e.Class, e.Attempts = s.Status, s.Step, s.Retry, s.Class, s.Attempts
 	e.Epoch, e.Warm, e.Text = s.Epoch, s.Warm, s.Error
@@ -129,7 +138,7 @@ func fillFromStatus(e *history.Event, s *messages.Status, start time.Time) {
 	}
 }
 
-// recordSnapshot records in what a snapshot differs from the one before.
+// recordSnapshot records in what a snapshot differs from the one before, and a hash of the whole.
 func (w *managerWatch) recordSnapshot(s *supervisor.Snapshot) {
 	w.snapshot = s
 	e := history.Event{Side: history.Manager, Kind: history.Snapshot, Generation: s.Generation()}
@@ -138,6 +147,7 @@ func (w *managerWatch) recordSnapshot(s *supervisor.Snapshot) {
 	w.world.recordEvent(e)
 }
 
+// recordServer adds a server's part to the event, if it has changed: one entry for each state and epoch of its tools.
 func (w *managerWatch) recordServer(e *history.Event, s *supervisor.Snapshot, name string) {
 	entries := s.Server(name)
 	was := w.shownServers[name]
@@ -169,8 +179,8 @@ func (w *managerWatch) recordServer(e *history.Event, s *supervisor.Snapshot, na
 	e.Entries = append(e.Entries, states...)
 }
 
-// entriesHash is a number that stands for the entries of a server; that of a whole snapshot is their exclusive or, so that a change
-// of one server costs no more than that.
+// entriesHash hashes the entries of a server. The hash of a snapshot is the exclusive or of all servers' hashes, so that the
+// change of one server costs only that server's.
 func entriesHash(states []history.Entries) uint64 {
 	if states[0].Count == 0 {
 		return 0
@@ -178,7 +188,8 @@ func entriesHash(states []history.Entries) uint64 {
 	h := fnv.New64a()
 	for i := range states {
 		e := &states[i]
-		_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%d\x00%s\n", e.Server, e.State, e.Epoch, e.Count, e.Hash) // it never fails
+		// Write of a hash never fails.
+		_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%d\x00%s\n", e.Server, e.State, e.Epoch, e.Count, e.Hash)
 	}
 	return h.Sum64()
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// HungError says that a bubble does not come to its end, and why: a mutex that is never unlocked (a goroutine that waits for one keeps
-// the time of a bubble from going on), or a loop without an end. Its goroutines are still there.
+// HungError says that a bubble does not end, and why: a mutex that is never unlocked (a goroutine that waits for one stops the
+// time of its bubble), or an endless loop. Its goroutines still exist.
 type HungError struct {
-	// Cause is one sentence, Waits one for each group of goroutines that do the same: who waits for what.
+	// Cause is one sentence. Waits has one for each group of goroutines that do the same.
 	Cause string
 	Waits []string
 }
@@ -19,47 +19,56 @@ type HungError struct {
 // Error implements error.
 func (e *HungError) Error() string { return e.Cause + "\n" + strings.Join(e.Waits, "\n") }
 
-// pulse is what the loop of a world tells of its progress.
+// pulse is the progress of a run, which the loop writes and the watchdog reads.
+// steps counts the rounds of the loop.
 type pulse struct {
 	steps atomic.Uint64
-	at    atomic.Int64            // virtual time
-	turn  atomic.Pointer[mailbox] // the actor that was given the last turn
+	// at is the virtual time in nanoseconds.
+	at atomic.Int64
+	// turn is the actor that got the last turn.
+	turn atomic.Pointer[mailbox]
 }
 
-// watchdog looks at a bubble from outside, in real time. It costs a bubble nothing as long as its world goes on: the stacks of all
-// goroutines are looked at only when nothing was done for a second.
+// watchdog watches a bubble from outside, in real time. It costs little while the run makes progress: it takes the stacks of
+// all goroutines only when nothing was done for a second.
 //
-// How long that takes in real time says little on a machine that is busy with other things. So that a world which is only starved
-// is not taken for one that hangs, a mutex counts as held for ever only if no goroutine of the bubble can run, seen twice; and the
-// patience with one that runs is counted in ticks, each of which is a turn that this process was really given.
+// Real time says little on a machine that is busy with other things. So that a starved run is not taken for a hung one, a mutex
+// counts as held for ever only if no goroutine of the bubble can run, seen twice; and the patience with a running goroutine is
+// counted in ticks, in each of which this process had the processor.
 type watchdog struct {
 	pulse *pulse
-	// maxStallTicks is how many ticks of 10 ms may pass in which the world does nothing; crawl how many seconds in which its time goes on by
-	// less than one.
+	// maxStallTicks is the number of ticks of 10 ms without a step of the run, maxCrawlSeconds the number of real seconds in
+	// which its virtual time advances by less than one, after which the run counts as hung.
 	maxStallTicks, maxCrawlSeconds int
-	// onSlow, if not nil, is told once of a run that takes more than slowAfter: what it does, and who waits for what.
+	// onSlow is called once for a run that takes more than slowAfter; nil reports nothing.
 	onSlow func(string)
 
-	stallTicks   int // ticks since the world did something
-	crawlSeconds int // seconds since its time went on by one
+	// stallTicks counts ticks since the last step, crawlSeconds checks since the virtual time advanced by a second.
+	stallTicks   int
+	crawlSeconds int
 	slowReported bool
 	began        time.Time
-	steps        uint64
-	at           time.Duration
-	lastWaits    []string // what the goroutines did at the look before
-	busyCounts   map[string]int
-	lookCount    int
+	// steps and at are those of the check before.
+	steps uint64
+	at    time.Duration
+	// lastWaits describes the goroutines at the look before. busyCounts counts, by function, how often a goroutine was seen
+	// running or waiting outside of the bubble, in lookCount looks.
+	lastWaits  []string
+	busyCounts map[string]int
+	lookCount  int
 }
 
+// calmInterval is the time between two checks of a run that makes progress, tickInterval of one that does not.
 const (
 	calmInterval = time.Second
 	tickInterval = 10 * time.Millisecond
 	slowAfter    = 10 * time.Second
-	// ticksPerLook is how many ticks lie between two looks at the stacks.
+	// ticksPerLook is the number of ticks between two looks at the stacks.
 	ticksPerLook = 25
 )
 
-// awaitEnd returns what the bubble ends with, or that it does not. mark is how the runtime names the bubble.
+// awaitEnd returns the error with which the bubble ends, or a HungError if it does not. mark returns the runtime's name of the
+// bubble.
 func (d *watchdog) awaitEnd(ended <-chan error, mark func() string) error {
 	d.began = time.Now()
 	timer := time.NewTimer(calmInterval)
@@ -72,7 +81,8 @@ func (d *watchdog) awaitEnd(ended <-chan error, mark func() string) error {
 		}
 		if hung := d.checkProgress(func() []goroutine { return goroutinesIn(mark()) }); hung != nil {
 			select {
-			case err := <-ended: // it was about to end
+			// The bubble ended while the stacks were taken.
+			case err := <-ended:
 				return err
 			default:
 				return hung
@@ -86,12 +96,12 @@ func (d *watchdog) awaitEnd(ended <-chan error, mark func() string) error {
 	}
 }
 
-// goroutinesIn are the goroutines of a bubble.
+// goroutinesIn returns the goroutines of a bubble, none if its name is unknown.
 func goroutinesIn(mark string) []goroutine {
 	return slices.DeleteFunc(parseDump(string(dumpStacks(true))), func(g goroutine) bool { return g.bubble != mark || mark == "" })
 }
 
-// checkProgress judges what the world has done since the last look.
+// checkProgress compares the progress with that of the last check, and returns a HungError once the patience has ended.
 func (d *watchdog) checkProgress(goroutines func() []goroutine) error {
 	if d.onSlow != nil && !d.slowReported && time.Since(d.began) >= slowAfter {
 		d.slowReported = true
@@ -113,6 +123,7 @@ func (d *watchdog) checkProgress(goroutines func() []goroutine) error {
 	if d.stallTicks++; d.stallTicks%ticksPerLook != 1 && d.stallTicks < d.maxStallTicks {
 		return nil
 	}
+	// No step since the last check: the stacks show whether a goroutine can still go on.
 	in := goroutines()
 	d.lookCount++
 	if isStandstill(in) {
@@ -138,7 +149,7 @@ func (d *watchdog) checkProgress(goroutines func() []goroutine) error {
 	return &HungError{Cause: d.describeBusy() + d.describeTurn(), Waits: describeWaits(in)}
 }
 
-// describeBusy is the sentence that names what runs without an end.
+// describeBusy names the function that was seen running, or waiting outside of the bubble, most often.
 func (d *watchdog) describeBusy() string {
 	most, where := 0, ""
 	for f, n := range d.busyCounts {
@@ -156,7 +167,7 @@ func (d *watchdog) describeBusy() string {
 	return "Something runs without an end, outside of this module"
 }
 
-// describeTurn says what the actor is about that was given the last turn and has not come back from it.
+// describeTurn names the actor that got the last turn and still handles its message, empty if it has finished.
 func (d *watchdog) describeTurn() string {
 	if m := d.pulse.turn.Load(); m != nil {
 		if h := m.current.Load(); h != nil {
@@ -166,7 +177,7 @@ func (d *watchdog) describeTurn() string {
 	return ""
 }
 
-// describeProgress tells of a run that takes long.
+// describeProgress describes a slow run: its progress, and its largest groups of goroutines.
 func (d *watchdog) describeProgress(in []goroutine) string {
 	text := fmt.Sprintf("%d things were done, and its own time is %s", d.pulse.steps.Load(),
 		time.Duration(d.pulse.at.Load()).Round(time.Millisecond))

@@ -11,25 +11,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// web is a connection made of exchanges: streamable HTTP, where a request's Send waits for its answer, and HTTP+SSE, where
-// every message is only taken.
+// web is a connection made of exchanges: streamable HTTP, where a request's Send returns with its answer, and HTTP+SSE, where
+// every Send returns when the server has taken the message.
 //
-// Streamable HTTP opens nothing before the first message. A server that is refused, or gone, fails messages, and the
-// connection itself ends only when the server does not know its session any more.
+// Streamable HTTP opens nothing before the first message. A server that refuses, or is gone, fails single messages; the
+// connection itself ends only when the server has lost its session.
 type web struct {
 	baseConn
 
-	notReading      bool                   // under mu
-	refusedDelivery transports.Delivery    // under mu: how far a message gets that the refused opening belongs to
-	heldExchanges   []*exchange            // under mu: what waits for the opening
-	version         string                 // under mu: what was negotiated
-	requests        map[string][]*exchange // under mu: what waits for an answer, by id
-	openNotices     []*exchange            // under mu: what waits to be taken
-	// drained is closed when nothing is under way any more; made when the session is lost.
+	// mu guards these. notReading is set while the server does not read; it takes no notices then. refusedDelivery is how far the
+	// messages of a refused opening get. heldExchanges wait for the opening, requests for an answer (by id), openNotices to be
+	// taken. version is the negotiated one.
+	notReading      bool
+	refusedDelivery transports.Delivery
+	heldExchanges   []*exchange
+	version         string
+	requests        map[string][]*exchange
+	openNotices     []*exchange
+	// drained is made when the session is lost, and closed (isDrained) when no exchange is under way any more.
 	drained   chan struct{}
 	isDrained bool
-	// stream is the one for what is said unasked (GET): it is opened after the handshake of the legacy era, and again
-	// after it was cut.
+	// stream is the GET stream for messages that belong to no request: it opens after the handshake of the legacy era, and
+	// again after it was cut.
 	stream struct {
 		open, reopened bool
 		timer          *time.Timer
@@ -40,7 +43,7 @@ func newWeb(t *Transport, sink transports.Sink) *web {
 	return &web{baseConn: newBaseConn(t, sink), requests: map[string][]*exchange{}}
 }
 
-// waitsForAnswer reports whether the Send of x returns only after its answer.
+// waitsForAnswer reports whether the Send of x returns only with its answer.
 func (c *web) waitsForAnswer(x *exchange) bool { return c.kind != messages.SSE && x.id != "" }
 
 // Send implements transports.Conn.
@@ -49,7 +52,8 @@ func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delive
 		return transports.NotWritten, contextError(ctx, "sending to "+c.label)
 	}
 	if c.kind != messages.SSE && m.Version != "" && m.Method == "notifications/cancelled" {
-		return transports.Written, nil // the end of the request's Send says it
+		// In the modern era over HTTP the end of the request's response stream is the cancellation, so no message is sent.
+		return transports.Written, nil
 	}
 	x := newExchange(m)
 	x.header = c.messageHeaders(m)
@@ -67,6 +71,7 @@ func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delive
 	} else {
 		c.openNotices = append(c.openNotices, x)
 	}
+	// A message before the end of the opening waits in heldExchanges; the opening began with the dial.
 	if x.handedOver = c.opened; !x.handedOver {
 		c.heldExchanges = append(c.heldExchanges, x)
 	}
@@ -78,7 +83,8 @@ func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delive
 	case <-x.done:
 	case <-ctx.Done():
 	case <-c.connEnded:
-		if cause := c.endCause(); cause.Class == messages.ClassSession { // those under way are given a moment
+		// When the session is lost, messages under way have answerGrace to end by themselves.
+		if cause := c.endCause(); cause.Class == messages.ClassSession {
 			select {
 			case <-x.done:
 			case <-ctx.Done():
@@ -89,7 +95,8 @@ func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delive
 	return c.sendResult(ctx, x)
 }
 
-// sendResult is what a Send returns that waits no longer.
+// sendResult returns the result of a Send. If the exchange is not completed, the client gave up or the connection ended; a
+// message that was handed over may then have arrived.
 func (c *web) sendResult(ctx context.Context, x *exchange) (transports.Delivery, error) {
 	c.mu.Lock()
 	if x.completed {
@@ -111,7 +118,7 @@ func (c *web) sendResult(ctx context.Context, x *exchange) (transports.Delivery,
 	return delivery, contextError(ctx, "waiting for "+c.label)
 }
 
-// dropExchange forgets an exchange. mu is held.
+// dropExchange forgets an exchange (nil: none), and closes drained with the last one. The caller holds mu.
 func (c *web) dropExchange(x *exchange) {
 	defer func() {
 		if c.drained != nil && len(c.requests) == 0 && len(c.openNotices) == 0 && !c.isDrained {
@@ -132,7 +139,7 @@ func (c *web) dropExchange(x *exchange) {
 	}
 }
 
-// completeExchange ends an exchange. mu is held.
+// completeExchange ends an exchange with a result. The caller holds mu.
 func (c *web) completeExchange(x *exchange, d transports.Delivery, err error) {
 	c.dropExchange(x)
 	x.completeLocked(d, err)
@@ -146,7 +153,7 @@ func (c *web) acceptOpening(session string) bool {
 	return true
 }
 
-// flushHeld sends on what waited for the opening.
+// flushHeld sends the messages that waited for the opening, in order.
 func (c *web) flushHeld() {
 	c.mu.Lock()
 	exchanges := c.heldExchanges
@@ -171,7 +178,7 @@ func (c *web) refuseOpening(err *transports.Error, d transports.Delivery) bool {
 	return true
 }
 
-// failAll ends every exchange. mu is held.
+// failAll ends every exchange with an error, in the order of the ids, because a map has none. The caller holds mu.
 func (c *web) failAll(d transports.Delivery, err *transports.Error) {
 	for _, id := range slices.Sorted(maps.Keys(c.requests)) {
 		for _, x := range slices.Clone(c.requests[id]) {
@@ -183,7 +190,8 @@ func (c *web) failAll(d transports.Delivery, err *transports.Error) {
 	}
 }
 
-// deliveryOf is how far x got if the far side can only say d of it.
+// deliveryOf returns how far x got, if the server can only say d of it: a message that was never handed over cannot have
+// arrived.
 func (c *web) deliveryOf(x *exchange, d transports.Delivery) transports.Delivery {
 	if !x.handedOver && d == transports.MaybeWritten {
 		return transports.NotWritten
@@ -191,6 +199,7 @@ func (c *web) deliveryOf(x *exchange, d transports.Delivery) transports.Delivery
 	return d
 }
 
+// markTaken implements conn: the server answers a notification with 202.
 func (c *web) markTaken(x *exchange) {
 	if c.waitsForAnswer(x) {
 		return
@@ -199,10 +208,12 @@ func (c *web) markTaken(x *exchange) {
 	defer c.mu.Unlock()
 	switch {
 	case c.notReading:
-		return // when it hears again
+		// setReading calls again once the server reads.
+		return
 	case x.resendPending:
 		x.resendPending = false
-		return // it was refused, and is on its way once more
+		// The message was refused for its token, and a second attempt is under way.
+		return
 	}
 	c.completeExchange(x, transports.Written, nil)
 	if x.method == "notifications/initialized" && c.kind != messages.SSE {
@@ -210,6 +221,7 @@ func (c *web) markTaken(x *exchange) {
 	}
 }
 
+// denyExchange implements conn. A message that was refused for its token is first sent again with a new one.
 func (c *web) denyExchange(reply string, d transports.Delivery, err *transports.Error) (denied bool) {
 	c.mu.Lock()
 	xs := c.requests[reply]
@@ -231,8 +243,8 @@ func (c *web) denyExchange(reply string, d transports.Delivery, err *transports.
 	return denied
 }
 
-// loseSession ends the connection because the server has forgotten its session. Messages under way have a second to be answered
-// or refused by themselves.
+// loseSession ends the connection because the server has forgotten its session. Messages under way have answerGrace to be
+// answered or refused by themselves.
 func (c *web) loseSession(err *transports.Error) {
 	if !c.endConn(err) {
 		return
@@ -242,7 +254,8 @@ func (c *web) loseSession(err *transports.Error) {
 	c.drained = make(chan struct{})
 	c.dropExchange(nil)
 	c.mu.Unlock()
-	go func() { // ends after answerGrace
+	// This goroutine ends after answerGrace at the latest.
+	go func() {
 		t := time.NewTimer(answerGrace)
 		defer t.Stop()
 		select {
@@ -254,9 +267,10 @@ func (c *web) loseSession(err *transports.Error) {
 	}()
 }
 
-// answerGrace is that of package transports.
+// answerGrace is the same time as in package transports.
 const answerGrace = time.Second
 
+// deliverMessage implements conn. An answer over the limit still completes its exchange, with an error.
 func (c *web) deliverMessage(body []byte, reply string, more bool) bool {
 	c.mu.Lock()
 	var x *exchange
@@ -266,7 +280,8 @@ func (c *web) deliverMessage(body []byte, reply string, more bool) bool {
 	heard := c.kind == messages.SSE || x != nil || reply == "" && c.stream.open
 	c.mu.Unlock()
 	if !heard {
-		return false // its response was closed, or there is no stream: nobody reads it
+		// The client has closed the response, or has no stream open.
+		return false
 	}
 	c.deliverToSink(body)
 	if x == nil || more {
@@ -283,9 +298,10 @@ func (c *web) deliverMessage(body []byte, reply string, more bool) bool {
 	return true
 }
 
-// deliverBytes is something that is no event of a stream: who reads event streams skips it.
+// deliverBytes implements conn: a reader of event streams skips what is no event.
 func (c *web) deliverBytes([]byte) {}
 
+// setReading implements conn. Notices that wait are taken when the server reads again.
 func (c *web) setReading(reading bool) {
 	c.mu.Lock()
 	c.notReading = !reading
@@ -298,11 +314,10 @@ func (c *web) setReading(reading bool) {
 	}
 }
 
-// reopenDelay is how long it takes until a stream that was cut is open again, as package transports has it on average.
+// reopenDelay is the time until a cut stream is open again, the mean of package transports' backoff.
 const reopenDelay = 750 * time.Millisecond
 
-// cutStream ends the stream for what is said unasked. It is opened again soon, and the user is told that something may have been
-// missed.
+// cutStream ends the GET stream. It opens again after reopenDelay, and the sink learns that it may have missed messages.
 func (c *web) cutStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,7 +325,8 @@ func (c *web) cutStream() {
 		return
 	}
 	c.stream.open = false
-	c.stream.timer = time.AfterFunc(reopenDelay, func() { // it does nothing after the end
+	// After the end of the connection this does nothing but call the sink, which callSink refuses.
+	c.stream.timer = time.AfterFunc(reopenDelay, func() {
 		c.mu.Lock()
 		c.stream.open = c.cause == nil
 		c.mu.Unlock()
@@ -322,7 +338,7 @@ func (c *web) cutStream() {
 	})
 }
 
-// stopStream is for the end. mu is held.
+// stopStream closes the GET stream at the end of the connection. The caller holds mu.
 func (c *web) stopStream() {
 	c.stream.open = false
 	if c.stream.timer != nil {
@@ -330,15 +346,16 @@ func (c *web) stopStream() {
 	}
 }
 
-// endRemote breaks what is under way. HTTP+SSE ends with its stream; over streamable HTTP a later message shows whether there is
-// somebody again.
+// endRemote implements conn: it breaks every exchange. HTTP+SSE ends with its stream; over streamable HTTP a later message
+// shows whether the server is back.
 func (c *web) endRemote(e ending) {
 	c.mu.Lock()
 	c.stopStream()
 	c.failAll(transports.MaybeWritten, e.err)
 	c.mu.Unlock()
 	select {
-	case <-c.connEnded: // the goodbye was heard
+	// The client has closed, and this end answers its DELETE.
+	case <-c.connEnded:
 		c.markExited(e.text)
 	default:
 	}
@@ -351,8 +368,8 @@ func (c *web) endRemote(e ending) {
 	}
 }
 
-// Close implements transports.Conn. The user is told at once; then the server is said goodbye to, if there is a session
-// that it keeps, for as long as Grace.
+// Close implements transports.Conn. The user is told at once; then the client announces its end to the server, if the server
+// keeps a session, and waits for the answer for Grace at most.
 func (c *web) Close(ctx context.Context) error {
 	if c.endConn(closedError()) {
 		go func() {
@@ -371,7 +388,8 @@ func (c *web) Close(ctx context.Context) error {
 	return c.awaitRelease(ctx)
 }
 
-// messageHeaders are what goes beside a message, by canonical name.
+// messageHeaders returns the headers that go with a message, by canonical name, as the specification of the message's era wants
+// them.
 func (c *web) messageHeaders(m transports.Message) map[string]string {
 	h := make(map[string]string, len(m.Header)+len(c.extra)+4)
 	if c.token != nil {
@@ -386,6 +404,7 @@ func (c *web) messageHeaders(m transports.Message) map[string]string {
 	c.mu.Lock()
 	session, version := c.session, c.version
 	c.mu.Unlock()
+	// The modern era has no sessions, and names version, method and tool with every message.
 	if m.Version != "" {
 		h["Mcp-Protocol-Version"], h["Mcp-Method"] = m.Version, m.Method
 		if m.Name != "" {

@@ -10,69 +10,77 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// This file and those beside it (pipe.go, web.go) are the transport in memory. What is on the other side of it is a far: the
-// world, or the scripted peer of the contract suite. They know nothing of virtual time.
+// This file, pipe.go and web.go are the transport in memory. Its other side is a remoteEnd: a simServer, or the scripted peer
+// of the contract suite. Nothing here knows of virtual time, so that the contract suite of real transports can run on it.
 
-// remoteEnd is the other end of connections. Its methods are called from goroutines of the manager; they must not block, and
-// must not call back.
+// remoteEnd is the other end of connections. Goroutines of the manager call its methods, which must neither block nor call
+// back.
 type remoteEnd interface {
-	// onDialed says that somebody wants the connection; accept or refuse follows, or nothing.
+	// onDialed reports a dial; acceptOpening or refuseOpening follows later, or nothing.
 	onDialed(c conn)
-	// onSent brings a message.
+	// onSent hands a message over.
 	onSent(c conn, x *exchange)
-	// onAbandoned says that nobody waits any more, for the opening (x is nil) or for the answer to x.
+	// onAbandoned reports that the client waits no longer, for the opening (x is nil) or for the answer to x.
 	onAbandoned(c conn, x *exchange)
-	// onClosing says that the client has closed its side, or with signal that the process is asked to end. exit follows,
-	// or nothing.
+	// onClosing reports that the client has closed its side, or with signal that it sends the process SIGTERM. endRemote
+	// follows later, or nothing.
 	onClosing(c conn, signal bool)
-	// onReleased says that nothing is left of it.
+	// onReleased reports that nothing is left of the connection.
 	onReleased(c conn)
 }
 
-// conn is a connection as its far end sees it.
+// conn is a connection as its remoteEnd uses it.
 type conn interface {
 	transports.Conn
 	base() *baseConn
-	// acceptOpening and refuse end the opening. They report false if nobody waits for it any more.
+	// acceptOpening and refuseOpening answer the dial. They return false if the client waits no longer.
 	acceptOpening(session string) bool
 	refuseOpening(err *transports.Error, delivery transports.Delivery) bool
-	// deliverMessage delivers a whole message. reply is the id of the request in whose exchange it goes, or empty; more says that
-	// the exchange goes on. It reports false if nobody reads there any more.
+	// deliverMessage delivers a whole message. reply is the id of the request in whose exchange it goes, or empty; more keeps
+	// that exchange open. It returns false if the client has no stream for it.
 	deliverMessage(body []byte, reply string, more bool) bool
 	// deliverBytes delivers bytes that are no whole message.
 	deliverBytes(p []byte)
-	// denyExchange ends the exchange of that id ("": a notification's) without an answer.
+	// denyExchange ends the exchange of the request reply ("": of a notification) without an answer. It returns false if there
+	// is none.
 	denyExchange(reply string, d transports.Delivery, err *transports.Error) bool
-	// cutStream ends the stream for what is said unasked.
+	// cutStream ends the stream for messages that belong to no request.
 	cutStream()
-	// markTaken says that the message was taken, and that no refusal of it follows.
+	// markTaken ends the exchange of a message that has no answer, unless it was refused.
 	markTaken(x *exchange)
-	// endRemote ends the far side.
+	// endRemote ends the server's side.
 	endRemote(end ending)
-	// setReading says whether the far side reads.
+	// setReading stops or resumes the server's reading.
 	setReading(reading bool)
 }
 
-// ending is how the far side of a connection ends.
+// ending describes how the server's side of a connection ends.
 type ending struct {
-	err  *transports.Error
-	text string // of a process: "exit status 1", "signal: killed"
+	// err is the error that the client sees.
+	err *transports.Error
+	// text is the exit status of a process ("exit status 1", "signal: killed"), empty otherwise.
+	text string
 }
 
-// exchange is one message on its way, and, over HTTP, its answer.
+// exchange is one message on its way and, over HTTP, its response.
 type exchange struct {
-	id     string // of a request, as JSON text
-	call   string // the caller's own id of a call
+	// id is the JSON text of a request's id, empty for other messages; call is the harness's id of a tool call.
+	id     string
+	call   string
 	body   []byte
 	method string
-	header map[string]string // over HTTP
+	// header holds what goes beside the message over HTTP.
+	header map[string]string
 
-	// These belong to the connection's lock.
+	// The connection's lock guards these. handedOver is set when the server may have the message, completed when Send has its
+	// result.
 	handedOver, completed bool
-	resent, resendPending bool // it was sent again with another token; and that is not taken yet
+	// resent is set when the message was sent again with a new token, resendPending until the server has handled it.
+	resent, resendPending bool
 	delivery              transports.Delivery
 	err                   error
-	done                  chan struct{} // closed when settled
+	// done is closed when the exchange is completed.
+	done chan struct{}
 }
 
 func newExchange(m transports.Message) *exchange {
@@ -86,7 +94,7 @@ func newExchange(m transports.Message) *exchange {
 	return x
 }
 
-// completeLocked is called with the connection's lock held.
+// completeLocked sets the result of an exchange; the first result counts. The caller holds the connection's lock.
 func (x *exchange) completeLocked(d transports.Delivery, err error) {
 	if !x.completed {
 		x.completed, x.delivery, x.err = true, d, err
@@ -94,39 +102,49 @@ func (x *exchange) completeLocked(d transports.Delivery, err error) {
 	}
 }
 
-// baseConn is what all connections have.
+// baseConn is the part that all connections share.
 type baseConn struct {
-	kind   messages.TransportKind
-	label  string
-	limit  int64
+	kind  messages.TransportKind
+	label string
+	limit int64
+	// hide removes the server's secrets from a text. extra are headers that go with every message, secrets included. token is
+	// nil where no credential is shown.
 	grace  time.Duration
 	hide   func(string) string
-	extra  map[string]string // headers, with their secrets
-	token  *bearerToken      // nil where none is shown
+	extra  map[string]string
+	token  *bearerToken
 	remote remoteEnd
 	sink   transports.Sink
 
-	number    int // of the opening; only the far side uses it
-	itemCount int // only the world's inbox uses it
+	// number is the connection's number at the server; only the server's side uses it. itemCount counts its items in the inbox,
+	// whose lock guards it.
+	number    int
+	itemCount int
 
-	sinkMu       sync.RWMutex // held for reading while the sink is given something
+	// sinkMu is held for reading while the sink is called, so that nothing reaches the sink after Down.
+	sinkMu       sync.RWMutex
 	downReported bool
 
+	// mu guards the state of the connection. openAbandoned is set when the client no longer waits for the opening; openHeld
+	// makes the opening last until its answer, whatever its context says. cause is set when the connection has ended for its
+	// user.
 	mu            sync.Mutex
 	opened        bool
-	openAbandoned bool // nobody waits for the opening any more
-	openHeld      bool // the opening does not end before its answer
+	openAbandoned bool
+	openHeld      bool
 	cause         *transports.Error
 	session       string
 	stderr        string
 	exitText      string
 	noiseCount    int64
 
-	openAnswered chan struct{} // closed when the opening has ended
+	// openAnswered is closed when the opening has an answer, connEnded when the connection has ended for its user, remoteExited
+	// when the server's side has ended, allReleased when nothing is left.
+	openAnswered chan struct{}
 	refusal      *transports.Error
-	connEnded    chan struct{} // closed when the connection has ended for its user
-	remoteExited chan struct{} // closed when the far side has
-	allReleased  chan struct{} // closed when nothing is left
+	connEnded    chan struct{}
+	remoteExited chan struct{}
+	allReleased  chan struct{}
 
 	exitOnce, releaseOnce sync.Once
 }
@@ -157,10 +175,10 @@ func (w *baseConn) Info() transports.Info {
 	return info
 }
 
-// firstPID makes the process ids that are told differ from those of any real child.
+// firstPID is added to a connection's number to make a process id that no real process has.
 const firstPID = 1 << 22
 
-// callSink gives the sink something, unless it was told of the end.
+// callSink calls the sink, unless it was told of the end. sinkMu makes Down wait for calls that are under way.
 func (w *baseConn) callSink(f func(transports.Sink)) {
 	w.sinkMu.RLock()
 	defer w.sinkMu.RUnlock()
@@ -178,11 +196,12 @@ func (w *baseConn) reportDown() {
 	if reported {
 		return
 	}
-	defer func() { _ = recover() }() // a sink that panics in Down costs nothing: there is nothing left to end
+	// A sink that panics in Down harms nothing, because the connection has ended.
+	defer func() { _ = recover() }()
 	w.sink.Down(w.endCause())
 }
 
-// endConn ends the connection for its user. Only the first cause counts.
+// endConn ends the connection for its user. It returns false if it had ended before; only the first cause counts.
 func (w *baseConn) endConn(cause *transports.Error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,8 +213,8 @@ func (w *baseConn) endConn(cause *transports.Error) bool {
 	return true
 }
 
-// endCause is why the connection has ended, nil while it lives. It is without the status and the body of a refusal, which are
-// about one message.
+// endCause returns why the connection has ended, nil while it lives. It leaves out the HTTP status and body of a refusal, which
+// belong to one message.
 func (w *baseConn) endCause() *transports.Error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,6 +226,7 @@ func (w *baseConn) endCause() *transports.Error {
 	return &e
 }
 
+// releaseConn reports that nothing is left of the connection, once.
 func (w *baseConn) releaseConn(c conn) {
 	w.releaseOnce.Do(func() {
 		w.remote.onReleased(c)
@@ -214,7 +234,7 @@ func (w *baseConn) releaseConn(c conn) {
 	})
 }
 
-// left says that the far side is gone.
+// markExited records that the server's side has ended, once.
 func (w *baseConn) markExited(text string) {
 	w.exitOnce.Do(func() {
 		w.mu.Lock()
@@ -224,7 +244,7 @@ func (w *baseConn) markExited(text string) {
 	})
 }
 
-// awaitExit waits until the far side is gone, for at most d.
+// awaitExit waits until the server's side has ended, at most d.
 func (w *baseConn) awaitExit(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -236,7 +256,7 @@ func (w *baseConn) awaitExit(d time.Duration) bool {
 	}
 }
 
-// awaitRelease waits for the release.
+// awaitRelease waits until nothing is left, or until ctx ends. A connection that is released already wins over an ended ctx.
 func (w *baseConn) awaitRelease(ctx context.Context) error {
 	select {
 	case <-w.allReleased:
@@ -251,12 +271,14 @@ func (w *baseConn) awaitRelease(ctx context.Context) error {
 	}
 }
 
-// awaitOpening waits for the answer to a dial.
+// awaitOpening waits for the answer to a dial. If ctx ends first, the dial is abandoned; an answer that came in the same
+// instant still counts.
 func (w *baseConn) awaitOpening(ctx context.Context, c conn) (transports.Conn, error) {
 	select {
 	case <-w.openAnswered:
 	case <-ctx.Done():
 		w.mu.Lock()
+		// The fault stuck-dial: this dial returns only with its answer.
 		if w.openHeld {
 			w.mu.Unlock()
 			<-w.openAnswered
@@ -276,14 +298,14 @@ func (w *baseConn) awaitOpening(ctx context.Context, c conn) (transports.Conn, e
 	return c, nil
 }
 
-// holdOpening lets the opening last until its answer, whatever its context says.
+// holdOpening makes the opening last until its answer, whatever its context says (fault stuck-dial).
 func (w *baseConn) holdOpening() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.openHeld = true
 }
 
-// answerOpening ends the opening. It reports false if nobody waits for it.
+// answerOpening answers the dial. It returns false if the client waits no longer, or an answer was given before.
 func (w *baseConn) answerOpening(session string, refusal *transports.Error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +317,7 @@ func (w *baseConn) answerOpening(session string, refusal *transports.Error) bool
 	return true
 }
 
-// deliverToSink gives the sink a whole message, or says that it is too long.
+// deliverToSink gives a copy of a whole message to the sink, or reports that it is too long.
 func (w *baseConn) deliverToSink(body []byte) {
 	if int64(len(body)) > w.limit {
 		w.reportOversized(body, int64(len(body)))
@@ -305,18 +327,21 @@ func (w *baseConn) deliverToSink(body []byte) {
 	w.callSink(func(s transports.Sink) { s.Message(body) })
 }
 
-// endSize is how much of each end of a message that is too long is kept, noiseSize how much of a line of noise.
+// endSize is the number of bytes kept of each end of an oversized message, noiseSize the number kept of a line of noise, as in
+// package transports.
 const (
 	endSize   = 4 << 10
 	noiseSize = 256
 )
 
+// reportOversized reports a message over the limit to the sink, with its head and tail.
 func (w *baseConn) reportOversized(p []byte, size int64) {
 	head := append([]byte(nil), p[:min(len(p), endSize)]...)
 	tail := append([]byte(nil), p[max(0, len(p)-endSize):]...)
 	w.callSink(func(s transports.Sink) { s.Oversized(head, tail, size) })
 }
 
+// reportNoise counts a line that is no message, and gives its beginning to the sink without secrets.
 func (w *baseConn) reportNoise(line []byte) {
 	w.mu.Lock()
 	w.noiseCount++
@@ -325,12 +350,14 @@ func (w *baseConn) reportNoise(line []byte) {
 	w.callSink(func(s transports.Sink) { s.Noise(line) })
 }
 
+// sessionID returns the id of the HTTP session, empty if there is none.
 func (w *baseConn) sessionID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session
 }
 
+// contextError translates the end of a context into an error of package transports.
 func contextError(ctx context.Context, doing string) *transports.Error {
 	if err := ctx.Err(); err == context.DeadlineExceeded {
 		return &transports.Error{Class: messages.ClassTimeout, Text: doing + " took too long", Err: err}
@@ -338,6 +365,7 @@ func contextError(ctx context.Context, doing string) *transports.Error {
 	return &transports.Error{Class: messages.ClassCanceled, Text: doing + " was canceled", Err: ctx.Err()}
 }
 
+// closedError is the cause of a connection that its user has closed.
 func closedError() *transports.Error {
 	return &transports.Error{Class: messages.ClassCanceled, Text: "the connection was closed"}
 }
