@@ -30,7 +30,7 @@ type addArgs struct {
 	command        []string
 }
 
-// newAdd is the command "add". Its positional arguments take three forms, which parse tells apart.
+// newAdd returns the command "add", which runs addServer. Its positional arguments take three forms, which parse tells apart.
 func newAdd(o *options) *cobra.Command {
 	var f addFlags
 	var a addArgs
@@ -200,7 +200,7 @@ func (o *options) addServer(cmd *cobra.Command, a addArgs, f addFlags) error {
 	return w.writeEntry(a.name, spec, entryText(spec))
 }
 
-// newAddJSON is the command "add-json", for entries that other programs print or document as JSON.
+// newAddJSON returns the command "add-json", which runs addJSON: for entries that other programs print or document as JSON.
 func newAddJSON(o *options) *cobra.Command {
 	var f addFlags
 	cmd := &cobra.Command{

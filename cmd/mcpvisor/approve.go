@@ -15,7 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// newApprove is the command "approve". It approves entries of project files, and changed definitions of tools.
+// newApprove returns the command "approve", which runs approveServers: it approves entries of project files, and changed
+// definitions of tools.
 func newApprove(o *options) *cobra.Command {
 	var f approveFlags
 	cmd := &cobra.Command{

@@ -21,7 +21,8 @@ type auditQuery struct {
 	json, follow, stats bool
 }
 
-// newAudit is the command "audit", which only reads the record.
+// newAudit returns the command "audit", which runs showAudit. It only reads the record, and talks to a running up for --stats
+// alone.
 func newAudit(o *options) *cobra.Command {
 	var q auditQuery
 	cmd := &cobra.Command{

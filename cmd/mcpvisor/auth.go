@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// newAuth is the command "auth", which only has subcommands.
+// newAuth returns the command "auth", which only has subcommands and prints its help without one.
 func newAuth(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "auth",
@@ -27,7 +27,7 @@ func newAuth(o *options) *cobra.Command {
 	return cmd
 }
 
-// newAuthStatus is the command "auth status".
+// newAuthStatus returns the command "auth status", which runs authStatus. It neither dials a server nor shows a token.
 func newAuthStatus(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

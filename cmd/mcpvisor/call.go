@@ -37,7 +37,8 @@ type callFlags struct {
 	allow []string
 }
 
-// newCall is the command "call".
+// newCall returns the command "call", which runs callTool. Its exit codes are those of codeOfOutcome, by which a script knows
+// whether it may repeat the call.
 func newCall(o *options) *cobra.Command {
 	var f callFlags
 	cmd := &cobra.Command{

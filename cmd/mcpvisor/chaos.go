@@ -23,7 +23,7 @@ be tried did not happen`
 // chaosCommands lists the subcommands of chaos, in the order in which its help lists them.
 var chaosCommands = []func(*options) *cobra.Command{newChaosSim, newChaosRun, newChaosCheck, newChaosScore, newChaosProxy, newChaosReport, newChaosScenarios, newChaosFaults}
 
-// newChaos is the command "chaos". Its exit codes differ from those of other commands; see chaosHelp.
+// newChaos returns the command "chaos" with its subcommands. Its exit codes differ from those of other commands; see chaosHelp.
 func newChaos(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chaos",

@@ -29,7 +29,8 @@ type chaosCheckFlags struct {
 	out                 string
 }
 
-// newChaosCheck is the command "chaos check".
+// newChaosCheck returns the command "chaos check", which runs chaosCheck. The checks themselves are in test/chaos/check; this
+// file has the flags and the output.
 func newChaosCheck(o *options) *cobra.Command {
 	var f chaosCheckFlags
 	cmd := &cobra.Command{

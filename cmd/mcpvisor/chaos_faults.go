@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 )
 
-// newChaosFaults is the command "chaos faults", which only prints the catalogue of faults.
+// newChaosFaults returns the command "chaos faults", which only prints the catalogue of test/chaos/faults.
 func newChaosFaults(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -56,8 +56,8 @@ faults. With the same --seed the same conversation breaks in the same way.
 
 The exit code is the server's own, and so is the signal that it dies of.`
 
-// newChaosProxy is the command "chaos proxy". An agent starts it in the place of its server, so that the exit code and the
-// death by a signal are the server's.
+// newChaosProxy returns the command "chaos proxy" with its subcommands ctl and faults. An agent starts it in the place of its
+// server, so that the exit code and the death by a signal are the server's.
 func newChaosProxy(o *options) *cobra.Command {
 	var f chaosProxyFlags
 	cmd := &cobra.Command{
@@ -233,7 +233,8 @@ func (o *options) chaosProxyHTTP(ctx context.Context, f chaosProxyFlags, shared 
 	return nil
 }
 
-// newChaosProxyFaults is the command "chaos proxy faults".
+// newChaosProxyFaults returns the command "chaos proxy faults". A proxy can play other faults before a command than before a
+// URL, therefore it has a flag.
 func newChaosProxyFaults(o *options) *cobra.Command {
 	var urls bool
 	cmd := &cobra.Command{
@@ -312,7 +313,7 @@ func listFaults(w io.Writer, urls bool) {
 	}
 }
 
-// newChaosProxyCtl is the command "chaos proxy ctl", the client of a proxy that was started with --control.
+// newChaosProxyCtl returns the command "chaos proxy ctl", the client of a proxy that was started with --control.
 func newChaosProxyCtl(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ctl ADDRESS (list | add 'FAULT key=value …' | remove NAME | clear)",

@@ -25,7 +25,7 @@ type chaosReportFlags struct {
 	verdict bool
 }
 
-// newChaosReport is the command "chaos report".
+// newChaosReport returns the command "chaos report", which runs chaosReport on one history.
 func newChaosReport(o *options) *cobra.Command {
 	var f chaosReportFlags
 	cmd := &cobra.Command{

@@ -30,7 +30,8 @@ type chaosRunFlags struct {
 	json    bool
 }
 
-// newChaosRun is the command "chaos run".
+// newChaosRun returns the command "chaos run", which runs chaosRun: one scenario, on real processes and sockets of this
+// machine.
 func newChaosRun(o *options) *cobra.Command {
 	var f chaosRunFlags
 	cmd := &cobra.Command{

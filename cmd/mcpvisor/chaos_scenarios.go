@@ -30,7 +30,7 @@ it, and run that.
 
 Exit code 2: a scenario does not exist, or --check found something wrong.`
 
-// newChaosScenarios is the command "chaos scenarios".
+// newChaosScenarios returns the command "chaos scenarios", which lists, prints or checks scenarios and runs none.
 func newChaosScenarios(o *options) *cobra.Command {
 	var schema, check, asJSON bool
 	cmd := &cobra.Command{

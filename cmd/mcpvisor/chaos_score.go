@@ -32,7 +32,7 @@ type chaosScoreFlags struct {
 	markdown string
 }
 
-// newChaosScore is the command "chaos score". Its help is the specification of adapters.
+// newChaosScore returns the command "chaos score", which runs chaosScore. Its help is the specification of adapters.
 func newChaosScore(o *options) *cobra.Command {
 	var f chaosScoreFlags
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
 	return cmd
 }
 
-// newChaosAdapter is the hidden command by which this program becomes one of its own adapters. The harness starts it as it
+// newChaosAdapter returns the hidden command by which this program becomes one of its own adapters. The harness starts it as it
 // starts an adapter of another project, so that all clients are scored by the same rules.
 func newChaosAdapter(o *options) *cobra.Command {
 	return &cobra.Command{

@@ -40,7 +40,7 @@ type chaosSimFlags struct {
 	worker   bool
 }
 
-// newChaosSim is the command "chaos sim".
+// newChaosSim returns the command "chaos sim", which runs chaosSim: one scenario or many random days, in virtual time.
 func newChaosSim(o *options) *cobra.Command {
 	var f chaosSimFlags
 	cmd := &cobra.Command{

@@ -20,8 +20,8 @@ type completeFlags struct {
 	wait time.Duration
 }
 
-// newComplete is the command "complete", which asks a server for proposals (completion/complete). The completion of the shell
-// is in shell_completion.go.
+// newComplete returns the command "complete", which asks a server for proposals (completion/complete). The completion of the
+// shell is in shell_completion.go.
 func newComplete(o *options) *cobra.Command {
 	var f completeFlags
 	cmd := &cobra.Command{

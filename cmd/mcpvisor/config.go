@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// newConfig is the command "config", which only has subcommands.
+// newConfig returns the command "config", which only has subcommands and prints its help without one.
 func newConfig(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -25,7 +25,8 @@ func newConfig(o *options) *cobra.Command {
 	return cmd
 }
 
-// newConfigCheck is the command "config check".
+// newConfigCheck returns the command "config check", which runs configCheck. It starts and dials nothing, so that it is safe
+// for files of other people.
 func newConfigCheck(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

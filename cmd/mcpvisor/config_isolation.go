@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// newConfigIsolation is the command "config isolation".
+// newConfigIsolation returns the command "config isolation", which runs printIsolation. It starts no server.
 func newConfigIsolation(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -22,7 +22,7 @@ import (
 // demoServerCommand is the hidden command by which this program becomes a child process of the demo.
 const demoServerCommand = "__demo-server"
 
-// newDemoServer is the command that serves one kind of server on standard input and output.
+// newDemoServer returns the hidden command that serves one kind of server on standard input and output.
 func newDemoServer(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    demoServerCommand + " KIND",

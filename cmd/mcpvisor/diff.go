@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 )
 
-// newDiff is the command "diff".
+// newDiff returns the command "diff", which runs showDiff. approve accepts what it has shown.
 func newDiff(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration

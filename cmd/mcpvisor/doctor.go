@@ -32,7 +32,7 @@ type finding struct {
 // doctorTime bounds each check, because a program that is asked for its version, or a proxy, may not answer.
 const doctorTime = 10 * time.Second
 
-// newDoctor is the command "doctor".
+// newDoctor returns the command "doctor", which runs runDoctor. Its checks are in doctor_checks.go.
 func newDoctor(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

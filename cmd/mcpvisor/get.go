@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// newGet is the command "get".
+// newGet returns the command "get", which runs showServer. It starts nothing and needs no running up.
 func newGet(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

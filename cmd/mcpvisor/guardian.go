@@ -14,8 +14,8 @@ import (
 // guardianCommand is the hidden command by which this program becomes a guardian.
 const guardianCommand = "__guardian"
 
-// newGuardian is the command of the guardian process, which waits on its standard input and ends the servers of a mcpvisor that
-// was killed. See [transports.Guardian].
+// newGuardian returns the hidden command of the guardian process, which waits on its standard input and ends the servers of a
+// mcpvisor that was killed. See [transports.Guardian].
 func newGuardian(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    guardianCommand,

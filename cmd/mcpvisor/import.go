@@ -29,7 +29,8 @@ type importFlags struct {
 	permissions                          bool
 }
 
-// newImport is the command "import".
+// newImport returns the command "import", which runs importServers. It differs from --config in that the servers are copied
+// into a file of mcpvisor.
 func newImport(o *options) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{

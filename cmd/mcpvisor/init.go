@@ -13,7 +13,7 @@ import (
 // emptyFile is the text that init writes: a file with room for servers.
 const emptyFile = "{\n  \"mcpServers\": {}\n}\n"
 
-// newInit is the command "init".
+// newInit returns the command "init", which runs initProject. It never changes a file that is there.
 func newInit(o *options) *cobra.Command {
 	scope := string(messages.ScopeProject)
 	cmd := &cobra.Command{

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// newList is the command "list".
+// newList returns the command "list", which runs listServers. It starts the servers itself only if no up runs.
 func newList(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration

@@ -33,7 +33,7 @@ type loginFlags struct {
 	port int
 }
 
-// newLogin is the command "login".
+// newLogin returns the command "login", which runs signIn. add runs signIn as well, for a server that asks for a sign-in.
 func newLogin(o *options) *cobra.Command {
 	var f loginFlags
 	cmd := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// newLogout is the command "logout".
+// newLogout returns the command "logout", which runs signOutServer. remove runs it as well, with forget.
 func newLogout(o *options) *cobra.Command {
 	var forget bool
 	cmd := &cobra.Command{

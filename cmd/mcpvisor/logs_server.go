@@ -22,7 +22,7 @@ type logsFlags struct {
 	wait  time.Duration
 }
 
-// newLogs is the command "logs".
+// newLogs returns the command "logs", which runs printLogs.
 func newLogs(o *options) *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{

@@ -20,7 +20,7 @@ type listFlags struct {
 	wait time.Duration
 }
 
-// newResources is the command "resources".
+// newResources returns the command "resources", which runs listResources.
 func newResources(o *options) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -56,7 +56,8 @@ func (o *options) listResources(cmd *cobra.Command, names []string, f listFlags)
 	})
 }
 
-// newPrompts is the command "prompts".
+// newPrompts returns the command "prompts". Like resources it goes through listFromServers, so that both report missing servers
+// alike.
 func newPrompts(o *options) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{

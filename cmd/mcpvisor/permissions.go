@@ -17,7 +17,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// newPermissions is the command "permissions". Its RunE checks the arguments itself, since it has subcommands.
+// newPermissions returns the command "permissions" with its subcommands. Its RunE checks the arguments itself, because a word
+// there is most likely a subcommand that was misspelt.
 func newPermissions(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -155,7 +156,7 @@ func denyOnly(v access.Verdict) access.Verdict {
 	return ""
 }
 
-// newPermissionsTest is the command "permissions test".
+// newPermissionsTest returns the command "permissions test", which runs testPermissions and makes no call.
 func newPermissionsTest(o *options) *cobra.Command {
 	var asJSON bool
 	var whole string
@@ -301,7 +302,8 @@ func (o *options) recordRuleChange(what, path string) {
 	}
 }
 
-// newPermissionsRemove is the command "permissions remove". Rules that are not there are an error after the others are removed.
+// newPermissionsRemove returns the command "permissions remove". Rules that are not there are an error after the others are
+// removed.
 func newPermissionsRemove(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove RULE…",

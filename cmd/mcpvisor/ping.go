@@ -18,7 +18,7 @@ type pingFlags struct {
 	wait, timeout time.Duration
 }
 
-// newPing is the command "ping".
+// newPing returns the command "ping", which runs pingServers. Several servers may be named, and are asked one after another.
 func newPing(o *options) *cobra.Command {
 	var f pingFlags
 	cmd := &cobra.Command{

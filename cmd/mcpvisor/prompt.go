@@ -23,7 +23,7 @@ type promptFlags struct {
 	wait time.Duration
 }
 
-// newPrompt is the command "prompt".
+// newPrompt returns the command "prompt", which runs fillPrompt.
 func newPrompt(o *options) *cobra.Command {
 	var f promptFlags
 	cmd := &cobra.Command{

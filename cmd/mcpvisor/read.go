@@ -24,7 +24,7 @@ type readFlags struct {
 	wait time.Duration
 }
 
-// newRead is the command "read".
+// newRead returns the command "read", which runs readResource.
 func newRead(o *options) *cobra.Command {
 	var f readFlags
 	cmd := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// newReconnect is the command "reconnect".
+// newReconnect returns the command "reconnect". enable shares requestConnect with it.
 func newReconnect(o *options) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// newReload is the command "reload".
+// newReload returns the command "reload", which runs reloadFiles. Without a running up it is an error and starts nothing.
 func newReload(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -21,7 +21,7 @@ type removeFlags struct {
 	logout, asJSON bool
 }
 
-// newRemove is the command "remove".
+// newRemove returns the command "remove", which runs removeServer.
 func newRemove(o *options) *cobra.Command {
 	var f removeFlags
 	cmd := &cobra.Command{

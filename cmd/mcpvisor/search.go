@@ -20,7 +20,8 @@ type searchFlags struct {
 	json             bool
 }
 
-// newSearch is the command "search".
+// newSearch returns the command "search", which runs searchRegistry. It sends the word, and $MCPVISOR_REGISTRY_TOKEN if that is
+// set, but nothing of the configuration.
 func newSearch(o *options) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{

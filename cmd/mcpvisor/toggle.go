@@ -23,7 +23,8 @@ import (
 // forNowHelp is the help of the flag that enable and disable share.
 const forNowHelp = "write nothing: only until the running mcpvisor up ends"
 
-// newEnable is the command "enable".
+// newEnable returns the command "enable": it writes the file first, so that the state holds even if the server does not
+// connect, and connects it then.
 func newEnable(o *options) *cobra.Command {
 	var wait time.Duration
 	var now bool
@@ -61,7 +62,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 	return cmd
 }
 
-// newDisable is the command "disable".
+// newDisable returns the command "disable": it writes the file first, and then takes the tools away in a running up.
 func newDisable(o *options) *cobra.Command {
 	var disconnect, now bool
 	var scope string

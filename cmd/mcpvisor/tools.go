@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// newTools is the command "tools".
+// newTools returns the command "tools", which runs listTools.
 func newTools(o *options) *cobra.Command {
 	var asJSON, withheld bool
 	var wait time.Duration

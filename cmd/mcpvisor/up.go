@@ -33,7 +33,8 @@ type upFlags struct {
 	noWatch bool
 }
 
-// newUp is the command "up".
+// newUp returns the command "up", which runs runUp until it is interrupted. All other commands of the project use its servers
+// meanwhile.
 func newUp(o *options) *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// newVersion is the command "version".
+// newVersion returns the command "version". It reads no configuration, so that it works in a broken project.
 func newVersion(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// newWhy is the command "why".
+// newWhy returns the command "why", which runs explainServer.
 func newWhy(o *options) *cobra.Command {
 	var asJSON bool
 	var wait time.Duration
