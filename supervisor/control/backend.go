@@ -10,23 +10,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// Protocol numbers the conversation on the socket. A different number on the other side is refused.
+// Protocol is the version of the conversation on the socket. [Dial] refuses a process with a different number.
 const Protocol = 3
 
-// Backend answers for a manager, in this process (Local) or in another (Dial). All methods are safe for concurrent use.
-// Errors are *messages.Error.
+// Backend answers for a manager, in this process ([Local]) or in another ([Dial]). All methods are safe for
+// concurrent use. Errors are *messages.Error.
 type Backend interface {
-	// Hello says who answers.
+	// Hello describes the process that answers.
 	Hello(ctx context.Context) (Hello, error)
-	// Status is the status of the named servers, of all if none is named, sorted by name.
+	// Status returns the status of the named servers, of all if none is named, sorted by name.
 	Status(ctx context.Context, q StatusQuery) ([]messages.Status, error)
-	// Tools is the tools of the named servers, of all if none is named. A lazy server that is named is connected first
-	// if its tools are not known.
+	// Tools returns the tools of the named servers, of all if none is named. A lazy server that is named is connected
+	// first if its tools are not known.
 	Tools(ctx context.Context, servers ...string) ([]Tool, error)
 	// Call runs a tool.
 	Call(ctx context.Context, c Call) (Result, error)
-	// Resources, Templates and Prompts are what the named servers offer besides tools, of all connected ones if none is
-	// named. The error is about the servers whose part is missing; the others' is there all the same.
+	// Resources, Templates and Prompts return these lists of the named servers, of all connected ones if none is
+	// named. The error is about the servers whose part is missing; the parts of the others are returned all the same.
 	Resources(ctx context.Context, servers ...string) ([]messages.Resource, error)
 	Templates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error)
 	Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error)
@@ -36,25 +36,26 @@ type Backend interface {
 	Fill(ctx context.Context, f Fill) (FillResult, error)
 	// Complete asks for proposals for the value of an argument.
 	Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error)
-	// Ping asks for a sign of life and says how long it took.
+	// Ping asks the server for a sign of life and returns the time that it took.
 	Ping(ctx context.Context, server string) (time.Duration, error)
-	// Logs is the newest log messages of a server, oldest first.
+	// Logs returns the newest log messages of a server, oldest first.
 	Logs(ctx context.Context, server string) ([]supervisor.LogLine, error)
-	// Follow tells of what happens to a server until ctx ends, which is no error, or f returns one.
+	// Follow calls f for each event of a server until ctx ends, which is no error, or f returns one.
 	Follow(ctx context.Context, server string, f func(messages.Event) error) error
-	// Watch calls f once when the server has agreed to tell about a resource, and again whenever it says that it changed,
-	// until ctx ends, which is no error, or f returns one. What comes while f runs is told once afterwards.
+	// Watch calls f once when the server has agreed to announce the updates of a resource, and again for each update,
+	// until ctx ends, which is no error, or f returns one. Updates that come while f runs become one call afterwards.
 	Watch(ctx context.Context, server, uri string, f func() error) error
-	// History is what happened to a server.
+	// History returns a server's past.
 	History(ctx context.Context, server string) (History, error)
-	// Permissions are the rules about calls that are in force.
+	// Permissions returns the rules about calls that are in force.
 	Permissions(ctx context.Context) (Rules, error)
-	// Reload reads the configuration files now and applies what changed. The error says so if they are not followed.
+	// Reload reads the configuration files now and applies the changes. It is an error if the manager does not follow
+	// files.
 	Reload(ctx context.Context) (supervisor.ReloadResult, error)
-	// Reconnect tears the connection down and dials again. It returns when the attempt has ended, with its reason if it
+	// Reconnect closes the connection and dials again. It returns when the attempt has ended, with its reason if it
 	// failed.
 	Reconnect(ctx context.Context, server string) error
-	// Enable returns when the attempt that follows has ended, with its reason if it failed.
+	// Enable enables a server. It returns when the attempt that follows has ended, with its reason if it failed.
 	Enable(ctx context.Context, server string) error
 	// Disable returns when the server's tools are gone. Its connection is kept unless disconnect is set.
 	Disable(ctx context.Context, server string, disconnect bool) error
@@ -66,24 +67,26 @@ type Hello struct {
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	Started  time.Time `json:"started"`
-	// Project is the project directory; Origin identifies the configuration that was named on the command line, and is
-	// empty if none was: whoever names another one wants other servers.
+	// Project is the project directory. Origin identifies the configuration that was named on the command line, and
+	// is empty if none was: a command that names another configuration must not use this process.
 	Project string `json:"project"`
 	Origin  string `json:"origin,omitempty"`
-	// Names are the configured servers, sorted: a command checks the name that was typed without asking for every status.
+	// Names are the configured servers, sorted, so that a command can check a typed name without asking for every
+	// status.
 	Names []string `json:"names"`
-	// Audit tells how the record of calls fares; nil if none is kept.
+	// Audit describes the state of the record of calls; nil if none is kept.
 	Audit *audit.Stats `json:"audit,omitempty"`
 }
 
-// StatusQuery says whose status is wanted, and when.
+// StatusQuery selects the servers of [Backend.Status], and the time to wait for them.
 type StatusQuery struct {
-	// Servers names them; empty means all. An unknown name is an error that wraps messages.ErrUnknownServer.
+	// Servers are their names; empty means all. An unknown name is an error that wraps messages.ErrUnknownServer.
 	Servers []string
-	// Wait lets these servers, and no other ones, arrive or fail if they are on their way, for at most so long; 0 answers at
-	// once.
+	// Wait gives these servers, and no other ones, at most so long to connect or to fail if they are on their way; 0
+	// answers at once.
 	Wait time.Duration
-	// Retries waits on for a server whose attempt ran out of time and will be repeated. Without it that one has failed.
+	// Retries also waits for a server whose attempt ran out of time and will be repeated. Without it such a server
+	// counts as failed.
 	Retries bool
 }
 
@@ -104,50 +107,51 @@ type Call struct {
 	CallHooks
 }
 
-// CallHooks is what goes on while an answer is waited for. The zero value wishes nothing.
+// CallHooks are the functions that act while the caller waits for an answer. The zero value has none.
 type CallHooks struct {
 	// Meta are members for the request's _meta, a JSON object.
 	Meta json.RawMessage
-	// Progress, if set, is told how far the request has got, in order, one at a time.
+	// Progress, if set, gets the progress notifications of the request, in order, one at a time.
 	Progress func(messages.Progress)
-	// Ask, if set, answers what the server asks of the person about this request (supervisor.ElicitedBy), if the manager has
-	// a Config.Elicit. Without one that function answers. An error says that no person was asked.
+	// Ask, if set, answers the server's questions to the person about this request (supervisor.ElicitedBy), if the
+	// manager has a Config.Elicit. Without Ask that function answers. An error says that no person was asked.
 	Ask func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error)
-	// Permit, if set, answers whether the call may be made, if the rules ask.
+	// Permit, if set, decides whether the call may be made, if the rules ask.
 	Permit func(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error)
 }
 
-// Read says which resource is to be read: of the named server, or of whoever offers it.
+// Read names the resource that [Backend.Read] reads: one of the named server, or, without a name, of the server that
+// offers it.
 type Read struct {
 	Server, URI string
 	CallHooks
 }
 
-// ReadResult is a resource: who gave it, and the server's result object, byte for byte.
+// ReadResult is a resource: the server that gave it, and its result object, byte for byte.
 type ReadResult struct {
 	Server string
 	Raw    json.RawMessage
 }
 
-// Contents are the parts of the resource.
+// Contents returns the parts of the resource.
 func (r ReadResult) Contents() []supervisor.ResourceContent {
 	return (&supervisor.ResourceResult{Raw: r.Raw}).Contents()
 }
 
-// Fill says which prompt is to be filled: by Qualified name, or by Server and Name.
+// Fill names the prompt that [Backend.Fill] fills: by Qualified name, or by Server and Name.
 type Fill struct {
 	Qualified, Server, Name string
 	Args                    map[string]string
 	CallHooks
 }
 
-// FillResult is a prompt: whose it is, and the server's result object, byte for byte.
+// FillResult is a prompt: its server and name, and the server's result object, byte for byte.
 type FillResult struct {
 	Server, Name string
 	Raw          json.RawMessage
 }
 
-// Messages are the messages of the prompt.
+// Messages returns the messages of the prompt.
 func (r FillResult) Messages() []supervisor.PromptMessage {
 	return (&supervisor.PromptResult{Raw: r.Raw}).Messages()
 }
@@ -156,11 +160,11 @@ func (r FillResult) Messages() []supervisor.PromptMessage {
 type Result struct {
 	// Raw is the server's result object, byte for byte.
 	Raw json.RawMessage
-	// IsError says that the tool itself failed.
+	// IsError is true if the tool itself failed.
 	IsError bool
 }
 
-// Text is what a person reads of the result; neutralise it with messages.Printable.
+// Text returns the part of the result that is for a person; neutralise it with messages.Printable.
 func (r Result) Text() string { return (&supervisor.Result{Raw: r.Raw, IsError: r.IsError}).Text() }
 
 // History is a server's past.

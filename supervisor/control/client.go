@@ -19,37 +19,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// ErrNotRunning is wrapped by Dial's error when nobody serves the place.
+// The error of [Dial] wraps ErrNotRunning when no process serves the location.
 var ErrNotRunning = errors.New("nobody serves this project")
 
 const (
-	// helloTimeout bounds the first question: a suspended process accepts connections and never answers.
+	// helloTimeout bounds the first request: a suspended process accepts connections and never answers.
 	helloTimeout = 2 * time.Second
-	// answerSlack is what an answer may take after the time that the other side was given.
+	// answerSlack is the time for the answer beyond the deadline that the other side was given, so that its own
+	// report of the timeout can arrive.
 	answerSlack = time.Second
-	// maxAnswer bounds an answer in bytes, far above what the manager lets through.
+	// maxAnswer bounds an answer in bytes, far above the largest that a manager accepts from a server.
 	maxAnswer = 1 << 30
 )
 
-// Client is a Backend in another process. Close it.
+// Client is a Backend in another process. Its owner must call Close.
 type Client struct {
-	hello Hello
+	hello Hello // from Dial; it does not change while the process lives
 	http  *http.Client
 }
 
 var _ Backend = (*Client)(nil)
 
-// Dial reaches the process that serves the place. The error wraps ErrNotRunning if there is none; any other one says
-// why the process that is there cannot be used.
+// Dial connects to the process that serves the location. The error wraps ErrNotRunning if there is none; any other
+// error is the reason for which the process that is there cannot be used. A command should start a manager of its own
+// only after ErrNotRunning.
 func Dial(ctx context.Context, location Location) (*Client, error) {
+	// The directory is checked before the connection: a socket in a directory that others can write to may be theirs.
 	if err := checkPrivate(filepath.Dir(location.Socket)); errors.Is(err, os.ErrNotExist) {
 		return nil, notRunningError(location, err)
 	} else if err != nil {
 		return nil, err
 	}
 	c := &Client{http: &http.Client{Transport: &http.Transport{
-		// One connection for each request: net/http sends a request again on its own only over a connection that was used
-		// before.
+		// Each request gets a connection of its own, because net/http repeats a request by itself over a connection
+		// that was used before, and a call must not run twice.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -66,6 +69,7 @@ func Dial(ctx context.Context, location Location) (*Client, error) {
 	err := c.requestJSON(helloCtx, http.MethodGet, pathHello, nil, nil, &c.hello)
 	var refused *dialError
 	switch {
+	// A refused connection means that the process is gone, unless the caller's own time has passed.
 	case errors.As(err, &refused) && ctx.Err() == nil:
 		return nil, notRunningError(location, refused.err)
 	case err != nil:
@@ -78,25 +82,26 @@ func Dial(ctx context.Context, location Location) (*Client, error) {
 	return c, nil
 }
 
-// dialError marks a failure before anything was sent.
+// dialError marks a failure before anything was sent, so that a call's outcome is not-sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
+// notRunningError is the error for a location that no process serves.
 func notRunningError(location Location, cause error) error {
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
 		Text: "no mcpvisor up runs for " + messages.Line(location.Project, 0), Fix: "start one with: mcpvisor up",
 		Err: errors.Join(ErrNotRunning, cause)}
 }
 
-// Close releases what the client holds.
+// Close releases the client's connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// Hello is what the process said of itself when it was dialled.
+// Hello returns the answer that the process gave when it was dialled.
 func (c *Client) Hello(context.Context) (Hello, error) { return c.hello, nil }
 
 // Status implements Backend.
@@ -148,7 +153,7 @@ func (c *Client) Disable(ctx context.Context, server string, disconnect bool) er
 	return c.requestJSON(ctx, http.MethodPost, pathDisable, v, nil, nil)
 }
 
-// requestJSON asks, and decodes the answer into out.
+// requestJSON sends a request and decodes the answer into out; nil ignores the answer.
 func (c *Client) requestJSON(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
 	res, err := c.sendRequest(ctx, method, path, q, body)
 	if err != nil || out == nil {
@@ -161,8 +166,10 @@ func (c *Client) requestJSON(ctx context.Context, method, path string, q url.Val
 	return nil
 }
 
+// response is the body of a successful answer.
 type response struct{ body []byte }
 
+// sendRequest sends a request and reads the whole answer. A failure in the answer becomes the error.
 func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
 	ctx, timeout, cancel := withForwardedTimeout(ctx)
 	defer cancel()
@@ -188,7 +195,7 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Val
 	return response{}, decodeError(answer, resp.Status)
 }
 
-// readError is the error that a response tells.
+// readError returns the error in the body of a response.
 func readError(ctx context.Context, resp *http.Response) error {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame))
 	if err != nil {
@@ -197,6 +204,8 @@ func readError(ctx context.Context, resp *http.Response) error {
 	return decodeError(answer, resp.Status)
 }
 
+// decodeError returns the error in an answer. An answer that is no failure comes from another version of this
+// program, or from another program.
 func decodeError(answer []byte, status string) error {
 	var f failure
 	if json.Unmarshal(answer, &f) != nil || f.Text == "" {
@@ -206,8 +215,9 @@ func decodeError(answer []byte, status string) error {
 	return f.toError()
 }
 
-// withForwardedTimeout gives the other side the time that ctx has, as the header's value, and itself a little more. A cancelled
-// ctx ends the request at once.
+// withForwardedTimeout returns the time that ctx has left, in milliseconds for the header, and a context that lasts a
+// little longer: the other side then reports what was not done in time, instead of a broken connection here. A
+// cancelled ctx ends the request at once.
 func withForwardedTimeout(ctx context.Context) (context.Context, string, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -215,6 +225,7 @@ func withForwardedTimeout(ctx context.Context) (context.Context, string, context
 		return ctx, "", cancel
 	}
 	extended, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(answerSlack))
+	// Only a cancellation is passed on; the deadline of ctx is the other side's.
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			cancel()
@@ -226,7 +237,7 @@ func withForwardedTimeout(ctx context.Context) (context.Context, string, context
 	}
 }
 
-// socketError is a failure of the socket itself.
+// socketError returns the error of a failure of the socket itself. It has no outcome: withOutcome sets it.
 func socketError(ctx context.Context, err error) error {
 	e := &messages.Error{Op: "control", Class: messages.ClassNetwork, Err: err,
 		Text: "the mcpvisor up of this project ended before it answered"}

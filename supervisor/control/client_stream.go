@@ -17,7 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// maxFrame bounds a line of a stream in bytes: an event with a server's whole status, a question with its form.
+// maxFrame bounds a line of a stream in bytes: an event with a server's whole status, or a question with its form.
 const maxFrame = 64 << 20
 
 // Call implements Backend.
@@ -48,7 +48,8 @@ func (c *Client) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	return FillResult{Server: head.Server, Name: head.Name, Raw: raw}, withOutcome(err, "read", f.Server, "")
 }
 
-// withOutcome says of an error of the socket itself what became of the request.
+// withOutcome completes an error of the socket itself, which has no outcome yet: the request was not sent if the
+// connection failed, otherwise its effect is unknown. Errors of the other side pass unchanged.
 func withOutcome(err error, op, server, tool string) error {
 	var e *messages.Error
 	if errors.As(err, &e) && e.Outcome == "" {
@@ -76,6 +77,7 @@ func (c *Client) Prompts(ctx context.Context, servers ...string) ([]messages.Pro
 	return fetchList[messages.Prompt](ctx, c, pathPrompts, servers)
 }
 
+// fetchList fetches a list of which parts may be missing.
 func fetchList[T any](ctx context.Context, c *Client, path string, servers []string) ([]T, error) {
 	var out partialList[T]
 	if err := c.requestJSON(ctx, http.MethodGet, path, url.Values{"server": servers}, nil, &out); err != nil {
@@ -122,11 +124,11 @@ func (c *Client) Follow(ctx context.Context, server string, f func(messages.Even
 
 // Watch implements Backend.
 func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) error {
-	// The stream is read while f runs, so that the other side is not held up, and what comes meanwhile counts once.
+	// The stream is read while f runs, so that the other side is not held up; changes that come meanwhile become one.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	changed, ended := make(chan struct{}, 1), make(chan error, 1)
-	go func() { // it ends with ctx, which Watch ends
+	go func() { // it ends with ctx, which the deferred cancel ends
 		v := url.Values{"server": {server}, "uri": {uri}}
 		_, _, err := c.streamFrames(ctx, http.MethodPost, pathWatch, v, nil, func(fr frame) error {
 			if fr.Changed {
@@ -151,15 +153,17 @@ func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) 
 	}
 }
 
-// ignoreCancel is err, unless it is that the caller wanted no more.
+// ignoreCancel returns err, or nil if the caller itself ended the request.
 func ignoreCancel(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it is how the caller ends what has no end
+		return nil //nolint:nilerr // a request without an end is ended in this way
 	}
 	return err
 }
 
-// requestWithHooks makes a request whose answer is a result, and lives up to its Aside meanwhile.
+// requestWithHooks makes a request whose answer is a result, and calls the caller's hooks meanwhile. The query
+// announces which hooks there are, so that the other side asks no question that would stay open. It returns after all
+// hooks have returned.
 func (c *Client) requestWithHooks(ctx context.Context, path string, v url.Values, body []byte, a CallHooks) (result, []byte, error) {
 	if a.Progress != nil {
 		v.Set("progress", "true")
@@ -173,6 +177,8 @@ func (c *Client) requestWithHooks(ctx context.Context, path string, v url.Values
 	if len(a.Meta) > 0 {
 		v.Set("meta", string(a.Meta))
 	}
+	// Questions are withdrawn one by one, or all when the request ends. open belongs to this goroutine, which calls
+	// the function below.
 	askCtx, cancel := context.WithCancel(ctx)
 	open := map[string]context.CancelFunc{}
 	var answering sync.WaitGroup
@@ -189,6 +195,7 @@ func (c *Client) requestWithHooks(ctx context.Context, path string, v url.Values
 				defer withdraw()
 				c.answerQuestion(one, *f.Ask, a.answererFor(f.Ask.Request))
 			})
+		// The server does not need the answer any more, or its call has ended.
 		case f.Withdrawn != "" && open[f.Withdrawn] != nil:
 			open[f.Withdrawn]()
 			delete(open, f.Withdrawn)
@@ -197,20 +204,21 @@ func (c *Client) requestWithHooks(ctx context.Context, path string, v url.Values
 	})
 }
 
-// answerQuestion asks, and hands the answer in, or that no person was shown the question.
+// answerQuestion asks the caller's person and sends the answer, or that no person saw the question.
 func (c *Client) answerQuestion(ctx context.Context, q question, ask elicitFunc) {
 	res, err := ask(ctx, q.Request)
 	if err != nil {
 		res = messages.ElicitResult{Action: actionUnseen}
 	}
 	body, err := json.Marshal(res)
-	if err != nil || ctx.Err() != nil {
+	if err != nil || ctx.Err() != nil { // the question was withdrawn
 		return
 	}
-	_ = c.requestJSON(ctx, http.MethodPost, pathAnswer, url.Values{"id": {q.ID}}, body, nil) // what it was for tells of its end
+	_ = c.requestJSON(ctx, http.MethodPost, pathAnswer, url.Values{"id": {q.ID}}, body, nil) // if it does not arrive, the request itself reports its end
 }
 
-// streamFrames makes a request and gives each frame to f, until the stream ends or f returns an error.
+// streamFrames makes a request and gives each frame to f, until the stream ends with a result or a failure, or f
+// returns an error. A stream that ends otherwise is an error: the answer is lost.
 func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Values, body []byte, f func(frame) error) (
 	result, []byte, error,
 ) {
@@ -246,6 +254,7 @@ func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Va
 		case received.Failure != nil:
 			return result{}, nil, received.Failure.toError()
 		case received.Result != nil:
+			// The length comes from another process, so it is checked before memory is allocated for it.
 			if received.Result.Bytes < 0 || received.Result.Bytes > maxAnswer {
 				return result{}, nil, malformedError("length", strconv.Itoa(received.Result.Bytes))
 			}
@@ -261,8 +270,10 @@ func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Va
 	}
 }
 
+// errLongFrame is the error of a line beyond maxFrame.
 var errLongFrame = errors.New("a line of the stream is too long")
 
+// readLine reads one line, at most maxFrame bytes. bufio.Reader.ReadBytes has no such bound.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// failure is a messages.Error on the socket: all of its fields, and which of the package's sentinels it wraps.
+// A failure is a messages.Error on the socket: all of its fields, and the sentinel of the package that it wraps.
 type failure struct {
 	Op           string              `json:"op,omitempty"`
 	Outcome      messages.Outcome    `json:"outcome,omitempty"`
@@ -22,16 +22,18 @@ type failure struct {
 	Challenge    *messages.Challenge `json:"challenge,omitempty"`
 	RetryAfterMs int64               `json:"retryAfterMs,omitempty"`
 	Task         string              `json:"task,omitempty"`
-	Cause        string              `json:"cause,omitempty"`
+	// Cause is a key of causes, empty if the error wraps none of them.
+	Cause string `json:"cause,omitempty"`
 }
 
-// causes are the sentinels that errors wrap; the others follow from outcome and class.
+// causes are the sentinels that errors wrap, by their names on the socket; the others follow from outcome and class.
 var causes = map[string]error{
 	"unknown-server": messages.ErrUnknownServer, "unknown-tool": messages.ErrUnknownTool,
 	"unknown-resource": messages.ErrUnknownResource, "unknown-prompt": messages.ErrUnknownPrompt,
 	"disabled": messages.ErrDisabled, "closed": messages.ErrClosed,
 }
 
+// failureOf returns the form of an error in which it travels. A foreign error is reduced to one line of text.
 func failureOf(err error) failure {
 	var e *messages.Error
 	if !errors.As(err, &e) {
@@ -49,6 +51,7 @@ func failureOf(err error) failure {
 	return f
 }
 
+// toError returns the error that failureOf was given, so that errors.Is and errors.As work as on the other side.
 func (f failure) toError() *messages.Error {
 	e := &messages.Error{
 		Op: f.Op, Outcome: f.Outcome, Class: f.Class, Server: f.Server, Tool: f.Tool, Text: f.Text, Fix: f.Fix,

@@ -10,11 +10,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// Follow writes into the journal what happens to a manager's servers, from now on and with what their history holds
-// already, until ctx ends or the manager is closed; it returns then. It writes the run's start, and its end. The error
-// is the first write that failed: nothing more is written after that.
+// Follow writes the past and the future of a manager's servers into the journal: their history until now, then every
+// change, until ctx ends or the manager is closed. It writes the run's start and its end. The error is the first
+// write that failed: nothing more is written after that. The caller runs it on a goroutine of its own, where a panic
+// becomes an error.
 //
-// A burst that is too fast for the journal costs nothing but detail: each server's own history is what is copied.
+// If events come too fast for the journal, only details are lost: it copies each server's own history, not the
+// events.
 func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalConfig) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -22,7 +24,7 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 				Text: "a defect of mcpvisor ended the journal: " + messages.Line(fmt.Sprint(p), 200)}
 		}
 	}()
-	w := m.Watch(4096)
+	w := m.Watch(4096) // a full queue becomes a gap, after which everything is copied
 	defer w.Close()
 	f := &follower{journal: j, m: m, inherit: cfg.InheritEnv, lastEntries: map[string]supervisor.HistoryEntry{}}
 	start := Record{Time: time.Now(), Kind: RecordStart, PID: os.Getpid(), Project: cfg.Project}
@@ -48,13 +50,15 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 	return j.Append(Record{Time: time.Now(), Kind: RecordEnd, PID: start.PID})
 }
 
+// A follower copies the history of servers into a journal. One goroutine uses it.
 type follower struct {
 	journal     *Journal
 	m           *supervisor.Manager
-	inherit     bool
-	lastEntries map[string]supervisor.HistoryEntry // the last entry of each server that is in the journal
+	inherit     bool                               // Config.InheritEnv of the manager
+	lastEntries map[string]supervisor.HistoryEntry // by server: its last entry that is in the journal
 }
 
+// copyAll copies every server, at the start and after a gap.
 func (f *follower) copyAll() error {
 	for _, st := range f.m.Status() {
 		if err := f.copyServer(st.Name, &st); err != nil {
@@ -64,7 +68,8 @@ func (f *follower) copyAll() error {
 	return nil
 }
 
-// copyServer writes the entries that are new, and what the server is after them if it has come to a rest.
+// copyServer writes the new entries of a server's history, and its status after them if the server is at rest: a
+// status on the way would be out of date in the next line.
 func (f *follower) copyServer(name string, st *messages.Status) error {
 	entries, err := f.m.History(name)
 	if err != nil {
@@ -84,6 +89,7 @@ func (f *follower) copyServer(name string, st *messages.Status) error {
 	return f.journal.Append(records...)
 }
 
+// newEntries returns the entries that are not in the journal yet, and remembers the last one.
 func (f *follower) newEntries(name string, entries []supervisor.HistoryEntry) []supervisor.HistoryEntry {
 	last, ok := f.lastEntries[name]
 	if len(entries) > 0 {
@@ -97,10 +103,11 @@ func (f *follower) newEntries(name string, entries []supervisor.HistoryEntry) []
 			return entries[i+1:]
 		}
 	}
-	return entries // so much has happened that the last one was forgotten
+	return entries // the last one was forgotten, so all of these are newer
 }
 
-// shortStatus is a status without what is long and can be had elsewhere: the entries hold the end of standard error.
+// shortStatus returns a status without its long fields: tools and instructions can be fetched, and the entries hold
+// the end of standard error.
 func shortStatus(st *messages.Status) *messages.Status {
 	b := *st
 	b.Tools, b.StderrTail, b.Instructions, b.Quarantined = nil, "", "", nil

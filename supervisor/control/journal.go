@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// journalLimit is when a journal's file is put aside and a new one begun, in bytes. One old file is kept, so that at
-	// most twice as much is on disk: about 5,000 events.
+	// journalLimit is the size at which a journal's file is put aside and a new one begun, in bytes. One old file is
+	// kept, so at most twice as much is on disk: about 5,000 events.
 	journalLimit = 1 << 20
-	// repeatedLimit bounds what a new file repeats of the old one: the last word about each server.
+	// repeatedLimit bounds the bytes that a new file repeats of the old one: the last status of each server.
 	repeatedLimit = journalLimit / 4
 	// previousSuffix ends the name of the file that was put aside.
 	previousSuffix = ".1"
 )
 
-// RecordKind says what a Record tells.
+// RecordKind is the kind of a Record.
 type RecordKind string
 
 const (
@@ -33,13 +33,14 @@ const (
 	RecordStart RecordKind = "start"
 	// RecordEntry is one sentence about a server's past; Entry is set.
 	RecordEntry RecordKind = "entry"
-	// RecordStatus is what a server was after the entries before; Status is set, and Withheld when it fails.
+	// RecordStatus is a server's status after the entries before it; Status is set, and Withheld if the server
+	// failed.
 	RecordStatus RecordKind = "status"
 	// RecordEnd ends a run in good order. A run without one was killed, or still goes on.
 	RecordEnd RecordKind = "end"
 )
 
-// Record is one line of a journal.
+// Record is one line of a journal. Unset fields are left out of the line.
 type Record struct {
 	Time     time.Time                `json:"time"`
 	Kind     RecordKind               `json:"kind"`
@@ -51,21 +52,23 @@ type Record struct {
 	Withheld []string                 `json:"withheldEnv,omitempty"`
 }
 
-// Journal is an append-only file of records, one JSON object a line. Safe for concurrent use.
+// Journal is an append-only file of records, one JSON object a line. It is safe for concurrent use within one
+// process; the lock of the location keeps other processes away.
 type Journal struct {
 	path string
 
+	// mu guards the fields below, and orders the writes.
 	mu   sync.Mutex
-	file *os.File
-	size int64
-	// startLine and last are the lines that a new file begins with: they would be lost otherwise with the second file that
-	// follows, although they are what is true now.
+	file *os.File // nil after Close, or after a rotation that failed
+	size int64    // of the file, in bytes
+	// startLine and statusLines (by server) are the lines with which a new file begins. They are the present state,
+	// and would be lost with the second rotation otherwise.
 	startLine   []byte
 	statusLines map[string][]byte
 }
 
-// OpenJournal opens the journal for appending, and makes it and its directory if need be: mode 0600 and 0700. A line
-// that a killed process left unfinished is ended.
+// OpenJournal opens the journal for appending, and creates it and its directory if need be, with modes 0600 and 0700.
+// It ends a line that a killed process left unfinished.
 func OpenJournal(path string) (*Journal, error) {
 	if err := makePrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -77,6 +80,7 @@ func OpenJournal(path string) (*Journal, error) {
 	return j, nil
 }
 
+// openFile opens the file and completes its last line.
 func (j *Journal) openFile() error {
 	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -89,6 +93,7 @@ func (j *Journal) openFile() error {
 	}
 	j.file, j.size = f, info.Size()
 	if j.size > 0 {
+		// Without this the next record would be part of the broken line, and be lost with it.
 		end := make([]byte, 1)
 		if _, err := f.ReadAt(end, j.size-1); err == nil && end[0] != '\n' {
 			return j.writeLine([]byte("\n"))
@@ -97,7 +102,7 @@ func (j *Journal) openFile() error {
 	return nil
 }
 
-// Append writes records. Each is written whole, in one write.
+// Append writes records, each in one write, so that a reader never sees half of one from a living process.
 func (j *Journal) Append(records ...Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -111,6 +116,7 @@ func (j *Journal) Append(records ...Record) error {
 		}
 		line = append(line, '\n')
 		switch r := &records[i]; r.Kind {
+		// A new run forgets the servers of the last one.
 		case RecordStart:
 			j.startLine, j.statusLines = line, map[string][]byte{}
 		case RecordStatus:
@@ -129,12 +135,15 @@ func (j *Journal) Append(records ...Record) error {
 	return nil
 }
 
+// writeLine writes and counts the bytes, also those of a failed write. The caller holds mu.
 func (j *Journal) writeLine(line []byte) error {
 	n, err := j.file.Write(line)
 	j.size += int64(n)
 	return err
 }
 
+// rotate puts the file aside, in place of the older one, and begins a new file with the present state. The caller
+// holds mu.
 func (j *Journal) rotate() error {
 	j.file.Close()
 	j.file = nil
@@ -154,7 +163,7 @@ func (j *Journal) rotate() error {
 	return j.writeLine(repeated)
 }
 
-// Close ends the journal. It is idempotent.
+// Close closes the journal; Append fails afterwards. It is idempotent.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -166,8 +175,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// ReadJournal reads the records of a journal, oldest first, also while it is written. A line that cannot be read is
-// left out. A journal that does not exist has none.
+// ReadJournal reads the records of a journal, oldest first, also while another process writes it. Lines that cannot
+// be read are left out. A journal that does not exist has no records.
 func ReadJournal(path string) ([]Record, error) {
 	var out []Record
 	for _, file := range []string{path + previousSuffix, path} {
@@ -188,24 +197,25 @@ func ReadJournal(path string) ([]Record, error) {
 	return out, nil
 }
 
-// PastRun is what a journal tells about one server in the last run that knew it.
+// PastRun is the journal's knowledge of one server in the last run that had it.
 type PastRun struct {
-	// Started is when that run began, Ended when it ended in good order, zero if it did not.
+	// Started is the beginning of that run, Ended its end in good order, zero if there was none.
 	Started, Ended time.Time
 	PID            int
 	History
 }
 
-// PastRunOf is the past of a server; false if no run knew it.
+// PastRunOf returns the past of a server; false if no run had it.
 func PastRunOf(records []Record, server string) (PastRun, bool) {
 	var run, found PastRun
 	known := false
 	for i := range records {
 		r := &records[i]
 		switch {
-		case r.Kind == RecordStart && (r.PID != run.PID || !r.Time.Equal(run.Started)): // else it was carried over
+		case r.Kind == RecordStart && (r.PID != run.PID || !r.Time.Equal(run.Started)): // an equal start was repeated by a rotation
 			run = PastRun{Started: r.Time, PID: r.PID}
 		case r.Kind == RecordEnd:
+			// The server's last record may have come before the end of the run.
 			run.Ended = r.Time
 			if known && found.PID == run.PID && found.Started.Equal(run.Started) {
 				found.Ended = r.Time

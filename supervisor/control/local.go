@@ -12,39 +12,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// LocalConfig is what a manager does not know of itself.
+// LocalConfig holds the facts that a manager does not know about itself.
 type LocalConfig struct {
-	// Project and Origin are passed on in Hello.
+	// Project and Origin are the fields of [Hello].
 	Project, Origin string
-	// InheritEnv is that of the manager's Config.
+	// InheritEnv is the manager's Config.InheritEnv.
 	InheritEnv bool
 }
 
-// Local answers for a manager of this process.
+// Local returns a Backend for a manager of this process. It owns nothing of the manager: the caller closes it.
 func Local(m *supervisor.Manager, cfg LocalConfig) Backend {
 	return &localBackend{m: m, cfg: cfg, started: time.Now()}
 }
 
+// localBackend is the Backend of Local.
 type localBackend struct {
 	m       *supervisor.Manager
 	cfg     LocalConfig
 	started time.Time
-	watches watchCounts
+	watches watchCounts // of resources, by the methods Watch that run
 }
 
 var _ Backend = (*localBackend)(nil)
 
+// Hello implements Backend.
 func (l *localBackend) Hello(context.Context) (Hello, error) {
 	h := Hello{
 		Protocol: Protocol, PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
 		Project: l.cfg.Project, Origin: l.cfg.Origin, Names: l.m.Servers(),
 	}
-	if st := l.m.AuditStats(); st.Added > 0 {
+	if st := l.m.AuditStats(); st.Added > 0 { // without a record kept there is none to describe
 		h.Audit = &st
 	}
 	return h, nil
 }
 
+// Status implements Backend.
 func (l *localBackend) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
 	if q.Wait > 0 {
 		if err := l.waitSettled(ctx, q); err != nil {
@@ -65,12 +68,12 @@ func (l *localBackend) Status(ctx context.Context, q StatusQuery) ([]messages.St
 	return out, nil
 }
 
-// waitSettled waits for the servers that are asked about and for no other one, and is content with whatever is true when the
-// wait has passed.
+// waitSettled waits for the servers that are asked about and for no other one. When the time has passed it returns
+// without an error: the status shows how far they got.
 func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 	wait, cancel := context.WithTimeout(ctx, q.Wait)
 	defer cancel()
-	w := l.m.Watch(4096)
+	w := l.m.Watch(4096) // before the first look, so that no change is missed in between
 	defer w.Close()
 	for retry := true; retry; {
 		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
@@ -84,7 +87,7 @@ func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 	return nil
 }
 
-// hasPendingRetry reports whether a server's attempt ran out of time and the next one has its time.
+// hasPendingRetry reports whether an attempt of one of the servers ran out of time and the next one is scheduled.
 func (l *localBackend) hasPendingRetry(servers []string) bool {
 	return slices.ContainsFunc(l.m.Status(), func(st messages.Status) bool {
 		return st.Status == messages.Failed && st.Class == messages.ClassTimeout && st.Retry == messages.RetryAt &&
@@ -92,7 +95,8 @@ func (l *localBackend) hasPendingRetry(servers []string) bool {
 	})
 }
 
-// waitForActivity waits until a server does something else than fail. What lies in the watcher since earlier costs a look.
+// waitForActivity waits until a server does something else than fail; false if ctx ends first. An older event in the
+// watcher only costs one more look.
 func waitForActivity(ctx context.Context, w *supervisor.Watcher) bool {
 	for {
 		e, err := w.Next(ctx)
@@ -105,6 +109,7 @@ func waitForActivity(ctx context.Context, w *supervisor.Watcher) bool {
 	}
 }
 
+// Tools implements Backend.
 func (l *localBackend) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
 	entries, err := l.m.ToolsOf(ctx, servers...)
 	if err != nil {
@@ -117,6 +122,7 @@ func (l *localBackend) Tools(ctx context.Context, servers ...string) ([]Tool, er
 	return out, nil
 }
 
+// stateWord returns the word of [Tool.State].
 func stateWord(s catalog.State) string {
 	switch s {
 	case catalog.Live:
@@ -129,14 +135,15 @@ func stateWord(s catalog.State) string {
 	return ""
 }
 
+// Call implements Backend. The hooks reach the manager through the context.
 func (l *localBackend) Call(ctx context.Context, c Call) (Result, error) {
-	var args any
+	var args any // a nil interface, not an empty RawMessage, means no arguments
 	if len(c.Args) > 0 {
 		args = c.Args
 	}
 	var res *supervisor.Result
 	var err error
-	ctx = supervisor.ElicitedBy(ctx, c.Ask)
+	ctx = supervisor.ElicitedBy(ctx, c.Ask) // a nil Ask leaves the manager's own function in place
 	if c.Permit != nil {
 		ctx = supervisor.AskedBy(ctx, c.Permit)
 	}
@@ -151,6 +158,7 @@ func (l *localBackend) Call(ctx context.Context, c Call) (Result, error) {
 	return Result{Raw: res.Raw, IsError: res.IsError}, nil
 }
 
+// History implements Backend.
 func (l *localBackend) History(_ context.Context, server string) (History, error) {
 	st, err := l.m.ServerStatus(server)
 	if err != nil {
@@ -163,8 +171,9 @@ func (l *localBackend) History(_ context.Context, server string) (History, error
 	return History{Status: st, Entries: entries, Withheld: WithheldEnv(st, l.cfg.InheritEnv)}, nil
 }
 
-// WithheldEnv names the variables of this process's environment that a server with this status is not given; inherit is
-// the manager's default.
+// WithheldEnv returns the names of the variables of this process's environment that a server with this status does
+// not get; inherit is the manager's default. It is nil for a server that is no child process. Missing variables are a
+// common reason for a server that does not start.
 func WithheldEnv(st messages.Status, inherit bool) []string {
 	if st.Config == nil || st.Transport != messages.Stdio {
 		return nil
@@ -176,18 +185,22 @@ func WithheldEnv(st messages.Status, inherit bool) []string {
 	return withheld
 }
 
+// Reload implements Backend.
 func (l *localBackend) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
 	return l.m.Reload(ctx)
 }
 
+// Reconnect implements Backend.
 func (l *localBackend) Reconnect(ctx context.Context, server string) error {
 	return l.m.Reconnect(ctx, server)
 }
 
+// Enable implements Backend.
 func (l *localBackend) Enable(ctx context.Context, server string) error {
 	return l.m.Toggle(ctx, server, true)
 }
 
+// Disable implements Backend.
 func (l *localBackend) Disable(ctx context.Context, server string, disconnect bool) error {
 	if disconnect {
 		return l.m.Disconnect(ctx, server)

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// callOptions are what the manager is told of an Aside.
+// callOptions returns the manager's options for the hooks; Ask and Permit travel in the context instead.
 func (a *CallHooks) callOptions() (opts []supervisor.CallOption) {
 	if a.Progress != nil {
 		opts = append(opts, supervisor.WithProgress(a.Progress))
@@ -20,18 +20,22 @@ func (a *CallHooks) callOptions() (opts []supervisor.CallOption) {
 	return opts
 }
 
+// Resources implements Backend.
 func (l *localBackend) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
 	return l.m.Resources(ctx, servers...)
 }
 
+// Templates implements Backend.
 func (l *localBackend) Templates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
 	return l.m.ResourceTemplates(ctx, servers...)
 }
 
+// Prompts implements Backend.
 func (l *localBackend) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
 	return l.m.Prompts(ctx, servers...)
 }
 
+// Read implements Backend.
 func (l *localBackend) Read(ctx context.Context, r Read) (ReadResult, error) {
 	ctx = supervisor.ElicitedBy(ctx, r.Ask)
 	var res *supervisor.ResourceResult
@@ -47,6 +51,7 @@ func (l *localBackend) Read(ctx context.Context, r Read) (ReadResult, error) {
 	return ReadResult{Server: res.Server, Raw: res.Raw}, nil
 }
 
+// Fill implements Backend.
 func (l *localBackend) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	ctx = supervisor.ElicitedBy(ctx, f.Ask)
 	var res *supervisor.PromptResult
@@ -62,14 +67,17 @@ func (l *localBackend) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	return FillResult{Server: res.Server, Name: res.Name, Raw: res.Raw}, nil
 }
 
+// Complete implements Backend.
 func (l *localBackend) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
 	return l.m.Complete(ctx, server, r)
 }
 
+// Ping implements Backend.
 func (l *localBackend) Ping(ctx context.Context, server string) (time.Duration, error) {
 	return l.m.Ping(ctx, server)
 }
 
+// Logs implements Backend. The status is asked first, because the manager has no error for an unknown server's logs.
 func (l *localBackend) Logs(_ context.Context, server string) ([]supervisor.LogLine, error) {
 	if _, err := l.m.ServerStatus(server); err != nil {
 		return nil, err
@@ -77,6 +85,7 @@ func (l *localBackend) Logs(_ context.Context, server string) ([]supervisor.LogL
 	return append([]supervisor.LogLine{}, l.m.Logs(server)...), nil
 }
 
+// Follow implements Backend. A gap is passed on for every server, because the missing events may be about this one.
 func (l *localBackend) Follow(ctx context.Context, server string, f func(messages.Event) error) error {
 	if _, err := l.m.ServerStatus(server); err != nil {
 		return err
@@ -93,11 +102,12 @@ func (l *localBackend) Follow(ctx context.Context, server string, f func(message
 	return nil
 }
 
-// unsubscribeTime bounds the good-bye to a server that told about a resource.
+// unsubscribeTime bounds the request that ends a subscription.
 const unsubscribeTime = 2 * time.Second
 
+// Watch implements Backend.
 func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() error) error {
-	w := l.m.Watch(4096)
+	w := l.m.Watch(4096) // before the subscription, so that the first update is not missed
 	defer w.Close()
 	end, err := l.watches.addWatcher(ctx, l.m, server, uri)
 	if err != nil {
@@ -108,9 +118,11 @@ func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() e
 		return err
 	}
 	changed := make(chan struct{}, 1)
+	// The events are read while f runs, so that the watcher's queue does not fill.
 	go func() {
 		defer close(changed)
 		for e := range w.Events(ctx) { // it ends with ctx, and with the watcher
+			// A gap may hide an update, so it counts as one.
 			if e.Kind != messages.EventGap && (e.Server != server || e.Kind != messages.EventResourceUpdated || e.URI != uri) {
 				continue
 			}
@@ -128,15 +140,17 @@ func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() e
 	return nil
 }
 
-// watchCounts counts who watches a resource through a manager: the first one subscribes, and the last one ends it.
+// watchCounts counts the watchers of each resource: the first one subscribes at the server, and the last one
+// unsubscribes.
 type watchCounts struct {
 	mu    sync.Mutex
-	count map[[2]string]int
+	count map[[2]string]int // by server and URI
 }
 
+// addWatcher subscribes and counts one watcher. The caller must call end when it stops watching.
 func (x *watchCounts) addWatcher(ctx context.Context, m *supervisor.Manager, server, uri string) (end func(), err error) {
 	key := [2]string{server, uri}
-	if err := m.SubscribeResource(ctx, server, uri); err != nil { // again for the second one: it is to hear of a refusal too
+	if err := m.SubscribeResource(ctx, server, uri); err != nil { // each watcher asks, because each must learn of a refusal; a second subscription changes nothing
 		return nil, err
 	}
 	x.mu.Lock()
@@ -154,9 +168,9 @@ func (x *watchCounts) addWatcher(ctx context.Context, m *supervisor.Manager, ser
 		}
 		x.mu.Unlock()
 		if last {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTime)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTime) // ctx has ended by now, and the server must still be asked
 			defer cancel()
-			_ = m.UnsubscribeResource(ctx, server, uri) // it tells of something that nobody listens to, at worst
+			_ = m.UnsubscribeResource(ctx, server, uri) // at worst the server goes on to send updates that no watcher wants
 		}
 	}, nil
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxSocketPath is what every system takes for the path of a socket: macOS has room for 104 bytes with the final zero,
-// Linux and Windows for 108.
+// maxSocketPath is the longest path of a socket that every system accepts, in bytes: macOS has room for 104 with the
+// final zero, Linux and Windows for 108.
 const maxSocketPath = 103
 
-// Location is where the socket, the lock and the journal of one project stand.
+// Location holds the paths of one project's socket, lock and journal.
 type Location struct {
-	// Socket is the path of the control socket, Lock that of the file whose lock its owner holds.
+	// Socket is the path of the control socket, Lock that of the file whose lock the serving process holds.
 	Socket, Lock string
 	// Journal is the path of the journal.
 	Journal string
-	// Audit is the path of the record of what is done, which all projects of the user share.
+	// Audit is the path of the record of calls, which all projects of the user share.
 	Audit string
 	// Project is the project directory, absolute, without symbolic links.
 	Project string
 }
 
-// LocationOf says where the files of a project stand. Nothing is created. Two paths that lead to one directory have one
-// place.
+// LocationOf returns the paths for a project. It creates nothing. Two paths that lead to one directory have the same
+// location.
 //
-// The socket stands under $XDG_RUNTIME_DIR/mcpvisor, or without one under the user's cache directory, or, where that
+// The socket stands under $XDG_RUNTIME_DIR/mcpvisor, or without one under the user's cache directory, or, if that
 // path is too long for a socket, in a directory of the user's under the system's temporary one. The journal stands
 // under $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows
 // under %LocalAppData%.
@@ -41,9 +41,11 @@ func LocationOf(project string) (Location, error) {
 	if err != nil {
 		return Location{}, locationError("the project directory has no absolute path", err)
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
+	if real, err := filepath.EvalSymlinks(abs); err == nil { // a directory that does not exist yet keeps its path
 		abs = real
 	}
+	// The id is a hash of the path, because a path may be too long for a file name: 64 bits are enough for one user's
+	// projects.
 	sum := sha256.Sum256([]byte(abs))
 	id := hex.EncodeToString(sum[:8])
 	p := Location{Project: abs}
@@ -51,7 +53,7 @@ func LocationOf(project string) (Location, error) {
 	for _, dir := range runtimeDirs() {
 		d, err := dir()
 		if err != nil {
-			if first == nil {
+			if first == nil { // the first reason explains most
 				first = err
 			}
 			continue
@@ -73,6 +75,8 @@ func LocationOf(project string) (Location, error) {
 	return p, nil
 }
 
+// runtimeDirs returns the candidates for the socket's directory, the best first. The last one exists in every system
+// and is short.
 func runtimeDirs() []func() (string, error) {
 	return []func() (string, error){
 		func() (string, error) {
@@ -92,6 +96,7 @@ func runtimeDirs() []func() (string, error) {
 	}
 }
 
+// stateDir returns the directory for files that outlive a process, by the conventions of the system.
 func stateDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "mcpvisor"), nil
@@ -108,7 +113,7 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "mcpvisor"), err
 }
 
-// makePrivateDir makes the directory if need be, and refuses one that is not the user's alone.
+// makePrivateDir creates the directory if need be, and refuses one that is not the user's alone.
 func makePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return locationError("the directory "+messages.Line(dir, 0)+" cannot be made", err)
@@ -116,7 +121,8 @@ func makePrivateDir(dir string) error {
 	return checkPrivate(dir)
 }
 
-// checkPrivate refuses a directory in which somebody else could stand a socket of theirs.
+// checkPrivate refuses a directory in which another user could place a socket. It does not follow a symbolic link,
+// which another user could have placed.
 func checkPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
@@ -134,7 +140,8 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// locationError keeps of a foreign error what a person can use.
+// locationError returns an error of ClassConfig for a file of the location. A path inside of err is left out, because
+// the text names it already.
 func locationError(text string, err error) error {
 	if err != nil {
 		var path *fs.PathError
@@ -146,7 +153,8 @@ func locationError(text string, err error) error {
 	return &messages.Error{Op: "control", Class: messages.ClassConfig, Text: text, Err: err}
 }
 
-// PinsPath is where the definitions of tools are remembered, for all projects of the person; empty if there is no place.
+// PinsPath returns the path of the file with the approved definitions of tools, for all projects of the person; empty
+// if there is no directory for it.
 func PinsPath() string {
 	state, err := stateDir()
 	if err != nil {

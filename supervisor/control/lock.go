@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// lock is the right to serve a place. Its file holds the owner's process id.
+// A lock is the right to serve a location. Its file holds the owner's process id, and the kernel releases it with the
+// process.
 type lock struct{ file *os.File }
 
-// acquireLock takes the lock of a place. If another process has it, its id is returned (0 if unknown) and no lock.
+// acquireLock takes the lock of a location without waiting. If another process holds it, the result is no lock and
+// that process's id (0 if unknown).
 //
-// The file is removed by its owner. So after the lock is taken, the file may be one that nobody finds any more: then
-// another one is made.
+// The owner removes the file at its end. So after the lock is taken, the file may be one that has no name any more,
+// and another process may have created and locked a new one: then the loop tries again with that.
 func acquireLock(path string) (*lock, int, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -42,6 +44,7 @@ func acquireLock(path string) (*lock, int, error) {
 	}
 }
 
+// isSameFile reports whether the open file is still the one with this path.
 func isSameFile(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {
@@ -51,6 +54,7 @@ func isSameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, onDisk)
 }
 
+// writePID writes this process's id into the file, for the error texts of other processes.
 func (l *lock) writePID() error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
@@ -59,13 +63,15 @@ func (l *lock) writePID() error {
 	return err
 }
 
+// release gives the lock up and removes its file.
 func (l *lock) release() {
-	// Removed while it is still held: nobody who waits for it can take a file that is gone for the real one. Windows
-	// refuses, and keeps a file of a few bytes.
+	// The file is removed while its lock is still held: a process that gets the lock afterwards finds by isSameFile
+	// that the file has no name any more. Windows refuses to remove an open file, and a file of a few bytes stays.
 	_ = os.Remove(l.file.Name())
 	l.file.Close()
 }
 
+// readPID reads the owner's process id; 0 if there is none yet, or none that can be read.
 func readPID(f *os.File) int {
 	text, err := io.ReadAll(io.LimitReader(f, 32))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes a lock that Windows releases when this process ends. It covers a byte far behind the content, because
-// a locked byte cannot be read by others.
+// tryLock takes a lock that Windows releases when this process ends, and reports false if another process holds it.
+// It covers a byte far behind the content, because others cannot read a locked byte.
 func tryLock(f *os.File) (bool, error) {
 	at := windows.Overlapped{OffsetHigh: 1}
 	err := windows.LockFileEx(windows.Handle(f.Fd()),

@@ -14,14 +14,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control/internal/fence"
 )
 
-// peer is the other side of one connection. The system is asked once, when the first request has come.
+// A peer is the other side of one connection. The system is asked about it once, when the first request has come.
 type peer struct {
-	examine func() (fence.Peer, fence.Decision)
+	examine func() (fence.Peer, fence.Decision) // cached; safe for concurrent use
 }
 
+// peerKey is the key of a connection's peer in its context.
 type peerKey struct{}
 
-// withPeer is http.Server.ConnContext. It runs where connections are accepted, so it reads nothing but a clock.
+// withPeer is http.Server.ConnContext. It runs in the loop that accepts connections, so it only reads the clock: the
+// time tells later whether a process id was reused.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	accepted := fence.Now()
 	return context.WithValue(ctx, peerKey{}, &peer{
@@ -29,7 +31,7 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	})
 }
 
-// peerOf is the peer of a request; the zero Peer where nothing is known.
+// peerOf returns the peer of a request; the zero Peer if nothing is known.
 func peerOf(ctx context.Context) fence.Peer {
 	if p, ok := ctx.Value(peerKey{}).(*peer); ok {
 		from, _ := p.examine()
@@ -38,12 +40,13 @@ func peerOf(ctx context.Context) fence.Peer {
 	return fence.Peer{}
 }
 
-// authorizePeers answers those who may have an answer, and tells the others why they may not. What changes nothing is asked with
-// GET. refused is told of the others.
+// authorizePeers passes a request on if its peer has the right to it, and answers the others with the reason. A
+// request that changes nothing uses GET, and needs only ReadOnly. onRefused, if not nil, is called for the refused
+// ones. Grants for a session are limited to the peer's terminal, and the record of calls gets the peer's process.
 func authorizePeers(h http.Handler, onRefused func(server, text string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := r.Context().Value(peerKey{}).(*peer)
-		if !ok {
+		if !ok { // the handler is not behind a socket: a test
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -61,7 +64,7 @@ func authorizePeers(h http.Handler, onRefused func(server, text string)) http.Ha
 			return
 		}
 		caller := from.Session()
-		if caller == "" { // nobody else's grants are this one's
+		if caller == "" { // a caller of its own, so that it shares no grants
 			caller = rand.Text()
 		}
 		ctx := supervisor.ScopeGrants(audit.WithPeer(r.Context(), from.PID(), from.Program()), caller)

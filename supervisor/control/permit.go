@@ -8,22 +8,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// Whether a call may be made is asked on the stream of that call, in the form of a question of its server with a mode of
-// its own. No server can ask in this mode: the session knows form and url.
+// modePermit is the mode of a question whether a call may be made. It travels on the stream of that call in the form
+// of a question of the server. No server can use this mode: a session accepts only form and url.
 const modePermit = "mcpvisor-permit"
 
-// actionUnseen is what a caller answers in place of an action when no person was shown the question.
+// actionUnseen is the action with which a caller reports that no person saw the question.
 const actionUnseen = "mcpvisor-unseen"
 
-// permitAnswer is the content of an answer.
+// permitAnswer is the content of an answer to modePermit.
 type permitAnswer struct {
 	Answer supervisor.AskAnswer `json:"answer"`
-	// Text and Fix say why there is no answer.
+	// Text and Fix say why there is no answer; empty if there is one.
 	Text string `json:"text,omitempty"`
 	Fix  string `json:"fix,omitempty"`
 }
 
-// permitVia asks the caller of a stream.
+// permitVia returns a function that asks the caller of a stream for the permission. Every failure is AskNo.
 func permitVia(ask elicitFunc) func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
 	return func(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
 		params, err := json.Marshal(r)
@@ -45,7 +45,7 @@ func permitVia(ask elicitFunc) func(context.Context, supervisor.AskRequest) (sup
 	}
 }
 
-// answererFor is who answers a question here; nil if nobody does.
+// answererFor returns the hook that answers a question, nil if the caller has none for it.
 func (a *CallHooks) answererFor(r messages.ElicitRequest) elicitFunc {
 	if r.Mode != modePermit {
 		return a.Ask
@@ -54,6 +54,7 @@ func (a *CallHooks) answererFor(r messages.ElicitRequest) elicitFunc {
 		return nil
 	}
 	return func(ctx context.Context, q messages.ElicitRequest) (res messages.ElicitResult, err error) {
+		// An error of Permit travels as content, so that its text and fix reach the other side.
 		var r supervisor.AskRequest
 		if err := json.Unmarshal(q.Params, &r); err != nil {
 			return res, err

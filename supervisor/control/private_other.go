@@ -4,5 +4,6 @@ package control
 
 import "io/fs"
 
-// accessProblem has nothing to say where modes mean nothing: the user's profile directory is closed by its access rules.
+// accessProblem finds nothing where modes have no meaning: the access rules of the user's profile directory protect
+// it.
 func accessProblem(fs.FileInfo) string { return "" }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// accessProblem says why others have a say in a directory; empty if they have not.
+// accessProblem returns the reason for which others have access to a directory; empty if they have none.
 func accessProblem(info fs.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Getuid() {
 		return "belongs to another user"

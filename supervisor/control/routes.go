@@ -11,8 +11,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The conversation on the socket: HTTP/1.1 with JSON bodies. A failure has status 400 or more and a failure as its
-// body. What is asked with GET changes nothing, and everything else does: a peer that may only look is told by that.
+// The conversation on the socket is HTTP/1.1 with JSON bodies. A failure has status 400 or more and a failure as its
+// body. Requests with GET change nothing, and all others do: authorizePeers relies on that for peers that may only
+// read.
 const (
 	pathHello       = "/v1/hello"
 	pathStatus      = "/v1/status"
@@ -31,7 +32,7 @@ const (
 	pathPing        = "/v1/ping"
 	pathLogs        = "/v1/logs"
 
-	// The answers on these are streams: see frame.
+	// The answers on these paths, and on pathCall, are streams: see frame.
 	pathRead   = "/v1/read"
 	pathFill   = "/v1/prompt"
 	pathEvents = "/v1/events"
@@ -39,15 +40,17 @@ const (
 	// pathAnswer takes the answer to a question of a stream.
 	pathAnswer = "/v1/answer"
 
-	// headerTimeout bounds the request, in milliseconds, so that it is the answering side that says what was not done in
+	// headerTimeout bounds the request, in milliseconds, so that the answering side reports what was not done in
 	// time.
 	headerTimeout = "Mcpvisor-Timeout"
 	// maxArgs bounds the arguments of a call in bytes.
 	maxArgs = 64 << 20
 )
 
+// newHandler returns the handler for all paths: it recovers from panics, authorizes the peer, and calls the backend.
 func newHandler(b Backend, cfg serveConfig) http.Handler {
 	mux := http.NewServeMux()
+	// answer adds a route whose answer is one JSON value, command one that answers with an empty object.
 	answer := func(pattern string, f func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := requestContext(r)
@@ -58,7 +61,7 @@ func newHandler(b Backend, cfg serveConfig) http.Handler {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(v) // the peer has gone: nobody is left to be told
+			_ = json.NewEncoder(w).Encode(v) // an error means that the peer has gone
 		})
 	}
 	answer("GET "+pathHello, func(ctx context.Context, _ *http.Request) (any, error) { return b.Hello(ctx) })
@@ -98,7 +101,8 @@ func newHandler(b Backend, cfg serveConfig) http.Handler {
 	return recoverPanics(authorizePeers(mux, cfg.onRefused))
 }
 
-// requestContext is the request's context, which ends when the peer goes away, with the time that the peer gives.
+// requestContext returns the request's context, which ends when the peer goes away, bounded by the time that the peer
+// gives.
 func requestContext(r *http.Request) (context.Context, context.CancelFunc) {
 	if ms, err := strconv.ParseInt(r.Header.Get(headerTimeout), 10, 64); err == nil {
 		return context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
@@ -106,18 +110,21 @@ func requestContext(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithCancel(r.Context())
 }
 
+// writeError answers with a failure. Every failure has status 422: its class is in the body.
 func writeError(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnprocessableEntity)
-	_ = json.NewEncoder(w).Encode(failureOf(err)) // as above
+	_ = json.NewEncoder(w).Encode(failureOf(err)) // an error means that the peer has gone
 }
 
+// malformedError returns the error of a value on the socket that cannot be read.
 func malformedError(name, value string) error {
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
 		Text: fmt.Sprintf("%s %q on the control socket is malformed", name, messages.Line(value, 40))}
 }
 
-// recoverPanics answers a panic, so that the asking side has an error to show. Whether a call has run is not known then.
+// recoverPanics answers a panic with an error, so that the asking side has one to show. The outcome is unknown,
+// because the call may have run.
 func recoverPanics(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

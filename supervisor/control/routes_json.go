@@ -10,13 +10,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// partialList is a list of which parts may be missing.
+// A partialList is a list of which parts may be missing, with the reasons.
 type partialList[T any] struct {
 	Items    []T       `json:"items"`
 	Failures []failure `json:"failures,omitempty"`
 }
 
-// newPartialList is what travels of a list: errors do not take the rest away.
+// newPartialList returns the form in which a list and its errors travel. It never returns an error itself: the items
+// of the servers that answered must arrive.
 func newPartialList[T any](items []T, err error) (any, error) {
 	l := partialList[T]{Items: items}
 	if l.Items == nil {
@@ -28,9 +29,9 @@ func newPartialList[T any](items []T, err error) (any, error) {
 	return l, nil
 }
 
-// splitErrors are the errors that one is made of.
+// splitErrors returns the errors that err joins.
 func splitErrors(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { // the outermost one alone
+	if several, ok := err.(interface{ Unwrap() []error }); ok { // only the outermost level: deeper ones belong to one server
 		return several.Unwrap()
 	}
 	if err == nil {
@@ -39,6 +40,7 @@ func splitErrors(err error) []error {
 	return []error{err}
 }
 
+// joinedError returns the failures as one error, nil if there are none.
 func (l partialList[T]) joinedError() error {
 	var errs []error
 	for _, f := range l.Failures {
@@ -50,7 +52,7 @@ func (l partialList[T]) joinedError() error {
 	return errors.Join(errs...)
 }
 
-// completeRequest is what is asked on pathComplete, besides the server.
+// completeRequest is the body of a request on pathComplete.
 type completeRequest = messages.CompleteRequest
 
 // pingReply is the answer on pathPing.
@@ -58,7 +60,7 @@ type pingReply struct {
 	Took time.Duration `json:"took"` // in nanoseconds
 }
 
-// addJSONRoutes adds the routes that answer with one JSON value.
+// addJSONRoutes adds the routes of lists and small requests that answer with one JSON value.
 func addJSONRoutes(b Backend, answer func(pattern string, f func(ctx context.Context, r *http.Request) (any, error))) {
 	answer("GET "+pathResources, func(ctx context.Context, r *http.Request) (any, error) {
 		return newPartialList(b.Resources(ctx, r.URL.Query()["server"]...))

@@ -7,21 +7,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// Rules are the rules about calls that are in force, as they travel.
+// Rules are the rules about calls that are in force, in the form in which they travel.
 type Rules struct {
 	Managed RuleSet `json:"managed"`
 	Own     RuleSet `json:"own"`
 	Hints   bool    `json:"hints,omitempty"`
 }
 
-// RuleSet is access.Set.
+// RuleSet is access.Set in that form.
 type RuleSet struct {
 	Rules         []Rule         `json:"rules,omitempty"`
 	Default       access.Verdict `json:"default,omitempty"`
 	DefaultSource access.Source  `json:"defaultSource"`
 }
 
-// Rule is access.Rule.
+// Rule is access.Rule in that form: its text is parsed again on the other side.
 type Rule struct {
 	Verdict    access.Verdict `json:"verdict"`
 	Text       string         `json:"text"`
@@ -29,7 +29,7 @@ type Rule struct {
 	Unreadable bool           `json:"unreadable,omitempty"`
 }
 
-// RulesOf is the form in which rules travel.
+// RulesOf returns the form in which rules travel.
 func RulesOf(r access.Rules) Rules {
 	set := func(s access.Set) RuleSet {
 		out := RuleSet{Default: s.Default, DefaultSource: s.DefaultSource}
@@ -41,7 +41,8 @@ func RulesOf(r access.Rules) Rules {
 	return Rules{set(r.Managed), set(r.Own), r.Hints}
 }
 
-// Access are the rules again. One that this program cannot read, because the other side is of a newer version, denies everything.
+// Access returns the rules that RulesOf was given. A rule that this program cannot read, because the other side is of
+// a newer version, denies everything.
 func (r Rules) Access() access.Rules {
 	set := func(s RuleSet) access.Set {
 		out := access.Set{Default: s.Default, DefaultSource: s.DefaultSource}
@@ -58,6 +59,7 @@ func (r Rules) Access() access.Rules {
 	return access.Rules{Managed: set(r.Managed), Own: set(r.Own), Hints: r.Hints}
 }
 
+// Permissions implements Backend.
 func (l *localBackend) Permissions(context.Context) (Rules, error) {
 	return RulesOf(l.m.Permissions()), nil
 }

@@ -17,33 +17,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// ErrRunning is wrapped by Serve's error when another process serves the place already.
+// The error of [Serve] wraps ErrRunning when another process serves the location already.
 var ErrRunning = errors.New("already served by another process")
 
-// Server is a control socket that is being served.
+// Server is a control socket with its lock. [Serve] makes one.
 type Server struct {
 	http *http.Server
 	lock *lock
-	done chan struct{}
-	// ending says that nothing new is answered.
+	done chan struct{} // closed when no connection is accepted any more
+	// ending is true after Quiesce: new requests are refused.
 	ending *atomic.Bool
 }
 
-// ServeOption changes how a control socket is served.
+// ServeOption changes an option of [Serve].
 type ServeOption func(*serveConfig)
 
+// serveConfig holds the options of Serve.
 type serveConfig struct {
-	onRefused func(server, text string)
+	onRefused func(server, text string) // nil: refusals are not reported
 }
 
-// OnRefused has f called for each request that is refused because of who asks: the server whose process it is, if it is
-// one's, and a sentence. f must not block; it is called concurrently, and as often as somebody tries.
+// OnRefused makes f be called for each request that is refused because of its peer: with the server that the peer's
+// process belongs to, empty if it is none's, and a sentence. f must not block. It is called concurrently, and as
+// often as peers try.
 func OnRefused(f func(server, text string)) ServeOption {
 	return func(c *serveConfig) { c.onRefused = f }
 }
 
-// Serve listens on the place's socket and answers from backend until Close. If another process serves the place the
-// error wraps ErrRunning and names the process. Package fence says which peers are answered.
+// Serve listens on the location's socket and answers from backend until Close. If another process serves the
+// location, the error wraps ErrRunning and names that process. Package fence decides which peers get an answer.
 func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, error) {
 	var cfg serveConfig
 	for _, o := range opts {
@@ -68,23 +70,25 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 	ending := new(atomic.Bool)
 	s := &Server{
 		http: &http.Server{
-			Handler: refuseWhenEnding(ending, newHandler(backend, cfg)), ReadHeaderTimeout: 10 * time.Second,
+			Handler: refuseWhenEnding(ending, newHandler(backend, cfg)), ReadHeaderTimeout: 10 * time.Second, // a peer that connects and sends nothing is cut
 			BaseContext: func(net.Listener) context.Context {
+				// The calls are those of the user, made over the socket: the record of calls says so.
 				return audit.WithVia(messages.WithCaller(context.Background(), audit.User()), "socket", "")
 			},
 			ConnContext: withPeer,
-			ErrorLog:    log.New(io.Discard, "", 0), // what a peer does wrong it is told itself
+			ErrorLog:    log.New(io.Discard, "", 0), // a peer learns its own mistakes from the answer
 		},
 		lock: l, done: make(chan struct{}), ending: ending,
 	}
 	go func() {
 		defer close(s.done)
-		defer func() { _ = recover() }() // net/http answers a panic of a handler by itself; nothing else may end the program
+		defer func() { _ = recover() }() // net/http recovers panics of handlers itself; no other panic may end the program
 		_ = s.http.Serve(listener)       // it ends with Close, and always with an error
 	}()
 	return s, nil
 }
 
+// alreadyRunningError is the error for a location that another process serves.
 func alreadyRunningError(location Location, pid int) error {
 	owner := "another process"
 	if pid != 0 {
@@ -95,7 +99,8 @@ func alreadyRunningError(location Location, pid int) error {
 		Fix:  "end that one first", Err: ErrRunning}
 }
 
-// listenUnix is called with the lock held: whoever made a socket that stands there is dead.
+// listenUnix opens the socket. The caller holds the lock, so a socket that already has this path is that of a dead
+// process and is removed.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -105,7 +110,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Between the two calls the directory, which is the user's alone, keeps others away.
+	// Until the mode is set, the directory, which is the user's alone, keeps others away.
 	if err := os.Chmod(path, 0o600); err != nil {
 		listener.Close()
 		return nil, err
@@ -113,11 +118,12 @@ func listenUnix(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Quiesce answers every further request with an error that says that the process is ending and wraps messages.ErrClosed. What is
-// being answered goes on. Call it before the manager is closed: nobody is told then what is true of a manager that loses its
-// servers.
+// Quiesce answers every further request with an error that wraps messages.ErrClosed and says that the process is
+// ending. Requests that are being answered go on. The owner calls it before it closes the manager, so that no caller
+// gets the status of a manager that is losing its servers.
 func (s *Server) Quiesce() { s.ending.Store(true) }
 
+// refuseWhenEnding refuses requests after Quiesce.
 func refuseWhenEnding(ending *atomic.Bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ending.Load() && r.URL.Path != pathAnswer { // an answer belongs to a request that goes on
@@ -129,12 +135,13 @@ func refuseWhenEnding(ending *atomic.Bool, h http.Handler) http.Handler {
 	})
 }
 
-// Close ends the socket: it accepts nothing more, lets requests that are being answered finish for at most a second,
-// and gives the place free. Close the manager first: its calls have their outcome then, and their callers can still
-// be told. It is idempotent.
+// Close closes the socket: it accepts nothing more, lets requests that are being answered finish for at most a
+// second, and releases the location. The owner closes the manager first: its calls then have their outcome, and their
+// callers can still get it. It is idempotent.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	// Shutdown waits; the streams that are still open after the second are cut.
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.http.Close()
 	}

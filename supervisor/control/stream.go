@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// frame is one line of a stream: an answer that comes in parts. One member is set. A Result ends the stream, and its
+// A frame is one line of a stream: a part of an answer. Exactly one member is set. A Result ends the stream, and its
 // bytes follow the line; a Failure ends it too.
 type frame struct {
 	Progress *messages.Progress `json:"progress,omitempty"`
@@ -20,19 +20,20 @@ type frame struct {
 	// Withdrawn is the id of a question that needs no answer any more.
 	Withdrawn string          `json:"withdrawn,omitempty"`
 	Event     *messages.Event `json:"event,omitempty"`
-	// Changed: the resource is watched, or has changed.
+	// Changed is true when the resource is watched from now on, or has changed.
 	Changed bool     `json:"changed,omitempty"`
 	Result  *result  `json:"result,omitempty"`
 	Failure *failure `json:"failure,omitempty"`
 }
 
-// question is what a server asks while its answer is waited for. The answer goes to pathAnswer.
+// A question is a server's question to the person while the caller waits for its answer. The reply goes to pathAnswer
+// with the same ID.
 type question struct {
 	ID      string                 `json:"id"`
 	Request messages.ElicitRequest `json:"request"`
 }
 
-// result is the head of what a server answered: its bytes follow, as they are.
+// A result is the head of an answer: Bytes raw bytes follow its line, so that they need not be encoded as JSON.
 type result struct {
 	Bytes   int              `json:"bytes"`
 	Outcome messages.Outcome `json:"outcome,omitempty"`
@@ -41,19 +42,20 @@ type result struct {
 }
 
 const (
-	// maxQueuedProgress is how many reports of progress may wait for a caller that reads slowly; more are dropped.
+	// maxQueuedProgress bounds the progress notifications that wait for a caller that reads slowly; more are dropped.
 	maxQueuedProgress = 64
 	// maxAnswerBody bounds the answer to a question, in bytes.
 	maxAnswerBody = 16 << 20
 )
 
-// streamWriter is one stream, of the side that answers. Safe for concurrent use.
+// A streamWriter writes the frames of one stream, on the answering side. It is safe for concurrent use: progress and
+// questions come from other goroutines than the result.
 type streamWriter struct {
-	mu sync.Mutex
+	mu sync.Mutex // held for one whole frame
 	w  http.ResponseWriter
 }
 
-// writeFrame writes a line, and the bytes that belong to it. The error says that the caller is gone.
+// writeFrame writes a line, the bytes that belong to it, and flushes both. An error means that the caller has gone.
 func (x *streamWriter) writeFrame(f frame, bytes []byte) error {
 	line, err := json.Marshal(f)
 	if err != nil {
@@ -67,27 +69,29 @@ func (x *streamWriter) writeFrame(f frame, bytes []byte) error {
 	return http.NewResponseController(x.w).Flush()
 }
 
+// writeFailure ends the stream with a failure.
 func (x *streamWriter) writeFailure(err error) {
 	f := failureOf(err)
-	_ = x.writeFrame(frame{Failure: &f}, nil) // the peer has gone: nobody is left to be told
+	_ = x.writeFrame(frame{Failure: &f}, nil) // an error means that the peer has gone
 }
 
-// elicitFunc answers what a server asks.
+// elicitFunc answers a server's question.
 type elicitFunc = func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)
 
-// openQuestions are those that callers have not answered yet. The zero value is ready.
+// openQuestions are the questions that callers have not answered yet. The zero value is ready.
 type openQuestions struct {
-	waiting sync.Map // id → open
+	waiting sync.Map // openQuestion by id
 }
 
-// openQuestion is a question that waits for the process that was asked.
+// An openQuestion waits for the answer of the process that was asked.
 type openQuestion struct {
-	process  string // fence.Peer.Process; empty where the system does not tell
-	answered chan messages.ElicitResult
+	process  string                     // fence.Peer.Process; empty if the system does not identify it
+	answered chan messages.ElicitResult // capacity 1
 }
 
-// askOnStream puts a question to the caller of a stream. Its id holds 128 random bits: it cannot be guessed, and only who reads the
-// stream is told.
+// askOnStream returns a function that asks the caller of a stream. The id of a question holds 128 random bits, so
+// another process cannot guess it, and acceptAnswer compares the process as well. The function returns when the
+// answer has come, the caller has gone, or ctx has ended; then the question is withdrawn.
 func (qs *openQuestions) askOnStream(x *streamWriter, stream context.Context) elicitFunc {
 	process, streamDone := peerOf(stream).Process(), stream.Done()
 	return func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
@@ -108,13 +112,14 @@ func (qs *openQuestions) askOnStream(x *streamWriter, stream context.Context) el
 			return messages.ElicitResult{}, &messages.Error{Op: "elicit", Class: messages.ClassCanceled,
 				Text: "the caller went away"}
 		case <-ctx.Done():
-			_ = x.writeFrame(frame{Withdrawn: id}, nil) // the peer has gone: nobody is left to be told
+			_ = x.writeFrame(frame{Withdrawn: id}, nil) // an error means that the peer has gone
 			return messages.ElicitResult{}, ctx.Err()
 		}
 	}
 }
 
-// acceptAnswer hands an answer in. The first one of the process that was asked counts; one to a question that is over is none.
+// acceptAnswer hands an answer to the question that waits for it. The first answer of the process that was asked
+// counts; an answer to a question that is over is ignored without an error, because the caller could not know.
 func (qs *openQuestions) acceptAnswer(from string, id string, res messages.ElicitResult) error {
 	waiting, ok := qs.waiting.Load(id)
 	if !ok {
@@ -125,13 +130,15 @@ func (qs *openQuestions) acceptAnswer(from string, id string, res messages.Elici
 		return &messages.Error{Op: "control", Class: messages.ClassDenied, Err: messages.ErrDenied,
 			Text: "another process was asked this question"}
 	}
-	if _, ok := qs.waiting.LoadAndDelete(id); ok {
+	if _, ok := qs.waiting.LoadAndDelete(id); ok { // of two answers one wins, so that the channel has room
 		q.answered <- res
 	}
 	return nil
 }
 
-// readHooks is what the caller of a stream wishes. done ends what goes on beside the answer, before it is sent.
+// readHooks returns the hooks that the caller of a stream has announced in its query. The handler must call done
+// before it writes the result: it waits until the queued progress is written, so that progress comes before the
+// answer.
 func (x *streamWriter) readHooks(r *http.Request, qs *openQuestions) (a CallHooks, done func()) {
 	q := r.URL.Query()
 	if meta := q.Get("meta"); meta != "" {
@@ -147,12 +154,13 @@ func (x *streamWriter) readHooks(r *http.Request, qs *openQuestions) (a CallHook
 		return a, func() {}
 	}
 	reports, written := make(chan messages.Progress, maxQueuedProgress), make(chan struct{})
-	go func() { // it ends with done
+	go func() { // it ends with done, which closes reports
 		defer close(written)
 		for p := range reports {
-			_ = x.writeFrame(frame{Progress: &p}, nil) // the peer has gone: nobody is left to be told
+			_ = x.writeFrame(frame{Progress: &p}, nil) // an error means that the peer has gone
 		}
 	}()
+	// A caller that reads slowly must not hold up the session that reports the progress.
 	a.Progress = func(p messages.Progress) {
 		select {
 		case reports <- p:
@@ -167,7 +175,7 @@ func (x *streamWriter) readHooks(r *http.Request, qs *openQuestions) (a CallHook
 
 // addStreamRoutes adds the routes that answer in parts.
 func addStreamRoutes(mux *http.ServeMux, b Backend) {
-	qs := &openQuestions{}
+	qs := &openQuestions{} // of all streams of this socket
 	stream := func(pattern string, f func(ctx context.Context, x *streamWriter, r *http.Request, body []byte)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := requestContext(r)
@@ -180,7 +188,7 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 			}
 			w.Header().Set("Content-Type", "application/x-ndjson")
 			x := &streamWriter{w: w}
-			defer func() { // whether a call has run is not known then
+			defer func() { // the outcome is unknown: the call may have run
 				if p := recover(); p != nil {
 					x.writeFailure(panicError(p))
 				}
@@ -190,6 +198,7 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 	}
 	stream("POST "+pathCall, func(ctx context.Context, x *streamWriter, r *http.Request, body []byte) {
 		q := r.URL.Query()
+		// done runs before the result is written, and also if the backend panics.
 		a, done := x.readHooks(r, qs)
 		res, err := func() (Result, error) {
 			defer done()
@@ -203,7 +212,7 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 		if res.IsError {
 			outcome = messages.OutcomeToolError
 		}
-		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Outcome: outcome}}, res.Raw) // as in end
+		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Outcome: outcome}}, res.Raw) // an error means that the peer has gone
 	})
 	stream("POST "+pathRead, func(ctx context.Context, x *streamWriter, r *http.Request, _ []byte) {
 		q := r.URL.Query()
@@ -216,7 +225,7 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 			x.writeFailure(err)
 			return
 		}
-		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Server: res.Server}}, res.Raw) // as in end
+		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Server: res.Server}}, res.Raw) // an error means that the peer has gone
 	})
 	stream("POST "+pathFill, func(ctx context.Context, x *streamWriter, r *http.Request, body []byte) {
 		q := r.URL.Query()
@@ -235,7 +244,7 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 			x.writeFailure(err)
 			return
 		}
-		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Server: res.Server, Name: res.Name}}, res.Raw) // as in end
+		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Server: res.Server, Name: res.Name}}, res.Raw) // an error means that the peer has gone
 	})
 	stream("GET "+pathEvents, func(ctx context.Context, x *streamWriter, r *http.Request, _ []byte) {
 		err := b.Follow(ctx, r.URL.Query().Get("server"), func(e messages.Event) error {
@@ -258,14 +267,14 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 			writeError(w, err)
 			return
 		}
-		_, _ = io.WriteString(w, "{}") // as in end
+		_, _ = io.WriteString(w, "{}") // an error means that the peer has gone
 	})
 }
 
-// endWithoutResult ends a stream without a result.
+// endWithoutResult ends a stream that has no result: with err, or with the reason that the manager has ended.
 func (x *streamWriter) endWithoutResult(ctx context.Context, err error) {
 	switch {
-	case ctx.Err() != nil: // the caller left
+	case ctx.Err() != nil: // the caller has left, so there is no reader
 	case err != nil:
 		x.writeFailure(err)
 	default:
@@ -273,6 +282,7 @@ func (x *streamWriter) endWithoutResult(ctx context.Context, err error) {
 	}
 }
 
+// panicError returns the error of a request that a panic has ended; its outcome is unknown.
 func panicError(p any) error {
 	return &messages.Error{Op: "control", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 		Text: "a defect of mcpvisor ended the request: " + messages.Line(fmt.Sprint(p), 200)}

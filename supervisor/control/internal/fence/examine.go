@@ -14,21 +14,23 @@ import (
 // startsTimeout bounds the wait for children that are just being started.
 const startsTimeout = time.Second
 
-// Examine reads what the system tells of the peer of a connection and decides. It reads some small files; it may wait for a
-// second while a server is being started.
+// Examine reads the system's information about the peer of a connection and decides about it. It reads some small
+// files, and may wait for a second while a server is being started; so it must not run in the loop that accepts
+// connections.
 func Examine(conn net.Conn, accepted AcceptTime) (Peer, Decision) {
 	ctx, cancel := context.WithTimeout(context.Background(), startsTimeout)
 	defer cancel()
-	err := transports.AwaitStarts(ctx) // a server that has just begun to run is a child then
+	err := transports.AwaitStarts(ctx) // after this a server that has just begun to run is known as a child
 	p := readPeer(conn, accepted)
 	if err != nil && !p.Unsupported {
+		// The peer may be the server that is being started, so it gets no more than the right to read.
 		p.UnknownReason = "a server is being started, which takes long"
 	}
-	parents, _ := procinfo.Chain(os.Getpid()) // none are seen where none of the peer's are
+	parents, _ := procinfo.Chain(os.Getpid()) // an error gives no chain: then every other mcpvisor is a stranger
 	return p, Decide(p, OwnProcesses{Chain: parents, Find: transports.FindChild, Isolates: transports.IsolatesChildren()})
 }
 
-// readAncestry reads the chain of a process and the leaders of its session and group.
+// readAncestry reads the chain of a process and the leaders of its session and group into p.
 func (p *Peer) readAncestry(pid int) {
 	chain, err := procinfo.Chain(pid)
 	if err != nil {
@@ -40,6 +42,7 @@ func (p *Peer) readAncestry(pid int) {
 		if leader <= 0 {
 			continue
 		}
+		// A leader that has ended is kept with its number, because a child of this program may have had it.
 		at, err := procinfo.Find(leader)
 		if err != nil {
 			at = procinfo.Process{}

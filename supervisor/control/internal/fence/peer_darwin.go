@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AcceptTime is when a connection was accepted, in microseconds since 1970.
+// AcceptTime is the time at which a connection was accepted, in microseconds since 1970; 0 is unknown.
 type AcceptTime uint64
 
-// Now is the present Moment.
+// Now returns the present AcceptTime.
 func Now() AcceptTime {
 	var t unix.Timeval
 	if unix.Gettimeofday(&t) != nil {
@@ -19,11 +19,11 @@ func Now() AcceptTime {
 	return AcceptTime(uint64(t.Sec)*1e6 + uint64(t.Usec))
 }
 
-// readPeer asks LOCAL_PEERPID, <sys/un.h>. That a process is isolated cannot be seen here.
+// readPeer asks for LOCAL_PEERPID, <sys/un.h>. This system does not show whether a process is isolated.
 func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
-		return Peer{Unsupported: true} // no socket: whoever serves such a connection has made it
+		return Peer{Unsupported: true} // not a socket: the program made this connection itself
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -39,7 +39,7 @@ func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 	if len(p.Chain) == 0 {
 		return p
 	}
-	// The number may have been given to a later process: that one began after the connection.
+	// If the process began after the connection, the number belonged to another process, which has ended.
 	if accepted != 0 && p.Chain[0].Start > uint64(accepted) {
 		return Peer{Ended: true}
 	}

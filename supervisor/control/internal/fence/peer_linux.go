@@ -15,24 +15,25 @@ import (
 // soPeerPIDFD is SO_PEERPIDFD of Linux 6.5, <asm-generic/socket.h>.
 const soPeerPIDFD = 77
 
-// AcceptTime is when a connection was accepted, in clock ticks since boot; 0 is not known.
+// AcceptTime is the time at which a connection was accepted, in clock ticks since boot; 0 is unknown.
 type AcceptTime uint64
 
-// Now is the present Moment.
+// Now returns the present AcceptTime.
 func Now() AcceptTime {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
 		return 0
 	}
-	return AcceptTime(uint64(t.Sec)*100 + uint64(t.Nsec)/1e7) // USER_HZ is 100 on every architecture that Go knows
+	return AcceptTime(uint64(t.Sec)*100 + uint64(t.Nsec)/1e7) // USER_HZ is 100 on every architecture that Go supports
 }
 
-// readPeer asks SO_PEERCRED, unix(7): the process that called connect(2). A number is only believed if it is that process's to
-// the end of the reading: a descriptor of it tells from Linux 6.5 on, and before it, that it began before the connection.
+// readPeer asks for SO_PEERCRED, unix(7): the process that called connect(2). Its number is believed only if it still
+// belongs to that process at the end of the reading: from Linux 6.5 on a descriptor of the process shows that, before
+// it that the process began before the connection.
 func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
-		return Peer{Unsupported: true} // no socket: whoever serves such a connection has made it
+		return Peer{Unsupported: true} // not a socket: the program made this connection itself
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -47,7 +48,7 @@ func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 		if got, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, soPeerPIDFD); err == nil {
 			process = got
 			unix.CloseOnExec(got)
-		} else if err == unix.ESRCH || err == unix.EINVAL { // it had ended when it was asked for
+		} else if err == unix.ESRCH || err == unix.EINVAL { // the process had ended before this call
 			p.Ended = true
 		}
 	}); err != nil || credErr != nil {
@@ -67,24 +68,25 @@ func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 	case process >= 0:
 		p.Ended = hasEnded(process)
 	case len(p.Chain) == 0:
-	default: // one that began in the tick of the connection may be either: it is believed, a number takes long to come round
+	default: // a process that began in the tick of the connection may be either; it is believed, because numbers are reused only after long
 		p.Ended = p.Ended || accepted != 0 && p.Chain[0].Start > uint64(accepted)
 	}
-	if p.Ended { // what was read may be another process's
+	if p.Ended { // the information may be about another process
 		p.Chain, p.Leaders, p.Isolation, p.UnknownReason = nil, nil, "", ""
 	}
 	return p
 }
 
-// hasEnded reports whether the process of a descriptor does not run any more.
+// hasEnded reports whether the process of a descriptor has ended: the descriptor is readable then.
 func hasEnded(process int) bool {
 	polled := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
 	n, err := unix.Poll(polled, 0)
 	return err != nil || n > 0
 }
 
-// describeIsolation compares what a process is kept from with what this one is. It reads /proc/PID/status, which everybody may, and
-// the namespaces, which are not shown of a process that may not be traced: those are then no mark.
+// describeIsolation names the restrictions that a process has and this one has not. It reads /proc/PID/status, which
+// every process may read, and the namespaces, which are hidden for a process that may not be traced: then they count
+// as no sign.
 func describeIsolation(pid int) string {
 	theirs, ours := readIsolation("/proc/"+strconv.Itoa(pid)), readIsolation("/proc/self")
 	var marks []string
@@ -102,14 +104,17 @@ func describeIsolation(pid int) string {
 	return strings.Join(marks, ", ")
 }
 
-// namespaces are the kinds that mark an isolated process.
+// namespaces are the kinds that are signs of isolation.
 var namespaces = [...]string{"user", "net"}
 
+// isolation holds the signs of one process: its no_new_privs flag, the number of its system call filters, and the ids
+// of its namespaces, empty if unknown.
 type isolation struct {
 	noNewPrivileges, filters int
 	namespaces               [len(namespaces)]string
 }
 
+// readIsolation reads the signs from a directory of /proc. What cannot be read stays zero.
 func readIsolation(dir string) (c isolation) {
 	if b, err := os.ReadFile(dir + "/status"); err == nil {
 		c.noNewPrivileges, c.filters = parseIsolation(b)
@@ -122,8 +127,8 @@ func readIsolation(dir string) (c isolation) {
 	return c
 }
 
-// parseIsolation reads the lines NoNewPrivs, Seccomp and Seccomp_filters of proc_pid_status(5). A kernel before 5.9 does
-// not count filters: one mode 2 is one filter there.
+// parseIsolation reads the lines NoNewPrivs, Seccomp and Seccomp_filters of proc_pid_status(5). A kernel before 5.9
+// does not count filters: there any mode counts as one filter.
 func parseIsolation(b []byte) (noNewPrivileges, filters int) {
 	mode, counted := 0, false
 	for line := range bytes.Lines(b) {

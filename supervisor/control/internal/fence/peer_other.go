@@ -4,11 +4,11 @@ package fence
 
 import "net"
 
-// AcceptTime is when a connection was accepted.
+// AcceptTime is the time at which a connection was accepted; it is not used on this system.
 type AcceptTime uint64
 
-// Now is the present Moment.
+// Now returns 0, because nothing is compared with it here.
 func Now() AcceptTime { return 0 }
 
-// readPeer knows nothing here.
+// readPeer returns no information: this system gives none about peers.
 func readPeer(net.Conn, AcceptTime) Peer { return Peer{Unsupported: true} }

@@ -11,22 +11,22 @@ import (
 // sioAFUnixGetPeerPID is SIO_AF_UNIX_GETPEERPID of <afunix.h>: _WSAIOR(IOC_VENDOR, 256).
 const sioAFUnixGetPeerPID = 0x58000100
 
-// AcceptTime is when a connection was accepted, in units of 100 ns since 1601.
+// AcceptTime is the time at which a connection was accepted, in units of 100 ns since 1601.
 type AcceptTime uint64
 
-// Now is the present Moment.
+// Now returns the present AcceptTime.
 func Now() AcceptTime {
 	var t windows.Filetime
 	windows.GetSystemTimeAsFileTime(&t)
 	return AcceptTime(uint64(t.HighDateTime)<<32 | uint64(t.LowDateTime))
 }
 
-// readPeer asks SIO_AF_UNIX_GETPEERPID. There are no sessions of processes here, and isolation cannot be seen. A Windows that
-// does not know the request tells nothing.
+// readPeer asks for SIO_AF_UNIX_GETPEERPID. This system has no sessions of processes and does not show isolation. A
+// Windows that does not know the request gives no information at all.
 func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
-		return Peer{Unsupported: true} // no socket: whoever serves such a connection has made it
+		return Peer{Unsupported: true} // not a socket: the program made this connection itself
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -41,6 +41,7 @@ func readPeer(conn net.Conn, accepted AcceptTime) (p Peer) {
 		return Peer{Unsupported: true}
 	}
 	p.readAncestry(int(pid))
+	// A process that began after the connection has the number of one that has ended.
 	if len(p.Chain) > 0 && accepted != 0 && p.Chain[0].Start > uint64(accepted) {
 		return Peer{Ended: true}
 	}
