@@ -19,16 +19,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// Endpoint lets rules be changed from outside: HTTP and JSON, on a loopback address or a Unix socket.
+// Endpoint lets other programs change the rules: HTTP and JSON, on a loopback address or a Unix socket.
 //
 //	GET    /rules          the rules in force: [{"rule":{…},"matched":3,"done":1,"active":true}]
 //	POST   /rules          adds one: its line (text/plain) or a rule as JSON; gives {"name":"r3"}
 //	DELETE /rules/NAME     removes one
 //	DELETE /rules          removes all
 //
-// A TCP address must be a loopback one, and has a password: "PASSWORD@127.0.0.1:7007", one that is drawn where none is
-// given. It travels as a bearer token, so that other users of the machine, and web pages, change no rules. Requests that name
-// another host, or carry an Origin, are refused. A socket is its owner's alone, and has no password.
+// A TCP address must be a loopback one, and has a password: "PASSWORD@127.0.0.1:7007"; OpenEndpoint draws one if the address
+// has none. A client sends it as a bearer token, so that other users of the machine, and web pages, change no rules. The
+// endpoint refuses requests that name another host or carry an Origin. A socket can be used only by its owner, and has no
+// password.
 type Endpoint struct {
 	server   *http.Server
 	listener net.Listener
@@ -36,7 +37,7 @@ type Endpoint struct {
 	done     chan struct{}
 }
 
-// OpenEndpoint listens at an address: host:port, or the path of a socket.
+// OpenEndpoint listens at an address: host:port, or the path of a socket. The caller must Close the endpoint.
 func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 	network, password := "tcp", ""
 	if isSocket(address) {
@@ -53,6 +54,7 @@ func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the control endpoint cannot listen at %s: %w", address, err)
 	}
+	// Without a password the file's mode is the only protection of the socket.
 	if network == "unix" {
 		if err := os.Chmod(address, 0o600); err != nil {
 			_ = l.Close()
@@ -68,29 +70,34 @@ func OpenEndpoint(address string, control *fault.Control) (*Endpoint, error) {
 	e.server = &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(e.done)
-		defer func() { _ = recover() }() // net/http answers the panic of a handler by itself
-		_ = e.server.Serve(l)            // it ends with Close, and always with an error
+		// net/http recovers the panics of handlers itself.
+		defer func() { _ = recover() }()
+		// Serve ends with Close, and always returns an error.
+		_ = e.server.Serve(l)
 	}()
 	return e, nil
 }
 
-// Address is where it listens, with the password: what NewClient takes.
+// Address returns the address with the password, in the form that [NewClient] takes.
 func (e *Endpoint) Address() string { return e.address }
 
-// Close ends it.
+// Close ends the endpoint and waits for its goroutine.
 func (e *Endpoint) Close() {
 	_ = e.server.Close()
 	<-e.done
 }
 
+// isSocket reports whether an address is the path of a socket: only paths hold slashes.
 func isSocket(address string) bool { return strings.ContainsAny(address, `/\`) }
 
+// splitPassword splits PASSWORD@HOST:PORT; the password may hold @ and may be missing.
 func splitPassword(address string) (password, host string) {
 	at := strings.LastIndexByte(address, '@')
 	return address[:max(at, 0)], address[at+1:]
 }
 
-// requirePassword lets in who knows the password and names this host.
+// requirePassword serves only requests that carry the password and name this host. The check of Host defends against DNS
+// rebinding: a web page cannot make a browser send a loopback name for its own host.
 func requirePassword(next http.Handler, address, password string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +116,7 @@ func requirePassword(next http.Handler, address, password string) http.Handler {
 	})
 }
 
-// checkLoopback refuses an address that other machines can reach.
+// checkLoopback returns an error for an address that other machines can reach.
 func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -121,12 +128,14 @@ func checkLoopback(address string) error {
 	return nil
 }
 
+// newRulesHandler serves the four requests of [Endpoint].
 func newRulesHandler(control *fault.Control) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, status int, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(v) // nobody is there to be told
+		// The client may have gone; the handler cannot report that to anyone.
+		_ = json.NewEncoder(w).Encode(v)
 	}
 	refuse := func(w http.ResponseWriter, err error) {
 		answer(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
@@ -144,6 +153,7 @@ func newRulesHandler(control *fault.Control) http.Handler {
 			refuse(w, err)
 			return
 		}
+		// A body that begins with a brace is JSON; any other is one line of the rules' language.
 		rule, err := fault.Parse(string(body))
 		if text := bytes.TrimSpace(body); len(text) > 0 && text[0] == '{' {
 			rule = fault.Rule{}
@@ -171,6 +181,7 @@ func newRulesHandler(control *fault.Control) http.Handler {
 		control.Clear()
 		answer(w, http.StatusOK, map[string]bool{"removed": true})
 	})
+	// Browsers send Origin or Sec-Fetch-Site with requests of web pages, programs do not.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
 			http.Error(w, "web pages are refused", http.StatusForbidden)
@@ -180,13 +191,14 @@ func newRulesHandler(control *fault.Control) http.Handler {
 	})
 }
 
-// Client talks to an Endpoint.
+// Client sends requests to an [Endpoint].
 type Client struct {
 	base, password string
 	http           *http.Client
 }
 
-// NewClient reaches the endpoint at an address: password@host:port, or the path of a socket.
+// NewClient makes a client of the endpoint at an address: password@host:port, or the path of a socket. It does not connect yet.
+// Each request may take 10 s.
 func NewClient(address string) *Client {
 	if isSocket(address) {
 		return newSocketClient(address)
@@ -195,6 +207,7 @@ func NewClient(address string) *Client {
 	return &Client{base: "http://" + host, password: password, http: &http.Client{Timeout: 10 * time.Second}}
 }
 
+// newSocketClient makes a client that dials a socket, whatever host the URL names.
 func newSocketClient(address string) *Client {
 	return &Client{base: "http://localhost", http: &http.Client{Timeout: 10 * time.Second,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -203,19 +216,19 @@ func newSocketClient(address string) *Client {
 		}}}}
 }
 
-// List is the rules in force.
+// List returns the rules in force.
 func (c *Client) List(ctx context.Context) (rules []fault.Status, err error) {
 	return rules, c.sendRequest(ctx, http.MethodGet, "/rules", "", &rules)
 }
 
-// Add puts the rule of a line in force and gives its name.
+// Add puts the rule of a line in force and returns its name.
 func (c *Client) Add(ctx context.Context, line string) (name string, err error) {
 	var out struct{ Name string }
 	err = c.sendRequest(ctx, http.MethodPost, "/rules", line, &out)
 	return out.Name, err
 }
 
-// Remove takes a rule out of force, Clear all of them.
+// Remove takes a rule out of force.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	return c.sendRequest(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
 }
@@ -225,6 +238,7 @@ func (c *Client) Clear(ctx context.Context) error {
 	return c.sendRequest(ctx, http.MethodDelete, "/rules", "", nil)
 }
 
+// sendRequest sends one request and decodes the JSON of its answer. The error of a refusal is the text that the proxy gave.
 func (c *Client) sendRequest(ctx context.Context, method, path, body string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(body))
 	if err != nil {

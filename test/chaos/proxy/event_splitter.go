@@ -5,22 +5,29 @@ import (
 	"slices"
 )
 
-// eventSplitter cuts a stream of server-sent events at the empty lines between them, whatever ends its lines. Like a liner it
-// passes bytes on as they come while nobody wants to hold them back.
+// eventSplitter cuts a stream of server-sent events at the empty lines between them; lines may end in LF, CR or CRLF. Like a
+// lineSplitter it passes bytes on as they come unless the rules want whole events.
 type eventSplitter struct {
+	// shouldHold is called at the start of each event and decides whether the splitter gathers it before it passes anything on.
+	// passBytes gets what passes, onHeld each gathered event.
 	shouldHold func() bool
 	passBytes  func(b []byte)
-	onPassed   func(raw []byte) // nil wants none
-	onHeld     func(raw []byte)
+	// onPassed gets each event that has passed, unless it was longer than trackLimit; nil wants none.
+	onPassed func(raw []byte)
+	onHeld   func(raw []byte)
 
+	// tooLong is set when the current event is too long to be kept.
 	inEvent, holding, tooLong bool
-	lineEmpty                 bool // the line at hand has nothing in it
-	afterCR                   bool // the last byte was CR: LF belongs to it
-	buf                       []byte
+	// lineEmpty is set while the current line has no character. afterCR is set when the last byte was CR, so that a following
+	// LF belongs to it.
+	lineEmpty bool
+	afterCR   bool
+	buf       []byte
 }
 
 func newEventSplitter() *eventSplitter { return &eventSplitter{lineEmpty: true} }
 
+// feedBytes handles the next bytes of the stream.
 func (e *eventSplitter) feedBytes(b []byte) {
 	for len(b) > 0 {
 		if !e.inEvent {
@@ -40,6 +47,7 @@ func (e *eventSplitter) feedBytes(b []byte) {
 			e.onHeld(e.buf)
 		case complete && e.onPassed != nil && !e.tooLong:
 			e.onPassed(e.buf)
+		// An event above the limit passes without the rules, so that a stream without empty lines does not fill the memory.
 		case e.holding && len(e.buf) > holdLimit:
 			e.passBytes(e.buf)
 			e.holding, e.tooLong, e.buf = false, true, nil
@@ -52,13 +60,14 @@ func (e *eventSplitter) feedBytes(b []byte) {
 	}
 }
 
-// scanEvent counts the bytes up to the end of the event, all of them if it does not end.
+// scanEvent returns the number of bytes up to the end of the event, or all of them if it does not end there.
 func (e *eventSplitter) scanEvent(b []byte) (n int, complete bool) {
 	for i, c := range b {
 		after := e.afterCR
 		e.afterCR = c == '\r'
 		switch {
-		case c == '\n' && after: // the second half of an end
+		// The LF of a CRLF ends no second line.
+		case c == '\n' && after:
 		case c == '\n' || c == '\r':
 			if e.lineEmpty {
 				return i + 1, true
@@ -71,7 +80,7 @@ func (e *eventSplitter) scanEvent(b []byte) (n int, complete bool) {
 	return len(b), false
 }
 
-// endStream is the end of the stream: what is left is no whole event, and passes.
+// endStream handles the end of the stream: a rest is no whole event, and passes.
 func (e *eventSplitter) endStream() {
 	if e.holding && len(e.buf) > 0 {
 		e.passBytes(e.buf)
@@ -79,14 +88,15 @@ func (e *eventSplitter) endStream() {
 	e.buf = nil
 }
 
-// eventLines are the lines of an event without their ends.
+// eventLines returns the lines of an event without their ends.
 func eventLines(raw []byte) [][]byte {
 	raw = bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))
 	raw = bytes.ReplaceAll(raw, []byte("\r"), []byte("\n"))
 	return bytes.Split(bytes.TrimRight(raw, "\n"), []byte("\n"))
 }
 
-// eventData is the data of an event, nil if it has none, and its name.
+// eventData returns the name and the data of an event; data is nil if the event has none. Several data lines are joined by LF,
+// as the format says.
 func eventData(raw []byte) (name string, data []byte) {
 	for _, line := range eventLines(raw) {
 		field, value, _ := bytes.Cut(line, []byte(":"))
@@ -107,7 +117,7 @@ func eventData(raw []byte) (name string, data []byte) {
 	return name, data
 }
 
-// eventWith is the event with other data; its id and the like stay.
+// eventWith returns the event with other data in one line; its other fields (id, event, retry) stay.
 func eventWith(raw, data []byte) []byte {
 	var out []byte
 	done := false
@@ -123,7 +133,7 @@ func eventWith(raw, data []byte) []byte {
 	return append(out, '\n')
 }
 
-// newEvent is a message as an event.
+// newEvent encodes a message as an event.
 func newEvent(body []byte) []byte {
 	return slices.Concat([]byte("event: message\ndata: "), body, []byte("\n\n"))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// processGroup is the server's process where there are no process groups: what it starts itself ends with its pipes, or not.
+// processGroup is the server's process on a system without process groups. Processes that the server starts end when their
+// pipes close, or not at all.
 type processGroup struct {
 	p  *os.Process
 	mu sync.Mutex
@@ -21,6 +22,7 @@ func groupAttributes() *syscall.SysProcAttr { return nil }
 
 func newProcessGroup(p *os.Process, _ transports.Guard) *processGroup { return &processGroup{p: p} }
 
+// terminate, stop and resume do nothing, because the system has no such signals.
 func (g *processGroup) terminate() {}
 func (g *processGroup) stop()      {}
 func (g *processGroup) resume()    {}
@@ -28,12 +30,15 @@ func (g *processGroup) resume()    {}
 func (g *processGroup) kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_ = g.p.Kill() // what cannot be killed is gone
+	// An error means that the process has ended.
+	_ = g.p.Kill()
 }
 
+// forwardSignal ends the process for any signal but an interrupt.
 func (g *processGroup) forwardSignal(s os.Signal) {
 	if s == os.Interrupt {
-		return // the console has told the server itself
+		// The console has sent the interrupt to the server as well.
+		return
 	}
 	g.kill()
 }

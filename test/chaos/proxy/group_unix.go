@@ -14,11 +14,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// processGroup is the process group of a server. Its id cannot belong to anybody else until end has been called, because the
-// last thing that end does is to see that nobody is left.
+// processGroup is the process group of a server. Its id cannot be given to another group until awaitGroupEnd has returned,
+// because until then a process of the group may exist; afterwards signalGroup does nothing.
 type processGroup struct {
-	pid     int
-	ended   atomic.Bool
+	pid   int
+	ended atomic.Bool
+	// release tells the guard that the group has ended.
 	release func()
 }
 
@@ -32,29 +33,35 @@ func newProcessGroup(p *os.Process, guard transports.Guard) *processGroup {
 	return g
 }
 
+// signalGroup sends a signal to every process of the group.
 func (g *processGroup) signalGroup(s syscall.Signal) {
 	if !g.ended.Load() {
-		_ = unix.Kill(-g.pid, s) // what cannot be signalled is gone
+		// An error means that no process is left.
+		_ = unix.Kill(-g.pid, s)
 	}
 }
 
+// terminate also continues the group, because a stopped process would not handle SIGTERM.
 func (g *processGroup) terminate() { g.signalGroup(unix.SIGTERM); g.signalGroup(unix.SIGCONT) }
 func (g *processGroup) kill()      { g.signalGroup(unix.SIGKILL) }
 func (g *processGroup) stop()      { g.signalGroup(unix.SIGSTOP) }
 func (g *processGroup) resume()    { g.signalGroup(unix.SIGCONT) }
 
+// forwardSignal passes a signal of this process on to the group.
 func (g *processGroup) forwardSignal(s os.Signal) {
 	if n, ok := s.(syscall.Signal); ok {
 		g.signalGroup(n)
 	}
 }
 
-// awaitGroupEnd waits for the group to be empty, and kills it when that takes too long. The server itself has been waited for.
+// awaitGroupEnd waits until the group is empty. It kills the group after grace, and gives up after a second grace. The server
+// itself has been waited for already.
 func (g *processGroup) awaitGroupEnd(grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	for killed := false; unix.Kill(-g.pid, 0) == nil; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			if killed { // only zombies of somebody else can outlive this
+			// Only zombies whose parent does not collect them survive SIGKILL.
+			if killed {
 				break
 			}
 			g.kill()
@@ -67,7 +74,7 @@ func (g *processGroup) awaitGroupEnd(grace time.Duration) {
 
 func isTerminate(s os.Signal) bool { return s == syscall.SIGTERM }
 
-// signalNamed finds a signal by its name, with or without SIG; KILL if there is none of that name.
+// signalNamed finds a signal by its name, with or without SIG. An unknown name gives SIGKILL.
 func signalNamed(name string) syscall.Signal {
 	name = strings.ToUpper(name)
 	if !strings.HasPrefix(name, "SIG") {

@@ -15,8 +15,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// HTTP is a proxy in front of a server over HTTP: streamable HTTP of both eras, and HTTP with SSE of 2024-11-05. Every
-// path of the server's host is passed, so that metadata for signing in is found as well. Make it with NewHTTP.
+// HTTP is a proxy in front of a server over HTTP: streamable HTTP of both eras, and HTTP with SSE of 2024-11-05. It passes
+// every path of the server's host, so that the agent finds the metadata for signing in as well. [NewHTTP] makes one,
+// [HTTP.Serve] runs it.
 type HTTP struct {
 	Shared
 	target    *url.URL
@@ -24,31 +25,37 @@ type HTTP struct {
 	flow      *fault.Flow
 	transport *http.Transport
 	server    *http.Server
-	stop      chan struct{} // closed when Serve is over
+	// stop is closed when Serve is about to return; it ends runTimedFaults and exchanges that are held open.
+	stop chan struct{}
 
-	scopes       atomic.Int64
-	mu           sync.Mutex
-	conns        map[*peerConn]struct{}
-	exchanges    map[*exchange]struct{}
-	shownSecrets secretStore // sessions and credentials
+	// scopes numbers the exchanges. mu guards conns and exchanges, the open ones.
+	scopes    atomic.Int64
+	mu        sync.Mutex
+	conns     map[*peerConn]struct{}
+	exchanges map[*exchange]struct{}
+	// shownSecrets are the sessions and credentials that the server has seen, as digests.
+	shownSecrets secretStore
 }
 
 // peerConn is a connection of the agent.
 type peerConn struct {
 	net.Conn
-	// silent: it is half-open, nothing goes through it any more.
+	// silent is set when the connection is half-open: the proxy writes nothing to it any more.
 	silent atomic.Bool
 }
 
+// connKey is the key under which a request's context holds its peerConn.
 type connKey struct{}
 
-// NewHTTP listens at an address, in front of the server at a URL. Nothing is served before Serve.
+// NewHTTP listens at an address, in front of the server at a URL. It serves nothing before [HTTP.Serve]. It returns an error
+// for a URL that is not http or https, and for an address that other machines can reach.
 func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no URL of a server; write http://… or https://…", target)
 	}
-	if err := checkLoopback(listen); err != nil { // whoever reaches it speaks to the server
+	// A program that reaches the proxy speaks to the server with the agent's rights.
+	if err := checkLoopback(listen); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", listen)
@@ -60,7 +67,8 @@ func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 		conns: map[*peerConn]struct{}{}, exchanges: map[*exchange]struct{}{}, shownSecrets: newSecretStore(),
 	}
 	h.transport = http.DefaultTransport.(*http.Transport).Clone()
-	h.transport.DisableCompression = true // what is compressed passes compressed
+	// A compressed answer passes compressed: the transport must not unpack it.
+	h.transport.DisableCompression = true
 	h.transport.ForceAttemptHTTP2 = false
 	h.transport.MaxIdleConnsPerHost = 64
 	h.server = &http.Server{
@@ -75,13 +83,14 @@ func NewHTTP(target, listen string, shared Shared) (*HTTP, error) {
 	return h, nil
 }
 
-// URL is what the agent is given in the place of the server's.
+// URL returns the URL that the agent uses in place of the server's.
 func (h *HTTP) URL() string {
 	u := url.URL{Scheme: "http", Host: h.listener.Addr().String(), Path: h.target.Path, RawPath: h.target.RawPath}
 	return u.String()
 }
 
-// Serve passes everything until ctx ends. Exchanges that are open then are cut.
+// Serve passes everything until ctx ends, and cuts the exchanges that are open then. It returns nil after ctx has ended, and
+// otherwise why the proxy cannot listen.
 func (h *HTTP) Serve(ctx context.Context) error {
 	var rest sync.WaitGroup
 	rest.Go(func() {
@@ -90,7 +99,8 @@ func (h *HTTP) Serve(ctx context.Context) error {
 	})
 	rest.Go(func() {
 		<-ctx.Done()
-		_ = h.server.Close() // what is cut is told by its own end
+		// Each exchange ends itself when its connection closes.
+		_ = h.server.Close()
 	})
 	err := h.server.Serve(&refusingListener{h.listener, h})
 	close(h.stop)
@@ -103,13 +113,14 @@ func (h *HTTP) Serve(ctx context.Context) error {
 	return nil
 }
 
+// logPanic logs a panic of the timed faults; the proxy goes on without them.
 func (h *HTTP) logPanic() {
 	if v := recover(); v != nil {
 		h.Log.logEvent(fmt.Sprintf("panic: %v", v), 0)
 	}
 }
 
-// refusingListener resets new connections while a rule says so.
+// refusingListener resets new connections while the rule refuse is in force.
 type refusingListener struct {
 	net.Listener
 	h *HTTP
@@ -133,17 +144,19 @@ func (r *refusingListener) Accept() (net.Conn, error) {
 	}
 }
 
-// resetConn ends a connection with a reset.
+// resetConn closes a connection with RST instead of FIN.
 func resetConn(c net.Conn) {
 	if p, ok := c.(*peerConn); ok {
 		c = p.Conn
 	}
 	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0) // otherwise it is closed in order, which is nearly the same
+		// If that fails, the connection closes normally, which the agent hardly tells apart.
+		_ = t.SetLinger(0)
 	}
 	_ = c.Close()
 }
 
+// addConn notes a connection of the agent, for faults that end all of them.
 func (h *HTTP) addConn(ctx context.Context, c net.Conn) context.Context {
 	p, ok := c.(*peerConn)
 	if !ok {
@@ -163,7 +176,7 @@ func (h *HTTP) removeConn(c net.Conn) {
 	}
 }
 
-// runTimedFaults does what happens by the time.
+// runTimedFaults performs the events that rules cause by the clock, until Serve ends.
 func (h *HTTP) runTimedFaults() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -173,7 +186,8 @@ func (h *HTTP) runTimedFaults() {
 		for _, e := range events {
 			h.applyEvent(e)
 		}
-		// A message can begin something that goes by the clock, and nobody says so: look again.
+		// A message may start something timed (a limit of repetitions, a delay), and the flow does not announce it: with rules
+		// in force the loop asks every pollEvery.
 		wait := time.Hour
 		if !next.IsZero() {
 			wait = time.Until(next)
@@ -191,6 +205,7 @@ func (h *HTTP) runTimedFaults() {
 	}
 }
 
+// applyEvent performs one event.
 func (h *HTTP) applyEvent(e fault.Event) {
 	h.Log.logEvent("", 0, e.Hit)
 	switch e.Do {
@@ -210,12 +225,13 @@ func (h *HTTP) applyEvent(e fault.Event) {
 		for c := range h.conns {
 			c.silent.Store(true)
 		}
-	case fault.Noise, fault.Raw, fault.Stderr, fault.Stop, fault.Continue: // refused by the control: they are a process's
+	// The control refuses these over HTTP, because they belong to processes.
+	case fault.Noise, fault.Raw, fault.Stderr, fault.Stop, fault.Continue:
 	}
 }
 
-// endServer is the end of the server: every connection is reset. One that was no mere reset has forgotten its sessions when it
-// is there again.
+// endServer acts as if the server had crashed: it resets every connection of the agent. Unless the fault is a mere reset, the
+// server has forgotten its sessions when it is back.
 func (h *HTTP) endServer(e *fault.End) {
 	if e.Session {
 		h.shownSecrets.forgetSecrets(sessions)
@@ -231,7 +247,7 @@ func (h *HTTP) endServer(e *fault.End) {
 	}
 }
 
-// cutExchanges ends the exchanges that are meant.
+// cutExchanges ends the open exchanges that match. It takes the list first, because match locks the exchange.
 func (h *HTTP) cutExchanges(match func(*exchange) bool) {
 	h.mu.Lock()
 	var cut []*exchange
@@ -246,10 +262,11 @@ func (h *HTTP) cutExchanges(match func(*exchange) bool) {
 	}
 }
 
+// errCut is the cause of an exchange that a fault has cut.
 var errCut = errors.New("the stream was cut")
 
-// routeMessage sends a message of nobody's to the exchange that it belongs to, or to the streams that are there for what a server
-// says unasked.
+// routeMessage sends a message that a rule makes up to the exchange of the call that it names, or to the streams on which a
+// server may send without a request.
 func (h *HTTP) routeMessage(e fault.Event) {
 	h.mu.Lock()
 	var receivers []*exchange
@@ -264,8 +281,8 @@ func (h *HTTP) routeMessage(e fault.Event) {
 	}
 }
 
-// isLocalHost reports whether a Host header names this machine: a web page must not reach a server through us that would refuse
-// it.
+// isLocalHost reports whether a Host header names this machine. Without the check a web page could reach, through the proxy, a
+// server that would refuse it.
 func isLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

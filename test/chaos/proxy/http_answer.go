@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// hopHeaders are the headers that belong to one connection.
+// hopHeaders are the headers that belong to a single connection, by RFC 9110.
 var hopHeaders = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate",
 	"Proxy-Authorization",
 }
 
+// passHeaders copies headers, without those that belong to a single connection. Connection may name further ones.
 func passHeaders(to, from http.Header) {
 	named := map[string]bool{}
 	for _, k := range hopHeaders {
@@ -33,7 +34,8 @@ func passHeaders(to, from http.Header) {
 	}
 }
 
-// forwardRequest sends the request to the server and passes its answer.
+// forwardRequest sends the request to the server and passes the answer back. The agent's path goes to the server's host; the
+// query of the configured URL is added only where the agent uses that URL.
 func (x *exchange) forwardRequest(body io.Reader, size int64) {
 	target := *x.h.target
 	target.Path, target.RawPath, target.RawQuery = x.r.URL.Path, x.r.URL.RawPath, x.r.URL.RawQuery
@@ -51,10 +53,12 @@ func (x *exchange) forwardRequest(body io.Reader, size int64) {
 		out.Body = nil
 	}
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = nil // or one would be added
+		// Without this entry net/http would add its own User-Agent.
+		out.Header["User-Agent"] = nil
 	}
 	if !x.h.Control.Passive() && out.Header.Get("Accept-Encoding") != "" {
-		out.Header.Set("Accept-Encoding", "identity") // rules must be able to read
+		// The rules can read only what is not compressed.
+		out.Header.Set("Accept-Encoding", "identity")
 	}
 	resp, err := x.h.transport.RoundTrip(out)
 	if err != nil {
@@ -66,21 +70,26 @@ func (x *exchange) forwardRequest(body io.Reader, size int64) {
 		return
 	}
 	defer resp.Body.Close()
+	// The session id is noted when the server hands it out, so that lose-session forgets sessions that the agent has not used
+	// yet.
 	x.h.shownSecrets.noteSecret(sessions, resp.Header.Get("Mcp-Session-Id"))
 	x.passAnswer(resp)
 }
 
-// passAnswer passes an answer, by what it claims to be.
+// passAnswer passes an answer by its content type: as events, as one message, or as bytes. A fault may end the server now,
+// after it has done its work.
 func (x *exchange) passAnswer(resp *http.Response) {
 	if x.pendingEnd != nil {
 		x.crashServer(x.pendingEnd)
 	}
 	passHeaders(x.w.Header(), resp.Header)
 	if _, ok := x.w.Header()["Content-Type"]; !ok {
-		x.w.Header()["Content-Type"] = nil // or one would be guessed
+		// Without this entry net/http would guess a content type.
+		x.w.Header()["Content-Type"] = nil
 	}
 	readable := resp.Header.Get("Content-Encoding") == "" || resp.Header.Get("Content-Encoding") == "identity"
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // of what cannot be read, nothing is known
+	// An unreadable content type counts as none.
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if x.contentType != "" {
 		x.w.Header().Set("Content-Type", x.contentType)
 	}
@@ -97,7 +106,7 @@ func (x *exchange) passAnswer(resp *http.Response) {
 	}
 }
 
-// writeStatus sends the status and the headers. The lock is held.
+// writeStatus sends status and headers, once. The caller holds x.mu.
 func (x *exchange) writeStatus(status int) {
 	if !x.statusSent {
 		x.statusSent = true
@@ -105,7 +114,7 @@ func (x *exchange) writeStatus(status int) {
 	}
 }
 
-// writeAndFlush writes and flushes. The lock is held.
+// writeAndFlush writes and flushes. An error of writing ends the exchange. The caller holds x.mu.
 func (x *exchange) writeAndFlush(b []byte) {
 	if x.isSilent() {
 		return
@@ -114,10 +123,11 @@ func (x *exchange) writeAndFlush(b []byte) {
 		x.cancel(err)
 		return
 	}
-	_ = http.NewResponseController(x.w).Flush() // an agent that has gone is noticed by the next write
+	// If the agent has gone, the next write returns the error.
+	_ = http.NewResponseController(x.w).Flush()
 }
 
-// copyBody passes a body as it comes.
+// copyBody passes a body as it comes. It keeps a copy of a message, up to trackLimit, for the log and for later rules.
 func (x *exchange) copyBody(resp *http.Response, json bool) {
 	x.mu.Lock()
 	x.writeStatus(resp.StatusCode)
@@ -139,12 +149,13 @@ func (x *exchange) copyBody(resp *http.Response, json bool) {
 	if watch && len(seen) > 0 {
 		x.h.notePassed(x.h.flow, toClient, x.scope, seen)
 	}
-	if err != nil { // what broke off there breaks off here
+	// If the server's answer broke off, the agent's must break off too.
+	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// eachChunk reads to the end.
+// eachChunk reads to the end. On a half-open connection it waits for the agent to leave instead of passing anything on.
 func (x *exchange) eachChunk(from io.Reader, do func([]byte)) error {
 	buf := make([]byte, 32<<10)
 	for {
@@ -165,7 +176,8 @@ func (x *exchange) eachChunk(from io.Reader, do func([]byte)) error {
 	}
 }
 
-// passMessage asks the rules about an answer that is one message, or a batch.
+// passMessage asks the rules about an answer that is one message or a batch, and performs their decisions. A body above
+// holdLimit passes without the rules.
 func (x *exchange) passMessage(resp *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, holdLimit+1))
 	if err != nil {
@@ -186,7 +198,8 @@ func (x *exchange) passMessage(resp *http.Response) {
 		x.writeAndFlush(body)
 		return
 	}
-	// One body holds one message. What becomes more than one is sent as events, which the agent takes as well.
+	// One JSON body holds one message. If the decisions make several of it, they are sent as events, if the agent accepts
+	// those.
 	several := len(fates) > 1 || fates[0].Copies > 0 || len(fates[0].Before) > 0
 	for _, f := range fates {
 		x.h.recordHit(toClient, seen, body, f)

@@ -9,15 +9,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// passEvents passes a stream of events as they come, and asks the rules about each while there are any.
+// passEvents passes a stream of events. While there are rules, it asks them about each event.
 func (x *exchange) passEvents(resp *http.Response) {
 	x.mu.Lock()
 	x.w.Header().Del("Content-Length")
 	x.statusSent, x.sse = true, true
 	x.w.WriteHeader(resp.StatusCode)
-	_ = http.NewResponseController(x.w).Flush() // the agent waits for the headers
+	// The agent waits for the headers before the first event.
+	_ = http.NewResponseController(x.w).Flush()
 	x.mu.Unlock()
-	first := true // the endpoint of HTTP+SSE comes first, and must be looked at
+	// The first event of HTTP+SSE may be the endpoint, which the proxy must rewrite even without rules.
+	first := true
 	e := newEventSplitter()
 	e.shouldHold = func() bool {
 		endpoint := first && x.r.Method == http.MethodGet
@@ -44,7 +46,7 @@ func (x *exchange) passEvents(resp *http.Response) {
 	}
 }
 
-// flushPending is between two events: what waited to be said is said.
+// flushPending runs between two events, and writes the events that waited for the current one to end.
 func (x *exchange) flushPending() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -55,9 +57,10 @@ func (x *exchange) flushPending() {
 	}
 }
 
+// isMessage reports whether an event of this name carries a message: "message" is the default name.
 func isMessage(name string) bool { return name == "" || name == "message" }
 
-// passEvent asks the rules about one event, and performs what they say.
+// passEvent asks the rules about one event and performs their decisions. Events without a message pass.
 func (x *exchange) passEvent(raw []byte) {
 	name, data := eventData(raw)
 	if name == "endpoint" {
@@ -89,7 +92,8 @@ func (x *exchange) passEvent(raw []byte) {
 		x.applyBeforeMessage(f)
 		if f.Drop {
 			if len(seen) > 0 && seen[0].Answer && x.r.Method == http.MethodPost {
-				x.holdOpen() // the stream would end behind it
+				// Otherwise the stream would end after the dropped answer, and the agent would notice at once.
+				x.holdOpen()
 			}
 			continue
 		}
@@ -110,14 +114,15 @@ func (x *exchange) passEvent(raw []byte) {
 	}
 }
 
-// writeEvent writes an event between others.
+// writeEvent writes an event, between others.
 func (x *exchange) writeEvent(raw []byte, f fault.Disposition) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.writeBytes(raw, f)
 }
 
-// insertMessage sends a message that the server did not send, as an event, between those of the server.
+// insertMessage sends a message that the server did not send, as an event. If the server's event is under way, the message
+// waits for its end; if nothing was sent yet, the answer becomes a stream.
 func (x *exchange) insertMessage(body []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -142,7 +147,8 @@ func (x *exchange) insertMessage(body []byte) {
 	x.writeAndFlush(event)
 }
 
-// withSubscription names the subscription in a notification that comes on its stream, as the modern era wants it.
+// withSubscription adds the subscription's id to a notification on its stream, as 2026-07-28 requires it. A message with params
+// stays as it is.
 func (x *exchange) withSubscription(body []byte) []byte {
 	if x.listenID == "" {
 		return body
@@ -159,7 +165,7 @@ func (x *exchange) withSubscription(body []byte) []byte {
 	return b
 }
 
-// rewriteEndpoint makes an absolute URL of the server's one of the proxy's.
+// rewriteEndpoint replaces the server's host in an absolute endpoint by the proxy's.
 func (h *HTTP) rewriteEndpoint(raw, data []byte) []byte {
 	u, err := url.Parse(string(data))
 	if err != nil || u.Host != h.target.Host {

@@ -9,7 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// applyBeforeMessage does what a fate says before its message arrives.
+// applyBeforeMessage performs the part of a decision that comes before the message: a delay, a hold until the rule ends, or the
+// end of the server. It panics with ErrAbortHandler to break the exchange.
 func (x *exchange) applyBeforeMessage(f fault.Disposition) {
 	if f.After > 0 && !x.pauseFor(f.After) {
 		panic(http.ErrAbortHandler)
@@ -24,17 +25,18 @@ func (x *exchange) applyBeforeMessage(f fault.Disposition) {
 	}
 }
 
-// applyAfterMessage does what a fate says after its message.
+// applyAfterMessage performs the part that comes after: the end of the server.
 func (x *exchange) applyAfterMessage(f fault.Disposition) {
 	if f.End != nil && f.Last {
 		x.mu.Lock()
-		_ = http.NewResponseController(x.w).Flush() // it goes out before the end comes
+		// The message must reach the agent before the connection is reset.
+		_ = http.NewResponseController(x.w).Flush()
 		x.mu.Unlock()
 		x.crashServer(f.End)
 	}
 }
 
-// writeMessage is an answer of one message.
+// writeMessage writes an answer of one message as a whole body.
 func (x *exchange) writeMessage(status int, f fault.Disposition) {
 	b := f.Body
 	if f.Big > 0 {
@@ -47,7 +49,7 @@ func (x *exchange) writeMessage(status int, f fault.Disposition) {
 	x.writeBytes(b, f)
 }
 
-// writeBytes writes bytes whole, torn or dripping. The lock is held.
+// writeBytes writes bytes whole, cut short, or slowly. The caller holds x.mu, so that no other message lands in between.
 func (x *exchange) writeBytes(b []byte, f fault.Disposition) {
 	if f.Torn {
 		b = b[:min(f.Cut, len(b))]
@@ -64,7 +66,7 @@ func (x *exchange) writeBytes(b []byte, f fault.Disposition) {
 	}
 }
 
-// sendLateAnswer is a whole answer that comes late.
+// sendLateAnswer sends an answer that the rules had held back, as an event or as a body.
 func (x *exchange) sendLateAnswer(b []byte) {
 	x.mu.Lock()
 	sse := x.sse
@@ -79,7 +81,7 @@ func (x *exchange) sendLateAnswer(b []byte) {
 	x.writeMessage(http.StatusOK, fault.Disposition{Body: b})
 }
 
-// pauseFor reports false if the exchange has ended.
+// pauseFor waits for d. It returns false if the exchange ended first.
 func (x *exchange) pauseFor(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -91,7 +93,7 @@ func (x *exchange) pauseFor(d time.Duration) bool {
 	}
 }
 
-// answerLate gives an answer that was held back to the exchange that waits for it.
+// answerLate hands an answer that a rule held back to the exchange that waits for it.
 func (h *HTTP) answerLate(body []byte, f fault.Disposition) {
 	seen := h.flow.Inspect(toClient, "", body, false)
 	if len(seen) == 0 {
@@ -104,7 +106,8 @@ func (h *HTTP) answerLate(body []byte, f fault.Disposition) {
 			time.AfterFunc(f.After, func() {
 				select {
 				case x.lateAnswers <- body:
-				default: // it has had enough of them
+				// lateAnswers has room for four; further answers are dropped.
+				default:
 				}
 			})
 		}

@@ -17,24 +17,33 @@ import (
 
 // exchange is one request of the agent with its answer.
 type exchange struct {
-	h        *HTTP
-	r        *http.Request
-	conn     *peerConn
-	scope    string
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	ids      []string // of the requests in it
-	listenID string   // the id of a subscriptions/listen in it
+	h      *HTTP
+	r      *http.Request
+	conn   *peerConn
+	scope  string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// ids are the ids of the requests in it, as JSON; listenID is that of a subscriptions/listen, empty without one. mu guards
+	// both.
+	ids      []string
+	listenID string
 
-	mu            sync.Mutex // of everything that is written
-	w             http.ResponseWriter
-	statusSent    bool   // the status is out
-	sse           bool   // it is a stream of events
-	inEvent       bool   // a part of an event is out
-	pendingEvents []byte // what is to be said when the event is complete
-	contentType   string // what the answer claims to be, if a fault says so
-	lateAnswers   chan []byte
-	pendingEnd    *fault.End // the server ends before it answers
+	// mu guards everything that is written, and the fields below it.
+	mu sync.Mutex
+	w  http.ResponseWriter
+	// statusSent is set when the status is sent, sse if the answer is a stream of events, inEvent while an event has begun and
+	// not ended.
+	statusSent bool
+	sse        bool
+	inEvent    bool
+	// pendingEvents waits for the end of the current event.
+	pendingEvents []byte
+	// contentType replaces that of the answer, if a fault wants it; empty keeps it.
+	contentType string
+	// lateAnswers brings answers that the rules held back, at most four.
+	lateAnswers chan []byte
+	// pendingEnd is a crash of the server after it has done its work and before its answer passes; nil without one.
+	pendingEnd *fault.End
 }
 
 // ServeHTTP implements http.Handler.
@@ -58,6 +67,8 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.serveRequest()
 }
 
+// serveRequest handles one request: it checks whether the server has forgotten the session or the credential, asks the rules,
+// and forwards the request.
 func (x *exchange) serveRequest() {
 	body, whole := x.readRequest()
 	if x.isSilent() {
@@ -75,7 +86,8 @@ func (x *exchange) serveRequest() {
 		x.refuseForgotten()
 		return
 	}
-	if !whole { // too long to be asked about
+	// The request is too long for the rules.
+	if !whole {
 		x.forwardRequest(io.MultiReader(bytes.NewReader(body), x.r.Body), x.r.ContentLength)
 		return
 	}
@@ -84,7 +96,8 @@ func (x *exchange) serveRequest() {
 	}
 }
 
-// refuseForgotten answers as a server that does not know the session any more.
+// refuseForgotten answers as a server that has lost the session: with 404 as the specification says, or with 400 as the fault
+// stale-session-400 says.
 func (x *exchange) refuseForgotten() {
 	status := http.StatusNotFound
 	if x.h.flow.FaultActive("stale-session-400") {
@@ -95,16 +108,18 @@ func (x *exchange) refuseForgotten() {
 		Body: `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`}, nil)
 }
 
-// readRequest reads what the agent sent, as far as rules are asked about it.
+// readRequest reads the body up to holdLimit. whole is false if there is more.
 func (x *exchange) readRequest() (body []byte, whole bool) {
 	body, err := io.ReadAll(io.LimitReader(x.r.Body, holdLimit+1))
 	if err != nil {
-		panic(http.ErrAbortHandler) // the agent has broken off
+		// The agent has broken off its request.
+		panic(http.ErrAbortHandler)
 	}
 	return body, len(body) <= holdLimit
 }
 
-// applyRules asks the rules about the request, and performs what they say. ok is false if nothing is to be forwarded.
+// applyRules asks the rules about a request and performs their decisions. ok is false if a decision has answered the request,
+// or nothing is left to forward.
 func (x *exchange) applyRules(body []byte) (forward []byte, ok bool) {
 	message := x.r.Method == http.MethodPost
 	if message {
@@ -138,6 +153,7 @@ func (x *exchange) applyRules(body []byte) (forward []byte, ok bool) {
 		if len(f.Late) > 0 {
 			f.After = 0
 		}
+		// The other messages of a batch go on.
 		if f.Drop && len(fates) > 1 {
 			continue // of a batch the rest goes on
 		}
@@ -149,12 +165,14 @@ func (x *exchange) applyRules(body []byte) (forward []byte, ok bool) {
 		}
 		if b := bytes.TrimSpace(f.Body); len(b) > 0 && b[0] == '[' {
 			var inside []json.RawMessage
-			_ = json.Unmarshal(b, &inside) // the flow has made it
+			// Unmarshal cannot fail, because the flow has made the array.
+			_ = json.Unmarshal(b, &inside)
 			parts = append(parts, inside...)
 		} else {
 			parts = append(parts, f.Body)
 		}
 	}
+	// If the rules drop everything, the server never gets the request, and the agent waits.
 	switch {
 	case len(parts) == 0:
 		x.holdOpen()
@@ -166,7 +184,7 @@ func (x *exchange) applyRules(body []byte) (forward []byte, ok bool) {
 	return out, err == nil
 }
 
-// noteRequests remembers what the exchange is about.
+// noteRequests notes the ids of the requests, by which answerLate and routeMessage find this exchange.
 func (x *exchange) noteRequests(body []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,7 +199,7 @@ func (x *exchange) noteRequests(body []byte) {
 	}
 }
 
-// applyFate does what a fate says of a request. It reports whether the request is to be forwarded.
+// applyFate performs one decision about a request. It returns true if the request is to be forwarded.
 func (x *exchange) applyFate(f fault.Disposition) bool {
 	if f.After > 0 && !x.pauseFor(f.After) {
 		return false
@@ -201,7 +219,8 @@ func (x *exchange) applyFate(f fault.Disposition) bool {
 	case f.End != nil && f.End.Session:
 		x.h.shownSecrets.forgetSecrets(sessions)
 		if x.r.Header.Get("Mcp-Session-Id") == "" {
-			return true // who has no session has lost none
+			// A request without a session has none to lose.
+			return true
 		}
 		x.refuseForgotten()
 		return false
@@ -211,13 +230,14 @@ func (x *exchange) applyFate(f fault.Disposition) bool {
 	case f.Drop:
 		x.holdOpen()
 		return false
-	case f.End != nil: // in the middle of the call
+	// The server ends in the middle of the call, see passAnswer.
+	case f.End != nil:
 		x.pendingEnd = f.End
 	}
 	return true
 }
 
-// sendRefusal answers with a status of the proxy's own.
+// sendRefusal answers with a status that the proxy makes up.
 func (x *exchange) sendRefusal(f *fault.Refusal, hits []fault.Hit) {
 	x.h.Log.logEvent(x.r.Method, f.Status, hits...)
 	x.mu.Lock()
@@ -229,10 +249,11 @@ func (x *exchange) sendRefusal(f *fault.Refusal, hits []fault.Hit) {
 		x.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	x.w.WriteHeader(f.Status)
-	_, _ = io.WriteString(x.w, f.Body) // nobody is there to be told
+	// The agent may have gone, which changes nothing.
+	_, _ = io.WriteString(x.w, f.Body)
 }
 
-// crashServer ends the server, as the agent sees it.
+// crashServer ends the server as the agent sees it, and breaks this exchange. It does not return.
 func (x *exchange) crashServer(e *fault.End) {
 	if e.Reset {
 		x.resetAgent()
@@ -241,7 +262,7 @@ func (x *exchange) crashServer(e *fault.End) {
 	panic(http.ErrAbortHandler)
 }
 
-// resetAgent ends the agent's connection with a reset.
+// resetAgent resets the agent's connection and breaks this exchange. It does not return.
 func (x *exchange) resetAgent() {
 	if x.conn != nil {
 		resetConn(x.conn)
@@ -249,7 +270,8 @@ func (x *exchange) resetAgent() {
 	panic(http.ErrAbortHandler)
 }
 
-// holdOpen keeps the exchange open and says nothing, until the agent gives up or a late answer comes.
+// holdOpen keeps the exchange open without an answer, until a late answer comes, the exchange is cut, the agent leaves, or the
+// proxy stops.
 func (x *exchange) holdOpen() {
 	select {
 	case b := <-x.lateAnswers:
@@ -257,6 +279,7 @@ func (x *exchange) holdOpen() {
 	case <-x.ctx.Done():
 	case <-x.h.stop:
 	}
+	// A cut breaks a half-open connection too; otherwise its silence lasts until the agent leaves.
 	if !errors.Is(context.Cause(x.ctx), errCut) && x.isSilent() {
 		<-x.r.Context().Done()
 	}
@@ -271,20 +294,22 @@ func (x *exchange) hasRequest(id string) bool {
 	return slices.Contains(x.ids, id)
 }
 
-// acceptsUnsolicited reports whether a server may say something here that nobody has asked for.
+// acceptsUnsolicited reports whether the server may send messages here that answer no request: on a GET stream or a
+// subscription.
 func (x *exchange) acceptsUnsolicited() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.sse && (x.r.Method == http.MethodGet || x.listenID != "")
 }
 
-// isStreaming reports whether events are coming here.
+// isStreaming reports whether the answer is a stream of events.
 func (x *exchange) isStreaming() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.sse
 }
 
+// acceptsEvents reports whether the agent accepts a stream of events as the answer.
 func (x *exchange) acceptsEvents() bool {
 	return strings.Contains(strings.Join(x.r.Header.Values("Accept"), ","), "text/event-stream")
 }

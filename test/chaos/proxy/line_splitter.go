@@ -4,27 +4,29 @@ import (
 	"bytes"
 )
 
-// lineSplitter cuts a stream into lines. While nobody wants to hold lines back, bytes are passed on as they come, and the lines
-// are only looked at; a line that is begun so is ended so.
+// lineSplitter cuts a stream into lines. Without rules it passes bytes on as they come and only looks at the lines; a line that
+// began to pass goes on passing even if a rule comes into force in the middle.
 type lineSplitter struct {
-	// shouldHold says whether the next line is to be gathered before anything of it is passed on.
+	// shouldHold is called at the start of each line and decides whether the splitter gathers it before it passes anything on.
 	shouldHold func() bool
-	// passBytes passes bytes on; ends says whether a line ends with them.
+	// passBytes gets what passes; ends is true if a line ends with these bytes.
 	passBytes func(b []byte, ends bool)
-	// onPassed is told of each line that has passed, if it was not too long; nil wants none.
+	// onPassed gets each line that has passed, unless it was longer than trackLimit; nil wants none.
 	onPassed func(line []byte)
-	// onHeld is given each line that was held, with its end.
+	// onHeld gets each gathered line with its end. The slice is reused afterwards.
 	onHeld func(raw []byte)
 
-	inLine  bool // something of a line has come
+	// inLine is set when a part of the current line has come, tooLong when it is too long to be kept.
+	inLine  bool
 	holding bool
-	tooLong bool // more than is kept of a line that passes
+	tooLong bool
 	buf     []byte
 }
 
-// trackLimit is the longest line that is looked at while it passes.
+// trackLimit is the length in bytes up to which a passing line or event is kept for the log.
 const trackLimit = 4 << 20
 
+// feedBytes handles the next bytes of the stream.
 func (l *lineSplitter) feedBytes(b []byte) {
 	for len(b) > 0 {
 		if !l.inLine {
@@ -39,6 +41,7 @@ func (l *lineSplitter) feedBytes(b []byte) {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
 			l.buf = append(l.buf, b...)
+			// Above holdLimit the line passes without the rules, so that a line without an end does not fill the memory.
 			if len(l.buf) > holdLimit {
 				l.passBytes(l.buf, false)
 				l.buf, l.holding, l.tooLong = nil, false, true
@@ -53,6 +56,7 @@ func (l *lineSplitter) feedBytes(b []byte) {
 		l.inLine = false
 		l.onHeld(raw)
 		l.buf = l.buf[:0]
+		// A long line must not keep its buffer for the rest of the run.
 		if cap(l.buf) > trackLimit {
 			l.buf = nil
 		}
@@ -60,7 +64,7 @@ func (l *lineSplitter) feedBytes(b []byte) {
 	}
 }
 
-// trackLines looks at the lines in what has passed.
+// trackLines finds the lines in what has passed.
 func (l *lineSplitter) trackLines(b []byte) {
 	for len(b) > 0 {
 		i := bytes.IndexByte(b, '\n')
@@ -91,7 +95,7 @@ func (l *lineSplitter) trackLines(b []byte) {
 	}
 }
 
-// endStream is the end of the stream: a last line without an end passes as it is.
+// endStream handles the end of the stream: a last line without an end is handled like the others.
 func (l *lineSplitter) endStream() {
 	switch {
 	case len(l.buf) == 0:
@@ -103,5 +107,5 @@ func (l *lineSplitter) endStream() {
 	l.buf = nil
 }
 
-// lineEnding is what stands behind the message in a line: its end, and white space before it.
+// lineEnding returns the end of a line and the white space before it, so that a changed message keeps both.
 func lineEnding(raw []byte) []byte { return raw[len(bytes.TrimRight(raw, " \t\r\n")):] }

@@ -6,15 +6,20 @@ import (
 	"time"
 )
 
-// lineWriter is where lines are written. Somebody else's line never lands inside of one that was begun.
+// lineWriter writes lines from several goroutines. A line never lands inside another one that was begun: writers of whole lines
+// wait for its end.
 type lineWriter struct {
-	mu        sync.Mutex
-	lineEnded *sync.Cond // somebody may write a line
+	// mu guards everything below and is held while writing, so that a reader that does not read blocks all writers.
+	mu sync.Mutex
+	// lineEnded wakes the writers that wait for the current line to end.
+	lineEnded *sync.Cond
 	w         io.Writer
-	midline   bool
-	closed    bool
-	err       error
-	onError   func() // called once, at the first error
+	// midline is set while a line that passes in parts has not ended.
+	midline bool
+	closed  bool
+	err     error
+	// onError is called once, at the first error of writing, in a goroutine of its own.
+	onError func()
 }
 
 func newLineWriter(w io.Writer, failed func()) *lineWriter {
@@ -23,7 +28,8 @@ func newLineWriter(w io.Writer, failed func()) *lineWriter {
 	return p
 }
 
-// writePart writes what one pump passes on as it comes. ends says whether a line ends with it.
+// writePart writes bytes that pass as they come. ends is true if a line ends with them. Only one goroutine, the one that passes
+// the stream, calls it.
 func (p *lineWriter) writePart(b []byte, ends bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +40,7 @@ func (p *lineWriter) writePart(b []byte, ends bool) {
 	}
 }
 
-// writeLine writes whole lines, when no other line is under way.
+// writeLine writes whole lines once no other line is under way.
 func (p *lineWriter) writeLine(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +50,8 @@ func (p *lineWriter) writeLine(b []byte) {
 	p.writeLocked(b)
 }
 
-// writeSlowly writes a line in pieces. Nobody else writes meanwhile.
+// writeSlowly writes a line in chunks, and at once what is left when stop is closed. The other writers wait meanwhile, as they
+// would for a slow pipe.
 func (p *lineWriter) writeSlowly(b []byte, chunk int, every time.Duration, stop <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +74,7 @@ func (p *lineWriter) writeSlowly(b []byte, chunk int, every time.Duration, stop 
 	}
 }
 
-// blockWrites lets nobody write for as long as on says.
+// blockWrites keeps all writers waiting as long as on returns true, at most until stop is closed.
 func (p *lineWriter) blockWrites(on func() bool, stop <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +89,7 @@ func (p *lineWriter) blockWrites(on func() bool, stop <-chan struct{}) {
 	}
 }
 
-// endPartial says that nothing of the pump will come any more: who waits for the end of its line need not.
+// endPartial ends the line of writePart, because its stream has ended and brings no more.
 func (p *lineWriter) endPartial() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +97,7 @@ func (p *lineWriter) endPartial() {
 	p.lineEnded.Broadcast()
 }
 
-// close lets every later write do nothing, and closes what is written to.
+// close makes every later write do nothing, and closes the destination.
 func (p *lineWriter) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,24 +107,27 @@ func (p *lineWriter) close() {
 	p.closed = true
 	p.lineEnded.Broadcast()
 	if c, ok := p.w.(io.Closer); ok {
-		_ = c.Close() // the reader sees the end whatever this says
+		// The reader sees the end even if closing returns an error.
+		_ = c.Close()
 	}
 }
 
-// writeLocked is called with the lock held.
+// writeLocked writes and keeps the first error; after an error nothing more is written. The caller holds mu.
 func (p *lineWriter) writeLocked(b []byte) {
 	if p.closed || p.err != nil || len(b) == 0 {
 		return
 	}
 	if _, p.err = p.w.Write(b); p.err != nil && p.onError != nil {
-		go p.onError() // it may want this port
+		// The caller holds mu, and onError may need it.
+		go p.onError()
 	}
 }
 
-// delayQueue does things after a time, in one goroutine; equal times keep their order.
+// delayQueue runs functions after a time. Its owner calls runDue in one goroutine; equal times keep their order.
 type delayQueue struct {
-	mu     sync.Mutex
-	items  []delayedTask
+	mu    sync.Mutex
+	items []delayedTask
+	// wakeup holds one token when an earlier task may have come.
 	wakeup chan struct{}
 }
 
@@ -128,6 +138,7 @@ type delayedTask struct {
 
 func newDelayQueue() *delayQueue { return &delayQueue{wakeup: make(chan struct{}, 1)} }
 
+// addTask adds a task that runs after d. It inserts from the end, because most tasks come in the order of their times.
 func (l *delayQueue) addTask(d time.Duration, do func()) {
 	l.mu.Lock()
 	at := time.Now().Add(d)
@@ -142,6 +153,7 @@ func (l *delayQueue) addTask(d time.Duration, do func()) {
 	l.wakeUp()
 }
 
+// wakeUp makes the owner look at the queue.
 func (l *delayQueue) wakeUp() {
 	select {
 	case l.wakeup <- struct{}{}:
@@ -149,7 +161,8 @@ func (l *delayQueue) wakeUp() {
 	}
 }
 
-// runDue does what is due, or everything, and says when the next thing is.
+// runDue runs what is due, or with all everything, and returns the time of the next task, zero if there is none. It runs
+// without the lock, so that a task may add another.
 func (l *delayQueue) runDue(all bool) time.Time {
 	for {
 		l.mu.Lock()

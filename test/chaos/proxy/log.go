@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// Log writes one JSON object a line for everything that passes. It is safe for concurrent use; a nil Log writes nothing.
-// It knows no headers, so that no credential of HTTP can get into it.
+// Log writes one JSON object per line for everything that passes. It is safe for concurrent use; a nil Log writes nothing. It
+// never sees HTTP headers, so that no credential in them can get into it.
 type Log struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -21,12 +21,12 @@ type Log struct {
 	err    error
 }
 
-// NewLog makes a log. bodies lets it hold whole messages, secrets in arguments and results included.
+// NewLog makes a log. With bodies it holds whole messages, including secrets in arguments and results.
 func NewLog(w io.Writer, bodies bool) *Log {
 	return &Log{w: w, bodies: bodies, begin: time.Now(), now: time.Now}
 }
 
-// Err is why the log could not be written, if it could not.
+// Err returns why the log could not be written, nil if it could. After the first error the log writes no more.
 func (l *Log) Err() error {
 	if l == nil {
 		return nil
@@ -38,26 +38,28 @@ func (l *Log) Err() error {
 
 // Record is one line of the log.
 type Record struct {
-	// T is since the start of the proxy, in seconds.
+	// T is the time since the start of the proxy, in seconds.
 	T float64 `json:"t"`
-	// To is server or client for a message, and empty for what happened by the clock.
+	// To is "server" or "client" for a message, and empty for an event by the clock.
 	To     string `json:"to,omitempty"`
 	Method string `json:"method,omitempty"`
 	Tool   string `json:"tool,omitempty"`
-	// ID is the request's id, as JSON.
+	// ID is the id of the request, as JSON.
 	ID string `json:"id,omitempty"`
-	// Kind is request, notification or answer; failed says that an answer is an error.
+	// Kind is "request", "notification" or "answer". Failed is true if an answer is an error. Bytes is the length of the
+	// message.
 	Kind   string `json:"kind,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
 	Bytes  int    `json:"bytes,omitempty"`
-	// Faults are what was done to it.
+	// Faults are the faults that were done to the message.
 	Faults []AppliedFault `json:"faults,omitempty"`
-	// Status is that of an answer over HTTP that carries no message.
+	// Status is the HTTP status of an answer without a message.
+	// Body is the message, if the log holds bodies.
 	Status int    `json:"status,omitempty"`
 	Body   string `json:"body,omitempty"`
 }
 
-// AppliedFault is one fault that was done.
+// AppliedFault is one fault that was done, by which rule, and what it did.
 type AppliedFault struct {
 	Rule  string `json:"rule"`
 	Fault string `json:"fault"`
@@ -71,6 +73,7 @@ func appliedFaults(hits []fault.Hit) (out []AppliedFault) {
 	return out
 }
 
+// logMessage logs one message. to is toServer or toClient.
 func (l *Log) logMessage(to bool, m fault.MessageInfo, body []byte, hits []fault.Hit) {
 	if l == nil {
 		return
@@ -91,13 +94,14 @@ func (l *Log) logMessage(to bool, m fault.MessageInfo, body []byte, hits []fault
 	if l.bodies {
 		r.Body = string(body)
 		if !utf8.ValidString(r.Body) {
-			r.Body = string([]rune(r.Body)) // what is no text is replaced, not lost silently: Bytes says how long it was
+			// Invalid UTF-8 is replaced by U+FFFD; Bytes keeps the true length.
+			r.Body = string([]rune(r.Body))
 		}
 	}
 	l.writeRecord(r)
 }
 
-// logEvent logs what happened by the clock, or to something that is no message.
+// logEvent logs an event by the clock, or a fault on something that is no message.
 func (l *Log) logEvent(method string, status int, hits ...fault.Hit) {
 	if l == nil {
 		return
@@ -105,6 +109,7 @@ func (l *Log) logEvent(method string, status int, hits ...fault.Hit) {
 	l.writeRecord(Record{Method: method, Status: status, Faults: appliedFaults(hits)})
 }
 
+// writeRecord writes a line, unless an earlier one failed.
 func (l *Log) writeRecord(r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// File is a file of rules:
+// File is a file of rules in YAML:
 //
 //	seed: 7
 //	faults:
@@ -24,12 +24,13 @@ import (
 //	    at: 10s
 //	    for: 30s
 type File struct {
-	// Seed is used if the command line gives none; 0 is 1.
+	// Seed is used if the command line gives none. 0 means 1.
 	Seed   uint64       `yaml:"seed,omitempty"`
 	Faults []fault.Rule `yaml:"faults"`
 }
 
-// ParseFile reads rules. Its errors name the file, the line and the column.
+// ParseFile reads rules and checks them for the place location. Its error is a [*FileError] that names the file, the line and
+// the column.
 func ParseFile(name string, text []byte, location fault.Location) (File, error) {
 	var raw struct {
 		Seed   uint64     `yaml:"seed"`
@@ -49,7 +50,7 @@ func ParseFile(name string, text []byte, location fault.Location) (File, error) 
 	return f, nil
 }
 
-// fileRule is a fault.Rule whose parameters may be written as numbers and truths.
+// fileRule is a fault.Rule whose parameters may be YAML numbers and booleans instead of strings.
 type fileRule struct {
 	Name      string          `yaml:"name"`
 	Fault     string          `yaml:"fault"`
@@ -66,6 +67,7 @@ type fileRule struct {
 	Every     fault.Duration  `yaml:"every"`
 }
 
+// toRule converts the parameters to strings.
 func (r fileRule) toRule() fault.Rule {
 	out := fault.Rule{Name: r.Name, Fault: r.Fault, Server: r.Server, On: r.On, Tool: r.Tool, Direction: r.Direction,
 		Chance: r.Chance, Nth: r.Nth, Times: r.Times, At: r.At, For: r.For, Every: r.Every}
@@ -78,7 +80,7 @@ func (r fileRule) toRule() fault.Rule {
 	return out
 }
 
-// rulePosition is the place of the n-th rule, as line and column.
+// rulePosition returns line and column of the rule with the index n, or its number if the parser cannot tell.
 func rulePosition(text []byte, n int) string {
 	path, err := yaml.PathString(fmt.Sprintf("$.faults[%d].fault", n))
 	if err == nil {
@@ -90,14 +92,15 @@ func rulePosition(text []byte, n int) string {
 	return fmt.Sprintf("rule %d", n+1)
 }
 
-// FileError is a file of rules that cannot be used.
+// FileError means that a file of rules cannot be used.
 type FileError struct{ Name, Text string }
 
 // Error implements error.
 func (e *FileError) Error() string { return e.Name + ": " + e.Text }
 
-// Watch reads a file of rules again when it changes, until ctx ends. A file that cannot be used changes nothing and is
-// told to problem, once. The rules of the file are all rules: what was added by other ways is replaced.
+// Watch reads a file of rules again when its size or time changes, until ctx ends; every is the interval of the checks. A file
+// with an error changes nothing, and problem gets the error once per change. The rules of the file replace all rules, including
+// those that were added in other ways.
 func Watch(ctx context.Context, name string, every time.Duration, control *fault.Control, location fault.Location, problem func(error)) {
 	read := func() (string, time.Time) {
 		info, err := os.Stat(name)
@@ -117,7 +120,8 @@ func Watch(ctx context.Context, name string, every time.Duration, control *fault
 		}
 		s, c := read()
 		if c.IsZero() || s == size && c.Equal(changed) {
-			continue // a file that is away is being written
+			// A missing file is being replaced by an editor.
+			continue
 		}
 		size, changed = s, c
 		text, err := os.ReadFile(name)

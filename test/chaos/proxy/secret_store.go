@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// secretStore is what a server has been shown, as digests, and what it has forgotten of it.
+// secretStore remembers the sessions and credentials that the server has seen, and those that it has forgotten by a fault. It
+// keeps only SHA-256 digests, so that the proxy's memory holds no secrets.
 type secretStore struct {
 	mu     *sync.Mutex
 	byKind map[secretKind]*digestSets
@@ -18,9 +19,10 @@ const (
 	tokens   secretKind = "token"
 )
 
+// digestSets holds the digests of one kind: known to the server, or forgotten by it.
 type digestSets struct{ known, forgotten map[[32]byte]struct{} }
 
-// maxDigests bounds what is remembered of either.
+// maxDigests bounds the known digests of each kind; further secrets are not remembered, and no fault can forget them.
 const maxDigests = 1 << 16
 
 func newSecretStore() secretStore {
@@ -28,7 +30,7 @@ func newSecretStore() secretStore {
 	return secretStore{&sync.Mutex{}, map[secretKind]*digestSets{sessions: empty(), tokens: empty()}}
 }
 
-// noteSecret notes a session or a credential, and reports whether it was forgotten. An empty one is none.
+// noteSecret notes a session or credential, and reports whether the server has forgotten it. An empty value is none.
 func (f secretStore) noteSecret(k secretKind, value string) (forgotten bool) {
 	if value == "" {
 		return false
@@ -43,6 +45,7 @@ func (f secretStore) noteSecret(k secretKind, value string) (forgotten bool) {
 	return forgotten
 }
 
+// forgetSecrets makes the server forget every secret of a kind that it has seen so far.
 func (f secretStore) forgetSecrets(k secretKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,16 +8,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// Shared is what both proxies need. The zero value of everything but Control is usable.
+// Shared holds what both proxies need. Only Control must be set.
 type Shared struct {
-	// Control holds the rules. It must be At the place of the proxy.
+	// Control holds the rules. It must be At the place of the proxy (fault.Stdio or fault.HTTP).
 	Control *fault.Control
-	// Log is told of everything that passes; nil logs nothing.
+	// Log gets everything that passes; nil logs nothing.
 	Log *Log
-	// Tally counts; nil counts nothing.
+	// Tally counts what passes; nil counts nothing.
 	Tally *Tally
-	// Track reads messages also while there is no rule, so that a rule that comes later knows the requests that wait for
-	// their answers, and the tally their methods.
+	// Track makes the proxy read messages also while there is no rule, so that a rule added later knows the requests under way.
 	Track bool
 }
 
@@ -25,26 +24,28 @@ const (
 	toServer = true
 	toClient = false
 
-	// holdLimit is the longest line or event that rules are asked about.
+	// holdLimit is the length in bytes up to which rules see a line or event.
 	holdLimit = 64 << 20
-	// pollEvery is how often something is looked at that ends by a rule.
+	// pollEvery is the interval at which the proxy checks whether a rule that holds something is still in force.
 	pollEvery = 20 * time.Millisecond
 )
 
+// readsMessages reports whether messages that pass without rules are read at all.
 func (s *Shared) readsMessages() bool { return s.Track || s.Log != nil || s.Tally != nil }
 
-// notePassed reads a message that passed untouched while nobody was asked about it, and notes it for rules that come later.
+// notePassed reads a message that passed while there were no rules, so that rules added later know of it.
 func (s *Shared) notePassed(flow *fault.Flow, to bool, scope string, body []byte) {
 	if s.readsMessages() {
 		s.recordPassed(to, flow.Inspect(to, scope, body, true), body)
 	}
 }
 
-// recordPassed counts and logs what passed untouched.
+// recordPassed counts and logs a message that passed unchanged.
 func (s *Shared) recordPassed(to bool, seen []fault.MessageInfo, body []byte) {
 	if len(seen) == 0 {
 		if len(bytes.TrimSpace(body)) == 0 {
-			return // an empty line is nothing
+			// An empty line is no message.
+			return
 		}
 		seen = []fault.MessageInfo{{}}
 	}
@@ -54,7 +55,7 @@ func (s *Shared) recordPassed(to bool, seen []fault.MessageInfo, body []byte) {
 	}
 }
 
-// recordHit notes a message that was hit.
+// recordHit counts and logs a message on which rules acted.
 func (s *Shared) recordHit(to bool, seen []fault.MessageInfo, body []byte, f fault.Disposition) {
 	s.Tally.countMessage(to)
 	m := fault.MessageInfo{}
@@ -64,12 +65,13 @@ func (s *Shared) recordHit(to bool, seen []fault.MessageInfo, body []byte, f fau
 	s.Log.logMessage(to, m, body, f.Hits)
 }
 
-// Tally counts what passed, and what was done by which rule. The zero value is ready; it is safe for concurrent use.
+// Tally counts what passed, and what each rule did. The zero value is ready; it is safe for concurrent use.
 type Tally struct {
 	toServer, toClient, faults atomic.Int64
 	rules                      ruleCounts
 }
 
+// countMessage counts one message. A nil Tally counts nothing.
 func (t *Tally) countMessage(to bool) {
 	if t == nil {
 		return

@@ -16,55 +16,61 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// Stdio is a proxy between an agent and a server that it starts. Fill it and call Run once.
+// Stdio is a proxy between an agent and a server that it starts. The caller fills it in and calls [Stdio.Run] once.
 type Stdio struct {
 	Shared
-	// Command and Args are the server's; Env and Dir as those of exec.Cmd: nil is this process's own.
+	// Command and Args start the server. A nil Env and an empty Dir are those of this process, as in exec.Cmd.
 	Command string
 	Args    []string
 	Env     []string
 	Dir     string
-	// In and Out are the agent's side. They are closed if they can be, Out when the server has ended, In when the server
-	// reads no more. A Read of In that is not ended by that outlives Run.
+	// In and Out are the agent's side. Run closes them if they are io.Closers: Out when the server has ended, In when the
+	// server reads no more. A Read of In that does not end by that goes on after Run.
 	In  io.Reader
 	Out io.Writer
-	// Err takes the server's standard error; nil discards it. A file is given to the server itself.
+	// Err receives the server's standard error; nil discards it. An *os.File goes to the server directly.
 	Err io.Writer
-	// Signals are passed to the server's process group.
+	// Signals brings signals to pass on to the server's process group; nil passes none.
 	Signals <-chan os.Signal
-	// Guard is told of the server's process group; nil tells nobody.
+	// Guard learns of the server's process group, so that it can end the group if this process dies; nil guards nothing.
 	Guard transports.Guard
-	// Grace is how long what is left of the server's group is given at each step of its end: its output to end, SIGTERM,
-	// SIGKILL. Default 2 s.
+	// Grace is the time that the rest of the server's group gets at each step of its end: for the end of its output, after
+	// SIGTERM, after SIGKILL. 0 means 2 s.
 	Grace time.Duration
 }
 
-// Exit is how the server ended.
+// Exit describes how the server ended.
 type Exit struct {
 	Code int
-	// Signal is the one that it died of, 0 if it exited.
+	// Signal is the signal that the server died of, 0 if it exited with Code.
 	Signal syscall.Signal
 }
 
-// stdioRun is one run of a Stdio.
+// stdioRun is one run of a Stdio. Its goroutines pass the two streams, perform timed faults, send delayed lines to the server,
+// and pass signals.
 type stdioRun struct {
 	*Stdio
-	flow            *fault.Flow
-	cmd             *exec.Cmd
-	group           *processGroup
-	serverIn        *lineWriter // its standard input
-	agentOut        *lineWriter // our standard output
-	stdout          *os.File
-	delayedToAgent  *delayQueue // what goes to the agent late
-	delayedToServer *delayQueue // what goes to the server late
-	finished        chan struct{}
+	flow  *fault.Flow
+	cmd   *exec.Cmd
+	group *processGroup
+	// serverIn is the server's standard input, agentOut this process's standard output, stdout the pipe from the server.
+	serverIn *lineWriter
+	agentOut *lineWriter
+	stdout   *os.File
+	// delayedToAgent and delayedToServer hold lines that rules delay; two queues, because a server that does not read must not
+	// hold up the agent.
+	delayedToAgent  *delayQueue
+	delayedToServer *delayQueue
+	// finished is closed when the server's group has ended.
+	finished chan struct{}
 
-	faultEnd atomic.Pointer[fault.End] // the end that a fault made
+	// faultEnd is the end that a fault made up for the server, nil if the server ended by itself.
+	faultEnd atomic.Pointer[fault.End]
 }
 
-// Run starts the server and passes everything until it has ended. The error says why it could not be started, or that
-// the output could not be passed; how the server ended is no error. If ctx ends, the server is ended: SIGTERM, then
-// SIGKILL.
+// Run starts the server and passes everything until the server has ended. The error says why it could not be started; how the
+// server ended is in Exit and is no error. When ctx ends, Run stops the server with the end of its input and SIGTERM, and after
+// Grace with SIGKILL.
 func (s *Stdio) Run(ctx context.Context) (Exit, error) {
 	if s.Grace <= 0 {
 		s.Grace = 2 * time.Second
@@ -78,13 +84,15 @@ func (s *Stdio) Run(ctx context.Context) (Exit, error) {
 	r.agentOut = newLineWriter(s.Out, func() { _ = r.stdout.Close() })
 
 	var read, rest sync.WaitGroup
-	go r.runGuarded(r.pumpFromAgent) // it ends with the input, which may be after us
+	// It ends with the agent's input, perhaps after Run has returned.
+	go r.runGuarded(r.pumpFromAgent)
 	read.Go(func() { r.runGuarded(r.pumpFromServer) })
 	rest.Go(func() { r.runGuarded(r.runTimedFaults) })
 	rest.Go(func() { r.runGuarded(func() { r.runDelayed(r.delayedToServer) }) })
 	rest.Go(func() { r.runGuarded(func() { r.passSignals(ctx) }) })
 
-	_ = r.cmd.Wait() // its error repeats the state
+	// The error only repeats the process state.
+	_ = r.cmd.Wait()
 	drained := make(chan struct{})
 	go func() { read.Wait(); close(drained) }()
 	r.endGroup(drained)
@@ -96,7 +104,7 @@ func (s *Stdio) Run(ctx context.Context) (Exit, error) {
 	return r.exitStatus(), nil
 }
 
-// startServer starts the server and gives its standard input.
+// startServer starts the server in its own process group and returns the pipe to its standard input.
 func (r *stdioRun) startServer() (*os.File, error) {
 	childIn, stdin, err := os.Pipe()
 	if err != nil {
@@ -110,7 +118,8 @@ func (r *stdioRun) startServer() (*os.File, error) {
 	r.cmd = exec.Command(r.Command, r.Args...)
 	r.cmd.Env, r.cmd.Dir = r.Env, r.Dir
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = childIn, childOut, r.Err
-	r.cmd.WaitDelay = r.Grace // for standard error, if it is copied
+	// exec copies standard error in a goroutine if Err is no file; a grandchild may keep that pipe open.
+	r.cmd.WaitDelay = r.Grace
 	r.cmd.SysProcAttr = groupAttributes()
 	err = r.cmd.Start()
 	_, _ = childIn.Close(), childOut.Close()
@@ -127,7 +136,8 @@ func (r *stdioRun) startServer() (*os.File, error) {
 	return stdin, nil
 }
 
-// pumpFromAgent passes what the agent says. The end of its input is the end of the server's, after what is delayed.
+// pumpFromAgent passes the agent's lines to the server. At the end of the input it sends the delayed lines at once, and closes
+// the server's input, unless the fault ignore-eof holds that back.
 func (r *stdioRun) pumpFromAgent() {
 	l := &lineSplitter{shouldHold: func() bool { return !r.Control.Passive() }, passBytes: r.serverIn.writePart, onHeld: r.toServer}
 	l.onPassed = func(line []byte) { r.notePassed(r.flow, toServer, "", line) }
@@ -147,7 +157,7 @@ func (r *stdioRun) pumpFromAgent() {
 	r.serverIn.close()
 }
 
-// pumpFromServer passes what the server says.
+// pumpFromServer passes the server's lines to the agent.
 func (r *stdioRun) pumpFromServer() {
 	l := &lineSplitter{shouldHold: func() bool { return !r.Control.Passive() }, passBytes: r.agentOut.writePart, onHeld: r.toAgent}
 	l.onPassed = func(line []byte) { r.notePassed(r.flow, toClient, "", line) }
@@ -155,12 +165,14 @@ func (r *stdioRun) pumpFromServer() {
 		l.onPassed = nil
 	}
 	copyTo(r.stdout, l.feedBytes)
-	if r.faultEnd.Load() == nil { // who is killed by a fault does not finish its line
+	// A server that a fault kills does not complete its last line.
+	if r.faultEnd.Load() == nil {
 		l.endStream()
 	}
 	r.agentOut.endPartial()
 }
 
+// copyTo reads until an error; the end of a stream is one.
 func copyTo(from io.Reader, feed func([]byte)) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -172,13 +184,15 @@ func copyTo(from io.Reader, feed func([]byte)) {
 	}
 }
 
+// closeIfCloser closes v, if it can be closed, to end a blocked Read.
 func closeIfCloser(v any) {
 	if c, ok := v.(io.Closer); ok {
-		_ = c.Close() // it is only to end a Read
+		// Only the end of the Read matters.
+		_ = c.Close()
 	}
 }
 
-// pauseFor reports false if the run is over.
+// pauseFor waits for d. It returns false if the run ended first.
 func (r *stdioRun) pauseFor(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -190,7 +204,7 @@ func (r *stdioRun) pauseFor(d time.Duration) bool {
 	}
 }
 
-// runGuarded keeps a panic of ours from ending the program: the server is ended instead, which the agent sees.
+// runGuarded runs do and recovers a panic of the proxy: it ends the server instead of this program, which the agent notices.
 func (r *stdioRun) runGuarded(do func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -201,13 +215,14 @@ func (r *stdioRun) runGuarded(do func()) {
 	do()
 }
 
-// crashServer is an end of the server that a fault makes: nothing of it is left, and it seems to have ended by itself.
+// crashServer ends the server's group for a fault. exitStatus then reports the fault's exit code or signal in place of SIGKILL.
 func (r *stdioRun) crashServer(e *fault.End) {
 	if r.faultEnd.CompareAndSwap(nil, e) {
 		r.group.kill()
 	}
 }
 
+// exitStatus returns how the server ended, or how the fault says that it ended.
 func (r *stdioRun) exitStatus() Exit {
 	if e := r.faultEnd.Load(); e != nil {
 		if e.Signal != "" {
@@ -222,7 +237,8 @@ func (r *stdioRun) exitStatus() Exit {
 	return Exit{Code: state.ExitCode()}
 }
 
-// endGroup waits for the last words of the server, and ends what is left of its group.
+// endGroup waits for the last output of the server, and ends the processes that are left of its group. A process outside of the
+// group may still hold the output open; the pipe is then closed on this side.
 func (r *stdioRun) endGroup(drained <-chan struct{}) {
 	wait := func() bool {
 		t := time.NewTimer(r.Grace)
@@ -241,7 +257,8 @@ func (r *stdioRun) endGroup(drained <-chan struct{}) {
 	r.group.terminate()
 	r.group.awaitGroupEnd(r.Grace)
 	if !wait() {
-		_ = r.stdout.Close() // somebody outside of the group holds it
+		// A process outside of the group holds the other end.
+		_ = r.stdout.Close()
 		<-drained
 	}
 }

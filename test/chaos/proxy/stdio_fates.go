@@ -9,11 +9,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// toServer asks the rules about a line of the agent, and performs what they say.
+// toServer asks the rules about a line of the agent and performs their decisions.
 func (r *stdioRun) toServer(raw []byte) {
 	seen := r.flow.Inspect(toServer, "", raw, false)
 	fates := r.flow.ToServer("", raw)
-	r.delayedToAgent.wakeUp() // a message can begin something that goes by the clock
+	// The message may start something timed, so runTimedFaults must ask the flow again.
+	r.delayedToAgent.wakeUp()
 	if fates == nil {
 		r.recordPassed(toServer, seen, raw)
 		r.serverIn.writeLine(raw)
@@ -47,7 +48,7 @@ func (r *stdioRun) toServer(raw []byte) {
 	}
 }
 
-// toAgent asks the rules about a line of the server.
+// toAgent asks the rules about a line of the server and performs their decisions. After a crash it drops lines.
 func (r *stdioRun) toAgent(raw []byte) {
 	if r.faultEnd.Load() != nil {
 		return
@@ -74,7 +75,8 @@ func (r *stdioRun) toAgent(raw []byte) {
 		if f.Drop {
 			continue
 		}
-		f.Body = bytes.Clone(f.Body) // raw is used again
+		// The splitter reuses the line's memory after this call, and the message may be delayed.
+		f.Body = bytes.Clone(f.Body)
 		raw := bytes.Clone(raw)
 		if f.After > 0 {
 			r.delayedToAgent.addTask(f.After, func() { r.writeToAgent(f, raw) })
@@ -84,7 +86,7 @@ func (r *stdioRun) toAgent(raw []byte) {
 	}
 }
 
-// writeToAgent writes a line to the agent as its fate wants it.
+// writeToAgent writes a line to the agent as its decision says: cut short, enlarged, slowly, or several times.
 func (r *stdioRun) writeToAgent(f fault.Disposition, raw []byte) {
 	b := fateLine(f, raw)
 	switch {
@@ -107,7 +109,7 @@ func (r *stdioRun) writeToAgent(f fault.Disposition, raw []byte) {
 	}
 }
 
-// fateLine is the line of a fate: as it came, or the changed message with the end that the line had.
+// fateLine returns the line of a decision: as it came, or the changed message with the line's own end.
 func fateLine(f fault.Disposition, raw []byte) []byte {
 	if !f.Changed {
 		return raw
@@ -115,6 +117,7 @@ func fateLine(f fault.Disposition, raw []byte) []byte {
 	return withLineEnd(f.Body, raw)
 }
 
+// withLineEnd returns a message with the end that the line raw has, a newline if it has none.
 func withLineEnd(body, raw []byte) []byte {
 	end := lineEnding(raw)
 	if len(end) == 0 {
@@ -123,7 +126,7 @@ func withLineEnd(body, raw []byte) []byte {
 	return slices.Concat(body, end)
 }
 
-// growObject adds a member to an object until it has the size.
+// growObject adds a member to a JSON object so that it has the size in bytes. It returns other values unchanged.
 func growObject(body []byte, size int64) []byte {
 	const head, tail = `,"chaos":"`, `"}`
 	n := int(size) - len(body) - len(head) - len(tail) + 1
@@ -136,7 +139,7 @@ func growObject(body []byte, size int64) []byte {
 	return append(out, tail...)
 }
 
-// runTimedFaults does what happens by the time, until the run is over.
+// runTimedFaults performs the events that rules cause by the clock, and sends delayed lines to the agent, until the run ends.
 func (r *stdioRun) runTimedFaults() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -165,8 +168,8 @@ func (r *stdioRun) runTimedFaults() {
 	}
 }
 
-// runDelayed sends what goes to the server late, in a goroutine of its own: a server that does not read must not hold up what
-// goes to the agent.
+// runDelayed sends delayed lines to the server, in a goroutine of its own: a server that does not read must not hold up the
+// lines to the agent.
 func (r *stdioRun) runDelayed(l *delayQueue) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -185,6 +188,7 @@ func (r *stdioRun) runDelayed(l *delayQueue) {
 	}
 }
 
+// applyEvent performs one event.
 func (r *stdioRun) applyEvent(e fault.Event) {
 	r.Log.logEvent("", 0, e.Hit)
 	switch e.Do {
@@ -194,7 +198,8 @@ func (r *stdioRun) applyEvent(e fault.Event) {
 		r.agentOut.writePart(e.Body, bytes.HasSuffix(e.Body, []byte{'\n'}))
 	case fault.Stderr:
 		if r.Err != nil {
-			_, _ = r.Err.Write(e.Body) // whoever does not read it wants it so
+			// Standard error is copied without a promise; a reader that has gone only loses it.
+			_, _ = r.Err.Write(e.Body)
 		}
 	case fault.Ending:
 		r.crashServer(e.End)
@@ -202,17 +207,19 @@ func (r *stdioRun) applyEvent(e fault.Event) {
 		r.group.stop()
 	case fault.Continue:
 		r.group.resume()
-	case fault.HalfOpen, fault.Cut, fault.ForgetSession, fault.ForgetToken: // refused by the control: they are HTTP's
+	// The control refuses these over stdio, because they belong to HTTP.
+	case fault.HalfOpen, fault.Cut, fault.ForgetSession, fault.ForgetToken:
 	}
 }
 
-// passSignals passes signals to the server until the run is over, and ends the server with ctx.
+// passSignals passes signals to the server until the run ends, and stops the server when ctx ends.
 func (r *stdioRun) passSignals(ctx context.Context) {
 	done := ctx.Done()
 	for {
 		select {
 		case s := <-r.Signals:
-			if s == nil { // a closed channel tells nothing
+			// A closed channel brings no more signals; nil stops the select from spinning on it.
+			if s == nil {
 				r.Signals = nil
 				continue
 			}
@@ -230,7 +237,7 @@ func (r *stdioRun) passSignals(ctx context.Context) {
 	}
 }
 
-// stopServer ends the server because the proxy's owner wants it.
+// stopServer stops the server because ctx has ended.
 func (r *stdioRun) stopServer() {
 	r.serverIn.close()
 	r.group.terminate()

@@ -10,14 +10,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// ruleCounts are the faults that were done, in the order of their first time.
+// ruleCounts counts what each rule did; names are in the order of their first effect.
 type ruleCounts struct {
-	mu    sync.Mutex
-	names []string // "r1 latency"
+	mu sync.Mutex
+	// names are the keys of count, each a rule and its fault, as in "r1 latency".
+	names []string
 	count map[string]int
 }
 
-// Hit counts a fault. Let a control Watch it.
+// Hit counts a fault that was done. The caller lets the control Watch it.
 func (t *Tally) Hit(h fault.Hit) {
 	t.faults.Add(1)
 	t.rules.mu.Lock()
@@ -32,10 +33,10 @@ func (t *Tally) Hit(h fault.Hit) {
 	t.rules.count[key]++
 }
 
-// Faults is how many were done.
+// Faults returns the number of faults that were done.
 func (t *Tally) Faults() int { return int(t.faults.Load()) }
 
-// Summary writes what passed and what was done, in a few lines. Rules that are in force and did nothing are named.
+// Summary writes in a few lines what passed and what was done, at most 15 rules. It names the rules in force that did nothing.
 func (t *Tally) Summary(w io.Writer, inForce []fault.Status) {
 	fmt.Fprintf(w, "chaos proxy: %s to the server, %d to the agent, %s done\n",
 		countText(t.toServer.Load(), "message"), t.toClient.Load(), countText(t.faults.Load(), "fault"))

@@ -231,7 +231,7 @@ func (w *simulation) glance() {
 	}
 }
 
-// lookAround takes down every status.
+// lookAround records the status of every server.
 func (w *simulation) lookAround() {
 	all := w.manager.Status()
 	for i := range all {

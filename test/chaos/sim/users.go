@@ -307,7 +307,8 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 		w.recordEvent(e)
 	}
 	do := p.commandFunc(o)
-	if o.Do == "wake" { // what waits is tried at other times from now on, which are soon over
+	// A wake changes the times of the next attempts, and those attempts are soon over; the status must show the new times.
+	if o.Do == "wake" {
 		w.timeline.planAction(w.virtualNow+afterWake, "", w.lookAround)
 	}
 	p.runAsUser(func() {
