@@ -24,8 +24,8 @@ func ExampleSpec_Redacted() {
 	fmt.Println(s.Args)
 	fmt.Println(s.Env)
 	// Output:
-	// [-y mcp-remote https://redacted@h.example/mcp?key=redacted --header [redactedCopy]]
-	// map[TOKEN:[redactedCopy]]
+	// [-y mcp-remote https://redacted@h.example/mcp?key=redacted --header [redacted]]
+	// map[TOKEN:[redacted]]
 }
 
 func TestRedactURL(t *testing.T) {

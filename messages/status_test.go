@@ -35,7 +35,7 @@ func ExampleStatus() {
 	//   "config": {
 	//     "command": "github-mcp",
 	//     "env": {
-	//       "TOKEN": "[redactedCopy]"
+	//       "TOKEN": "[redacted]"
 	//     }
 	//   },
 	//   "scope": "project",
