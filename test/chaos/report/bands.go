@@ -7,21 +7,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// state is what a band shows: the published phase, and two of its reasons that matter to whoever looks at a whole day.
+// state is the state that a band shows: the published phase, or one of two reasons (parked, warm) that matter to a
+// reader who looks at a whole run.
 type state byte
 
 const (
-	absent    state = 'X' // not configured, or not yet
+	// The server is not configured, or not yet.
+	absent    state = 'X'
 	pending   state = 'P'
 	connected state = 'C'
 	failed    state = 'F'
-	parked    state = 'K' // failed, and only probed
+	// parked means failed, and only probed from time to time.
+	parked    state = 'K'
 	needsAuth state = 'A'
 	disabled  state = 'D'
-	warm      state = 'W' // disabled, and the connection is kept
+	// warm means disabled, with the connection kept.
+	warm state = 'W'
 )
 
-// stateOf is the state that a Phase event begins.
+// stateOf returns the state that a Phase event begins.
 func stateOf(e *history.Event) state {
 	switch e.Phase {
 	case messages.Pending:
@@ -44,14 +48,14 @@ func stateOf(e *history.Event) state {
 	return absent
 }
 
-// band is a time in which a server stayed in one state. It ends where the next one begins.
+// band is a time in which a server stayed in one state. It ends at the beginning of the next one.
 type band struct {
 	begin time.Duration
 	state state
 }
 
-// bandsOf are the states of one server from its events, in order of time, up to the closing of the manager: that every server
-// is disabled then tells nothing. The first begins at 0.
+// bandsOf returns the states of one server from its events, in order of time, the first from 0 on. It stops at the
+// closing of the manager, which disables every server and would hide the last real state.
 func bandsOf(h *history.History, events []int, closing time.Duration) []band {
 	out := []band{{0, absent}}
 	for _, i := range events {
@@ -70,7 +74,8 @@ func bandsOf(h *history.History, events []int, closing time.Duration) []band {
 		last := &out[len(out)-1]
 		switch {
 		case last.state == next:
-		case last.begin == e.T: // a state of no length is not seen, and the events have it
+		// A state without a duration cannot be drawn; the list of events has it.
+		case last.begin == e.T:
 			last.state = next
 			if n := len(out); n > 1 && out[n-2].state == next {
 				out = out[:n-1]
@@ -82,10 +87,11 @@ func bandsOf(h *history.History, events []int, closing time.Duration) []band {
 	return out
 }
 
-// joinShortBands joins bands that are too short to be seen, until there are at most so many, and says what the shortest one that
-// is left may be. A band that is left out takes the state of the one before it.
+// joinShortBands joins bands that are too short to be seen, until at most most are left, and returns the shortest
+// duration that a remaining band may have. A band that is dropped takes the state of the one before it.
 func joinShortBands(bands []band, most int, end time.Duration) ([]band, time.Duration) {
 	grain := time.Duration(0)
+	// The threshold doubles in each round, so that few rounds suffice for any number of bands.
 	for step := end / 1_000_000; len(bands) > most; step = max(2*step, 1) {
 		grain = step
 		kept := bands[:1:1]
@@ -108,7 +114,7 @@ func joinShortBands(bands []band, most int, end time.Duration) ([]band, time.Dur
 	return bands, grain
 }
 
-// timePerState is how long a server was in each state.
+// timePerState returns how long a server was in each state.
 func timePerState(bands []band, end time.Duration) map[state]time.Duration {
 	out := map[state]time.Duration{}
 	for i, b := range bands {

@@ -13,30 +13,32 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Version is that of the shape of Document. Fields are added without a new one; a field that is removed or means something
-// else makes a new one.
+// Version is the version of the shape of Document. Added fields keep it; a field that is removed or changes its meaning
+// raises it.
 const Version = 1
 
-// Document is report.json. Every duration and every time is in nanoseconds, times since the start of the run; every text of
-// a server is neutralised and on one line.
+// Document is the content of report.json. Every duration and every time is in nanoseconds, times since the start of the
+// run; every text of a server is neutralised and on one line.
 type Document struct {
 	Version int `json:"version"`
 	// Tool is the version of mcpvisor.
-	Tool     string        `json:"tool"`
-	Scenario string        `json:"scenario"`
-	About    string        `json:"about,omitempty"`
-	Seed     uint64        `json:"seed,string"` // text, because many readers of JSON keep 53 bits
-	Tier     scenario.Tier `json:"tier"`
-	Replay   string        `json:"replay"`
-	// Found replays the larger day in which the violation was found, if this is the run of a smaller one.
+	Tool     string `json:"tool"`
+	Scenario string `json:"scenario"`
+	About    string `json:"about,omitempty"`
+	// Seed is written as text, because many readers of JSON keep 53 bits of a number.
+	Seed uint64        `json:"seed,string"`
+	Tier scenario.Tier `json:"tier"`
+	// Replay is the command that runs the same again.
+	Replay string `json:"replay"`
+	// Found is the command for the larger day in which the violation was found, if this is the run of a smaller one.
 	Found string `json:"found,omitempty"`
-	// Answer is that of all verdicts together, Summary the same as a sentence.
+	// Answer is the answer of all verdicts together, Summary the same as a sentence.
 	Answer  invariant.Answer `json:"answer"`
 	Summary string           `json:"summary"`
-	// Started and Took are of the clock of the wall; without Started if nobody knows.
+	// Started and Took are by the wall clock; Started is nil if it is unknown, as for a history from another machine.
 	Started *time.Time    `json:"started,omitempty"`
 	Took    time.Duration `json:"took"`
-	// Lasted is the time of the last event, Broken that of the first fault, Healed that at which all had ended.
+	// Lasted is the time of the last event, Broken that of the first fault, Healed that at which all faults had ended.
 	Lasted time.Duration `json:"lasted"`
 	Broken time.Duration `json:"broken"`
 	Healed time.Duration `json:"healed"`
@@ -50,7 +52,7 @@ type Document struct {
 	Servers   []ServerFacts   `json:"servers"`
 }
 
-// VerdictReport is a verdict with its evidence in words.
+// VerdictReport is a verdict with its evidence in words. Looked counts what the check examined.
 type VerdictReport struct {
 	ID       string           `json:"id"`
 	Title    string           `json:"title"`
@@ -63,7 +65,7 @@ type VerdictReport struct {
 	Evidence []Evidence       `json:"evidence,omitempty"`
 }
 
-// Evidence is one event. Line is where it stands in history.jsonl; the plan is line 1.
+// Evidence is one event. Line is its line in history.jsonl; the plan is line 1.
 type Evidence struct {
 	Line   int           `json:"line"`
 	T      time.Duration `json:"t"`
@@ -72,14 +74,14 @@ type Evidence struct {
 	Text   string        `json:"text"`
 }
 
-// Latency is what the healthy or the faulty servers did in a part of the run.
+// Latency summarises the calls to the healthy or the faulty servers in a part of the run.
 type Latency struct {
 	Health load.Health `json:"health"`
 	Window load.Window `json:"window"`
 	load.Summary
 }
 
-// Coverage counts the faults of one name: planned, begun, and those that had an effect.
+// Coverage counts the faults of one name: planned ones, those that began, and those that had an effect.
 type Coverage struct {
 	Fault   string `json:"fault"`
 	Planned int    `json:"planned"`
@@ -87,12 +89,13 @@ type Coverage struct {
 	Fired   int    `json:"fired"`
 }
 
-// Restarts are the openings after each server's first. Most is the largest number in one minute, which began at MostAt.
+// Restarts describes the openings after each server's first. Most is the largest number in one minute, which began at
+// MostAt.
 type Restarts struct {
 	All    int           `json:"all"`
 	Most   int           `json:"mostPerMinute"`
 	MostAt time.Duration `json:"mostAt"`
-	// Attempts counts the servers by their openings.
+	// Attempts counts the servers by the number of their openings.
 	Attempts []Attempts `json:"attempts"`
 }
 
@@ -102,7 +105,7 @@ type Attempts struct {
 	Servers  int    `json:"servers"`
 }
 
-// PoolUse is how much of one pool of the start gate was held at most, from what the servers saw.
+// PoolUse is the highest use of one pool of the start gate, computed from what the servers saw.
 type PoolUse struct {
 	Pool   string        `json:"pool"`
 	Most   int           `json:"most"`
@@ -119,12 +122,13 @@ type ServerFacts struct {
 	Health   load.Health            `json:"health"`
 	Openings int                    `json:"openings"`
 	Faults   int                    `json:"faults"`
-	// Connected is how long it was connected.
+	// Connected is the time in which it was connected.
 	Connected time.Duration `json:"connected"`
 	Calls     int           `json:"calls"`
 	Failed    int           `json:"failed"`
 }
 
+// newDocument fills in the document. Lists without entries are empty and not null, for readers in other languages.
 func (f *facts) newDocument() Document {
 	h, r := f.run.History, f.run
 	d := Document{
@@ -189,7 +193,7 @@ func (f *facts) serverFacts(s server) ServerFacts {
 	}
 }
 
-// eventLines are where the events stand in history.jsonl, by their index.
+// eventLines maps the index of each event to its line in history.jsonl, where the plan and a count from 1 come before.
 func (f *facts) eventLines() []int {
 	out := make([]int, len(f.run.History.Events))
 	for n, i := range f.run.History.Index().Order() {
@@ -220,7 +224,7 @@ func (f *facts) faultCoverage() []Coverage {
 	return out
 }
 
-// encodeJSON is indented and ends with a newline: for people who look into it, and for diff.
+// encodeJSON returns indented JSON with a newline at the end, for people who read it and for diff.
 func (d Document) encodeJSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -230,5 +234,5 @@ func (d Document) encodeJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// seedText is what stands in the file seed.
+// seedText returns the content of the file seed.
 func seedText(seed uint64) []byte { return []byte(strconv.FormatUint(seed, 10) + "\n") }

@@ -10,16 +10,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// eventText is an event in words. What is the same for many events stands apart from what is not, so that a page with a hundred
-// thousand of them holds each sentence once.
+// eventText is an event in words. The part that many events share is kept apart from the rest, so that a page with a
+// hundred thousand events holds each sentence once.
 type eventText struct {
-	// what says what happened: "failed: timeout, tried again".
+	// what is the shared sentence: "failed: timeout, tried again".
 	what string
-	// ref is the call's id or the fault's name and number.
+	// ref is the call's id, or the fault's name and number.
 	ref string
-	// conn is the connection's number at the server, 0 if it is about none.
+	// conn is the number of the connection at the server, 0 if the event concerns none.
 	conn int
-	// text is what somebody said: an error.
+	// text is the text of a server or of mcpvisor: an error.
 	text string
 }
 
@@ -37,7 +37,7 @@ func (t eventText) String() string {
 	return out
 }
 
-// describeEvent says what an event is. Kinds that are not known here are told by their own word.
+// describeEvent returns an event in words. A kind that is unknown here is described by its own word.
 func describeEvent(e *history.Event) eventText {
 	t := eventText{conn: e.Conn, text: oneLine(e.Text), ref: oneLine(e.Call)}
 	switch e.Kind {
@@ -131,7 +131,7 @@ func describeEvent(e *history.Event) eventText {
 	return t
 }
 
-// phaseWords is a phase with its reason.
+// phaseWords returns a phase with its reason.
 func phaseWords(e *history.Event) string {
 	out := string(e.Phase)
 	switch e.Phase {
@@ -157,6 +157,7 @@ func phaseWords(e *history.Event) string {
 	return oneLine(out)
 }
 
+// classText returns the class of an error in parentheses; empty without one.
 func classText(e *history.Event) string {
 	if e.Class == "" {
 		return ""

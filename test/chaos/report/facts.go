@@ -10,35 +10,39 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// facts are what the forms of a report are drawn from. They are made once.
+// facts holds what the forms of a report have in common, computed once from a Run.
 type facts struct {
-	run     Run
+	run Run
+	// end is the length of the run, at least 1, so that it can be a divisor.
 	end     time.Duration
 	bounds  load.Bounds
 	load    *load.Latencies
 	servers []server
 	faults  []fault
 	gate    occupancy
-	// restarts are the times of every opening after a server's first.
+	// restarts holds the times of every opening after a server's first, sorted.
 	restarts []time.Duration
 }
 
-// server is one of the plan, or one that only events know.
+// server is one server of the plan, or one that only events mention.
 type server struct {
 	scenario.Server
+	// events holds indexes in the history, in order of time.
 	events   []int
 	bands    []band
 	openings []opening
-	faults   []int // places in facts.faults
+	// faults holds indexes in facts.faults.
+	faults []int
 }
 
-// fault is a planned one with what became of it. On and Off are -1 if they never came.
+// fault is a planned fault with its effects. On and Off are -1 if they never came.
 type fault struct {
 	scenario.PlannedFault
 	On, Off time.Duration
 	Fired   int
 }
 
+// factsOf computes the facts of a run.
 func factsOf(r Run) *facts {
 	h := r.History
 	f := &facts{run: r, end: max(runLength(h), 1), bounds: load.WindowsOf(h), load: load.Measure(h)}
@@ -48,6 +52,7 @@ func factsOf(r Run) *facts {
 	for _, s := range h.Plan.Servers {
 		known[s.Name] = s
 	}
+	// A history from another version may have servers that its plan does not list.
 	for _, name := range h.Index().Servers() {
 		if _, ok := known[name]; !ok {
 			known[name] = scenario.Server{Name: name}
@@ -75,7 +80,7 @@ func factsOf(r Run) *facts {
 	return f
 }
 
-// closingOf is when the manager was closed, or after the end if it never was.
+// closingOf returns the time at which the manager was closed, or a time after the end if it never was.
 func closingOf(h *history.History, end time.Duration) time.Duration {
 	for _, i := range h.Index().ServerEvents("") {
 		if e := &h.Events[i]; e.Kind == history.Closing {
@@ -85,7 +90,7 @@ func closingOf(h *history.History, end time.Duration) time.Duration {
 	return end + 1
 }
 
-// faultsOf are the faults of the plan in its order, and those that only events know behind them.
+// faultsOf returns the faults of the plan in its order, followed by those that only events mention.
 func faultsOf(h *history.History) []fault {
 	var out []fault
 	at := map[int]int{}
@@ -119,7 +124,7 @@ func faultsOf(h *history.History) []fault {
 	return out
 }
 
-// busiestMinute counts times by the minute, and gives the minute with the most.
+// busiestMinute returns the minute with the most of the times, and their number; of equal ones the first.
 func busiestMinute(times []time.Duration) (top int, at time.Duration) {
 	counts := map[time.Duration]int{}
 	for _, t := range times {
@@ -131,7 +136,7 @@ func busiestMinute(times []time.Duration) (top int, at time.Duration) {
 	return top, at
 }
 
-// attempts counts servers by how many openings they had: none, 1, 2, 3–5, 6–10, 11–20, 21–50, 51–100, more.
+// attemptBins are the columns of the histogram of servers by their openings; Upto is the largest number in a column.
 var attemptBins = []struct {
 	Label string
 	Upto  int

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 )
 
-// The elements of JUnit's XML that collectors of tests agree on.
+// The elements of JUnit's XML that collectors of tests have in common.
 type (
 	junitSuite struct {
 		XMLName    xml.Name        `xml:"testsuite"`
@@ -47,7 +47,8 @@ type (
 	}
 )
 
-// junitXML makes each check a test case: violated is a failure, inconclusive is skipped, and both say why.
+// junitXML returns a test case for each check: violated is a failure, inconclusive is skipped, and both have their
+// reason.
 func (d Document) junitXML() ([]byte, error) {
 	s := junitSuite{
 		Name: "mcpvisor chaos: " + d.Scenario, Tests: len(d.Verdicts), Time: secondsText(d.Took),
@@ -86,7 +87,7 @@ func (d Document) junitXML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// violationText are a violation as text: why, where, and each event that shows it.
+// violationText returns a violation as text: the reason, the place, and each event that shows it.
 func (j VerdictReport) violationText() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, j.Why)

@@ -9,16 +9,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// opening is one connection attempt as its server saw it. Times that never came are after the end of the run.
+// opening is one connection attempt as its server saw it. Times of events that never came are after the end of the run.
 type opening struct {
 	server string
 	conn   int
 	at     time.Duration
-	// answered is when the handshake was answered, gone when nothing was left of the attempt.
+	// answered is the time of the answer to the handshake, ended that at which nothing was left of the attempt.
 	answered, ended time.Duration
 }
 
-// openingsOf are the attempts of one server, in order of time. Every one after the first is a restart.
+// openingsOf returns the attempts of one server, in order of time. Every one after the first is a restart.
 func openingsOf(h *history.History, server string, end time.Duration) []opening {
 	x := h.Index()
 	var out []opening
@@ -44,24 +44,25 @@ func openingsOf(h *history.History, server string, end time.Duration) []opening 
 	return out
 }
 
-// answersHandshake reports whether an event answers a handshake: initialize in any way, server/discover with a result. A legacy
-// server answers server/discover with an error, and is asked again.
+// answersHandshake reports whether an event answers a handshake: initialize in any way, server/discover with a result.
+// A legacy server answers server/discover with an error, and the client asks again.
 func answersHandshake(e *history.Event) bool {
 	return e.Kind == history.Answered && (e.Method == "initialize" || e.Method == "server/discover" && e.Code == 0)
 }
 
-// pool is what the start gate counts together.
+// pool is a group of openings that the start gate counts together.
 type pool int
 
 const (
 	processes pool = iota
 	network
 	inProcess
-	unanswered // processes without a handshake, with a slot or without
+	// unanswered counts the processes whose handshake has no answer yet, with a slot or without.
+	unanswered
 	pools
 )
 
-// poolNames are for people.
+// poolNames holds the names of the pools for people.
 var poolNames = [pools]string{"process slots", "network slots", "in-process slots", "processes without a handshake"}
 
 func poolOf(kind messages.TransportKind) pool {
@@ -76,7 +77,7 @@ func poolOf(kind messages.TransportKind) pool {
 	return network
 }
 
-// limitOf is what the plan allows, 0 if it does not say.
+// limitOf returns the limit of a pool in the plan, 0 if it has none.
 func limitOf(p scenario.Plan, which pool) int {
 	switch which {
 	case processes:
@@ -98,10 +99,12 @@ type change struct {
 	delta int
 }
 
-// occupancy is what the gate must have held, from what the servers saw: a slot from the arrival of the dial until the
-// handshake is answered, nothing is left of the attempt, or the plan's Hold has passed.
+// occupancy holds the changes of each pool as the gate must have counted them, computed from what the servers saw: a
+// slot from the arrival of the dial until the handshake is answered, nothing is left of the attempt, or the plan's Hold
+// has passed.
 type occupancy [pools][]change
 
+// addOpening adds the slot of one opening, and for a process its time without an answer.
 func (o *occupancy) addOpening(p scenario.Plan, kind messages.TransportKind, a opening) {
 	span := func(which pool, until time.Duration) {
 		o[which] = append(o[which], change{a.at, 1}, change{max(until, a.at), -1})
@@ -118,7 +121,8 @@ func (o *occupancy) addOpening(p scenario.Plan, kind messages.TransportKind, a o
 	}
 }
 
-// sortChanges orders the changes by time. Within one instant what ends goes first: the gate frees before it grants.
+// sortChanges sorts the changes by time. Within one instant the ends come first, because the gate frees a slot before
+// it grants it again.
 func sortChanges(changes []change) []change {
 	slices.SortStableFunc(changes, func(a, b change) int {
 		if a.at != b.at {
@@ -129,7 +133,7 @@ func sortChanges(changes []change) []change {
 	return changes
 }
 
-// highestCount is the largest count of sorted changes, and when it was reached.
+// highestCount returns the largest count of sorted changes, and the time at which it was reached.
 func highestCount(changes []change) (int, time.Duration) {
 	total, top, at := 0, 0, time.Duration(0)
 	for _, c := range changes {
@@ -140,7 +144,7 @@ func highestCount(changes []change) (int, time.Duration) {
 	return top, at
 }
 
-// highestPerPart is the highest count in each of n equal parts of the run.
+// highestPerPart returns the highest count in each of n equal parts of the run.
 func highestPerPart(changes []change, n int, end time.Duration) []int {
 	out := make([]int, n)
 	held, part := 0, 0
@@ -161,7 +165,7 @@ func highestPerPart(changes []change, n int, end time.Duration) []int {
 	return out
 }
 
-// partIndex is the part of the run, of n, in which a time lies.
+// partIndex returns the part of the run, of n, in which a time lies.
 func partIndex(at time.Duration, n int, end time.Duration) int {
 	if end <= 0 {
 		return 0

@@ -21,15 +21,17 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// scripts are the parts of the page's own script, in the order in which they stand in it.
+// scripts lists the parts of the page's own script in their order. They share one scope, and later parts use the
+// earlier ones.
 var scripts = []string{
 	"data.js", "time.js", "paint.js", "fleet.js", "rows.js", "lanes.js", "charts.js", "panel.js", "page.js",
 }
 
-// page is what the template of the page is filled with.
+// page holds the values for the template of the page.
 type page struct {
 	Document
-	// Policy lets the browser run the page's own script and style, by their hashes, and load nothing from anywhere.
+	// Policy is the Content-Security-Policy: the browser runs the page's own script and style, by their hashes, and
+	// loads nothing.
 	Policy string
 	Style  template.CSS
 	Script template.JS
@@ -42,11 +44,13 @@ type page struct {
 	Scale          []pageTick
 	Rows           []pageLatency
 	Bound          string
-	Columns        []Attempts // of the attempts' histogram, without the empty ones at its ends
-	Most           int        // servers in one of them
+	// Columns holds the histogram of openings without the empty columns at its ends, Most the largest number of servers
+	// in one.
+	Columns []Attempts
+	Most    int
 }
 
-// pageRow is a verdict with its place, which the script knows it by.
+// pageRow is a verdict with its index, by which the script refers to it.
 type pageRow struct {
 	VerdictReport
 	Place int
@@ -60,9 +64,12 @@ type pageTick struct{ X, Label string }
 type pageLatency struct {
 	Latency
 	X50, X90, X99, X999, XMax, Length string
-	Limit                             string // where 1.5 × baseline + 5 ms lies, if it is judged by it
+	// Limit is the position of 1.5 × baseline + 5 ms, the bound of the invariant; empty if the line is not judged by
+	// it.
+	Limit string
 }
 
+// renderHTML returns a function that writes the page.
 func (f *facts) renderHTML(d Document) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p, err := f.newPage(d)
@@ -85,6 +92,7 @@ func (f *facts) renderHTML(d Document) func(io.Writer) error {
 	}
 }
 
+// newPage fills in the values for the template.
 func (f *facts) newPage(d Document) (*page, error) {
 	data, err := json.Marshal(f.newPageData())
 	if err != nil {
@@ -106,7 +114,8 @@ func (f *facts) newPage(d Document) (*page, error) {
 	script.WriteString("})();\n")
 	p := &page{
 		Document: d, Style: template.CSS(style), Script: template.JS(script.String()),
-		Data: template.JS(data), // json.Marshal escapes <, > and &
+		// json.Marshal escapes <, > and &, so that no text can end the script element.
+		Data: template.JS(data),
 		Word: Word(f.run.Verdicts), Mark: answerMarks[d.Answer], Facts: f.headFacts(d),
 	}
 	p.Policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
@@ -130,7 +139,7 @@ func (f *facts) newPage(d Document) (*page, error) {
 	return p, nil
 }
 
-// fillAttempts leaves out what no server of this run comes near.
+// fillAttempts removes the empty columns at both ends of the histogram.
 func (p *page) fillAttempts() {
 	from, to := len(p.Restarts.Attempts), 0
 	for i, a := range p.Restarts.Attempts {
@@ -144,17 +153,18 @@ func (p *page) fillAttempts() {
 	}
 }
 
-// answerMarks are shapes that tell the answers apart without colour.
+// answerMarks are shapes that distinguish the answers without colour.
 var answerMarks = map[invariant.Answer]string{
 	invariant.Holds: "✓", invariant.Violated: "✗", invariant.Inconclusive: "?",
 }
 
+// cspHash returns the hash by which a Content-Security-Policy allows an inline element.
 func cspHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// headFacts is what the head says of the run.
+// headFacts returns the facts about the run in the head of the page.
 func (f *facts) headFacts(d Document) []string {
 	out := []string{
 		"seed " + strconv.FormatUint(d.Seed, 10), map[bool]string{true: "real processes and sockets", false: "simulation"}[d.Tier == scenario.Real],
@@ -169,7 +179,7 @@ func (f *facts) headFacts(d Document) []string {
 	return append(out, "mcpvisor "+d.Tool)
 }
 
-// fillLatencies places the percentiles on one logarithmic scale.
+// fillLatencies places the percentiles on one logarithmic scale, whose ends are powers of ten around all values.
 func (p *page) fillLatencies() {
 	low, high := time.Duration(math.MaxInt64), time.Duration(0)
 	var before time.Duration
@@ -181,6 +191,7 @@ func (p *page) fillLatencies() {
 			before = l.P99
 		}
 	}
+	// The healthy servers may be this slow while others are broken.
 	bound := before*3/2 + 5*time.Millisecond
 	if before > 0 {
 		high = max(high, bound)

@@ -8,22 +8,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 )
 
-// pageData is what the page draws from. Times are in microseconds since the start of the run, strings that come more than
-// once are interned, and lists of numbers stand in one flat array each: a page may hold a hundred thousand events.
+// pageData is the data of the page's script. Times are in microseconds since the start of the run, strings that occur
+// more than once are interned, and lists of numbers stand in one flat array each, because a page may hold a hundred
+// thousand events.
 type pageData struct {
 	End    int64 `json:"end"`
 	Broken int64 `json:"broken"`
 	Healed int64 `json:"healed"`
-	// Whats are [side, sentence], which events share; Words everything else.
+	// Whats holds pairs of side and sentence, which events share; Words holds all other strings.
 	Whats [][2]any `json:"whats"`
 	Words []string `json:"words"`
-	// Servers are sorted by name. The last one is the manager and the machine.
+	// Servers is sorted by name. The last one stands for the manager and the machine.
 	Servers  []pageServer  `json:"servers"`
 	Faults   []pageFault   `json:"faults"`
 	Verdicts []pageVerdict `json:"verdicts"`
 	Gate     []pagePool    `json:"gate"`
 	Restarts pageColumns   `json:"restarts"`
-	// Latency is by health.
+	// Latency maps healthy and faulty to their series.
 	Latency map[load.Health]*latencySeries `json:"latency"`
 }
 
@@ -32,17 +33,18 @@ type pageServer struct {
 	Group string `json:"group"`
 	Kind  string `json:"kind"`
 	Era   string `json:"era"`
-	// Faulty says that the plan breaks it.
+	// Faulty is 1 if the plan breaks the server.
 	Faulty int `json:"faulty"`
-	// Bands are states, each a letter and, to base 36, the milliseconds since the one before. Grain is what bands may be
-	// shorter than without being there, in milliseconds; 0 if all are.
+	// Bands holds the states, each as a letter and, to base 36, the milliseconds since the one before. Bands shorter
+	// than Grain, in milliseconds, may have been dropped; 0 if all are there.
 	Bands string `json:"bands"`
 	Grain int64  `json:"grain,omitempty"`
-	// Opens are the openings after the first: milliseconds since the one before, to base 36, separated by blanks.
+	// Opens holds the openings after the first: milliseconds since the one before, to base 36, separated by blanks.
 	Opens string `json:"opens"`
-	// Load has for each window calls, failed, p50, p90, p99 and max.
+	// Load holds for each window calls, failed, p50, p90, p99 and max.
 	Load [][]int64 `json:"load,omitempty"`
-	// Events are flat: time since the one before, what, connection, ref, text. All counts those that are in the history.
+	// Events is flat: time since the one before, what, connection, ref, text. All counts the events of the history,
+	// also those that were left out.
 	Events []int64 `json:"events"`
 	All    int     `json:"all"`
 }
@@ -54,7 +56,7 @@ type pageVerdict struct {
 	ID     string `json:"id"`
 	Server int    `json:"server"` // -1: none
 	At     int64  `json:"at"`
-	// Events are [server, place among its events on the page].
+	// Events holds pairs of a server and the index among its events on the page.
 	Events [][2]int `json:"events"`
 }
 
@@ -70,14 +72,16 @@ type pageColumns struct {
 	Counts []int `json:"counts"`
 }
 
-// pageBuilder interns while it makes a pageData.
+// pageBuilder interns strings while it makes a pageData.
 type pageBuilder struct {
-	f           *facts
-	out         pageData
-	whats       map[[2]string]int64
-	words       map[string]int64
-	serverIndex map[string]int // of a server
-	// evidence says which verdicts an event is evidence of.
+	f     *facts
+	out   pageData
+	whats map[[2]string]int64
+	words map[string]int64
+	// serverIndex maps the name of a server to its index in out.Servers.
+	serverIndex map[string]int
+	// evidence holds the indexes of events that some verdict has as evidence; shown maps those on the page to their
+	// server and index.
 	evidence map[int]bool
 	shown    map[int][2]int
 }
@@ -85,7 +89,8 @@ type pageBuilder struct {
 func (f *facts) newPageData() pageData {
 	m := &pageBuilder{f: f, whats: map[[2]string]int64{}, words: map[string]int64{}, serverIndex: map[string]int{},
 		evidence: map[int]bool{}, shown: map[int][2]int{}}
-	m.internWord("") // has the number 0
+	// The empty word gets the number 0, which the script takes for no text.
+	m.internWord("")
 	m.out.End, m.out.Broken, m.out.Healed = f.end.Microseconds(), f.bounds.Broken.Microseconds(), f.bounds.Healed.Microseconds()
 	for _, v := range f.run.Verdicts {
 		for _, i := range v.Evidence {
@@ -167,10 +172,10 @@ func (m *pageBuilder) addServer(s server, room int) {
 	m.out.Servers = append(m.out.Servers, p)
 }
 
-// maxBands is how many bands of one server the page holds: more than a wide screen has columns.
+// maxBands bounds the bands of one server on the page, above the number of columns of a wide screen.
 const maxBands = 1500
 
-// bandText writes bands as pageServer.Bands says.
+// bandText writes bands in the form of pageServer.Bands.
 func bandText(bands []band) string {
 	var b strings.Builder
 	last := int64(0)
@@ -183,7 +188,7 @@ func bandText(bands []band) string {
 	return b.String()
 }
 
-// openingText writes openings as pageServer.Opens says.
+// openingText writes openings in the form of pageServer.Opens.
 func openingText(openings []opening) string {
 	var parts []string
 	last := int64(0)
@@ -198,6 +203,7 @@ func openingText(openings []opening) string {
 	return strings.Join(parts, " ")
 }
 
+// addFault adds a fault at its real times, or at the planned ones if it never began or ended.
 func (m *pageBuilder) addFault(x fault) {
 	at := -1
 	if x.Server != "" {
@@ -216,6 +222,7 @@ func (m *pageBuilder) addFault(x fault) {
 		max(end, begin).Microseconds(), int64(x.Fired)})
 }
 
+// addVerdicts adds the verdicts with the evidence that is on the page; it must come after all servers.
 func (m *pageBuilder) addVerdicts() {
 	for _, v := range m.f.run.Verdicts {
 		p := pageVerdict{ID: oneLine(v.ID), Server: -1, At: v.At.Microseconds(), Events: [][2]int{}}

@@ -13,32 +13,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Run is what a report is made of.
+// Run holds everything that a report is made of.
 type Run struct {
 	History  *history.History
 	Verdicts []invariant.Verdict
-	// Started is when the run began, by the clock of the wall; zero if nobody knows, as for a history that somebody sent. Took
-	// is how long it really took.
+	// Started is the beginning of the run by the wall clock; zero if it is unknown, as for a history from another
+	// machine. Took is the real duration of the run.
 	Started time.Time
 	Took    time.Duration
-	// Command replays the run; empty: the one that follows from the tier, the scenario's file in the folder and the seed.
+	// Command replays the run; an empty one is derived from the tier, the scenario's file in the folder and the seed.
 	Command string
-	// Found is the larger day in which the violation was found, if this is the run of the smallest one that fails like it.
+	// Found is the larger day in which the violation was found, if this is the run of the smallest one that fails in
+	// the same way; nil otherwise.
 	Found *Found
-	// Dir is where the report lies, for Terminal; empty: it was not written.
+	// Dir is the folder of the report, for Terminal; empty if none was written.
 	Dir string
 	// Replace lets Write replace the report of another run.
 	Replace bool
 }
 
-// Found is a day that was made smaller.
+// Found is a day that the shrinker made smaller.
 type Found struct {
 	Scenario scenario.Scenario
-	// Command replays it.
+	// Command replays the larger day.
 	Command string
 }
 
-// foundText says in what day the violation was found that this run shows.
+// foundText describes the larger day in which the violation of this run was found; empty if there is none.
 func foundText(r Run) string {
 	if r.Found == nil {
 		return ""
@@ -51,8 +52,8 @@ func foundText(r Run) string {
 		countOf(servers, "server"), countOf(len(r.Found.Scenario.Faults), "fault"))
 }
 
-// Overall is the answer of all verdicts together: violated if one is, else inconclusive if one is. No verdict at all is
-// inconclusive.
+// Overall returns the answer of all verdicts together: violated if one is, else inconclusive if one is. No verdict at
+// all is inconclusive.
 func Overall(verdicts []invariant.Verdict) invariant.Answer {
 	if len(verdicts) == 0 || slices.ContainsFunc(verdicts, answerIs(invariant.Inconclusive)) {
 		if slices.ContainsFunc(verdicts, answerIs(invariant.Violated)) {
@@ -70,7 +71,7 @@ func answerIs(a invariant.Answer) func(invariant.Verdict) bool {
 	return func(v invariant.Verdict) bool { return v.Answer == a }
 }
 
-// withAnswer are the verdicts with an answer.
+// withAnswer returns the verdicts with an answer.
 func withAnswer(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Verdict {
 	var out []invariant.Verdict
 	for _, v := range verdicts {
@@ -81,7 +82,7 @@ func withAnswer(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Ve
 	return out
 }
 
-// summaryText is the verdict of the run.
+// summaryText returns the verdict of the run as a sentence.
 func summaryText(verdicts []invariant.Verdict) string {
 	bad, open := withAnswer(verdicts, invariant.Violated), withAnswer(verdicts, invariant.Inconclusive)
 	switch {
@@ -102,7 +103,7 @@ func summaryText(verdicts []invariant.Verdict) string {
 	return fmt.Sprintf("All %d checks hold.", len(verdicts))
 }
 
-// locationText is " on web-003 at 4m12.345s", as far as it is known.
+// locationText returns " on web-003 at 4m12.345s", as far as known.
 func locationText(v invariant.Verdict) string {
 	var b strings.Builder
 	if v.Server != "" {
@@ -114,7 +115,8 @@ func locationText(v invariant.Verdict) string {
 	return b.String()
 }
 
-// lowerTitle begins a title in the middle of a sentence, and without a full stop.
+// lowerTitle returns a title for the middle of a sentence: with a small letter, unless it begins with an abbreviation,
+// and without a full stop.
 func lowerTitle(title string) string {
 	title = strings.TrimRight(oneLine(title), ".")
 	if len(title) > 1 && title[0] >= 'A' && title[0] <= 'Z' && (title[1] < 'A' || title[1] > 'Z') {
@@ -123,13 +125,13 @@ func lowerTitle(title string) string {
 	return title
 }
 
-// oneLine is text of anybody, harmless and on one line.
+// oneLine neutralises a text of any origin and puts it on one line of at most 300 characters.
 func oneLine(s string) string { return messages.Line(s, 300) }
 
-// clockText is a time since the start of the run, to the millisecond.
+// clockText returns a time since the start of the run, to the millisecond.
 func clockText(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// countOf is a number with its word: 1 server, 3 servers, 1,000 servers.
+// countOf returns a number with its word: 1 server, 3 servers, 1,000 servers.
 func countOf(n int, word string) string {
 	if n != 1 {
 		word += "s"
@@ -137,7 +139,7 @@ func countOf(n int, word string) string {
 	return withCommas(n) + " " + word
 }
 
-// withCommas is a number with commas.
+// withCommas returns a number with a comma before every three digits.
 func withCommas(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -146,7 +148,7 @@ func withCommas(n int) string {
 	return s
 }
 
-// runLength is how long the run was by its own clock: the time of its last event.
+// runLength returns the length of the run by its own clock: the time of its last event.
 func runLength(h *history.History) time.Duration {
 	var last time.Duration
 	for i := range h.Events {
@@ -155,7 +157,8 @@ func runLength(h *history.History) time.Duration {
 	return last
 }
 
-// lengthText is how long a run was, in words: in virtual time, which has little to do with how long it took.
+// lengthText returns the length of a run in words. Virtual time has little to do with the real duration, so that both
+// are named.
 func lengthText(r Run) string {
 	text := runLength(r.History).Round(time.Millisecond).String()
 	if r.History.Plan.Tier == scenario.Sim {
@@ -167,7 +170,7 @@ func lengthText(r Run) string {
 	return text
 }
 
-// roundDuration is a duration with three digits or so: nobody reads nanoseconds of seconds.
+// roundDuration rounds a duration to about three digits.
 func roundDuration(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {
@@ -176,7 +179,7 @@ func roundDuration(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// replayCommand replays the run.
+// replayCommand returns the command that replays the run.
 func replayCommand(r Run) string {
 	if r.Command != "" {
 		return oneLine(r.Command)

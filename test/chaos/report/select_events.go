@@ -6,18 +6,19 @@ import (
 )
 
 const (
-	// Cap is how many events of one server the page holds at most, and CapOfAll how many of all servers together; with both
-	// a page of 1,000 servers stays below 10 MB. What is left out is said, and stands in history.jsonl.
+	// Cap bounds the events of one server on the page, and CapOfAll those of all servers together; with both a page of
+	// 1,000 servers stays below 10 MB. The page says how many are left out, and history.jsonl has them all.
 	Cap, CapOfAll = 4000, 160_000
-	// around is how many events before and after a piece of evidence are kept, whatever they are.
+	// around is the number of events of any kind that are kept before and after a piece of evidence.
 	around = 12
 )
 
-// capOf is how many events of each server are kept.
+// capOf returns the bound for each server.
 func capOf(servers int) int { return max(min(Cap, CapOfAll/max(servers, 1)), 50) }
 
-// selectEvents chooses which events of one server the page holds: the evidence and what is around it, then by rank. If a rank does
-// not fit, its first and its last events are kept: how it began and how it ended. The order is that of the events.
+// selectEvents chooses the events of one server for the page, in their order: the evidence and the events around it,
+// then the others by rank. If a rank does not fit, its first and its last events are kept, which show how it began and
+// ended.
 func selectEvents(h *history.History, events []int, evidence map[int]bool, room int) []int {
 	if len(events) <= room {
 		return events
@@ -30,6 +31,7 @@ func selectEvents(h *history.History, events []int, evidence map[int]bool, room 
 			n++
 		}
 	}
+	// Evidence comes first, so that no bound can drop it for less important events.
 	for i, e := range events {
 		if evidence[e] {
 			for j := i - around; j <= i+around; j++ {
@@ -59,9 +61,10 @@ func selectEvents(h *history.History, events []int, evidence map[int]bool, room 
 	return out
 }
 
+// ranks is the number of ranks of rankOf.
 const ranks = 5
 
-// rankOf says how much an event tells about what went wrong; 0 is most.
+// rankOf returns how much an event says about a failure; 0 is most.
 func rankOf(e *history.Event) int {
 	switch e.Kind {
 	case history.Phase, history.Removed, history.Auth, history.Command, history.Done, history.FaultOn, history.FaultOff,

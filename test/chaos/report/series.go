@@ -9,18 +9,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 )
 
-// exactSteps is how many steps of a count the page holds exactly; more are joined to so many parts of the run, each with
-// its highest count.
+// exactSteps bounds the steps of a count that the page holds exactly; more are joined to equal parts of the run, each
+// with its highest count.
 const exactSteps = 12_000
 
-// steps are a count over time: each level holds from its time to the next.
+// steps is a count over time: each level holds from its time to the next.
 type steps struct {
-	// At are in microseconds, each counted from the one before.
+	// At holds microseconds, each counted from the one before.
 	At    []int64 `json:"at"`
 	Level []int   `json:"level"`
 }
 
-// stepsOf are sorted changes as steps.
+// stepsOf turns sorted changes into steps.
 func stepsOf(changes []change, end time.Duration) steps {
 	var out steps
 	last := time.Duration(0)
@@ -52,7 +52,7 @@ func stepsOf(changes []change, end time.Duration) steps {
 	return out
 }
 
-// columnWidth is the width of the columns in which restarts are counted: a minute, or less in a short run.
+// columnWidth returns the width of the columns in which restarts are counted: a minute, or less in a short run.
 func columnWidth(end time.Duration) time.Duration {
 	switch {
 	case end >= 20*time.Minute:
@@ -63,7 +63,7 @@ func columnWidth(end time.Duration) time.Duration {
 	return time.Second
 }
 
-// countPerColumn are how many times lie in each column.
+// countPerColumn returns how many times lie in each column.
 func countPerColumn(times []time.Duration, width, end time.Duration) []int {
 	out := make([]int, int(end/width)+1)
 	for _, t := range times {
@@ -74,11 +74,11 @@ func countPerColumn(times []time.Duration, width, end time.Duration) []int {
 	return out
 }
 
-// latencyParts is in how many parts of the run latencies are drawn.
+// latencyParts is the number of parts of the run for which latencies are drawn.
 const latencyParts = 240
 
-// latencySeries are the calls of the healthy or the faulty servers over time, by their planned starts: percentiles in
-// microseconds, -1 where nothing was recorded.
+// latencySeries describes the calls of the healthy or the faulty servers over time, by their planned starts:
+// percentiles in microseconds, -1 where none was recorded.
 type latencySeries struct {
 	P50    []int64 `json:"p50"`
 	P99    []int64 `json:"p99"`
@@ -86,7 +86,8 @@ type latencySeries struct {
 	Failed []int   `json:"failed"`
 }
 
-// latencyByHealth collects the exact latencies of each part: so few stand in one that a histogram would only be less exact.
+// latencyByHealth collects the exact latencies of each part, which are so few that a histogram would only lose
+// precision.
 func latencyByHealth(h *history.History, l *load.Latencies, end time.Duration) map[load.Health]*latencySeries {
 	out := map[load.Health]*latencySeries{}
 	took := map[load.Health][][]time.Duration{}
@@ -115,6 +116,7 @@ func latencyByHealth(h *history.History, l *load.Latencies, end time.Duration) m
 		if e.Outcome != messages.OutcomeResult && e.Outcome != messages.OutcomeToolError {
 			out[health].Failed[at]++
 		}
+		// A call that was not sent says nothing about the speed of its server.
 		if e.Outcome != messages.OutcomeNotSent {
 			took[health][at] = append(took[health][at], e.T-begin)
 		}
@@ -128,7 +130,7 @@ func latencyByHealth(h *history.History, l *load.Latencies, end time.Duration) m
 	return out
 }
 
-// percentile is the nearest rank of sorted values, in microseconds.
+// percentile returns the nearest rank of sorted values, in microseconds; -1 if there are none.
 func percentile(sorted []time.Duration, p int) int64 {
 	if len(sorted) == 0 {
 		return -1

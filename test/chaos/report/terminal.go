@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// lineWidth is what is written for; only commands and paths, which nobody may break, are longer.
+	// lineWidth bounds the lines; only commands and paths, which must stay whole, are longer.
 	lineWidth = 80
-	// maxLines is all there is.
+	// maxLines bounds all lines together.
 	maxLines = 25
-	// maxReasonLines is how many lines the reason of one violation gets at most.
+	// maxReasonLines bounds the lines for the reason of one violation.
 	maxReasonLines = 6
 )
 
-// answerColours of a terminal. Each is also a word.
+// answerColours holds the colours of a terminal. Each answer also has a word, for readers without colours.
 var answerColours = map[invariant.Answer]string{
 	invariant.Holds: "\x1b[1;32m", invariant.Violated: "\x1b[1;31m", invariant.Inconclusive: "\x1b[1;33m",
 }
 
-// answerWords are what the verdict of a run is called.
+// answerWords holds the words for the verdict of a run.
 var answerWords = map[invariant.Answer]string{
 	invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
 }
 
-// Word is what the verdict of a run is called: in capitals, so that nobody takes one for another.
+// Word returns the verdict of a run in one word, in capitals.
 func Word(verdicts []invariant.Verdict) string {
 	if slices.ContainsFunc(verdicts, func(v invariant.Verdict) bool { return v.ID == invariant.Hung }) {
 		return "HUNG"
@@ -48,7 +48,8 @@ func Terminal(w io.Writer, r Run, color bool) {
 	head := &terminalLines{color: color}
 	head.addLine("%s  %s, seed %d", head.paintText(Word(r.Verdicts), answerColours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
 		h.Plan.Seed)
-	if len(bad) > 0 { // each is told below
+	// Each violation follows below, so that a count suffices here.
+	if len(bad) > 0 {
 		head.addLine("%s", answerCounts(r.Verdicts))
 	} else {
 		head.addWrapped("", summaryText(r.Verdicts), 2)
@@ -73,11 +74,12 @@ func Terminal(w io.Writer, r Run, color bool) {
 	tail.addLine("%s", map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
 	tail.addLine("%s", replayCommand(r))
 
+	// The violations get the lines that head and tail leave.
 	head.addViolations(bad, maxLines-len(head.all)-len(tail.all))
 	_, _ = io.WriteString(w, strings.Join(append(head.all, tail.all...), "\n")+"\n")
 }
 
-// answerCounts counts the verdicts by their answers.
+// answerCounts counts the verdicts by their answers, as a sentence.
 func answerCounts(verdicts []invariant.Verdict) string {
 	are := func(n int, rest string) string {
 		verb := " are "
@@ -94,7 +96,7 @@ func answerCounts(verdicts []invariant.Verdict) string {
 	return text + "."
 }
 
-// terminalLines are what is written.
+// terminalLines collects the lines to write.
 type terminalLines struct {
 	all   []string
 	color bool
@@ -111,7 +113,7 @@ func (t *terminalLines) paintText(s, colour string) string {
 	return colour + s + "\x1b[0m"
 }
 
-// addWrapped writes text over at most so many lines.
+// addWrapped writes text over at most most lines, broken at spaces; the rest is cut with "…".
 func (t *terminalLines) addWrapped(indent, text string, most int) {
 	room := lineWidth - len(indent)
 	text = messages.Line(text, 0)
@@ -137,8 +139,8 @@ func (t *terminalLines) addWrapped(indent, text string, most int) {
 	}
 }
 
-// addViolations are told in so many lines: with as much of their reasons as there is room for, and if there is none, as many
-// of them as fit.
+// addViolations writes the violations into room lines: with as much of their reasons as fits and, if there is no room
+// for any reason, as many violations as fit.
 func (t *terminalLines) addViolations(bad []invariant.Verdict, room int) {
 	if len(bad) == 0 {
 		return
@@ -175,7 +177,7 @@ func (t *terminalLines) addViolation(v invariant.Verdict, most int) {
 	}
 }
 
-// joinIDs is the ids of some verdicts.
+// joinIDs returns the ids of verdicts with commas between them.
 func joinIDs(verdicts []invariant.Verdict) string {
 	ids := make([]string, len(verdicts))
 	for i, v := range verdicts {
@@ -184,7 +186,8 @@ func joinIDs(verdicts []invariant.Verdict) string {
 	return strings.Join(ids, ", ")
 }
 
-// addLatencies are three lines, if there was load. That calls to servers which are broken fail is no violation, and is not to look like one.
+// addLatencies writes three lines, if there was load. Calls to broken servers are counted apart, because their failures
+// are no violation.
 func (t *terminalLines) addLatencies(l *load.Latencies) {
 	headed := false
 	for _, health := range load.Healths {
@@ -217,7 +220,7 @@ func (t *terminalLines) addLatencies(l *load.Latencies) {
 	}
 }
 
-// shortLatency is a latency with three digits.
+// shortLatency returns a latency with about three digits.
 func shortLatency(d time.Duration) string {
 	if d >= time.Minute {
 		return d.Round(time.Second).String()

@@ -26,14 +26,14 @@ const (
 	foundFile    = "found.yaml"
 )
 
-// HistoryFile is where the history of a report lies.
+// HistoryFile returns the path of the history in the folder of a report.
 func HistoryFile(dir string) string { return filepath.Join(dir, historyFile) }
 
-// ErrOccupied is wrapped by the error of a Write whose place is taken: by the report of another run, or by something else.
+// ErrOccupied is wrapped by the error of a Write whose folder holds the report of another run, or something else.
 var ErrOccupied = errors.New("the place is taken")
 
-// Write writes the report of a run into a folder, which is made. It takes the place of an older report of the same scenario
-// and seed. It is complete when Write returns without an error, and not there, or the older one still, when not.
+// Write writes the report of a run into a folder, which it creates. An older report of the same scenario and seed is
+// replaced. If Write fails, the folder is as it was before.
 func Write(dir string, r Run) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -51,7 +51,8 @@ func Write(dir string, r Run) error {
 	if err != nil {
 		return fmt.Errorf("the folder of the report cannot be made: %w", err)
 	}
-	defer os.RemoveAll(next) // nothing is there any more if all went well
+	// After the rename the temporary folder is gone, and this does nothing.
+	defer os.RemoveAll(next)
 	if err := os.Chmod(next, 0o755); err != nil {
 		return fmt.Errorf("the folder of the report cannot be opened to readers: %w", err)
 	}
@@ -89,7 +90,7 @@ func (f *facts) writeFiles(dir string, d Document) error {
 	return nil
 }
 
-// writeBytes writes what was made before, or tells why it was not.
+// writeBytes returns a function that writes b, or returns the error of making it.
 func writeBytes(b []byte, err error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		if err != nil {
@@ -113,7 +114,8 @@ func writeFile(path string, do func(io.Writer) error) error {
 	return errors.Join(err, file.Close())
 }
 
-// checkFree says why a report may not be written to a place.
+// checkFree says why a report may not be written to a folder; nil if it may. Every file in the folder must be one of a
+// report, because the whole folder is replaced.
 func checkFree(dir string, d Document, replace bool) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -150,12 +152,14 @@ func isReportFile(name string) bool {
 	case htmlFile, jsonFile, junitFile, historyFile, scenarioFile, seedFile, foundFile:
 		return true
 	}
-	return strings.HasPrefix(name, ".") // what desktops and editors leave behind
+	// Desktops and editors leave such files behind.
+	return strings.HasPrefix(name, ".")
 }
 
 func safePath(dir string) string { return messages.Line(dir, 0) }
 
-// swapFolders puts a finished folder into its place, and takes away what was there.
+// swapFolders moves a finished folder into its place, and removes the folder that was there. If the move fails it puts
+// the older one back.
 func swapFolders(next, dir string) error {
 	old := next + "-old"
 	err := os.Rename(dir, old)
@@ -163,7 +167,7 @@ func swapFolders(next, dir string) error {
 		return fmt.Errorf("the older report cannot be moved out of the way: %w", err)
 	}
 	if err := os.Rename(next, dir); err != nil {
-		_ = os.Rename(old, dir) // back, if there was one
+		_ = os.Rename(old, dir)
 		return fmt.Errorf("the finished report cannot be put into its place: %w", err)
 	}
 	if err := os.RemoveAll(old); err != nil {

@@ -22,8 +22,10 @@ var Adjustments = map[string]string{
 	"deny":           "the tools that are not offered, with commas between; empty is none",
 }
 
-// Adjusted is a server whose spec was adjusted. What does not fit together is left out: an idleTimeout of a server that is not lazy, say.
+// Adjusted returns a server with an adjusted spec. Values that do not fit together are dropped, such as an idleTimeout
+// of a server that is not lazy, because a scenario may adjust one key at a time.
 func (s Server) Adjusted(with map[string]string) Server {
+	// Check has read the values, so that one which does not parse is a missing key.
 	duration := func(key string, to *time.Duration) {
 		if d, err := time.ParseDuration(with[key]); err == nil {
 			*to = d
@@ -55,12 +57,13 @@ func (s Server) Adjusted(with map[string]string) Server {
 	return s
 }
 
-// Denies reports whether some of a server's tools are denied at any time.
+// Denies reports whether a command of the plan ever denies some of a server's tools, so that calls of them may end as
+// unknown tools.
 func (p *Plan) Denies(server string) bool {
 	return slices.ContainsFunc(p.Commands, func(o PlannedCommand) bool { return o.Server == server && o.With["deny"] != "" })
 }
 
-// adjustment checks what a command says of a spec.
+// adjustment checks the keys and values of an adjust, and that no other command has them.
 func (f *findings) adjustment(path string, c Command) {
 	if c.Do != "adjust" {
 		if len(c.With) > 0 {

@@ -19,13 +19,14 @@ const (
 	maxTools = 5000
 )
 
-// namePattern is a name for files, reports and servers.
+// namePattern matches a name that can stand in files, reports and ids of servers.
 var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
+// wordRule is the fix for a name that does not match.
 const wordRule = "use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
 
-// Check says what is wrong with a scenario, apart from what only a Plan can tell (what a selector picks, and what follows
-// from the tier). The error is Problems. Parse has checked what it returns.
+// Check says what is wrong with a scenario, except for faults that only a Plan can find (which servers a selector
+// picks, and what follows from the tier). The error is Problems. A scenario that Parse returned has passed it.
 func (s Scenario) Check() error {
 	f := &findings{}
 	switch {
@@ -68,7 +69,7 @@ func (f *findings) checkNotNegative(path string, d messages.Duration) {
 	}
 }
 
-// checkWords checks the words of a list.
+// checkWords checks the words of a list against the known ones; what names their kind for the problem.
 func checkWords[T ~string](f *findings, path string, list []T, known []string, what string) {
 	for i, w := range list {
 		if !slices.Contains(known, string(w)) {
@@ -80,11 +81,14 @@ func checkWords[T ~string](f *findings, path string, list []T, known []string, w
 	}
 }
 
+// checkGroups checks the groups and that no two servers or groups share a name, because selectors use both. It stops at
+// maxServers, before it makes the names of more.
 func (f *findings) checkGroups(groups []Group) {
 	if len(groups) == 0 {
 		f.addProblem("servers", "write at least one, such as: - name: web", "there are no servers")
 	}
-	owner := map[string]string{} // of every id and group name
+	// owner maps each id and group name to a description of its owner.
+	owner := map[string]string{}
 	total := 0
 	for i, g := range groups {
 		path := fmt.Sprintf("servers[%d]", i)
@@ -205,7 +209,7 @@ func (f *findings) checkCommand(path string, c Command) {
 	}
 }
 
-// wholeManager says which commands have no server.
+// wholeManager reports whether a command concerns the manager and no single server.
 func wholeManager(do string) bool { return do == "configure" || do == "wake" }
 
 func (f *findings) checkLoad(path string, l Load) {
@@ -252,6 +256,7 @@ func (f *findings) checkManager(m Manager) {
 	} {
 		f.checkNotNegative("manager."+d.key, d.value)
 	}
+	// Validate would report the negative numbers once more.
 	if len(f.list) > 0 {
 		return
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// decoder puts the tree of a YAML file into the types of this package. The YAML library decodes as well, and stops at the
-// first problem; a person who writes a scenario is better served by all of them, each with its place.
+// decoder puts the tree of a YAML file into the types of this package. The YAML library decodes as well, and stops at
+// the first problem; the author of a scenario is better served by all of them, each with its place.
 type decoder struct {
 	file string
 	list Problems
-	// positions are where each path of the scenario stands in the file.
+	// positions maps the paths of the scenario to their places in the file, for the problems of Check and Plan.
 	positions map[string]position
 }
 
@@ -27,6 +27,7 @@ type position struct{ line, column int }
 
 var durationType = reflect.TypeFor[messages.Duration]()
 
+// addProblem reports a problem at a token, which may be nil.
 func (d *decoder) addProblem(t *token.Token, path, do, what string, args ...any) {
 	p := Problem{File: d.file, Path: path, What: fmt.Sprintf(what, args...), Do: do}
 	if t != nil && t.Position != nil {
@@ -42,7 +43,8 @@ func (d *decoder) recordPosition(path string, t *token.Token) {
 	}
 }
 
-// locateProblems gives problems of Check their places: that of their path, or of the nearest part around it that is written.
+// locateProblems sets the places of problems from Check: that of their path or, if the path is not written in the file,
+// that of the nearest part around it.
 func (d *decoder) locateProblems(ps Problems) Problems {
 	for i := range ps {
 		ps[i].File = d.file
@@ -59,7 +61,8 @@ func (d *decoder) locateProblems(ps Problems) Problems {
 	return ps
 }
 
-// decodeValue decodes a node into v.
+// decodeValue decodes a node into v. Tags, anchors and null are refused, because a scenario has one way to write each
+// value.
 func (d *decoder) decodeValue(n ast.Node, path string, v reflect.Value) {
 	if tag, ok := n.(*ast.TagNode); ok {
 		d.addProblem(firstToken(n), path, "leave it out", "a tag (%s) is not read here", messages.Line(tag.Start.Value, 40))
@@ -155,6 +158,7 @@ func (d *decoder) decodeDuration(n ast.Node, path string, v reflect.Value) {
 	v.SetInt(int64(t))
 }
 
+// decodeScalar reads one value. A value that does not fit leaves v at zero, and the problem names the wanted form.
 func (d *decoder) decodeScalar(n ast.Node, path string, v reflect.Value) {
 	s, ok := scalarText(n)
 	if !ok {
@@ -168,6 +172,7 @@ func (d *decoder) decodeScalar(n ast.Node, path string, v reflect.Value) {
 		v.SetString(s)
 	case reflect.Bool:
 		var b bool
+		// ParseBool accepts further words, such as 1 and T.
 		if b, err = strconv.ParseBool(s); err == nil && s != "true" && s != "false" {
 			err = strconv.ErrSyntax
 		}
@@ -199,7 +204,7 @@ func (d *decoder) decodeScalar(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
-// pairsOf are the keys and values of a mapping. The parser gives one of a single pair another type.
+// pairsOf returns the keys and values of a mapping. The parser gives a mapping of one pair a type of its own.
 func (d *decoder) pairsOf(n ast.Node, path string) ([]*ast.MappingValueNode, bool) {
 	var pairs []*ast.MappingValueNode
 	switch m := n.(type) {
@@ -225,7 +230,7 @@ func keyOf(pair *ast.MappingValueNode) (string, *token.Token) {
 	return t.Value, t
 }
 
-// scalarText is the value of a scalar as it is written, without quotes.
+// scalarText returns the value of a scalar as it is written, without quotes; false for a list or a mapping.
 func scalarText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -238,8 +243,8 @@ func scalarText(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// colonWord is a word such as any:3 inside of brackets, which the parser takes for a key with a value. YAML wants a space
-// after the colon of a key.
+// colonWord returns a word such as any:3 inside of brackets, which the parser takes for a key with a value, although
+// YAML wants a space after the colon of a key.
 func colonWord(n ast.Node) (string, bool) {
 	pair, ok := n.(*ast.MappingValueNode)
 	if m, isMapping := n.(*ast.MappingNode); isMapping && len(m.Values) == 1 && !m.IsFlowStyle {
@@ -263,7 +268,7 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-// fieldIndex are the keys of a struct, by their yaml tags.
+// fieldIndex holds the keys of a struct, by their yaml tags.
 type fieldIndex struct {
 	names []string
 	index map[string]int

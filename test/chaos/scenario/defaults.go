@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// The defaults of a scenario that the types do not say already.
+// The defaults of a scenario that the comments of its types do not name.
 const (
 	simDuration  = 10 * time.Minute
 	realDuration = 20 * time.Second
@@ -30,14 +30,15 @@ const (
 	defaultMaxWait      = time.Second
 )
 
-// durationOr is d, or standard if d is zero.
+// durationOr returns d, or standard if d is zero.
 func durationOr(d messages.Duration, standard time.Duration) time.Duration {
 	return cmp.Or(time.Duration(d), standard)
 }
 
 func (g Group) toolCount() int { return cmp.Or(g.Tools, defaultTools) }
 
-// serverIDs are the names of the servers of a group. They have three digits, more if the group needs them.
+// serverIDs returns the names of the servers of a group. Their numbers have three digits, more if the group needs them,
+// so that they sort in order.
 func (g Group) serverIDs() []string {
 	if g.Count < 2 {
 		return []string{g.Name}
@@ -50,7 +51,7 @@ func (g Group) serverIDs() []string {
 	return ids
 }
 
-// planServers are the group's, defaults filled in.
+// planServers returns the servers of the group with defaults filled in.
 func (g Group) planServers() []Server {
 	var out []Server
 	for _, id := range g.serverIDs() {
@@ -66,7 +67,7 @@ func (g Group) planServers() []Server {
 	return out
 }
 
-// restartPolicy is the restart policy that the manager is given.
+// restartPolicy returns the restart policy that the manager gets.
 func (m Manager) restartPolicy() restart.Policy {
 	p := restart.DefaultPolicy()
 	p.Stable, p.Probe, p.Cap = durationOr(m.Stable, p.Stable), durationOr(m.Probe, p.Probe), durationOr(m.Cap, p.Cap)
@@ -74,7 +75,8 @@ func (m Manager) restartPolicy() restart.Policy {
 	return p
 }
 
-// gateLimits are those of the gate. They do not depend on the machine: a plan is the same everywhere.
+// gateLimits returns the limits of the start gate. They do not depend on the machine, because a plan must be the same
+// everywhere.
 func (m Manager) gateLimits() restart.Limits {
 	l := restart.DefaultLimits(1)
 	l.Processes = cmp.Or(m.Gate, defaultGate)

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 )
 
-// checkFault checks what can be said of a fault without its servers.
+// checkFault checks a fault as far as that is possible without its servers.
 func (f *findings) checkFault(path string, x Fault) {
 	kind, ok := faults.Find(x.Fault)
 	if !ok {
@@ -29,7 +29,8 @@ func (f *findings) checkFault(path string, x Fault) {
 	}
 }
 
-// wholeMachine says which faults have no server: the machine sleeps as a whole, while a partition is of some servers.
+// wholeMachine reports whether a fault concerns no server: the machine sleeps as a whole, while a partition concerns
+// some servers.
 func wholeMachine(k faults.Kind) bool { return k.WholeMachine && k.Name == "sleep" }
 
 // refusalError says why a fault cannot happen to a server, naming both; nil if it can.
@@ -41,7 +42,8 @@ func refusalError(k faults.Kind, s Server) error {
 		s.Era, strings.Join(toStrings(k.Kinds), ", "), strings.Join(toStrings(k.Eras), ", "))
 }
 
-// withDefaults are those of one occurrence, defaults filled in. Each occurrence has a map of its own.
+// withDefaults returns the parameters of one occurrence with defaults filled in; nil if there are none. Each occurrence
+// has a map of its own, because capDownTime changes it.
 func withDefaults(k faults.Kind, given map[string]string) map[string]string {
 	with := maps.Clone(given)
 	if with == nil {

@@ -11,7 +11,8 @@ import (
 //go:embed library/*.yaml
 var files embed.FS
 
-// readLibrary parses the embedded scenarios once. A test reads every one of them, so that none of what is built can be wrong.
+// readLibrary parses the embedded scenarios at its first call. It panics at a fault, which a test of this package finds
+// before a program is released.
 var readLibrary = sync.OnceValues(func() ([]Scenario, map[string]string) {
 	entries, err := files.ReadDir("library")
 	if err != nil {
@@ -34,7 +35,8 @@ var readLibrary = sync.OnceValues(func() ([]Scenario, map[string]string) {
 	return list, texts
 })
 
-// Library are the scenarios that come with the harness, sorted by name. The caller may change what it is given.
+// Library returns the scenarios that come with the harness, sorted by name. They are copies, which the caller may
+// change.
 func Library() []Scenario {
 	list, _ := readLibrary()
 	out := make([]Scenario, len(list))
@@ -44,7 +46,7 @@ func Library() []Scenario {
 	return out
 }
 
-// Named is one scenario of the library.
+// Named returns one scenario of the library; false if there is none of that name.
 func Named(name string) (Scenario, bool) {
 	for _, s := range Library() {
 		if s.Name == name {
@@ -54,14 +56,14 @@ func Named(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
-// Text is the file of a scenario of the library, with its comments: to be read, copied and changed.
+// Text returns the file of a scenario of the library, with its comments: to be read, copied and changed.
 func Text(name string) (string, bool) {
 	_, texts := readLibrary()
 	text, ok := texts[name]
 	return text, ok
 }
 
-// Nearest is the name in the library that a word was probably meant to be, or empty.
+// Nearest returns the name in the library that a word was probably meant to be, or empty.
 func Nearest(word string) string {
 	var names []string
 	for _, s := range Library() {

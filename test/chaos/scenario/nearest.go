@@ -2,9 +2,9 @@ package scenario
 
 import "strings"
 
-// nearestWord is the candidate that a word was probably meant to be, or empty. Case and the separators _ and - do not count;
-// beyond that a third of the letters may differ, or one is the beginning of the other. Of several that differ equally the
-// longest wins.
+// nearestWord returns the candidate that a word was probably meant to be, or empty. Case and the separators _ and - do
+// not count; beyond that a third of the letters may differ, or one is the beginning of the other. Of several at the
+// same distance the longest wins.
 func nearestWord(word string, candidates []string) string {
 	w := foldWord(word)
 	if w == "" || len(w) > 64 {
@@ -28,7 +28,8 @@ func foldWord(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }
 
-// editDistance counts the bytes to insert, delete, replace or swap with their neighbour to get from a to b.
+// editDistance counts the bytes to insert, delete, replace or swap with their neighbour to get from a to b. Its time is
+// the product of the lengths, which nearestWord bounds.
 func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

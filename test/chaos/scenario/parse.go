@@ -17,20 +17,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// MaxFile bounds the text of a scenario in bytes: far beyond what a person writes, and what a shrunk one needs.
+// MaxFile bounds the text of a scenario in bytes, far above the files that people and the shrinker write.
 const MaxFile = 4 << 20
 
-// Parse reads a scenario from the text of a YAML file. file is only for the errors, which are Problems: each says
-// file:line:column, what is wrong and what to do, and all that can be told are told at once. A key that is not known is an
-// error. What Parse returns has passed Check.
+// Parse reads a scenario from the text of a YAML file. file appears only in the errors, which are Problems: each says
+// file:line:column, what is wrong and what to do, and all problems that can be found are reported at once. An unknown
+// key is an error. The returned scenario has passed Check.
 func Parse(file string, text []byte) (Scenario, error) {
 	s, _, err := parseFile(file, text)
 	return s, err
 }
 
-// Vet is Parse, and tells also what only planning finds, such as a server that is not there, with its place. A scenario
-// that names its tiers must be such that it can be planned in each of them; one that names none, in one of them. If tiers are
-// given, because it is about to be run, it must be such that it can be planned in these.
+// Vet does the work of Parse, and also reports with their places the problems that only planning finds, such as a
+// server that does not exist. A scenario that names its tiers must be plannable in each of them; one that names none,
+// in one of them. If tiers are given, because it is about to be run, it must be plannable in these.
 func Vet(file string, text []byte, tiers ...Tier) (Scenario, error) {
 	s, d, err := parseFile(file, text)
 	if err != nil {
@@ -60,6 +60,7 @@ func Vet(file string, text []byte, tiers ...Tier) (Scenario, error) {
 	return s, first
 }
 
+// parseFile returns the decoder as well, which knows the places of the problems that planning finds later.
 func parseFile(file string, text []byte) (Scenario, *decoder, error) {
 	d := &decoder{file: file, positions: map[string]position{}}
 	var s Scenario
@@ -69,7 +70,8 @@ func parseFile(file string, text []byte) (Scenario, *decoder, error) {
 	}
 	d.recordPosition("", firstToken(root))
 	d.decodeValue(root, "", reflect.ValueOf(&s).Elem())
-	if len(d.list) > 0 { // what was not understood must not be judged
+	// Check would report missing values where a value could not be read.
+	if len(d.list) > 0 {
 		return Scenario{}, d, d.list.inFileOrder()
 	}
 	if err := s.Check(); err != nil {
@@ -82,13 +84,14 @@ func parseFile(file string, text []byte) (Scenario, *decoder, error) {
 	return s, d, nil
 }
 
-// parseTree makes the tree of the only document of the file.
+// parseTree returns the tree of the only document of the file.
 func (d *decoder) parseTree(text []byte) (root ast.Node, problem *Problem) {
 	whole := func(what, do string) *Problem { return &Problem{File: d.file, Line: 1, Column: 1, What: what, Do: do} }
 	if len(text) > MaxFile {
 		return nil, whole(fmt.Sprintf("a scenario of %d bytes is too long", len(text)), fmt.Sprintf("keep it below %d", MaxFile))
 	}
-	defer func() { // the parser has met fewer files than there are
+	// The parser is young, and a panic on a strange file must become a problem of that file.
+	defer func() {
 		if r := recover(); r != nil {
 			root, problem = nil, whole("the YAML parser gave up: "+messages.Line(fmt.Sprint(r), 200), "check the indentation")
 		}
@@ -125,7 +128,7 @@ func (d *decoder) parseTree(text []byte) (root ast.Node, problem *Problem) {
 	return nil, p
 }
 
-// firstToken is where a tree begins. A mapping's own token is its first colon.
+// firstToken returns the token at which a tree begins, because the own token of a mapping is its first colon.
 func firstToken(n ast.Node) *token.Token {
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -138,21 +141,22 @@ func firstToken(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// YAML writes the scenario so that Parse reads it. What has its default is left out.
+// YAML returns the scenario in the form that Parse reads. Values that equal their defaults are left out.
 func (s Scenario) YAML() []byte {
 	b, err := yaml.MarshalWithOptions(s, yaml.IndentSequence(true), yaml.AutoInt(),
 		yaml.CustomMarshaler(func(d messages.Duration) ([]byte, error) { return []byte(shortDuration(d)), nil }))
-	if err != nil { // the types have nothing that cannot be written
+	// The types have no value that the library cannot write.
+	if err != nil {
 		return []byte("# this scenario cannot be written: " + messages.Line(err.Error(), 200) + "\n")
 	}
 	return quotedOnPattern().ReplaceAll(b, []byte("${1}on:"))
 }
 
-// quotedOnPattern is the key on as the YAML library writes it, for the sake of readers of YAML 1.1, where on is true. It makes a
-// scenario that a person is to read and change look stranger than it is.
+// quotedOnPattern matches the key on in quotes. The YAML library quotes it for readers of YAML 1.1, where on means
+// true; a scenario that a person reads and changes is clearer without them.
 var quotedOnPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^( *(?:- )?)"on":`) })
 
-// shortDuration is a duration as a person writes it: 5m, not 5m0s.
+// shortDuration returns a duration as a person writes it: 5m, not 5m0s.
 func shortDuration(d messages.Duration) string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {

@@ -7,25 +7,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// Plan is a scenario resolved with a seed: nothing is left to chance but what the servers and the manager draw, each from a
-// source that is derived from Seed and a name. All times count from the start of the run.
+// Plan is a scenario resolved with a seed. Only the draws of the servers and of the manager are left to chance, each
+// from a source that is derived from Seed and a name. All times count from the start of the run.
 type Plan struct {
 	Scenario Scenario `json:"scenario"`
 	Seed     uint64   `json:"seed"`
 	Tier     Tier     `json:"tier"`
 
-	// Servers are sorted by name.
+	// Servers is sorted by name; faults and commands are sorted by time.
 	Servers  []Server         `json:"servers"`
 	Faults   []PlannedFault   `json:"faults"`
 	Commands []PlannedCommand `json:"commands"`
 	Load     []PlannedLoad    `json:"load"`
 
-	// Heal is when every fault has ended; End is when everything must be well; then the manager is closed.
+	// Heal is the time at which every fault has ended; at End every server must be well, and the manager is closed.
 	Heal time.Duration `json:"heal"`
 	End  time.Duration `json:"end"`
 
-	// Policy, Limits and the rest are what the manager is configured with, every default filled in. The checks of the
-	// invariants compute with these numbers, by their own arithmetic.
+	// Policy, Limits and the rest are the configuration of the manager, with every default filled in. The checks of the
+	// invariants compute with these numbers by their own arithmetic.
 	Policy        restart.Policy `json:"policy"`
 	Limits        restart.Limits `json:"limits"`
 	WithdrawAfter time.Duration  `json:"withdrawAfter"`
@@ -37,7 +37,7 @@ type Plan struct {
 	MaxWait       time.Duration  `json:"maxWait"`      // 1 s
 }
 
-// Server is one server of a plan, defaults filled in.
+// Server is one server of a plan, with defaults filled in.
 type Server struct {
 	Name  string                 `json:"name"`
 	Group string                 `json:"group"`
@@ -45,7 +45,7 @@ type Server struct {
 	Era   messages.Era           `json:"era"`
 	Tools int                    `json:"tools"`
 	Pages int                    `json:"pages"`
-	// Start and Latency are means.
+	// Start and Latency are means; each value is drawn around them.
 	Start          time.Duration    `json:"start"`
 	Latency        time.Duration    `json:"latency"`
 	Trusted        bool             `json:"trusted,omitempty"`
@@ -59,11 +59,12 @@ type Server struct {
 	MaxQueued      int              `json:"maxQueued,omitempty"`
 	Tasks          string           `json:"tasks,omitempty"`
 	Offers         bool             `json:"offers,omitempty"`
-	// Denied are the tools that are not offered, since an adjust has said so.
+	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`
 }
 
-// PlannedFault is one fault on one server ("" is the machine), from Begin to End. ID is its place in the plan, from 1.
+// PlannedFault is one fault on one server (on the machine if Server is empty), from Begin to End. ID counts from 1 in
+// the order of the plan.
 type PlannedFault struct {
 	ID     int               `json:"id"`
 	Fault  string            `json:"fault"`
@@ -73,23 +74,25 @@ type PlannedFault struct {
 	End    time.Duration     `json:"end"`
 }
 
-// PlannedCommand is one command on one server ("" for configure and wake).
+// PlannedCommand is one command about one server; Server is empty for configure and wake. ID counts from 1 in the order
+// of the plan.
 type PlannedCommand struct {
 	ID     int           `json:"id"`
 	Do     string        `json:"do"`
 	Server string        `json:"server,omitempty"`
 	At     time.Duration `json:"at"`
-	// With is what an adjust changes.
+	// With holds the values that an adjust changes.
 	With map[string]string `json:"with,omitempty"`
-	// Only are the servers of the whole set that a configure says; nil: as it is.
+	// Only holds the servers that remain after a configure; nil means the whole set, unchanged.
 	Only []string `json:"only,omitempty"`
 }
 
-// BySet reports whether a command is given as a set of servers instead of a word about one: every second adjust.
+// BySet reports whether a command goes to the manager as a set of servers instead of a command about one: every second
+// adjust, so that both ways are tried.
 func (o PlannedCommand) BySet() bool { return o.Do == "adjust" && o.ID%2 == 0 }
 
-// PlannedLoad is the calls to one server. Arrivals are drawn by whoever runs it, from the seed, the server's name and the
-// stream's place.
+// PlannedLoad describes the calls to one server. The runner draws the arrivals from the seed, the server's name and the
+// stream's index in the plan.
 type PlannedLoad struct {
 	Server  string        `json:"server"`
 	Tool    string        `json:"tool"`

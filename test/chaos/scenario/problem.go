@@ -10,18 +10,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Problem is one thing that is wrong with a scenario.
+// Problem is one fault of a scenario.
 type Problem struct {
-	// File, Line and Column say where; Line and Column count from 1 and are 0 for a scenario that is not from a file.
+	// File, Line and Column are the place; Line and Column count from 1 and are 0 for a scenario that is not from a
+	// file.
 	File         string
 	Line, Column int
-	// Path is the place in the scenario, such as faults[2].with.rate; empty is the whole.
+	// Path is the place in the scenario, such as faults[2].with.rate; empty stands for the whole.
 	Path string
-	// What is wrong and what to Do, each a clause without a full stop. Do may be empty.
+	// What says what is wrong and Do what to do, each as a clause without a full stop. Do may be empty.
 	What, Do string
 }
 
-// Error is `file:line:column: what; what to do`. Without a file the path stands in its place.
+// Error returns `file:line:column: what; what to do`. Without a file the path stands in its place.
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -42,10 +43,10 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Problems are all that is wrong with a scenario, in the order of the file. It is the error of Parse, Check and Plan.
+// Problems holds all faults of a scenario, in the order of the file. It is the error of Parse, Check and Plan.
 type Problems []Problem
 
-// Error has one line for each.
+// Error returns one line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -54,7 +55,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// asError is nil if there are none: a nil Problems in an error would not be nil.
+// asError returns nil if there are none, because a nil Problems in an error would not be nil.
 func (ps Problems) asError() error {
 	if len(ps) == 0 {
 		return nil
@@ -62,7 +63,7 @@ func (ps Problems) asError() error {
 	return ps
 }
 
-// inFileOrder puts them in the order of the file and leaves out what is said twice.
+// inFileOrder sorts the problems by their places and removes repetitions.
 func (ps Problems) inFileOrder() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -70,10 +71,10 @@ func (ps Problems) inFileOrder() Problems {
 	return slices.Compact(ps)
 }
 
-// quoteWord makes a word of the file safe to print.
+// quoteWord quotes a word of the file for a sentence, escaped and cut.
 func quoteWord(s string) string { return strconv.Quote(messages.Line(s, 80)) }
 
-// suggestWord is what to do about a word that is not known.
+// suggestWord returns the fix for an unknown word: the nearest known one, or all known ones if they are few.
 func suggestWord(word string, known []string) string {
 	if near := nearestWord(word, known); near != "" {
 		return "did you mean " + quoteWord(near) + "?"
@@ -84,7 +85,7 @@ func suggestWord(word string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// findings collects problems while a scenario is looked at.
+// findings collects problems while a scenario is checked or planned.
 type findings struct {
 	list Problems
 }

@@ -12,28 +12,30 @@ import (
 )
 
 const (
-	// maxPlanned bounds the faults, and the commands, of one plan.
+	// maxPlanned bounds the faults, and the commands, of one plan, so that a short interval in a long scenario does not
+	// exhaust the memory.
 	maxPlanned = 200_000
 	// maxCalls bounds the calls that a plan is expected to make.
 	maxCalls = 5_000_000
 )
 
-// Plan resolves the scenario with a seed for a tier; seed 0 means s.Seed, and that 1 if it is 0. It is pure: equal arguments
-// give equal plans, on every machine. Every default is filled in: those of the servers and of the load as the types say
-// them, those of the manager from restart.DefaultPolicy, and restart.DefaultLimits with a gate of 8.
+// Plan resolves the scenario with a seed for a tier; seed 0 means s.Seed, and 1 if that is 0. It is pure: equal
+// arguments give equal plans on every machine. Every default is filled in: those of the servers and of the load as the
+// types name them, those of the manager from restart.DefaultPolicy, and restart.DefaultLimits with a gate of 8.
 //
-// "any:N" picks anew at each occurrence of a fault or a command. The servers that a group's or a server's own name picks must
-// be such that the fault can happen to them; of those that a pattern or "any:N" picks only those are taken. The order
-// of things at one instant is that of the scenario, then that of the servers' names.
+// "any:N" picks anew at each occurrence of a fault or a command. Servers that the selector names, by a group's or their
+// own name, must be able to have the fault; of those that a pattern or "any:N" picks, only the suitable ones are taken.
+// The order of events at one instant is that of the scenario, then that of the servers' names.
 //
-// Heal is at the end of Duration, and what is planned to last longer ends there. The error is Problems.
+// Heal is at the end of Duration, and longer faults end there. The error is Problems.
 func (s Scenario) Plan(seed uint64, tier Tier) (Plan, error) {
 	if err := s.Check(); err != nil {
 		return Plan{}, err
 	}
 	r := &resolver{s: s, p: Plan{Scenario: s, Seed: cmp.Or(seed, s.Seed, 1), Tier: tier}}
 	r.resolveTier()
-	if err := r.list.asError(); err != nil { // what the faults cannot do in a tier that is not meant says nothing
+	// In a wrong tier every fault would be reported as impossible, which says nothing new.
+	if err := r.list.asError(); err != nil {
 		return Plan{}, err
 	}
 	r.resolveManager()
@@ -48,12 +50,14 @@ func (s Scenario) Plan(seed uint64, tier Tier) (Plan, error) {
 	return r.p, nil
 }
 
+// resolver fills in one plan, step by step in the order of the calls in Plan.
 type resolver struct {
 	s Scenario
 	p Plan
 	findings
 }
 
+// resolveTier checks the tier and sets Heal, on which all times depend.
 func (r *resolver) resolveTier() {
 	standard := simDuration
 	switch r.p.Tier {
@@ -85,10 +89,12 @@ func (r *resolver) resolveServers() {
 	slices.SortFunc(r.p.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// resolveFaults plans each occurrence of each fault on each of its servers.
 func (r *resolver) resolveFaults() {
 	for i, f := range r.s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
-		kind, _ := faults.Find(f.Fault) // Check has looked
+		// Check has found the kind before.
+		kind, _ := faults.Find(f.Fault)
 		if !kind.In(string(r.p.Tier)) {
 			r.addProblem(path+".fault", "say tiers: ["+strings.Join(kind.Tiers, ", ")+"], or leave it out",
 				"the fault %q cannot be done in the tier %s", f.Fault, r.p.Tier)
@@ -113,7 +119,8 @@ func (r *resolver) resolveFaults() {
 					end = min(begin+durationOr(f.For, r.p.Heal), r.p.Heal)
 				}
 				if begin > r.p.Heal || begin == r.p.Heal && !kind.Instant {
-					continue // the spread has put it after the end
+					// The random delay has moved the fault behind the end.
+					continue
 				}
 				r.p.Faults = append(r.p.Faults, PlannedFault{
 					Fault: f.Fault, With: capDownTime(withDefaults(kind, f.With), r.p.Heal-begin), Server: server, Begin: begin, End: end,
@@ -130,8 +137,8 @@ func (r *resolver) resolveFaults() {
 	}
 }
 
-// capDownTime shortens the time for which a crashed server cannot be opened to what is left until the world is healed: every fault has
-// ended then.
+// capDownTime shortens the time for which a crashed server cannot be opened to the rest of the time until Heal, because
+// every fault must have ended then.
 func capDownTime(with map[string]string, remaining time.Duration) map[string]string {
 	if down, err := time.ParseDuration(with["down"]); err == nil && down > remaining {
 		with["down"] = remaining.String()
@@ -139,6 +146,7 @@ func capDownTime(with map[string]string, remaining time.Duration) map[string]str
 	return with
 }
 
+// resolveCommands plans each occurrence of each command. A configure with servers keeps these and removes the others.
 func (r *resolver) resolveCommands() {
 	for i, c := range r.s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
@@ -177,6 +185,7 @@ func (r *resolver) resolveCommands() {
 	}
 }
 
+// resolveLoad plans the calls to each server and bounds their expected number.
 func (r *resolver) resolveLoad() {
 	calls := 0.0
 	for i, l := range r.s.Load {
@@ -208,6 +217,7 @@ func (r *resolver) resolveLoad() {
 	}
 }
 
+// missingToolError says that a server has no such tool; nil if it has.
 func missingToolError(s Server, tool string) error {
 	var n int
 	if _, err := fmt.Sscanf(tool, "tool-%d", &n); err == nil && n > s.Tools {
@@ -216,10 +226,11 @@ func missingToolError(s Server, tool string) error {
 	return nil
 }
 
-// picker gives the names of the servers that the n-th occurrence of an entry is about.
+// picker returns the names of the servers that the n-th occurrence of an entry concerns.
 type picker func(n int) []string
 
-// resolvePicker resolves a selector. What is wrong is added to the findings.
+// resolvePicker resolves a selector; refuse says why a server is unsuitable. Problems go to the findings, and false is
+// returned.
 func (r *resolver) resolvePicker(path string, s Selector, refuse func(Server) error) (picker, bool) {
 	c, unmatched := s.resolveChoice(r.p.Servers)
 	if unmatched >= 0 {
@@ -251,10 +262,10 @@ func (r *resolver) resolvePicker(path string, s Selector, refuse func(Server) er
 	}, true
 }
 
-// noServer is the picker of what is about no single server.
+// noServer is the picker of an entry that concerns no single server.
 func noServer(int) []string { return []string{""} }
 
-// startTimes are the times at which something occurs.
+// startTimes returns the times at which an entry occurs, before the random delay of each server.
 func (r *resolver) startTimes(path string, at, every messages.Duration, times int) ([]time.Duration, bool) {
 	if time.Duration(at) > r.p.Heal {
 		r.addProblem(path+".at", "let it begin before, or say a longer duration", "it begins at %s, after everything has ended at %s",
@@ -287,7 +298,8 @@ func (r *resolver) withinLimit(path string, n int, what string) bool {
 	return false
 }
 
-// randomDelay is how much later something occurs on one server than on the first.
+// randomDelay returns a delay below most for one server and occurrence. It comes from a source of its own, so that
+// another entry of the scenario does not change it.
 func randomDelay(most messages.Duration, seed uint64, path string, n int, server string) time.Duration {
 	if most <= 0 {
 		return 0

@@ -1,15 +1,23 @@
-// Package scenario is the language in which a bad day is written down: which servers there are, what breaks when, what
-// load goes on meanwhile, and what must hold. One scenario runs in virtual time and on real processes.
+// Package scenario is the language in which a day of faults is written down: which servers there are, what breaks when,
+// which calls are made meanwhile, and which invariants must hold. One scenario runs in virtual time and on real
+// processes.
 //
 //	s, err := scenario.Parse("bad.yaml", text)      // or scenario.Named("flapping"), or a literal
 //	plan, err := s.Plan(42, scenario.Sim)           // what happens exactly, by the seed 42
 //
-// A Scenario is what a person writes. Plan resolves it with a seed to what happens exactly: every server by name, every
-// fault with its begin and end. The same scenario and seed give the same plan, on every machine; a seed is not promised to
-// give the same plan in another version of this package. What is wrong is told with its place in the file, all at once.
+// A person, or package generate, writes a [Scenario]. Its method Plan resolves it with a seed into the exact course of
+// events: every server by name, every fault with its begin and end. The same scenario and seed give the same plan on
+// every machine; another version of this package may give another plan for a seed. Faults of a scenario are reported
+// with their places in the file, all at once.
+//
+// # How it fits
+//
+// The command chaos parses a scenario and plans it; package sim or live runs the plan, and package invariant judges the
+// history with the numbers in it. This package calls package faults for the catalogue of faults and supervisor/restart
+// for the defaults of the manager. It is pure and owns no state.
 //
 // The scenarios of the Library are files of this package that can be printed, copied and changed. The format has a JSON
-// Schema for editors.
+// Schema for editors, which a test generates from the types in this file and their comments.
 package scenario
 
 import (
@@ -191,7 +199,7 @@ type Manager struct {
 	Messages bool `json:"messages,omitempty" yaml:"messages,omitempty"`
 }
 
-// Clone is a copy that shares nothing with s.
+// Clone returns a copy that shares no slice and no map with s.
 func (s Scenario) Clone() Scenario {
 	s.Tiers, s.Servers, s.Load = slices.Clone(s.Tiers), slices.Clone(s.Servers), slices.Clone(s.Load)
 	s.Faults, s.Commands = slices.Clone(s.Faults), slices.Clone(s.Commands)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Rand is the source of the random numbers that belong to a name, in a run with this seed. Every part of a run that draws
-// has a source of its own, so that one that draws more changes nothing for the others.
+// Rand returns the source of the random numbers that belong to a name in a run with this seed. Every part of a run that
+// draws has a source of its own, so that one that draws more changes nothing for the others.
 func Rand(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -23,17 +23,21 @@ func validPattern(w string) bool {
 	return err == nil && w != ""
 }
 
-// choice is what a selector means: servers that are named, servers that a pattern matches, and how many of all these.
+// choice is a resolved selector: servers that are named, servers that a pattern matches, and the number to pick of all
+// these.
 type choice struct {
-	named, matched []int // places in the list of servers, ascending
-	count          int   // 0: all
+	// named and matched hold indexes in the list of servers, ascending and disjoint.
+	named, matched []int
+	// count is 0 if all of them are taken.
+	count int
 }
 
-// resolveChoice finds the servers of a selector; wrong is the word that picks none, with its place.
+// resolveChoice finds the servers of a selector; unmatched is the index of a word that picks none, or -1.
 func (s Selector) resolveChoice(servers []Server) (c choice, unmatched int) {
 	for i, w := range s {
 		if n, ok := strings.CutPrefix(w, "any:"); ok {
-			c.count, _ = strconv.Atoi(n) // Check has read it
+			// Check has read the number before.
+			c.count, _ = strconv.Atoi(n)
 			continue
 		}
 		found := false
@@ -63,8 +67,9 @@ func sortedSet(list []int) []int {
 	return slices.Compact(list)
 }
 
-// candidates are those of the choice that something can happen to, ascending. refuse says why a server is none, nil if it is
-// one. A server that was named and cannot is an error; of those that a pattern or any picks, only those that can are taken.
+// candidates returns the indexes of the servers to which something can happen, ascending. refuse says why a server is
+// unsuitable, nil if it is suitable. An unsuitable server that was named is an error; of those that a pattern or any
+// picks, only the suitable ones are taken.
 func (c choice) candidates(servers []Server, refuse func(Server) error) ([]int, error) {
 	var can []int
 	var cause error
@@ -92,7 +97,8 @@ func (c choice) candidates(servers []Server, refuse func(Server) error) ([]int, 
 	return can, nil
 }
 
-// drawServers picks some of the candidates, ascending (Floyd's way, which draws only as many numbers as it picks).
+// drawServers picks count of the candidates, ascending, by Floyd's algorithm, which draws only as many numbers as it
+// picks.
 func drawServers(can []int, count int, r *rand.Rand) []int {
 	picked := map[int]bool{}
 	for last := len(can) - count; last < len(can); last++ {

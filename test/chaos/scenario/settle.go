@@ -6,13 +6,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// settleTime is how long the healed world may take to be well again, as invariant I11 bounds it:
+// settleTime returns the time that the healed world may take to be well again, as invariant I11 bounds it:
 //
 //	the longest wait before the next attempt + connect timeout × ⌈servers ÷ gate⌉ + 5 s
 //
-// The longest wait is the cap of the intervals, 60 s; the probe interval and its jitter, if a server may have been parked;
-// or what a server demanded by Retry-After, if that is more. A network connection that died without a word is noticed only
-// by the questions for a sign of life, so their time is added where there are network servers and faults that last.
+// The longest wait is the cap of the intervals, 60 s; the probe interval and its jitter, if a server may have been
+// parked; or the Retry-After that a server demanded, if that is longer. A network connection that died silently is
+// noticed only by the probes of a connected server, so that their time is added where there are network servers and
+// faults that last.
 func (p *Plan) settleTime() time.Duration {
 	wait := p.Policy.Cap
 	if p.mayPark() {
@@ -35,8 +36,8 @@ func (p *Plan) settleTime() time.Duration {
 	return bound
 }
 
-// mayPark says whether a server may fail often enough in a row to be parked. A fault that lasts may fail every attempt; an
-// instant one only ends the connection that is there.
+// mayPark reports whether a server may fail often enough in a row to be parked. A fault that lasts may fail every
+// attempt; an instant one only ends the present connection.
 func (p *Plan) mayPark() bool {
 	ends := map[string]int{}
 	for _, f := range p.Faults {
@@ -59,7 +60,7 @@ func (p *Plan) hasLastingFault() bool {
 	return false
 }
 
-// longestRetryAfter is the longest Retry-After that a fault of the plan says.
+// longestRetryAfter returns the longest Retry-After among the faults of the plan.
 func (p *Plan) longestRetryAfter() (longest time.Duration) {
 	for _, f := range p.Faults {
 		if d, err := time.ParseDuration(f.With["after"]); err == nil && f.Fault == "throttle" {

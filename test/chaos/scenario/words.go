@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Occasions are the words of Scenario.Sometimes, each with what must have been seen.
+// Occasions maps the words of Scenario.Sometimes to what must have been seen.
 var Occasions = map[string]string{
 	"park":                      "a server failed so often in a row that it was parked",
 	"probe-success":             "a parked server was connected by one of its probes",
@@ -18,13 +18,14 @@ var Occasions = map[string]string{
 	"stable-reset":              "a connection lasted for the stable period and the count of failures went back to zero",
 }
 
-// Invariants are the words of Scenario.Invariants, in their order.
+// Invariants holds the words of Scenario.Invariants, in their order.
 var Invariants = []string{
 	"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15",
 	"I16", "I17", "I18", "I19", "I20", "I21", "I22",
 }
 
-// Kinds and Eras are the words of Group.Kind and Group.Era. The connector of claudeai-proxy is HTTP with another address.
+// Kinds and Eras hold the words of Group.Kind and Group.Era, Tiers those of Scenario.Tiers. claudeai-proxy is left out
+// of Kinds, because such a connector is HTTP at another address.
 var (
 	Kinds = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK}
 	Eras  = []messages.Era{messages.EraLegacy, messages.EraModern}
@@ -34,7 +35,7 @@ var (
 	taskWords    = []string{TasksOptional, TasksRequired}
 )
 
-// Reads are the words of Load.Read.
+// Reads holds the words of Load.Read.
 var Reads = []string{"resources", "templates", "resource", "prompts", "prompt", "complete", "subscribe", "tasks", "ping"}
 
 // The words of Group.Tasks.
@@ -43,7 +44,7 @@ const (
 	TasksRequired = "required"
 )
 
-// The tools that every server has. Any further ones are tool-4, tool-5, … as far as Group.Tools goes.
+// The tools that every server has. Further ones are tool-4, tool-5, … up to the number in Group.Tools.
 const (
 	ReadTool  = "read"  // marked read-only
 	PutTool   = "put"   // marked idempotent
