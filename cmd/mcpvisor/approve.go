@@ -304,7 +304,7 @@ func (o *options) printScreens(s *setup, names []string) {
 func (s *setup) startTextOf(name string) string { return startText(s.Specs[name]) }
 
 // startText says what a spec starts or dials: without secrets, with the names of its variables, and with what it runs isolated
-// from. The texts of the entry are cut and escaped, because a stranger may have written them.
+// from. The texts of the entry are cut and escaped, because another person may have written them.
 func startText(spec messages.Spec) string {
 	spec = spec.Redacted()
 	if spec.Invalid != "" {

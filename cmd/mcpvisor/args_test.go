@@ -22,6 +22,7 @@ const schemaOfAll = `{
   "additionalProperties": false
 }`
 
+// TestArgumentsBecomeWhatTheSchemaSays checks typed words against the JSON, or the error, that they become by schemaOfAll.
 func TestArgumentsBecomeWhatTheSchemaSays(t *testing.T) {
 	s := readInputSchema(json.RawMessage(schemaOfAll))
 	for _, c := range []struct{ words, want string }{
@@ -87,6 +88,7 @@ func TestArgumentsBecomeWhatTheSchemaSays(t *testing.T) {
 	}
 }
 
+// TestWholeArguments checks --args by itself, which is sent byte for byte, and merged with typed words, which win.
 func TestWholeArguments(t *testing.T) {
 	s := readInputSchema(json.RawMessage(schemaOfAll))
 	for _, c := range []struct{ whole, words, stdin, want string }{

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// These bounds keep a server from using the model without the person noticing, and from starting many programs at once.
 const (
 	// samplesPerConsent is the number of requests for the model that one "yes" allows. The person sees the first of them, and
 	// is asked again with the next one after the last.

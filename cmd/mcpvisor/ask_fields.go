@@ -40,6 +40,8 @@ type formField struct {
 type fieldKind int
 
 const (
+	// Each kind has its own input in parseInput; jsonField is the last resort for schemas that are more than the specification
+	// allows.
 	textField fieldKind = iota
 	numberField
 	integerField

@@ -105,7 +105,7 @@ func FuzzFieldsOf(f *testing.F) {
 	f.Add(`{"properties":[]}`, "")
 	f.Fuzz(func(t *testing.T, schema, typed string) {
 		if new(check.Checker).UnusableForm(json.RawMessage(schema)) != "" {
-			return // the manager refuses it before anybody is asked
+			return // the manager refuses it before the person is asked
 		}
 		fields, err := fieldsOf(json.RawMessage(schema))
 		if err != nil {

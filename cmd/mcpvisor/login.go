@@ -203,7 +203,7 @@ func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out login
 }
 
 // awaitConnected waits until the server has used the sign-in. A running up notices a new sign-in by itself within noticeTime; a
-// server that was not waiting for one, or was not noticed, is told to reconnect.
+// server that was not waiting for one, or was not noticed, gets a request to reconnect.
 func (p *signInProject) awaitConnected(ctx context.Context, server string, before messages.Status) (messages.Status, error) {
 	wait := 30 * time.Second
 	// A disabled server stays so: the sign-in is for later.

@@ -58,7 +58,7 @@ type logsReport struct {
 	Messages []supervisor.LogLine `json:"messages"`
 }
 
-// stderrInterval is the time between two looks at standard error, about which no event tells.
+// stderrInterval is the time between two looks at standard error, because no event is published when a server writes to it.
 const stderrInterval = 500 * time.Millisecond
 
 // logSettleTime is the time that a server which was connected for its logs gets to log before they are printed.
@@ -159,7 +159,7 @@ func (t *logPrinter) printOnce(ctx context.Context) error {
 	return nil
 }
 
-// followLogs prints what is there and then what is added, until Ctrl-C, which is its normal end. Events only tell it to read
+// followLogs prints what is there and then what is added, until Ctrl-C, which is its normal end. An event only makes it read
 // again, because a message that is printed from an event could be printed a second time from the list.
 func (t *logPrinter) followLogs(ctx context.Context) error {
 	// poke has room for one signal: several events cause one reading.

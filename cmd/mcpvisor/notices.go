@@ -32,7 +32,7 @@ func (o *options) warnFailure(err error) {
 	fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(err.Error()))
 }
 
-// maxFaults bounds how many failures are collected for the end; further ones are dropped, because the first ones tell the
+// maxFaults bounds how many failures are collected for the end; further ones are dropped, because the first ones show the
 // cause.
 const maxFaults = 100
 

@@ -68,6 +68,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestShellWord checks which names are quoted for a shell.
 func TestShellWord(t *testing.T) {
 	for s, want := range map[string]string{
 		"a-b_c.d": "a-b_c.d", "two words": "'two words'", "it's": `'it'\''s'`, "$x": "'$x'",
@@ -78,6 +79,7 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
+// TestTimesForPeople checks clockTime on the same day and another, and relativeTime in both directions.
 func TestTimesForPeople(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
 	if got := clockTime(now.Add(time.Minute), now); got != "12:01:00" {

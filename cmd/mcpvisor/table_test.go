@@ -204,6 +204,7 @@ func TestPicturesShowWhatFailed(t *testing.T) {
 	}
 }
 
+// TestCountdown checks that countdownText rounds up, so that no countdown shows 0s.
 func TestCountdown(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Millisecond: "1s", time.Second: "1s", 1001 * time.Millisecond: "2s", 59 * time.Second: "59s",

@@ -179,7 +179,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	}
 	o.recordChanges(e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
 	o.printRemark("%s in %s", verb, e.toLocation())
-	if up { // an up that does not follow its files is told by the caller
+	if up { // the caller changes an up that does not follow its files
 		p.reloadUp(ctx)
 	}
 	return nil

@@ -28,7 +28,7 @@ type row struct {
 	// status is the newest one, without the tools; tools is their number.
 	status messages.Status
 	tools  int
-	// lastError stays after the server has recovered, and tells why a connected server was restarted.
+	// lastError stays after the server has recovered, and says why a connected server was restarted.
 	lastError string
 	// reportedError is the error in the last line about this server; the same error is not repeated in full.
 	reportedError string

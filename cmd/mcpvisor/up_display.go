@@ -66,7 +66,7 @@ func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eve
 		}
 		for _, name := range names {
 			// Without a name the catalog has changed for several servers. One that is connected and not in the catalog yet
-			// counts 0, and that is no news.
+			// counts 0, which is no change of its tools.
 			if n := liveTools(m, name); n > 0 || e.Server != "" {
 				if h, ok := b.setToolCount(e.Time, name, n); ok {
 					lines = append(lines, h)
@@ -128,7 +128,10 @@ func (j *jsonLines) beginRun(*supervisor.Manager) {
 	j.printLine(header{supervisor.Version(), j.run.project, os.Getpid(), time.Now(), len(j.run.servers)})
 }
 
+// showEvent prints the event as the manager published it, with its sequence number, by which a program sees a gap.
 func (j *jsonLines) showEvent(e messages.Event) { j.printLine(e) }
+
+// showReload prints a reload as an event of its own kind. The manager does not know of files, and publishes none for it.
 func (j *jsonLines) showReload(res supervisor.ReloadResult) {
 	j.printLine(struct {
 		Kind string    `json:"kind"`

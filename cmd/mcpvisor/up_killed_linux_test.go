@@ -43,7 +43,7 @@ func TestKilledLeavesNothing(t *testing.T) {
 			p := newPlace(t, trees)
 			want := 2 + treeProcesses // mcpvisor and its guardian
 			if c.args[0] == "call" {
-				want = 2 + 1 // it starts nobody else
+				want = 2 + 1 // it starts no other server
 			}
 			r := p.start(c.args...)
 			pids := p.grown(want)

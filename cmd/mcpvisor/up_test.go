@@ -210,6 +210,7 @@ const justOne = one + `good"]}}}`
 
 const one = `{"mcpServers": {"one": {"command": "fixture", "args": ["mcp-fixture", "`
 
+// mixed is a project with a good server, one that ends at once, one that is not installed, a disabled one and a wrong entry.
 const mixed = `{"mcpServers": {
 	"one":     {"command": "fixture", "args": ["mcp-fixture", "good"]},
 	"ends":    {"command": "fixture", "args": ["mcp-fixture", "exits-at-once", "text=no licence"]},

@@ -121,6 +121,7 @@ func TestAServerLearnsNothingOfItsManager(t *testing.T) {
 	}
 }
 
+// writeFile writes a file that only its owner may read, and returns its path.
 func writeFile(t *testing.T, path, text string) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -129,6 +130,7 @@ func writeFile(t *testing.T, path, text string) string {
 	return path
 }
 
+// copyFile copies a program, since an ordinary user may not be able to run it where the test binary lies.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)

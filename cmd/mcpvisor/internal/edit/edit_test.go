@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/edit"
 )
 
+// ExamplePut adds a member behind a comment: the comma goes before the comment, and the rest stays as it was.
 func ExamplePut() {
 	text := []byte("{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"} // first\n  }\n}\n")
 	text, err := edit.Put(text, []string{"mcpServers", "b"}, json.RawMessage(`{"url": "https://example.com"}`))
@@ -31,6 +32,7 @@ func ExamplePut() {
 	// <nil>
 }
 
+// ExampleRemove removes the last member with the comment of its line; the comma before it goes as well.
 func ExampleRemove() {
 	text, err := edit.Remove([]byte("{\n\t\"a\": 1, // one\n\t\"b\": 2 // two\n}\n"), []string{"b"})
 	fmt.Print(string(text), err)
