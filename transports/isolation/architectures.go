@@ -1,6 +1,6 @@
 package isolation
 
-// architecture holds what a filter has to know of one: its number in linux/audit.h, and those of the calls.
+// architecture has the numbers that a filter needs of one: its own in linux/audit.h, and those of the system calls.
 type architecture struct {
 	audit uint32
 
@@ -9,7 +9,8 @@ type architecture struct {
 	ptrace, vmRead, vmWrite, socket, socketpair, ioUringSetup, bind, connect, listen, accept, accept4 uint32
 }
 
-// architectures are those whose calls are filtered, by runtime.GOARCH. All of them are little-endian.
+// architectures are those whose calls are filtered, by runtime.GOARCH. The numbers come from the kernel's tables of system calls.
+// All are little-endian, on which argumentOffset relies.
 var architectures = map[string]architecture{
 	"amd64": {
 		audit:         0xc000003e,
@@ -83,4 +84,5 @@ var architectures = map[string]architecture{
 	},
 }
 
+// hasFilter reports whether the calls of an architecture can be filtered.
 func hasFilter(arch string) bool { return architectures[arch].audit != 0 }

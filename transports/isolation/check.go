@@ -8,18 +8,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The least that a limit may be: with less nothing starts, and the server would say something obscure.
+// The least values of limits. With less no program starts, and the error would not name the limit.
 const (
 	LeastMemory = 16 << 20
 	LeastFiles  = 16
 	leastCPU    = time.Second
 )
 
-// Problem says what is wrong with an Isolation whatever the machine is: Key is that of the configuration, "write[1]".
+// Problem is a fault of an Isolation on any machine. Key is that of the configuration: "write[1]".
 type Problem struct{ Key, Text, Fix string }
 
-// Check finds what can be on no machine. Values that come from a configuration were read from text, others come from a
-// program or a message.
+// Check finds the values that are wrong on every machine. It also checks values that the reader of configurations would refuse,
+// because an Isolation may come from a program or a message as well.
 func Check(i *messages.Isolation) (problems []Problem) {
 	if i == nil {
 		return nil

@@ -7,21 +7,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Offer is one thing that a machine can enforce, or cannot.
+// Offer says whether a machine can enforce one key or part.
 type Offer struct {
-	// Key is that of the configuration, with its value where one of several is meant: `network: "none"`. Of a part it is what
-	// Enforced.Missing calls it.
+	// Key is that of the configuration, with its value where one of several is meant: `network: "none"`. For a part it is the
+	// name in Enforced.Missing.
 	Key string `json:"key"`
-	// Takes says what a server that is isolated so can no longer do, besides what the key says: programs that need it fail.
+	// Takes names what a server can no longer do under the key, besides what the key itself says: programs that need it fail.
 	Takes string `json:"takes,omitempty"`
-	// Given says that it can be enforced. Reason is why not.
+	// Given is true if the machine can enforce it. Reason says why it cannot.
 	Given  bool   `json:"given"`
 	Reason string `json:"reason,omitempty"`
 }
 
+// takenByBounds is common to all keys that bound a server.
 const takenByBounds = "sandboxes of their own, debuggers, terminals, keyrings of the kernel"
 
-// offeredKeys are the wishes that are asked about, in the order of the documentation.
+// offeredKeys are the keys that Offers asks about, in the order of the documentation, each as the least wish for it.
 var offeredKeys = []struct {
 	key, takes string
 	want       messages.Isolation
@@ -41,7 +42,7 @@ var offeredKeys = []struct {
 	{"ownSandbox", "nothing: gives back sandboxes of its own and debuggers", messages.Isolation{Network: messages.NetworkNone, OwnSandbox: true}},
 }
 
-// Offers returns what a machine can enforce: the answer of Plan to each wish by itself.
+// Offers returns what a machine can enforce: the answer of Plan to each key alone, so that the two never disagree.
 func Offers(can Capabilities) []Offer {
 	out := make([]Offer, len(offeredKeys))
 	for i, o := range offeredKeys {
@@ -55,7 +56,7 @@ func Offers(can Capabilities) []Offer {
 	return out
 }
 
-// What comes with a key without having one, as Enforced.Missing names it.
+// The parts that come with a key and have no key of their own, as Enforced.Missing names them.
 const (
 	partProcesses = "no look into other processes"
 	partSignals   = "no signals and abstract sockets of other processes"
@@ -63,11 +64,12 @@ const (
 	partCalls     = "fewer system calls"
 )
 
-// Parts returns what comes with the keys, and whether this machine has it: the first with noNewPrivileges, all of them with write,
-// read and network. A server is started without what is not given, and its status says so.
+// Parts returns the parts that come with keys, and whether this machine has them: the first one comes with noNewPrivileges, all
+// of them with write, read and network. A server is started without a missing part, and its status names it.
 func Parts(can Capabilities) []Offer {
 	p := planner{want: &messages.Isolation{}, can: can}
 	steps, err := Plan(&messages.Isolation{Read: []string{}, BestEffort: true}, can)
+	// The reasons are read out of the plan's own list of what is missing.
 	reason := func(part string) string {
 		for _, missing := range steps.Enforced.Missing {
 			if rest, ok := strings.CutPrefix(missing, part+" ("); ok {
@@ -94,11 +96,11 @@ func Parts(can Capabilities) []Offer {
 	return out
 }
 
-// WantedText returns the wishes in the words for what is then in force: on a machine that offers everything.
+// WantedText describes the wishes as they would be enforced on a machine that can enforce all.
 func WantedText(i *messages.Isolation) string {
 	able := Capabilities{System: "linux", Arch: "amd64", Landlock: landlockScopes}
 	steps, err := Plan(i, able)
-	if err != nil { // it offers everything
+	if err != nil { // it cannot happen: the machine offers everything
 		return err.Error()
 	}
 	return steps.Enforced.String()
