@@ -10,31 +10,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// Three calls are all there is to Landlock for one thread that executes another program next. The library for it restricts
-// every thread of the process, and would bring C code into programs that embed this one.
+// A thread that executes another program next needs only three calls of Landlock. The library for it restricts every thread of
+// the process, and would bring C code into programs that embed this one.
 
 const (
+	// readRights and writeRights are the rights that the lists Read and Write of isolation.Files are about.
 	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	writeRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM
-	// fileRights are the rights that a file can have; the others are of folders.
+	// fileRights are the rights that the kernel accepts for a file; the others are of folders.
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// ruleset is one that is being written.
+// ruleset is a Landlock ruleset under construction.
 type ruleset struct {
+	// handled are the rights that are refused unless a rule allows them.
 	fd      int
 	handled uint64
 }
 
-// restrictFiles restricts this thread, and what it becomes and starts.
+// restrictFiles restricts this thread, the program that it becomes, and all processes that the program starts. program is added
+// to the readable files.
 func restrictFiles(f *isolation.Files, program string) *StepError {
 	var r ruleset
 	if f.Write != nil {
-		r.handled |= writeRights | unix.LANDLOCK_ACCESS_FS_READ_FILE // of terminals: see elsewhere
+		r.handled |= writeRights | unix.LANDLOCK_ACCESS_FS_READ_FILE // to keep terminals from being read: see allowNonTerminals
 		if f.Version >= 3 {
 			r.handled |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 		}
@@ -42,7 +45,7 @@ func restrictFiles(f *isolation.Files, program string) *StepError {
 	if f.Read != nil {
 		r.handled |= readRights
 	}
-	// A domain that restricts any file refuses renames and links between folders unless it says where they may be.
+	// A domain that restricts any file refuses renames and links between folders unless a rule allows them.
 	if f.Version >= 2 {
 		r.handled |= unix.LANDLOCK_ACCESS_FS_REFER
 	}
@@ -50,7 +53,7 @@ func restrictFiles(f *isolation.Files, program string) *StepError {
 		r.handled |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: r.handled}
-	size := unsafe.Sizeof(attr.Handled_access_fs) // the first field is all that the oldest version has
+	size := unsafe.Sizeof(attr.Handled_access_fs) // the oldest kernels know the first field alone, and refuse a longer structure
 	if f.Bounds && f.Version >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 		size = unsafe.Offsetof(attr.Scoped) + unsafe.Sizeof(attr.Scoped)
@@ -73,14 +76,16 @@ func restrictFiles(f *isolation.Files, program string) *StepError {
 			return failed
 		}
 	}
+	// Without a list of writable folders, renames and links stay allowed everywhere.
 	if f.Write == nil {
 		if failed := r.allowPath("write", "/", unix.LANDLOCK_ACCESS_FS_REFER, false); failed != nil {
 			return failed
 		}
 	}
 	if f.OwnSandbox && f.Write != nil {
-		// The numbers of processes that are not there yet cannot be named, so it is all of them. Of others than its own a server
-		// writes what the kernel lets any process of its user write: their score for lack of memory, and not their memory.
+		// The numbers of later processes cannot be named yet, so that all of /proc is allowed. In the files of other processes a
+		// server can write what the kernel lets any process of its user write: their priority when memory is short, but not their
+		// memory.
 		if failed := r.allowPath("ownSandbox", "/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE, true); failed != nil {
 			return failed
 		}
@@ -110,9 +115,9 @@ func restrictFiles(f *isolation.Files, program string) *StepError {
 	return nil
 }
 
-// allowNonTerminals allows what only terminals are kept from: to read files, where just writing is restricted, and the controls of devices,
-// where writing is not. Landlock knows no exceptions below a folder, so everything in / and in /dev but terminals is named. What
-// appears in these two folders later is not among it.
+// allowNonTerminals allows what only terminals must be kept from: reading files, where only writing is restricted, and the
+// controls of devices, where writing is not. Landlock has no exceptions below a folder, so that it allows every entry of / and
+// /dev but terminals. Entries that appear in these two folders later are not allowed.
 func (r *ruleset) allowNonTerminals(f *isolation.Files) *StepError {
 	var rights uint64
 	if f.Write != nil && f.Read == nil {
@@ -131,7 +136,7 @@ func (r *ruleset) allowNonTerminals(f *isolation.Files) *StepError {
 		}
 		for _, e := range entries {
 			if e.Type()&os.ModeSymlink != 0 || dir == "/" && e.Name() == "dev" || dir == "/dev" && isolation.Terminal(e.Name()) {
-				continue // what a link leads to is named itself, or is a terminal
+				continue // the target of a link is named itself, or is a terminal
 			}
 			if failed := r.allowPath("write", filepath.Join(dir, e.Name()), rights, true); failed != nil {
 				return failed
@@ -141,8 +146,10 @@ func (r *ruleset) allowNonTerminals(f *isolation.Files) *StepError {
 	return nil
 }
 
-// allowPath gives rights to a path and everything below it. An optional one that does not exist is left out.
+// allowPath gives rights to a path and everything below it. An optional path that does not exist is left out; any other one is an
+// error.
 func (r *ruleset) allowPath(step, path string, rights uint64, optional bool) *StepError {
+	// The kernel refuses a rule with a right that the ruleset does not handle.
 	if rights &= r.handled; rights == 0 {
 		return nil
 	}

@@ -18,17 +18,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
-// launchOrder holds everything that the launcher is told.
+// launchOrder is the parent's message to the launcher: the program, and the steps before it.
 type launchOrder struct {
-	Path  string          `json:"path"` // empty: take the steps and end well
+	// Path is the program; if it is empty, the launcher performs the steps and exits with success.
+	Path  string          `json:"path"`
 	Args  []string        `json:"args"`
 	Env   []string        `json:"env"`
 	Steps isolation.Steps `json:"steps"`
 }
 
-// StepError is the launcher's message about a step that it could not take.
+// StepError is the launcher's report about a step that it could not perform.
 type StepError struct {
-	// Step is a key of the configuration, or "exec" for the program itself.
+	// Step is a key of the configuration, or "exec" for the start of the program itself.
 	Step string `json:"step"`
 	// Path is the file of the step, if it has one.
 	Path string `json:"path,omitempty"`
@@ -44,23 +45,23 @@ func (f *StepError) Error() string {
 	return f.Step + ": " + f.Errno.Error()
 }
 
-// Unwrap gives what the system said.
+// Unwrap returns the error of the system, so that errors.Is finds it.
 func (f *StepError) Unwrap() error { return f.Errno }
 
-// ErrNoLauncher is wrapped by the error of Finish if what was started does not behave as a launcher. The commonest reason is
-// that this package was loaded into a program that is not written in Go.
+// ErrNoLauncher is wrapped by the error of Finish if the started process does not behave as a launcher. The commonest reason is
+// that this package was loaded into a program that is not written in Go, whose main runs before this package's init.
 var ErrNoLauncher = errors.New("this program cannot be started as a launcher of its servers")
 
-// Launch is one start.
+// Launch is one start. The goroutine that calls Wrap owns it.
 type Launch struct {
 	job            launchOrder
 	cmd            *exec.Cmd
-	orders, report *os.File   // our ends
-	childFiles     []*os.File // the launcher's
+	orders, report *os.File   // this process's ends of the pipes
+	childFiles     []*os.File // the launcher's ends
 }
 
-// Wrap makes cmd start the launcher, which becomes what cmd says now. cmd.Env must be set, and cmd.ExtraFiles must not. After
-// Wrap has returned nil, Finish must be called if cmd was started, else Abandon.
+// Wrap makes cmd start the launcher, which becomes the program that cmd describes now. cmd.Env must be set, and cmd.ExtraFiles
+// must not. After Wrap has returned nil, the caller must call Finish if cmd was started, else Abandon.
 func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
 	l := &Launch{job: launchOrder{cmd.Path, cmd.Args, cmd.Env, steps}, cmd: cmd}
 	self, err := ownProgram()
@@ -87,8 +88,8 @@ func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
 	return l, nil
 }
 
-// launcherEnv returns the variables of this process that the launcher is given: those that the system's loader and Go's runtime need. The launcher
-// can be read by every program of the user for as long as it runs, so it gets none of the secrets.
+// launcherEnv returns the variables of this process that the launcher gets: those that the system's loader and Go's runtime read.
+// Every program of the user can read the launcher's environment while it runs, so that no secret may be in it.
 func launcherEnv(own []string) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -96,29 +97,32 @@ func launcherEnv(own []string) []string {
 	})
 }
 
+// neededVariables are the names that launcherEnv passes on. TMPDIR and GOCOVERDIR matter to tests with coverage.
 var neededVariables = []string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
 	"GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOCOVERDIR", "GORACE"}
 
-// Abandon releases what Wrap has opened.
+// Abandon closes the pipes that Wrap has opened. It may be called after Finish, which calls it, too.
 func (l *Launch) Abandon() {
 	for _, f := range append(l.childFiles, l.orders, l.report) {
 		_ = f.Close()
 	}
 }
 
-// readyMessage is the first message of the launcher.
+// readyMessage is the launcher's first message. It proves that init has run, before the parent sends anything secret.
 const readyMessage = "launcher\n"
 
-// readyTimeout is how long what was started may take to say so. This program needs a few milliseconds.
+// readyTimeout bounds the wait for readyMessage. A launcher needs a few milliseconds, a busy machine more.
 const readyTimeout = 20 * time.Second
 
-// Finish tells the launcher what to do, and returns when the program runs or cannot. The error is a *Failed, wraps
-// ErrNoLauncher, or is that of ctx. After an error the process must be ended and waited for.
+// Finish sends the order to the launcher, and returns when the program runs or cannot. The error is a *StepError, wraps
+// ErrNoLauncher, or is that of ctx. After an error the caller must end the process and wait for it.
 func (l *Launch) Finish(ctx context.Context) error {
+	// This process must not hold the launcher's ends, or it would not see them closed.
 	defer l.Abandon()
 	for _, f := range l.childFiles {
 		_ = f.Close()
 	}
+	// Deadlines in the past end the reads and writes below when ctx ends.
 	over := time.Unix(1, 0)
 	stop := context.AfterFunc(ctx, func() {
 		_ = l.orders.SetDeadline(over)
@@ -130,7 +134,7 @@ func (l *Launch) Finish(ctx context.Context) error {
 	if _, err := io.ReadFull(l.report, greeting); err != nil || string(greeting) != readyMessage {
 		return l.finishError(ctx, err)
 	}
-	if _ = l.report.SetReadDeadline(time.Time{}); ctx.Err() != nil { // which may have set the one that this has cleared
+	if _ = l.report.SetReadDeadline(time.Time{}); ctx.Err() != nil { // the end of ctx may have set the deadline that this has cleared
 		return ctx.Err()
 	}
 	if l.job.Steps.Loopback {
@@ -142,7 +146,7 @@ func (l *Launch) Finish(ctx context.Context) error {
 		return l.finishError(ctx, err)
 	}
 	_ = l.orders.Close()
-	// The pipe ends when the program is executed. A failure is far shorter than the limit.
+	// The pipe ends when the program is executed, because it is close-on-exec. A report is far shorter than the limit.
 	reply, err := io.ReadAll(io.LimitReader(l.report, 64<<10))
 	switch {
 	case err != nil:
@@ -157,6 +161,7 @@ func (l *Launch) Finish(ctx context.Context) error {
 	return &failed
 }
 
+// finishError is the error for a launcher that broke the conversation; the end of ctx counts first.
 func (l *Launch) finishError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -164,7 +169,8 @@ func (l *Launch) finishError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNoLauncher, errors.Join(err))
 }
 
-// Try takes the steps in a process that ends then, and reports what kept it from them.
+// Try performs the steps in a process that exits then, and returns the step that failed. Package transports finds out so whether
+// namespaces are allowed.
 func Try(ctx context.Context, steps isolation.Steps) error {
 	cmd := &exec.Cmd{Env: []string{}}
 	l, err := Wrap(cmd, steps)

@@ -12,29 +12,31 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
+// resources maps keys of isolation.Limit to the kernel's limits. RLIMIT_DATA counts private writable memory, touched or not.
 var resources = map[string]int{
 	"memory": unix.RLIMIT_DATA, "fileSize": unix.RLIMIT_FSIZE, "files": unix.RLIMIT_NOFILE, "cpuTime": unix.RLIMIT_CPU,
 }
 
-// ownProgram is this program, also if its file was replaced since it was started.
+// ownProgram returns the path of this program. The link stays right if the file was replaced since the start, by an upgrade.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// addNamespaces makes the process be created with a user and a network of its own. The user has in its own namespace the right
-// to switch the loopback on.
+// addNamespaces makes the process be created in a user and a network namespace of its own. CAP_NET_ADMIN counts inside the
+// namespace only, and lets the launcher switch the loopback on.
 func addNamespaces(a *syscall.SysProcAttr) {
 	a.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
 	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
 }
 
-// mapUser makes the user of a launcher's namespace the same as outside. It is called when the launcher has said that it runs:
-// until it was executed it has this process's memory, and if that is hidden (transports.HideProcess), its maps belong to root.
-// Go's own mapping (SysProcAttr.UidMappings) writes them before, and fails then.
+// mapUser maps the user of a launcher's namespace to the user outside. The parent calls it when the launcher has sent
+// readyMessage: until it has executed its program it shares this process's memory, and if that is hidden
+// (transports.HideProcess), its map files belong to root. Go's own mapping (SysProcAttr.UidMappings) writes them earlier, and
+// fails then.
 func mapUser(pid int) error {
 	for _, m := range []struct {
 		file, text string
 	}{
 		{"uid_map", fmt.Sprintf("%d %d 1", os.Geteuid(), os.Geteuid())},
-		{"setgroups", "deny"}, // or a group that denies something could be given up: user_namespaces(7)
+		{"setgroups", "deny"}, // otherwise a group that denies access could be given up: user_namespaces(7)
 		{"gid_map", fmt.Sprintf("%d %d 1", os.Getegid(), os.Getegid())},
 	} {
 		f, err := os.OpenFile(fmt.Sprintf("/proc/%d/%s", pid, m.file), os.O_WRONLY, 0)
@@ -49,7 +51,8 @@ func mapUser(pid int) error {
 	return nil
 }
 
-// performSteps performs the steps, in the order in which each leaves the next one possible.
+// performSteps performs the steps in an order in which each leaves the next one possible: Landlock and the filter need
+// no_new_privs, and the filter would refuse calls of the steps before it.
 func performSteps(s *isolation.Steps, program string) *StepError {
 	if s.Loopback {
 		if err := enableLoopback(); err != nil {
@@ -77,7 +80,7 @@ func performSteps(s *isolation.Steps, program string) *StepError {
 	return nil
 }
 
-// enableLoopback switches it on: a new network has one that is off.
+// enableLoopback switches the loopback interface on, which is off in a new network namespace.
 func enableLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -95,7 +98,7 @@ func enableLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// dropCapabilities gives up what was given for the new network.
+// dropCapabilities gives up CAP_NET_ADMIN and every other capability, so that the program cannot change its network.
 func dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
@@ -105,6 +108,7 @@ func dropCapabilities() error {
 	return unix.Capset(&header, &none[0])
 }
 
+// installFilter installs a seccomp filter for this thread. The kernel copies it, and it can never be removed.
 func installFilter(program []isolation.Instruction) error {
 	raw := make([]unix.SockFilter, len(program))
 	for i, p := range program {
@@ -121,7 +125,8 @@ func installFilter(program []isolation.Instruction) error {
 	return nil
 }
 
-// Detect returns what this kernel can do, but for namespaces, which only trying tells.
+// Detect returns what this kernel can do, except for namespaces, which only Try shows. noLandlock and noFilter are reasons, and
+// empty for what the kernel has.
 func Detect() (landlockVersion int, noLandlock, noFilter string) {
 	version, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch errno {
