@@ -8,21 +8,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Default is the limit if a program says none.
+// Default is the limit in bytes if a program gives none.
 const Default = 512 << 20
 
-// Budget is the memory of all servers together. All methods are safe for concurrent use.
+// Budget counts the memory of all servers together. All methods are safe for concurrent use.
 type Budget struct {
 	limit int64 // negative for none
 
+	// mu guards everything below, and bytesHeld, listBytes and closed of every share.
 	mu     sync.Mutex
 	shares map[*Share]struct{}
+	// total is the sum of all shares; excess the sum of what each holds beyond the fair share.
 	total  int64
-	excess int64         // what all shares hold beyond the fair one
-	freed  chan struct{} // closed when something is given back; nil while no message waits for room
+	excess int64
+	freed  chan struct{} // closed when bytes are given back; nil while no caller waits
 }
 
-// New makes a budget of limit bytes; 0 is Default, and a negative limit bounds nothing and counts all the same.
+// New makes a budget of limit bytes; 0 means Default. A negative limit bounds nothing, but the bytes are counted all the same.
 func New(limit int64) *Budget {
 	if limit == 0 {
 		limit = Default
@@ -30,21 +32,21 @@ func New(limit int64) *Budget {
 	return &Budget{limit: limit, shares: make(map[*Share]struct{})}
 }
 
-// Share counts what one server holds, and what its flood has cost. All methods are safe for concurrent use.
+// Share counts the bytes that one server holds, and the work that it has caused. All methods are safe for concurrent use.
 type Share struct {
 	budget *Budget
 	server string
 
-	// The budget's lock guards these.
+	// budget.mu guards these.
 	bytesHeld int64
-	listBytes int64 // of held, what Keep was told
+	listBytes int64 // the part of bytesHeld that Keep has set
 	closed    bool
 
-	bucketMu sync.Mutex // guards pace
+	bucketMu sync.Mutex // guards bucket
 	bucket   LeakyBucket
 }
 
-// Open gives a server its share.
+// Open makes the share of a server. More servers make the fair share of each smaller, without taking anything back.
 func (b *Budget) Open(server string) *Share {
 	s := &Share{budget: b, server: server}
 	b.mu.Lock()
@@ -54,7 +56,7 @@ func (b *Budget) Open(server string) *Share {
 	return s
 }
 
-// Close gives everything back. Nothing can be taken afterwards.
+// Close gives everything back. Later calls of Take are refused. It may be called twice.
 func (s *Share) Close() {
 	if s == nil {
 		return
@@ -88,7 +90,7 @@ func (s *Share) Held() int64 {
 	return s.bytesHeld
 }
 
-// Take counts n more bytes as held, or refuses them with an *Exceeded.
+// Take counts n more bytes as held, or refuses them with an *ExceededError. It does not block.
 func (s *Share) Take(n int64) error {
 	if s == nil || n <= 0 {
 		return nil
@@ -103,7 +105,7 @@ func (s *Share) Take(n int64) error {
 	return nil
 }
 
-// Give lets n bytes go that were taken.
+// Give releases n bytes that were taken. Giving more than is held releases all.
 func (s *Share) Give(n int64) {
 	if s == nil || n <= 0 {
 		return
@@ -113,8 +115,8 @@ func (s *Share) Give(n int64) {
 	s.budget.changeShare(s, -min(n, s.bytesHeld))
 }
 
-// Keep makes the bytes of the server's newest list of tools out of bytes that were taken: the list of before, and what was
-// taken for the new one and is no part of it, are let go. It outlives the connection that it came by, and is not refused.
+// Keep turns bytes that were taken into those of the server's newest list of tools. It releases the list of before, and the part
+// of the taken bytes that is not in the new list. The list outlives its connection, and so is never refused.
 func (s *Share) Keep(taken, list int64) {
 	if s == nil {
 		return
@@ -127,7 +129,8 @@ func (s *Share) Keep(taken, list int64) {
 	}
 }
 
-// Freed is closed when something is given back after this call.
+// Freed returns a channel that is closed when bytes are given back after this call. A caller must fetch it before it asks again,
+// or it could miss a release in between.
 func (s *Share) Freed() <-chan struct{} {
 	b := s.budget
 	b.mu.Lock()
@@ -138,7 +141,8 @@ func (s *Share) Freed() <-chan struct{} {
 	return b.freed
 }
 
-// changeShare is the only place where a share changes. The caller holds mu.
+// changeShare is the only code that changes a share. It keeps total and excess right and wakes waiting callers. The caller holds
+// mu.
 func (b *Budget) changeShare(s *Share, n int64) {
 	if s.closed {
 		return
@@ -154,20 +158,21 @@ func (b *Budget) changeShare(s *Share, n int64) {
 	}
 }
 
-// recountExcess follows a change of the number of servers. The caller holds mu.
+// recountExcess recounts the excess after a change of the number of servers. The caller holds mu.
 func (b *Budget) recountExcess() {
 	fair := fairShare(b.limit, len(b.shares))
 	b.excess = 0
 	for s := range b.shares {
 		b.excess += excessOver(s.bytesHeld, fair)
 	}
-	if b.freed != nil { // fewer servers have larger shares
+	if b.freed != nil { // with fewer servers each has a larger fair share
 		close(b.freed)
 		b.freed = nil
 	}
 }
 
-// Charge notes work that the server made us do unasked, at the time now. working is how many of our requests it is working on, or Unknown.
+// Charge notes work that the server has caused unasked, at the time now. working is the number of requests that the server is
+// working on, or [Unknown].
 func (s *Share) Charge(work time.Duration, working int, now time.Time) {
 	if s == nil {
 		return
@@ -177,7 +182,7 @@ func (s *Share) Charge(work time.Duration, working int, now time.Time) {
 	s.bucketMu.Unlock()
 }
 
-// Pause is for how long the server is to be left unread, 0 for not at all.
+// Pause returns the time for which the server is not to be read, 0 for none.
 func (s *Share) Pause(now time.Time) time.Duration {
 	if s == nil {
 		return 0
@@ -187,9 +192,9 @@ func (s *Share) Pause(now time.Time) time.Duration {
 	return s.bucket.Pause(now)
 }
 
-// ExceededError says that a server holds so much already that it may not hold more now. errors.Is finds messages.ErrMemory.
+// ExceededError means that a server already holds so much that it may not hold more now. errors.Is finds messages.ErrMemory.
 type ExceededError struct {
-	// Server asked for Asked bytes beside the Held ones; all servers together held Total, of Limit.
+	// Server asked for Asked bytes in addition to Held; all servers together held Total, of Limit.
 	Server                    string
 	Asked, Held, Total, Limit int64
 }
@@ -200,9 +205,10 @@ func (e *ExceededError) Error() string {
 		e.Server, sizeText(e.Asked), sizeText(e.Held), sizeText(e.Total), sizeText(e.Limit))
 }
 
-// Unwrap gives messages.ErrMemory.
+// Unwrap returns messages.ErrMemory.
 func (e *ExceededError) Unwrap() error { return messages.ErrMemory }
 
+// sizeText returns a size for people, in KiB below one MiB.
 func sizeText(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d KiB", (n+1023)>>10)

@@ -6,14 +6,15 @@ func fairShare(limit int64, servers int) int64 { return limit / 2 / int64(max(se
 // excessOver returns how much of held is more than the fair share.
 func excessOver(held, fair int64) int64 { return max(held-fair, 0) }
 
-// mayTake reports whether a server that holds held bytes may have n more. excess counts the bytes that all servers hold beyond their fair
-// shares. What this one would have beyond its own must not be more than what would then be free of the common half.
+// mayTake reports whether a server that holds held bytes may take n more. excess is the sum of what all servers hold beyond their
+// fair shares. Within its fair share a server may always take; beyond it, its own excess must not exceed what then stays free of
+// the common half.
 func mayTake(limit int64, servers int, excess, held, n int64) bool {
 	fair := fairShare(limit, servers)
 	if n <= fair-held {
 		return true
 	}
-	if n > limit { // and could overflow
+	if n > limit { // such an n could overflow below
 		return false
 	}
 	ownExcess := excessOver(held+n, fair)
