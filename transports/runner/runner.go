@@ -1,11 +1,17 @@
-// Package runner knows the programs that fetch what they run: npx, uvx, docker run and their like. Their first start takes
-// as long as an installation takes, and an installation that is cut short can leave a cache that no later start repairs.
+// Package runner knows the programs that download what they run: npx, uvx, docker run and their like. Their first start takes as
+// long as an installation, and an installation that is cut short can leave a cache that no later start repairs.
 //
 //	name := runner.NameOf("npx", []string{"-y", "@modelcontextprotocol/server-filesystem", "."}) // "npx"
-//	runner.FetchesImage(name, stderr)                                                                // does it wait for a daemon that fetches?
+//	runner.FetchesImage(name, stderr) // true while a daemon downloads the image
 //
-// Everything here is decided by words: the command of an entry, and what a program wrote to its standard error, which is a
-// stranger's text. Nothing is promised of runners that the table does not name, nor of a script that starts one.
+// # How it fits
+//
+// Package supervisor calls [NameOf] for each entry and gives a runner more time to start and to end
+// (transports.StdioConfig.Fetches). The server's actor bounds an attempt to connect by it, and calls [FetchesImage] when a first
+// start takes long, to tell a download from a server that hangs. The package is pure and holds no state.
+//
+// Every decision is by words: the command of an entry, and what a program wrote to its standard error, which is a stranger's
+// text. Nothing is promised for runners that the table does not name, nor for a script that starts one.
 package runner
 
 import (
@@ -14,9 +20,9 @@ import (
 	"strings"
 )
 
-// NameOf is the runner that a command begins with, as a person would say it: "npx", "pnpm dlx", "docker run". It is empty for
-// every other program. A path before the name does not count, nor does an ending that Windows adds, nor env, cmd /c and a
-// shell's -c in front of it.
+// NameOf returns the runner that a command begins with, as a person would say it: "npx", "pnpm dlx", "docker run". It is empty
+// for every other program. It ignores a path before the name, an ending that Windows adds, and env, cmd /c and a shell's -c in
+// front of it.
 func NameOf(command string, args []string) string {
 	words := append([]string{command}, args...)
 	for range 4 { // env in a shell in cmd: no configuration nests deeper by accident
@@ -46,7 +52,8 @@ func NameOf(command string, args []string) string {
 	return ""
 }
 
-// runnerVerbs names the runners, and the words after the name that make one of it; nil where the name is enough.
+// runnerVerbs names the runners, and the words after the name that make it one; nil where the name suffices. "npm install" and
+// "docker ps" run nothing, and so are not in it.
 var runnerVerbs = map[string][]string{
 	"npx": nil, "pnpx": nil, "bunx": nil, "uvx": nil, "dnx": nil,
 	"npm":     {"exec", "x", "init", "create"},
@@ -68,7 +75,8 @@ var runnerVerbs = map[string][]string{
 	"nix":     {"run", "shell"},
 }
 
-// unwrapCommand takes one program away that only starts another one.
+// unwrapCommand removes one program that only starts another one: env, cmd /c, or a shell with -c. wrapped is false if there is
+// none.
 func unwrapCommand(words []string) (inner []string, wrapped bool) {
 	if len(words) < 2 {
 		return words, false
@@ -85,6 +93,7 @@ func unwrapCommand(words []string) (inner []string, wrapped bool) {
 			return rest[1:], true
 		}
 	case "sh", "bash", "zsh", "dash", "fish":
+		// The script follows an option that ends with c: -c, -lc, -ec.
 		i := slices.IndexFunc(rest, func(w string) bool { return !strings.HasPrefix(w, "-") })
 		if i <= 0 || !strings.HasSuffix(rest[i-1], "c") {
 			return words, false
@@ -98,7 +107,8 @@ func unwrapCommand(words []string) (inner []string, wrapped bool) {
 	return words, false
 }
 
-// leadingWords leaves the options out that stand before the first two words: docker --context remote run is not seen through.
+// leadingWords leaves out the options before the first word, and returns the first two words. An option with a value of its own
+// (docker --context remote run) hides the runner.
 func leadingWords(words []string) (out []string) {
 	for _, w := range words {
 		if len(out) == 2 {
@@ -111,6 +121,7 @@ func leadingWords(words []string) (out []string) {
 	return out
 }
 
+// programName returns the name of a program in lower case, without its path and without Windows' endings.
 func programName(word string) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(word, `\`, "/")))
 	for _, ending := range []string{".exe", ".cmd", ".bat", ".ps1"} {
@@ -119,8 +130,8 @@ func programName(word string) string {
 	return name
 }
 
-// FetchesImage reports whether a runner of containers said last that an image is being fetched. The daemon does that, so that the
-// runner's own processes are still meanwhile.
+// FetchesImage reports whether a runner of containers last said that an image is being downloaded. The daemon does that, so that
+// the runner's own processes use no processor time meanwhile, and would seem to hang.
 func FetchesImage(name, stderr string) bool {
 	var began, ended []string
 	switch {
@@ -134,7 +145,7 @@ func FetchesImage(name, stderr string) bool {
 	return lastIndexOf(stderr, began) > lastIndexOf(stderr, ended)
 }
 
-// lastIndexOf is where the last of some texts begins, -1 if none is there.
+// lastIndexOf returns the start of the last occurrence of any of some texts, -1 if there is none.
 func lastIndexOf(text string, some []string) int {
 	pos := -1
 	for _, s := range some {
