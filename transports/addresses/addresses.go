@@ -1,27 +1,33 @@
-// Package addresses tells addresses that mean one machine or one network from those that mean the same host to
-// everybody. Callers use it to keep what a stranger names away from routers, intranets and programs on this machine.
+// Package addresses tells addresses that mean one machine or one network from those that mean the same host everywhere. Callers
+// keep hosts that a stranger names away from routers, intranets and programs on this machine by it.
 //
-// The list follows IANA's registries of special-purpose addresses (RFC 6890; for IPv4 and IPv6 as of 2025) and the
-// address ranges that were withdrawn since and that systems still route: site-local (RFC 3879) and IPv4-compatible
-// (RFC 4291, 2.5.5.1) ones. The package holds no state, does no I/O and may be used concurrently.
+// The list follows IANA's registries of special-purpose addresses (RFC 6890; for IPv4 and IPv6 as of 2025) and the address ranges
+// that were withdrawn since and that systems still route: site-local (RFC 3879) and IPv4-compatible (RFC 4291, 2.5.5.1) ones.
+//
+// # How it fits
+//
+// Package transports asks it whether credentials may go over plain http, auth/oauth orders network zones by it, and
+// supervisor/config and supervisor/install check addresses of configurations and registries. The package holds no state, does no
+// I/O and is safe for concurrent use.
 package addresses
 
 import "net/netip"
 
-// The kinds of special addresses. They are words for people as well.
+// The kinds of special addresses. Errors show these words to people.
 const (
 	Loopback      = "loopback"             // this machine
 	Private       = "private"              // RFC 1918, unique local, site-local
 	Shared        = "carrier-grade"        // RFC 6598, used by VPNs as well
-	LinkLocal     = "link-local"           // the neighbours, and where clouds serve metadata
-	Benchmark     = "benchmarking"         // RFC 2544; proxies that answer for names of their own use it as well
+	LinkLocal     = "link-local"           // this network's neighbours, and the metadata services of clouds
+	Benchmark     = "benchmarking"         // RFC 2544; also used by proxies that answer names with addresses of their own
 	Documentation = "documentation"        // never routed on the internet
 	Multicast     = "multicast"            // many hosts
 	Unspecified   = "unspecified"          // connecting to it reaches this machine on most systems
 	Translated    = "translated"           // an IPv6 form of an IPv4 address that is special itself
-	Reserved      = "reserved by the IETF" // nothing that a server could stand at
+	Reserved      = "reserved by the IETF" // no server can have such an address
 )
 
+// addressRange is one row of the list.
 type addressRange struct {
 	prefix netip.Prefix
 	kind   string // empty: not special, although a larger prefix is
@@ -49,19 +55,20 @@ var specialRanges = []addressRange{
 	newRange("::/0", Reserved),
 }
 
+// newRange makes a row. It panics for a prefix that cannot be read, at the start of every program, so that a test finds it.
 func newRange(prefix, kind string) addressRange {
 	return addressRange{netip.MustParsePrefix(prefix), kind}
 }
 
-// The forms of IPv6 that carry an IPv4 address which says where packets go.
+// The forms of IPv6 that carry an IPv4 address to which the packets go.
 var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052: the last 4 bytes
 	sixToV4 = netip.MustParsePrefix("2002::/16")    // RFC 3056: bytes 2 to 5
 )
 
-// Special reports whether an address is special-purpose, and of which kind. An IPv4-mapped address is judged as the
-// IPv4 address; one that a translator or a tunnel turns into an IPv4 address is special if that address is. Zones do not
-// count. The zero Addr is special.
+// Special reports whether an address is special-purpose, and of which kind. An IPv4-mapped address is judged as the IPv4 address;
+// one that a translator or a tunnel turns into an IPv4 address is special (Translated) if that address is. Zones do not count.
+// The zero Addr is special, so that an error that was ignored refuses rather than allows.
 func Special(ip netip.Addr) (kind string, special bool) {
 	if !ip.IsValid() {
 		return Reserved, true
@@ -79,9 +86,10 @@ func Special(ip netip.Addr) (kind string, special bool) {
 			return e.kind, e.kind != ""
 		}
 	}
-	return "", false // an IPv4 address of no range
+	return "", false // an IPv4 address outside all ranges
 }
 
+// translatedKind judges an IPv6 address by the IPv4 address inside it.
 func translatedKind(ip netip.Addr) (kind string, special bool) {
 	if _, special := Special(ip); special {
 		return Translated, true
