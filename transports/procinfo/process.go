@@ -1,33 +1,40 @@
-// Package procinfo reads what the system tells of a process: who started it, which session and group it belongs to, and
-// when it began, by which it can be told from a later process of the same number.
+// Package procinfo reads what the system records of a process: its parent, its session and group, and when it began, which tells
+// it from a later process of the same number.
+//
+// # How it fits
+//
+// Package transports notes by it when a child began, and reads the processor time of a server's processes ([UsageOf]), by which the
+// server's actor tells a slow start from one that hangs. The control socket reads the ancestors of a caller ([Chain]) to find out
+// whether a server's child calls. The package reads at each call and keeps nothing.
 package procinfo
 
 import "errors"
 
-// Process holds what the system tells of one process. Zero values are not known.
+// Process describes one process at the moment of reading. A zero field is not known.
 type Process struct {
 	PID, Parent, Group, Session int
-	// Start is when the process began, in the system's own unit: clock ticks since boot on Linux, microseconds since 1970
-	// on macOS, 100 ns since 1601 on Windows. Of two processes with one number it differs.
+	// Start is the time at which the process began, in the system's own unit: clock ticks since boot on Linux, microseconds since
+	// 1970 on macOS, 100 ns since 1601 on Windows. Two processes with one number differ in it.
 	Start uint64
-	// Name is the last element of the program's path where that can be read, and otherwise what the process calls itself.
-	// It may hold any byte but zero.
+	// Name is the last element of the program's path where that can be read, and otherwise the name that the process has given
+	// itself. It may hold any byte but zero, so escape it before you show it.
 	Name string
 }
 
-// ErrUnknown is wrapped by the error of Look where the system tells nothing of processes.
+// ErrUnknown is wrapped by the error of Find on systems where this package cannot read processes.
 var ErrUnknown = errors.New("this system tells nothing of processes")
 
-// Chain reads a process and those it descends from, itself first, at most 64 of them. It ends where there is no parent,
-// and where the next one cannot be seen. A parent that ends meanwhile hands its children on: the chain is then read again
-// from there, so that it holds each process that was the parent at some moment of the reading.
+// Chain reads a process and its ancestors, itself first, at most 64 of them. It ends where there is no parent, and where the next
+// one cannot be read. If a parent ends during the reading, its children get another one: Chain then reads on from there, so that
+// it has every process that was a parent at some moment of the reading.
 //
 // The error is that of the first process.
 func Chain(pid int) ([]Process, error) { return chainWith(pid, Find) }
 
-// maxChain bounds a chain: a process cannot make reading its parents costly by descending from thousands.
+// maxChain bounds a chain, so that a process cannot make the reading costly by descending from thousands.
 const maxChain = 64
 
+// chainWith does the work of Chain with another way to read a process, for tests.
 func chainWith(pid int, find func(int) (Process, error)) ([]Process, error) {
 	first, err := find(pid)
 	if err != nil {
@@ -44,17 +51,19 @@ func chainWith(pid int, find func(int) (Process, error)) ([]Process, error) {
 	return out, nil
 }
 
-// parentOf looks for the parent of a process, and corrects the number if the process was handed on meanwhile.
+// parentOf reads the parent of a process. If the process was given another parent meanwhile, it corrects child.Parent and reads
+// that. It tries 8 times, because a chain of parents can end one after the other.
 func parentOf(child *Process, find func(int) (Process, error)) (parent Process, seen bool) {
 	for range 8 {
 		if child.Parent <= 0 || child.Parent == child.PID {
 			return Process{}, false
 		}
 		parent, err := find(child.Parent)
+		// A process that began after its child is not its parent: the number was given away again.
 		if err == nil && (parent.Start == 0 || child.Start == 0 || parent.Start <= child.Start) {
 			return parent, true
 		}
-		// It has ended (its number may be another's now), or cannot be seen.
+		// The parent has ended (its number may be another process's now), or cannot be read.
 		now, err := find(child.PID)
 		if err != nil || now.Start != child.Start || now.Parent == child.Parent {
 			return Process{}, false

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find asks sysctl(3) for kern.proc.pid, and getsid(2). The name has the 16 bytes that the system keeps of the program's.
+// Find asks sysctl(3) for kern.proc.pid, and calls getsid(2). The system keeps 16 bytes of the program's name.
 func Find(pid int) (Process, error) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Find reads /proc/PID/stat and /proc/PID/exe. The error is one of the files: fs.ErrNotExist also where the process is
-// another user's and /proc is mounted with hidepid.
+// Find reads /proc/PID/stat and /proc/PID/exe. The error is one of reading: fs.ErrNotExist also if the process is another user's
+// and /proc is mounted with hidepid.
 func Find(pid int) (Process, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	b, err := os.ReadFile(dir + "/stat")
@@ -21,14 +21,15 @@ func Find(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	if exe, err := os.Readlink(dir + "/exe"); err == nil { // not of another user's process, nor of one that is not dumpable
+	// The link cannot be read for another user's process, nor for one that is hidden (HideProcess); the name of stat stays then.
+	if exe, err := os.Readlink(dir + "/exe"); err == nil {
 		p.Name = filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
 	}
 	return p, nil
 }
 
-// parseStat reads what proc(5) calls /proc/pid/stat. The second field is the program's name in parentheses and may hold
-// anything, so the fields are counted from the last parenthesis.
+// parseStat reads /proc/PID/stat, see proc(5). The second field is the program's name in parentheses and may hold anything,
+// parentheses among it, so that the fields are counted from the last parenthesis.
 func parseStat(b []byte) (Process, error) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {

@@ -2,5 +2,5 @@
 
 package procinfo
 
-// Find fails: the error wraps ErrUnknown.
+// Find returns an error that wraps ErrUnknown.
 func Find(int) (Process, error) { return Process{}, ErrUnknown }

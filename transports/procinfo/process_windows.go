@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Find finds a process in a snapshot of all and asks when it was created. Windows has no process groups, and its sessions
-// are those of users. The parent is the number that the process was created by, which may be another's by now: Chain
-// compares the times.
+// Find looks a process up in a snapshot of all, and asks when it was created. Windows has no process groups, and its sessions are
+// those of users, so that both fields stay 0. The parent is the number of the process that created it, which may be another
+// process's by now: Chain compares the times.
 func Find(pid int) (Process, error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
@@ -31,7 +31,7 @@ func Find(pid int) (Process, error) {
 	return Process{}, os.NewSyscallError("Process32Next", err)
 }
 
-// creationTime is when a process was created; 0 if that is not told.
+// creationTime returns the time at which a process was created; 0 if this process may not ask.
 func creationTime(pid uint32) uint64 {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // tick is the unit of /proc/PID/stat: USER_HZ is 100 on every architecture that Go runs on.
 const tick = 10 * time.Millisecond
 
-// UsageOf adds up what a process and at most 63 that descend from it have done. A process that ends meanwhile is left out. The error
-// is that of the first one: it is gone, or cannot be seen.
+// UsageOf adds up what a process and at most 63 of its descendants have used. A process that ends during the reading is left out.
+// The error is that of the first one: it has ended, or cannot be read.
 func UsageOf(pid int) (Usage, error) {
 	var w Usage
 	tree := []int{pid}
@@ -38,7 +38,7 @@ func UsageOf(pid int) (Usage, error) {
 	return w, nil
 }
 
-// cpuOf is the time that a process and the children that it has waited for were on a processor: fields 14 to 17 of stat.
+// cpuOf returns the time that a process and the children that it has waited for spent on a processor: fields 14 to 17 of stat.
 func cpuOf(dir string) (time.Duration, error) {
 	b, err := os.ReadFile(dir + "/stat")
 	if err != nil {
@@ -59,7 +59,7 @@ func cpuOf(dir string) (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-// ioBytesOf adds up rchar and wchar of io, 0 if that may not be read.
+// ioBytesOf adds up rchar and wchar of /proc/PID/io; 0 if the file may not be read.
 func ioBytesOf(dir string) (sum uint64) {
 	b, _ := os.ReadFile(dir + "/io")
 	for line := range bytes.Lines(b) {
@@ -72,7 +72,8 @@ func ioBytesOf(dir string) (sum uint64) {
 	return sum
 }
 
-// threadsOf is how long the thread that waited longest for a processor has waited, and the children of all threads.
+// threadsOf returns the time of the thread that has waited longest for a processor, and the children of all threads. The kernel
+// lists the children of each thread apart.
 func threadsOf(dir string) (waited time.Duration, children []int) {
 	open, err := os.Open(dir + "/task")
 	if err != nil {
@@ -81,7 +82,7 @@ func threadsOf(dir string) (waited time.Duration, children []int) {
 	defer open.Close()
 	threads, _ := open.Readdirnames(maxThreads)
 	for _, thread := range threads {
-		b, _ := os.ReadFile(dir + "/task/" + thread + "/schedstat") // on a processor, waiting for one, turns
+		b, _ := os.ReadFile(dir + "/task/" + thread + "/schedstat") // the times on a processor and waiting for one, and the number of turns
 		if f := bytes.Fields(b); len(f) == 3 {
 			n, _ := strconv.ParseInt(string(f[1]), 10, 64)
 			waited = max(waited, time.Duration(n))

@@ -2,5 +2,5 @@
 
 package procinfo
 
-// UsageOf fails: the error is ErrUnknown.
+// UsageOf returns ErrUnknown.
 func UsageOf(int) (Usage, error) { return Usage{}, ErrUnknown }
