@@ -6,10 +6,11 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// answerOf returns the same bytes that json.Marshal makes of the answer to a call of a tool, but for the id, which is the request's own. It does
-// not go over the result again, to check and to compact what json.Marshal has written a moment before; and of a result that
-// is texts, as most are, it makes no map first.
+// answerOf returns the answer to a call of a tool, in the same bytes as json.Marshal makes, with the request's own id. It saves
+// two costs of large results: it does not check and compact again what json.Marshal has just written; and for a result of texts,
+// as most are, it makes no map first.
 func answerOf(id json.RawMessage, r *mcp.CallToolResult) ([]byte, error) {
+	// 80 bytes hold the envelope, 32 the members of one text, so that most answers take one allocation.
 	room := len(id) + 80
 	for _, c := range r.Content {
 		if t, ok := c.(mcp.TextContent); ok {
@@ -31,7 +32,8 @@ func answerOf(id json.RawMessage, r *mcp.CallToolResult) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendTexts appends what r.MarshalJSON returns. It reports false for what only that can write.
+// appendTexts appends what r.MarshalJSON would return. It reports false for a result that only MarshalJSON can write; the caller
+// drops what was appended then.
 func appendTexts(b []byte, r *mcp.CallToolResult) ([]byte, bool) {
 	if r.StructuredContent != nil || len(r.RawStructuredContent) > 0 || len(r.InputRequests) > 0 || r.RequestState != "" {
 		return b, false
@@ -66,10 +68,10 @@ func appendTexts(b []byte, r *mcp.CallToolResult) ([]byte, bool) {
 	return append(b, '}'), true
 }
 
-// appendString appends s as json.Marshal writes it.
+// appendString appends s as json.Marshal writes it, which escapes more than JSON demands.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
-		if !plainBytes[s[i]] {
+		if !plainBytes[s[i]] { // json.Marshal fails for no string
 			quoted, _ := json.Marshal(s) // there is no string that it refuses
 			return append(b, quoted...)
 		}
@@ -77,7 +79,7 @@ func appendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// plainBytes are the bytes that json.Marshal leaves as they are, as far as that needs no look at their neighbours.
+// plainBytes are the bytes that json.Marshal copies as they are, whatever stands beside them.
 var plainBytes = func() (t [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		t[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'

@@ -14,17 +14,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// clientRequests are the requests of the server that wait for the client's answer.
+// clientRequests are the requests of the server that wait for the client's answer. Handlers call it from their own goroutines.
 type clientRequests struct {
 	peer transports.Peer
-	done <-chan struct{} // the end of the connection
+	done <-chan struct{} // closed at the end of the connection
 
-	mu      sync.Mutex
-	lastID  int64
-	pending map[string]chan reply // by their ids, as JSON
+	// mu guards lastID and pending.
+	mu     sync.Mutex
+	lastID int64
+	// pending has for each id, as JSON, the channel of the handler that waits. Each channel has room for its answer, so that
+	// completeRequest never blocks.
+	pending map[string]chan reply
 }
 
-// reply is the client's answer.
+// reply is the client's answer: a result or an error.
 type reply struct {
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
@@ -33,11 +36,11 @@ type reply struct {
 	} `json:"error"`
 }
 
-// errConnEnded says that the connection has ended before the client answered.
+// errConnEnded means that the connection has ended before the client answered.
 var errConnEnded = errors.New("the connection has ended")
 
-// callClient sends a request and decodes the client's result into result. When ctx ends first, the client is told that the
-// server waits no more.
+// callClient sends a request and decodes the client's result into result. When ctx ends first, it sends notifications/cancelled,
+// so that the client can stop working on it.
 func (r *clientRequests) callClient(ctx context.Context, method mcp.MCPMethod, params, result any) error {
 	r.mu.Lock()
 	r.lastID++
@@ -72,11 +75,12 @@ func (r *clientRequests) callClient(ctx context.Context, method mcp.MCPMethod, p
 		return fmt.Errorf("%s: %w", method, errConnEnded)
 	case <-ctx.Done():
 		note := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
-		_ = r.peer.Write(context.WithoutCancel(ctx), note) // it fails only when the connection has ended
+		_ = r.peer.Write(context.WithoutCancel(ctx), note) // an error means only that the connection has ended
 		return fmt.Errorf("%s: %w", method, ctx.Err())
 	}
 }
 
+// decodeInto decodes the result, or returns the client's error as one for the handler.
 func (got reply) decodeInto(method mcp.MCPMethod, result any) error {
 	switch {
 	case got.Error != nil:
@@ -90,8 +94,8 @@ func (got reply) decodeInto(method mcp.MCPMethod, result any) error {
 	return nil
 }
 
-// completeRequest gives a response of the client to the request that waits for it. One for which none waits is ignored, as a late one
-// must be.
+// completeRequest gives a response of the client to the handler that waits for it. It ignores one for which no handler waits,
+// because a cancelled request may still be answered.
 func (r *clientRequests) completeRequest(id json.RawMessage, msg []byte) {
 	r.mu.Lock()
 	waiting := r.pending[string(id)]
@@ -101,7 +105,7 @@ func (r *clientRequests) completeRequest(id json.RawMessage, msg []byte) {
 		return
 	}
 	var got reply
-	_ = json.Unmarshal(msg, &got) // what is missing then, into says
+	_ = json.Unmarshal(msg, &got) // decodeInto reports what is missing
 	waiting <- got
 }
 
@@ -111,7 +115,7 @@ var (
 	_ server.SessionWithRoots       = (*session)(nil)
 )
 
-// undeclaredError says that the client did not say that it can do this.
+// undeclaredError refuses a request for which the client has not declared a capability.
 //
 // 2025-11-25: "Both parties MUST: Respect the negotiated protocol version; Only use capabilities that were successfully
 // negotiated".

@@ -2,23 +2,32 @@
 //
 //	t := transports.NewInProcess(mcpgo.Serve(server))
 //
+// # How it fits
+//
+// A program gives the transport to a manager, whose session is the client. For each connection transports.InProcess runs the
+// function that [Serve] returns; it calls mcp-go's HandleMessage for each message, and mcp-go calls the session here to send
+// notifications and requests. This package owns one session and the handlers' goroutines per connection, and ends them with it.
+//
+//	client ── Answer, Receive ──> conn ── HandleMessage ──> mcp-go ──> handler
+//	   ^                                                       │
+//	   └── Peer.Write ── forwardNotifications <── session <────┘
+//
 // Guarantees:
 //
 //   - Every connection has a session of its own, with its own log level, client information and session tools.
 //   - Requests run concurrently, each in a goroutine of its own. Notifications are handled one after the other, in the
 //     order in which they came, before anything that came later is looked at.
-//   - A panic of a handler is the JSON-RPC error of that one request.
-//   - No notification of the server is dropped: its sender waits while 16 of them wait to be handed over.
+//   - A panic of a handler becomes the JSON-RPC error of that one request.
+//   - No notification of the server is dropped: its sender blocks while 16 of them wait to be written.
 //   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them,
-//     and its answers the handlers. When a handler's context ends first, the client is told.
+//     and its answers the handlers. When a handler's context ends first, the client gets notifications/cancelled.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
 //
-// Both eras work, tried with v1.2.1. In the modern one (2026-07-28): server/discover, answers that ask for input,
-// cancellation, and any number of requests subscriptions/listen at once; each gets the changes of the lists that it
-// asked for, and the resources/updated that the server sends to the session (SendNotificationToClient or
-// …ToSpecificClient: mcp-go keeps a broadcast of it from sessions with subscriptions). mcp-go refuses requests of the
-// server to a client of the modern era, as the specification wants it; a handler returns what it needs as an input
-// request instead.
+// Both eras work, tried with v1.2.1. In the modern one (2026-07-28): server/discover, answers that ask for input, cancellation,
+// and any number of requests subscriptions/listen at once; each gets the changes of the lists that it asked for, and the
+// resources/updated that the server sends to the session (SendNotificationToClient or …ToSpecificClient: mcp-go does not
+// broadcast it to sessions with subscriptions). mcp-go refuses requests of the server to a client of the modern era, as the
+// specification demands; a handler returns what it needs as an input request instead.
 //
 // Not promised: that a notification arrives before the result of the call that sent it. A panic in a goroutine that a
 // handler has started ends the program.
@@ -39,8 +48,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Serve makes the serve function of an in-process transport. It may be used for many connections at once. s may gain
-// and lose tools while it is served, and may be served by other means beside it.
+// Serve makes the serve function of an in-process transport. It may be used for many connections at once. s may gain and lose
+// tools while it is served, and may be served by other transports at the same time.
 func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, peer transports.Peer) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -49,11 +58,13 @@ func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 			cancel()
 			return fmt.Errorf("mcp-go did not take the session: %w", err)
 		}
+		// The order of the ends: unregister the session, cancel the handlers, then wait for them.
 		defer c.handlers.Wait()
 		defer cancel()
 		defer s.UnregisterSession(context.WithoutCancel(ctx), c.session.id)
 		c.ctx = s.WithContext(ctx, c.session)
 		if direct, ok := peer.(transports.DirectPeer); ok {
+			// The peer calls back for each message, so that this goroutine only forwards notifications, with a small stack.
 			direct.Answer(c.answerDirect)
 			direct.Receive(c.handleMessage)
 			c.forwardNotifications()
@@ -64,16 +75,17 @@ func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 	}
 }
 
-// conn is one connection being served.
+// conn is one connection being served. Its methods run on the connection's goroutines.
 type conn struct {
-	server   *server.MCPServer
-	peer     transports.Peer
-	session  *session
-	ctx      context.Context // ends with the connection, and knows the session
+	server  *server.MCPServer
+	peer    transports.Peer
+	session *session
+	ctx     context.Context // ends with the connection; mcp-go finds the session in it
+	// handlers counts the goroutines of requests, for which Serve's function waits.
 	handlers sync.WaitGroup
 }
 
-// readMessages takes messages until the connection ends.
+// readMessages reads messages until the connection ends, for a peer that is no DirectPeer.
 func (c *conn) readMessages() error {
 	for {
 		msg, err := c.peer.Read(c.ctx)
@@ -87,10 +99,11 @@ func (c *conn) readMessages() error {
 	}
 }
 
-// handleMessage handles one message. A request is answered on a goroutine of its own.
+// handleMessage handles one message. A notification is handled before it returns, which keeps the order; a request gets a
+// goroutine of its own.
 func (c *conn) handleMessage(msg []byte) {
 	var h messageHead
-	_ = json.Unmarshal(msg, &h) // what is wrong with a message, HandleMessage says in its answer
+	_ = json.Unmarshal(msg, &h) // HandleMessage answers a message that cannot be read
 	switch {
 	case h.ID != nil && h.Method == "" && (h.Result != nil || h.Error != nil):
 		c.session.requests.completeRequest(h.ID, msg)
@@ -101,18 +114,19 @@ func (c *conn) handleMessage(msg []byte) {
 	}
 }
 
+// writeBody sends an answer, also if the handler's context has ended.
 func (c *conn) writeBody(body []byte) {
 	if body != nil {
-		_ = c.peer.Write(context.WithoutCancel(c.ctx), body) // it fails only when the connection has ended
+		_ = c.peer.Write(context.WithoutCancel(c.ctx), body) // an error means only that the connection has ended
 	}
 }
 
-// answerDirect is request for a message whose head is known.
+// answerDirect answers a request whose head the transport knows already, so that it need not be parsed.
 func (c *conn) answerDirect(m transports.Message) []byte {
 	return c.answerRequest(strconv.AppendInt(nil, m.ID, 10), m.Method, m.Version, m.Body)
 }
 
-// messageHead holds the members of a message that tell whose it is.
+// messageHead has the members of a message that show what it is: a request, a response or a notification.
 type messageHead struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -125,7 +139,7 @@ type messageHead struct {
 	} `json:"params"`
 }
 
-// answerRequest is the answer to a request. A subscription has a session of its own for as long as it lasts.
+// answerRequest returns the answer to a request. A subscription gets a session of its own for as long as its request lasts.
 func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []byte) []byte {
 	if version != "" {
 		c.session.becomeModern()
@@ -139,7 +153,7 @@ func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []b
 	return c.answerMessage(ctx, id, msg)
 }
 
-// answerMessage is the answer to a message, nil if it wants none.
+// answerMessage returns the answer to a message, nil if it needs none.
 func (c *conn) answerMessage(ctx context.Context, id json.RawMessage, msg []byte) []byte {
 	body, err := encodeAnswer(id, func() mcp.JSONRPCMessage { return c.server.HandleMessage(ctx, msg) })
 	if err != nil && id != nil {
@@ -148,11 +162,12 @@ func (c *conn) answerMessage(ctx context.Context, id json.RawMessage, msg []byte
 	return body
 }
 
-// forwardNotifications hands the server's notifications over until the connection ends.
+// forwardNotifications writes the server's notifications to the client until the connection ends.
 func (c *conn) forwardNotifications() {
 	for {
 		select {
 		case n := <-c.session.notifications:
+			// The slot is free as soon as the channel has room again; see NotificationChannel.
 			<-c.session.slots
 			for _, n := range c.session.subscriptionCopies(n) {
 				if body, err := encodeAnswer(nil, func() mcp.JSONRPCMessage { return n }); err == nil {
@@ -165,8 +180,8 @@ func (c *conn) forwardNotifications() {
 	}
 }
 
-// encodeAnswer returns the result of f as JSON; nil for nothing. A panic in a handler, or in the encoding of what it returned, is
-// an error. id is that of the request which f answers, if it answers one.
+// encodeAnswer returns the result of f as JSON; nil for nothing. It returns a panic in a handler, or in encoding its result, as
+// an error. id is that of the request which f answers, nil for a notification.
 func encodeAnswer(id json.RawMessage, f func() mcp.JSONRPCMessage) (body []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {

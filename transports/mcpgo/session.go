@@ -13,13 +13,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// session holds what the server knows of one connection.
+// session is one connection as mcp-go sees it. mcp-go's goroutines and the connection's call it concurrently.
 type session struct {
+	// id is unique in the program. done is closed at the end of the connection.
 	id   string
 	done <-chan struct{}
 
-	// mcp-go drops a notification for which its channel has no room. Every use of the channel takes a place in room
-	// first, and there are as many places as the channel has; so there is always room.
+	// mcp-go drops a notification for which its channel has no room. So every sender first takes a slot, and there are as many
+	// slots as the channel has room.
 	notifications chan mcp.JSONRPCNotification
 	slots         chan struct{}
 
@@ -27,6 +28,7 @@ type session struct {
 	requests      clientRequests
 	subscriptions subscriptions
 
+	// mu guards everything below.
 	mu           sync.Mutex
 	level        mcp.LoggingLevel
 	client       mcp.Implementation
@@ -42,12 +44,13 @@ var (
 	_ server.SessionWithProtocolVersion = (*session)(nil)
 )
 
-// maxWaiting is how many notifications may wait to be handed over.
+// maxWaiting bounds the notifications that wait to be written. Their senders block beyond that.
 const maxWaiting = 16
 
-// sessionNumbers makes session ids unique in the program: one server may be served many times.
+// sessionNumbers makes session ids unique in the program, because mcp-go refuses to register one id twice.
 var sessionNumbers atomic.Int64
 
+// newSession makes the session of a connection that ends with ctx.
 func newSession(ctx context.Context, peer transports.Peer) *session {
 	return &session{
 		id:            "mcpvisor-" + strconv.FormatInt(sessionNumbers.Add(1), 10),
@@ -63,8 +66,8 @@ func newSession(ctx context.Context, peer transports.Peer) *session {
 // SessionID implements server.ClientSession.
 func (s *session) SessionID() string { return s.id }
 
-// NotificationChannel implements server.ClientSession. mcp-go calls it once for every notification, right before it
-// sends; it waits here for room. After the end there is no channel, and the notification goes nowhere.
+// NotificationChannel implements server.ClientSession. mcp-go calls it once for every notification, right before it sends; it
+// blocks until there is a slot. After the end it returns nil, and mcp-go drops the notification.
 func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 	select {
 	case s.slots <- struct{}{}:

@@ -10,23 +10,25 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// subscriptions holds the topics that a client has subscribed to: in the modern era by requests subscriptions/listen, each for as
+// subscriptions has the topics that a client has subscribed to: in the modern era by requests subscriptions/listen, each for as
 // long as it lasts, in the legacy era by resources/subscribe.
 type subscriptions struct {
+	// mu guards the fields here, and those of every subscription.
 	mu     sync.Mutex
-	modern bool // the client has sent a request of the modern era
+	modern bool // true after the first request of the modern era
 	open   []*subscription
-	uris   map[string]bool // of the legacy era
+	uris   map[string]bool // subscriptions of the legacy era
 }
 
-// subscription is one request subscriptions/listen. To mcp-go it is the session of that request: the connection's
-// session, with a filter of its own. Its fields are guarded by the subscriptions' mutex.
+// subscription is one request subscriptions/listen. To mcp-go it is the session of that request: the connection's session, with a
+// filter of its own. The mutex of subscriptions guards its fields.
 type subscription struct {
 	*session
 	id    json.RawMessage // of the request
 	wants mcp.SubscriptionFilter
 	uris  map[string]bool
-	// acknowledged says that the first message has gone; what comes before it waits in held.
+	// acknowledged is true after the first message of the subscription; notifications before it wait in queued, at most
+	// maxWaiting.
 	acknowledged bool
 	queued       []mcp.JSONRPCNotification
 }
@@ -38,7 +40,7 @@ var (
 	_ server.SessionWithResourceSubscriptions = (*subscription)(nil)
 )
 
-// addSubscription makes the session for one request subscriptions/listen, until unsubscribe.
+// addSubscription makes the session for one request subscriptions/listen. The caller calls removeSubscription at its end.
 func (s *session) addSubscription(id json.RawMessage) *subscription {
 	sub := &subscription{session: s, id: slices.Clone(id), uris: map[string]bool{}}
 	s.subscriptions.mu.Lock()
@@ -47,24 +49,26 @@ func (s *session) addSubscription(id json.RawMessage) *subscription {
 	return sub
 }
 
+// removeSubscription ends a subscription; later notifications do not reach it.
 func (s *session) removeSubscription(sub *subscription) {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
 	s.subscriptions.open = slices.DeleteFunc(s.subscriptions.open, func(o *subscription) bool { return o == sub })
 }
 
-// becomeModern notes that the client speaks the modern era.
+// becomeModern notes that the client speaks the modern era, in which it gets only notifications that it has asked for.
 func (s *session) becomeModern() {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
 	s.subscriptions.modern = true
 }
 
-// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter. Only a subscription has a filter to set.
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter. It does nothing: only a subscription has a filter to
+// set.
 func (s *session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
 
-// SubscriptionFilter implements server.SessionWithSubscriptionFilter: what any of the open subscriptions wants. Without
-// one, a client of the modern era gets nothing that it has not asked for, and one of the legacy era everything.
+// SubscriptionFilter implements server.SessionWithSubscriptionFilter. It joins the filters of the open subscriptions. Without
+// one, a client of the modern era gets no notification, and one of the legacy era every one.
 func (s *session) SubscriptionFilter() (all mcp.SubscriptionFilter, active bool) {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
@@ -93,7 +97,7 @@ func (s *session) UnsubscribeFromResource(uri string) {
 	delete(s.subscriptions.uris, uri)
 }
 
-// SubscribedResources implements server.SessionWithResourceSubscriptions: those of both eras.
+// SubscribedResources implements server.SessionWithResourceSubscriptions. It returns those of both eras.
 func (s *session) SubscribedResources() []string {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
@@ -115,7 +119,7 @@ func (s *session) IsSubscribedToResource(uri string) bool {
 		slices.ContainsFunc(s.subscriptions.open, func(sub *subscription) bool { return sub.uris[uri] })
 }
 
-// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter.
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter. mcp-go calls it with the filter of the request.
 func (sub *subscription) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
 	sub.subscriptions.mu.Lock()
 	defer sub.subscriptions.mu.Unlock()
@@ -143,17 +147,18 @@ func (sub *subscription) UnsubscribeFromResource(uri string) {
 	delete(sub.uris, uri)
 }
 
-// subscriptionCopies returns the messages that the client gets for one notification of the server: itself, or a copy for each subscription that wants
-// it, tagged with the subscription.
+// subscriptionCopies returns the messages that the client gets for one notification of the server: the notification itself, or a
+// copy for each subscription that wants it, tagged with the subscription's id.
 //
-// 2026-07-28, Subscriptions: the acknowledgement is the first message of a subscription, and every notification of one
-// carries io.modelcontextprotocol/subscriptionId.
+// 2026-07-28, Subscriptions: the acknowledgement is the first message of a subscription, and every notification of one carries
+// io.modelcontextprotocol/subscriptionId.
 func (s *session) subscriptionCopies(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
 	if !s.subscriptions.modern || !isSubscriptionMethod(n.Method) {
 		return []mcp.JSONRPCNotification{n}
 	}
+	// The acknowledgement goes first, and then what has waited for it.
 	if n.Method == mcp.MethodNotificationSubscriptionsAcknowledged {
 		out := []mcp.JSONRPCNotification{n}
 		for _, sub := range s.subscriptions.open {
@@ -188,6 +193,7 @@ func isSubscriptionMethod(method string) bool {
 	return false
 }
 
+// wantsNotification reports whether the subscription's filter or its resources ask for n.
 func (sub *subscription) wantsNotification(n mcp.JSONRPCNotification) bool {
 	switch n.Method {
 	case mcp.MethodNotificationToolsListChanged:
@@ -201,7 +207,8 @@ func (sub *subscription) wantsNotification(n mcp.JSONRPCNotification) bool {
 	return sub.uris[uri]
 }
 
-// tagNotification copies the notification, because a broadcast shares it with other sessions.
+// tagNotification returns a copy with the subscription's id. It copies because a broadcast shares the notification with other
+// sessions.
 func (sub *subscription) tagNotification(n mcp.JSONRPCNotification) mcp.JSONRPCNotification {
 	meta := make(map[string]any, len(n.Params.Meta)+1)
 	maps.Copy(meta, n.Params.Meta)
@@ -210,7 +217,7 @@ func (sub *subscription) tagNotification(n mcp.JSONRPCNotification) mcp.JSONRPCN
 	return n
 }
 
-// sameID compares an id that was decoded with one that was not.
+// sameID compares an id that mcp-go has decoded with one as it was sent.
 func sameID(decoded any, raw json.RawMessage) bool {
 	b, err := json.Marshal(decoded)
 	return err == nil && string(b) == string(raw)
