@@ -1,20 +1,25 @@
-// Package gosdk serves a server that was written with the official SDK (github.com/modelcontextprotocol/go-sdk) on an
-// in-process connection:
+// Package gosdk serves a server that was written with the official SDK (github.com/modelcontextprotocol/go-sdk) on an in-process
+// connection:
 //
 //	t := transports.NewInProcess(gosdk.Serve(server))
+//
+// # How it fits
+//
+// A program gives the transport to a manager, whose session is the client. For each connection transports.InProcess runs the
+// function that [Serve] returns, which connects the SDK's server to the Peer and waits for the end of the SDK's session. The SDK
+// owns the goroutines; this package owns the connection between the two.
 //
 // Guarantees:
 //
 //   - Every connection has a session of its own.
-//   - A panic of a handler is the JSON-RPC error of that one request. The SDK itself would end the program.
+//   - A panic of a handler becomes the JSON-RPC error of that one request. Without this package it would end the program.
 //   - Requests of the server (sampling, elicitation, roots) reach the client, and its answers the handlers.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
 //
 // Both eras work, tried with v1.8.0: the legacy one with every request and notification of the server, the modern one
-// (2026-07-28) with server/discover, answers that ask for input, cancellation, and subscriptions/listen with changes of
-// the lists and of resources. In it the SDK keeps one subscription of each kind for a connection: a second request
-// subscriptions/listen takes the place of the first one, and the end of either is the end of both. A client has one
-// open at a time therefore.
+// (2026-07-28) with server/discover, answers that ask for input, cancellation, and subscriptions/listen with changes of the lists
+// and of resources. In it the SDK keeps one subscription of each kind for a connection: a second request subscriptions/listen
+// replaces the first one, and the end of either is the end of both. So a client should have one open at a time.
 //
 // Not promised: that a notification arrives before the result of the call that sent it. A panic in a goroutine that a
 // handler has started ends the program.
@@ -34,8 +39,8 @@ import (
 
 // Serve makes the serve function of an in-process transport. It may be used for many connections at once.
 //
-// It adds a receiving middleware to s, which turns panics into errors. It protects what was added to s before;
-// middleware that is added later runs outside of it.
+// It adds a receiving middleware to s, which turns panics into errors, also those of middleware that was added to s before.
+// Middleware that is added later runs outside of it and is not protected.
 func Serve(s *mcp.Server) func(context.Context, transports.Peer) error {
 	s.AddReceivingMiddleware(recoverPanics)
 	return func(ctx context.Context, peer transports.Peer) error {
@@ -46,8 +51,7 @@ func Serve(s *mcp.Server) func(context.Context, transports.Peer) error {
 		if err != nil {
 			return fmt.Errorf("the go-sdk server did not take the connection: %w", err)
 		}
-		// The end of the connection is the end of Read, which ends the session: it cancels its handlers and waits for
-		// them.
+		// When the connection ends, Read fails, which ends the SDK's session: it cancels its handlers and waits for them.
 		if err := session.Wait(); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 			return err
 		}
@@ -55,6 +59,7 @@ func Serve(s *mcp.Server) func(context.Context, transports.Peer) error {
 	}
 }
 
+// recoverPanics returns the panic of a handler as the error of its request.
 func recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		defer func() {
@@ -66,21 +71,23 @@ func recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// connector is an mcp.Transport that is connected already.
+// connector is an mcp.Transport whose connection exists already.
 type connector struct{ c *conn }
 
+// Connect implements mcp.Transport.
 func (t connector) Connect(context.Context) (mcp.Connection, error) { return t.c, nil }
 
 // conn is an mcp.Connection on a Peer.
 type conn struct {
 	peer   transports.Peer
-	ctx    context.Context // ends with Close too
+	ctx    context.Context // ends with the connection, and with Close
 	cancel context.CancelFunc
 }
 
 var _ mcp.Connection = (*conn)(nil)
 
-// Read implements mcp.Connection. The SDK's context never ends: Close is how it stops a Read.
+// Read implements mcp.Connection. The SDK passes a context that never ends and stops a Read by Close, so that conn's own context
+// counts.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	msg, err := c.peer.Read(c.ctx)
 	if err != nil {
@@ -98,11 +105,11 @@ func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.peer.Write(ctx, body)
 }
 
-// Close implements mcp.Connection.
+// Close implements mcp.Connection. It ends a Read in progress; the Peer itself belongs to the transport.
 func (c *conn) Close() error {
 	c.cancel()
 	return nil
 }
 
-// SessionID implements mcp.Connection.
+// SessionID implements mcp.Connection. A connection in memory has none.
 func (c *conn) SessionID() string { return "" }
