@@ -247,7 +247,7 @@ func shellWord(s string) string {
 	return s
 }
 
-// noArgs is the argument check of commands without arguments.
+// noArgs refuses arguments; commands without arguments use it for Args.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError(cmd, "%s takes no arguments, and %q is one", cmd.Name(), messages.Line(args[0], 60))
@@ -255,7 +255,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneServer is the argument check of commands about one server.
+// oneServer demands exactly one argument and explains what is missing or too much; commands about one server use it for Args.
 func oneServer(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:

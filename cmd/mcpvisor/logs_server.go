@@ -58,7 +58,8 @@ type logsReport struct {
 	Messages []supervisor.LogLine `json:"messages"`
 }
 
-// stderrInterval is the time between two looks at standard error, because no event is published when a server writes to it.
+// stderrInterval is the time between two looks at standard error. The command has to look, because no event is published when a
+// server writes to it.
 const stderrInterval = 500 * time.Millisecond
 
 // logSettleTime is the time that a server which was connected for its logs gets to log before they are printed.

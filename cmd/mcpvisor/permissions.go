@@ -343,7 +343,7 @@ func newPermissionsRemove(o *options) *cobra.Command {
 	return cmd
 }
 
-// atLeastOneRule is the argument check of the commands that change rules.
+// atLeastOneRule demands an argument; the commands that change rules use it for Args.
 func atLeastOneRule(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usageError(cmd, "which rule? Write %s 'mcp__SERVER__TOOL'", cmd.CommandPath())

@@ -27,7 +27,8 @@ type project struct {
 	// names holds the names of the servers that exist, sorted.
 	names []string
 
-	// client is the connection to the running up, ownManager the manager of this process. At most one of them is not nil.
+	// client is the connection to the running up, ownManager the manager of this process. Either is nil if it is not needed;
+	// only the commands about sign-ins have both, see signInProject.
 	client     *control.Client
 	ownManager *guardedManager
 }

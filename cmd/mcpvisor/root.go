@@ -70,8 +70,9 @@ type options struct {
 	logDefault zapcore.Level
 }
 
-// run is the whole program behind main: it parses args, runs the command and returns the exit code. Nothing below it calls
-// os.Exit, except the second interrupt (see interruptContext), so that servers are closed and standard error is flushed.
+// run executes the whole program behind main: it parses args, runs the command and returns the exit code. Only the second
+// interrupt (see interruptContext) and a server of the demo call os.Exit below it, so that servers are closed and standard
+// error is flushed.
 func run(args []string, s streams) int {
 	var flush func()
 	// Standard error gets a bounded queue, because a reader that has stopped reading must not block a command. What servers
@@ -241,7 +242,8 @@ func (o *options) applyFlags() error {
 	return o.askFlags.readValues(o.prompter)
 }
 
-// showHelp is the RunE of a command that only has subcommands: it prints the help, and refuses a word that names none of them.
+// showHelp serves as the RunE of commands that only have subcommands: it prints the help, and refuses a word that names none of
+// them.
 func showHelp(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])

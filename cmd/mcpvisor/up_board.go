@@ -143,7 +143,7 @@ func (b *board) applyEvent(e messages.Event) (h eventLine, notable bool) {
 	return b.addEvent(eventLine{e.Time, e.Server, phase, text}), true
 }
 
-// pinText is the line about changed tools, or about tools that are as approved again.
+// pinText returns the line about changed tools, or about tools that are as approved again.
 func pinText(e messages.Event) string {
 	if len(e.Changed) == 0 {
 		return "its tools are as they were approved"

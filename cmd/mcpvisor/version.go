@@ -41,7 +41,7 @@ type versionReport struct {
 	Arch     string `json:"arch"`
 }
 
-// versionText is the line that "mcpvisor version" and --version print.
+// versionText returns the line that "mcpvisor version" and --version print.
 func versionText() string {
 	return fmt.Sprintf("mcpvisor %s (%s %s/%s)", supervisor.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
