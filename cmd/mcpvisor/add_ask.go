@@ -122,7 +122,7 @@ func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st mess
 // covers the whole entry and the person typed this change.
 func (w *entryWriter) putToken(name, token string) error {
 	var saved config.Entry
-	// editFile gives the text as it is now, which another program may have changed since connectAdded wrote it.
+	// editFile gives the text as it is now, which another program may have changed since writeEntry wrote it.
 	err := editFile(w.file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		e, ok := ours.Servers[name]
 		if !ok || e.Path == nil {

@@ -92,8 +92,8 @@ func (s *setup) recordApprovals(o *options, names []string) {
 	s.writeRecords(o, all)
 }
 
-// recordChanges adds to the record what this command changed in a file. It reads the setup again, because the change may have
-// moved the record; if that fails, nothing is recorded, and the change stands.
+// recordChanges adds to the record what this command changed in a file. It reads the setup to find the record; if that fails,
+// nothing is recorded, and the change stands.
 func (o *options) recordChanges(file string, all ...audit.Record) {
 	s, _ := loadSetup(o)
 	if s == nil {

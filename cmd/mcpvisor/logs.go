@@ -25,7 +25,7 @@ func (o *options) newLogger() *zap.Logger {
 		cfg.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(cfg)
 	}
-	// zap.New needs a lock, because servers log concurrently and standard error is written in parts.
+	// zapcore.Lock keeps lines whole, because the actors of several servers log concurrently.
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(o.err)), level))
 }
 

@@ -258,7 +258,7 @@ func (f *frame) tableLines() []string {
 }
 
 // allColumns returns every column with its cells, in the order of the picture; the errors come last. The columns of calls
-// appear only once a call was made, because most runs of up make none themselves.
+// appear with the first call: before it they would hold only zeros and take room from the errors.
 func (f *frame) allColumns() []*column {
 	server := &column{title: "SERVER", most: f.maxServerWidth()}
 	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
