@@ -64,6 +64,7 @@ func Dial(ctx context.Context, location Location) (*Client, error) {
 			return conn, nil
 		},
 	}}}
+	// The first request shows whether a process answers, and which version it is.
 	helloCtx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	err := c.requestJSON(helloCtx, http.MethodGet, pathHello, nil, nil, &c.hello)
@@ -74,6 +75,7 @@ func Dial(ctx context.Context, location Location) (*Client, error) {
 		return nil, notRunningError(location, refused.err)
 	case err != nil:
 		return nil, err
+	// A guess at what an older or newer process means could run the wrong thing, so there is no attempt.
 	case c.hello.Protocol != Protocol:
 		return nil, &messages.Error{Op: "control", Class: messages.ClassUnsupported,
 			Text: fmt.Sprintf("process %d is mcpvisor %s, which speaks protocol %d on its control socket, not %d",
@@ -106,6 +108,7 @@ func (c *Client) Hello(context.Context) (Hello, error) { return c.hello, nil }
 
 // Status implements Backend.
 func (c *Client) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
+	// Without Wait the other side answers at once, and Retries has no meaning.
 	v := url.Values{"server": q.Servers}
 	if q.Wait > 0 {
 		v.Set("wait", q.Wait.String())
@@ -155,6 +158,7 @@ func (c *Client) Disable(ctx context.Context, server string, disconnect bool) er
 
 // requestJSON sends a request and decodes the answer into out; nil ignores the answer.
 func (c *Client) requestJSON(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
+	// The answer is read whole before it is decoded, so a broken connection is told from broken JSON.
 	res, err := c.sendRequest(ctx, method, path, q, body)
 	if err != nil || out == nil {
 		return err
@@ -173,6 +177,7 @@ type response struct{ body []byte }
 func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
 	ctx, timeout, cancel := withForwardedTimeout(ctx)
 	defer cancel()
+	// The host is only a name that HTTP demands: DialContext ignores it.
 	req, err := http.NewRequestWithContext(ctx, method, "http://mcpvisor"+path+"?"+q.Encode(), bytes.NewReader(body))
 	if err != nil {
 		return response{}, socketError(ctx, err)

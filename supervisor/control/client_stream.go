@@ -17,10 +17,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// maxFrame bounds a line of a stream in bytes: an event with a server's whole status, or a question with its form.
+// maxFrame bounds a line of a stream in bytes: an event with a server's whole status, or a question with its form. A
+// longer line ends the stream with an error.
 const maxFrame = 64 << 20
 
-// Call implements Backend.
+// Call implements Backend. The other side sends the result as raw bytes, so they are the server's own.
 func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
 	v := url.Values{"qualified": {call.Qualified}, "server": {call.Server}, "tool": {call.Tool}}
 	head, raw, err := c.requestWithHooks(ctx, pathCall, v, call.Args, call.CallHooks)
@@ -30,14 +31,14 @@ func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
 	return Result{Raw: raw, IsError: head.Outcome == messages.OutcomeToolError}, nil
 }
 
-// Read implements Backend.
+// Read implements Backend. The head names the server that gave the resource, also if the caller named none.
 func (c *Client) Read(ctx context.Context, r Read) (ReadResult, error) {
 	v := url.Values{"server": {r.Server}, "uri": {r.URI}}
 	head, raw, err := c.requestWithHooks(ctx, pathRead, v, nil, r.CallHooks)
 	return ReadResult{Server: head.Server, Raw: raw}, withOutcome(err, "read", r.Server, "")
 }
 
-// Fill implements Backend.
+// Fill implements Backend. The arguments are the body, as those of a call are.
 func (c *Client) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	v := url.Values{"qualified": {f.Qualified}, "server": {f.Server}, "name": {f.Name}}
 	args, err := json.Marshal(f.Args)
@@ -54,6 +55,7 @@ func withOutcome(err error, op, server, tool string) error {
 	var e *messages.Error
 	if errors.As(err, &e) && e.Outcome == "" {
 		e.Op, e.Outcome, e.Server, e.Tool = op, messages.OutcomeUnknown, server, tool
+		// A dialError means that no connection was made.
 		var refused *dialError
 		if errors.As(err, &refused) {
 			e.Outcome = messages.OutcomeNotSent
@@ -83,6 +85,7 @@ func fetchList[T any](ctx context.Context, c *Client, path string, servers []str
 	if err := c.requestJSON(ctx, http.MethodGet, path, url.Values{"server": servers}, nil, &out); err != nil {
 		return nil, err
 	}
+	// Items and an error can both be there: see Backend.Resources.
 	return out.Items, out.joinedError()
 }
 
@@ -111,7 +114,7 @@ func (c *Client) Logs(ctx context.Context, server string) ([]supervisor.LogLine,
 	return out, err
 }
 
-// Follow implements Backend.
+// Follow implements Backend. The stream has no end of its own: ctx or f ends it.
 func (c *Client) Follow(ctx context.Context, server string, f func(messages.Event) error) error {
 	_, _, err := c.streamFrames(ctx, http.MethodGet, pathEvents, url.Values{"server": {server}}, nil, func(fr frame) error {
 		if fr.Event == nil {
@@ -122,7 +125,7 @@ func (c *Client) Follow(ctx context.Context, server string, f func(messages.Even
 	return ignoreCancel(ctx, err)
 }
 
-// Watch implements Backend.
+// Watch implements Backend. f runs on the caller's goroutine, one call at a time.
 func (c *Client) Watch(ctx context.Context, server, uri string, f func() error) error {
 	// The stream is read while f runs, so that the other side is not held up; changes that come meanwhile become one.
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -186,8 +189,11 @@ func (c *Client) requestWithHooks(ctx context.Context, path string, v url.Values
 	defer cancel()
 	return c.streamFrames(ctx, http.MethodPost, path, v, body, func(f frame) error {
 		switch {
+		// Progress is reported on this goroutine: a slow hook holds up the stream, and the other side then drops
+		// progress.
 		case f.Progress != nil && a.Progress != nil:
 			a.Progress(*f.Progress)
+		// A person may take minutes, and the stream must go on meanwhile: each question has its own goroutine.
 		case f.Ask != nil && a.answererFor(f.Ask.Request) != nil:
 			one, withdraw := context.WithCancel(askCtx)
 			open[f.Ask.ID] = withdraw
@@ -251,6 +257,7 @@ func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Va
 				Text: "the answer on the control socket cannot be read: " + messages.Line(err.Error(), 200), Err: err}
 		}
 		switch {
+		// A failure or a result is the last frame; all others go to f.
 		case received.Failure != nil:
 			return result{}, nil, received.Failure.toError()
 		case received.Result != nil:
@@ -282,6 +289,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return nil, errLongFrame
 		}
 		line = append(line, part...)
+		// A full buffer only means that the line is longer than it; the loop reads the rest.
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
 		}

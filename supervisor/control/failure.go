@@ -10,6 +10,7 @@ import (
 
 // A failure is a messages.Error on the socket: all of its fields, and the sentinel of the package that it wraps.
 type failure struct {
+	// The names of the members are part of the protocol: a change of them needs another Protocol.
 	Op           string              `json:"op,omitempty"`
 	Outcome      messages.Outcome    `json:"outcome,omitempty"`
 	Class        messages.Class      `json:"class,omitempty"`
@@ -37,6 +38,7 @@ var causes = map[string]error{
 func failureOf(err error) failure {
 	var e *messages.Error
 	if !errors.As(err, &e) {
+		// An error that is not ours may hold anything, so only its class and a line of its text travel.
 		e = &messages.Error{Class: messages.ClassOf(err), Text: messages.Line(err.Error(), 400)}
 	}
 	f := failure{
@@ -44,6 +46,7 @@ func failureOf(err error) failure {
 		Code: e.Code, Data: e.Data, Challenge: e.Challenge, RetryAfterMs: e.RetryAfter.Milliseconds(), Task: e.Task,
 	}
 	for name, cause := range causes {
+		// At most one cause fits; the wrapped error itself stays on this side.
 		if errors.Is(err, cause) {
 			f.Cause = name
 		}
@@ -58,6 +61,7 @@ func (f failure) toError() *messages.Error {
 		Code: f.Code, Challenge: f.Challenge, RetryAfter: time.Duration(f.RetryAfterMs) * time.Millisecond,
 		Task: f.Task, Err: causes[f.Cause],
 	}
+	// A nil Data must stay nil: callers test for it.
 	if len(f.Data) > 0 {
 		e.Data = json.RawMessage(f.Data)
 	}

@@ -27,6 +27,7 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 	w := m.Watch(4096) // a full queue becomes a gap, after which everything is copied
 	defer w.Close()
 	f := &follower{journal: j, m: m, inherit: cfg.InheritEnv, lastEntries: map[string]supervisor.HistoryEntry{}}
+	// The start comes first, so that a reader knows to which run the records belong.
 	start := Record{Time: time.Now(), Kind: RecordStart, PID: os.Getpid(), Project: cfg.Project}
 	if err := j.Append(start); err != nil {
 		return err
@@ -36,6 +37,7 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 	}
 	for e := range w.Events(ctx) {
 		switch e.Kind {
+		// Only changes of a server's state are written; lists, logs and progress are not.
 		case messages.EventPhase:
 			err = f.copyServer(e.Server, e.Status)
 		case messages.EventGap:
@@ -98,6 +100,7 @@ func (f *follower) newEntries(name string, entries []supervisor.HistoryEntry) []
 	if !ok {
 		return entries
 	}
+	// The known entry is near the end, so the search begins there. Time and text together identify an entry.
 	for i := len(entries) - 1; i >= 0; i-- {
 		if entries[i].Time.Equal(last.Time) && entries[i].Text == last.Text {
 			return entries[i+1:]

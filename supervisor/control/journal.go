@@ -114,6 +114,7 @@ func (j *Journal) Append(records ...Record) error {
 		if err != nil {
 			return locationError("a record of the journal cannot be written as JSON", err)
 		}
+		// The state for a new file is updated first: a rotation below must repeat this line's state.
 		line = append(line, '\n')
 		switch r := &records[i]; r.Kind {
 		// A new run forgets the servers of the last one.
@@ -180,6 +181,8 @@ func (j *Journal) Close() error {
 func ReadJournal(path string) ([]Record, error) {
 	var out []Record
 	for _, file := range []string{path + previousSuffix, path} {
+		// The old file comes first, so the records are in order. A rotation in between may show records twice or not
+		// at all.
 		data, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -220,9 +223,11 @@ func PastRunOf(records []Record, server string) (PastRun, bool) {
 			if known && found.PID == run.PID && found.Started.Equal(run.Started) {
 				found.Ended = r.Time
 			}
+		// Records of other servers do not matter from here on.
 		case r.Server != server:
 		case r.Kind == RecordEntry && r.Entry != nil:
 			run.Entries = append(run.Entries, *r.Entry)
+			// found is the newest run that has a record of this server; a later run without one does not replace it.
 			found, known = run, true
 		case r.Kind == RecordStatus && r.Status != nil:
 			run.Status, run.Withheld = *r.Status, r.Withheld

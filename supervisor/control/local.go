@@ -75,12 +75,15 @@ func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 	defer cancel()
 	w := l.m.Watch(4096) // before the first look, so that no change is missed in between
 	defer w.Close()
+	// Each round waits until all servers have an outcome; with Retries another follows while one of them will be
+	// tried again.
 	for retry := true; retry; {
 		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
 			return err
 		}
 		retry = q.Retries && l.hasPendingRetry(q.Servers) && waitForActivity(wait, w)
 	}
+	// The caller has interrupted the command: that is an error, other than the end of the wait.
 	if err := ctx.Err(); err != nil && messages.ClassOf(err) == messages.ClassCanceled {
 		return &messages.Error{Op: "status", Class: messages.ClassCanceled, Text: "interrupted", Err: err}
 	}
@@ -103,6 +106,7 @@ func waitForActivity(ctx context.Context, w *supervisor.Watcher) bool {
 		if err != nil {
 			return false
 		}
+		// After a gap the events in between are unknown, so it counts as activity.
 		if e.Kind == messages.EventGap || e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Failed {
 			return true
 		}
@@ -147,6 +151,7 @@ func (l *localBackend) Call(ctx context.Context, c Call) (Result, error) {
 	if c.Permit != nil {
 		ctx = supervisor.AskedBy(ctx, c.Permit)
 	}
+	// The qualified name wins if both are given.
 	if c.Qualified != "" {
 		res, err = l.m.CallTool(ctx, c.Qualified, args, c.callOptions()...)
 	} else {
@@ -181,6 +186,7 @@ func WithheldEnv(st messages.Status, inherit bool) []string {
 	if st.Config.InheritEnv != nil {
 		inherit = *st.Config.InheritEnv
 	}
+	// The same function computes the environment of a child, so the names are exact.
 	_, withheld := transports.ChildEnv(os.Environ(), st.Config.Env, inherit)
 	return withheld
 }

@@ -35,7 +35,7 @@ func (l *localBackend) Prompts(ctx context.Context, servers ...string) ([]messag
 	return l.m.Prompts(ctx, servers...)
 }
 
-// Read implements Backend.
+// Read implements Backend. Without a server the manager finds the one that offers the resource.
 func (l *localBackend) Read(ctx context.Context, r Read) (ReadResult, error) {
 	ctx = supervisor.ElicitedBy(ctx, r.Ask)
 	var res *supervisor.ResourceResult
@@ -51,7 +51,7 @@ func (l *localBackend) Read(ctx context.Context, r Read) (ReadResult, error) {
 	return ReadResult{Server: res.Server, Raw: res.Raw}, nil
 }
 
-// Fill implements Backend.
+// Fill implements Backend. A qualified name contains the server's; otherwise Server and Name are used.
 func (l *localBackend) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	ctx = supervisor.ElicitedBy(ctx, f.Ask)
 	var res *supervisor.PromptResult
@@ -82,6 +82,7 @@ func (l *localBackend) Logs(_ context.Context, server string) ([]supervisor.LogL
 	if _, err := l.m.ServerStatus(server); err != nil {
 		return nil, err
 	}
+	// An empty list and not nil, so that the answer on the socket is an array.
 	return append([]supervisor.LogLine{}, l.m.Logs(server)...), nil
 }
 
@@ -92,6 +93,7 @@ func (l *localBackend) Follow(ctx context.Context, server string, f func(message
 	}
 	w := l.m.Watch(4096)
 	defer w.Close()
+	// Events of other servers are skipped here, because a watcher has no filter.
 	for e := range w.Events(ctx) {
 		if e.Server == server || e.Kind == messages.EventGap {
 			if err := f(e); err != nil {
@@ -113,6 +115,7 @@ func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() e
 	if err != nil {
 		return err
 	}
+	// From here on the server announces updates. The first call of f lets the caller read the present content.
 	defer end()
 	if err := f(); err != nil {
 		return err
@@ -161,6 +164,7 @@ func (x *watchCounts) addWatcher(ctx context.Context, m *supervisor.Manager, ser
 	x.count[key]++
 	return func() {
 		x.mu.Lock()
+		// The unsubscription happens outside of the lock, because it waits for the server.
 		x.count[key]--
 		last := x.count[key] == 0
 		if last {

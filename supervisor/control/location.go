@@ -81,6 +81,7 @@ func runtimeDirs() []func() (string, error) {
 	return []func() (string, error){
 		func() (string, error) {
 			dir := os.Getenv("XDG_RUNTIME_DIR")
+			// The specification of XDG says that a relative path is to be ignored.
 			if !filepath.IsAbs(dir) {
 				return "", errors.New("XDG_RUNTIME_DIR is not set")
 			}
@@ -128,6 +129,7 @@ func checkPrivate(dir string) error {
 	switch {
 	case err != nil:
 		return err
+	// A symbolic link is no directory here, because of Lstat.
 	case !info.IsDir():
 		return &messages.Error{Op: "control", Class: messages.ClassDenied,
 			Text: messages.Line(dir, 0) + " is no directory", Fix: "remove it"}

@@ -50,9 +50,11 @@ func authorizePeers(h http.Handler, onRefused func(server, text string)) http.Ha
 			h.ServeHTTP(w, r)
 			return
 		}
+		// The first request of a connection pays for the examination; it reads files and may wait for a second.
 		from, v := p.examine()
 		if v.Right < fence.ReadOnly || v.Right < fence.FullAccess && r.Method != http.MethodGet {
 			text := v.Reason
+			// The process is named, so that the person finds out which program was refused.
 			if from.PID() != 0 {
 				text = fmt.Sprintf("process %d (%s) may not use the control socket: %s", from.PID(), from.Program(), v.Reason)
 			}
@@ -67,6 +69,7 @@ func authorizePeers(h http.Handler, onRefused func(server, text string)) http.Ha
 		if caller == "" { // a caller of its own, so that it shares no grants
 			caller = rand.Text()
 		}
+		// "Allow for this session" holds for calls with the same caller: for those of one terminal.
 		ctx := supervisor.ScopeGrants(audit.WithPeer(r.Context(), from.PID(), from.Program()), caller)
 		h.ServeHTTP(w, r.WithContext(ctx))
 	})

@@ -26,6 +26,7 @@ type permitAnswer struct {
 // permitVia returns a function that asks the caller of a stream for the permission. Every failure is AskNo.
 func permitVia(ask elicitFunc) func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
 	return func(ctx context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
+		// The whole request travels, so that the caller's side can show what would be called.
 		params, err := json.Marshal(r)
 		if err != nil {
 			return supervisor.AskNo, malformedError("arguments", err.Error())
@@ -38,6 +39,7 @@ func permitVia(ask elicitFunc) func(context.Context, supervisor.AskRequest) (sup
 		if err := json.Unmarshal(res.Content, &p); err != nil {
 			return supervisor.AskNo, malformedError("answer", err.Error())
 		}
+		// The caller's side has refused or could not ask; its words explain more than ours.
 		if p.Text != "" {
 			return supervisor.AskNo, &messages.Error{Op: "ask", Class: messages.ClassDenied, Text: p.Text, Fix: p.Fix}
 		}
@@ -47,6 +49,7 @@ func permitVia(ask elicitFunc) func(context.Context, supervisor.AskRequest) (sup
 
 // answererFor returns the hook that answers a question, nil if the caller has none for it.
 func (a *CallHooks) answererFor(r messages.ElicitRequest) elicitFunc {
+	// Questions of servers.
 	if r.Mode != modePermit {
 		return a.Ask
 	}
@@ -66,6 +69,7 @@ func (a *CallHooks) answererFor(r messages.ElicitRequest) elicitFunc {
 				p.Text, p.Fix = e.Text, e.Fix
 			}
 		}
+		// The action only says that there is an answer; the answer itself is in the content.
 		res.Action = messages.ElicitAccept
 		res.Content, err = json.Marshal(p)
 		return res, err

@@ -10,6 +10,7 @@ import (
 
 // accessProblem returns the reason for which others have access to a directory; empty if they have none.
 func accessProblem(info fs.FileInfo) string {
+	// The owner of a directory could open its modes at any time, so the owner counts first.
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Getuid() {
 		return "belongs to another user"
 	}

@@ -66,6 +66,7 @@ func newHandler(b Backend, cfg serveConfig) http.Handler {
 	}
 	answer("GET "+pathHello, func(ctx context.Context, _ *http.Request) (any, error) { return b.Hello(ctx) })
 	answer("GET "+pathStatus, func(ctx context.Context, r *http.Request) (any, error) {
+		// All parameters are in the query, so that a GET needs no body.
 		q := StatusQuery{Servers: r.URL.Query()["server"], Retries: r.URL.Query().Get("retries") == "true"}
 		if wait := r.URL.Query().Get("wait"); wait != "" {
 			d, err := time.ParseDuration(wait)
@@ -86,6 +87,7 @@ func newHandler(b Backend, cfg serveConfig) http.Handler {
 	answer("POST "+pathReload, func(ctx context.Context, _ *http.Request) (any, error) { return b.Reload(ctx) })
 	command := func(path string, f func(ctx context.Context, r *http.Request, server string) error) {
 		answer("POST "+path, func(ctx context.Context, r *http.Request) (any, error) {
+			// A command has no result, only an error.
 			return struct{}{}, f(ctx, r, r.URL.Query().Get("server"))
 		})
 	}
@@ -98,12 +100,14 @@ func newHandler(b Backend, cfg serveConfig) http.Handler {
 	})
 	addJSONRoutes(b, answer)
 	addStreamRoutes(mux, b)
+	// The order matters: a panic of the authorization is answered as well, and no route runs before it.
 	return recoverPanics(authorizePeers(mux, cfg.onRefused))
 }
 
 // requestContext returns the request's context, which ends when the peer goes away, bounded by the time that the peer
 // gives.
 func requestContext(r *http.Request) (context.Context, context.CancelFunc) {
+	// A header that cannot be read counts as none: the peer then ends the request by going away.
 	if ms, err := strconv.ParseInt(r.Header.Get(headerTimeout), 10, 64); err == nil {
 		return context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
 	}

@@ -21,6 +21,7 @@ type partialList[T any] struct {
 func newPartialList[T any](items []T, err error) (any, error) {
 	l := partialList[T]{Items: items}
 	if l.Items == nil {
+		// nil would become null, which a reader in another language could stumble over.
 		l.Items = []T{}
 	}
 	for _, e := range splitErrors(err) {
@@ -62,6 +63,7 @@ type pingReply struct {
 
 // addJSONRoutes adds the routes of lists and small requests that answer with one JSON value.
 func addJSONRoutes(b Backend, answer func(pattern string, f func(ctx context.Context, r *http.Request) (any, error))) {
+	// The lists use GET: they change nothing, although they may connect to a lazy server.
 	answer("GET "+pathResources, func(ctx context.Context, r *http.Request) (any, error) {
 		return newPartialList(b.Resources(ctx, r.URL.Query()["server"]...))
 	})
@@ -71,6 +73,7 @@ func addJSONRoutes(b Backend, answer func(pattern string, f func(ctx context.Con
 	answer("GET "+pathPrompts, func(ctx context.Context, r *http.Request) (any, error) {
 		return newPartialList(b.Prompts(ctx, r.URL.Query()["server"]...))
 	})
+	// These two ask a server, so a peer that may only read cannot send them.
 	answer("POST "+pathComplete, func(ctx context.Context, r *http.Request) (any, error) {
 		var c completeRequest
 		if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxArgs)).Decode(&c); err != nil {

@@ -7,11 +7,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// Rules are the rules about calls that are in force, in the form in which they travel.
+// Rules are the rules about calls that are in force, in the form in which they travel. Managed are those of the
+// machine's administrator, Own all others.
 type Rules struct {
 	Managed RuleSet `json:"managed"`
 	Own     RuleSet `json:"own"`
-	Hints   bool    `json:"hints,omitempty"`
+	// Hints lets the annotations of trusted servers count although there is no default.
+	Hints bool `json:"hints,omitempty"`
 }
 
 // RuleSet is access.Set in that form.
@@ -47,7 +49,9 @@ func (r Rules) Access() access.Rules {
 	set := func(s RuleSet) access.Set {
 		out := access.Set{Default: s.Default, DefaultSource: s.DefaultSource}
 		for _, rule := range s.Rules {
+			// The text is parsed again, and not copied, because a rule holds compiled patterns that do not travel.
 			read, err := access.Parse(rule.Verdict, rule.Text)
+			// A rule that is not understood must not be dropped: it could be a denial.
 			if err != nil || rule.Unreadable {
 				read = access.Unreadable(rule.Text, rule.Source)
 			}

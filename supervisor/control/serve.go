@@ -55,6 +55,7 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 	if err := makePrivateDir(dir); err != nil {
 		return nil, err
 	}
+	// The lock comes before the socket: only its holder may remove a socket that is there.
 	l, pid, err := acquireLock(location.Lock)
 	if err != nil {
 		return nil, locationError("the lock of the control socket cannot be taken", err)
@@ -64,6 +65,7 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 	}
 	listener, err := listenUnix(location.Socket)
 	if err != nil {
+		// Without the socket the lock would keep others from serving.
 		l.release()
 		return nil, locationError("the control socket "+messages.Line(location.Socket, 0)+" cannot be opened", err)
 	}
@@ -145,6 +147,7 @@ func (s *Server) Close() error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.http.Close()
 	}
+	// The lock is released last, when no request can be answered by this process any more.
 	<-s.done
 	s.lock.release()
 	return nil

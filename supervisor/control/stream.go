@@ -41,6 +41,7 @@ type result struct {
 	Name    string           `json:"name,omitempty"`
 }
 
+// The bounds of what a caller that does not read, or sends too much, can make this process hold.
 const (
 	// maxQueuedProgress bounds the progress notifications that wait for a caller that reads slowly; more are dropped.
 	maxQueuedProgress = 64
@@ -57,6 +58,7 @@ type streamWriter struct {
 
 // writeFrame writes a line, the bytes that belong to it, and flushes both. An error means that the caller has gone.
 func (x *streamWriter) writeFrame(f frame, bytes []byte) error {
+	// One Write for both parts: frames of several goroutines must not mix.
 	line, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -96,12 +98,14 @@ func (qs *openQuestions) askOnStream(x *streamWriter, stream context.Context) el
 	process, streamDone := peerOf(stream).Process(), stream.Done()
 	return func(ctx context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
 		id, answered := rand.Text(), make(chan messages.ElicitResult, 1)
+		// The question is stored before it is sent, because its answer may come before writeFrame returns.
 		qs.waiting.Store(id, openQuestion{process, answered})
 		defer qs.waiting.Delete(id)
 		if err := x.writeFrame(frame{Ask: &question{id, r}}, nil); err != nil {
 			return messages.ElicitResult{}, err
 		}
 		select {
+		// Every way out removes the question (the deferred Delete), so a late answer finds none.
 		case res := <-answered:
 			if res.Action == actionUnseen {
 				return messages.ElicitResult{}, &messages.Error{Op: "elicit", Class: messages.ClassDenied,
@@ -126,6 +130,7 @@ func (qs *openQuestions) acceptAnswer(from string, id string, res messages.Elici
 		return nil
 	}
 	q := waiting.(openQuestion)
+	// On systems that do not identify processes both are empty, and the id alone protects the question.
 	if q.process != from {
 		return &messages.Error{Op: "control", Class: messages.ClassDenied, Err: messages.ErrDenied,
 			Text: "another process was asked this question"}
@@ -180,12 +185,14 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := requestContext(r)
 			defer cancel()
+			// The whole body is read before the first frame: net/http may close it once the answer has begun.
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArgs))
 			if err != nil {
 				writeError(w, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 					Text: fmt.Sprintf("the arguments did not arrive; at most %d MiB are accepted", maxArgs>>20), Err: err})
 				return
 			}
+			// From here on the status is 200, so an error can only be a frame.
 			w.Header().Set("Content-Type", "application/x-ndjson")
 			x := &streamWriter{w: w}
 			defer func() { // the outcome is unknown: the call may have run
@@ -208,6 +215,7 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 			x.writeFailure(err)
 			return
 		}
+		// A tool that failed has a result too; the outcome tells the client which it is.
 		outcome := messages.OutcomeResult
 		if res.IsError {
 			outcome = messages.OutcomeToolError
@@ -246,6 +254,8 @@ func addStreamRoutes(mux *http.ServeMux, b Backend) {
 		}
 		_ = x.writeFrame(frame{Result: &result{Bytes: len(res.Raw), Server: res.Server, Name: res.Name}}, res.Raw) // an error means that the peer has gone
 	})
+	// Events are only read, so GET lets a peer with ReadOnly follow them. A watch subscribes at a server, so it is no
+	// GET.
 	stream("GET "+pathEvents, func(ctx context.Context, x *streamWriter, r *http.Request, _ []byte) {
 		err := b.Follow(ctx, r.URL.Query().Get("server"), func(e messages.Event) error {
 			return x.writeFrame(frame{Event: &e}, nil)

@@ -64,6 +64,7 @@ func (l *addressRegistry) bindAddress(address, identity string, until time.Time,
 	l.mu.Lock()
 	b := l.addresses[address]
 	var unbound *binding
+	// Another identity shows itself at the address: the old binding stays with its streams, but is void.
 	if b != nil && b.identity != identity {
 		b.replaced, unbound, b = true, b, nil
 	}
@@ -104,6 +105,7 @@ func (l *addressRegistry) openStream(address string) *binding {
 func (l *addressRegistry) closeStream(b *binding) {
 	l.mu.Lock()
 	b.streams--
+	// A binding that was replaced is not in the map any more, and must not remove its successor.
 	unbound := b.streams == 0 && !b.opening && l.addresses[b.address] == b
 	if unbound {
 		delete(l.addresses, b.address)

@@ -20,6 +20,7 @@ func (g *peerAuthorizer) checkCommand(r Rights, a peerCommand) error {
 		return deniedError("remote", "", fmt.Sprintf("the peer %q may not send %s", a.identity, name),
 			fmt.Sprintf("add %q to the Commands of Config.Rights[%q] on the machine that runs the manager", name, a.identity))
 	}
+	// The limits come before anything that costs a look at the manager.
 	if err := g.checkLimits(a); err != nil {
 		return err
 	}
@@ -122,6 +123,7 @@ func (g *peerAuthorizer) confineServers(r Rights, m proto.Message) (empty bool) 
 		return false
 	}
 	var all []string
+	// The names of this moment: a server that is added later is not in the reply.
 	for _, server := range g.manager.Servers() {
 		if r.allowsServer(server) {
 			all = append(all, server)

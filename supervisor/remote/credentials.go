@@ -41,6 +41,7 @@ type connLimiter struct {
 	partial     atomic.Int64 // bytes of unfinished frames, of all connections
 }
 
+// newConnLimiter returns a limiter without connections.
 func newConnLimiter() *connLimiter {
 	return &connLimiter{handshakes: make(chan struct{}, maxHandshakes), conns: map[*meteredConn]struct{}{}, perIdentity: map[string]int{}}
 }
@@ -100,6 +101,7 @@ type meteredConn struct {
 // Read implements net.Conn. If the unfinished frames of all connections exceed maxPartial, it closes the connection
 // that holds the most, which need not be this one.
 func (c *meteredConn) Read(b []byte) (int, error) {
+	// The bytes are counted after they were read: what the kernel buffers is not ours.
 	n, err := c.Conn.Read(b)
 	if c.addPartial(int64(n)) > maxPartial {
 		if largest := c.limiter.largestHolder(); largest != nil {
@@ -163,6 +165,7 @@ func (s serverCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.
 	if err != nil {
 		return nil, nil, err
 	}
+	// The certificate is valid by now; it also needs an identity, and room.
 	info, identity, err := identityOf(auth)
 	if err == nil {
 		var metered *meteredConn

@@ -50,6 +50,7 @@ func Identity(cert *x509.Certificate) (string, error) {
 		}
 		return "", invalidError("the certificate's URI of scheme mcpvisor is not of the form mcpvisor://NAME/ROLE/WHO",
 			"issue one with letters, digits, '.', '_' and '-' in each part")
+	// An authority that names by URI decided against this scheme; its common names are no identities then.
 	case len(cert.URIs) > 0:
 		return "", invalidError("the certificate has URIs and none of scheme mcpvisor", "issue one with a URI such as mcpvisor://cluster/agent/a")
 	}
@@ -99,6 +100,7 @@ func mayListen(cert *x509.Certificate, address string, configured []string) bool
 			return true
 		}
 	}
+	// Rights.Addresses are compared as texts; any other address needs a host that the certificate names.
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" || host == "" || len(address) > maxAddress {
 		return false

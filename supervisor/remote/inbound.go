@@ -31,6 +31,7 @@ func (w *peerTransport) newInboundStream(stream grpc.ServerStream) (*inboundStre
 	case <-w.closed:
 		return nil, status.Error(codes.Unavailable, "closed")
 	}
+	// The identity comes from the TLS handshake of the connection: see serverCredentials.
 	p, _ := peer.FromContext(stream.Context())
 	info, ok := p.AuthInfo.(peerInfo)
 	if !ok {
@@ -100,6 +101,7 @@ func (in *inboundStream) RecvMsg(m any) error {
 // bindAddress binds the stream to the address in the peer's greeting, which must be one that its certificate or the
 // configuration names, and that shows a certificate of the same identity when it is dialled.
 func (in *inboundStream) bindAddress(c *protoremote.ConnectRequest) (string, error) {
+	// A client connection, the library's other kind of greeting, has no address that could be checked.
 	sc := c.GetServerConnection()
 	if sc == nil || in.greeted {
 		return "", status.Error(codes.InvalidArgument, "one greeting, with an address, begins a stream")
@@ -120,6 +122,7 @@ func (in *inboundStream) bindAddress(c *protoremote.ConnectRequest) (string, err
 // verifyAddress returns the reason for which an address is not believed to be the peer's, nil if it is.
 func (in *inboundStream) verifyAddress(address string) error {
 	w := in.transport
+	// Nor may a peer claim the address of this side.
 	if address == w.system.Address() || !mayListen(in.peer.cert, address, w.cfg.rightsOf(in.peer.identity).Addresses) {
 		return errors.New("the certificate does not name the host of the address at which the peer listens")
 	}
@@ -127,6 +130,7 @@ func (in *inboundStream) verifyAddress(address string) error {
 	if w.registry.ownerOf(address) == in.peer.identity {
 		return nil
 	}
+	// The certificate names the host only; the probe shows which program listens at the port.
 	identity, err := probeIdentity(in.Context(), address, w.cfg.clientTLS())
 	if err == nil && identity != in.peer.identity {
 		err = errWrongIdentity
@@ -141,6 +145,7 @@ func (in *inboundStream) deliverBatch(b *protoremote.MessageBatch) (*protoremote
 	terminations := &protoremote.MessageBatch{TypeNames: []string{"actor.Terminated"}}
 	// The fields of all messages together are bounded, not only those of each.
 	fieldsLeft, delivered := maxFields, 0
+	// The peerAuthorizer sends one value for each command of this frame.
 	received := make(chan struct{}, len(b.GetEnvelopes())) // room for every command, so that the peerAuthorizer never waits
 	for _, e := range b.GetEnvelopes() {
 		m, ok := in.resolveEnvelope(b, e)
@@ -188,6 +193,7 @@ func (in *inboundStream) resolveEnvelope(b *protoremote.MessageBatch, e *protore
 	}
 	sender := b.GetSenders()[e.GetSender()-1]
 	switch {
+	// A new PID is built from the checked parts; other fields of the peer's are left behind.
 	case in.isAtPeer(sender):
 		m.sender = &actor.PID{Address: sender.GetAddress(), Id: sender.GetId(), RequestId: e.GetSenderRequestId()}
 	case in.transport.authorizerID != "":
@@ -268,6 +274,7 @@ func (in *inboundStream) deliverReply(m envelope, data []byte, fieldsLeft int) (
 		return false, fieldsLeft
 	}
 	to := actor.NewPID(in.transport.system.Address(), m.target)
+	// The id finds the future that waits, if the target is one.
 	to.RequestId = m.request
 	in.transport.system.Root.Send(to, &actor.MessageEnvelope{Message: msg, Sender: m.sender})
 	return true, fieldsLeft
@@ -302,6 +309,7 @@ func (in *inboundStream) deliverCommand(m envelope, data []byte, fieldsLeft int,
 func readCommandID(to proto.Message, raw []byte) {
 	fields := to.ProtoReflect().Descriptor().Fields()
 	for len(raw) > 0 {
+		// The fields are skipped without being decoded, whatever their size.
 		number, kind, n := protowire.ConsumeTag(raw)
 		if n < 0 {
 			return

@@ -35,6 +35,7 @@ func measureFields(desc protoreflect.MessageDescriptor, raw []byte, fieldsLeft, 
 			return 0, errMeasure
 		}
 		raw = raw[n:]
+		// Every field counts once, also an empty or an unknown one.
 		if fieldsLeft--; fieldsLeft < 0 {
 			return 0, errMeasure
 		}
@@ -81,6 +82,7 @@ func decodeBounded(to proto.Message, raw []byte, fieldsLeft int) (int, error) {
 // boundedCodec is the codec of the server side: it decodes nothing that was not measured.
 type boundedCodec struct{ encoding.CodecV2 }
 
+// newCodec wraps grpc's codec for protobuf, which still encodes.
 func newCodec() boundedCodec { return boundedCodec{encoding.GetCodecV2("proto")} }
 
 // Unmarshal implements encoding.CodecV2.

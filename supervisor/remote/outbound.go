@@ -17,6 +17,7 @@ import (
 // dials only peers, which are bound to their addresses already; the side of Join learns here which identity it speaks
 // to.
 func (w *peerTransport) checkDialled(address, identity string, until time.Time) error {
+	// The side of Join trusts any identity of the authority that listens where its owner told it to send.
 	if w.authorizerID == "" {
 		w.registry.bindAddress(address, identity, until, false)
 	} else if w.registry.ownerOf(address) != identity {
@@ -34,6 +35,7 @@ func (w *peerTransport) openStream(
 	if w.authorizerID != "" && w.registry.ownerOf(address) == "" {
 		return nil, status.Error(codes.PermissionDenied, "no peer is bound to the address")
 	}
+	// open dials, if there is no connection yet, and checkDialled runs in its handshake.
 	stream, err := open(ctx, desc, conn, method, opts...)
 	if err != nil {
 		return nil, err
@@ -82,7 +84,7 @@ func (o *outboundStream) SendMsg(m any) error {
 		b := msg.GetMessageBatch()
 		for _, e := range b.GetEnvelopes() {
 			name := b.GetTypeNames()[e.GetTypeId()]
-			// Only our own messages have reserved room; those of the library itself have not.
+			// A frame may hold many messages. Only our own have reserved room; those of the library have not.
 			if isOurMessage(name) {
 				count, bytes = count+1, bytes+len(e.GetMessageData())
 				continue

@@ -62,6 +62,7 @@ func (g *peerAuthorizer) Receive(ctx actor.Context) {
 	case peerCommand:
 		defer func() { m.received <- struct{}{} }() // the channel has room for all commands of the frame
 		g.handleCommand(ctx, m)
+	// A relay is a child of this actor, so its end is reported here.
 	case *actor.Terminated:
 		g.removeRelay(m.Who)
 	case addressLost:
@@ -86,6 +87,7 @@ func (g *peerAuthorizer) Receive(ctx actor.Context) {
 // forwardRequest sends a server's question to its peer, with the peerAuthorizer as its sender, because a peer can
 // name no other actor. If it is too large, or the peer reads too slowly, the question is refused in the peer's name.
 func (g *peerAuthorizer) forwardRequest(ctx actor.Context, r *relay, m *messages.ServerRequest) {
+	// The question is recorded only if it was sent: an answer to any other counts as dropped.
 	if size := proto.Size(m); size <= g.cfg.MaxMessage && g.transport.sendToPeer(r.sender, m, g.transport.authorizerPID(), size) {
 		g.pendingRequests[m.GetRequestId()] = r
 		return
@@ -97,6 +99,7 @@ func (g *peerAuthorizer) forwardRequest(ctx actor.Context, r *relay, m *messages
 // answer another's question.
 func (g *peerAuthorizer) handleAnswer(ctx actor.Context, a peerCommand, m *messages.ServerRequestReply) {
 	r := g.pendingRequests[m.GetRequestId()]
+	// Two programs with one identity are one peer: either may answer.
 	if r == nil || r.identity != a.identity {
 		g.transport.dropped.Add(1)
 		return
@@ -126,6 +129,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 			g.transport.dropped.Add(1)
 		}
 	}
+	// The rights are looked up for each command, and kept by its relay for the reply.
 	rights := g.cfg.rightsOf(a.identity)
 	err := a.refused
 	if err == nil {
@@ -138,6 +142,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 	// One actor of a peer has at most one watch and one handler.
 	key := a.identity + " " + a.sender.GetAddress() + " " + a.sender.GetId()
 	switch m := a.message.(type) {
+	// Unwatch ends the relay, and with it the manager's watch; it is answered here.
 	case *messages.Unwatch:
 		if r := g.watches[key]; r != nil {
 			delete(g.watches, key)
@@ -158,6 +163,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 			return
 		}
 	case *messages.SubscribeResource, *messages.UnsubscribeResource:
+		// A nil error without pass is success: another peer still needs the subscription.
 		pass, err := g.trackSubscription(a.identity, m)
 		if !pass {
 			reply(err)
@@ -178,9 +184,11 @@ func (g *peerAuthorizer) startRelay(ctx actor.Context, a peerCommand, key string
 	_, handle := a.message.(*messages.HandleRequests)
 	r := &relay{peerAuthorizer: ctx.Self(), manager: g.manager.PID(), transport: g.transport, command: a.message, sender: a.sender, identity: a.identity,
 		rights: rights, longLived: watch || handle, limit: g.cfg.MaxMessage, cost: a.size}
+	// Before the relay runs, because its first message is the command.
 	r.stampIdentity()
 	r.self = ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return r }))
 	g.relays[r.self.GetId()] = r
+	// The count goes down in removeRelay, when the relay has ended.
 	g.countRelay(r, 1)
 	if watch {
 		g.watches[key] = r
@@ -247,6 +255,7 @@ func (g *peerAuthorizer) trackSubscription(identity string, m proto.Message) (pa
 		l = &usage{}
 		g.usages[identity] = l
 	}
+	// An identity without anything in use leaves no entry, so the map is bounded by the peers that use something.
 	defer func() {
 		if *l == (usage{}) {
 			delete(g.usages, identity)
@@ -268,6 +277,7 @@ func (g *peerAuthorizer) trackSubscription(identity string, m proto.Message) (pa
 	if !subscribed {
 		return false, deniedError("unsubscribe", at[0], "the peer has not subscribed to the resource", "")
 	}
+	// The manager's own subscription ends with the last peer's.
 	l.subscriptions--
 	delete(g.subscribers[at], identity)
 	if len(g.subscribers[at]) > 0 {

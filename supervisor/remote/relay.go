@@ -54,7 +54,8 @@ func (r *relay) stampIdentity() {
 	}
 }
 
-// Receive implements actor.Actor.
+// Receive implements actor.Actor. Messages come from the manager, from the peerAuthorizer, and, about the peer's
+// actor, from the library.
 func (r *relay) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -72,6 +73,7 @@ func (r *relay) Receive(ctx actor.Context) {
 		}
 	case nextCommand:
 		r.sendCommand(ctx, m.command)
+	// The peerAuthorizer passes questions on, because the peer's answer comes back to it.
 	case *messages.ServerRequest:
 		ctx.Request(r.peerAuthorizer, requestForPeer{m})
 	case *messages.ServerRequestEnded:
@@ -91,6 +93,8 @@ func (r *relay) Receive(ctx actor.Context) {
 		r.sendReply(messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(&messages.Error{Op: "remote",
 			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"})))
 		ctx.Stop(ctx.Self())
+	// Everything else from the manager is a reply. A long-lived relay has the reply to its first command, and events
+	// after it.
 	case proto.Message:
 		r.sendReply(m)
 		if !r.longLived {
@@ -109,6 +113,7 @@ func (r *relay) sendCommand(ctx actor.Context, m proto.Message) {
 // forwardEvent sends an event to the peer, if it is about a server that the peer may use. An event that finds no
 // room, or is too large, is counted, and a gap before the next event reports how many are missing.
 func (r *relay) forwardEvent(m *messages.WatchEvent) {
+	// An event without a server is about the manager, or a gap, and passes.
 	if m.GetServer() != "" && !r.rights.allowsServer(m.GetServer()) {
 		return
 	}
@@ -128,6 +133,7 @@ func (r *relay) forwardEvent(m *messages.WatchEvent) {
 // sendReply sends the reply with the peer's own call id. A reply that is too large becomes a failure; one that finds
 // no room is dropped and counted.
 func (r *relay) sendReply(m proto.Message) {
+	// The manager knows the call by the stamped id; the peer must get its own.
 	if call, ok := m.(*messages.CallToolReply); ok && call.GetCallId() != r.callID {
 		m = &messages.CallToolReply{CallId: r.callID, Outcome: call.GetOutcome(), Result: call.GetResult(), Failure: call.GetFailure()}
 	}

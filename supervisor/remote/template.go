@@ -97,6 +97,7 @@ func splitURL(u string) (host, tail string) {
 // fillSpec returns the spec with the values in their places, or the reason for which a value is refused. The scope is
 // ScopeRuntime, so the server counts as one that was added at run time.
 func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, error) {
+	// An unknown parameter is refused: its sender would believe that it has an effect.
 	for p := range values {
 		if c.patterns[p] == nil {
 			return messages.Spec{}, fmt.Errorf("it has no parameter %q", messages.Line(p, 80))
@@ -110,6 +111,7 @@ func (c *compiledTemplate) fillSpec(values map[string]string) (messages.Spec, er
 			return messages.Spec{}, fmt.Errorf("the value of %q is not of its form", p)
 		}
 	}
+	// The slices and maps of the template are cloned before a value is filled in: peers share them.
 	s := c.spec
 	s.Scope = messages.ScopeRuntime
 	s.Args = slices.Clone(s.Args)
@@ -147,6 +149,7 @@ func (c *compiledTemplate) replaceParams(text string, values map[string]string, 
 // because this machine's owner decides what runs, where, and with which variables.
 func (c Config) instantiateSpec(r Rights, server string, p *messages.ServerSpec) (*messages.ServerSpec, error) {
 	onlyTemplate := true
+	// Range visits the fields that are set. Naming the two allowed ones also refuses every field of later versions.
 	p.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		onlyTemplate = f.Name() == "template" || f.Name() == "parameters"
 		return onlyTemplate

@@ -58,6 +58,7 @@ func (w *peerTransport) listen() (err error) {
 				Text: fmt.Sprintf("cannot listen on %s: %v", w.cfg.listenAddress(), r), Fix: "choose another host or port"}
 		}
 	}()
+	// grpc closes the connection at a larger frame, before this package sees it.
 	frame := w.cfg.MaxMessage + frameSlack
 	config := protoremote.Configure(w.cfg.Host, w.cfg.Port,
 		protoremote.WithServerOptions(
@@ -93,6 +94,7 @@ func (w *peerTransport) listen() (err error) {
 // close stops listening and waits for the readers. The library's own order tells its readers to stop while they read,
 // which is a data race: so the connections end first, and the rest after the last reader has ended.
 func (w *peerTransport) close() {
+	// Readers that wait for the peerAuthorizer end at once.
 	close(w.closed)
 	w.remote.Shutdown(false)
 	w.stopEndpoints()
@@ -119,6 +121,7 @@ func refuseUnary(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler)
 // serveStream puts an inboundStream between a stream of a peer and the library's reader. A panic of either costs the
 // stream and not the program.
 func (w *peerTransport) serveStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	// The stream is refused before the library knows of it.
 	in, err := w.newInboundStream(stream)
 	if err != nil {
 		return err
@@ -139,6 +142,7 @@ func (w *peerTransport) handleUnbound(b *binding) {
 	for at, watcher := range w.registry.takeWatchers(b) {
 		w.sendToLocal(at.localID, &actor.Unwatch{Watcher: watcher})
 	}
+	// Relays that serve actors at the address must end, too.
 	if w.authorizerID != "" {
 		w.system.Root.Send(w.authorizerPID(), addressLost{b.identity, b.address})
 	}
@@ -176,6 +180,7 @@ func (w *peerTransport) sendToPeer(to *actor.PID, message any, from *actor.PID, 
 
 // sendToPeerBounded is sendToPeer with a lower bound of the messages that may wait before it.
 func (w *peerTransport) sendToPeerBounded(to *actor.PID, message any, from *actor.PID, size, maxMessages int) bool {
+	// outboundStream.SendMsg frees the room when the library has written the message.
 	if !w.sendLimiter.reserve(to.GetAddress(), size, maxMessages) {
 		return false
 	}
