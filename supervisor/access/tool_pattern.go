@@ -6,26 +6,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// toolPattern is the part of a rule that says which tools it is about.
+// toolPattern is the part of a rule that names the tools that it concerns.
 type toolPattern struct {
-	// server and tool are the two parts. server is literal in an allow; tool may hold a *, and is "*" for a whole server.
+	// server and tool are the two parts. server is literal in an allow; tool may hold a star, and is "*" for a whole server.
 	server, tool string
-	// qualified is the text of a rule that begins with mcp__, for the name under which a tool is offered.
+	// qualified is the text of a rule that begins with mcp__: it may also be the name under which a tool is offered.
 	qualified string
 	// pattern, if not empty, is a pattern for the whole of mcp__server__tool; server and tool are empty then.
 	pattern string
-	// all says that the rule is about everything.
+	// all says that the rule concerns every tool.
 	all bool
-	// matchesAllReadings is set for a deny and an ask, which match every reading of a name.
+	// matchesAllReadings is set for a deny and an ask, which match every way to read a name.
 	matchesAllReadings bool
 }
 
 const (
+	// prefix begins every qualified name; literal is the reason why a wider allow is refused.
 	prefix  = "mcp__"
 	literal = "an allow may have a * only after a literal server"
 )
 
-// parseToolPattern reads the part before the parentheses.
+// parseToolPattern reads the part of a rule before the parentheses. fault and fix are empty for one that can be read.
 func parseToolPattern(v Verdict, text string) (n toolPattern, fault, fix string) {
 	n.matchesAllReadings = v != Allow
 	switch {
@@ -56,6 +57,7 @@ func parseToolPattern(v Verdict, text string) (n toolPattern, fault, fix string)
 	return n, "", ""
 }
 
+// readQualified reads a rule that begins with mcp__.
 func readQualified(v Verdict, n toolPattern, text string) (toolPattern, string, string) {
 	n.qualified = text
 	rest := text[len(prefix):]
@@ -82,7 +84,7 @@ func readQualified(v Verdict, n toolPattern, text string) (toolPattern, string, 
 		n.tool = "*"
 	}
 	if v == Allow && two && !strings.Contains(tool, "*") && nameOnly(text) {
-		// It may be the name, with its hash, under which another tool is offered: then it means that one.
+		// The text may be the name, with its hash, under which another tool is offered: then it means that tool.
 		if _, _, plain := (messages.Naming{}).Split(text); !plain {
 			n.server = ""
 		}
@@ -90,10 +92,10 @@ func readQualified(v Verdict, n toolPattern, text string) (toolPattern, string, 
 	return n, "", ""
 }
 
-// nameOnly reports whether text could be the name under which a tool is offered.
+// nameOnly reports whether text has only the characters of a name under which a tool is offered.
 func nameOnly(text string) bool { return sanitizeName(text) == text }
 
-// matchesTool reports whether a rule is about a tool. qualified is the name under which it is offered.
+// matchesTool reports whether a rule concerns a tool. qualified is the name under which the tool is offered.
 func (n *toolPattern) matchesTool(server, tool, qualified string) bool {
 	switch {
 	case n.all:
@@ -105,16 +107,17 @@ func (n *toolPattern) matchesTool(server, tool, qualified string) bool {
 	case !n.matchesAllReadings:
 		return n.server == server && matchPattern(n.tool, tool)
 	}
-	if n.qualified == "" { // a colon may belong to the tool's own name as well
+	// A colon may belong to the tool's own name as well, so the rule is compared with both parts joined.
+	if n.qualified == "" {
 		return matchPattern(n.server+":"+n.tool, server+":"+tool) || n.coversServer(server)
 	}
-	// Two underscores may belong to the server's name, and a character of either may have been replaced in what a person
-	// has seen: a deny that was meant for one of them is not worked around by a name.
+	// Two underscores may belong to the server's name, and the person may have seen a name in which characters were replaced:
+	// a deny that was meant for one spelling must not be evaded by another.
 	return n.coversServer(server) || matchPattern(n.qualified, prefix+server+"__"+tool) ||
 		matchPattern(n.qualified, prefix+sanitizeName(server)+"__"+sanitizeName(tool)) || matchPattern(n.qualified, qualified)
 }
 
-// coversServer reports whether a rule without conditions is about everything of a server, whatever its tools are called.
+// coversServer reports whether a rule without conditions concerns every tool of a server, whatever their names.
 func (n *toolPattern) coversServer(server string) bool {
 	switch {
 	case n.all:
@@ -129,14 +132,14 @@ func (n *toolPattern) coversServer(server string) bool {
 	return onlyStars(n.tool) && matchPattern(n.server, server)
 }
 
-// coversWholeServer reports whether a pattern is mcp__server, or matches whatever may follow mcp__server__.
+// coversWholeServer reports whether a pattern is mcp__server, or matches any name that begins with mcp__server__.
 func coversWholeServer(pattern, server string) bool {
 	return matchPattern(pattern, prefix+server) || strings.HasSuffix(pattern, "*") && matchPattern(pattern, prefix+server+"__")
 }
 
 func onlyStars(s string) bool { return s != "" && strings.Trim(s, "*") == "" }
 
-// sanitizeName is a part of a name as messages.Naming writes it.
+// sanitizeName returns a part of a name as messages.Naming writes it in qualified names.
 func sanitizeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -146,7 +149,8 @@ func sanitizeName(s string) string {
 	}, s)
 }
 
-// matchPattern matches text against a pattern in which * stands for any text.
+// matchPattern matches text against a pattern in which a star stands for any text. The parts are found from left to right, which
+// suffices when stars are the only wildcard.
 func matchPattern(pattern, text string) bool {
 	first, rest, starred := strings.Cut(pattern, "*")
 	if !starred {

@@ -10,25 +10,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Arguments says what of a call's arguments is recorded.
+// Arguments says which form of a call's arguments is recorded.
 type Arguments string
 
 const (
-	// Hash records the SHA-256 of the arguments in canonical form: keys sorted, no white space, text with no escape that it
-	// can do without, numbers as they were written. It tells whether two calls were the same, and whether a call was a
-	// certain one. This is the default. jq -jcS prints the same form, unless a number is written in an unusual way.
+	// Hash records the SHA-256 of the arguments in canonical form: keys sorted, no white space, text with no avoidable escape,
+	// numbers as they were written. It shows whether two calls were the same, and whether a call had certain arguments. This is the
+	// default. jq -jcS prints the same form, unless a number is written in an unusual way.
 	Hash Arguments = "hash"
-	// Redacted records the hash, and the arguments: without the secrets that the server was given, without the values of
-	// names that sound like credentials or that look like a token, and with long texts and lists cut.
+	// Redacted records the hash, and the arguments without the secrets that the server was given, without values that have the
+	// name of a credential or look like a token, and with long texts and lists cut.
 	Redacted Arguments = "redacted"
-	// None records nothing of the arguments, but for their length.
+	// None records only the length of the arguments.
 	None Arguments = "none"
-	// Full records the hash, and the arguments as they are, without the secrets that the server was given. Models put into
-	// arguments whatever they have read.
+	// Full records the hash, and the arguments with nothing removed but the secrets that the server was given. A model may put any
+	// text that it has read into arguments.
 	Full Arguments = "full"
 )
 
-// ParseArguments reads one of these words; empty is Hash.
+// ParseArguments reads one of these words; empty is Hash. The error has ClassInvalid.
 func ParseArguments(s string) (Arguments, error) {
 	switch a := Arguments(s); a {
 	case "":
@@ -42,15 +42,15 @@ func ParseArguments(s string) (Arguments, error) {
 }
 
 const (
-	// maxValueBytes is how many bytes of a text Redacted shows, maxElements how many elements of a list or an object.
+	// maxValueBytes is how many bytes of a text Redacted keeps, maxElements how many elements of a list or an object.
 	maxValueBytes, maxElements = 200, 50
 	// maxRedacted and maxFull bound the arguments of a record, in bytes; longer ones are left out.
 	maxRedacted, maxFull = 4 << 10, 1 << 20
-	// maxLevels is how many levels are looked at.
+	// maxLevels is how many levels of nesting are searched; deeper values are left out whole.
 	maxLevels = 64
 )
 
-// AddTo puts into the record what is recorded of the arguments. hide takes the server's secrets out of a text; only Redacted and
+// AddTo adds the arguments to the record in the chosen form. hide removes the server's secrets from a text; only Redacted and
 // Full need it.
 func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) string) {
 	r.Sent = len(args)
@@ -69,7 +69,8 @@ func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) stri
 	switch {
 	case a != Redacted && a != Full:
 		return
-	case value == nil: // no JSON: nothing can be taken out of it with certainty
+	// A text that is no JSON cannot be redacted with certainty, so it is left out.
+	case value == nil:
 		r.Cut = true
 		return
 	case a == Redacted:
@@ -83,7 +84,7 @@ func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) stri
 	r.Args = out
 }
 
-// hashOf is the hash of arguments in hexadecimal digits. It takes one allocation.
+// hashOf returns the hash of arguments in hexadecimal digits. It takes one allocation, because every recorded call pays for it.
 func hashOf(args []byte) string {
 	p := recordBuffers.Get().(*recordBuffer)
 	defer recordBuffers.Put(p)
@@ -93,7 +94,7 @@ func hashOf(args []byte) string {
 	return string(digits[:])
 }
 
-// decodeArguments returns the value of arguments; nil if they are no JSON.
+// decodeArguments returns the decoded arguments; nil if they are no JSON, or more than one value.
 func decodeArguments(args json.RawMessage) (value any) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
@@ -103,6 +104,7 @@ func decodeArguments(args json.RawMessage) (value any) {
 	return value
 }
 
+// marshalValue writes JSON without the escapes for HTML, which would make it hard to read.
 func marshalValue(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -12,37 +12,37 @@ import (
 )
 
 // canonicalHasher computes the hash of a JSON text in its canonical form, without decoding it: one pass over the text notes where
-// each value stands and puts the members of objects in order, another gives the form to the hash piece by piece. So the
-// memory it takes depends on the number of values and not on their length, and it is used again.
+// each value is and puts the members of objects in order, another writes the form to the hash piece by piece. So its
+// memory depends on the number of values and not on their length, and is used again for the next text.
 type canonicalHasher struct {
 	src     []byte
 	nodes   []node
-	order   []int32 // the members of the object that is put in order
-	out     []byte  // of the form, what the hash has not got yet
+	order   []int32 // scratch space for sortMembers
+	out     []byte  // the part of the form that is not hashed yet
 	sum     hash.Hash
-	lastSum []byte // the last hash
+	lastSum []byte // reused for the result
 }
 
-// node is a value of the text.
+// node is one value of the text. All numbers are offsets into src, or indexes of nodes.
 type node struct {
-	// start and end are where it stands, name and colon where its name does, quotes included, if it is a member of an object.
+	// start and end delimit the value; name and colon delimit its name, quotes included, if it is a member of an object.
 	start, end, name, colon int32
-	// first is the node of its first element or member, next that of the one after itself; 0 for none.
+	// first is the node of its first element or member, next that of the following one of its parent; 0 for none.
 	first, next int32
-	// escaped and nameEscaped say that a text is not in canonical form as it stands.
+	// escaped and nameEscaped say that the text is not in canonical form as it is written.
 	escaped, nameEscaped bool
 }
 
 const (
-	// maxDepth is how deep values may be nested, as in encoding/json.
+	// maxDepth bounds the nesting, as in encoding/json.
 	maxDepth = 10_000
-	// piece is how many bytes of the form are gathered before the hash gets them.
+	// piece is how many bytes of the form are gathered for one call of the hash.
 	piece = 4 << 10
-	// keptNodes bounds what is kept for the next text.
+	// keptNodes bounds the memory that is kept for the next text.
 	keptNodes = 1 << 12
 )
 
-// hash is the SHA-256 of the canonical form of src, and of src as it is if that is no JSON.
+// hash returns the SHA-256 of the canonical form of src, or of src itself if that is no JSON.
 func (c *canonicalHasher) hash(src []byte) (sum [sha256.Size]byte) {
 	if !c.parseText(src) {
 		sum = sha256.Sum256(src)
@@ -56,14 +56,14 @@ func (c *canonicalHasher) hash(src []byte) (sum [sha256.Size]byte) {
 		c.lastSum = c.sum.Sum(c.lastSum[:0])
 		sum = [sha256.Size]byte(c.lastSum)
 	}
-	c.src = nil // it is the caller's
+	c.src = nil // it belongs to the caller
 	if cap(c.nodes) > keptNodes {
 		c.nodes, c.order = nil, nil
 	}
 	return sum
 }
 
-// parseText notes the values of src, the outermost first. It fails for what is no JSON.
+// parseText notes all values of src, the outermost first. It reports false for a text that is no JSON.
 func (c *canonicalHasher) parseText(src []byte) bool {
 	c.src, c.nodes, c.out = src, c.nodes[:0], c.out[:0]
 	if len(src) > math.MaxInt32 {
@@ -82,7 +82,7 @@ func (c *canonicalHasher) skipSpace(at int) int {
 
 func (c *canonicalHasher) hasByte(at int, b byte) bool { return at < len(c.src) && c.src[at] == b }
 
-// noteValue notes the value that begins at a place, below so many others, and returns where it ends.
+// noteValue notes the value at a place, at a depth, and returns where it ends.
 func (c *canonicalHasher) noteValue(at, depth int) (end int, ok bool) {
 	if at >= len(c.src) {
 		return at, false
@@ -116,7 +116,8 @@ func (c *canonicalHasher) matchWord(at int, word string) (end int, ok bool) {
 	return end, end <= len(c.src) && string(c.src[at:end]) == word
 }
 
-// noteMembers notes what stands between the brackets of an array or an object, whose node is self.
+// noteMembers notes the values between the brackets of an array or an object, whose node is self. Members that are in order
+// already, as most programs write them, need no sorting.
 func (c *canonicalHasher) noteMembers(self, at, depth int, object bool) (end int, ok bool) {
 	closing := byte(']')
 	if object {
@@ -169,7 +170,8 @@ func (c *canonicalHasher) noteMembers(self, at, depth int, object bool) (end int
 	}
 }
 
-// sortMembers puts the members of an object in the order of their names. Of several with one name the last one counts.
+// sortMembers puts the members of an object in the order of their names. Of several with one name the last one counts, as for most
+// readers.
 func (c *canonicalHasher) sortMembers(object int) {
 	c.order = c.order[:0]
 	for n := c.nodes[object].first; n != 0; n = c.nodes[n].next {
@@ -192,7 +194,7 @@ func (c *canonicalHasher) sortMembers(object int) {
 	c.nodes[object].first = next
 }
 
-// compareNames compares the names of two members by their bytes in UTF-8.
+// compareNames compares the names of two members as bytes in UTF-8, after their escapes.
 func (c *canonicalHasher) compareNames(a, b *node) int {
 	x, y := c.src[a.name+1:a.colon-1], c.src[b.name+1:b.colon-1]
 	if !a.nameEscaped && !b.nameEscaped {
@@ -202,14 +204,14 @@ func (c *canonicalHasher) compareNames(a, b *node) int {
 		r, n := decodeChar(x)
 		s, m := decodeChar(y)
 		if r != s {
-			return cmp.Compare(r, s) // runes are in the order of their bytes
+			return cmp.Compare(r, s) // UTF-8 has the order of the runes
 		}
 		x, y = x[n:], y[m:]
 	}
 	return cmp.Compare(len(x), len(y))
 }
 
-// writeValue gives the form of a value to the hash.
+// writeValue writes the canonical form of a value.
 func (c *canonicalHasher) writeValue(n int32) {
 	v := c.nodes[n]
 	switch open := c.src[v.start]; open {
@@ -232,7 +234,7 @@ func (c *canonicalHasher) writeValue(n int32) {
 	}
 }
 
-// writeScalar gives a value that has nothing inside to the hash.
+// writeScalar writes a text, number or word. A long one that needs no change goes to the hash directly.
 func (c *canonicalHasher) writeScalar(raw []byte, escaped bool) {
 	if !escaped {
 		if len(raw) < piece {

@@ -11,14 +11,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// maxText bounds each text of a record, in runes. Names are chosen by servers and models.
+// maxText bounds each text of a record, in runes, because servers and models choose names and may choose long ones.
 const maxText = 500
 
-// recordLine is a record that is being written, so far.
+// recordLine is the encoded part of a record so far.
 type recordLine []byte
 
-// appendRecord appends a record as a line without its end: Seq is not known yet, see numbered. It is what encoding/json
-// makes of it, at a tenth of the cost: a call pays for it.
+// appendRecord appends a record as a line without its end, because Seq is not known yet: see appendNumbered. The result is that of
+// encoding/json, at a tenth of the cost, because every call pays for it.
 func appendRecord(to []byte, r *Record) []byte {
 	l := recordLine(to)
 	l = append(l, `{"v":`...)
@@ -34,7 +34,7 @@ func appendRecord(to []byte, r *Record) []byte {
 	cut := r.Cut
 	l = l.appendWord("argsSha256", r.ArgsSHA256)
 	if len(r.Args) > 0 {
-		if args := compactJSON(r.Args); args == nil { // a caller's own: those that Arguments made are well-formed
+		if args := compactJSON(r.Args); args == nil { // of another program; those that Arguments made are well-formed
 			cut = true
 		} else {
 			l = append(append(l, `,"args":`...), args...)
@@ -65,7 +65,7 @@ func (l recordLine) appendKey(name string) recordLine {
 	return append(append(l, name...), '"', ':')
 }
 
-// appendWord appends a field whose text is ours, or bounded elsewhere, unless it is empty.
+// appendWord appends a field whose text is bounded elsewhere, unless it is empty.
 func (l recordLine) appendWord(name, s string) recordLine {
 	if s == "" {
 		return l
@@ -73,7 +73,7 @@ func (l recordLine) appendWord(name, s string) recordLine {
 	return rawjson.AppendText(l.appendKey(name), s)
 }
 
-// appendText appends a field whose text anybody may have chosen, unless it is empty.
+// appendText appends a field whose text a server, a model or a caller may have chosen, unless it is empty.
 func (l recordLine) appendText(name, s string) recordLine {
 	if len(s) > maxText {
 		s = messages.Line(s, maxText)
@@ -95,12 +95,12 @@ func (l recordLine) appendNumber(name string, n int) recordLine {
 	return strconv.AppendInt(l.appendKey(name), int64(n), 10)
 }
 
-// appendMillis appends milliseconds, unless they are none.
+// appendMillis appends milliseconds, unless they are zero or no number.
 func (l recordLine) appendMillis(name string, ms float64) recordLine {
 	if ms == 0 || math.IsNaN(ms) || math.IsInf(ms, 0) {
 		return l
 	}
-	if micros := math.Round(ms * 1000); ms > 0 && ms < 1e9 && micros/1000 == ms { // as all are that are measured here
+	if micros := math.Round(ms * 1000); ms > 0 && ms < 1e9 && micros/1000 == ms { // true for all durations that are measured here
 		n := uint64(micros)
 		l = strconv.AppendUint(l.appendKey(name), n/1000, 10)
 		if n %= 1000; n > 0 {
@@ -114,7 +114,7 @@ func (l recordLine) appendMillis(name string, ms float64) recordLine {
 	return strconv.AppendFloat(l.appendKey(name), ms, 'g', -1, 64)
 }
 
-// appendTime appends a time in UTC. One that no year of four digits has is the first of 1970.
+// appendTime appends a time in UTC. A time whose year does not have four digits becomes the first of 1970, which can be parsed.
 func (l recordLine) appendTime(name string, t time.Time) recordLine {
 	t = t.UTC()
 	if y := t.Year(); y < 0 || y > 9999 {
@@ -137,7 +137,7 @@ func (l recordLine) appendList(name string, all []string) recordLine {
 	return append(l, ']')
 }
 
-// compactJSON is JSON on one line; nil for what is none.
+// compactJSON returns JSON on one line; nil for a text that is none.
 func compactJSON(raw json.RawMessage) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
@@ -152,5 +152,5 @@ func appendNumbered(to, line []byte, seq uint64) []byte {
 	return append(strconv.AppendUint(to, seq, 10), '}', '\n')
 }
 
-// numberSize is the most that numbered adds.
+// numberSize is the most that appendNumbered adds to a line.
 const numberSize = len(`,"seq":`) + 20 + 2

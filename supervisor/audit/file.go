@@ -17,41 +17,42 @@ import (
 )
 
 const (
-	// DefaultMaxSize is how large a file grows before it is put aside: some 30,000 calls.
+	// DefaultMaxSize is how large a file grows before it is rotated: some 30,000 calls.
 	DefaultMaxSize = 10 << 20
-	// DefaultKeep is how many files are kept besides the one that is written.
+	// DefaultKeep is how many rotated files are kept.
 	DefaultKeep = 5
-	// lockTime bounds the wait for another process that writes.
+	// lockTime bounds the wait for the lock that another process holds.
 	lockTime = 2 * time.Second
-	// lockEvery is how often the lock is asked for.
+	// lockEvery is how often the lock is tried.
 	lockEvery = 2 * time.Millisecond
-	// sweepEvery is how often files that are too old are looked for.
+	// sweepEvery is how often files that are too old are searched for.
 	sweepEvery = time.Hour
 )
 
-// File is a writer for whole lines: it appends them to a file that it puts aside when it is large. Several of them, also of
+// File is a writer for whole lines: it appends them to a file that it rotates when it is large. Several of them, also of
 // several processes, may write one path. Only Path must be set.
 //
 // The file is opened for each write, under a lock on the file Path.lock, and no process holds it in between: it may be moved,
 // removed or emptied at any time. A symbolic link in its place is refused, unless it leads to a device or a pipe.
+// removed or emptied at any time. A symbolic link in its place is refused, unless it leads to a device or a pipe.
 type File struct {
-	// Path is the file. It and its directory are made if need be, for the user alone (0600 and 0700).
+	// Path is the file. It and its directory are made if they are missing, for the user alone (0600 and 0700).
 	Path string
-	// MaxSize is the size in bytes at which it is put aside as Path.1, and what stands there as Path.2; DefaultMaxSize if 0.
+	// MaxSize is the size in bytes at which it is renamed to Path.1, and the file of that name to Path.2; DefaultMaxSize if 0.
 	MaxSize int64
 	// Keep is how many such files are kept; DefaultKeep if 0, none if negative. KeepFor, unless it is 0, is how long one is
-	// kept after it was written last; they are looked at when one is put aside, and once an hour while something is written.
+	// kept after its last write; old ones are removed when one is rotated, and once an hour while lines are written.
 	Keep    int
 	KeepFor time.Duration
-	// Sync has every write wait until it is on the disk.
+	// Sync makes every write wait until it is on the disk.
 	Sync bool
 
-	// lastSweep is when old files were looked for last, nil for never.
+	// lastSweep is when old files were last searched for, nil for never.
 	lastSweep atomic.Pointer[time.Time]
 }
 
 // Write appends lines, each of which ends with a newline. If the file ends in the middle of a line, because the process that wrote it
-// was killed or the disk was full, they begin on a new one.
+// was killed or the disk was full, the lines begin on a new one.
 func (f *File) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
@@ -83,7 +84,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 		return 0, err
 	}
 	defer func() {
-		if e := out.Close(); e != nil && err == nil { // a network file system says only now that the disk is full
+		if e := out.Close(); e != nil && err == nil { // a network file system may report a full disk only now
 			n, err = 0, e
 		}
 	}()
@@ -101,13 +102,14 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// openFlags are how the file is opened: not through a symbolic link, which an attacker may have put there so that another file is
-// written, and which putting the file aside would move. A link to a device or a pipe, as /dev/stderr is, is followed.
+// openFlags returns how the file is opened. A symbolic link is refused: an attacker may have put it there so that another file is
+// written, and a rotation would move the link. A link to a device or a pipe, as /dev/stderr is, is followed.
 func (f *File) openFlags() (int, error) {
 	const flags = os.O_RDWR | os.O_CREATE | os.O_APPEND
 	info, err := os.Lstat(f.Path)
+	// An error of Lstat comes again when the file is opened, and is reported there.
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		return flags | noFollow, nil //nolint:nilerr // whoever opens it sees the error
+		return flags | noFollow, nil //nolint:nilerr
 	}
 	if end, err := os.Stat(f.Path); err != nil || end.Mode().IsRegular() {
 		return 0, errors.New("it is a symbolic link; name the file itself")
@@ -115,8 +117,8 @@ func (f *File) openFlags() (int, error) {
 	return os.O_WRONLY | os.O_APPEND, nil
 }
 
-// OpenTo says in what way the file at a path is open to others than its owner and its group's readers; empty if it is not, is
-// not there, or the system has no such permissions.
+// OpenTo says in which way the file at a path is accessible beyond its owner and its group's readers; empty if it is not, does
+// not exist, or the system has no such permissions.
 func OpenTo(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || !info.Mode().IsRegular() {
@@ -131,7 +133,7 @@ func OpenTo(path string) string {
 	return ""
 }
 
-// lockFile keeps other writers away. The directory is made on the way.
+// lockFile takes the lock that all writers of the path share. It makes the directory, which the lock file needs.
 func (f *File) lockFile() (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return nil, err
@@ -160,7 +162,7 @@ func tornEnd(f *os.File) bool {
 	return err == nil && end[0] != '\n'
 }
 
-// makeRoom puts the file aside if so much more would make it too large. The lock is held.
+// makeRoom rotates the file if so many more bytes would make it too large. The caller holds the lock.
 func (f *File) makeRoom(more int64) error {
 	most, keep := f.MaxSize, f.keepCount()
 	if most <= 0 {
@@ -173,19 +175,20 @@ func (f *File) makeRoom(more int64) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() { // a device or a pipe that was named on purpose
+	if !info.Mode().IsRegular() { // a device or a pipe that the user named on purpose
 		return nil
 	}
 	if keep < 0 {
 		return os.Remove(f.Path)
 	}
-	free := 1 // the first name that is free, or the last that is kept
+	free := 1 // the first free name, or the last that is kept
 	for free < keep {
 		if _, err := os.Lstat(rotatedPath(f.Path, free)); err != nil {
 			break
 		}
 		free++
 	}
+	// The files are renamed from the oldest on, so that an interruption loses none.
 	for i := free; i >= 1; i-- {
 		to, from := rotatedPath(f.Path, i), rotatedPath(f.Path, i-1)
 		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +199,7 @@ func (f *File) makeRoom(more int64) error {
 	return nil
 }
 
-// keepCount is how many files are kept besides the one that is written; negative for none.
+// keepCount returns how many rotated files are kept; negative for none.
 func (f *File) keepCount() int {
 	if f.Keep == 0 {
 		return DefaultKeep
@@ -204,17 +207,17 @@ func (f *File) keepCount() int {
 	return f.Keep
 }
 
-// removeOld removes the files that Keep kept when it was larger, and those that are too old. The lock is held.
+// removeOld removes the files beyond Keep, which may have been larger before, and those that are too old. The caller holds the lock.
 func (f *File) removeOld(keep int) {
 	for i := lastRotated(f.Path); i >= 1; i-- {
 		info, err := os.Stat(rotatedPath(f.Path, i))
 		if err == nil && (i > keep || f.KeepFor > 0 && time.Since(info.ModTime()) > f.KeepFor) {
-			_ = os.Remove(rotatedPath(f.Path, i)) // the next time then
+			_ = os.Remove(rotatedPath(f.Path, i)) // the next sweep tries again
 		}
 	}
 }
 
-// lastRotated is the highest number of a file that was put aside. Some may be missing in between.
+// lastRotated returns the highest number of a rotated file. Numbers may be missing in between, up to 64 of them.
 func lastRotated(path string) (last int) {
 	for i := 1; i-last <= 64; i++ {
 		if _, err := os.Stat(rotatedPath(path, i)); err == nil {
@@ -224,7 +227,7 @@ func lastRotated(path string) (last int) {
 	return last
 }
 
-// rotatedPath is the name of the i-th youngest file that was put aside; 0 is the file itself.
+// rotatedPath returns the name of the i-th youngest rotated file; 0 is the file itself.
 func rotatedPath(path string, i int) string {
 	if i == 0 {
 		return path
@@ -232,7 +235,7 @@ func rotatedPath(path string, i int) string {
 	return path + "." + strconv.Itoa(i)
 }
 
-// fileError keeps of a foreign error what a person can use.
+// fileError translates an error of the file system, without the path that it repeats.
 func fileError(text string, err error) error {
 	reason := err
 	var path *fs.PathError

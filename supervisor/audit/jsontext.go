@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// textEnd finds the end of the text whose quote stands at a place. escaped says that it is not in canonical form: it has an
+// textEnd returns the end of the text whose quote is at a place. escaped says that it is not in canonical form: it has an
 // escape, or bytes that are no UTF-8.
 func textEnd(src []byte, at int) (end int, escaped, ok bool) {
 	ascii := true
@@ -37,7 +37,7 @@ func textEnd(src []byte, at int) (end int, escaped, ok bool) {
 	return len(src), escaped, false
 }
 
-// numberEnd finds the end of the number that begins at a place.
+// numberEnd returns the end of the number that begins at a place, by the grammar of JSON.
 func numberEnd(src []byte, at int) (end int, ok bool) {
 	digits := func() bool {
 		begin := at
@@ -69,7 +69,7 @@ func numberEnd(src []byte, at int) (end int, ok bool) {
 	return at, true
 }
 
-// decodeChar decodes the first character of the inside of a text, as encoding/json does: what is no character is U+FFFD.
+// decodeChar decodes the first character inside a text, as encoding/json does: an invalid one becomes U+FFFD.
 func decodeChar(raw []byte) (r rune, size int) {
 	if raw[0] != '\\' {
 		return utf8.DecodeRune(raw)
@@ -101,6 +101,7 @@ func decodeChar(raw []byte) (r rune, size int) {
 	return rune(raw[1]), 2
 }
 
+// hex4 reads the four digits of a \u escape.
 func hex4(s []byte) (r rune, ok bool) {
 	if len(s) < 4 {
 		return 0, false

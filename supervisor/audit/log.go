@@ -14,64 +14,66 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The bounds of what waits, where the options say none.
+// The bounds of the queue, where the options have none.
 const (
 	DefaultMaxRecords = 1 << 16
 	DefaultMaxBytes   = 32 << 20
 )
 
-// Options are how records are kept. The zero value works.
+// Options say how records are kept. The zero value works.
 type Options struct {
-	// Arguments says what is recorded of the arguments of calls; Hash if empty.
+	// Arguments says in which form the arguments of calls are recorded; Hash if empty.
 	Arguments Arguments
-	// MaxRecords and MaxBytes bound what waits for the writer. 65,536 and 32 MiB if 0: some seconds of everything that a busy
+	// MaxRecords and MaxBytes bound the queue. 65,536 and 32 MiB if 0: some seconds of everything that a busy
 	// program calls. The memory is in use only while the writer does not keep up.
 	MaxRecords, MaxBytes int
-	// Logger is told once when the writer begins to fail, and once when it is well again; nil logs nothing.
+	// Logger gets one line when the writer begins to fail, and one when it works again; nil logs nothing.
 	Logger *zap.Logger
 }
 
-// Log hands records to a writer. Safe for concurrent use.
+// Log queues records for a writer. Safe for concurrent use.
 type Log struct {
 	writer io.Writer
 	opts   Options
 	run    string
 
-	wake       chan struct{} // there is something to write
-	flushAsked chan struct{} // a caller of Flush or Close waits for it
-	closing    chan struct{}
-	done       chan struct{} // the writer's goroutine has ended
+	wake       chan struct{} // capacity 1: the queue is not empty
+	flushAsked chan struct{} // capacity 1: Flush waits, so the goroutine need not gather
+	closing    chan struct{} // closed by Close
+	done       chan struct{} // closed when the writer's goroutine has ended
 
+	// mu guards all fields below. It is never held while the writer is called.
 	mu          sync.Mutex
 	queue       []byte // whole lines
-	spareBuffer []byte // the queue before, to be used again
+	spareBuffer []byte // an empty buffer for the next queue, so that two alternate
 	queued      int    // records in queue
-	// takenRecords and weight count the records and bytes that the goroutine has taken and not settled.
+	// takenRecords and takenBytes count what the goroutine has taken from the queue and not written or given up yet.
 	takenRecords, takenBytes int
-	seq                      uint64
-	// accepted and settled count records that were queued, and those of them that are written or given up.
+	// seq is the number of the newest record, lost ones included.
+	seq uint64
+	// accepted counts the records that were queued, settled those of them that are written or given up.
 	accepted, settled uint64
 	stats             Stats
-	// gap are the newest records that were lost, for which no record of kind lost was queued yet; nil if there are none.
+	// gap describes the newest lost records, for which no record of kind lost was queued yet; nil if there are none.
 	gap    *Lost
 	closed bool
 	change chan struct{} // closed and replaced when records are settled; nil while no goroutine waits
 }
 
-// Stats tell what became of records. Added is the sum of Written, Waiting and Lost. A record of kind lost counts as any other.
+// Stats count records. Added is the sum of Written, Waiting and Lost. A record of kind lost counts as any other.
 type Stats struct {
 	Added   uint64 `json:"added"`
 	Written uint64 `json:"written"`
 	Waiting uint64 `json:"waiting"`
 	Lost    uint64 `json:"lost"`
-	// Kinds are the lost ones by their kind.
+	// Kinds has the lost ones by their kind.
 	Kinds map[Kind]uint64 `json:"lostKinds,omitempty"`
-	// Failing is the writer's error while it fails, in one line, Since when that began.
+	// Failing is the writer's error while it fails, in one line, Since when the failing began.
 	Failing string    `json:"failing,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// New makes a log that writes to w from a goroutine of its own, which ends with Close. w stays the caller's to close.
+// New makes a log that writes to w from a goroutine of its own, which ends with Close. The caller closes w afterwards.
 func New(w io.Writer, o Options) *Log {
 	if o.Arguments == "" {
 		o.Arguments = Hash
@@ -93,10 +95,10 @@ func New(w io.Writer, o Options) *Log {
 	return l
 }
 
-// Arguments says what is recorded of the arguments of a call.
+// Arguments returns the form in which the arguments of calls are recorded.
 func (l *Log) Arguments() Arguments { return l.opts.Arguments }
 
-// Add records r, or counts it as lost. It sets Version, Run and Seq, and Time if it is zero. It never blocks. A nil Log
+// Add queues r, or counts it as lost. It sets Version, Run and Seq, and Time if it is zero. It never blocks. A nil Log
 // records nothing.
 func (l *Log) Add(r Record) {
 	if l == nil {
@@ -108,6 +110,7 @@ func (l *Log) Add(r Record) {
 	r.Run = l.run
 	p := recordBuffers.Get().(*recordBuffer)
 	defer p.release()
+	// The record is encoded before the lock is taken, so that concurrent calls encode beside one another.
 	p.line = appendRecord(p.line[:0], &r)
 	line := p.line
 	l.mu.Lock()
@@ -121,7 +124,7 @@ func (l *Log) Add(r Record) {
 	l.queueLine(line)
 }
 
-// hasRoom reports whether there is room for one more record. l.mu is held.
+// hasRoom reports whether a record fits into the queue. Frequent kinds get seven eighths of it. The caller holds mu.
 func (l *Log) hasRoom(kind Kind, size int) bool {
 	records, bytes := l.opts.MaxRecords, l.opts.MaxBytes
 	if kind == KindCall || kind == KindRead || kind == KindPrompt || kind == KindPhase {
@@ -130,7 +133,7 @@ func (l *Log) hasRoom(kind Kind, size int) bool {
 	return l.queued+l.takenRecords < records && len(l.queue)+l.takenBytes+size+numberSize <= bytes
 }
 
-// queueLine queues an encoded record. l.mu is held.
+// queueLine queues an encoded record under the next number. The caller holds mu.
 func (l *Log) queueLine(line []byte) {
 	l.seq++
 	l.stats.Added++
@@ -140,7 +143,7 @@ func (l *Log) queueLine(line []byte) {
 	signal(l.wake)
 }
 
-// countLost counts the record with the newest number as lost. l.mu is held.
+// countLost counts the record with the newest number as lost, and extends the gap. The caller holds mu.
 func (l *Log) countLost(kind Kind, at time.Time) {
 	l.stats.Lost++
 	if l.stats.Kinds == nil {
@@ -151,7 +154,7 @@ func (l *Log) countLost(kind Kind, at time.Time) {
 	if l.gap == nil {
 		l.gap = &Lost{From: l.seq, Since: at, Until: at, Kinds: map[Kind]uint64{}}
 	}
-	if at.Before(l.gap.Since) { // they get their numbers in another order than they happened
+	if at.Before(l.gap.Since) { // records get their numbers in another order than they happened
 		l.gap.Since = at
 	}
 	if at.After(l.gap.Until) {
@@ -165,7 +168,8 @@ func (l *Log) countLost(kind Kind, at time.Time) {
 	l.gap.To = l.seq
 }
 
-// queueGap queues the record that tells of the gap, if that and another one of this size fit. l.mu is held.
+// queueGap queues the record that describes the gap, if it and another record of this size fit: otherwise the next record would be
+// lost at once and begin a new gap. The caller holds mu.
 func (l *Log) queueGap(size int) bool {
 	line := appendRecord(nil, &Record{Time: time.Now(), Kind: KindLost, Run: l.run, Lost: l.gap})
 	if l.queued+l.takenRecords+1 >= l.opts.MaxRecords ||
@@ -177,7 +181,7 @@ func (l *Log) queueGap(size int) bool {
 	return true
 }
 
-// Stats tell what became of the records so far.
+// Stats returns the counts so far; zero for a nil Log.
 func (l *Log) Stats() Stats {
 	if l == nil {
 		return Stats{}
@@ -190,11 +194,12 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Flush returns when everything that was added before is written, or lost and told, or with ctx's error.
+// Flush returns when all records that were added before are written, or lost with a record that says so, or with ctx's error.
 func (l *Log) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	want := l.accepted
 	l.mu.Unlock()
+	// Both signals are repeated, because the goroutine may have consumed them for an earlier batch.
 	for {
 		l.mu.Lock()
 		if l.settled >= want && l.gap == nil {
@@ -218,9 +223,9 @@ func (l *Log) Flush(ctx context.Context) error {
 	}
 }
 
-// Close tries once more to write what waits, and ends the log: what is added from now on is lost. The error says that records
-// are not written and that no line tells of it; nil if there are none. If ctx ends first, because the writer does not
-// return, the goroutine ends when it does. It is idempotent.
+// Close tries once more to write what is queued, and ends the log: records that are added from now on are lost. The error says that
+// records are not written and that no line reports it; nil if there are none. If ctx ends first, because the writer does not
+// return, the goroutine ends when the writer does. It is idempotent.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -241,7 +246,7 @@ func (l *Log) Close(ctx context.Context) error {
 	return l.unwrittenError(ctx.Err())
 }
 
-// unwrittenError returns the error for records that are not in the file and will not be written.
+// unwrittenError returns the error for records that are not in the file and will not be written; nil if there are none.
 func (l *Log) unwrittenError(cause error) error {
 	s := l.Stats()
 	l.mu.Lock()
@@ -257,6 +262,7 @@ func (l *Log) unwrittenError(cause error) error {
 	return &messages.Error{Op: "audit", Class: messages.ClassOf(cause), Text: text, Err: cause}
 }
 
+// signal fills a channel of capacity 1, unless it is full already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

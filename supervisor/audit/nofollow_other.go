@@ -2,5 +2,5 @@
 
 package audit
 
-// noFollow is nothing where the system has no such flag: the look before the file is opened must do.
+// noFollow is zero where the system has no such flag: openFlags looks before the file is opened.
 const noFollow = 0

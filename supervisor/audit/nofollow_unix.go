@@ -4,5 +4,5 @@ package audit
 
 import "syscall"
 
-// noFollow has a file not be opened through a symbolic link in its place.
+// noFollow makes the open fail for a symbolic link, also one that appeared after the look.
 const noFollow = syscall.O_NOFOLLOW

@@ -13,11 +13,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// longestLine bounds a line that is read, in bytes: more than any that is written.
+// longestLine bounds a line that is read, in bytes: more than any line that File writes.
 const longestLine = 4 << 20
 
 // Read calls f with each record that r holds, in order, until f returns false. torn counts the lines that are no record,
-// empty ones excepted. The last line counts also if no newline ends it. The error is that of r.
+// empty ones excepted. The last line counts also without a newline. The error is that of r.
 func Read(r io.Reader, f func(Record) bool) (torn int, err error) {
 	in := bufio.NewReaderSize(r, chunk)
 	for {
@@ -38,8 +38,8 @@ func Read(r io.Reader, f func(Record) bool) (torn int, err error) {
 	}
 }
 
-// readLine reads a line with its end, and says how many bytes it has in the file. What is longer than any line can be comes
-// back without its rest, so that it is no record.
+// readLine reads a line with its end, and returns how many bytes it has in the file. Of a line that is too long only a text
+// comes back that is no record, so that memory stays bounded.
 func readLine(in *bufio.Reader) (line []byte, size int, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -54,8 +54,8 @@ func readLine(in *bufio.Reader) (line []byte, size int, err error) {
 	}
 }
 
-// ReadFiles reads the record at a path, oldest first: the files that were put aside, then the one that is written, as they
-// are at this moment. A record that does not exist has no lines.
+// ReadFiles reads the records at a path, oldest first: the rotated files, then the one that is written, as they
+// are at this moment. A path without files has no records.
 func ReadFiles(path string, f func(Record) bool) (torn int, err error) {
 	files, err := openAll(path)
 	defer closeAll(files)
@@ -79,9 +79,10 @@ func ReadFiles(path string, f func(Record) bool) (torn int, err error) {
 	return torn, nil
 }
 
-// openAll opens the files of a record, oldest first. They cannot be put aside in between if the lock can be had.
+// openAll opens the files of a record, oldest first. While it holds the lock, no process rotates them; without the lock a file may
+// be missed.
 func openAll(path string) (files []*os.File, err error) {
-	if _, err := os.Stat(path + ".lock"); err == nil { // else no process writes, or this is a copy
+	if _, err := os.Stat(path + ".lock"); err == nil { // without a lock file no process writes, or this is a copy
 		if unlock, err := (&File{Path: path}).lockFile(); err == nil {
 			defer unlock()
 		}
@@ -105,11 +106,11 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// followEvery is how often a followed record is looked at.
+// followEvery is how often a followed record is checked for new lines.
 const followEvery = 200 * time.Millisecond
 
-// Follow reads the record at a path as ReadFiles does and goes on with what is added, until f returns false or ctx ends: then
-// the error is nil. Files that are put aside meanwhile are read to their end.
+// Follow reads the records at a path as ReadFiles does and continues with those that are added, until f returns false or ctx ends:
+// then the error is nil. Files that are rotated meanwhile are read to their end.
 func Follow(ctx context.Context, path string, f func(Record) bool) (torn int, err error) {
 	w := follower{path: path, f: f}
 	defer func() { closeAll(w.open) }()
@@ -132,16 +133,17 @@ func Follow(ctx context.Context, path string, f func(Record) bool) (torn int, er
 	}
 }
 
-// follower remembers the file that it has read last, and how far.
+// follower remembers the file that it read last, and how far.
 type follower struct {
-	path   string
-	f      func(Record) bool
-	open   []*os.File // the last one read; kept open so that no other file can get its identity
+	path string
+	f    func(Record) bool
+	open []*os.File // the last one that was read; an open file's identity cannot be given to another
+	// offset is where the next read of that file begins.
 	offset int64
 	torn   int
 }
 
-// readNew reads what is new in files, oldest first, and keeps the last of them open.
+// readNew reads the new lines of files, oldest first, and keeps the last file open.
 func (w *follower) readNew(files []*os.File) (going bool, err error) {
 	begin, at := 0, int64(0)
 	if len(w.open) > 0 {
@@ -168,8 +170,8 @@ func (w *follower) readNew(files []*os.File) (going bool, err error) {
 	return going, err
 }
 
-// findResume finds where to go on: in the file that was read last, or, if that was taken away, after its rest, in the oldest
-// one that is younger; behind them all if there is none yet.
+// findResume returns where to continue: in the file that was read last, or, if that is gone, after the rest of it, in the oldest
+// file that is younger; behind them all if there is none yet.
 func (w *follower) findResume(files []*os.File) (begin int, at int64, going bool, err error) {
 	known, err := w.open[0].Stat()
 	if err != nil {
@@ -180,7 +182,8 @@ func (w *follower) findResume(files []*os.File) (begin int, at int64, going bool
 		info, err := file.Stat()
 		switch {
 		case err != nil:
-		case os.SameFile(info, known) && info.Size() < w.offset: // it was emptied
+		// The file was emptied, so it begins anew.
+		case os.SameFile(info, known) && info.Size() < w.offset:
 			return i, 0, true, nil
 		case os.SameFile(info, known):
 			return i, w.offset, true, nil
@@ -192,7 +195,8 @@ func (w *follower) findResume(files []*os.File) (begin int, at int64, going bool
 	return begin, 0, going, err
 }
 
-// readLinesFrom reads a file from a place on, and returns the place after its last whole line, or after all of it if it grows no more.
+// readLinesFrom reads a file from an offset on, and returns the offset after its last whole line; of a file that no longer grows,
+// the offset after all of it. A line without an end may still be completed by its writer.
 func (w *follower) readLinesFrom(file *os.File, at int64, grows bool) (end int64, going bool, err error) {
 	if _, err := file.Seek(at, io.SeekStart); err != nil {
 		return at, false, err
@@ -216,7 +220,7 @@ func (w *follower) readLinesFrom(file *os.File, at int64, grows bool) (end int64
 			return at, false, nil
 		}
 		if err != nil {
-			return at, true, nil //nolint:nilerr // the end of a file that grows no more
+			return at, true, nil //nolint:nilerr // the end of a file that no longer grows
 		}
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Version is that of the form of records. Fields may be added in one version; none is taken away or means something else.
+// Version is the version of the records' form. Fields may be added within a version; none is removed or changes its meaning.
 const Version = 1
 
-// Kind says what a Record tells.
+// Kind says what a Record describes.
 type Kind string
 
 const (
-	// KindStart and KindEnd frame a run: one manager, or one command that approves something. A run without an end was
-	// killed, or still goes on. PID, Program and Project are set at the start.
+	// KindStart and KindEnd delimit a run: one manager, or one command that approves. A run without an end was
+	// killed, or still runs. PID, Program and Project are set at the start.
 	KindStart Kind = "start"
 	KindEnd   Kind = "end"
 	// KindCall is a tool call that has ended, or was refused before it was sent.
@@ -24,69 +24,69 @@ const (
 	// KindRead is the read of a resource that has ended, KindPrompt the request of a prompt.
 	KindRead   Kind = "read"
 	KindPrompt Kind = "prompt"
-	// KindAnswer is an answer of a person, or of the program, to a rule that asked about a call.
+	// KindAnswer is an answer of the person, or of the program, to a rule that asked about a call.
 	KindAnswer Kind = "answer"
-	// KindPhase is a server that moved from one phase to another. Phase, Was and Epoch are set, and Reason if there is one.
+	// KindPhase is a server's move from one phase to another. Phase, Was and Epoch are set, and Reason if there is one.
 	KindPhase Kind = "phase"
-	// KindChange is a change of the configuration, of rules or of a server: Change says which, Error that it was refused.
+	// KindChange is a change of the configuration, of rules or of a server, or a refused attempt at one (Error). Change names it.
 	KindChange Kind = "change"
-	// KindApproval is an approval, or its withdrawal: Change and Detail say of what.
+	// KindApproval is an approval, or its withdrawal: Change and Detail describe it.
 	KindApproval Kind = "approval"
-	// KindLost stands where records are missing. Lost is set.
+	// KindLost takes the place of missing records. Lost is set.
 	KindLost Kind = "lost"
 )
 
-// Kinds are all of them.
+// Kinds has all kinds.
 var Kinds = []Kind{KindStart, KindEnd, KindCall, KindRead, KindPrompt, KindAnswer, KindPhase, KindChange, KindApproval, KindLost}
 
-// Record is one line. What does not belong to its kind is left out.
+// Record is one line. Fields that do not belong to its kind are empty and left out.
 type Record struct {
 	Version int       `json:"v"`
 	Time    time.Time `json:"time"`
 	Kind    Kind      `json:"kind"`
-	// Run is the same for all records of one manager, and of no other.
+	// Run is common to all records of one manager, and different from those of every other.
 	Run string `json:"run"`
-	// Who is on whose behalf it was done: what the program said with supervisor.WithCaller, the caller of a message, the
+	// Who names the caller on whose behalf it was done: the text of supervisor.WithCaller, the caller of a message, the
 	// person who typed a command. Empty if no caller was named.
 	Who string `json:"who,omitempty"`
-	// Via is the way it came: "program", "message", "socket", "command" or "file" (a
-	// configuration file changed). From is the actor that sent the message; of one on
-	// another machine it is the address that it gave.
+	// Via is the way by which it came: "program", "message", "socket", "command" or "file" (a configuration file changed). From is the
+	// actor that sent the message; for one on another machine it is the address that it gave.
 	Via  string `json:"via,omitempty"`
 	From string `json:"from,omitempty"`
-	// PeerPID and PeerProgram are the process that asked on the control socket, and its program with the one that started it:
-	// "mcpvisor, started by bash". They are missing where the system does not tell.
+	// PeerPID and PeerProgram describe the process at the other end of the control socket: its program with the one that started it,
+	// "mcpvisor, started by bash". They are empty where the system does not report them.
 	PeerPID     int    `json:"peerPid,omitempty"`
 	PeerProgram string `json:"peerProgram,omitempty"`
 
 	Server string `json:"server,omitempty"`
-	// Tool is the tool's own name. Of a call of something that is not offered it is the name that was called.
+	// Tool is the tool's own name. For a call of a tool that is not offered it is the name that was called.
 	Tool string `json:"tool,omitempty"`
-	// URI names the resource that was read, without its query, user information and what looks like a credential, unless the arguments are
-	// recorded in full. Prompt is the prompt's own name.
+	// URI names the resource that was read, without its query, user information and parts that look like a credential, unless the
+	// arguments are recorded in full. Prompt is the prompt's own name.
 	URI    string `json:"uri,omitempty"`
 	Prompt string `json:"prompt,omitempty"`
-	// Epoch is the connection: of a call or a read, the last one that it was sent on.
+	// Epoch is the connection: for a call or a read, the last one that it was sent on.
 	Epoch uint64 `json:"epoch,omitempty"`
 
-	// ArgsSHA256 and Args are the arguments, see Arguments; of a read, the hash is of {"uri": …}. Args is missing also if it would be too long; Cut says so.
+	// ArgsSHA256 and Args describe the arguments, see Arguments; for a read, the hash is of {"uri": …}. Cut says that Args is missing
+	// because it would be too long.
 	ArgsSHA256 string          `json:"argsSha256,omitempty"`
 	Args       json.RawMessage `json:"args,omitempty"`
 	Cut        bool            `json:"argsCut,omitempty"`
-	// Outcome is how the call ended, Millis how long it took, waits and questions included, Attempts how often it was sent.
+	// Outcome is how the call ended, Millis how long it took, waiting and questions included, Attempts how often it was sent.
 	Outcome  messages.Outcome `json:"outcome,omitempty"`
 	Millis   float64          `json:"ms,omitempty"`
 	Attempts int              `json:"attempts,omitempty"`
-	// Sent and Received are the bytes of the arguments and of the result.
+	// Sent and Received are the sizes of the arguments and of the result, in bytes.
 	Sent     int `json:"sent,omitempty"`
 	Received int `json:"received,omitempty"`
-	// Decision is what the rules said (allow, ask, deny) if there are any, Rule the rule that decided, if one did, Source where
-	// it stands. Answer is what was answered if they asked: no, once, session, always, or "granted" by an earlier answer.
+	// Decision is what the rules decided (allow, ask, deny) if there are any, Rule the rule that did, if one did, Source where
+	// it is written. Answer is the person's if they asked: no, once, session, always, or "granted" by an earlier answer.
 	Decision string `json:"decision,omitempty"`
 	Rule     string `json:"rule,omitempty"`
 	Source   string `json:"ruleSource,omitempty"`
 	Answer   string `json:"answer,omitempty"`
-	// Class and Error say why a call or a change did not succeed.
+	// Class and Error give the reason why a call or a change did not succeed.
 	Class messages.Class `json:"class,omitempty"`
 	Error string         `json:"error,omitempty"`
 
@@ -95,7 +95,7 @@ type Record struct {
 	Reason string         `json:"reason,omitempty"`
 
 	// Change is a word: add, replace, remove, enable, disable, reconnect, set-servers, configure, permissions, sign-in, sign-out,
-	// credentials, approve, pin, tool (it differs from what was approved). Detail says more of it, without secrets; Added, Removed
+	// credentials, approve, pin, tool (its definition differs from the approved one). Detail adds to it, without secrets; Added, Removed
 	// and Adjusted are servers.
 	Change   string   `json:"change,omitempty"`
 	Detail   string   `json:"detail,omitempty"`
@@ -108,21 +108,21 @@ type Record struct {
 	Project string `json:"project,omitempty"`
 
 	Lost *Lost `json:"lost,omitempty"`
-	// Seq rises by one for each record of a run, those included that are lost.
+	// Seq rises by one for each record of a run, lost ones included.
 	Seq uint64 `json:"seq,omitempty"`
 
 	// Line is the line as it was read, without its end: a newer version may have fields that this one does not know. It is
-	// nothing that is written.
+	// set by readers and not written.
 	Line json.RawMessage `json:"-"`
 }
 
-// Lost are records that are not written.
+// Lost describes records that are not written.
 type Lost struct {
 	Records uint64 `json:"records"`
-	// From and To are the numbers of the first and the last one: all in between are lost too.
+	// From and To are the numbers of the first and the last of them; all in between are lost too.
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	// Since and Until are when they happened.
+	// Since and Until are the times of the first and the last of them.
 	Since time.Time       `json:"since"`
 	Until time.Time       `json:"until"`
 	Kinds map[Kind]uint64 `json:"kinds"`
@@ -130,7 +130,7 @@ type Lost struct {
 	Why string `json:"why,omitempty"`
 }
 
-// decodeRecord reads a line. It fails for what is no record.
+// decodeRecord reads a line. It reports false for a line that is no record.
 func decodeRecord(line []byte) (r Record, ok bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] != '{' {

@@ -2,18 +2,19 @@ package audit
 
 import "sync"
 
-// recordBuffer is the memory in which the goroutine of a call writes a record before it is queued: with it a call encodes and hashes beside
-// every other, holds the queue's lock for a copy only, and leaves nothing of its arguments behind.
+// recordBuffer is the memory in which the goroutine of a call encodes a record before it is queued. With it, calls encode and hash
+// beside one another and hold the queue's lock for a copy only, and no argument stays in memory that is kept.
 type recordBuffer struct {
 	line []byte
 	form canonicalHasher
 }
 
-// keptLine is the largest line whose memory is kept for the next one, in bytes: larger than any without arguments.
+// keptLine bounds the memory that is kept for the next line, in bytes: more than any record without arguments needs.
 const keptLine = 16 << 10
 
 var recordBuffers = sync.Pool{New: func() any { return &recordBuffer{line: make([]byte, 0, 1<<10)} }}
 
+// release gives the buffer back. Large ones go, so that one call with large arguments does not hold memory for ever.
 func (p *recordBuffer) release() {
 	if cap(p.line) > keptLine {
 		p.line = nil

@@ -13,15 +13,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// redactor takes secrets out of decoded JSON.
+// redactor removes secrets from decoded JSON.
 type redactor struct {
+	// redact removes the secrets that are known.
 	redact func(string) string
-	// whole keeps everything but the secrets that are known.
+	// whole keeps everything else: Arguments is Full.
 	whole bool
 }
 
 const redactedText = "[redacted]"
 
+// redactValue returns a value without secrets. name is the member's, or the one of the list that has it: values are secret by their
+// names too. Lists and objects are shortened, unless whole is set.
 func (c redactor) redactValue(name string, v any, depth int) any {
 	if depth > maxLevels {
 		return redactedText
@@ -51,12 +54,14 @@ func (c redactor) redactValue(name string, v any, depth int) any {
 		pair := c.credentialPair(v)
 		out := make(map[string]any, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
+			// Everything below a member with the name of a credential is one.
 			under := k
-			if secret { // whatever stands below a name that sounds like a credential
+			if secret {
 				under = name
 			} else if pair != "" && strings.EqualFold(k, "value") {
 				under = pair
 			}
+			// Two keys that are redacted must not become one member.
 			shown := c.redactText(k, false)
 			for n := 2; out[shown] != nil; n++ {
 				shown = fmt.Sprintf("%s %d", redactedText, n)
@@ -68,8 +73,8 @@ func (c redactor) redactValue(name string, v any, depth int) any {
 	return v
 }
 
-// credentialPair is the name that an object gives to its member value, as in {"name": "API_KEY", "value": "…"}, if that sounds like a
-// credential.
+// credentialPair returns the name that an object gives to its member value, as in {"name": "API_KEY", "value": "…"}, if that is the
+// name of a credential.
 func (c redactor) credentialPair(object map[string]any) string {
 	for k, v := range object {
 		switch strings.ToLower(k) {
@@ -82,9 +87,10 @@ func (c redactor) credentialPair(object map[string]any) string {
 	return ""
 }
 
-// searchedBytes is how much of a text is looked at for what may be a secret: more than is shown of it.
+// searchedBytes bounds how much of a text is searched for secrets: more than is recorded of it.
 const searchedBytes = 4 << 10
 
+// redactText returns a text without secrets, shortened unless whole is set.
 func (c redactor) redactText(s string, secret bool) string {
 	if secret && s != "" {
 		return redactedText
@@ -103,7 +109,7 @@ func (c redactor) redactText(s string, secret bool) string {
 	return s
 }
 
-// cutAt is the first so many bytes of a text, or a little less, so that no character is cut.
+// cutAt returns at most the first n bytes of a text, without a partial character.
 func cutAt(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -115,32 +121,33 @@ func cutAt(s string, n int) string {
 }
 
 var (
-	// privateKey is a key in PEM, up to its end if that is there.
+	// privateKey matches a key in PEM, up to its end if that is there.
 	privateKey = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]*-----|$)`)
 	})
-	// credentialPrefix is what a value stands behind: a name with a colon or an equals sign, a flag, or the name of a scheme.
+	// credentialPrefix matches what stands before a value: a name with a colon or an equals sign, a flag, or the name of a scheme.
 	credentialPrefix = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`[\w.-]+["'\\]*\s*[:=]+\s*["'\\]*|--?[\w-]+\s+["'\\]*|(?i:\b(?:bearer|basic|digest)\s+)`)
 	})
+	// authScheme matches the scheme of an Authorization header alone.
 	authScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:bearer|basic|digest)\s+$`) })
-	// credentialValue is what follows, with the scheme of an Authorization header.
+	// credentialValue matches the value that follows, with its scheme.
 	credentialValue = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?i:(?:bearer|basic|digest|token)\s+)?[^\s"'\\,;&<>)}\]]+`)
 	})
-	// base64Word are the words that base64 may be.
+	// base64Word matches words that may be base64.
 	base64Word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9+/_-]{20,}={0,2}`) })
 )
 
-// redactLookalikes hides in a text what has the looks of a credential: private keys, what follows the name of one, words that are
-// random, and the secrets of URLs.
+// redactLookalikes replaces what looks like a credential: private keys, values behind the name of a credential, random words, and
+// the secrets of URLs.
 func redactLookalikes(s string) string {
 	s = privateKey().ReplaceAllString(s, redactedText)
 	var out strings.Builder
 	done := 0
 	for _, at := range credentialPrefix().FindAllStringIndex(s, -1) {
 		if at[0] < done {
-			continue // a part of what is hidden
+			continue // inside of a part that is replaced already
 		}
 		name := s[at[0]:at[1]]
 		if !messages.SecretName(name) && !authScheme().MatchString(name) {
@@ -162,8 +169,8 @@ func redactLookalikes(s string) string {
 	return messages.RedactTokens(s)
 }
 
-// looksRandom reports whether a word may be the base64 of a key: letters of both sorts, digits, and a sign that names and paths
-// have not, or the length of a well-known one.
+// looksRandom reports whether a word may be the base64 of a key: it has letters of both cases, digits, and a character that names
+// and paths lack, or the length of an AWS secret.
 func looksRandom(word string) bool {
 	var lower, upper, digit bool
 	for _, c := range []byte(word) {

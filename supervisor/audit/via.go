@@ -8,17 +8,18 @@ import (
 	"sync"
 )
 
+// viaKey finds the viaOrigin in a context.
 type viaKey struct{}
 
 type viaOrigin struct{ via, sender string }
 
-// WithVia says by which way something is asked of a manager with the context, and from whom the message is, if it is one:
-// words for Record.Via and Record.From.
+// WithVia returns a context that says by which way a request came to the manager, and which actor sent it, if it is a message:
+// values for Record.Via and Record.From.
 func WithVia(ctx context.Context, via, from string) context.Context {
 	return context.WithValue(ctx, viaKey{}, viaOrigin{via, from})
 }
 
-// ViaOf returns what WithVia gave, and "program" without.
+// ViaOf returns the values of WithVia, and "program" without them.
 func ViaOf(ctx context.Context) (via, from string) {
 	if o, ok := ctx.Value(viaKey{}).(viaOrigin); ok {
 		return o.via, o.sender
@@ -33,19 +34,19 @@ type peerProcess struct {
 	program string
 }
 
-// WithPeer says which process asks over a socket: values for Record.PeerPID and Record.PeerProgram.
+// WithPeer returns a context with the process at the other end of a socket: values for Record.PeerPID and Record.PeerProgram.
 func WithPeer(ctx context.Context, pid int, program string) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerProcess{pid, program})
 }
 
-// PeerOf returns what WithPeer gave; zero values without.
+// PeerOf returns the values of WithPeer; zero values without them.
 func PeerOf(ctx context.Context) (pid int, program string) {
 	p, _ := ctx.Value(peerKey{}).(peerProcess)
 	return p.pid, p.program
 }
 
-// User is the name of the user whose process this is, or the number if there is no name: who types commands, and who can reach
-// the control socket.
+// User returns the name of the user who runs this process, or the user's number if there is no name. Commands, and requests over
+// the control socket, can only come from this user.
 var User = sync.OnceValue(func() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

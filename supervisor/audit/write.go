@@ -16,9 +16,9 @@ import (
 const (
 	// gatherTime is how long records gather before they are written: a write for each record would cost more than the call.
 	gatherTime = 10 * time.Millisecond
-	// chunk is how much is given to the writer at once, unless one line alone is longer.
+	// chunk is how many bytes the writer gets at once, unless one line alone is longer.
 	chunk = 64 << 10
-	// maxSpare is the largest buffer that is kept for later.
+	// maxSpare bounds the buffer that is kept for the next queue.
 	maxSpare = 1 << 20
 	// firstRetry and lastRetry are the shortest and the longest time before a writer that failed is tried again.
 	firstRetry, lastRetry = 100 * time.Millisecond, 5 * time.Second
@@ -26,7 +26,8 @@ const (
 
 func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// writeLoop is the goroutine of a log: the only one that calls the writer.
+// writeLoop is the goroutine of a log, and the only one that calls the writer. A panic in it, a defect of this package, closes the
+// log; a panic of the writer is caught in writeOnce.
 func (l *Log) writeLoop() {
 	defer close(l.done)
 	w := &batchWriter{Log: l}
@@ -49,6 +50,7 @@ func (l *Log) writeLoop() {
 		for batch := l.takeQueue(); batch != nil; batch = l.takeQueue() {
 			rest := w.writeBatch(batch)
 			l.keepBuffer(batch)
+			// The log is closing and the last try has failed: the rest is lost.
 			if rest != nil {
 				l.dropUnwritten(rest)
 				return
@@ -60,16 +62,17 @@ func (l *Log) writeLoop() {
 	}
 }
 
-// batchWriter holds what the goroutine that writes knows of the writer: how it fared the last time, and when to try again.
+// batchWriter has what the goroutine remembers of the writer: whether it failed, and when to try again.
 type batchWriter struct {
 	*Log
-	// torn says that the writer took a part of a line last.
-	torn    bool
-	wait    time.Duration // before the next try; 0 while the writer is well
+	// torn says that the writer last took a part of a line.
+	torn bool
+	wait time.Duration // before the next try; 0 while the writer works
+	// scratch is reused for a batch that needs a leading newline.
 	scratch []byte
 }
 
-// gatherRecords waits a little for more records.
+// gatherRecords waits a little for more records, unless Flush or Close waits for them.
 func (w *batchWriter) gatherRecords() {
 	t := time.NewTimer(gatherTime)
 	defer t.Stop()
@@ -80,7 +83,7 @@ func (w *batchWriter) gatherRecords() {
 	}
 }
 
-// takeQueue empties the queue; nil if there is nothing to write.
+// takeQueue empties the queue and returns its lines; nil if there are none. Without records to write, an open gap is reported.
 func (l *Log) takeQueue() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +99,7 @@ func (l *Log) takeQueue() []byte {
 	return batch
 }
 
-// keepBuffer gives a buffer back.
+// keepBuffer keeps a buffer for the next queue, unless it is large.
 func (l *Log) keepBuffer(batch []byte) {
 	if cap(batch) > maxSpare {
 		return
@@ -106,10 +109,11 @@ func (l *Log) keepBuffer(batch []byte) {
 	l.spareBuffer = batch[:0]
 }
 
-// writeBatch writes whole lines until the writer has them all. What it returns was not written when the log was closed.
+// writeBatch writes whole lines until the writer has taken them all, however often it must try. When the log is closed it tries once
+// more, and returns what is still not written.
 func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 	last := false
-	partial := 0 // how much of the first line the writer has, where that is all but its end
+	partial := 0 // how much of the first line the writer has, if only its end is missing
 	for len(batch) > 0 {
 		n, err := w.writeOnce(wholeLines(batch)[partial:])
 		n += partial
@@ -117,7 +121,7 @@ func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 		if n > partial {
 			w.torn = whole < n
 		}
-		// A line that lacks only its end is a record already: written once more, it would be read twice.
+		// A line that lacks only its end is a record for a reader already: written again, it would be read twice.
 		if partial = 0; n > whole && batch[n] == '\n' {
 			partial, w.torn = n-whole, false
 		}
@@ -142,7 +146,7 @@ func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 	return nil
 }
 
-// wholeLines is the whole lines at the beginning of a batch that are written at once.
+// wholeLines returns the whole lines at the beginning of a batch that are written at once; at least one.
 func wholeLines(batch []byte) []byte {
 	if len(batch) <= chunk {
 		return batch
@@ -153,7 +157,8 @@ func wholeLines(batch []byte) []byte {
 	return batch[:bytes.IndexByte(batch, '\n')+1]
 }
 
-// writeOnce calls the writer, and says how many bytes of p it took. A torn line before p is ended first.
+// writeOnce calls the writer, and returns how many bytes of p it took. If the writer has a torn line, a newline is written first. A
+// panic counts as an error after which any part may have been written.
 func (w *batchWriter) writeOnce(p []byte) (n int, err error) {
 	lead := 0
 	if w.torn {
@@ -163,7 +168,7 @@ func (w *batchWriter) writeOnce(p []byte) (n int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			n, err = 0, fmt.Errorf("the writer panicked: %v", r)
-			w.torn = true // it may have taken anything
+			w.torn = true // it may have taken any part
 		}
 	}()
 	n, err = w.writer.Write(p)
@@ -177,7 +182,7 @@ func (w *batchWriter) writeOnce(p []byte) (n int, err error) {
 	return max(n-lead, 0), err
 }
 
-// countWritten counts records as written.
+// countWritten counts records as written, and wakes the callers of Flush.
 func (l *Log) countWritten(records, size int) {
 	if records == 0 {
 		return
@@ -190,7 +195,7 @@ func (l *Log) countWritten(records, size int) {
 	l.wakeWaiters()
 }
 
-// wakeWaiters wakes the goroutines that wait for records to be settled. l.mu is held.
+// wakeWaiters wakes the goroutines that wait for records to be settled. The caller holds mu.
 func (l *Log) wakeWaiters() {
 	if l.change != nil {
 		close(l.change)
@@ -198,7 +203,7 @@ func (l *Log) wakeWaiters() {
 	}
 }
 
-// dropUnwritten counts what was taken and not written as lost, and what waits behind it.
+// dropUnwritten counts the rest of a batch, and the queue behind it, as lost: the log is closed and the writer fails.
 func (l *Log) dropUnwritten(rest []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +222,7 @@ func (l *Log) dropUnwritten(rest []byte) {
 	l.opts.Logger.Error("audit records are lost", zap.Uint64("lost", l.stats.Lost), zap.String("error", l.stats.Failing))
 }
 
-// noteFailure notes that the writer fails.
+// noteFailure records the writer's error and doubles the wait. Only the first failure in a row is logged.
 func (w *batchWriter) noteFailure(err error) {
 	text := messages.Line(err.Error(), 300)
 	first := w.wait == 0
@@ -237,7 +242,7 @@ func (w *batchWriter) noteFailure(err error) {
 	}
 }
 
-// noteRecovery notes that the writer took everything.
+// noteRecovery records that the writer works again.
 func (w *batchWriter) noteRecovery() {
 	if w.wait == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 
 // The bounds. Schemas of real tools have a few dozen subschemas and a few KiB; answers are rarely larger than 100 KiB.
 const (
-	// maxSchema and maxContent are in bytes, the depths count nested objects and arrays, the values everything.
+	// maxSchema and maxContent are in bytes; the depths count nested objects and arrays, the values all values of a document.
 	maxSchema        = 256 << 10
 	maxSchemaDepth   = 64
 	maxSchemaValues  = 20_000
@@ -22,17 +22,16 @@ const (
 	maxContentDepth  = 128
 	maxContentValues = 200_000
 	// maxSubschemas bounds the compiled schema, maxSteps and maxTime one check: a step is one value against one
-	// subschema. A few hundred bytes of references can ask for years of it.
+	// subschema. A few hundred bytes of references can require years of steps.
 	maxSubschemas = 4_000
 	maxSteps      = 1_000_000
 	maxTime       = time.Second
-	// maxComparisons bounds values of an answer times values that a schema lists.
+	// maxComparisons bounds the values of an answer times the values that a schema lists.
 	maxComparisons = 20_000_000
-	// maxNumber is how long a number may be, maxExponent how many digits its exponent may have: 1e1000000 takes
-	// milliseconds to compare.
+	// maxNumber bounds the digits of a number, maxExponent those of its exponent: 1e1000000 takes milliseconds to compare.
 	maxNumber   = 400
 	maxExponent = 3
-	// maxPattern is how large a pattern may be, in bytes and in instructions; a larger one matches everything.
+	// maxPattern and maxInstructions bound a pattern, in bytes and when compiled; a larger one counts as matching everything.
 	maxPattern      = 1_000
 	maxInstructions = 2_000
 )
@@ -40,11 +39,11 @@ const (
 // valueCount counts the values of a document.
 type valueCount struct {
 	values int
-	// listed are those below the keywords const and enum, as far as the names tell.
+	// listed are the values below the keywords const and enum, as far as names can tell: an answer is compared with each.
 	listed int
 }
 
-// countValues walks through a decoded document. wrong says which bound it exceeds.
+// countValues walks through a decoded document. excess says which bound it exceeds; empty if none.
 func (c *valueCount) countValues(v any, depth, most int) (excess string) {
 	return c.walkValues(v, depth, most, false)
 }
@@ -84,11 +83,11 @@ func (c *valueCount) walkValues(v any, depth, most int, listed bool) (excess str
 	return ""
 }
 
-// meter counts the steps of one check, and ends it by a panic with errTooMuch.
+// meter counts the steps of one check, and ends it by a panic with errTooMuch, because the library offers no other way out.
 type meter struct {
 	steps          int
 	began          time.Time
-	nextClockCheck int // when to look at the clock
+	nextClockCheck int // the step at which the clock is read next: reading it costs more than a step
 }
 
 var errTooMuch = errors.New("too much work")
@@ -107,8 +106,8 @@ func (m *meter) addSteps(cost int) {
 	}
 }
 
-// meterAll puts the meter into a compiled schema: into the keyword format, which is looked at before a value's parts are
-// and before a reference is followed. It reports false if the schema has too many parts. The library has no bound of
+// meterAll puts the meter into every subschema of a compiled schema: into its format, which the library calls before it looks at a
+// value's parts and before it follows a reference. It reports false if the schema has too many parts. The library has no bound of
 // its own.
 func (m *meter) meterAll(root *jsonschema.Schema) bool {
 	seen := make(map[*jsonschema.Schema]struct{})
@@ -132,7 +131,8 @@ func (m *meter) meterAll(root *jsonschema.Schema) bool {
 	return len(seen) <= maxSubschemas
 }
 
-// visitSchemas finds the schemas in the exported fields of one, whatever they are called.
+// visitSchemas calls add for the schemas in the exported fields of a value. It finds them by type, so that keywords which a later
+// version of the library adds are metered too.
 func visitSchemas(v reflect.Value, add func(*jsonschema.Schema)) {
 	switch v.Kind() { //nolint:exhaustive // nothing else holds a schema
 	case reflect.Pointer:
@@ -168,7 +168,7 @@ func visitSchemas(v reflect.Value, add func(*jsonschema.Schema)) {
 	}
 }
 
-// meterSchema makes one subschema count.
+// meterSchema makes the checks of one subschema count, in proportion to the work that they cause.
 func (m *meter) meterSchema(s *jsonschema.Schema) {
 	format := jsonschema.Format{Validate: func(any) error { return nil }}
 	if s.Format != nil {
@@ -194,7 +194,7 @@ func (m *meter) meterSchema(s *jsonschema.Schema) {
 	s.Format = &format
 }
 
-// noLoader refuses every reference to another document: a server must not make us fetch what it likes.
+// noLoader refuses every reference to another document: a server must not choose what this program fetches.
 //
 // 2025-11-25 and later, JSON Schema usage: implementations do not dereference a $ref to the network by themselves.
 type noLoader struct{}
@@ -203,19 +203,20 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, &jsonschema.LoadURLError{URL: url, Err: errors.New("nothing is fetched")}
 }
 
-// anyPattern stands in for a pattern that cannot be used. It finds nothing wrong.
+// anyPattern replaces a pattern that cannot be used, and matches everything: an answer must not fail for our limits.
 type anyPattern string
 
 func (anyPattern) MatchString(string) bool { return true }
 func (a anyPattern) String() string        { return string(a) }
 
+// compilePattern compiles a pattern of a schema within the bounds.
 func compilePattern(text string) (jsonschema.Regexp, error) {
 	if len(text) > maxPattern {
 		return anyPattern(text), nil
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return anyPattern(text), nil //nolint:nilerr // JavaScript has more of them than Go
+		return anyPattern(text), nil //nolint:nilerr // JavaScript has patterns that Go lacks
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil || len(program.Inst) > maxInstructions {

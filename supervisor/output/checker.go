@@ -15,39 +15,40 @@ import (
 const (
 	// maxCompiled bounds the compiled schemas that a Checker keeps. One of a usual tool takes about 10 KiB.
 	maxCompiled = 512
-	// maxProblems and maxProblemText bound what a verdict repeats.
+	// maxProblems and maxProblemText bound what a text repeats of the problems.
 	maxProblems    = 3
 	maxProblemText = 600
 )
 
-// Checker compares answers with schemas and keeps what it compiled. The zero value is ready to use, by many goroutines
+// Checker compares answers with schemas and keeps the compiled schemas. The zero value is ready for use, by many goroutines
 // at once.
 type Checker struct {
+	// mu guards schemas; seed makes the keys unpredictable for a server that wants collisions.
 	mu      sync.RWMutex
 	seed    maphash.Seed
 	schemas map[uint64]*compiledSchema
 }
 
-// compiledSchema is a schema that was compiled, or cannot be.
+// compiledSchema is a schema that was compiled, or the reason why it cannot be.
 type compiledSchema struct {
-	raw      string // to tell two with one hash apart
+	raw      string // tells two schemas with one hash apart
 	unusable string
 
-	mu       sync.Mutex // of compiled, whose meter counts one check at a time
+	mu       sync.Mutex // guards compiled, whose meter counts one check at a time
 	compiled *jsonschema.Schema
 	meter    meter
-	constant int // how many values it compares with (const, enum)
+	constant int // how many values the schema lists (const, enum)
 }
 
-// Flaw says how a result object of tools/call misses what the tool's output schema promises; it is empty if it does
-// not, if there is no schema, and for an answer with isError, which promises nothing.
+// Flaw returns how a result object of tools/call violates the tool's output schema; it is empty if it does
+// not, if there is no schema, and for an answer with isError, to which the schema does not apply.
 func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	if len(outputSchema) == 0 {
 		return ""
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil || string(members["isError"]) == "true" {
-		return "" // a result that is no object is somebody else's remark
+		return "" // another check reports a result that is no object
 	}
 	structured, ok := members["structuredContent"]
 	if !ok {
@@ -72,7 +73,8 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	return messages.Line(head+strings.Join(faults, "; ")+more, maxProblemText)
 }
 
-// schemaFor compiles, or finds what was compiled.
+// schemaFor returns the compiled schema, from the cache or new. It compiles without the lock: two goroutines may compile the same
+// schema at once, with equal results.
 func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 	c.mu.RLock()
 	ready := c.schemas != nil
@@ -93,7 +95,7 @@ func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 		c.schemas, c.seed = make(map[uint64]*compiledSchema), maphash.MakeSeed()
 	}
 	if len(c.schemas) >= maxCompiled {
-		for other := range c.schemas { // any of them: a program with more tools than that compiles some again
+		for other := range c.schemas { // any one: a program with more tools than that compiles some again
 			delete(c.schemas, other)
 			break
 		}
@@ -102,13 +104,13 @@ func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 	return s
 }
 
-// checkValue compares a value. unchecked says why that could not be done.
+// checkValue compares a value. unchecked says why that could not be done; empty if it was.
 func (s *compiledSchema) checkValue(raw json.RawMessage) (faults []string, unchecked string) {
 	unchecked, invalid := s.validate(raw)
 	return explainFaults(invalid), unchecked
 }
 
-// validate is check with the error of the library.
+// validate is checkValue with the library's own error. Only one check of a schema runs at a time, because they share its meter.
 func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invalid error) {
 	if len(raw) > maxContent {
 		return "its structuredContent is too large", nil
@@ -131,7 +133,7 @@ func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invali
 		case nil:
 		case errTooMuch:
 			unchecked, invalid = "a check against the tool's output schema takes too long", nil
-		default: // the library has met fewer schemas than there are
+		default: // the library does not foresee every schema
 			unchecked, invalid = "the library that reads the tool's output schema gave up", nil
 		}
 	}()

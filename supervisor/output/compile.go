@@ -16,15 +16,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// schemaLocation is what a schema is called while it is compiled. Its scheme keeps relative references from becoming URLs
+// schemaLocation is the base URI of a schema while it is compiled. Its scheme keeps relative references from becoming URLs
 // that exist.
 const schemaLocation = "mcp-tool:///output"
 
-// compileSchema never fails: a schema that cannot be used says why.
+// compileSchema never fails: a schema that cannot be used has the reason in unusable.
 func compileSchema(raw json.RawMessage) (s *compiledSchema) {
 	s = &compiledSchema{raw: string(raw)}
 	defer func() {
-		if recover() != nil { // the library has met fewer schemas than there are
+		if recover() != nil { // the library does not foresee every schema
 			s.compiled, s.unusable = nil, "the library that reads it gave up"
 		}
 	}()
@@ -64,7 +64,7 @@ func compileSchema(raw json.RawMessage) (s *compiledSchema) {
 	return s
 }
 
-// unusableReason says why a schema cannot be used, as a clause.
+// unusableReason returns why a schema cannot be used, as a clause. The library's own texts are meant for authors of schemas.
 func unusableReason(doc any, err error) string {
 	var load *jsonschema.LoadURLError
 	var invalid *jsonschema.SchemaValidationError
@@ -84,10 +84,10 @@ func unusableReason(doc any, err error) string {
 	return messages.Line(err.Error(), 200)
 }
 
-// maxCauses bounds how many faults are collected of which a few are told.
+// maxCauses bounds the faults that are collected, of which a few are reported.
 const maxCauses = 64
 
-// explainFaults lists the faults, each as a clause that names the place; sorted, because the library walks through maps.
+// explainFaults lists the faults, each as a clause that names the place; sorted, because the library walks through maps in any order.
 func explainFaults(err error) (faults []string) {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -99,7 +99,7 @@ func explainFaults(err error) (faults []string) {
 			return
 		}
 		switch e.ErrorKind.(type) {
-		case *kind.AnyOf, *kind.OneOf: // naming every branch helps nobody
+		case *kind.AnyOf, *kind.OneOf: // a reader gains nothing from every branch
 			faults = append(faults, valuePath(e.InstanceLocation)+" fits none of the alternatives, or several")
 			return
 		}
@@ -118,6 +118,7 @@ func explainFaults(err error) (faults []string) {
 
 var english = message.NewPrinter(language.English)
 
+// describeError puts the common faults into plain words; for others the library's text is used.
 func describeError(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -138,6 +139,7 @@ func describeError(k jsonschema.ErrorKind) string {
 	return messages.Line(k.LocalizedString(english), 200)
 }
 
+// quoteNames lists names for a text, at most maxProblems of them, each cut short.
 func quoteNames(list []string) string {
 	list = slices.Sorted(slices.Values(list))
 	more := ""
@@ -151,7 +153,7 @@ func quoteNames(list []string) string {
 	return strings.Join(quoted, ", ") + more
 }
 
-// valuePath names a value of the answer: "items"[2]."id".
+// valuePath names a value of the answer by its path: structuredContent/items/2/id.
 func valuePath(path []string) string {
 	if len(path) == 0 {
 		return "structuredContent"

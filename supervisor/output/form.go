@@ -13,12 +13,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// A form is what a server asks of a person (elicitation), as a schema: checked within the same bounds as an answer.
+// A form is a server's question to the person (elicitation), described by a schema: checked within the same bounds as an answer.
 //
 // 2025-11-25, Elicitation: "Clients SHOULD validate all responses against the provided schema".
 
-// UnusableForm says why a form cannot be used; it is empty if it can. A form whose schema has, anywhere, two names that are
-// equal or alike but for case is not: readers differ in which of them they take, and the person would be shown one.
+// UnusableForm returns why a form cannot be used; it is empty if it can. A form whose schema has, anywhere, two names that are
+// equal or equal but for case is refused: readers differ in which of them they take, and the person would be shown one.
 func (c *Checker) UnusableForm(schema json.RawMessage) string {
 	if _, err := ReadForm(schema); err != nil {
 		return err.Error()
@@ -26,8 +26,8 @@ func (c *Checker) UnusableForm(schema json.RawMessage) string {
 	return c.schemaFor(schema).unusable
 }
 
-// Misfit says how what a person gave does not fit a form; it is empty if it does. Nothing is filled in: the server gets what
-// was given. The text names places and rules and holds nothing of what was typed.
+// Misfit returns how the person's input violates a form; it is empty if it fits. Nothing is filled in: the server gets exactly this
+// input. The text names places and rules and contains nothing of the input, because it is logged.
 func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	s := c.schemaFor(schema)
 	if s.unusable != "" {
@@ -63,13 +63,13 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 type Field struct {
 	Name     string
 	Required bool
-	// Schema is that of the field alone. Default is what it says to begin with, on one line; nil if it says nothing.
+	// Schema is that of the field alone. Default is the server's proposal, on one line; nil if it has none.
 	Schema, Default json.RawMessage
 }
 
-// ReadForm reads the schema of a form: its fields, in the order in which the server wrote them; none where it has no
-// properties. It is the one reader of forms, so that what a person is shown is what is checked and sent. Names count as they
-// are written. The error is a [*rawjson.NameError] for names of which only one can be meant; no text quotes a value.
+// ReadForm reads the schema of a form: its fields, in the order in which the server wrote them; none if it has no
+// properties. All programs read forms with it, so that the person is shown what is checked and sent. Names count by their exact
+// case. The error is a [*rawjson.NameError] for names that can be confused; no text quotes a value.
 func ReadForm(schema json.RawMessage) ([]Field, error) {
 	if err := rawjson.CheckNames(schema); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func ReadForm(schema json.RawMessage) ([]Field, error) {
 }
 
 // FillDefaults returns the content of a form with the default of each field that has one and that the content leaves out. No
-// content is an empty object. What is there stays as it was written. The error is that of [ReadForm], or says that the content
+// content is an empty object. Members that are there stay byte for byte. The error is that of [ReadForm], or says that the content
 // is no object.
 func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
 	fields, err := ReadForm(schema)
@@ -135,7 +135,7 @@ func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
 	return append(filled, '}'), nil
 }
 
-// brokenRules are the places where which rule of a form is broken.
+// brokenRules collects the places of a form with the rules that they violate, without any value.
 func brokenRules(e *jsonschema.ValidationError, out []string) []string {
 	if len(out) >= maxCauses {
 		return out

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Change is a tool whose definition is not one that was approved.
+// Change is a tool whose present definition is not among the approved ones.
 type Change struct {
 	Tool string `json:"tool"`
 	// Old is the definition that was approved last, New what the server offers now; nil if it is too large to be kept.
@@ -18,9 +18,9 @@ type Change struct {
 	Hash string `json:"hash"`
 }
 
-// MarshalJSON is the form that people and programs read: its hints have the names of the specification.
+// MarshalJSON writes the form for people and programs, in which hints have the names of the specification.
 func (c Change) MarshalJSON() ([]byte, error) {
-	type definition Definition // its form is not that of the file
+	type definition Definition // without the methods, whose form is that of the file
 	return json.Marshal(struct {
 		Tool string      `json:"tool"`
 		Old  *definition `json:"old,omitempty"`
@@ -29,7 +29,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	}{c.Tool, (*definition)(c.Old), (*definition)(c.New), c.Hash})
 }
 
-// Parts names what differs: "description", "input schema".
+// Parts returns the names of what differs: "description", "input schema". Without both definitions only "definition" can be said.
 func (c Change) Parts() []string {
 	if c.Old == nil || c.New == nil {
 		return []string{"definition"}
@@ -43,12 +43,14 @@ func (c Change) Parts() []string {
 	return parts
 }
 
+// definitionPart is one part of a definition, before and now.
 type definitionPart struct {
 	name, old, new string
 	// schema says that the texts are JSON, to be compared by path.
 	schema bool
 }
 
+// comparedParts covers everything that is pinned, in the order in which a person reads it.
 func (c Change) comparedParts() []definitionPart {
 	return []definitionPart{
 		{"title", c.Old.Title, c.New.Title, false},
@@ -68,11 +70,12 @@ func annotationsText(a *messages.Annotations) string {
 	return string(b)
 }
 
-// maxShown bounds the lines of one part of a change; the whole is in its JSON form.
+// maxShown bounds the lines of one part in Text; the JSON form has them all.
 const maxShown = 200
 
-// Text shows the change: what went with -, what came with +; texts line by line, schemas and annotations by the path of each
-// value. Nothing of it acts on a terminal: what could, and what is not seen there, stands as an escape (messages.Escaped).
+// Text describes the change for a person: removed lines with -, added ones with +; texts line by line, schemas and annotations by
+// the path of each value. No character of it acts on a terminal: those that could, and invisible ones, are escaped
+// (messages.Escaped).
 func (c Change) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s changed\n", messages.Line(c.Tool, 120), strings.Join(c.Parts(), ", "))
@@ -85,6 +88,7 @@ func (c Change) Text() string {
 			continue
 		}
 		fmt.Fprintf(&b, "  %s:\n", p.name)
+		// A schema is compared by paths, because the order of its keys means nothing.
 		show := diffLines(splitLines(p.old), splitLines(p.new))
 		if p.schema {
 			show = diffByPath(p.old, p.new)
@@ -95,6 +99,7 @@ func (c Change) Text() string {
 		if n := len(show) - maxShown; n > 0 {
 			fmt.Fprintf(&b, "    … %d more lines; --json shows all\n", n)
 		}
+		// Invisible characters are a known way to hide instructions from the person who approves.
 		if hidden := messages.CountHidden(p.new); hidden > messages.CountHidden(p.old) {
 			fmt.Fprintf(&b, "    ! what nobody sees, or what acts on a terminal, stands in it %s, and here as \\x1b or \\u200b\n", timesText(hidden))
 		}

@@ -10,18 +10,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Findings are what Look finds.
+// Findings are the result of Compare.
 type Findings struct {
-	// Changes are the tools with a definition that waits for an approval, sorted by tool.
+	// Changes are the tools whose definition waits for an approval, sorted by tool.
 	Changes []Change
-	// Unkept are the tools of which nothing is remembered, and Err why. Whether they have changed cannot be said, now or later.
+	// Unkept are the tools that have no pin, and Err the reason. Whether they have changed cannot be said, now or later.
 	Unkept []string
 	Err    error
 }
 
-// Compare compares the tools of a server with their pins, and pins those that are new. list identifies the list, the zero value
-// does not: of an equal one nothing is learned, and it costs nothing if the pins are as they were. The result must not be
-// changed, nor the tools.
+// Compare compares the tools of a server with their pins, and pins those that are new. list identifies the list; the zero value
+// identifies none. Of a list that was compared before nothing is learned, and the answer costs nothing if the pins are as they
+// were. The caller must change neither the result nor the tools. It reads no file.
 func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Tool) Findings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Too
 		for i := range tools {
 			f.Unkept = append(f.Unkept, tools[i].Name)
 		}
-		s.compared[key] = comparedList{revision: s.revision, answer: f} // of no list: it is learned from when the file can be read
+		s.compared[key] = comparedList{revision: s.revision, answer: f} // without the list's identity: the list is learned from when the file can be read
 		return f
 	case !same:
 		l = s.learnList(key, tools)
@@ -46,7 +46,7 @@ func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Too
 	return l.answer
 }
 
-// learnList takes in a list that was not seen before.
+// learnList updates the pins from a list that was not compared before, and has the changes written in the background.
 func (s *Store) learnList(key string, tools []messages.Tool) comparedList {
 	all := make([]offeredTool, len(tools))
 	l := comparedList{hashes: make(map[string]string, len(tools))}
@@ -66,6 +66,7 @@ func (s *Store) learnList(key string, tools []messages.Tool) comparedList {
 	return l
 }
 
+// errFull and errMany are the reasons for which tools have no pin.
 var (
 	errFull = &messages.Error{Op: "pins", Class: messages.ClassExhausted, Text: "the pins of 1,024 servers are kept already",
 		Fix: "remove servers that you do not use any more: mcpvisor remove"}
@@ -73,8 +74,8 @@ var (
 		Text: "of one server the pins of 16,384 tools are kept, and it has more"}
 )
 
-// findingsOf are what the pins say of a list. What another process has seen of the same server meanwhile does not count: only what
-// was approved does.
+// findingsOf compares a list with its pins. Another process may have seen other definitions of the same server meanwhile; only
+// approvals of it count here.
 func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f Findings) {
 	k := s.now[key]
 	for i := range tools {
@@ -93,6 +94,7 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 				c.New = &d
 			}
 			f.Changes = append(f.Changes, c)
+		// The definition could not be written, so no later run could compare it.
 		case s.unwritten != nil && s.saved[key][name] == nil:
 			f.Unkept, f.Err = append(f.Unkept, name), s.unwritten
 		}
@@ -104,8 +106,8 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 	return f
 }
 
-// Unsaved are those of the tools that the file does not hold yet: if the process ends now, nobody knows of them. When they are
-// written, Reread says so. None are without a file.
+// Unsaved returns those of the tools that the file does not have yet: if the process ends now, they are unknown to the next one.
+// Reread reports true when they are written. Without a file it returns none.
 func (s *Store) Unsaved(key string, tools []messages.Tool) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,13 +127,14 @@ func sortChanges(all []Change) {
 	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Tool, b.Tool) })
 }
 
-// Changes are those of a server that wait for an approval, sorted by tool.
+// Changes returns the definitions of a server's tools that wait for an approval, sorted by tool.
 func (s *Store) Changes(key string) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pendingChanges(key)
 }
 
+// pendingChanges leaves out tools that the server no longer offers. The caller holds mu.
 func (s *Store) pendingChanges(key string) (all []Change) {
 	for name, p := range s.now[key] {
 		if p.Now != "" && !p.Gone {
@@ -142,18 +145,19 @@ func (s *Store) pendingChanges(key string) (all []Change) {
 	return all
 }
 
-// Turnover is what came and went among the tools of a server since somebody was shown it last, sorted. What went under one
-// name and came under another with the same definition is renamed, from the old name to the new one.
+// Turnover describes which tools of a server came and went since the person was last shown them, sorted. A tool that went under one
+// name while one with the same definition came under another is renamed, from the old name to the new one.
 type Turnover struct {
 	Added   []string          `json:"added,omitempty"`
 	Removed []string          `json:"removed,omitempty"`
 	Renamed map[string]string `json:"renamed,omitempty"`
 }
 
-// Turnover finds it.
+// Turnover compares what the pins know of new and missing tools.
 func (s *Store) Turnover(key string) (t Turnover) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A removed tool is found by the hash of its definition, which a renamed tool shares.
 	removed := map[string]string{}
 	k := s.now[key]
 	for _, name := range sortedNames(k) {
@@ -191,7 +195,8 @@ func sortedNames(k serverPins) []string {
 	return names
 }
 
-// Show is Changes for a person who looks at them now: Approve accepts these.
+// Show returns Changes for a person who looks at them now, and notes which definitions the person has seen, so that a later process
+// can approve exactly these.
 func (s *Store) Show(key string) ([]Change, error) {
 	s.mu.Lock()
 	all := s.pendingChanges(key)
@@ -206,7 +211,7 @@ func (s *Store) Show(key string) ([]Change, error) {
 	return all, s.Flush()
 }
 
-// Shown are the changes of a server as Show has shown them last, for Approve in another process.
+// Shown returns the changes of a server as Show last returned them, for Approve in another process.
 func (s *Store) Shown(key string) (all []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +223,8 @@ func (s *Store) Shown(key string) (all []Change) {
 	return all
 }
 
-// Approve accepts the changes of a server that somebody has seen. unseen are the tools that changed again since then, or
-// that are not among them: they go on waiting. With an error nothing is certain: it may not be written.
+// Approve accepts changes that the person has seen. unseen are the tools that have changed again since, or
+// that are not among the given changes: they still wait. With an error it is not certain that the approval was written.
 func (s *Store) Approve(key string, seen []Change) (approved, unseen []string, err error) {
 	s.mu.Lock()
 	if s.unread != nil {
@@ -238,7 +243,8 @@ func (s *Store) Approve(key string, seen []Change) (approved, unseen []string, e
 		for _, c := range accepted {
 			b.approveTool(key, c.Tool, c.Hash, c.New)
 		}
-		if k := b[key]; k != nil && len(unseen) == 0 { // and what came and went is known
+		// If the person has seen all, also the tools that came and went are known now.
+		if k := b[key]; k != nil && len(unseen) == 0 {
 			for _, p := range k {
 				p.Later, p.Noted = false, p.Gone
 			}
@@ -251,7 +257,7 @@ func (s *Store) Approve(key string, seen []Change) (approved, unseen []string, e
 	return approved, unseen, s.Flush()
 }
 
-// Forget forgets a server: whoever bears its name next is seen for the first time.
+// Forget forgets a server: a server that gets its name later is seen for the first time.
 func (s *Store) Forget(key string) error {
 	s.mu.Lock()
 	if s.now[key] == nil {
@@ -265,7 +271,7 @@ func (s *Store) Forget(key string) error {
 	return s.Flush()
 }
 
-// Problem is why the pins cannot be read or written; nil if they can.
+// Problem returns why the pins cannot be read or written; nil if they can.
 func (s *Store) Problem() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Definition is what of a tool is pinned: all of it.
+// Definition is the pinned content of a tool's definition: all of it but the name.
 type Definition struct {
 	Title        string                `json:"title,omitempty"`
 	Description  string                `json:"description,omitempty"`
 	InputSchema  json.RawMessage       `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage       `json:"outputSchema,omitempty"`
 	Annotations  *messages.Annotations `json:"annotations,omitempty"`
-	// Rest are the members of the server's definition that the fields above do not say: icons, execution, _meta, hints that
-	// are not known, and whatever else a program may read. nil if there are none.
+	// Rest has the members of the server's definition that the fields above do not cover: icons, execution, _meta, unknown hints, and
+	// all others, because some program may read them. nil if there are none.
 	Rest json.RawMessage `json:"rest,omitempty"`
 }
 
-// MarshalJSON is the form that the file holds and that is hashed. It names the hints as the first versions did: a definition that
-// was approved then must not look changed.
+// MarshalJSON writes the form that the file has and that is hashed. It names the hints as the first versions did, because a
+// definition that was approved under those names must not look changed.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Title        string                      `json:"title,omitempty"`
@@ -35,12 +35,13 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	}{d.Title, d.Description, d.InputSchema, d.OutputSchema, (*messages.StatusAnnotations)(d.Annotations), d.Rest})
 }
 
-// DefinitionOf is the definition of a tool.
+// DefinitionOf returns the definition of a tool, with its schemas in canonical form.
 func DefinitionOf(t *messages.Tool) Definition {
 	return Definition{t.Title, t.Description, canonicalJSON(t.InputSchema), canonicalJSON(t.OutputSchema), t.Annotations, otherMembers(t)}
 }
 
-// otherMembers are the members of a definition that the fields of a tool do not hold, as they were read.
+// otherMembers returns the members of a definition that the fields of a Definition do not cover. A member whose type is wrong counts
+// too: its field is empty then, and the bytes would otherwise not be pinned.
 func otherMembers(t *messages.Tool) json.RawMessage {
 	if !rawjson.IsObject(t.Raw) {
 		return nil
@@ -59,7 +60,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 		value := o.Skip()
 		switch string(o.Name) {
 		case "name":
-			continue // it is whose definition this is
+			continue // the name is the key of the pin
 		case "title", "description":
 			if rawjson.IsText(value) || rawjson.IsNull(value) {
 				continue
@@ -81,7 +82,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 	return canonicalJSON(append(members, '}'))
 }
 
-// unknownHints are the members of annotations that messages.Annotations does not hold; nil if there are none.
+// unknownHints returns the members of annotations that messages.Annotations does not have; nil if there are none.
 func unknownHints(value []byte) []byte {
 	if !rawjson.IsObject(value) {
 		if rawjson.IsNull(value) {
@@ -115,18 +116,18 @@ func unknownHints(value []byte) []byte {
 	return append(members, '}')
 }
 
-// Hash tells definitions apart.
+// Hash returns the identity of a definition.
 func (d Definition) Hash() string {
 	b, err := json.Marshal(d)
-	if err != nil { // canonical has seen to it
+	if err != nil { // cannot occur: canonicalJSON made the raw parts
 		return ""
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// canonicalJSON is JSON without white space, with its keys in order, and its numbers as they are written. What has a name twice is
-// its text: all of it is pinned, whichever of the two a program takes.
+// canonicalJSON returns JSON without white space, with sorted keys and numbers as they were written, so that equal schemas have equal
+// bytes. A text with a doubled name is kept whole, as a string: programs differ in which of the two they read.
 func canonicalJSON(raw json.RawMessage) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil

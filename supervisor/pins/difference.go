@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// maxLine is how much of a line is shown, in characters; around is how much of what is equal stands around what is not.
+	// maxLine bounds the characters of a shown line; around is how many equal characters are shown on both sides of a difference.
 	maxLine = 2000
 	around  = 60
 )
 
-// diffLines marks what two texts do not share at their beginning and end; three lines around it are shown.
+// diffLines marks the stretch in which two texts differ, with three equal lines before and after it. It finds one stretch only,
+// which suffices for descriptions and costs linear time.
 func diffLines(old, now []string) (out []string) {
 	head := 0
 	for head < len(old) && head < len(now) && old[head] == now[head] {
@@ -54,7 +55,7 @@ func diffLines(old, now []string) (out []string) {
 	return out
 }
 
-// narrowLines leaves out most of what two long lines share at their beginning and end.
+// narrowLines shortens two long lines to the stretch in which they differ.
 func narrowLines(old, now string) (was, added []string) {
 	a, b := []rune(old), []rune(now)
 	head := 0
@@ -79,7 +80,7 @@ func narrowLines(old, now string) (was, added []string) {
 	return short(a), short(b)
 }
 
-// cutLine bounds a line.
+// cutLine bounds a line, and says how much is missing.
 func cutLine(l string) string {
 	r := []rune(l)
 	if len(r) <= maxLine {
@@ -88,7 +89,7 @@ func cutLine(l string) string {
 	return fmt.Sprintf("%s … %d more characters; --json shows all", string(r[:maxLine]), len(r)-maxLine)
 }
 
-// diffByPath tells in what two values of JSON differ: a line for each path at which a value went, came, or became another one.
+// diffByPath compares two JSON values: one line for each path at which a value went, came, or changed.
 func diffByPath(old, now string) (out []string) {
 	was, after := map[string]string{}, map[string]string{}
 	flattenValue(parseJSON(old), "", was)
@@ -109,13 +110,14 @@ func diffByPath(old, now string) (out []string) {
 	return out
 }
 
+// unionKeys returns a map with the keys of both.
 func unionKeys(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// parseJSON is a value; what is no JSON is its text.
+// parseJSON returns a decoded value; a text that is no JSON stands for itself.
 func parseJSON(text string) any {
 	if text == "" {
 		return nil
@@ -129,8 +131,8 @@ func parseJSON(text string) any {
 	return v
 }
 
-// flattenValue gives each value that holds no other one under its path. The elements of a list of texts and numbers (required, enum)
-// have no order worth showing: each stands under itself.
+// flattenValue enters each scalar value under its path. In a list of texts and numbers (required, enum) the order carries no
+// meaning worth showing, so each element is an entry of its own.
 func flattenValue(v any, path string, into map[string]string) {
 	switch v := v.(type) {
 	case nil:
@@ -161,7 +163,7 @@ func flattenValue(v any, path string, into map[string]string) {
 	}
 }
 
-// joinPath continues a path; a key with signs of its own is quoted.
+// joinPath continues a path; a key with special characters is quoted.
 func joinPath(path, key string) string {
 	word := messages.Escaped(key)
 	if word == "" || strings.ContainsAny(word, `.[]": `+"\n\t") {
@@ -173,7 +175,7 @@ func joinPath(path, key string) string {
 	return path + "." + word
 }
 
-// scalarJSON is a value in JSON, without what acts on a terminal.
+// scalarJSON returns a value as JSON, without characters that act on a terminal.
 func scalarJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -10,24 +10,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Key is the name under which the pins of a server are kept: its id and the file that configures it, because two projects may
-// call different servers the same. A server of a file stays who it is when the file gives it another command or URL: what
-// differs then is shown, until "mcpvisor remove" has forgotten it. One that no file configures is who it is by what it starts
-// or dials as well.
+// Key returns the name under which the pins of a server are kept: its id and the file that configures it, because two projects may
+// give different servers the same id. A server of a file keeps its key when the file gives it another command or URL: the
+// differences are then reported, until "mcpvisor remove" has forgotten it. The key of a server that no file configures also
+// contains what it starts or dials.
 func Key(server string, spec *messages.Spec) string {
 	key := server + "\n" + spec.Source
 	if filepath.IsAbs(spec.Source) {
 		return key
 	}
 	parts := append([]string{spec.Name, spec.Command}, spec.Args...)
-	if u, err := url.Parse(spec.URL); err == nil { // without what may be secret
+	if u, err := url.Parse(spec.URL); err == nil { // only the parts that are no secret
 		parts = append(parts, u.Scheme, u.Host, u.Path)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return key + "\n" + hex.EncodeToString(sum[:8])
 }
 
-// sourceFile is the file of a key; empty if it is none.
+// sourceFile returns the file of a key; empty if the key has none.
 func sourceFile(key string) string {
 	_, rest, _ := strings.Cut(key, "\n")
 	path, _, _ := strings.Cut(rest, "\n")
@@ -37,10 +37,10 @@ func sourceFile(key string) string {
 	return path
 }
 
-// strictness orders what is done about a changed tool.
+// strictness orders the treatments of a changed tool.
 var strictness = map[string]int{messages.PinOff: 1, messages.PinWarn: 2, messages.PinHold: 3}
 
-// Stricter is the stricter of two words for what is done about a changed tool; an empty one says nothing.
+// Stricter returns the stricter of two treatments of a changed tool; an empty one is the least strict.
 func Stricter(a, b string) string {
 	if strictness[b] > strictness[a] {
 		return b

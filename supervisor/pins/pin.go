@@ -11,47 +11,48 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// The bounds of a store. They keep a server that offers new tools without end from filling the disk.
 const (
 	maxServers    = 1024
 	maxTools      = 16 << 10
 	maxDefinition = 64 << 10
-	// maxKept bounds what is kept of the definitions of one server's tools, in bytes.
+	// maxKept bounds the definitions that are kept of one server's tools, in bytes.
 	maxKept     = 16 << 20
 	maxApproved = 8
 )
 
-// pin is what is remembered of one tool.
+// pin has what is remembered of one tool.
 type pin struct {
-	// Approved are the hashes that were approved, the newest last; Old is the definition of that one.
+	// Approved are the hashes of approved definitions, the newest last; Old is the newest approved definition.
 	Approved []string    `json:"approved"`
 	Old      *Definition `json:"definition,omitempty"`
-	// Now is the hash of a definition that waits for an approval, New that definition, Shown the hash that a person saw.
+	// Now is the hash of a definition that waits for an approval, New that definition, Shown the hash that a person has seen.
 	Now   string      `json:"now,omitempty"`
 	New   *Definition `json:"new,omitempty"`
 	Shown string      `json:"shown,omitempty"`
-	// Seen is the digest of the bytes in which the tool was offered last, Means the hash of the definition in them: equal
-	// bytes need not be read.
+	// Seen is the digest of the bytes in which the tool was offered last, Means the hash of the definition in them: with equal
+	// bytes the definition need not be parsed again.
 	Seen  string `json:"seen,omitempty"`
 	Means string `json:"means,omitempty"`
-	// Gone is set while the server does not offer the tool, Noted when a person knows of that, Later if it was not among those
-	// that were seen first, and no person knows of it.
+	// Gone is set while the server does not offer the tool, Noted when a person has seen that. Later is set for a tool that came after
+	// the first list, until a person has seen that.
 	Gone  bool `json:"gone,omitempty"`
 	Noted bool `json:"noted,omitempty"`
 	Later bool `json:"later,omitempty"`
 }
 
-// pendingChange is the change of a tool that waits.
+// pendingChange returns the change of a tool that waits for an approval.
 func (p *pin) pendingChange(tool string) Change {
 	return Change{Tool: tool, Old: p.Old, New: p.New, Hash: p.Now}
 }
 
-// serverPins are the pins of one server's tools.
+// serverPins are the pins of one server, by the tools' own names.
 type serverPins map[string]*pin
 
 // pinsByServer are the pins of all servers, by their keys.
 type pinsByServer map[string]serverPins
 
-// clone shares nothing with b that anybody changes.
+// clone shares with k only definitions, which are never changed.
 func (k serverPins) clone() serverPins {
 	out := make(serverPins, len(k))
 	for name, p := range k {
@@ -62,20 +63,20 @@ func (k serverPins) clone() serverPins {
 	return out
 }
 
-// equal reports whether two say the same of what is offered.
+// equal reports whether two sets of pins lead to the same findings: only approvals matter.
 func (k serverPins) equal(o serverPins) bool {
 	return maps.EqualFunc(k, o, func(a, b *pin) bool {
 		return slices.Equal(a.Approved, b.Approved)
 	})
 }
 
-// offeredTool is one tool as it was offered.
+// offeredTool is one tool as its server offers it now.
 type offeredTool struct {
 	tool *messages.Tool
 	raw  string // the digest of its bytes, empty if they are not known
 }
 
-// definitionHash is that of its definition. It is read only if its bytes are others than the last time.
+// definitionHash returns the hash of the tool's definition. The definition is parsed only if its bytes differ from the last time.
 func (s offeredTool) definitionHash(p *pin) (hash string, d *Definition) {
 	if p != nil && s.raw != "" && p.Seen == s.raw {
 		return p.Means, nil
@@ -84,8 +85,8 @@ func (s offeredTool) definitionHash(p *pin) (hash string, d *Definition) {
 	return made.Hash(), &made
 }
 
-// updatePins brings the pins of a server up to what it offers. It reports whether anything is to be remembered by it. full says that
-// no server more is remembered. The hashes of the definitions are written to hashes, if it is not nil.
+// updatePins updates the pins of a server to what it offers. changed says that there is something to write. full says that the
+// server has no pins because too many others have. The hashes of the definitions are written to hashes, if it is not nil.
 func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[string]string) (changed, full bool) {
 	k := b[key]
 	first := k == nil
@@ -96,6 +97,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		k = serverPins{}
 		b[key] = k
 	}
+	// The size is counted only when a definition is to be kept: most lists bring nothing new.
 	size := -1
 	keep := func(d *Definition) *Definition {
 		if d == nil {
@@ -129,6 +131,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 			k[name] = &pin{Approved: []string{hash}, Old: keep(d), Seen: s.raw, Means: hash, Later: !first}
 			changed = true
 			continue
+		// The server offers an approved definition again, so nothing waits any more.
 		case slices.Contains(p.Approved, hash):
 			if p.Now != "" {
 				p.Now, p.New, p.Shown, changed = "", nil, "", true
@@ -147,6 +150,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 			p.Seen, p.Means, changed = s.raw, hash, true
 		}
 	}
+	// All tools beyond the bound share one pin: that one of them changed can be reported.
 	if len(over) > 0 {
 		hash := toolsDigest(over)
 		there[beyondLimit] = true
@@ -165,6 +169,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 			p.Now, p.Gone, changed = hash, false, true
 		}
 	}
+	// Tools that are missing keep their pins: a server that brings one back changed must be noticed.
 	for name, p := range k {
 		if !there[name] && !p.Gone {
 			p.Gone, changed = true, true
@@ -173,21 +178,21 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 	return changed, false
 }
 
-// beyondLimit is the one pin of all tools of a server that have no pin of their own, because it has more than maxTools: a change of
-// any of them can be said, though not of which. No tool has such a name.
+// beyondLimit names the one pin of all tools beyond maxTools. That any of them changed can be reported, though not which. No
+// tool has such a name.
 const beyondLimit = "(one of the tools beyond the 16,384th)"
 
-// toolsDigest tells sets of tools apart.
+// toolsDigest returns the identity of a set of tools, in any order.
 func toolsDigest(tools []string) string {
 	slices.Sort(tools)
 	sum := sha256.New()
 	for _, t := range tools {
-		_, _ = io.WriteString(sum, t+"\n") // it never fails
+		_, _ = io.WriteString(sum, t+"\n")
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// size is roughly what the definitions take.
+// size returns roughly how many bytes the kept definitions take.
 func (k serverPins) size() (n int) {
 	for _, p := range k {
 		n += p.Old.size() + p.New.size()
@@ -207,7 +212,7 @@ func (d *Definition) size() int {
 	return n
 }
 
-// approveTool accepts a definition of a tool, by its hash.
+// approveTool adds a definition, by its hash, to the approved ones; beyond maxApproved the oldest is forgotten.
 func (b pinsByServer) approveTool(key, tool, hash string, d *Definition) {
 	p := b[key][tool]
 	if p == nil || slices.Contains(p.Approved, hash) {

@@ -19,39 +19,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
+// storeVersion is the version of the file's form. A file with another version is not read, and so never overwritten.
 const storeVersion = 1
 
+// file is the form of the store on disk.
 type file struct {
 	Version int          `json:"version"`
 	Servers pinsByServer `json:"servers"`
 }
 
-// Store keeps pins in a file. Safe for concurrent use.
+// Store keeps pins in a file, or only in memory without one. Safe for concurrent use.
 type Store struct {
 	path string
 
+	// mu guards all fields below. It is not held while the file is written.
 	mu sync.Mutex
-	// saved is what the file holds, as far as it is known; now is that with what waits to be written.
+	// saved is the newest known content of the file; now has in addition what waits to be written.
 	saved, now pinsByServer
-	// waiting are the changes that are not written yet. Each is made again on what the file holds by then: another process may
-	// have written meanwhile.
+	// waiting are the changes that are not written yet. Each is made once more on what the file holds when it is written, because
+	// another process may have written meanwhile.
 	waiting []func(pinsByServer)
-	writing chan struct{} // closed when the write that is under way has ended; nil if there is none
-	// unread is why the file cannot be read, unwritten why it cannot be written.
+	writing chan struct{} // closed when the running write has ended; nil if none runs
+	// unread is the reason why the file cannot be read, unwritten why it cannot be written; nil if it can.
 	unread, unwritten error
-	// info and sum are those of the file when it was read last, failed is when a write failed.
+	// info and sum are those of the file when it was last read; failed is when a write last failed.
 	info   fs.FileInfo
 	sum    [sha256.Size]byte
 	failed time.Time
-	// compared are what Look saw last, by key. turn rises whenever it would say something else of that, told is the last turn that
-	// Reread has reported.
+	// compared are the lists that Compare saw last, by key. revision rises whenever Compare would answer differently;
+	// reportedRevision is the last one that Reread has reported.
 	compared                   map[string]comparedList
 	revision, reportedRevision uint64
-	// awaitingSave says that Unsaved has named tools: the next write is news.
+	// awaitingSave says that Unsaved has named tools, so that the next write must raise revision.
 	awaitingSave bool
 }
 
-// comparedList is a list that was looked at, with the hashes of its definitions, and the answer at a turn.
+// comparedList is a list that was compared, with the hashes of its definitions, and the answer at a revision.
 type comparedList struct {
 	list     [sha256.Size]byte
 	hashes   map[string]string
@@ -60,11 +63,11 @@ type comparedList struct {
 	answer   Findings
 }
 
-// maxWaiting bounds the changes that wait while they cannot be written. What does not fit is learned again.
+// maxWaiting bounds the changes that wait while they cannot be written. Dropped ones are learned again from later lists.
 const maxWaiting = 256
 
 // Open reads the store at path; a missing file is an empty store, and so is an empty path, which keeps nothing. With an
-// error the store works, knows no tool, and is not written until the file can be read.
+// error the store can be used, has no pins, and is not written until the file can be read.
 func Open(path string) (*Store, error) {
 	s := &Store{path: path, saved: pinsByServer{}, now: pinsByServer{}, compared: map[string]comparedList{}}
 	if path != "" {
@@ -74,8 +77,8 @@ func Open(path string) (*Store, error) {
 	return s, s.unread
 }
 
-// loadFile reads the file. It reports whether the pins of a server that was looked at are others than before. The caller holds mu,
-// or nobody else has the store yet.
+// loadFile reads the file. It reports whether Compare would now answer differently for a server that it was asked about. The caller
+// holds mu, or has not published the store yet.
 func (s *Store) loadFile() (changed bool) {
 	info, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,6 +97,7 @@ func (s *Store) loadFile() (changed bool) {
 		changed = s.unread == nil
 		s.unread = s.unreadableError(err)
 	} else {
+		// Equal bytes mean that another process has only touched the file.
 		sum := sha256.Sum256(text)
 		if sum == s.sum && s.unread == nil {
 			return false
@@ -107,7 +111,8 @@ func (s *Store) loadFile() (changed bool) {
 	return changed
 }
 
-// adoptPins takes over what the file holds. It reports whether that differs for a server that was looked at.
+// adoptPins takes the content of the file over, and makes the waiting changes on it. It reports whether that differs for a server
+// that was compared.
 func (s *Store) adoptPins(saved pinsByServer) (changed bool) {
 	was := s.now
 	s.saved, s.now = saved, make(pinsByServer, len(saved))
@@ -123,7 +128,7 @@ func (s *Store) adoptPins(saved pinsByServer) (changed bool) {
 	return changed
 }
 
-// parseStore reads the text of a store.
+// parseStore reads the text of a store. An empty file is an empty store; null entries, which a person may have written, are dropped.
 func parseStore(text []byte) (pinsByServer, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return pinsByServer{}, nil
@@ -147,12 +152,13 @@ func parseStore(text []byte) (pinsByServer, error) {
 	return f.Servers, nil
 }
 
+// unreadableError says how to repair a file that cannot be read.
 func (s *Store) unreadableError(err error) error {
 	return &messages.Error{Op: "pins", Class: messages.ClassConfig, Err: err,
 		Text: "the pins of tools cannot be read: " + messages.Line(err.Error(), 200), Fix: "mend or delete " + s.path}
 }
 
-// pruneMissing forgets the servers of files that are gone, when many are remembered: projects come and go.
+// pruneMissing forgets the servers of files that no longer exist, once three quarters of the places are taken: projects come and go.
 func (s *Store) pruneMissing() {
 	if len(s.now) < maxServers*3/4 {
 		return
@@ -172,7 +178,7 @@ func (s *Store) pruneMissing() {
 	})
 }
 
-// applyChange makes a change, and has it written with the next one. The caller holds mu.
+// applyChange makes a change now, and queues it for the next write. The caller holds mu.
 func (s *Store) applyChange(f func(pinsByServer)) {
 	f(s.now)
 	if s.path != "" {
@@ -180,7 +186,7 @@ func (s *Store) applyChange(f func(pinsByServer)) {
 	}
 }
 
-// startWriting writes in the background what waits. The caller holds mu.
+// startWriting begins to write the waiting changes in a goroutine, unless one writes already. The caller holds mu.
 func (s *Store) startWriting() {
 	if s.writing != nil || len(s.waiting) == 0 || s.unread != nil {
 		return
@@ -190,7 +196,8 @@ func (s *Store) startWriting() {
 	go func() { // ends with the write
 		defer close(done)
 		defer func() {
-			if recover() != nil { // what could not be written is learned again
+			// The changes of a write that panicked stay in memory; lost ones are learned again.
+			if recover() != nil {
 				s.mu.Lock()
 				s.writing = nil
 				s.mu.Unlock()
@@ -201,7 +208,7 @@ func (s *Store) startWriting() {
 	}()
 }
 
-// writeChanges writes what waits. It reports whether there is more.
+// writeChanges makes the waiting changes on the file's present content and writes it. It reports whether more changes have come.
 func (s *Store) writeChanges() bool {
 	s.mu.Lock()
 	changes := slices.Clone(s.waiting)
@@ -209,6 +216,7 @@ func (s *Store) writeChanges() bool {
 	var made pinsByServer
 	var sum [sha256.Size]byte
 	var unread error
+	// discover.Edit holds a lock on the file from the read to the write.
 	err := discover.Edit(s.path, func(old []byte) ([]byte, error) {
 		var err error
 		if made, err = parseStore(old); err != nil {
@@ -226,6 +234,7 @@ func (s *Store) writeChanges() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	// The file became unreadable: it is not overwritten, and no pin counts any more.
 	case unread != nil:
 		s.unread = unread
 		s.revision++
@@ -241,6 +250,7 @@ func (s *Store) writeChanges() bool {
 		if s.unwritten != nil {
 			s.revision++
 		}
+		// The file now has the changes that were taken; those that came meanwhile stay queued.
 		s.waiting, s.unwritten, s.sum = slices.Clone(s.waiting[len(changes):]), nil, sum
 		if s.adoptPins(made) || s.awaitingSave {
 			s.revision++
@@ -257,7 +267,7 @@ func (s *Store) writeChanges() bool {
 // Flush returns when everything is written, with the reason if it cannot be.
 func (s *Store) Flush() error { return s.FlushWithin(context.Background()) }
 
-// FlushWithin is Flush until ctx ends. What is not written then is written later.
+// FlushWithin is like Flush, and returns ctx's error when ctx ends first; the writing goes on.
 func (s *Store) FlushWithin(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -282,11 +292,11 @@ func (s *Store) FlushWithin(ctx context.Context) error {
 	}
 }
 
-// retryAfter is how long a failed write rests.
+// retryAfter is how long a failed write waits before Reread tries it again.
 const retryAfter = 5 * time.Second
 
-// Reread takes over what another process has written, tries again what could not be written, and reports whether Look would
-// say something else now.
+// Reread takes over what another process has written, and tries failed writes again. It reports whether Compare would answer
+// differently than when it last reported. The manager calls it four times a second, so an unchanged file costs one stat.
 func (s *Store) Reread() bool {
 	if s.path == "" {
 		return false
@@ -305,7 +315,7 @@ func (s *Store) Reread() bool {
 	return stale
 }
 
-// isUnchanged reports whether a file is the one that was read, by all that can be seen from outside.
+// isUnchanged reports whether a file is the one that was read, by its identity, time and size.
 func isUnchanged(was, now fs.FileInfo, err error) bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) && was == nil

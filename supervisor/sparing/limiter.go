@@ -1,4 +1,5 @@
-// Package sparing bounds how often something is said: what a stranger causes as often as it likes is told once a minute.
+// Package sparing bounds how often one thing is logged: an event that a server can cause as often as it likes is reported once a
+// minute, with the number of those in between. Package supervisor and the transports' callers ask it before such a line.
 package sparing
 
 import (
@@ -7,31 +8,33 @@ import (
 )
 
 const (
-	// Period is the time in which one subject is told of once.
+	// Period is the time in which one subject is reported once.
 	Period = time.Minute
 	// maxSubjects bounds the subjects that are remembered.
 	maxSubjects = 1024
 )
 
-// Limiter lets one remark about a subject through in each Period, and counts the others. Safe for concurrent use; the zero
+// Limiter lets one line about a subject pass in each Period, and counts the others. Safe for concurrent use; the zero
 // value is ready.
 type Limiter struct {
 	mu        sync.Mutex
 	bySubject map[string]*subjectState
 }
 
+// subjectState is when a line last passed, and how many were held back since.
 type subjectState struct {
 	lastAllowed time.Time
 	skipped     int
 }
 
-// Allow reports whether something is to be said of the subject now, and how often it was not said since the last time.
+// Allow reports whether a line about the subject may be written now, and how many were held back since the last one.
 func (s *Limiter) Allow(subject string, now time.Time) (skipped int, say bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.bySubject[subject]
 	if r == nil {
-		if len(s.bySubject) >= maxSubjects { // a stranger may choose the subject: begin anew
+		// A server may choose the subject. All are forgotten then, which at worst lets a line pass early.
+		if len(s.bySubject) >= maxSubjects {
 			clear(s.bySubject)
 		}
 		if s.bySubject == nil {

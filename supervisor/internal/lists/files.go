@@ -14,30 +14,31 @@ import (
 
 const (
 	temporaryPattern = "list-*.tmp"
-	// mostPerServer bounds the files of one server: of contexts that never come back, such as tokens that were replaced.
+	// mostPerServer bounds the files of one server, most of which belong to contexts that never come back, such as replaced tokens.
 	mostPerServer = 8
-	// abandonedAge is the age from which a temporary file is one of a process that was killed.
+	// abandonedAge is the age from which a temporary file must be one of a process that was killed.
 	abandonedAge = time.Hour
 )
 
-// Files are the lists in one directory. Several processes may share it. Safe for concurrent use.
+// Files are the lists in one directory, which several processes may share. Safe for concurrent use.
 type Files struct {
 	dir  string
 	warn func(text string)
-	key  func() []byte // nil if there is none that can be used
+	key  func() []byte // nil if there is no key that may be used: then nothing is kept
 	mu   sync.Mutex    // held while files are replaced or removed
 }
 
-// Open makes the Files of a directory, and touches nothing yet: the directory, the key, and what older versions left there
-// are looked at on first use. warn is told once why nothing can be kept.
+// Open makes the Files of a directory, and touches nothing yet: the first use reads the directory and the key, and removes what
+// older versions left. warn is called at most once, with the reason why nothing can be kept.
 func Open(dir string, warn func(text string)) *Files {
 	f := &Files{dir: dir, warn: warn}
 	f.key = sync.OnceValue(f.prepareKey)
 	return f
 }
 
+// prepareKey runs once, on first use.
 func (f *Files) prepareKey() []byte {
-	f.removeMatching("tools-*", 0) // of versions whose files did not count credentials
+	f.removeMatching("tools-*", 0) // of versions whose files did not depend on credentials
 	f.removeMatching(temporaryPattern, abandonedAge)
 	key, made, err := readKey(f.dir)
 	if err != nil {
@@ -45,12 +46,12 @@ func (f *Files) prepareKey() []byte {
 		return nil
 	}
 	if made {
-		f.removeMatching("list-*.json", 0) // of a key that is gone
+		f.removeMatching("list-*.json", 0) // of a key that is gone: they cannot be found any more
 	}
 	return key
 }
 
-// removeMatching removes what matches, from an age on. A file that stays is of no use to anybody.
+// removeMatching removes the files that match, from an age on. A failure is ignored: such a file is never read.
 func (f *Files) removeMatching(pattern string, age time.Duration) {
 	paths, _ := filepath.Glob(filepath.Join(escapePattern(f.dir), pattern))
 	for _, p := range paths {
@@ -60,10 +61,10 @@ func (f *Files) removeMatching(pattern string, age time.Duration) {
 	}
 }
 
-// Known reports whether there is any file of a server.
+// Known reports whether there is a file of a server, under whatever context.
 func (f *Files) Known(server string) bool { return len(f.filesOf(server)) > 0 }
 
-// Load is what was saved for a server under a context; nil if nothing was, or nothing can be kept.
+// Load returns what was saved for a server under a context; nil if nothing was, or nothing can be kept.
 func (f *Files) Load(server string, context []byte) []byte {
 	path, mark := f.pathFor(server, context)
 	if path == "" {
@@ -74,13 +75,15 @@ func (f *Files) Load(server string, context []byte) []byte {
 		return nil
 	}
 	said, data, ok := bytes.Cut(data, []byte("\n"))
-	if !ok || !hmac.Equal(said, mark) { // somebody has renamed a file
+	// The line in the file shows that it was not renamed from another context's.
+	if !ok || !hmac.Equal(said, mark) {
 		return nil
 	}
 	return data
 }
 
-// Save keeps data for a server under a context. An error is not told: the next start is slower, and no more.
+// Save stores data for a server under a context. An error is not reported, because it only makes the next start slower. The file
+// appears whole, by a rename.
 func (f *Files) Save(server string, context, data []byte) {
 	path, mark := f.pathFor(server, context)
 	if path == "" {
@@ -101,14 +104,14 @@ func (f *Files) Save(server string, context, data []byte) {
 	f.pruneServer(server)
 }
 
-// Remove forgets what was saved for a server under a context.
+// Remove deletes what was saved for a server under a context.
 func (f *Files) Remove(server string, context []byte) {
 	if path, _ := f.pathFor(server, context); path != "" {
 		_ = os.Remove(path)
 	}
 }
 
-// Forget removes the files of a server, whatever their contexts.
+// Forget removes all files of a server, under all contexts.
 func (f *Files) Forget(server string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +120,7 @@ func (f *Files) Forget(server string) {
 	}
 }
 
-// pruneServer leaves the newest files of a server.
+// pruneServer keeps the newest mostPerServer files of a server. The caller holds mu.
 func (f *Files) pruneServer(server string) {
 	paths := f.filesOf(server)
 	if len(paths) <= mostPerServer {
@@ -144,7 +147,7 @@ func (f *Files) filesOf(server string) []string {
 	return paths
 }
 
-// pathFor is the file of a context, and the line that it begins with.
+// pathFor returns the file of a context, and the line with which it begins; both are empty if nothing can be kept.
 func (f *Files) pathFor(server string, context []byte) (path string, mark []byte) {
 	key := f.key()
 	if key == nil {
@@ -154,11 +157,12 @@ func (f *Files) pathFor(server string, context []byte) (path string, mark []byte
 	return filepath.Join(f.dir, filePrefix(key, server)+text[:32]+".json"), []byte(text)
 }
 
+// filePrefix begins the names of a server's files: a hash, because a server's id may not be a file name.
 func filePrefix(key []byte, server string) string {
 	return "list-" + hex.EncodeToString(keyedHash(key, "server", server)[:8]) + "-"
 }
 
-// keyedHash is that of the digests of parts: no two lists of parts are the same bytes.
+// keyedHash hashes the digests of the parts and not the parts, so that no two lists of parts give the same bytes.
 func keyedHash(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, p := range parts {
@@ -168,7 +172,7 @@ func keyedHash(key []byte, parts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// escapePattern lets a directory stand in a pattern.
+// escapePattern makes a directory's name literal in a pattern of filepath.Glob.
 func escapePattern(dir string) string {
 	var b []byte
 	for i := range len(dir) {

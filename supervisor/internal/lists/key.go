@@ -13,11 +13,11 @@ import (
 const (
 	keyName = "key"
 	keySize = 32
-	// maxFile bounds what is read of one file: a list has at most 64 MiB on its way here.
+	// maxFile bounds what is read of one file: more than any list, which has at most 64 MiB when it arrives.
 	maxFile = 128 << 20
 )
 
-// readKey reads the directory's key, and makes one if there is none. made says that this process made it.
+// readKey reads the directory's key, and makes one if there is none. made says that this process made it: then no list can be read.
 func readKey(dir string) (key []byte, made bool, err error) {
 	path := filepath.Join(dir, keyName)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -34,12 +34,12 @@ func readKey(dir string) (key []byte, made bool, err error) {
 	return key, made, nil
 }
 
-// makeKey puts a key where none is. Of several processes one wins: a link appears whole, and replaces nothing.
+// makeKey makes a key file. If several processes try, one succeeds: a link appears whole, and replaces no file.
 func makeKey(dir, path string) (made bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
-	f, err := os.CreateTemp(dir, temporaryPattern) // 0600
+	f, err := os.CreateTemp(dir, temporaryPattern) // mode 0600
 	if err != nil {
 		return false, err
 	}
@@ -58,7 +58,7 @@ func makeKey(dir, path string) (made bool, err error) {
 	return err == nil, err
 }
 
-// readPrivate reads a file of at most most bytes that is the user's alone. A link, a pipe and a device are refused.
+// readPrivate reads a file of at most so many bytes that only the user can access. A link, a pipe and a device are refused.
 func readPrivate(path string, most int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

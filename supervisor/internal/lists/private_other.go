@@ -4,8 +4,8 @@ package lists
 
 import "io/fs"
 
-// noFollow has no counterpart here; readPrivate looks before it opens.
+// noFollow has no counterpart on this system; readPrivate looks before it opens.
 const noFollow = 0
 
-// exposureOf cannot be told from a mode here. On Windows a user's own directories are closed to others by inheritance.
+// exposureOf cannot use modes on this system. On Windows a user's own directories deny access to others by inheritance.
 func exposureOf(fs.FileInfo) string { return "" }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// noFollow opens no link, and waits for no writer of a pipe.
+// noFollow makes the open fail for a link, and keeps it from waiting for the writer of a pipe.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// exposureOf says why a file is not the user's alone; empty if it is.
+// exposureOf returns in which way other users have access to a file; empty if they have none.
 func exposureOf(info fs.FileInfo) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int64(s.Uid) != int64(os.Geteuid()) {
 		return fmt.Sprintf("belongs to another user (%d)", s.Uid)

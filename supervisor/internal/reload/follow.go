@@ -16,46 +16,47 @@ import (
 )
 
 const (
-	// readEvery is the least time between two readings.
+	// readEvery is the least time between two readings, so that a storm of events does not keep the disk busy.
 	readEvery = 20 * time.Millisecond
-	// applyTime bounds one call of Apply.
+	// applyTime bounds one call of Apply; after it the decision is tried again.
 	applyTime = 10 * time.Second
 )
 
-// Config is what is followed, and what is done about it.
+// Config says what is followed, and what is done with changes.
 type Config struct {
-	// Reading is what is in force.
+	// Reading is the configuration that is in force.
 	Reading discover.Snapshot
 	// Quiet, Most and Grace are those of plan.Rules. Poll is how often the files are read without an event; 5 s if zero.
 	Quiet, Most, Grace, Poll time.Duration
-	// Apply puts a decision in force. ctx has a bound of 10 s. An error is told, and the decision is made again a second later.
+	// Apply puts a decision in force. ctx ends after 10 s. An error is logged, and the decision is made again a second later.
 	Apply func(ctx context.Context, d plan.Decision) error
-	// Decided, if set, is called after a decision that changed something, or of which there is something to say. It must not block.
+	// Decided, if set, is called after a decision that changed something or has something to report. It must not block.
 	Decided func(d plan.Decision)
-	// Done ends the following.
+	// Done, when it is closed, ends the following.
 	Done <-chan struct{}
 	// Log may be nil.
 	Log *zap.Logger
 }
 
-// Follower follows files. Safe for concurrent use.
+// Follower follows files until Close. Its methods are safe for concurrent use.
 type Follower struct {
+	// requests has no buffer: followLoop takes one at a time. ended is closed when followLoop has returned.
 	cfg      Config
 	requests chan readRequest
 	stop     chan struct{}
 	once     sync.Once
 	ended    chan struct{}
 
-	// What follows belongs to the goroutine.
+	// The fields below belong to followLoop; Follow sets them before it starts.
 	watch    *fileWatcher
 	reading  discover.Snapshot
 	approved []byte
 	tracker  plan.Tracker
 	lastRead time.Time
-	readDue  bool // something happened since the last look
+	readDue  bool // the files may have changed since they were last read
 }
 
-// readRequest is a wish to read the files now.
+// readRequest asks followLoop to read the files now.
 type readRequest struct{ reply chan<- readReply }
 
 type readReply struct {
@@ -63,8 +64,8 @@ type readReply struct {
 	err error
 }
 
-// Follow begins. The decision that follows from cfg.Reading is taken for what is in force; the caller has applied it, or calls
-// Reload. Close the result.
+// Follow begins to follow. It assumes that the caller has applied the decision that follows from cfg.Reading, or calls Reload. The
+// caller closes the result.
 func Follow(cfg Config) *Follower {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
@@ -77,20 +78,20 @@ func Follow(cfg Config) *Follower {
 	f.tracker = plan.New(plan.Rules{Quiet: cfg.Quiet, Most: cfg.Most, Grace: cfg.Grace, Parse: cfg.Reading.Parse,
 		Context: cfg.Reading.Context, Fixed: cfg.Reading.Fixed}, cfg.Reading.Files, f.reading.HoldUnapproved)
 	f.watch = newWatch(cfg.Log, cfg.Poll)
-	f.watch.watchPaths(f.reading.WatchedPaths) // before Follow returns: what happens from here on is noticed
-	f.readDue = true                           // and what has happened before
+	f.watch.watchPaths(f.reading.WatchedPaths) // before Follow returns, so that later changes are noticed
+	f.readDue = true                           // and earlier ones are read
 	go f.followLoop()
 	return f
 }
 
-// Close ends the following and returns when nothing is applied any more. It is idempotent.
+// Close ends the following and returns when Apply runs no more. It is idempotent.
 func (f *Follower) Close() {
 	f.once.Do(func() { close(f.stop) })
 	<-f.ended
 }
 
-// Reload reads the files now, without waiting for quiet, and returns when what follows is applied: how it differs from what was
-// in force, and what is wrong with the files. A file that is missing keeps its Grace.
+// Reload reads the files now, without waiting for quiet, and returns when the decision is applied: what it changes, and
+// what is wrong with the files. A missing file still has its Grace.
 func (f *Follower) Reload(ctx context.Context) (plan.Decision, error) {
 	reply := make(chan readReply, 1)
 	select {
@@ -103,6 +104,7 @@ func (f *Follower) Reload(ctx context.Context) (plan.Decision, error) {
 	select {
 	case a := <-reply:
 		return a.d, a.err
+	// The loop may have replied and ended at the same time.
 	case <-f.ended:
 		select {
 		case a := <-reply:
@@ -125,7 +127,7 @@ func contextError(ctx context.Context) error {
 		Fix: "it goes on in the background", Err: ctx.Err()}
 }
 
-// followLoop is the goroutine that owns everything.
+// followLoop is the goroutine that owns the tracker and the watcher. Every case is followed by runDue.
 func (f *Follower) followLoop() {
 	defer close(f.ended)
 	defer f.watch.close()
@@ -147,7 +149,7 @@ func (f *Follower) followLoop() {
 			return
 		case e := <-f.watch.events():
 			f.readDue = f.readDue || f.watch.isRelevant(e)
-		case err := <-f.watch.errors(): // what was lost is read
+		case err := <-f.watch.errors(): // lost events are made up for by a reading
 			f.cfg.Log.Debug("the watcher of configuration files has lost something", zap.Error(err))
 			f.readDue = true
 		case <-polled.C:
@@ -163,7 +165,7 @@ func (f *Follower) followLoop() {
 	}
 }
 
-// runDue does what is due, and arms the timer for what comes next.
+// runDue reads and decides what is due, and arms the timer for the next time.
 func (f *Follower) runDue(timer *time.Timer) {
 	if f.readDue && time.Since(f.lastRead) >= readEvery {
 		f.readFiles()
@@ -171,7 +173,7 @@ func (f *Follower) runDue(timer *time.Timer) {
 	if at, due := f.tracker.Due(); due && !time.Now().Before(at) {
 		f.readFiles() // the newest content counts
 		if at, due = f.tracker.Due(); due && !time.Now().Before(at) {
-			_, _ = f.decideAndApply() // what went wrong is in the log, and is tried again
+			_, _ = f.decideAndApply() // the error is in the log, and the decision is tried again
 		}
 	}
 	wait := time.Hour
@@ -184,7 +186,7 @@ func (f *Follower) runDue(timer *time.Timer) {
 	timer.Reset(max(wait, 0))
 }
 
-// readFiles reads the files.
+// readFiles reads the files and hands them to the tracker. Approvals stand in no followed file, so they are compared apart.
 func (f *Follower) readFiles() {
 	f.readDue = false
 	f.reading = f.reading.Reread()
@@ -194,11 +196,12 @@ func (f *Follower) readFiles() {
 		f.approved = approved
 		f.tracker = f.tracker.NoteChange(f.lastRead)
 	}
-	// A folder that appeared is watched from here on, and may have got its file since it was read.
+	// A folder that has just appeared is watched from here on, and may have got its file before: it is read once more.
 	f.readDue = f.watch.watchPaths(f.reading.WatchedPaths)
 }
 
-// decideAndApply applies what follows.
+// decideAndApply makes a decision and applies it. If that fails the tracker stays as it was, and the change counts as new in a
+// second.
 func (f *Follower) decideAndApply() (plan.Decision, error) {
 	before := f.tracker.Last()
 	book, d := f.tracker.Decide(time.Now(), f.reading.HoldUnapproved)
@@ -215,7 +218,7 @@ func (f *Follower) decideAndApply() (plan.Decision, error) {
 	return d, nil
 }
 
-// callApply calls Apply. A panic in it is an error.
+// callApply calls Apply; a panic in it counts as an error, so that the following goes on.
 func (f *Follower) callApply(ctx context.Context, d plan.Decision) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -7,16 +7,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// fileWatcher is the system's watcher, or nothing where there is none. One goroutine at a time.
+// fileWatcher wraps the system's watcher; where there is none it watches nothing. Only followLoop uses it.
 type fileWatcher struct {
 	log     *zap.Logger
 	poll    time.Duration
 	system  *fsnotify.Watcher
 	targets watchTargets
-	// watched are the folders that are watched, refused those that cannot be, which was told.
+	// watched has the folders that are watched, refused those that cannot be and were reported.
 	watched, refused map[string]bool
 }
 
+// newWatch makes a watcher that watches nothing yet. Without a system watcher the files are only read every poll.
 func newWatch(log *zap.Logger, poll time.Duration) *fileWatcher {
 	w := &fileWatcher{log: log, poll: poll, watched: map[string]bool{}, refused: map[string]bool{}}
 	var err error
@@ -32,8 +33,8 @@ func (w *fileWatcher) warnUnwatched(text, folder string, err error) {
 		zap.Error(err))
 }
 
-// watchPaths makes the watcher watch what belongs to the places now. It reports whether it watches a folder that it did not watch before:
-// what happened in there until now nobody has told.
+// watchPaths watches the folders that the places need now, and no others. It reports whether it watches a folder that it did not
+// watch before: no event tells what happened in there until now, so the files must be read again.
 func (w *fileWatcher) watchPaths(places []string) (more bool) {
 	w.targets = targetsOf(places)
 	if w.system == nil {
@@ -62,7 +63,7 @@ func (w *fileWatcher) watchPaths(places []string) (more bool) {
 	return more
 }
 
-// events and errors block for ever without a watcher.
+// events returns the system's events; without a watcher a nil channel, which blocks for ever.
 func (w *fileWatcher) events() <-chan fsnotify.Event {
 	if w.system == nil {
 		return nil
@@ -77,7 +78,7 @@ func (w *fileWatcher) errors() <-chan error {
 	return w.system.Errors
 }
 
-// isRelevant reports whether the files are to be read because of an event. A folder that ends is watched anew if it comes back.
+// isRelevant reports whether the files must be read because of an event. A folder that was removed is watched again when it returns.
 func (w *fileWatcher) isRelevant(e fsnotify.Event) bool {
 	if w.watched[e.Name] && e.Has(fsnotify.Remove|fsnotify.Rename) {
 		_ = w.system.Remove(e.Name) // it is gone, and may be forgotten already

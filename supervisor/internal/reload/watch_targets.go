@@ -14,13 +14,14 @@ const (
 	maxFolders = 128
 )
 
-// watchTargets is what has to be watched to notice any change of some files.
+// watchTargets lists what must be watched to notice any change of some files.
 type watchTargets struct {
-	// folders exist and are no symbolic links. names are the entries in them that matter, as a watcher tells them.
+	// folders exist and are no symbolic links. names are the entries in them that matter, by the paths that events have.
 	folders, names map[string]bool
 }
 
-// targetsOf finds it. A file, or a folder on the way to it, that does not exist is noticed by the nearest one that does.
+// targetsOf returns the targets of some files. If a file, or a folder on the way to it, does not exist, the nearest folder that
+// does is watched for it.
 func targetsOf(places []string) watchTargets {
 	a := watchTargets{map[string]bool{}, map[string]bool{}}
 	for _, path := range places {
@@ -29,6 +30,8 @@ func targetsOf(places []string) watchTargets {
 	return a
 }
 
+// followPath adds the targets of one path. At a symbolic link it adds the link itself, which may be changed, and continues with
+// the path behind it; links bounds how often.
 func (a watchTargets) followPath(path string, links int) {
 	folder := filepath.VolumeName(path) + string(filepath.Separator)
 	rest := strings.Split(strings.TrimPrefix(path, folder), string(filepath.Separator))
@@ -56,11 +59,12 @@ func (a watchTargets) followPath(path string, links int) {
 	}
 }
 
+// addEntry adds an entry and its folder, unless there are too many folders: those are only read every poll.
 func (a watchTargets) addEntry(folder, entry string) {
 	if a.folders[folder] || len(a.folders) < maxFolders {
 		a.folders[folder], a.names[entry] = true, true
 	}
 }
 
-// covers reports whether an event at a path can be about one of the files: also the end of a folder that is watched.
+// covers reports whether an event at a path may concern one of the files, or the end of a watched folder.
 func (a watchTargets) covers(path string) bool { return a.names[path] || a.folders[path] }

@@ -10,25 +10,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// Decision is what should be in force, and how that differs from what was.
+// Decision is the configuration that should be in force, and how it differs from the one before.
 type Decision struct {
 	// Set is the whole of it: servers, policies, what hides what. Its problems are those of the files as they are now, also of
-	// those that count as they were.
+	// files whose earlier content still counts.
 	config.Set
 	// Changes lead here from the decision before.
 	config.Changes
-	// Remarks are about the servers that go on under a spec which their file does not have any more, by server.
+	// Remarks say, by server, why it keeps a spec that its file does not have any more.
 	Remarks map[string]string
-	// Held are the servers that do not start before somebody approves them, sorted.
+	// Held are the servers that wait for the person's approval, sorted.
 	Held []string
-	// Rules says that the rules about calls, the policies, or what is done about changed tools are others than before.
+	// Rules says that the rules about calls, the policies, or the treatment of changed tools differ from before.
 	Rules bool
-	// Restart are the keys beside the servers that say something else than in the beginning, and that nobody applies to what
-	// runs, sorted.
+	// Restart are the keys beside the servers that differ from the beginning and that a running manager cannot apply, sorted.
 	Restart []string
 }
 
-// makeDecision merges what counts of the files.
+// makeDecision merges the contents that count, and compares the result with the decision before.
 func (b Tracker) makeDecision(approve func(config.Set) config.Set) Decision {
 	var files []config.Parsed
 	for _, p := range b.files {
@@ -58,7 +57,7 @@ func (b Tracker) makeDecision(approve func(config.Set) config.Set) Decision {
 	return d
 }
 
-// sameRules reports whether rules say the same, wherever they stand.
+// sameRules reports whether rules decide the same, wherever they are written: a moved line is no change.
 func sameRules(a, b access.Rules) bool {
 	for _, set := range []*access.Set{&a.Managed, &a.Own, &b.Managed, &b.Own} {
 		set.DefaultSource, set.Rules = access.Source{}, slices.Clone(set.Rules)
@@ -69,8 +68,8 @@ func sameRules(a, b access.Rules) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// restartKeys names what of a set is not what the following began with, and cannot be followed: a record that is kept goes on where
-// it is kept, and what answers for the model was announced to the servers that are connected.
+// restartKeys names the keys that differ from the beginning and cannot be followed: the audit log stays where it is, and the ability
+// to sample was announced to the servers that are connected.
 func (b Tracker) restartKeys(now config.Set) (keys []string) {
 	if b.initial == nil {
 		return nil
@@ -84,13 +83,15 @@ func (b Tracker) restartKeys(now config.Set) (keys []string) {
 	return keys
 }
 
-// keptSpec is the spec with which a server goes on if the new one cannot be used, and the remark about it; "" if it does not go on.
+// keptSpec returns the spec that a server keeps because its new one cannot be used, and the remark about it; without a remark the
+// new one counts. A broken edit must not stop a server that runs.
 func (b Tracker) keptSpec(name string, next messages.Spec, files []config.Parsed) (messages.Spec, string) {
 	was, known := b.decision.Specs[name]
 	if !known || isUnusable(was) || !isUnusable(next) {
 		return next, ""
 	}
 	managed := func(s messages.Spec) bool { return s.Scope == messages.ScopeManaged }
+	// The old spec is kept only while its file still has an entry of this name; a removed entry ends the server.
 	still := slices.ContainsFunc(files, func(f config.Parsed) bool {
 		_, ok := f.Servers[name]
 		return ok && f.Path == was.Source && f.Scope == was.Scope
@@ -105,11 +106,11 @@ func (b Tracker) keptSpec(name string, next messages.Spec, files []config.Parsed
 	return was, "its entry is not applied: " + next.Hold + "; it goes on as it was"
 }
 
-// isUnusable reports whether a server does not start because of what its files say.
+// isUnusable reports whether a spec cannot start its server, by what its files say.
 func isUnusable(s messages.Spec) bool { return s.Invalid != "" || s.Hold != "" }
 
-// currentProblems are those of what counts, and in the place of those of a file that is broken or gone, what is wrong with it now.
-// What may be half-written is not reported yet.
+// currentProblems returns the problems of the contents that count; for a file that is broken or gone, its present problems.
+// A file that may be half-written is not reported yet.
 func (b Tracker) currentProblems(all []config.Problem) []config.Problem {
 	var now []config.Problem
 	for _, p := range b.files {
@@ -126,7 +127,7 @@ func (b Tracker) currentProblems(all []config.Problem) []config.Problem {
 	return append(now, all...)
 }
 
-// Quiet reports whether nothing came of a decision: no server differs from before, and nothing is to be said that was not.
+// Quiet reports whether a decision changes and reports nothing new.
 func (d Decision) Quiet(before Decision) bool {
 	return d.Changes.None() && slices.Equal(d.Problems, before.Problems) && maps.Equal(d.Remarks, before.Remarks) &&
 		slices.Equal(d.Held, before.Held) && slices.Equal(d.Restart, before.Restart) && !d.Rules

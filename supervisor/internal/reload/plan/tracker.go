@@ -11,17 +11,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// Rules are what does not change while files are followed.
+// Rules are the settings that do not change while files are followed.
 type Rules struct {
-	// Quiet and Most are when changes are decided about: after Quiet without another one, or Most after the first. Grace is
+	// Quiet and Most say when changes are decided about: after Quiet without another one, or Most after the first. Grace is
 	// how long a file may be missing or broken before that counts, or is reported. 100 ms, 1 s and 1 s if zero. A longer
-	// Quiet spares servers that an editor changes twice, a shorter one is sooner.
+	// Quiet spares servers that an editor changes twice, a shorter one applies sooner.
 	Quiet, Most, Grace time.Duration
 	// Parse reads one file; config.Parse if nil.
 	Parse func(config.File) config.Parsed
-	// Context is what entries mean besides their words.
+	// Context says how entries are read: variables, directories, and the like.
 	Context config.Context
-	// Fixed are entries that belong to no file: those of the command line. They stand above all files.
+	// Fixed are entries that belong to no file: those of the command line. They take precedence over all files.
 	Fixed []config.Parsed
 }
 
@@ -40,35 +40,35 @@ func (r Rules) withDefaults() Rules {
 	return r
 }
 
-// Tracker is what is known of the files, and what was decided last.
+// Tracker has what is known of the files, and the last decision. It is a value.
 type Tracker struct {
 	rules Rules
-	// files are the files, in the order of the newest reading.
+	// files has the followed files, in the order of the newest reading: within a scope the order decides.
 	files []trackedFile
-	// decision is the decision that is in force, began the first one; nil before it.
+	// decision is the one in force; initial is the set of the first one, nil before it.
 	decision Decision
 	initial  *config.Set
-	// first and newest are when the changes began and ended that are not decided about; zero if there are none.
+	// first and newest are the times of the first and the last change that are not decided about; zero if there are none.
 	first, newest time.Time
 }
 
-// trackedFile is one file.
+// trackedFile is the state of one file.
 type trackedFile struct {
 	path  string
 	scope messages.Scope
-	// latest is what is there now, and sum its content.
+	// latest is its present content, parsed, and sum the digest of it.
 	latest config.Parsed
 	sum    [sha256.Size]byte
-	// inForce is what it counts as; nil for a file that appeared broken.
+	// inForce is the content that counts; nil for a file that appeared broken.
 	inForce *config.Parsed
-	// since is when it became broken or missing; zero while it is neither. told says that its Grace has passed.
+	// since is when it became broken or missing; zero while it is neither. graceOver says that its Grace has passed.
 	since     time.Time
 	missing   bool
 	graceOver bool
 }
 
-// New begins with what the manager was started with: each file counts as it is, however it is. The decision that follows from
-// it is in force.
+// New begins with the contents that the manager was started with: each file counts as it is, even if it is broken. The decision that
+// follows from them is in force.
 func New(rules Rules, files []config.File, approve func(config.Set) config.Set) Tracker {
 	b := Tracker{rules: rules.withDefaults()}
 	for _, f := range files {
@@ -81,7 +81,7 @@ func New(rules Rules, files []config.File, approve func(config.Set) config.Set) 
 	return b
 }
 
-// Observe takes in what the files are now. news reports whether that is something else than before.
+// Observe takes in the present contents. changed reports whether any differs from before.
 func (b Tracker) Observe(now time.Time, files []config.File) (next Tracker, changed bool) {
 	before := b.files
 	b.files = nil
@@ -98,11 +98,11 @@ func (b Tracker) Observe(now time.Time, files []config.File) (next Tracker, chan
 		}
 		b.files = append(b.files, p)
 	}
-	for i, p := range before { // nothing is found where they were
+	for i, p := range before { // files that the reading does not have any more
 		if slices.ContainsFunc(b.files, p.isSameFile) {
 			continue
 		}
-		if p.inForce == nil && !p.graceOver { // it came and went
+		if p.inForce == nil && !p.graceOver { // it appeared broken and went away again
 			changed = true
 			continue
 		}
@@ -119,10 +119,10 @@ func (b Tracker) Observe(now time.Time, files []config.File) (next Tracker, chan
 	return b, changed
 }
 
-// isSameFile reports whether two pages are of one file.
+// isSameFile reports whether two states are of one file.
 func (p trackedFile) isSameFile(o trackedFile) bool { return o.path == p.path && o.scope == p.scope }
 
-// indexAfter is the place behind the last page that stood before one which is not found: within a scope the order counts.
+// indexAfter returns the place behind the last present file that stood before one which is missing: within a scope the order counts.
 func (b Tracker) indexAfter(before []trackedFile) int {
 	for _, p := range slices.Backward(before) {
 		if at := slices.IndexFunc(b.files, p.isSameFile); at >= 0 {
@@ -132,7 +132,7 @@ func (b Tracker) indexAfter(before []trackedFile) int {
 	return 0
 }
 
-// NoteChange says that something has changed which is no file: what was approved, above all.
+// NoteChange records a change that is not in a followed file, such as an approval.
 func (b Tracker) NoteChange(now time.Time) Tracker {
 	b.newest = now
 	if b.first.IsZero() {
@@ -141,7 +141,7 @@ func (b Tracker) NoteChange(now time.Time) Tracker {
 	return b
 }
 
-// ReportBroken says that somebody waits for what is said of the files: what is broken is reported with the next decision.
+// ReportBroken skips the Grace of broken files for reports, because a caller waits for what is wrong with the files.
 func (b Tracker) ReportBroken() Tracker {
 	b.files = slices.Clone(b.files)
 	for i := range b.files {
@@ -151,7 +151,7 @@ func (b Tracker) ReportBroken() Tracker {
 	return b
 }
 
-// noteReading is what a changed reading does to a file.
+// noteReading records a changed content: a valid one counts at once, a broken one begins the Grace.
 func (p *trackedFile) noteReading(now time.Time, seen config.Parsed, missing bool) {
 	p.latest, p.missing = seen, missing
 	switch {
@@ -162,7 +162,7 @@ func (p *trackedFile) noteReading(now time.Time, seen config.Parsed, missing boo
 	}
 }
 
-// Due is when Decide is to be called next; false if nothing is to be decided.
+// Due returns when Decide should be called next; false if there is nothing to decide.
 func (b Tracker) Due() (time.Time, bool) {
 	var at time.Time
 	sooner := func(t time.Time) {
@@ -185,8 +185,8 @@ func (b Tracker) Due() (time.Time, bool) {
 	return at, !at.IsZero()
 }
 
-// Decide is what should be in force now. approve holds back what nobody approved; nil holds back nothing. Called before it is
-// due it decides all the same, because somebody asked: only the Grace of files is kept.
+// Decide returns the configuration that should be in force now. approve holds back servers that the person has not approved; nil
+// holds back none. Called before it is due it decides all the same; only the Grace of files is kept.
 func (b Tracker) Decide(now time.Time, approve func(config.Set) config.Set) (Tracker, Decision) {
 	b.files = slices.Clone(b.files)
 	for i := range b.files {
@@ -200,7 +200,7 @@ func (b Tracker) Decide(now time.Time, approve func(config.Set) config.Set) (Tra
 		}
 	}
 	b.files = slices.DeleteFunc(b.files, func(p trackedFile) bool {
-		// A file that was named and is gone stays, to be told of.
+		// A file that was named on purpose and is gone stays, so that its problem is reported.
 		return p.missing && p.graceOver && len(p.latest.Problems) == 0
 	})
 	b.first, b.newest = time.Time{}, time.Time{}
@@ -208,14 +208,14 @@ func (b Tracker) Decide(now time.Time, approve func(config.Set) config.Set) (Tra
 	return b, b.decision
 }
 
-// Last is the decision that is in force.
+// Last returns the decision that is in force.
 func (b Tracker) Last() Decision {
 	d := b.decision
 	d.Specs = maps.Clone(d.Specs)
 	return d
 }
 
-// sumOf identifies what was read of a file.
+// sumOf returns a digest of everything that a reading found of a file, its error included.
 func sumOf(f config.File) [sha256.Size]byte {
 	return sha256.Sum256(bytes.Join([][]byte{[]byte(f.Dir), []byte(f.Err), f.Data}, []byte{0}))
 }
