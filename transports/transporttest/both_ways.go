@@ -15,8 +15,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// What goes both ways: requests of the peer with our answers, and cancellation.
+// The tests of this file are about both directions: requests of the peer with the client's answers, and cancellation.
 
+// bigNotifications checks notifications that are larger than a pipe's buffer.
 func bigNotifications(t *testing.T, h Harness) {
 	const n, size = 8, 1 << 18 // more than a pipe holds
 	c := h.startSuite(t, Options{}).dialConn()
@@ -31,10 +32,12 @@ func bigNotifications(t *testing.T, h Harness) {
 	c.checkAlive("big notifications")
 }
 
+// The peer asks as a part of an answer, or outside any answer.
 func peerAsks(t *testing.T, h Harness)       { exchangeAnswers(t, h, "ask") }
 func peerAsksByPush(t *testing.T, h Harness) { exchangeAnswers(t, h, "ask-push") }
 
-// exchangeAnswers lets the peer ask while several of our requests wait, each for its own answer.
+// exchangeAnswers lets the peer ask while several requests of the client wait, each for its own answer. A transport that read or
+// wrote only one way at a time would block.
 func exchangeAnswers(t *testing.T, h Harness, command string) {
 	const callers = 6
 	s := h.startSuite(t, Options{})
@@ -43,7 +46,7 @@ func exchangeAnswers(t *testing.T, h Harness, command string) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		m := s.newRequest(command, fmt.Sprintf(`{"caller":%d}`, i))
-		// What a handler of ours would answer, byte for byte.
+		// A client's handler would answer with these bytes; the peer gives them back.
 		want := fmt.Sprintf(`{"of":%d,"n":9007199254740993,"s":"漢 \\u0000"}`, i)
 		wg.Add(2)
 		go func() {
@@ -74,6 +77,7 @@ func exchangeAnswers(t *testing.T, h Harness, command string) {
 	c.checkAlive("the peer's requests")
 }
 
+// hasMessage reports whether a message with that text has arrived.
 func (c *conn) hasMessage(text string) bool {
 	for _, m := range c.Messages() {
 		if strings.Contains(string(m), text) {
@@ -83,10 +87,12 @@ func (c *conn) hasMessage(text string) bool {
 	return false
 }
 
+// The legacy era cancels by a notification, the modern one over HTTP by the end of the stream.
 func cancelLegacy(t *testing.T, h Harness) { cancelPending(t, h, "") }
 func cancelModern(t *testing.T, h Harness) { cancelPending(t, h, "2026-07-28") }
 
-// cancelPending gives up a request that the peer is working on, and tells the peer.
+// cancelPending gives up a request that the peer is working on, sends the cancellation, and checks which of the two reaches the
+// peer.
 func cancelPending(t *testing.T, h Harness, version string) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -107,7 +113,7 @@ func cancelPending(t *testing.T, h Harness, version string) {
 	}()
 	id := fmt.Sprint(m.ID)
 	c.awaitSeen("the request arrives", func(seen map[string]int) bool { return seen[id] == 1 })
-	if !s.Features.SendWaits { // it may still wait for the word that the request was taken
+	if !s.Features.SendWaits { // Send may still wait until the peer has accepted the request
 		s.runWithin("Send", func() { <-returned })
 	}
 	cancel()
@@ -124,7 +130,7 @@ func cancelPending(t *testing.T, h Harness, version string) {
 	}
 }
 
-// awaitSeen asks the peer what it has seen until cond holds.
+// awaitSeen asks the peer for the messages that it has seen until cond holds.
 func (c *conn) awaitSeen(what string, cond func(seen map[string]int) bool) {
 	c.s.t.Helper()
 	for deadline := time.Now().Add(c.s.Bound); ; time.Sleep(10 * time.Millisecond) {

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
+// classOf returns the class of a transport's error, ClassNone for any other error.
 func classOf(err error) messages.Class {
 	var e *transports.Error
 	if errors.As(err, &e) {
@@ -21,7 +22,7 @@ func classOf(err error) messages.Class {
 	return messages.ClassNone
 }
 
-// checkDownClass checks that the connection is down with an error of the wanted kind: canceled, or anything but that.
+// checkDownClass checks that the error of Down is canceled if Close has caused the end, and only then.
 func (c *conn) checkDownClass(canceled bool) {
 	c.s.t.Helper()
 	for _, err := range c.Downs() {
@@ -31,7 +32,7 @@ func (c *conn) checkDownClass(canceled bool) {
 	}
 }
 
-// awaitRelease waits for Released.
+// awaitRelease fails the test unless Released is closed within the bound.
 func (c *conn) awaitRelease(after string) {
 	c.s.t.Helper()
 	select {
@@ -41,6 +42,7 @@ func (c *conn) awaitRelease(after string) {
 	}
 }
 
+// peerDiesMidCall checks the Send that the peer dies of, and the Sends after it.
 func peerDiesMidCall(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -80,6 +82,8 @@ func peerDiesMidCall(t *testing.T, h Harness) {
 	}
 }
 
+// lastMessages checks that every message which the peer wrote before its death reaches the sink before Down. Five rounds, because
+// the reader and the notice of the death race.
 func lastMessages(t *testing.T, h Harness) {
 	for range 5 {
 		const n = 300
@@ -98,6 +102,7 @@ func lastMessages(t *testing.T, h Harness) {
 	}
 }
 
+// sendsRaceTheDeath checks that Sends around the peer's death return, each with a valid error.
 func sendsRaceTheDeath(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -127,6 +132,7 @@ func sendsRaceTheDeath(t *testing.T, h Harness) {
 	}
 }
 
+// closeConcurrently checks that each of several Close calls returns after the release, and that Down was called once by then.
 func closeConcurrently(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -161,6 +167,7 @@ func closeConcurrently(t *testing.T, h Harness) {
 	c.checkDownClass(true)
 }
 
+// closeEndsWaitingSends checks that Close ends Sends that wait for an answer.
 func closeEndsWaitingSends(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -178,12 +185,13 @@ func closeEndsWaitingSends(t *testing.T, h Harness) {
 			}
 		}()
 	}
-	time.Sleep(50 * time.Millisecond) // let them be written, in most runs
+	time.Sleep(50 * time.Millisecond) // until they are written, in most runs
 	c.closeAndCheck()
 	s.runWithin("every waiting Send", wg.Wait)
 	c.checkDownClass(true)
 }
 
+// closeWithEndedContext checks that Close begins the release even if it may not wait for it.
 func closeWithEndedContext(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -198,16 +206,18 @@ func closeWithEndedContext(t *testing.T, h Harness) {
 	c.checkDownClass(true)
 }
 
+// closeRacesTheDeath checks that there is one Down when Close and the peer's death come at the same time.
 func closeRacesTheDeath(t *testing.T, h Harness) {
 	for range 10 {
 		s := h.startSuite(t, Options{})
 		c := s.dialConn()
 		go func() { _, _ = c.Send(context.Background(), s.newRequest("die", nil)) }()
 		time.Sleep(rand.N(3 * time.Millisecond))
-		c.closeAndCheck() // exactly one Down, whoever won
+		c.closeAndCheck() // there must be one Down, whichever came first
 	}
 }
 
+// closeRacesTraffic checks Close while many goroutines send and notifications arrive.
 func closeRacesTraffic(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -233,6 +243,7 @@ func closeRacesTraffic(t *testing.T, h Harness) {
 	s.runWithin("every Send around Close", wg.Wait)
 }
 
+// dialWithEndedContext checks that Dial with an ended context opens nothing.
 func dialWithEndedContext(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -250,7 +261,7 @@ func dialWithEndedContext(t *testing.T, h Harness) {
 	}
 }
 
-// nothingAfterDial checks that a Dial that failed tells the sink nothing more, and no Down: there was no connection.
+// nothingAfterDial checks that a failed Dial does not call Down, because there was no connection.
 func (s *suite) nothingAfterDial(r *Recorder) {
 	s.t.Helper()
 	time.Sleep(10 * time.Millisecond)
@@ -259,6 +270,7 @@ func (s *suite) nothingAfterDial(r *Recorder) {
 	}
 }
 
+// dialCanceled cancels Dial at 20 moments between 0 and 3 ms, to meet each step of the opening in some run.
 func dialCanceled(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	for i := range 20 {
@@ -281,6 +293,7 @@ func dialCanceled(t *testing.T, h Harness) {
 	}
 }
 
+// dialContextEndsLater checks that the end of Dial's context does not end the connection.
 func dialContextEndsLater(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -299,6 +312,7 @@ func dialContextEndsLater(t *testing.T, h Harness) {
 	cn.closeAndCheck()
 }
 
+// dialAgain checks that a transport can be dialled again after Close.
 func dialAgain(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	for i := range 3 {
@@ -308,6 +322,7 @@ func dialAgain(t *testing.T, h Harness) {
 	}
 }
 
+// infoNeverBlocks calls Info in a loop through traffic and the end.
 func infoNeverBlocks(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -329,6 +344,7 @@ func infoNeverBlocks(t *testing.T, h Harness) {
 	s.runWithin("Info around the end", func() { <-done })
 }
 
+// childPID checks that Info names the process while it lives, and how it ended afterwards.
 func childPID(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	if got := c.Info(); got.PID <= 0 || got.Exit != "" {
@@ -340,6 +356,7 @@ func childPID(t *testing.T, h Harness) {
 	}
 }
 
+// brokenDial checks that transports which cannot connect say so with the right class, and leave nothing behind.
 func brokenDial(t *testing.T, h Harness) {
 	for name, start := range h.Broken {
 		t.Run(name, func(t *testing.T) {

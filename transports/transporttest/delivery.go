@@ -14,7 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// echoes are params that a transport which decodes and encodes again would change.
+// echoes are params that a transport would change if it decoded and encoded them again: large numbers, escapes, spaces, doubled
+// names.
 var echoes = []string{
 	`{}`,
 	`{"n":9007199254740993}`, // 2^53+1
@@ -23,10 +24,11 @@ var echoes = []string{
 	"{\"raw\":\"\u2028\u2029\u200b\ufeff\"}",
 	`{ "spaces" :  [ 1,2 , 3 ] }`,
 	`{"dup":1,"dup":2,"order":{"z":1,"a":2}}`,
-	`{"data":"data: x\n\nevent: y\r\n: z"}`, // would end an event if it were not one line
+	`{"data":"data: x\n\nevent: y\r\n: z"}`, // without escaping, the empty line would end an event
 	`[[],[[]],{},"",null,true]`,
 }
 
+// echoIsByteExact checks that messages arrive byte for byte, and without the line break of their frame.
 func echoIsByteExact(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	for _, want := range echoes {
@@ -43,6 +45,7 @@ func echoIsByteExact(t *testing.T, h Harness) {
 	}
 }
 
+// concurrentSends checks that messages of several goroutines do not mix, and that each request gets its own answer once.
 func concurrentSends(t *testing.T, h Harness) {
 	const callers, calls = 16, 25
 	s := h.startSuite(t, Options{})
@@ -79,6 +82,8 @@ func concurrentSends(t *testing.T, h Harness) {
 	}
 }
 
+// notificationsAndResponses checks that messages without an answer arrive once: Send does not show that, so that the peer is
+// asked.
 func notificationsAndResponses(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	c.checkAlive("Dial")
@@ -98,13 +103,14 @@ func notificationsAndResponses(t *testing.T, h Harness) {
 	}
 }
 
+// sendDoesNotKeepTheBody checks that the caller may use the body again as soon as Send has returned.
 func sendDoesNotKeepTheBody(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	var ids []int64
 	for range 50 {
 		m := c.s.newRequest("echo", `{"mine":"`+strings.Repeat("m", 500)+`"}`)
 		c.sendWritten(m)
-		clear(m.Body) // the caller's again
+		clear(m.Body) // the caller's memory is its own again
 		ids = append(ids, m.ID)
 	}
 	for _, id := range ids {
@@ -114,6 +120,7 @@ func sendDoesNotKeepTheBody(t *testing.T, h Harness) {
 	}
 }
 
+// incomingNotifications checks that notifications before an answer arrive once each, in order where the kind keeps it.
 func incomingNotifications(t *testing.T, h Harness) {
 	const n = 500
 	c := h.startSuite(t, Options{}).dialConn()
@@ -136,6 +143,7 @@ func (c *conn) checkNotes(n int) {
 			}
 		}
 	}
+	// Without the order of one stream, answers may overtake notes, so that the test waits for the number of notes.
 	c.Wait(t, c.s.Bound, fmt.Sprintf("%d notifications", n), func() bool {
 		if len(c.Messages()) < n {
 			return false
@@ -157,12 +165,15 @@ func (c *conn) checkNotes(n int) {
 	}
 }
 
+// pushedNotifications checks that messages outside any answer arrive.
 func pushedNotifications(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	c.callPeer("push", commandParams{N: 20})
 	c.checkNotes(20)
 }
 
+// endedContextWritesNothing checks that Send with an ended context writes nothing, and that its error tells a cancellation from a
+// timeout.
 func endedContextWritesNothing(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()

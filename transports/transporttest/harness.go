@@ -16,54 +16,54 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Harness connects the suite with one kind of transport.
+// Harness connects the suite with one kind of transport. The tests of each kind fill it in.
 type Harness struct {
-	// New starts a scripted peer and returns a transport that reaches it. What it starts, it ends with t.Cleanup.
-	// Every call gives a peer with a Script of its own.
+	// New starts a scripted peer and returns a transport that reaches it. It ends with t.Cleanup whatever it starts. Every call
+	// gives a peer with a Script of its own, so that no test sees another one's messages.
 	New func(t *testing.T, o Options) transports.Transport
 	// Broken lists transports whose Dial must fail, by name, with the class that the error must have.
 	Broken map[string]func(t *testing.T, o Options) (transports.Transport, messages.Class)
-	// Features says what this kind can do.
+	// Features says which abilities this kind has.
 	Features Features
-	// Bound is how long anything that must end may take: 0 means 15 s. It is a deadline, not a measurement.
+	// Bound is the longest time that anything which must end may take: 0 means 15 s. It is a deadline, not a measurement.
 	Bound time.Duration
 }
 
-// Options is what the suite asks of a peer or its transport.
+// Options are the suite's wishes for a peer or its transport.
 type Options struct {
 	// MaxMessage is the limit of one incoming message; 0 leaves the transport's default.
 	MaxMessage int64
-	// Secret must be given to the transport in every place that holds credentials of this kind (an environment value,
-	// a header value, a query value). The suite looks for it in every error and in Info.
+	// Secret must be given to the transport in every place that holds credentials of this kind (an environment value, a header
+	// value, a query value). The suite looks for it in every error and in Info, where it must not appear.
 	Secret string
 }
 
-// Features is what a kind of transport can do. The zero value is a plain HTTP exchange.
+// Features are the abilities in which kinds of transport differ. The zero value is a plain HTTP exchange.
 type Features struct {
-	// OneStream: all messages share one ordered stream (stdio, in-process), so incoming order is kept, and a message
-	// queued behind a blocked one is NotWritten when its context ends.
+	// OneStream means that all messages share one ordered stream (stdio, in-process): incoming order is kept, and a message that
+	// waits behind a blocked one is NotWritten when its context ends.
 	OneStream bool
-	// SendWaits: Send of a request returns only after its answer has reached the sink (streamable HTTP).
+	// SendWaits means that Send of a request returns only after the sink has its answer (streamable HTTP).
 	SendWaits bool
-	// DeathIsDown: the peer's death ends the connection by itself.
+	// DeathIsDown means that the peer's death ends the connection by itself, without another Send.
 	DeathIsDown bool
-	// Push: the peer can send outside any answer.
+	// Push means that the peer can send messages outside any answer.
 	Push bool
-	// Noise: there is such a thing as a line that is no message (stdio).
+	// Noise means that the peer can send lines that are no messages (stdio).
 	Noise bool
-	// Stall: a peer that stops reading holds up writing after a finite number of bytes (at most 8 MiB).
+	// Stall means that a peer which stops reading blocks writers after a finite number of bytes (at most 8 MiB).
 	Stall bool
-	// PID: Info names the process of the peer.
+	// PID means that Info names the process of the peer.
 	PID bool
-	// CancelClosesStream: in the modern era, the end of a Send's context ends its exchange at the peer, and
-	// notifications/cancelled is not sent (streamable HTTP). Elsewhere it is sent like everything.
+	// CancelClosesStream means that in the modern era the end of a Send's context ends its exchange at the peer, and that
+	// notifications/cancelled is not sent (streamable HTTP). The other kinds send it like any message.
 	CancelClosesStream bool
 }
 
-// canarySecret is the canary of the suite. It has no character that an encoding would change.
+// canarySecret is the secret that the suite plants. No encoding would change its characters, so that a plain search finds it.
 const canarySecret = "canary7f3a9c51d2e8"
 
-// suite is one test of the suite: a peer, its transport, and the bound.
+// suite is one test of the suite: a peer, its transport, and the bound. next numbers its requests.
 type suite struct {
 	Harness
 	t    *testing.T
@@ -71,13 +71,14 @@ type suite struct {
 	next atomic.Int64
 }
 
-// conn is one connection under test, with its recorder.
+// conn is one connection under test, with the Recorder that is its sink.
 type conn struct {
 	transports.Conn
 	*Recorder
 	s *suite
 }
 
+// startSuite starts the peer of one test. The check for goroutines is registered first, so that it runs last.
 func (h Harness) startSuite(t *testing.T, o Options) *suite {
 	t.Helper()
 	s := &suite{Harness: h, t: t}
@@ -89,12 +90,13 @@ func (h Harness) startSuite(t *testing.T, o Options) *suite {
 	return s
 }
 
-// registerLeakCheck registers the comparison of goroutines. It is registered first and therefore runs last, after the peer is gone.
+// registerLeakCheck compares the goroutines at the end of the test with those of now. Cleanups run in reverse order, so that the
+// peer has ended by then. Goroutines that are about to end get Bound to do so.
 func (s *suite) registerLeakCheck() {
 	before := goleak.IgnoreCurrent()
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
-			return // what a failed test leaves behind is not news
+			return // the goroutines of a failed test explain nothing
 		}
 		deadline := time.Now().Add(s.Bound)
 		for {
@@ -110,7 +112,7 @@ func (s *suite) registerLeakCheck() {
 	})
 }
 
-// dialConn opens a connection that is closed, and judged, at the end of the test.
+// dialConn opens a connection that is closed, and checked, at the end of the test.
 func (s *suite) dialConn() *conn {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
@@ -125,7 +127,8 @@ func (s *suite) dialConn() *conn {
 	return cn
 }
 
-// closeAndCheck closes the connection and checks what must hold for every connection after its end.
+// closeAndCheck closes the connection and checks the sentences that hold for every connection after its end. A second call checks
+// that Close is idempotent.
 func (c *conn) closeAndCheck() {
 	t := c.s.t
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
@@ -148,6 +151,7 @@ func (c *conn) closeAndCheck() {
 		t.Error(err)
 	}
 	c.s.checkSecret("Info", fmt.Sprintf("%+v", c.Info()))
+	// A closed connection must refuse messages with an error of its own, and must not panic.
 	if d, err := c.Send(context.Background(), c.s.newRequest("echo", nil)); err == nil || d != transports.NotWritten {
 		t.Errorf("Send after the end: %v, %v; want not written and an error", d, err)
 	} else {
@@ -155,7 +159,8 @@ func (c *conn) closeAndCheck() {
 	}
 }
 
-// checkError checks what holds for every error of this boundary.
+// checkError checks the sentences that hold for every error of this boundary: its type, its class, its text, and no secret in any
+// error of its chain.
 func (s *suite) checkError(what string, err error) {
 	s.t.Helper()
 	var e *transports.Error
@@ -177,6 +182,7 @@ func (s *suite) checkError(what string, err error) {
 	s.checkSecret(what, string(e.Body))
 }
 
+// checkSecret fails the test if text holds the planted secret.
 func (s *suite) checkSecret(what, text string) {
 	s.t.Helper()
 	if strings.Contains(text, canarySecret) {
@@ -184,13 +190,14 @@ func (s *suite) checkSecret(what, text string) {
 	}
 }
 
-// newRequest makes a request with a new id. params is marshalled, or taken as it is if it is raw JSON.
+// newRequest makes a request with a new id. params is marshalled, unless it is raw JSON in a string or a slice.
 func (s *suite) newRequest(method string, params any) transports.Message {
 	id := s.next.Add(1)
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, rawParams(params))
 	return transports.Message{ID: id, Method: method, Body: body}
 }
 
+// rawParams returns params as JSON; nil becomes an empty object.
 func rawParams(v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -207,7 +214,7 @@ func rawParams(v any) []byte {
 	return b
 }
 
-// sendWritten sends one message that must be written.
+// sendWritten sends one message and fails the test unless it is written.
 func (c *conn) sendWritten(m transports.Message) {
 	c.s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
@@ -217,7 +224,7 @@ func (c *conn) sendWritten(m transports.Message) {
 	}
 }
 
-// callPeer sends a request and returns the result.
+// callPeer sends a request and returns its result.
 func (c *conn) callPeer(method string, params any) json.RawMessage {
 	c.s.t.Helper()
 	m := c.s.newRequest(method, params)
@@ -225,7 +232,7 @@ func (c *conn) callPeer(method string, params any) json.RawMessage {
 	return c.Answer(c.s.t, c.s.Bound, m.ID)
 }
 
-// checkAlive checks that the connection still works.
+// checkAlive checks by an echo that the connection still works, and that Down was not called.
 func (c *conn) checkAlive(after string) {
 	c.s.t.Helper()
 	const probe = `{"still":"alive"}`
@@ -237,7 +244,7 @@ func (c *conn) checkAlive(after string) {
 	}
 }
 
-// seenByPeer asks the peer what has arrived.
+// seenByPeer asks the peer for the messages that have arrived, and counts them by their text in Script.Seen.
 func (c *conn) seenByPeer() map[string]int {
 	c.s.t.Helper()
 	var list []string
@@ -251,7 +258,7 @@ func (c *conn) seenByPeer() map[string]int {
 	return out
 }
 
-// runWithin runs f and fails the test if it does not return within the bound.
+// runWithin runs f and fails the test if f does not return within the bound. The goroutine of f is left behind then.
 func (s *suite) runWithin(what string, f func()) {
 	s.t.Helper()
 	done := make(chan struct{})

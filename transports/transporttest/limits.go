@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
+// bigResult checks messages around the sizes of buffers: a page, a pipe, one byte more than a MiB, and several MiB.
 func bigResult(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	for _, n := range []int{4 << 10, 64 << 10, 1<<20 + 1, 5 << 20} {
@@ -25,6 +26,7 @@ func bigResult(t *testing.T, h Harness) {
 	}
 }
 
+// bigRequest checks that a message which is larger than every buffer on the way goes out whole.
 func bigRequest(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	want := `{"big":"` + strings.Repeat("0123456789abcdef", 128<<10) + `"}` // 2 MiB
@@ -35,6 +37,7 @@ func bigRequest(t *testing.T, h Harness) {
 	}
 }
 
+// limitIsExact checks that a message of exactly MaxMessage bytes arrives, and that one byte more does not.
 func limitIsExact(t *testing.T, h Harness) {
 	const limit = 100_000
 	c := h.startSuite(t, Options{MaxMessage: limit}).dialConn()
@@ -48,6 +51,7 @@ func limitIsExact(t *testing.T, h Harness) {
 	c.checkAlive("a message of one byte too much")
 }
 
+// oversizedCostsItself checks that a message over the limit is reported and dropped, and that the connection goes on.
 func oversizedCostsItself(t *testing.T, h Harness) {
 	const limit = 64 << 10
 	c := h.startSuite(t, Options{MaxMessage: limit}).dialConn()
@@ -65,14 +69,15 @@ func oversizedCostsItself(t *testing.T, h Harness) {
 	}
 }
 
-// sendOversized asks for a response of n bytes, which is over the limit, and waits until it is the count-th reported.
+// sendOversized asks for a response of n bytes, which is over the limit, waits until it was reported as the count-th one, and
+// checks the report.
 func (c *conn) sendOversized(n, count int) {
 	t := c.s.t
 	t.Helper()
 	m := c.s.newRequest("big", commandParams{Bytes: n})
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
 	defer cancel()
-	// A kind whose Send waits for the answer may say that there was none.
+	// A kind whose Send waits for the answer may return an error, because none has arrived.
 	d, err := c.Send(ctx, m)
 	switch {
 	case err == nil && d != transports.Written, err != nil && d == transports.NotWritten:
@@ -94,11 +99,12 @@ func (c *conn) sendOversized(n, count int) {
 	}
 }
 
+// reportedNoise checks that lines which are no messages reach Noise, cut to 256 bytes, and do not harm the connection.
 func reportedNoise(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	lines := []string{"Server listening", "  [not json", "\x1b[31mred\x1b[0m", "undefined", "null", "42", "Debugger {}",
 		strings.Repeat("long", 1000)}
-	// A line that begins with { or [ is a message as far as a transport can know.
+	// A line that begins with { or [ may be a message for all that a transport can know.
 	noisy := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
 		return strings.HasPrefix(strings.TrimSpace(l), "[")
 	})
@@ -116,6 +122,7 @@ func reportedNoise(t *testing.T, h Harness) {
 	c.checkAlive("noise")
 }
 
+// silentPeer checks that a Send whose answer does not come ends with its context.
 func silentPeer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -139,6 +146,8 @@ func silentPeer(t *testing.T, h Harness) {
 	c.checkAlive("a silent call")
 }
 
+// lateAnswer checks that an answer which comes after the end of Send's context is delivered all the same, where Send does not
+// wait for it.
 func lateAnswer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -147,7 +156,7 @@ func lateAnswer(t *testing.T, h Harness) {
 	if d, err := c.Send(ctx, m); err != nil || d != transports.Written {
 		t.Fatalf("Send: %v, %v", d, err)
 	}
-	cancel() // Send is over: its context means nothing to the answer
+	cancel() // Send has returned: its context has no influence on the answer
 	c.checkAlive("an ended context")
 	c.Answer(t, s.Bound, m.ID)
 	if n := c.Answers(m.ID); n != 1 {
@@ -155,6 +164,8 @@ func lateAnswer(t *testing.T, h Harness) {
 	}
 }
 
+// lateAnswerIsCutShort checks that a Send which waits for its answer returns at the end of its context, and that the late answer
+// harms nothing.
 func lateAnswerIsCutShort(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -164,16 +175,18 @@ func lateAnswerIsCutShort(t *testing.T, h Harness) {
 	if d, err := c.Send(ctx, m); err == nil || d == transports.NotWritten {
 		t.Errorf("Send: %v, %v; want an error, and not: not written", d, err)
 	}
-	time.Sleep(400 * time.Millisecond) // the time of the answer passes
+	time.Sleep(400 * time.Millisecond) // until the time of the answer is over
 	c.checkAlive("an answer that nobody waits for")
 	if n := c.Answers(m.ID); n > 1 {
 		t.Errorf("%d answers", n)
 	}
 }
 
-// stallSize fills every buffer between Send and a peer that does not read.
+// stallSize is the number of bytes that fills every buffer between Send and a peer that does not read.
 const stallSize = 8 << 20
 
+// stalledPeer checks that Send does not block past its context when the peer does not read, and that each message's Delivery is
+// true: the peer must not see one that is NotWritten, once it reads again.
 func stalledPeer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -213,6 +226,7 @@ func stalledPeer(t *testing.T, h Harness) {
 			t.Fatalf("Send blocks past its context: %d of %d returned", len(sent), cap(results))
 		}
 	}
+	// Only one message at a time can be half written on a stream; the others were still in the queue.
 	if s.Features.OneStream && (count[transports.MaybeWritten] > 1 || count[transports.NotWritten] < cap(results)-1) {
 		t.Errorf("one stream, and %v: only the message being written can be in doubt", count)
 	}
@@ -225,6 +239,7 @@ func stalledPeer(t *testing.T, h Harness) {
 	}
 }
 
+// stalledPeerAndClose checks that Close ends Sends that block because the peer does not read.
 func stalledPeerAndClose(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()

@@ -12,25 +12,27 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Recorder is a Sink that remembers everything it was told. The zero value is ready. It is safe for concurrent use.
+// Recorder is a Sink that remembers every call. The zero value is ready. It is safe for concurrent use.
 type Recorder struct {
+	// mu guards all fields.
 	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced at every event; nil until somebody waits
+	changed   chan struct{} // closed at every call; nil while no test waits
 	messages  []recordedMessage
 	oversized []OversizedMessage
 	noise     []string
 	down      []error
-	afterDown []string // what was called after Down
-	answers   map[int64][]envelope
-	indexed   int // how many messages are in answers
+	afterDown []string             // names of the methods that were called after Down
+	answers   map[int64][]envelope // responses by id, made by indexAnswers
+	indexed   int                  // number of messages that are in answers
 }
 
+// recordedMessage is one call of Message.
 type recordedMessage struct {
-	body  []byte // the slice that the transport gave away
-	value []byte // what was in it then
+	body  []byte // the slice that the transport has given away
+	value []byte // a copy of its content at that moment
 }
 
-// OversizedMessage is what Sink.Oversized was told.
+// OversizedMessage has the arguments of one call of Sink.Oversized.
 type OversizedMessage struct {
 	Head, Tail []byte
 	Size       int64
@@ -38,8 +40,8 @@ type OversizedMessage struct {
 
 var _ transports.Sink = (*Recorder)(nil)
 
-// Message implements transports.Sink. The slice is kept, and a copy of it, so that Check can tell whether the transport
-// wrote into memory that it had given away.
+// Message implements transports.Sink. It keeps the slice and a copy of it, so that Check can find out whether the transport has
+// written into memory that it had given away.
 func (r *Recorder) Message(body []byte) {
 	r.recordEvent("Message", func() {
 		r.messages = append(r.messages, recordedMessage{body: body, value: bytes.Clone(body)})
@@ -63,6 +65,7 @@ func (r *Recorder) Down(err error) {
 	r.recordEvent("Down", func() { r.down = append(r.down, err) })
 }
 
+// recordEvent records one call, notes whether it came after Down, and wakes a waiting test.
 func (r *Recorder) recordEvent(name string, record func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +79,7 @@ func (r *Recorder) recordEvent(name string, record func()) {
 	}
 }
 
-// Messages is what arrived until now, in the order of arrival.
+// Messages returns the messages that have arrived, in the order of arrival.
 func (r *Recorder) Messages() [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,29 +90,29 @@ func (r *Recorder) Messages() [][]byte {
 	return out
 }
 
-// OversizedMessages is what Oversized was told until now.
+// OversizedMessages returns the calls of Oversized.
 func (r *Recorder) OversizedMessages() []OversizedMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]OversizedMessage(nil), r.oversized...)
 }
 
-// NoiseLines is what Noise was told until now.
+// NoiseLines returns the lines that Noise was called with.
 func (r *Recorder) NoiseLines() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.noise...)
 }
 
-// Downs is every error that Down was called with; a correct transport gives at most one.
+// Downs returns every error that Down was called with; a correct transport gives at most one.
 func (r *Recorder) Downs() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]error(nil), r.down...)
 }
 
-// Check is what a correct transport can never do: a second Down, anything after Down, a change of a body that the sink
-// owns. It returns nil if none of it was seen until now.
+// Check returns an error for behaviour that no correct transport shows: a second Down, any call after Down, a change of a body
+// that the sink owns. It returns nil if none of it was seen until now.
 func (r *Recorder) Check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,13 +130,14 @@ func (r *Recorder) Check() error {
 	return nil
 }
 
-// Wait blocks until cond holds, which is asked again after every event, and fails the test after bound. cond may call
-// the methods of the recorder.
+// Wait blocks until cond holds, and fails the test after bound. It calls cond again after every event, without the lock, so that
+// cond may call the methods of the recorder.
 func (r *Recorder) Wait(t testing.TB, bound time.Duration, what string, cond func() bool) {
 	t.Helper()
 	timeout := time.NewTimer(bound)
 	defer timeout.Stop()
 	for {
+		// The channel is fetched before cond is called: an event in between then wakes the select.
 		r.mu.Lock()
 		if r.changed == nil {
 			r.changed = make(chan struct{})
@@ -152,8 +156,7 @@ func (r *Recorder) Wait(t testing.TB, bound time.Duration, what string, cond fun
 	}
 }
 
-// Answer waits for the response to the request with that id and returns the raw result. A response with an error fails
-// the test.
+// Answer waits for the response to the request with that id and returns its raw result. A response with an error fails the test.
 func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawMessage {
 	t.Helper()
 	var got envelope
@@ -173,14 +176,14 @@ func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawM
 	return got.Result
 }
 
-// Answers counts the responses to the request with that id.
+// Answers returns the number of responses to the request with that id; a correct connection delivers at most one.
 func (r *Recorder) Answers(id int64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.indexAnswers()[id])
 }
 
-// indexAnswers gives the responses by their ids. Every message is decoded once. The lock is held.
+// indexAnswers returns the responses by their ids. It decodes every message once. The caller holds mu.
 func (r *Recorder) indexAnswers() map[int64][]envelope {
 	if r.answers == nil {
 		r.answers = map[int64][]envelope{}
@@ -197,7 +200,7 @@ func (r *Recorder) indexAnswers() map[int64][]envelope {
 	return r.answers
 }
 
-// envelope is a JSON-RPC message as far as the suite reads it.
+// envelope has the members of a JSON-RPC message that the suite reads.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Run checks the contract on one kind of transport, one subtest for each sentence of it. What the kind does not have
-// (Features) is not run, and not reported as skipped.
+// Run checks the contract on one kind of transport, in one subtest for each sentence of it. Subtests about features that the kind
+// does not have ([Features]) are left out, and not reported as skipped.
 func Run(t *testing.T, h Harness) {
 	if h.Bound == 0 {
 		h.Bound = 15 * time.Second
@@ -63,8 +63,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// warmUp opens and closes one connection, so that what a kind starts once for the whole process (a thread, a shared
-// client) exists before the first comparison of goroutines.
+// warmUp opens and closes one connection before the first comparison of goroutines, so that whatever a kind starts once for the
+// whole process (a thread, a shared client) exists by then.
 func (h Harness) warmUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.Bound)
 	defer cancel()

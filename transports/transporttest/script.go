@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Port is what a scripted peer can do on its kind of connection. Script calls it from several goroutines at once.
+// Port is one end of a connection of a kind, as the scripted peer uses it. Script calls it from several goroutines at once.
 type Port interface {
-	// Write sends one whole message to the transport under test: on a stream, or as part of the answer to the request
+	// Write sends one whole message to the transport under test: on a stream, or as a part of the answer to the request that is
 	// being played.
 	Write(msg []byte) error
-	// Push sends one whole message outside any answer. Kinds without it leave Features.Push false; it is never called.
+	// Push sends one whole message outside any answer. Kinds without it leave Features.Push false, and the suite never calls it.
 	Push(msg []byte) error
 	// Noise sends one line that is no JSON-RPC message. Kinds without it leave Features.Noise false.
 	Noise(line []byte) error
-	// Die ends the peer as a crash would, at once and without an answer. What was written before is delivered.
+	// Die ends the peer as a crash would, at once and without an answer. The messages written before must still be delivered.
 	Die()
 }
 
-// Script is the scripted peer's memory and its commands. The zero value is ready; it is safe for concurrent use. Every
+// Script is the memory and the commands of the scripted peer. The zero value is ready; it is safe for concurrent use. Every
 // command is a JSON-RPC method:
 //
 //	echo          the result is params, byte for byte
@@ -40,17 +40,19 @@ type Port interface {
 //	die           dies without an answer
 //	last-words    {"n":N}: N notifications and the result, then dies
 //
-// Messages that are no request (no id or no method) are remembered and need no answer.
+// Messages that are no requests (no id or no method) are remembered and get no answer.
 type Script struct {
-	mu   sync.Mutex
+	// mu guards all fields.
+	mu sync.Mutex
+	// seen describes each message that has arrived, in the order of arrival.
 	seen []string
-	// answers are the results of the responses that have arrived, by their ids; changed is closed when one is added.
+	// answers are the results of responses by their ids; changed is closed when one is added, nil while no command waits.
 	answers map[string]json.RawMessage
 	changed chan struct{}
 }
 
-// Serve plays the peer on one stream: next returns one incoming message at a time and an error at the end. Commands are
-// played concurrently, except stall. Serve returns when next fails; commands that still wait end with ctx.
+// Serve plays the peer on one stream: next returns one incoming message at a time, and an error at the end. Commands run
+// concurrently, except stall, which holds up the reading. Serve returns when next fails; commands that still wait end with ctx.
 func (s *Script) Serve(ctx context.Context, port Port, next func() ([]byte, error)) error {
 	for {
 		msg, err := next()
@@ -63,13 +65,12 @@ func (s *Script) Serve(ctx context.Context, port Port, next func() ([]byte, erro
 			sleepMillis(ctx, paramsOf(e).MS)
 			continue
 		}
-		msg = bytes.Clone(msg)
+		msg = bytes.Clone(msg) // next may use its buffer again
 		go s.Play(ctx, port, msg)
 	}
 }
 
-// Play plays one incoming message and returns when everything it asks for has been written. A silent command ends with
-// ctx.
+// Play plays one incoming message and returns when its answer has been written. The command silent ends with ctx.
 func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 	var e envelope
 	if err := json.Unmarshal(msg, &e); err != nil {
@@ -101,11 +102,12 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		sleepMillis(ctx, 10)
 		s.writeNotes(port.Push, p.N, p.Bytes)
 	case "big":
+		// The response as a whole message has Bytes bytes, because limits count the whole.
 		empty := len(encodeResponse(e, []byte(`""`)))
 		s.writeAnswer(port, e, []byte(`"`+strings.Repeat("x", max(0, p.Bytes-empty))+`"`))
 	case "noise":
 		for _, l := range p.Lines {
-			_ = port.Noise([]byte(l)) // the other side is judged, not this one: a lost line fails the test there
+			_ = port.Noise([]byte(l)) // an error shows at the other side: the test misses the line there
 		}
 		s.writeAnswer(port, e, []byte(`{}`))
 	case "late":
@@ -132,23 +134,26 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 	}
 }
 
-// Seen is the ids (or methods, or "response ID") of everything that has arrived, in the order of arrival.
+// Seen returns the ids (or methods, or "response ID") of all messages that have arrived, in the order of arrival.
 func (s *Script) Seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.seen...)
 }
 
+// noteSeen remembers one message.
 func (s *Script) noteSeen(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, what)
 }
 
+// writeAnswer writes a result. Its error is ignored: the connection may be ending, and the suite judges the other side.
 func (s *Script) writeAnswer(port Port, e envelope, result []byte) {
 	_ = port.Write(encodeResponse(e, result))
 }
 
+// writeNotes writes n notifications, each with a pad of that many bytes, and stops when a write fails.
 func (s *Script) writeNotes(write func([]byte) error, n, bytes int) {
 	pad := strings.Repeat("p", bytes)
 	for i := range n {
@@ -158,7 +163,7 @@ func (s *Script) writeNotes(write func([]byte) error, n, bytes int) {
 	}
 }
 
-// askClient asks the other side with the params of e, and answers e with the result of its response.
+// askClient sends a request to the client with the params of e, waits for its response, and answers e with the result in that.
 func (s *Script) askClient(ctx context.Context, port Port, e envelope, write func([]byte) error) {
 	id := fmt.Sprintf("%q", "asked-"+string(e.ID))
 	if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"ask","params":%s}`, id, e.Params)) != nil {
@@ -184,7 +189,7 @@ func (s *Script) askClient(ctx context.Context, port Port, e envelope, write fun
 	}
 }
 
-// keepAnswer keeps the result of a response for whoever has asked.
+// keepAnswer keeps the result of a response and wakes the commands that wait for one.
 func (s *Script) keepAnswer(id string, result json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,6 +203,7 @@ func (s *Script) keepAnswer(id string, result json.RawMessage) {
 	}
 }
 
+// encodeResponse builds a response by hand, so that the result stays byte for byte as it is.
 func encodeResponse(e envelope, result []byte) []byte {
 	b := make([]byte, 0, len(result)+64)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
@@ -207,6 +213,7 @@ func encodeResponse(e envelope, result []byte) []byte {
 	return append(b, '}')
 }
 
+// commandParams are the params of all commands; each command reads its own.
 type commandParams struct {
 	N     int      `json:"n"`
 	Bytes int      `json:"bytes"`
@@ -214,12 +221,14 @@ type commandParams struct {
 	Lines []string `json:"lines"`
 }
 
+// paramsOf reads the params of a command. Params that do not fit give zeros.
 func paramsOf(e envelope) commandParams {
 	var p commandParams
-	_ = json.Unmarshal(e.Params, &p) // echo takes anything; the other commands are written by the suite
+	_ = json.Unmarshal(e.Params, &p) // echo accepts any params; the suite itself writes those of other commands
 	return p
 }
 
+// sleepMillis waits, or returns early when ctx ends.
 func sleepMillis(ctx context.Context, ms int) {
 	t := time.NewTimer(time.Duration(ms) * time.Millisecond)
 	defer t.Stop()
