@@ -47,6 +47,7 @@ type clockContext struct {
 
 // emitEvent adds an event, counts it as done by the rule and reports the Hit. Flow.mu is held.
 func (m *clockContext) emitEvent(e Event, text string) {
+	// An event of the clock is about no message, so Method, Tool and ID stay empty.
 	e.Hit = Hit{Rule: m.r.Name, Fault: m.r.kind.Name, Server: m.f.control.server, Text: text}
 	*m.events = append(*m.events, e)
 	m.r.mu.Lock()
@@ -116,6 +117,7 @@ func (f *Flow) Tick() (events []Event, wake time.Time) {
 func (f *Flow) isIdle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// Removing a rule ends its series at once.
 	f.series = slices.DeleteFunc(f.series, func(s *progressSeries) bool { return !f.inForce(s.rule) })
 	return len(f.series) == 0 && len(f.clockStates) == 0
 }
@@ -123,6 +125,7 @@ func (f *Flow) isIdle() bool {
 // advanceRule brings one rule to the time now: it begins and ends windows, and runs the periods that are due. Flow.mu
 // is held.
 func (f *Flow) advanceRule(r *rule, c *clockEffect, b *clockState, now time.Time, events *[]Event) {
+	// The window follows from the time alone, so a late call of Tick skips windows instead of running them all.
 	n, active := r.currentWindow(now)
 	r.mu.Lock()
 	exhausted := r.maxHits > 0 && r.done >= r.maxHits // Times is used up
@@ -197,6 +200,7 @@ func (f *Flow) FaultActive(name string) bool { _, active := f.activeRule(name); 
 // activeRule returns the first rule of a fault that is in force now for this server.
 func (f *Flow) activeRule(name string) (*rule, bool) {
 	for _, r := range f.control.currentRules() {
+		// Other limits of the rule (on, tool) name messages, which a state has not.
 		if r.kind.Name != name || !matchesAny(r.servers, f.control.server) {
 			continue
 		}

@@ -55,6 +55,7 @@ func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	if c.control.Passive() && !c.halfOpen.Load() {
 		return c.sendAndAwait(ctx, m)
 	}
+	// The contract of Send: after its context has ended nothing is sent.
 	if ctx.Err() != nil {
 		return transports.NotWritten, contextError(ctx, "sending")
 	}
@@ -83,10 +84,11 @@ func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Deliv
 		}
 	}
 	switch {
-	// An end before the message means that the message never arrived; an end after it (Last) is scheduled behind the
-	// real Send.
+	// The answer of an HTTP server that refused the request: the message did not reach the program behind it.
 	case disposition.Refuse != nil && disposition.Refuse.Status > 0:
 		return transports.NotWritten, disposition.Refuse.transportError()
+	// An end before the message means that the message never arrived; an end after it (Last) is scheduled behind the
+	// real Send.
 	case disposition.End != nil && !disposition.Last:
 		c.scheduleEnd(disposition.End)
 		return transports.NotWritten, c.endCause.Load()
@@ -131,6 +133,7 @@ func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transpor
 		defer c.mu.Unlock()
 		delete(c.heldAnswers, m.ID)
 	}()
+	// The answer arrived and is held: wait for its delivery, the caller, or the end.
 	select {
 	case <-delivered:
 		return d, nil
@@ -218,6 +221,7 @@ func (i *connSink) Message(body []byte) {
 		c.callSink(func() { c.sink.Message(body) })
 		return
 	}
+	// A batch becomes single messages; sessions accept both.
 	for _, f := range dispositions {
 		c.applyDisposition(f)
 	}
@@ -243,6 +247,7 @@ func (c *conn) applyDisposition(f Disposition) {
 		return
 	case f.Block != "":
 		c.deliverUnblocked(f, id)
+	// From the head a session learns which call the answer belongs to.
 	case f.Big > 0:
 		// The oversized message is not built: the sink only gets what a transport would report of it.
 		head := bytes.Clone(f.Body[:min(len(f.Body), 4<<10)])
@@ -448,8 +453,10 @@ func (c *conn) applyEvent(e Event) {
 		c.callSink(func() { c.sink.Noise(e.Body) })
 	case Ending:
 		c.endByFault(e.End)
+	// Inside of a program the session's end is that of its connection.
 	case ForgetSession:
 		c.endByFault(&End{Session: true})
+	// Nothing is closed: the client must find out by itself.
 	case HalfOpen:
 		c.halfOpen.Store(true)
 	case Raw, Stderr, Stop, Continue, Cut, ForgetToken: // Control refuses the kinds with these events for Program

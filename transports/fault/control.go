@@ -50,6 +50,7 @@ func (c *Control) At(p Location) *Control { return &Control{c.sharedRules, c.ser
 // Add puts a rule in force behind the others, and returns its name. The times of the rule count from now. An error is
 // a *RuleError.
 func (c *Control) Add(r Rule) (name string, err error) {
+	// The rule is checked before the lock is taken: a rule that cannot be used changes nothing.
 	compiled, err := compileRule(r, c.location)
 	if err != nil {
 		return "", err
@@ -82,6 +83,7 @@ func (c *Control) freshName(rules []*rule) string {
 func (c *Control) Remove(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The stored slice is never changed: flows may be reading it.
 	rules := slices.Clone(c.currentRules())
 	i := slices.IndexFunc(rules, func(o *rule) bool { return o.Name == name })
 	if i < 0 {
@@ -128,6 +130,7 @@ func (c *Control) Set(rules []Rule) error {
 		set = append(set, compiled)
 	}
 	for _, r := range set {
+		// Names are given last, when those of all rules are known.
 		if r.Name == "" {
 			r.Name = c.freshName(set)
 		}
@@ -272,12 +275,14 @@ func (r *rule) currentWindow(now time.Time) (n int, active bool) {
 // then.
 func (r *rule) nextWindowChange(now time.Time) time.Time {
 	begin := r.added.Add(time.Duration(r.At))
+	// Before its beginning a rule has one change ahead: the beginning.
 	if now.Before(begin) {
 		return begin
 	}
 	if r.Every > 0 {
 		begin = begin.Add(now.Sub(begin) / time.Duration(r.Every) * time.Duration(r.Every))
 	}
+	// Inside a window the next change is its end, else the next repetition.
 	if r.For > 0 && now.Before(begin.Add(time.Duration(r.For))) {
 		return begin.Add(time.Duration(r.For))
 	}
@@ -304,6 +309,7 @@ func (r *rule) drawHit(seed uint64, server string, d Direction, method, tool str
 	_, _ = h.Write([]byte(r.Name + "\x00" + key))
 	// The count, spread by the golden ratio of 64 bits, gives each message of a kind a generator of its own.
 	rng := rand.New(rand.NewPCG(seed, h.Sum64()+uint64(r.seenCounts[key])*0x9e3779b97f4a7c15))
+	// A chance of 1 draws nothing, so that adding "chance=1" changes no other draw.
 	if r.Chance > 0 && r.Chance < 1 && rng.Float64() >= r.Chance {
 		return nil, false
 	}

@@ -56,6 +56,7 @@ func choiceParam(name, value, description, choices string) Param {
 // sortedKinds is the catalogue, sorted by name for Lookup. It is built on first use, because most programs never have
 // a rule.
 var sortedKinds = sync.OnceValue(func() []Kind {
+	// A kind belongs to the file of its subject (kinds_*.go); the order of the files does not matter.
 	all := slices.Concat(timeKinds(), deathKinds(), streamKinds(), callKinds(), listKinds(), protocolKinds(), httpKinds(), impossibleKinds())
 	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -89,6 +90,7 @@ func (a *effectContext) replaceAnswer(member string, value []byte) {
 // changeResult changes the member of the result to which path leads. It reports false, and does nothing, for an
 // answer that is an error.
 func (a *effectContext) changeResult(change func(json.RawMessage) json.RawMessage, path ...string) bool {
+	// An error has no result to change.
 	if memberValue(readObject(a.m.body), "result") == nil {
 		return false
 	}
@@ -99,6 +101,7 @@ func (a *effectContext) changeResult(change func(json.RawMessage) json.RawMessag
 func (a *effectContext) changeTools(change func([]json.RawMessage) []json.RawMessage) bool {
 	changed := false
 	ok := a.changeResult(func(raw json.RawMessage) json.RawMessage {
+		// A list of an unexpected form is left alone, and the fault counts as not done.
 		all := readArray(raw)
 		if all == nil {
 			return raw
@@ -116,6 +119,7 @@ func (a *effectContext) changeFirstTool(change func([]member) []member) bool {
 	ok := a.changeTools(func(all []json.RawMessage) []json.RawMessage {
 		for i, raw := range all {
 			o := readObject(raw)
+			// Names are compared in their JSON form, so escapes that a server chose differently do not match.
 			if o == nil || toolName != "" && string(memberValue(o, "name")) != string(quoteJSON(toolName)) {
 				continue
 			}
@@ -142,6 +146,7 @@ func constantValue(raw string) func(json.RawMessage) json.RawMessage {
 func (a *effectContext) drawDelay() time.Duration {
 	delay := a.rule.values.duration("by")
 	switch j := a.rule.values["jitter"].(type) {
+	// The type of the parameter decides which kind of jitter was written: see readParam.
 	case time.Duration:
 		if j > 0 {
 			delay += time.Duration(a.rng.Int64N(int64(j)))

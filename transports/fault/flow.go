@@ -127,6 +127,7 @@ func (f *Flow) Exchange(method string) Disposition {
 // applyOutgoing decides about one message of the client, and remembers a request for its answer.
 func (f *Flow) applyOutgoing(scope string, body []byte) Disposition {
 	disposition := Disposition{Body: body}
+	// What is no JSON-RPC passes as it is: the receiver must cope with it.
 	m, ok := readMessage(body)
 	if !ok {
 		return disposition
@@ -200,6 +201,7 @@ func (f *Flow) applyIncoming(scope string, body []byte) Disposition {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.answer {
+		// An answer to no known request keeps its empty method, so only rules without On can hit it.
 		if m.call = f.findCall(scope, m.id); m.call != nil {
 			m.method, m.tool = m.call.method, m.call.tool
 			f.forgetCall(m.call)
@@ -241,6 +243,7 @@ func (f *Flow) tryHit(r *rule, d Direction, m *message) *pendingHit {
 	if _, active := r.currentWindow(time.Now()); !active {
 		return nil
 	}
+	// Every other condition comes first, because a draw counts the message.
 	rng, hit := r.drawHit(f.control.seed, f.control.server, d, m.method, m.tool)
 	if !hit {
 		return nil
@@ -321,6 +324,7 @@ func (f *Flow) findCall(scope, id string) *call {
 // removes it. The caller holds mu.
 func (f *Flow) forgetCall(c *call) {
 	c.open = false
+	// A newer request may have taken the id: it stays.
 	if key := c.scope + "\x00" + c.id; f.calls[key] == c {
 		delete(f.calls, key)
 	}

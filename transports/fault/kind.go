@@ -8,6 +8,8 @@ import (
 // Location is a place at which faults are performed. The values are bits, so that Kind.Where can name several.
 type Location uint8
 
+// The locations, and all of them together. A new location also needs a text in String, and a performer of
+// dispositions.
 const (
 	// Program is [Wrap], inside of an embedding program.
 	Program Location = 1 << iota

@@ -37,6 +37,7 @@ func httpKinds() []Kind {
 			}},
 		},
 		// The challenge asks for a larger scope: a client should ask for consent, and not send the same token again.
+		// By default only calls are refused, so the session itself goes on.
 		{
 			Name: "forbidden", Does: "requests are refused with 403 insufficient_scope", Where: net, Why: status,
 			Params: []Param{textParam("scope", "tools:write", "the scope that is wanted"), whenParam("call")},
@@ -53,7 +54,8 @@ func httpKinds() []Kind {
 				return a.refuseWith(int(a.rule.values.number("status")), "", "Location", a.rule.values.text("to"), 0)
 			}},
 		},
-		// An answer of a proxy in front of the server: a body that is no JSON.
+		// The answer of a proxy in front of the server, with a body that is no JSON. Whether the call was executed is
+		// not known.
 		{
 			Name: "server-error", Does: "requests are refused with a status of 5xx", Where: net, Why: status,
 			Params: []Param{numberParam("status", "500", "the status"), whenParam("all"), textParam("body", "upstream connect error", "the body")},
@@ -87,7 +89,7 @@ func httpKinds() []Kind {
 			Name: "stale-session-400", Does: "forgotten sessions are answered with 400, not 404, while the rule lasts", Where: HTTP, Why: status,
 		},
 		// The proxy remembers the credentials that it has seen; from the instant on it refuses them and accepts new
-		// ones.
+		// ones. A client must get new credentials without losing its calls.
 		{
 			Name: "rotate-token", Does: "the server takes no credential any more that it has taken until now: 401", Instant: true, Where: HTTP,
 			Why:    "credentials are seen where there is HTTP; unauthorized does it without looking",

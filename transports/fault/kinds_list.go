@@ -24,6 +24,7 @@ func listKinds() []Kind {
 			Params: []Param{choiceParam("what", "same", "a cursor comes again, or each page has a new one", "same|endless")},
 			effect: effect{
 				out: func(a *effectContext) string {
+					// Only a cursor that this fault has made is removed; the server's own reach it.
 					if a.m.cursor == nil || !strings.HasPrefix(*a.m.cursor, loopCursor) || !a.changeMember(constantValue(""), "params", "cursor") {
 						return ""
 					}
@@ -53,6 +54,7 @@ func listKinds() []Kind {
 					return "the page after the last one is asked for"
 				},
 				in: func(a *effectContext) string {
+					// The page itself: mark it as not the last one.
 					if a.m.call == nil || !a.m.call.emptyPage {
 						return a.setNextCursor("")
 					}
@@ -88,6 +90,7 @@ func listKinds() []Kind {
 				textParam("which", "", "the tool that it lacks instead")},
 			effect: effect{
 				in: func(a *effectContext) string {
+					// Half of the lists, by the rule's own draw, lack a tool.
 					if a.rule.values.isTrue("change") && a.rng.IntN(2) == 0 {
 						return hideTool(a)
 					}
@@ -98,8 +101,8 @@ func listKinds() []Kind {
 				}},
 			},
 		},
-		// The list in transit may be the old one: a client must list again. Times bounds it, or a client that does so
-		// would never end.
+		// The list in transit may be the old one, so a client must list again, although it has just done so. Times
+		// bounds the announcements, or a client that obeys would never end.
 		{
 			Name: "change-during-list", Does: "a change is announced right before the list that was asked for arrives", On: toolListMethods,
 			Where: everywhere, Times: 3,
@@ -108,7 +111,8 @@ func listKinds() []Kind {
 				return "a change is announced before it"
 			}},
 		},
-		// The first definition counts, by the rules of this project; a client must not let the second replace it.
+		// A client must use the first definition, and must not let the second replace it. The second differs in its
+		// description, so that a test sees which one was used.
 		{
 			Name: "duplicate-names", Does: "tools stand in the list a second time, defined otherwise", On: toolListMethods, Where: everywhere,
 			Params: []Param{numberParam("count", "1", "how many")},
@@ -126,8 +130,8 @@ func listKinds() []Kind {
 				return "tools stand in it twice"
 			}},
 		},
-		// Model providers limit the names of tools to 64 characters, so a client must shorten them and still call the
-		// right tool.
+		// Model providers limit the names of tools to 64 characters, so a client must shorten them, keep them apart,
+		// and still call the right tool.
 		{
 			Name: "long-names", Does: "tools have names of more than 64 characters; calls of them work", On: toolListMethods, Where: everywhere,
 			Params: []Param{numberParam("count", "2", "how many"), numberParam("length", "100", "the characters of a name")},
@@ -143,6 +147,7 @@ func listKinds() []Kind {
 		{
 			Name: "bad-schema", Does: "a tool's input schema is none", On: toolListMethods, Where: everywhere, Params: []Param{whichParam},
 			effect: effect{in: func(a *effectContext) string {
+				// The schema is valid JSON, and no schema in any draft.
 				const bad = `{"type":["object","nonsense"],"properties":[1,2],"$ref":"#/nowhere"}`
 				if !a.changeFirstTool(func(o []member) []member { return setMember(o, "inputSchema", json.RawMessage(bad)) }) {
 					return ""
@@ -215,6 +220,7 @@ func (a *effectContext) lengthenNames(tools []json.RawMessage) []json.RawMessage
 	for i, raw := range tools[:max(0, min(len(tools), int(a.rule.values.number("count"))))] {
 		o := readObject(raw)
 		var name string
+		// A tool that has a longer name already keeps it.
 		if json.Unmarshal(memberValue(o, "name"), &name) != nil || len(name) >= length {
 			continue
 		}

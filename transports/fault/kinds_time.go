@@ -8,7 +8,8 @@ import (
 // timeKinds are the faults that delay messages or keep them from arriving.
 func timeKinds() []Kind {
 	return []Kind{
-		// By default the answers are delayed; with direction=server the requests are.
+		// By default the answers are delayed; with direction=server the requests are. Delays of up to the timeout of
+		// a call must cost time only; longer ones must end the call with an unknown outcome.
 		{
 			Name: "latency", Does: "messages take longer", Where: everywhere,
 			Params: []Param{durationParam("by", "200ms", "how much longer"), jitterParam},
@@ -36,7 +37,8 @@ func timeKinds() []Kind {
 			Name: "hang-call", Does: "the call reaches the server, and its answer never comes", On: callMethods, Where: everywhere,
 			effect: effect{in: dropEffect("the answer is held back for ever")},
 		},
-		// The late answer must not be taken for that of another request, nor count as an error.
+		// The client has given up the call: its answer must not be taken for that of another request, nor count as an
+		// error.
 		{
 			Name: "late-response", Does: "the answer comes after the client has cancelled the request", On: callMethods, Where: everywhere,
 			Params: []Param{durationParam("by", "50ms", "how long after")},
@@ -90,7 +92,8 @@ func timeKinds() []Kind {
 			Why:    "a pipe has no state of that kind; black-hole is as silent",
 			effect: effect{clock: &clockEffect{begin: func(m *clockContext) { m.emitEvent(Event{Do: HalfOpen}, "what is open goes silent") }}},
 		},
-		// The rate is kept in 20 steps a second.
+		// A large answer takes minutes, during which the connection is busy but alive: a client must not take it for
+		// dead. The rate is kept in 20 steps a second.
 		{
 			Name: "slow", Does: "few bytes a second come through", Where: Stdio | HTTP,
 			Why:    "inside of a program messages have no bytes that take time",

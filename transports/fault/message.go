@@ -34,6 +34,7 @@ func readMessage(body []byte) (m message, ok bool) {
 		return m, false
 	}
 	m.body = body
+	// An id of null is none: the message is a notification.
 	if len(e.ID) > 0 && string(e.ID) != "null" {
 		m.id = string(e.ID)
 	}
@@ -56,6 +57,7 @@ func readMessage(body []byte) (m message, ok bool) {
 		// A param of another type is left to the receiver: the members that could be read count.
 		_ = json.Unmarshal(e.Params, &p)
 		m.tool, m.cursor, m.token = p.Name, p.Cursor, p.Meta.Token
+		// A resource is named by its URI, and rules match it with the same key.
 		if m.tool == "" {
 			m.tool = p.URI
 		}
@@ -160,6 +162,7 @@ func readArray(raw []byte) []json.RawMessage {
 
 // encodeArray writes an array without spaces; the elements keep their bytes.
 func encodeArray(elements []json.RawMessage) json.RawMessage {
+	// RawMessages are already valid JSON, so joining them is enough.
 	parts := make([][]byte, len(elements))
 	for i, e := range elements {
 		parts[i] = e

@@ -27,6 +27,7 @@ func Parse(text string) (Rule, error) {
 		return Rule{}, &RuleError{Text: "there is no fault", Fix: "write for example: latency by=2s on=tools/call", At: 1}
 	}
 	r := Rule{Fault: words[0].text}
+	// The first word decides which keys the others may have.
 	k, ok := Lookup(r.Fault)
 	if !ok {
 		return Rule{}, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames()), At: words[0].at}
@@ -70,6 +71,7 @@ func (r *Rule) setKey(k Kind, key, value string) *RuleError {
 		r.With[key] = value
 		return nil
 	}
+	// Then the keys that every rule has.
 	i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
 	if i < 0 {
 		return &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, key), Fix: suggestFix(key, k.knownKeys())}
@@ -92,6 +94,7 @@ var fields = []field{
 	textField("on", func(r *Rule) *string { return &r.On }),
 	textField("tool", func(r *Rule) *string { return &r.Tool }),
 	textField("server", func(r *Rule) *string { return &r.Server }),
+	// The direction has two words, and no word for both: leaving the key out means that.
 	{"direction", func(r *Rule) string { return string(r.Direction) }, func(r *Rule, s string) error {
 		r.Direction = Direction(s)
 		if r.Direction != ToServer && r.Direction != ToClient {
@@ -110,6 +113,7 @@ var fields = []field{
 		if strings.HasSuffix(s, "%") {
 			v /= 100
 		}
+		// 0 is refused here, because it means 1 in a Rule: "chance=0" would hit always.
 		if err != nil || !(v > 0 && v <= 1) {
 			return fmt.Errorf("write a number above 0, at most 1, such as 0.3")
 		}
@@ -127,6 +131,7 @@ var fields = []field{
 // textField returns the field for a text; at returns its place in a rule.
 func textField(name string, at func(*Rule) *string) field {
 	return field{name, func(r *Rule) string { return *at(r) }, func(r *Rule, s string) error {
+		// The empty value is that of an absent key, so it cannot be written.
 		if s == "" {
 			return fmt.Errorf("it is empty")
 		}
@@ -175,6 +180,7 @@ func splitWords(text string) (words []word, err error) {
 	// opened is the character of the open quote, for the error; an empty pair of quotes is a word.
 	inWord, quote, from, opened := false, rune(0), 0, 0
 	n := 0
+	// Runes are counted, and not bytes, so that the place in an error is a character.
 	for _, c := range text {
 		n++
 		switch {
@@ -189,6 +195,7 @@ func splitWords(text string) (words []word, err error) {
 				inWord = false
 			}
 		default:
+			// A quote can begin in the middle of a word: text="no luck" is one word.
 			if !inWord {
 				inWord, from = true, n
 			}
@@ -220,6 +227,7 @@ func (k Kind) paramNames() (names []string) {
 func (k Kind) knownKeys() []string {
 	keys := k.paramNames()
 	for _, f := range fields {
+		// A parameter that hides a common key stands once.
 		if !slices.Contains(keys, f.name) {
 			keys = append(keys, f.name)
 		}

@@ -108,11 +108,12 @@ func compileRule(r Rule, location Location) (*rule, error) {
 			return nil, &RuleError{Text: problem}
 		}
 	}
-	// A kind of no location is refused even without a check of the location.
+	// A kind of no location is refused even without a check of the location: Why says what to use instead.
 	if k.Where == 0 {
 		return nil, &RuleError{Text: k.ProblemAt(location)}
 	}
 	c := &rule{Rule: r, kind: k, values: values{}, seenCounts: map[string]int{}}
+	// An unknown parameter is an error, because it is most likely a misspelt one.
 	for name, text := range r.With {
 		p, ok := k.findParam(name)
 		if !ok {
@@ -165,7 +166,9 @@ func compileRule(r Rule, location Location) (*rule, error) {
 		}
 	}
 	c.tools, c.servers = splitPatterns(r.Tool), splitPatterns(r.Server)
+	// Server alone does not need a message: an instant can happen to one server's connection.
 	c.needsMessage = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0
+	// The rule's own limit wins over the kind's.
 	if c.maxHits = r.Times; c.maxHits == 0 {
 		c.maxHits = k.Times
 	}
@@ -177,12 +180,14 @@ func compileRule(r Rule, location Location) (*rule, error) {
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Fault)
+	// Values with blanks or quotes are quoted, as splitWords reads them.
 	word := func(key, value string) {
 		if strings.ContainsAny(value, " \t\"'") || value == "" {
 			value = `"` + strings.ReplaceAll(value, `"`, `'`) + `"`
 		}
 		b.WriteString(" " + key + "=" + value)
 	}
+	// Sorted, so that equal rules have equal texts: Control.Set compares them.
 	for _, k := range slices.Sorted(keysOf(r.With)) {
 		word(k, r.With[k])
 	}
@@ -224,6 +229,7 @@ func matchPattern(pattern, s string) bool {
 		case p < len(pattern) && pattern[p] == s[i]:
 			p++
 			i++
+		// The star takes one more character, and the rest of the pattern is tried again behind it.
 		case star >= 0:
 			mark++
 			p, i = star+1, mark

@@ -14,6 +14,7 @@ import (
 // below return zero for another type or an absent name.
 type values map[string]any
 
+// Accessors by type: a parameter that the kind does not declare has the zero value.
 func (v values) duration(name string) time.Duration { d, _ := v[name].(time.Duration); return d }
 func (v values) number(name string) float64         { n, _ := v[name].(float64); return n }
 func (v values) size(name string) int               { n, _ := v[name].(int); return n }
@@ -30,6 +31,7 @@ func (v values) readParam(p Param, text string) *RuleError {
 		return &RuleError{Text: fmt.Sprintf("%s=%s is no %s", p.Name, text, strings.SplitN(p.Type, "|", 2)[0]), Fix: want} // the first word of a choice; the types of one word have no |
 	}
 	switch p.Type {
+	// Durations are never negative, and numbers are bounded: effects compute with them unchecked.
 	case "duration":
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
@@ -45,6 +47,7 @@ func (v values) readParam(p Param, text string) *RuleError {
 		} else {
 			return fail("write a duration, such as 500ms, or a part from 0 to 1")
 		}
+	// Sizes make effects allocate, so maxSize bounds them here.
 	case "size":
 		n, ok := readSize(text)
 		if !ok {
@@ -83,6 +86,7 @@ func (v values) readParam(p Param, text string) *RuleError {
 
 // readSize parses a size in bytes with an optional unit: b, k, m, and longer forms; k is 1,024.
 func readSize(text string) (int, bool) {
+	// The unit is cut off at the end; what is left must be digits only.
 	digits := strings.TrimRight(strings.ToLower(text), "kmib")
 	factor := 1
 	switch unit := strings.ToLower(text[len(digits):]); unit {
@@ -104,6 +108,7 @@ func readSize(text string) (int, bool) {
 
 // suggestFix returns advice for an unknown word: the nearest known one, or all of them.
 func suggestFix(word string, known []string) string {
+	// A list of all words would hide the one that was meant.
 	if best := messages.Nearest(word, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}

@@ -27,6 +27,7 @@ func (w *wrappedTransport) Kind() messages.TransportKind { return w.inner.Kind()
 // Dial implements transports.Transport. Faults of "dial" come before the real connection is opened.
 func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	flow := w.control.Flow()
+	// A rule that is added during the dial acts on the connection, and not on the dial any more.
 	if !w.control.Passive() {
 		if err := w.applyDialFaults(ctx, flow); err != nil {
 			return nil, err
@@ -50,6 +51,7 @@ func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (tran
 	}
 	inner, err := w.inner.Dial(ctx, wrappedSink)
 	if err != nil {
+		// The inner transport promises no call after its error; delayed ones of this package must not come either.
 		c.sinkMu.Lock()
 		c.down = true // Dial failed, so the sink must get no call any more
 		c.sinkMu.Unlock()
@@ -113,6 +115,7 @@ func sleep(ctx context.Context, ended <-chan struct{}, d time.Duration) bool {
 
 // contextError returns the error of an action that ctx ended.
 func contextError(ctx context.Context, action string) *transports.Error {
+	// The two ends have classes of their own: a timeout may be retried, a cancellation is the caller's wish.
 	if err := ctx.Err(); err == context.DeadlineExceeded {
 		return &transports.Error{Class: messages.ClassTimeout, Text: action + " took too long", Err: err}
 	}
@@ -122,6 +125,7 @@ func contextError(ctx context.Context, action string) *transports.Error {
 // transportError returns the error that a transport would report for this end of a server.
 func (e *End) transportError() *transports.Error {
 	switch {
+	// The classes are those that a session translates into outcomes: see transports.Error.
 	case e.Session:
 		return &transports.Error{Class: messages.ClassSession, Text: "the server does not know the session any more (a fault that was asked for)"}
 	case e.Reset:
@@ -179,6 +183,7 @@ type queuedCall struct {
 func (q *deliveryQueue) add(at time.Time, do func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	// Insertion keeps items sorted, and equal times in the order in which they were added.
 	i := len(q.items)
 	for i > 0 && q.items[i-1].at.After(at) {
 		i--
