@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// checkBigMessages sends requests that are large and mean little: the weight stands in _meta, which every request may have.
+// checkBigMessages sends requests that are large and mean little: the padding stands in _meta, which every request may have. It
+// sends a quarter of the size first, so that a server with a low limit fails on a message that is still common.
 func (s *serverCheck) checkBigMessages(ctx context.Context) {
 	small, big := s.o.BigMessage/4, s.o.BigMessage
 	for _, size := range []int{small, big} {
@@ -22,9 +23,11 @@ func (s *serverCheck) checkBigMessages(ctx context.Context) {
 	}
 }
 
-// sendBigMessage sends one, and reports whether a bigger one is worth trying. Only the last notes that all is well.
+// sendBigMessage sends one large request and judges the answer. It returns true if a larger one is worth trying, and records a
+// Pass only for the last.
 func (s *serverCheck) sendBigMessage(ctx context.Context, c *rawClient, size int, last bool) bool {
 	method := "ping"
+	// The modern era has no ping.
 	if s.era == messages.EraModern {
 		method = "tools/list"
 	}
@@ -32,12 +35,14 @@ func (s *serverCheck) sendBigMessage(ctx context.Context, c *rawClient, size int
 	within := s.o.Answer + 10*time.Second
 	r, err := c.callMethod(ctx, within, method, map[string]any{"_meta": map[string]any{"mcpvisor/pad": strings.Repeat("x", size)}})
 	took := time.Since(began)
+	// The server may have dropped the message and gone on, or may have died of it: only a second request tells.
 	lives := c.checkAlive(ctx, s.o.Answer)
 	const fix = "read messages of any reasonable length (agents send whole files as arguments), and refuse longer ones with " +
 		"an error instead of silence"
 	var n *noAnswerError
 	switch {
 	case lives != nil:
+		// A smaller message must pass; the largest is beyond what most agents send.
 		verdict := Fail
 		if last {
 			verdict = Warn

@@ -9,10 +9,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// maxCalls is how many tools of a trusted server are called at most.
+// maxCalls bounds how many tools of a trusted server are called without the person naming them.
 const maxCalls = 3
 
-// callableTools are the tools that may be called, or why there are none.
+// callableTools returns the tools that may be called, or the reason why none may. A tool that the person named comes without
+// further conditions.
 func (s *serverCheck) callableTools() (calls []Call, because string) {
 	if calls := s.o.Calls[s.name]; len(calls) > 0 {
 		return calls, ""
@@ -37,7 +38,7 @@ func (s *serverCheck) callableTools() (calls []Call, because string) {
 	return calls, ""
 }
 
-// checkCalls tries the tools that may be called.
+// checkCalls calls the tools that may be called: once, several at once, and the slowest one to cancel it.
 func (s *serverCheck) checkCalls(ctx context.Context) {
 	calls, because := s.callableTools()
 	if because != "" {
@@ -57,6 +58,7 @@ func (s *serverCheck) checkCalls(ctx context.Context) {
 			s.checkParallelCalls(ctx, c, call, took)
 		})
 	}
+	// Without a single answer there is nothing to compare a cancelled call with.
 	if slowest.Tool == "" {
 		s.addFinding("cancel", NotTried, "no call was answered", "")
 		return
@@ -64,11 +66,13 @@ func (s *serverCheck) checkCalls(ctx context.Context) {
 	s.runShared(ctx, "cancel", func(ctx context.Context, c *rawClient) { s.checkCancellation(ctx, c, slowest, longest) })
 }
 
+// params returns the params of tools/call.
 func (call Call) params() map[string]any {
 	return map[string]any{"name": call.Tool, "arguments": call.Args}
 }
 
-// checkCall calls a tool once, and reports how long that took.
+// checkCall calls a tool once and judges the answer. It returns how long the call took, and false if it gave no usable result.
+// A failure of the tool itself still counts as an answer.
 func (s *serverCheck) checkCall(ctx context.Context, c *rawClient, call Call) (time.Duration, bool) {
 	id := "call " + call.Tool
 	within, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
@@ -100,7 +104,8 @@ func (s *serverCheck) checkCall(ctx context.Context, c *rawClient, call Call) (t
 	return took, true
 }
 
-// checkParallelCalls calls one tool several times at once.
+// checkParallelCalls calls one tool Concurrency times at once, and compares the time with that of calls one after the other.
+// alone is the time of one call.
 func (s *serverCheck) checkParallelCalls(ctx context.Context, c *rawClient, call Call, alone time.Duration) {
 	id := "call-parallel " + call.Tool
 	n := s.o.Concurrency
@@ -131,6 +136,7 @@ func (s *serverCheck) checkParallelCalls(ctx context.Context, c *rawClient, call
 	case refused > 0:
 		s.addFinding(id, Warn, fmt.Sprintf("of %d calls at once %d were refused", n, refused),
 			"let calls wait for their turn instead of refusing them")
+	// Below 100 ms the time of a call is mostly noise, so that a comparison says nothing.
 	case alone > 100*time.Millisecond && together > serial+serial/2:
 		s.addFinding(id, Warn, fmt.Sprintf("%d calls at once take %s, longer than one after the other (%s)", n, durationText(together), durationText(serial)),
 			"what do they wait for? A lock, or one connection that they share", "calls", n, "togetherMs", together)
@@ -140,10 +146,10 @@ func (s *serverCheck) checkParallelCalls(ctx context.Context, c *rawClient, call
 	}
 }
 
-// slowEnough is how long a call must take to be cancelled while it runs.
+// slowEnough is the time that a call must take so that a cancellation can reach it while it runs.
 const slowEnough = 150 * time.Millisecond
 
-// checkCancellation cancels a call that runs.
+// checkCancellation cancels a call while it runs, and checks that the server goes on answering and does not answer the call.
 func (s *serverCheck) checkCancellation(ctx context.Context, c *rawClient, call Call, takes time.Duration) {
 	if takes < slowEnough {
 		s.addFinding("cancel", NotTried, fmt.Sprintf("%s answers after %s, before it can be cancelled: name a slow call with --call",
@@ -154,12 +160,14 @@ func (s *serverCheck) checkCancellation(ctx context.Context, c *rawClient, call 
 	defer cancel()
 	f := c.sendRequest(within, "tools/call", call.Tool, call.params())
 	select {
+	// A third of the call's time, so that it has surely begun and has not ended.
 	case <-time.After(min(takes/3, time.Second)):
 	case <-ctx.Done():
 		return
 	}
 	if c.modern != "" && c.kind == messages.HTTP {
-		f.cancel() // in this era the end of the response's stream is the cancellation
+		// 2026-07-28: over HTTP the end of the response's stream is the cancellation.
+		f.cancel()
 	} else if err := c.sendMessage(ctx, s.o.Answer, "notifications/cancelled", c.requestBody(0, "notifications/cancelled",
 		map[string]any{"requestId": f.id, "reason": "a check"})); err != nil {
 		s.addFinding("cancel", Fail, "the cancellation "+failureText(refusedBy(err)), "accept notifications/cancelled")

@@ -15,7 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Run checks the servers one after the other. The error is that of ctx; the report holds what was found until then.
+// Run checks the servers one after the other, in the order of their names. The error is that of ctx; the report holds what was
+// found until then.
 func Run(ctx context.Context, o Options) (Report, error) {
 	o = o.withDefaults()
 	r := Report{Started: time.Now()}
@@ -29,7 +30,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return r, ctx.Err()
 }
 
-// serverCheck is the server that is being checked, and what is known of it by now.
+// serverCheck is one server under check, and what is known of it so far. Only one goroutine uses it.
 type serverCheck struct {
 	o    Options
 	name string
@@ -37,20 +38,22 @@ type serverCheck struct {
 	kind messages.TransportKind
 	out  Server
 
+	// era and version are those of the first successful start; empty before.
 	era     messages.Era
 	version string
-	// tools is the list of the last start, as it is offered; first is the raw list of the first conversation.
+	// tools is the list of the last start with the unusable tools apart; first is the raw list of the first conversation.
 	tools session.ToolList
 	first []toolEntry
-	// shared is the conversation of the checks that leave the server as it was.
+	// shared is the conversation of the checks that leave the server as it was; nil while none is open.
 	shared *rawClient
-	// noiseCount, noise and stderr are what all conversations together saw on the side.
+	// noiseCount is the number of lines on standard output that were no messages, noise the first of them, and stderr the
+	// largest number of bytes on standard error in one conversation.
 	noiseCount int
 	noise      string
 	stderr     int
 }
 
-// checkServer checks one server.
+// checkServer checks one server and returns the findings in their order.
 func checkServer(ctx context.Context, o Options, name string, spec messages.Spec) Server {
 	s := &serverCheck{o: o, name: name, spec: spec, kind: spec.Kind()}
 	s.out = Server{Name: name, Transport: s.kind, Findings: []Finding{}}
@@ -58,13 +61,15 @@ func checkServer(ctx context.Context, o Options, name string, spec messages.Spec
 	s.runChecks(ctx)
 	s.out.Took = time.Since(began)
 	s.out.Findings = sortFindings(s.out.Findings)
-	for i := range s.out.Findings { // a server that cannot log in tends to say with what it tried
+	// A server that cannot sign in tends to print the credentials that it tried.
+	for i := range s.out.Findings {
 		f := &s.out.Findings[i]
 		f.Text, f.Fix = messages.Line(spec.RedactText(f.Text), 0), messages.Line(spec.RedactText(f.Fix), 0)
 	}
 	return s.out
 }
 
+// runChecks runs the checks in turn. The first start decides: without it there is nothing to talk to.
 func (s *serverCheck) runChecks(ctx context.Context) {
 	defer s.closeShared()
 	switch {
@@ -88,6 +93,7 @@ func (s *serverCheck) runChecks(ctx context.Context) {
 	if !s.checkStarts(ctx) {
 		return
 	}
+	// Checks that may harm the server come after those that do not, and the kill of the process near the end.
 	for _, step := range []struct {
 		what string
 		look func(context.Context)
@@ -112,7 +118,7 @@ func (s *serverCheck) runChecks(ctx context.Context) {
 	s.judgeOutput()
 }
 
-// titles of the findings.
+// titles maps the first word of a finding's ID to its title for people.
 var titles = map[string]string{
 	"start": "start time", "protocol": "protocol version", "handshake": "unknown version", "probe": "question for the era",
 	"noise": "standard output", "stderr": "standard error", "tools": "tool definitions", "list": "list twice",
@@ -124,7 +130,7 @@ var titles = map[string]string{
 	"tls": "encryption", "shutdown": "end of input", "signal": "SIGTERM", "children": "left behind",
 }
 
-// addFinding notes a finding. measured are pairs of a name and a number.
+// addFinding records a finding. measured holds pairs of a name and a number; durations are recorded in milliseconds.
 func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measured ...any) {
 	kind, detail, _ := strings.Cut(id, " ")
 	f := Finding{ID: id, Title: strings.TrimSpace(titles[kind] + " " + messages.Line(detail, 40)), Verdict: v, Text: text, Fix: fix}
@@ -143,7 +149,7 @@ func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measure
 	s.out.Findings = append(s.out.Findings, f)
 }
 
-// newTransport is how the server is reached. Every process gets what the manager would give it.
+// newTransport makes the transport that a manager would make for this server, with the same environment and limits.
 func (s *serverCheck) newTransport() transports.Transport {
 	web := transports.HTTPConfig{
 		URL: s.spec.URL, Headers: s.spec.Headers, FallbackSSE: s.spec.FallbackSSE, MaxMessage: s.spec.MaxMessage,
@@ -167,9 +173,10 @@ func (s *serverCheck) newTransport() transports.Transport {
 	}
 }
 
-// stderrMost is how much of standard error is counted.
+// stderrMost is the number of bytes of standard error up to which they are counted.
 const stderrMost = 1 << 20
 
+// childEnv returns the environment that a manager would give the process.
 func (s *serverCheck) childEnv() []string {
 	inherit := s.o.InheritEnv
 	if s.spec.InheritEnv != nil {
@@ -179,6 +186,7 @@ func (s *serverCheck) childEnv() []string {
 	return env
 }
 
+// connectTimeout returns the time that one start may take: the option, else the spec's, else 30 s.
 func (s *serverCheck) connectTimeout() time.Duration {
 	for _, d := range []time.Duration{s.o.Connect, time.Duration(s.spec.ConnectTimeout)} {
 		if d > 0 {
@@ -188,7 +196,7 @@ func (s *serverCheck) connectTimeout() time.Duration {
 	return 30 * time.Second
 }
 
-// openClient opens a conversation after the handshake. The error says what the server did.
+// openClient opens a conversation and shakes hands in the server's known era. The error says what the server did.
 func (s *serverCheck) openClient(ctx context.Context) (*rawClient, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
 	defer cancel()
@@ -203,7 +211,7 @@ func (s *serverCheck) openClient(ctx context.Context) (*rawClient, error) {
 	return c, nil
 }
 
-// closeClient ends a conversation and keeps what was seen on the side.
+// closeClient ends a conversation and keeps its counts of noise and standard error.
 func (s *serverCheck) closeClient(c *rawClient) {
 	s.stderr = max(s.stderr, len(c.conn.Info().StderrTail))
 	c.close()
@@ -215,7 +223,7 @@ func (s *serverCheck) closeClient(c *rawClient) {
 	}
 }
 
-// failureText is what a server did in the place of an answer, for a sentence that begins with "it".
+// failureText describes what a server did instead of answering, for a sentence that begins with "it".
 func failureText(err error) string {
 	var n *noAnswerError
 	if errors.As(err, &n) {
@@ -224,7 +232,7 @@ func failureText(err error) string {
 	return "could not be reached (" + messages.Line(err.Error(), 200) + ")"
 }
 
-// durationText writes a duration for a sentence.
+// durationText writes a duration for a sentence, with no more digits than it deserves.
 func durationText(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

@@ -13,28 +13,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// rawClient is one connection on which anything can be said, also what no client should say. It waits for answers by
-// id, answers what the server asks, and counts what came unasked.
+// rawClient is one connection over which any bytes can be sent, also those that no proper client sends. It matches answers to
+// requests by id, answers the server's questions, and counts what came unasked. It is the Sink of its transport, which calls it
+// from its own goroutine.
 type rawClient struct {
 	conn transports.Conn
+	// modern is the version that every request carries in the modern era; empty in the legacy one.
 	kind messages.TransportKind
 	// modern is the version that every request carries in the modern era, empty in the legacy one.
 	modern string
 
+	// mu guards everything below. next is the last id given out, waiting maps the ids of open requests to their channels.
 	mu      sync.Mutex
 	next    int64
 	waiting map[int64]chan reply
-	// answered are the ids of answers that came, with how often.
-	answered   map[int64]int
-	largest    int // bytes of the largest message
+	// answered counts the answers by id, so that checkParallel sees ids that were answered twice.
+	answered map[int64]int
+	// largest is the length of the largest message in bytes, noise the first three lines that were no messages.
+	largest    int
 	noise      []string
 	noiseCount int
 	oversize   int
-	down       chan struct{}
-	reason     error
+	// down is closed when the connection has ended, for reason.
+	down   chan struct{}
+	reason error
 }
 
-// reply is an answer to one request.
+// reply is the answer to one request: a result or an error.
 type reply struct {
 	Result json.RawMessage `json:"result"`
 	Error  *rpcError       `json:"error"`
@@ -46,16 +51,18 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// noAnswerError is why a request was not answered, in words that follow "it".
+// noAnswerError describes why a request got no answer, in words that follow "it".
 type noAnswerError struct {
 	text string
-	// ended says that the connection is gone; status is the HTTP status with which the server refused the message.
+	// ended is set if the connection has ended. status is the HTTP status with which the server refused the message, 0 if it
+	// did not.
 	ended  bool
 	status int
 }
 
 func (e *noAnswerError) Error() string { return e.text }
 
+// openRawClient dials the server; it does not shake hands.
 func openRawClient(ctx context.Context, t transports.Transport) (*rawClient, error) {
 	c := &rawClient{
 		kind: t.Kind(), waiting: map[int64]chan reply{}, answered: map[int64]int{}, down: make(chan struct{}),
@@ -68,14 +75,15 @@ func openRawClient(ctx context.Context, t transports.Transport) (*rawClient, err
 	return c, nil
 }
 
-// close ends the connection and waits until nothing is left of it.
+// close ends the connection and waits until nothing is left of it, at most 20 s.
 func (c *rawClient) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_ = c.conn.Close(ctx) // what does not end in time is ended by the transport's own bounds
+	// The transport kills what does not end within its own limits.
+	_ = c.conn.Close(ctx)
 }
 
-// Message implements transports.Sink.
+// Message implements transports.Sink. It accepts batches, which older servers may send.
 func (c *rawClient) Message(body []byte) {
 	c.mu.Lock()
 	c.largest = max(c.largest, len(body))
@@ -92,6 +100,7 @@ func (c *rawClient) Message(body []byte) {
 	c.handleMessage(body)
 }
 
+// handleMessage handles one message: noise, a request of the server, or an answer.
 func (c *rawClient) handleMessage(body []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -104,6 +113,7 @@ func (c *rawClient) handleMessage(body []byte) {
 	}
 	if m.Method != "" {
 		if len(m.ID) > 0 {
+			// Send may block, and the Sink must not.
 			go c.answerServer(m.ID, m.Method)
 		}
 		return
@@ -122,7 +132,8 @@ func (c *rawClient) handleMessage(body []byte) {
 	}
 }
 
-// answerServer answers what the server asks of its client: it is alive, and can do nothing else.
+// answerServer answers a request of the server: ping with a result, everything else as unknown, because this client declares no
+// capabilities.
 func (c *rawClient) answerServer(id json.RawMessage, method string) {
 	body := `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32601,"message":"Method not found"}}`
 	if method == "ping" {
@@ -130,7 +141,8 @@ func (c *rawClient) answerServer(id json.RawMessage, method string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, _ = c.conn.Send(ctx, transports.Message{Body: []byte(body), Version: c.modern}) // the server may be gone
+	// If the server is gone, the checks notice it themselves.
+	_, _ = c.conn.Send(ctx, transports.Message{Body: []byte(body), Version: c.modern})
 }
 
 // Oversized implements transports.Sink.
@@ -157,7 +169,7 @@ func (c *rawClient) Down(err error) {
 	close(c.down)
 }
 
-// endText says how the connection ended, empty while it stands.
+// endText returns how the connection ended, empty while it is open.
 func (c *rawClient) endText() string {
 	select {
 	case <-c.down:
@@ -172,7 +184,8 @@ func (c *rawClient) endText() string {
 	}
 }
 
-// requestBody makes the body of a request of this era.
+// requestBody encodes a request, or with id 0 a notification, of the connection's era. In the modern era it adds the members of
+// _meta that every request must carry.
 func (c *rawClient) requestBody(id int64, method string, params map[string]any) []byte {
 	if c.modern != "" {
 		meta, _ := params["_meta"].(map[string]any)
@@ -200,7 +213,8 @@ func (c *rawClient) requestBody(id int64, method string, params map[string]any) 
 		m["params"] = params
 	}
 	body, err := json.Marshal(m)
-	if err != nil { // what we say is made of texts, numbers and JSON that was checked
+	// The parts are strings, numbers and JSON that was checked, so Marshal cannot fail.
+	if err != nil {
 		panic(err)
 	}
 	return body
@@ -208,17 +222,17 @@ func (c *rawClient) requestBody(id int64, method string, params map[string]any) 
 
 var clientInfo = map[string]any{"name": "mcpvisor-check", "version": "1"}
 
-// pendingRequest is a request on its way.
+// pendingRequest is a request that was sent and not yet answered.
 type pendingRequest struct {
 	id     int64
 	c      *rawClient
 	answer chan reply
 	failed chan error
-	// cancel ends the exchange that carries it: over HTTP in the modern era this is what cancels it.
+	// cancel ends the exchange that carries the request; over HTTP in the modern era that cancels the request.
 	cancel context.CancelFunc
 }
 
-// sendRequest sends a request and does not wait.
+// sendRequest sends a request without waiting. The caller must call awaitReply, which releases it.
 func (c *rawClient) sendRequest(ctx context.Context, method, name string, params map[string]any) *pendingRequest {
 	c.mu.Lock()
 	c.next++
@@ -227,7 +241,8 @@ func (c *rawClient) sendRequest(ctx context.Context, method, name string, params
 	c.mu.Unlock()
 	m := transports.Message{ID: f.id, Method: method, Name: name, Body: c.requestBody(f.id, method, params), Version: c.modern}
 	ctx, f.cancel = context.WithCancel(ctx)
-	go func() { // it ends with the exchange, or with ctx
+	// The goroutine ends with the exchange, or with ctx.
+	go func() {
 		if _, err := c.conn.Send(ctx, m); err != nil {
 			f.failed <- err
 		}
@@ -235,7 +250,8 @@ func (c *rawClient) sendRequest(ctx context.Context, method, name string, params
 	return f
 }
 
-// awaitReply waits for the answer. The error is a *noAnswerError.
+// awaitReply waits for the answer. Its error is a *noAnswerError. An answer that arrived before the connection ended still
+// counts.
 func (f *pendingRequest) awaitReply(ctx context.Context) (reply, error) {
 	defer func() {
 		f.c.mu.Lock()
@@ -247,6 +263,7 @@ func (f *pendingRequest) awaitReply(ctx context.Context) (reply, error) {
 	select {
 	case r := <-f.answer:
 		return r, nil
+	// A server may send a JSON-RPC error as the body of an HTTP refusal; that is an answer.
 	case err := <-f.failed:
 		if r, ok := inBody(err); ok {
 			return r, nil
@@ -267,14 +284,14 @@ func (f *pendingRequest) awaitReply(ctx context.Context) (reply, error) {
 	}
 }
 
-// inBody is a JSON-RPC error that came as the body of an HTTP refusal.
+// inBody returns the JSON-RPC error in the body of an HTTP refusal, false if there is none.
 func inBody(err error) (r reply, ok bool) {
 	var e *transports.Error
 	ok = errors.As(err, &e) && json.Unmarshal(e.Body, &r) == nil && r.Error != nil
 	return r, ok
 }
 
-// refusedBy is what the failure of a Send says about the server.
+// refusedBy translates an error of Send into what it says about the server.
 func refusedBy(err error) *noAnswerError {
 	var e *transports.Error
 	if errors.As(err, &e) && e.Status != 0 {
@@ -283,14 +300,14 @@ func refusedBy(err error) *noAnswerError {
 	return &noAnswerError{text: "could not be reached (" + messages.Line(err.Error(), 160) + ")"}
 }
 
-// callMethod sends a request and waits for its answer for at most within.
+// callMethod sends a request and waits for the answer, at most within.
 func (c *rawClient) callMethod(ctx context.Context, within time.Duration, method string, params map[string]any) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return c.sendRequest(ctx, method, "", params).awaitReply(ctx)
 }
 
-// sendMessage sends a notification, or any other bytes that expect no answer.
+// sendMessage sends a notification, or any bytes to which no answer is expected.
 func (c *rawClient) sendMessage(ctx context.Context, within time.Duration, method string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -298,7 +315,7 @@ func (c *rawClient) sendMessage(ctx context.Context, within time.Duration, metho
 	return err
 }
 
-// handshakeResult is what a server answered to the handshake.
+// handshakeResult is the part of a handshake's answer that the checks need.
 type handshakeResult struct {
 	ProtocolVersion string `json:"protocolVersion"`
 	Capabilities    struct {
@@ -306,7 +323,7 @@ type handshakeResult struct {
 	} `json:"capabilities"`
 }
 
-// shakeHands does the handshake of a known era.
+// shakeHands performs the handshake of a known era, with a version that may be made up.
 func (c *rawClient) shakeHands(ctx context.Context, within time.Duration, era messages.Era, version string) (handshakeResult, error) {
 	var g handshakeResult
 	method, params := "initialize", map[string]any{
@@ -338,7 +355,8 @@ func (c *rawClient) shakeHands(ctx context.Context, within time.Duration, era me
 	return g, nil
 }
 
-// checkAlive asks for a sign of life: a ping, or in the modern era, which has none, server/discover. Any answer is one.
+// checkAlive asks for a sign of life: a ping, or in the modern era, which has none, server/discover. Any answer counts, an
+// error too.
 func (c *rawClient) checkAlive(ctx context.Context, within time.Duration) error {
 	method := "ping"
 	if c.modern != "" {

@@ -11,10 +11,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// noVersion is a version of the protocol that will not exist.
+// noVersion is a protocol version that will never exist, because there is no such day.
 const noVersion = "2020-02-30"
 
-// checkHandshake tries what clients of another age say first.
+// checkHandshake tries the first messages of clients that are older or newer than the server. HTTP+SSE is left out of the
+// probe, because no client of 2026 uses it.
 func (s *serverCheck) checkHandshake(ctx context.Context) {
 	if s.era == messages.EraModern {
 		s.checkUnknownModern(ctx)
@@ -26,10 +27,7 @@ func (s *serverCheck) checkHandshake(ctx context.Context) {
 	}
 }
 
-// checkUnknownVersion asks initialize for a version that does not exist.
-//
-// 2025-11-25, Version Negotiation: "If the server supports the requested protocol version, it MUST respond with the same
-// version. Otherwise, the server MUST respond with another protocol version it supports."
+// checkUnknownVersion sends initialize with a version that does not exist.
 func (s *serverCheck) checkUnknownVersion(ctx context.Context) {
 	c, err := openRawClient(ctx, s.newTransport())
 	if err != nil {
@@ -46,6 +44,7 @@ func (s *serverCheck) checkUnknownVersion(ctx context.Context) {
 	case err == nil:
 		s.addFinding("handshake", Pass, fmt.Sprintf("it offers %s to a client that asks for a version it cannot know",
 			messages.Line(g.ProtocolVersion, 20)), "")
+	// A refusal is an answer at least; silence and the end of the connection are worse.
 	case errors.As(err, &n) && !n.ended && (n.status != 0 || n.text != "did not answer in time"):
 		s.addFinding("handshake", Warn, "asked for a version it cannot know, it "+n.text, fix+"; newer clients cannot connect else")
 	default:
@@ -53,10 +52,11 @@ func (s *serverCheck) checkUnknownVersion(ctx context.Context) {
 	}
 }
 
-// startAllowance is how long the first answer of a process may take beyond that of any other answer.
+// startAllowance is the time that the first answer of a process may take beyond that of later ones.
 func (s *serverCheck) startAllowance() time.Duration { return s.connectTimeout() / 2 }
 
-// checkEraProbe asks server/discover first, as clients of 2026 do, and then initialize on the same connection.
+// checkEraProbe sends server/discover first, as clients of 2026 do, and then initialize on the same connection. A legacy server
+// must survive the first and answer the second.
 func (s *serverCheck) checkEraProbe(ctx context.Context) {
 	c, err := openRawClient(ctx, s.newTransport())
 	if err != nil {
@@ -66,6 +66,7 @@ func (s *serverCheck) checkEraProbe(ctx context.Context) {
 	defer s.closeClient(c)
 	const fix = "answer a request that comes before initialize, and is not known, with error -32601 at once"
 	began := time.Now()
+	// The probe carries the modern members; initialize afterwards must not.
 	c.modern = session.DefaultModernVersions()[0]
 	r, probeErr := c.callMethod(ctx, s.o.Answer+s.startAllowance(), "server/discover", nil)
 	took := time.Since(began)
@@ -96,10 +97,7 @@ func (s *serverCheck) checkEraProbe(ctx context.Context) {
 	}
 }
 
-// checkUnknownModern asks for a version of the modern era that does not exist.
-//
-// 2026-07-28: a server answers a request of a version it does not support with UnsupportedProtocolVersionError (-32022)
-// whose data names the versions that it does.
+// checkUnknownModern sends a request of a modern version that does not exist.
 func (s *serverCheck) checkUnknownModern(ctx context.Context) {
 	c, err := openRawClient(ctx, s.newTransport())
 	if err != nil {
@@ -114,7 +112,8 @@ func (s *serverCheck) checkUnknownModern(ctx context.Context) {
 		Supported []string `json:"supported"`
 	}
 	if r.Error != nil {
-		_ = json.Unmarshal(r.Error.Data, &data) // data that cannot be read names nothing
+		// Unreadable data names no versions.
+		_ = json.Unmarshal(r.Error.Data, &data)
 	}
 	var n *noAnswerError
 	switch {

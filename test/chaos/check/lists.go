@@ -14,25 +14,27 @@ import (
 
 // toolEntry is one tool as it stands in the list.
 type toolEntry struct {
+	// definition is the whole definition in canonical form, required the number of required arguments, schema whether there is
+	// an input schema.
 	name, definition string
 	readOnly         bool
 	required         int
 	schema           bool
 }
 
-// maxPages bounds a list.
+// maxPages bounds the reading of a list that does not end.
 const maxPages = 200
 
-// listReading is one reading of the list.
+// listReading is the result of reading the list once.
 type listReading struct {
 	entries []toolEntry
 	pages   int
-	// problem says why the list could not be read to its end.
+	// problem says why the list could not be read to its end, empty if it could. loops is set if its pages do not end.
 	problem string
 	loops   bool
 }
 
-// readToolList reads all pages of tools/list.
+// readToolList reads all pages of tools/list. An empty cursor is a cursor like any other; only a missing one ends the list.
 func (s *serverCheck) readToolList(ctx context.Context, c *rawClient) listReading {
 	var l listReading
 	var cursor *string
@@ -77,6 +79,7 @@ func (s *serverCheck) readToolList(ctx context.Context, c *rawClient) listReadin
 	return l
 }
 
+// entryOf reads one definition. An unreadable one keeps its bytes, so that two readings can still be compared.
 func entryOf(raw json.RawMessage) toolEntry {
 	var t struct {
 		Name        string `json:"name"`
@@ -87,7 +90,8 @@ func entryOf(raw json.RawMessage) toolEntry {
 			Required []string `json:"required"`
 		} `json:"inputSchema"`
 	}
-	_ = json.Unmarshal(raw, &t) // what cannot be read is judged by what is offered of it: s.tools
+	// s.tools judges what cannot be read.
+	_ = json.Unmarshal(raw, &t)
 	e := toolEntry{name: t.Name, definition: canonicalJSON(raw), readOnly: t.Annotations.ReadOnlyHint}
 	if t.InputSchema != nil {
 		e.schema, e.required = true, len(t.InputSchema.Required)
@@ -95,24 +99,26 @@ func entryOf(raw json.RawMessage) toolEntry {
 	return e
 }
 
-// canonicalJSON brings a definition into one form, so that two lists can be compared: members sorted.
+// canonicalJSON sorts the members of a definition, so that two readings can be compared.
 func canonicalJSON(raw json.RawMessage) string {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return string(raw)
 	}
 	b, err := json.Marshal(v)
-	if err != nil { // it has just been read
+	// The value was just decoded from JSON, so Marshal cannot fail.
+	if err != nil {
 		return string(raw)
 	}
 	return string(b)
 }
 
-// checkLists reads the list twice on one connection, and judges what is in it.
+// checkLists reads the list twice on one connection, and judges its contents.
 func (s *serverCheck) checkLists(ctx context.Context) {
 	s.runShared(ctx, "list", s.listTwice)
 }
 
+// listTwice reads the list twice and compares the readings. A server without tools may answer -32601.
 func (s *serverCheck) listTwice(ctx context.Context, c *rawClient) {
 	one := s.readToolList(ctx, c)
 	s.first = one.entries
@@ -137,6 +143,7 @@ func (s *serverCheck) listTwice(ctx context.Context, c *rawClient) {
 		"tools", len(one.entries))
 }
 
+// judgePages judges whether the pages of the list end.
 func (s *serverCheck) judgePages(l listReading) {
 	switch {
 	case l.loops:
@@ -146,7 +153,7 @@ func (s *serverCheck) judgePages(l listReading) {
 	}
 }
 
-// diffText says how two readings differ, empty if they do not.
+// diffText describes how two readings differ, empty if they are equal.
 func diffText(a, b []toolEntry) string {
 	key := func(e toolEntry) string { return e.definition }
 	x, y := entryKeys(a, key), entryKeys(b, key)
@@ -171,6 +178,7 @@ func diffText(a, b []toolEntry) string {
 	return "with " + firstFew(come) + ", without " + firstFew(gone)
 }
 
+// entryKeys returns one text per entry.
 func entryKeys(all []toolEntry, key func(toolEntry) string) []string {
 	out := make([]string, len(all))
 	for i, e := range all {
@@ -179,6 +187,7 @@ func entryKeys(all []toolEntry, key func(toolEntry) string) []string {
 	return out
 }
 
+// missingFrom returns the texts of all that minus lacks, each once.
 func missingFrom(all, minus []string) (out []string) {
 	for _, n := range all {
 		if !slices.Contains(minus, n) && !slices.Contains(out, n) {
@@ -188,7 +197,7 @@ func missingFrom(all, minus []string) (out []string) {
 	return out
 }
 
-// judgeDefinitions judges the names and schemas of the list.
+// judgeDefinitions judges names and schemas: duplicates and unusable tools fail, names that models do not take are a warning.
 func (s *serverCheck) judgeDefinitions() {
 	var problems, odd []string
 	var fixes []string
@@ -199,6 +208,7 @@ func (s *serverCheck) judgeDefinitions() {
 			twice = append(twice, e.name)
 		}
 		seen[e.name] = true
+		// Agents offer tools under this long name, so its length counts, not that of the tool's own name.
 		if n := utf8.RuneCountInString(fmt.Sprintf("mcp__%s__%s", s.name, e.name)); n > messages.DefaultNameLimit {
 			long = append(long, e.name)
 		}
@@ -243,11 +253,12 @@ func (s *serverCheck) judgeDefinitions() {
 	}
 }
 
-// noModelTakes reports a character that the interfaces of models refuse in the name of a tool.
+// noModelTakes reports whether the interfaces of models refuse a character in the name of a tool.
 func noModelTakes(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }
 
+// haveText and areText write a count with its verb.
 func haveText(n int, word string) string {
 	if n == 1 {
 		return "1 " + word + " has"
@@ -255,7 +266,7 @@ func haveText(n int, word string) string {
 	return fmt.Sprintf("%d %ss have", n, word)
 }
 
-// firstFew names the first few of many.
+// firstFew names the first three of many, and how many more there are.
 func firstFew(all []string) string {
 	const most = 3
 	shown := make([]string, 0, most)
@@ -268,6 +279,7 @@ func firstFew(all []string) string {
 	return strings.Join(shown, ", ")
 }
 
+// pluralText writes a count with its noun.
 func pluralText(n int, word string) string {
 	if n != 1 {
 		word += "s"

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// checkOddities says what no client should say, and looks whether the server still lives.
+// checkOddities sends what no client should send, and checks after each whether the server still lives.
 func (s *serverCheck) checkOddities(ctx context.Context) {
 	s.runShared(ctx, "ping", s.checkPing)
 	s.runShared(ctx, "unknown-method", s.checkUnknownMethod)
@@ -19,8 +19,8 @@ func (s *serverCheck) checkOddities(ctx context.Context) {
 	}
 }
 
-// runShared runs one check on the conversation that most checks share. One that does not answer any more is left, so that a
-// server that dies of one check can show the others.
+// runShared runs a check on the conversation that most checks share. If the server no longer answers there, it opens a new one,
+// so that a server that dies of one check can still show the others.
 func (s *serverCheck) runShared(ctx context.Context, id string, look func(context.Context, *rawClient)) {
 	if ctx.Err() != nil {
 		return
@@ -39,7 +39,7 @@ func (s *serverCheck) runShared(ctx context.Context, id string, look func(contex
 	look(ctx, s.shared)
 }
 
-// closeShared leaves the shared conversation.
+// closeShared ends the shared conversation, if there is one.
 func (s *serverCheck) closeShared() {
 	if s.shared != nil {
 		s.closeClient(s.shared)
@@ -47,13 +47,14 @@ func (s *serverCheck) closeShared() {
 	}
 }
 
-// runAlone runs a check on a conversation of its own: one after which nobody knows what the server thinks.
+// runAlone runs a check on a conversation of its own, because the state of the server is unknown afterwards.
 func (s *serverCheck) runAlone(ctx context.Context, id string, look func(context.Context, *rawClient)) {
 	s.closeShared()
 	s.runShared(ctx, id, look)
 	s.closeShared()
 }
 
+// checkPing sends a ping, or in the modern era server/discover.
 func (s *serverCheck) checkPing(ctx context.Context, c *rawClient) {
 	method := "ping"
 	if s.era == messages.EraModern {
@@ -73,6 +74,8 @@ func (s *serverCheck) checkPing(ctx context.Context, c *rawClient) {
 	}
 }
 
+// checkUnknownMethod sends a request of a method that no server has. JSON-RPC requires the error -32601; over HTTP a 4xx will
+// do.
 func (s *serverCheck) checkUnknownMethod(ctx context.Context, c *rawClient) {
 	r, err := c.callMethod(ctx, s.o.Answer, "mcpvisor/no-such-method", nil)
 	const fix = "answer a method that is not known with error -32601: a client that gets no answer waits for it"
@@ -94,7 +97,7 @@ func (s *serverCheck) checkUnknownMethod(ctx context.Context, c *rawClient) {
 	}
 }
 
-// checkMalformed sends what is no JSON, and then looks for a sign of life.
+// checkMalformed sends a message that is cut off, and then asks for a sign of life.
 func (s *serverCheck) checkMalformed(ctx context.Context, c *rawClient) {
 	err := c.sendMessage(ctx, s.o.Answer, "", []byte(`{"jsonrpc":"2.0","id":`))
 	lives := c.checkAlive(ctx, s.o.Answer)
@@ -112,6 +115,7 @@ func (s *serverCheck) checkMalformed(ctx context.Context, c *rawClient) {
 	}
 }
 
+// checkSecondInit sends initialize a second time. Either answer is right, as long as the server goes on.
 func (s *serverCheck) checkSecondInit(ctx context.Context, c *rawClient) {
 	r, err := c.callMethod(ctx, s.o.Answer, "initialize", map[string]any{
 		"protocolVersion": s.version, "capabilities": map[string]any{}, "clientInfo": clientInfo,
@@ -133,7 +137,8 @@ func (s *serverCheck) checkSecondInit(ctx context.Context, c *rawClient) {
 	}
 }
 
-// checkParallel sends many harmless requests at once.
+// checkParallel sends many harmless requests at once, and compares the time with that of the same requests in turn. It finds
+// requests that were lost, and ids that were answered twice.
 func (s *serverCheck) checkParallel(ctx context.Context) {
 	s.runShared(ctx, "parallel", func(ctx context.Context, c *rawClient) {
 		n := s.o.Concurrency

@@ -13,11 +13,11 @@ import (
 // Call is a tool that may be called, with its arguments.
 type Call struct {
 	Tool string
-	// Args is a JSON object; empty is one without members.
+	// Args is a JSON object; empty means no arguments.
 	Args json.RawMessage
 }
 
-// ParseCall reads "TOOL" or "TOOL {json}".
+// ParseCall reads "TOOL" or "TOOL {json}". It returns an error if the arguments are no JSON object.
 func ParseCall(text string) (Call, error) {
 	tool, args, _ := strings.Cut(strings.TrimSpace(text), " ")
 	args = strings.TrimSpace(args)
@@ -36,34 +36,37 @@ func ParseCall(text string) (Call, error) {
 
 // Options say what to check and how far to go. Only Servers is needed.
 type Options struct {
-	// Servers are those to check, by name. One with Hold or Invalid set is not started, and says why.
+	// Servers are the servers to check, by name. One with Hold or Invalid set is not started, and the report says why.
 	Servers map[string]messages.Spec
 	// Calls are the tools that may be called, by server.
 	Calls map[string][]Call
-	// Concurrency is how many requests or calls are sent at once; 8. More finds more, and asks more of the server.
+	// Concurrency is the number of requests or calls that are sent at once. 0 means 8. More finds more, and demands more of the
+	// server.
 	Concurrency int
-	// Starts is how many warm starts follow the first one; 3.
+	// Starts is the number of warm starts after the first one. 0 means 3.
 	Starts int
-	// Connect is how long one start may take; the spec's connectTimeout if 0, which is 30 s by default.
+	// Connect is the time that one start may take. 0 means the spec's connectTimeout, which is 30 s by default.
 	Connect time.Duration
-	// Answer is how long one answer may take that needs no work, a ping or an error; 5 s. A loaded machine needs more.
+	// Answer is the time for an answer that needs no work, such as a ping or an error. 0 means 5 s; a loaded machine needs
+	// more.
 	Answer time.Duration
-	// CallTimeout is how long one call may take; 30 s.
+	// CallTimeout is the time for one call. 0 means 30 s.
 	CallTimeout time.Duration
-	// Grace is how long a process may take to end once its input has ended, and again once it was sent SIGTERM; 2 s.
+	// Grace is the time that a process has to end after its input has ended, and again after SIGTERM. 0 means 2 s.
 	Grace time.Duration
-	// BigMessage is the size of the largest message that is sent, in bytes; 4 MiB. A quarter of it is sent first.
+	// BigMessage is the size of the largest message in bytes; a quarter of it is sent first. 0 means 4 MiB.
 	BigMessage int
-	// InheritEnv gives processes the whole environment unless their spec says otherwise.
+	// InheritEnv gives processes the whole environment of this one unless their spec says otherwise.
 	InheritEnv bool
-	// Guard ends what was started if this process is killed; nil: nobody does.
+	// Guard ends the started processes if this process is killed; nil means that they may stay then.
 	Guard transports.Guard
-	// Refusal says why a server may not be started here, empty if it may: the organisation's policy. nil refuses none.
+	// Refusal returns why the organisation's policy forbids to start a server, empty if it does not. nil forbids none.
 	Refusal func(messages.Spec) string
-	// Progress is told what is being looked at; nil: nobody.
+	// Progress is called before each step; nil reports nothing.
 	Progress func(server, what string)
 }
 
+// withDefaults replaces zero values by the defaults.
 func (o Options) withDefaults() Options {
 	set := func(d *time.Duration, otherwise time.Duration) {
 		if *d <= 0 {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countsTree says that this system tells which processes a process has started.
+// countsTree says whether this system shows which processes a process has started.
 const countsTree = true
 
-// readStat is what /proc says of a process. The second field is the program's name in parentheses and may hold anything, so
-// the fields are counted from the last parenthesis.
+// readStat reads /proc/PID/stat. The second field is the program's name in parentheses and may hold any bytes, so the further
+// fields are counted from the last parenthesis. ok is false if the process does not exist.
 func readStat(pid int) (p process, parent int, state byte, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -32,7 +32,7 @@ func readStat(pid int) (p process, parent int, state byte, ok bool) {
 	return process{pid, string(b[from+1 : to]), start}, parent, f[0][0], err1 == nil && err2 == nil
 }
 
-// processTree are a process and everything below it.
+// processTree returns a process and all its descendants, without zombies.
 func processTree(root int) (tree []process) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -60,14 +60,16 @@ func processTree(root int) (tree []process) {
 	return slices.Clip(tree)
 }
 
-// isRunning reports whether this very process still runs.
+// isRunning reports whether this process still runs. The start time tells it from a later process with the same id.
 func (p process) isRunning() bool {
 	now, _, state, ok := readStat(p.pid)
 	return ok && now.start == p.start && state != 'Z' && state != 'X'
 }
 
+// kill kills the process, if it still runs.
 func (p process) kill() {
 	if p.isRunning() {
-		_ = unix.Kill(p.pid, unix.SIGKILL) // it may have ended meanwhile
+		// The process may have ended since the check.
+		_ = unix.Kill(p.pid, unix.SIGKILL)
 	}
 }

@@ -2,9 +2,10 @@
 
 package check
 
-// countsTree says that this system tells which processes a process has started.
+// countsTree says whether this system shows which processes a process has started.
 const countsTree = false
 
+// The functions below do nothing, because only Linux has /proc.
 func processTree(int) []process { return nil }
 
 func (p process) isRunning() bool { return false }

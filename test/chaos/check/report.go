@@ -8,39 +8,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Verdict is what one finding says.
+// Verdict is the result of one finding.
 type Verdict string
 
 const (
-	// Pass: seen as it should be.
+	// Pass means that the server does what it should.
 	Pass Verdict = "pass"
-	// Warn: it works, and will cost somebody something.
+	// Warn means that it works, and costs its users something.
 	Warn Verdict = "warn"
-	// Fail: it breaks clients, leaves something behind, or is against a MUST of the specification.
+	// Fail means that it breaks clients, leaves something behind, or violates a MUST of the specification.
 	Fail Verdict = "fail"
-	// NotTried: nothing was seen; the text begins with the reason.
+	// NotTried means that nothing was checked; the text begins with the reason.
 	NotTried Verdict = "not tried"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
-	// ID is a word for programs: "start", "shutdown", "call read_file".
+	// ID identifies the finding for programs: "start", "shutdown", "call read_file".
 	ID string `json:"id"`
-	// Title is the same for people.
+	// Title names the check for people.
 	Title   string  `json:"title"`
 	Verdict Verdict `json:"verdict"`
-	// Text is one sentence, without a final full stop: what was seen. Fix is what to do about it, or empty.
+	// Text is one sentence without a final full stop that says what was seen. Fix says what to do about it, empty if nothing is
+	// needed.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
-	// Measured are the numbers of the text, by name with the unit at its end: "coldMs", "stderrBytes".
+	// Measured holds the numbers of the text, by a name that ends in the unit: "coldMs", "stderrBytes".
 	Measured map[string]float64 `json:"measured,omitempty"`
 }
 
-// Server is what was found about one server.
+// Server holds the findings about one server.
 type Server struct {
 	Name      string                 `json:"name"`
 	Transport messages.TransportKind `json:"transport,omitempty"`
-	// Says is the server's own name and version.
+	// Says is the name and version that the server gives of itself.
 	Says            string        `json:"says,omitempty"`
 	Era             messages.Era  `json:"era,omitempty"`
 	ProtocolVersion string        `json:"protocolVersion,omitempty"`
@@ -48,14 +49,14 @@ type Server struct {
 	Took            time.Duration `json:"tookNs"`
 }
 
-// Report is what was found about all of them, in the order of their names.
+// Report holds the findings about all servers, in the order of their names.
 type Report struct {
 	Started time.Time     `json:"started"`
 	Took    time.Duration `json:"tookNs"`
 	Servers []Server      `json:"servers"`
 }
 
-// Count is how many findings of a server have a verdict.
+// Count returns the number of findings with a verdict.
 func (s Server) Count(v Verdict) (n int) {
 	for _, f := range s.Findings {
 		if f.Verdict == v {
@@ -65,7 +66,7 @@ func (s Server) Count(v Verdict) (n int) {
 	return n
 }
 
-// Verdict is the worst of a server's findings, NotTried if nothing at all was seen.
+// Verdict returns the worst of the findings, NotTried if nothing was checked.
 func (s Server) Verdict() Verdict {
 	for _, v := range []Verdict{Fail, Warn, Pass} {
 		if s.Count(v) > 0 {
@@ -75,8 +76,8 @@ func (s Server) Verdict() Verdict {
 	return NotTried
 }
 
-// Verdict is Fail if a server fails, NotTried if nothing could be concluded about any server or about one that was asked
-// for, else Pass: warnings are allowed.
+// Verdict returns Fail if any server fails, Pass if at least one was checked and none fails (warnings are allowed), and
+// NotTried if none could be checked.
 func (r Report) Verdict() Verdict {
 	verdict := NotTried
 	for _, s := range r.Servers {
@@ -91,7 +92,7 @@ func (r Report) Verdict() Verdict {
 	return verdict
 }
 
-// findingOrder is the order in which findings are told: that of the life of a connection.
+// findingOrder is the order in which findings are printed: that of the life of a connection.
 var findingOrder = []string{
 	"start", "protocol", "handshake", "probe", "noise", "stderr", "tools", "list", "pages", "ping", "unknown-method",
 	"malformed", "second-initialize", "parallel", "big-message", "call", "call-parallel", "cancel", "restart",
@@ -99,7 +100,7 @@ var findingOrder = []string{
 	"signal", "children",
 }
 
-// sortFindings brings findings into that order; those of one kind stay as they were.
+// sortFindings sorts findings by findingOrder; findings of one kind keep their order.
 func sortFindings(all []Finding) []Finding {
 	rank := func(f Finding) int {
 		kind, _, _ := strings.Cut(f.ID, " ")

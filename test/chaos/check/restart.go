@@ -10,16 +10,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// checkRestart kills the process under a manager, and waits until it is connected again.
+// checkRestart kills the process under a manager, and measures how long the manager needs to be connected again.
 func (s *serverCheck) checkRestart(ctx context.Context) {
 	if s.kind != messages.Stdio {
 		return
 	}
 	spec := s.spec
 	spec.Connect, spec.StopGrace = messages.Eager, messages.Duration(s.o.Grace)
+	// The era is known, and its probe is not what is measured here.
 	if s.era != "" && spec.Era == "" {
 		spec.Era = s.era // it was found out, and a probe is not what is measured here
 	}
+	// The bound allows for two starts and the manager's own pause between attempts.
 	bound := 2*s.connectTimeout() + 10*time.Second
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -34,7 +36,8 @@ func (s *serverCheck) checkRestart(ctx context.Context) {
 	defer func() {
 		end, stop := context.WithTimeout(context.Background(), 20*time.Second)
 		defer stop()
-		_ = m.Close(end) // what does not end in time is the guardian's
+		// The guardian ends what does not end in time.
+		_ = m.Close(end)
 	}()
 	w := m.Watch(256)
 	defer w.Close()
@@ -61,7 +64,7 @@ func (s *serverCheck) checkRestart(ctx context.Context) {
 	s.compareTools(status, restarted)
 }
 
-// compareTools looks whether the tools after the restart are those before it.
+// compareTools checks that the server offers the same tools after the restart as before.
 func (s *serverCheck) compareTools(before, after supervisor.Status) {
 	names := func(st supervisor.Status) (out []toolEntry) {
 		for _, t := range st.Tools {
@@ -76,7 +79,7 @@ func (s *serverCheck) compareTools(before, after supervisor.Status) {
 	s.addFinding("list-restart", Pass, "the tools are the same after a restart", "")
 }
 
-// awaitConnected waits for a connection that is newer than an epoch; PID is 0 if none comes.
+// awaitConnected waits for a connection with a higher epoch than newer. The status has PID 0 if ctx ends first.
 func awaitConnected(
 	ctx context.Context, w *supervisor.Watcher, m *supervisor.Manager, name string, newer uint64,
 ) supervisor.Status {

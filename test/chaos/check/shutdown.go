@@ -15,26 +15,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// unmanagedProcess is a process that nobody ends but this file, so that it can be seen how it ends by itself. What transports start
-// is ended by them.
+// unmanagedProcess is a process that only this file ends, so that the check sees how it ends by itself. A transport would send
+// it SIGTERM and SIGKILL.
 type unmanagedProcess struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	lines   chan []byte
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	// lines has room for 64 lines; readLines drops further ones.
+	lines chan []byte
+	// exited is closed when the process has ended and was waited for.
 	exited  chan struct{}
 	release func()
-	// tree are the process and what it had started when tree was taken.
+	// tree holds the process and its descendants at the time when the tree was read.
 	tree []process
 }
 
-// process is one process of the system. Its number and its start together are its own for ever.
+// process is one process of the system. Its id and start time together are unique, because ids are reused.
 type process struct {
 	pid   int
 	name  string
 	start uint64
 }
 
-// startUnmanaged starts the server in a process group of its own.
+// startUnmanaged starts the server in a process group of its own. The caller must call endTree.
 func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	cmd := exec.Command(s.spec.Command, s.spec.Args...)
 	cmd.Env, cmd.Dir = s.childEnv(), s.spec.Cwd
@@ -47,7 +49,8 @@ func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.WaitDelay = time.Second // a descendant may hold the output open
+	// A descendant may hold the output open after the process has ended.
+	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -57,9 +60,11 @@ func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { b.readLines(out) })
-	go func() { // it ends with the process, which end makes sure of
+	// The goroutine ends with the process, which endTree ensures.
+	go func() {
 		defer close(b.exited)
-		_, _ = cmd.Process.Wait() // how it ended does not matter here
+		// Only the fact of the end matters here, not the exit status.
+		_, _ = cmd.Process.Wait()
 	}()
 	go func() {
 		<-b.exited
@@ -69,7 +74,7 @@ func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	return b, nil
 }
 
-// readLines passes on the lines of standard output, and drops what nobody waits for.
+// readLines passes on the lines of standard output, and drops those that the check does not wait for.
 func (b *unmanagedProcess) readLines(out io.Reader) {
 	r := bufio.NewReaderSize(out, 64<<10)
 	for {
@@ -84,7 +89,7 @@ func (b *unmanagedProcess) readLines(out io.Reader) {
 	}
 }
 
-// shakeHands does the handshake and asks for the tools, so that the server is at work when it ends.
+// shakeHands performs the handshake and asks for the tools, so that the server is at work when it is asked to end.
 func (b *unmanagedProcess) shakeHands(ctx context.Context, s *serverCheck) error {
 	c := &rawClient{}
 	if s.era == messages.EraModern {
@@ -103,11 +108,13 @@ func (b *unmanagedProcess) shakeHands(ctx context.Context, s *serverCheck) error
 	return b.awaitAnswer(ctx, c.requestBody(2, "tools/list", map[string]any{}), "2")
 }
 
+// writeBody writes one message as a line.
 func (b *unmanagedProcess) writeBody(body []byte) error {
 	_, err := b.in.Write(append(body, '\n'))
 	return err
 }
 
+// awaitAnswer writes a request and waits for the answer with the id.
 func (b *unmanagedProcess) awaitAnswer(ctx context.Context, body []byte, id string) error {
 	if err := b.writeBody(body); err != nil {
 		return err
@@ -130,7 +137,7 @@ func (b *unmanagedProcess) awaitAnswer(ctx context.Context, body []byte, id stri
 	}
 }
 
-// awaitExit waits for the end of the process.
+// awaitExit waits for the end of the process, at most within, and returns how long it took.
 func (b *unmanagedProcess) awaitExit(within time.Duration) (time.Duration, bool) {
 	began := time.Now()
 	select {
@@ -141,7 +148,7 @@ func (b *unmanagedProcess) awaitExit(within time.Duration) (time.Duration, bool)
 	}
 }
 
-// remainingTree waits until nothing of the tree lives any more, and says what does after the wait.
+// remainingTree waits until no descendant runs any more, and returns those that still run after within.
 func (b *unmanagedProcess) remainingTree(within time.Duration) (remaining []process) {
 	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
 		remaining = remaining[:0]
@@ -156,15 +163,17 @@ func (b *unmanagedProcess) remainingTree(within time.Duration) (remaining []proc
 	}
 }
 
-// endTree leaves nothing behind.
+// endTree ends the process and everything of its tree, and waits for it.
 func (b *unmanagedProcess) endTree() {
 	b.in.Close()
 	select {
-	case <-b.exited: // the group's number may be somebody else's, if nobody of it is left
+	// The group's id may belong to another group once all its processes have ended.
+	case <-b.exited:
 	default:
 		b.tree = append(b.tree, processTree(b.cmd.Process.Pid)...)
 		killGroup(b.cmd.Process.Pid)
-		_ = b.cmd.Process.Kill() // it may have ended
+		// The process may have ended meanwhile.
+		_ = b.cmd.Process.Kill()
 	}
 	for _, p := range b.tree {
 		if p.pid != b.cmd.Process.Pid {
@@ -175,7 +184,7 @@ func (b *unmanagedProcess) endTree() {
 	b.release()
 }
 
-// checkShutdown looks how the process ends: when its input ends, when it is sent SIGTERM, and what it leaves behind.
+// checkShutdown checks how the process ends when its input ends, how it ends on SIGTERM, and what it leaves behind.
 func (s *serverCheck) checkShutdown(ctx context.Context) {
 	if s.kind != messages.Stdio {
 		return
@@ -211,8 +220,8 @@ func (s *serverCheck) checkShutdown(ctx context.Context) {
 		"let SIGTERM end the process: containers and service managers send it first")
 }
 
-// measureEnd starts the server, asks it to end in one way, and reports how long that took, and whether it did. What the
-// process had started is looked at when it has ended.
+// measureEnd starts the server, asks it to end in one way, and returns how long that took and whether it ended within Grace. ok
+// is false if the server could not be started again. If it ended, its descendants are judged.
 func (s *serverCheck) measureEnd(ctx context.Context, ask func(*unmanagedProcess)) (took time.Duration, ended, ok bool) {
 	b, err := s.startUnmanaged()
 	if err != nil {
@@ -235,7 +244,8 @@ func (s *serverCheck) measureEnd(ctx context.Context, ask func(*unmanagedProcess
 	return took, ended, true
 }
 
-// judgeChildren says what outlived its parent, once for both ways of ending: the worse one counts.
+// judgeChildren judges which descendants outlived the server. The two ways of ending share one finding, and the worse result
+// counts.
 func (s *serverCheck) judgeChildren(b *unmanagedProcess) {
 	remaining := b.remainingTree(s.o.Grace)
 	for i, f := range s.out.Findings {
@@ -267,6 +277,7 @@ func (s *serverCheck) judgeChildren(b *unmanagedProcess) {
 		"end what was started before ending, and start nothing in a session of its own", "processes", len(remaining))
 }
 
+// survivorsText writes how many descendants live on.
 func survivorsText(n int) string {
 	if n == 1 {
 		return "1 descendant lives on"

@@ -11,14 +11,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// slowStart is a start that people notice: several clients show nothing of a server until its list is there, and some
-// give up after 10 s.
+// slowStart is the time from which people notice a start: several clients show nothing of a server until its list is there, and
+// some give up after 10 s.
 const slowStart = 5 * time.Second
 
-// checkStarts opens the server several times, as the manager does, and reports whether there is anything to talk to.
+// checkStarts starts the server several times, as a manager does. It returns false if there is no server to talk to.
 func (s *serverCheck) checkStarts(ctx context.Context) bool {
 	s.o.Progress(s.name, "its start")
 	began := time.Now()
+	// Half of the time for the first attempt: if it fails at the probe for the era, a second attempt without the probe must fit
+	// in.
 	_, err := s.measureStart(ctx, messages.EraAuto, s.connectTimeout()/2)
 	if s.isProbeFailure(err) && ctx.Err() == nil {
 		_, err = s.measureStart(ctx, messages.EraLegacy, s.connectTimeout())
@@ -52,14 +54,15 @@ func (s *serverCheck) checkStarts(ctx context.Context) bool {
 	return true
 }
 
-// isProbeFailure reports whether a first start may have failed because of the question which era the server speaks: the manager
-// starts such a server once more without it.
+// isProbeFailure reports whether a first start may have failed because of the probe for the era. A manager then starts the
+// server once more without it.
 func (s *serverCheck) isProbeFailure(err error) bool {
 	var e *messages.Error
 	return errors.Is(err, session.ErrOnProbe) || s.kind == messages.Stdio && errors.As(err, &e) && e.Class == messages.ClassTimeout
 }
 
-// measureStart measures one start, and learns what the server is.
+// measureStart measures one start, from the dial to the list of tools, and learns the server's era, version and tools. known is
+// the era if it is known already.
 func (s *serverCheck) measureStart(ctx context.Context, known messages.Era, within time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -78,7 +81,8 @@ func (s *serverCheck) measureStart(ctx context.Context, known messages.Era, with
 	defer func() {
 		end, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		_ = c.Close(end) // shutdown judges how it ends
+		// checkShutdown judges how the process ends.
+		_ = c.Close(end)
 	}()
 	info, err := c.Handshake(ctx)
 	if err != nil {
@@ -101,7 +105,7 @@ func (s *serverCheck) measureStart(ctx context.Context, known messages.Era, with
 	return took, nil
 }
 
-// addStartFailure says why nothing more can be tried.
+// addStartFailure records why nothing more can be checked. Missing credentials are no fault of the server.
 func (s *serverCheck) addStartFailure(err error) {
 	var e *messages.Error
 	text, fix := err.Error(), ""
@@ -120,7 +124,7 @@ func (s *serverCheck) addStartFailure(err error) {
 	s.addFinding("start", Fail, "it does not connect: "+messages.Line(text, 400), fix)
 }
 
-// judgeVersion judges the version.
+// judgeVersion judges the protocol version.
 func (s *serverCheck) judgeVersion() {
 	text := fmt.Sprintf("it speaks %s (the %s era)", s.version, s.era)
 	if s.era == messages.EraLegacy && s.version < "2025-03-26" {
@@ -130,7 +134,8 @@ func (s *serverCheck) judgeVersion() {
 	s.addFinding("protocol", Pass, text, "")
 }
 
-// judgeOutput judges what processes said beside the conversation.
+// judgeOutput judges what the processes wrote beside the conversation. 64 KiB on standard error fill a pipe that a client does
+// not read.
 func (s *serverCheck) judgeOutput() {
 	if s.kind != messages.Stdio {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// exchange is what a server answered to one HTTP request.
+// exchange is the answer to one HTTP request.
 type exchange struct {
 	status int
 	header http.Header
@@ -24,23 +24,24 @@ type exchange struct {
 	tls    *tls.ConnectionState
 }
 
-// maxBody is how much of a body is read; streams are left after their head.
+// maxBody is the number of bytes of a body that are read. Of a stream only the head is read.
 const maxBody = 256 << 10
 
-// httpClient is how requests are sent, with the TLS of the spec. nil means the transport's own.
+// httpClient returns a client with the TLS settings of the spec, nil if the transport's own will do.
 func (s *serverCheck) httpClient() *http.Client {
 	if s.spec.TLS == nil {
 		return nil
 	}
 	cfg, _, err := transports.LoadTLS(*s.spec.TLS)
-	if err != nil { // the first start says what is wrong with the files
+	// The first start has reported what is wrong with the files.
+	if err != nil {
 		return nil
 	}
 	return transports.NewTLSClient(cfg)
 }
 
-// sendHTTP sends one request with the headers of the spec; header are pairs that take the place of others, an empty value
-// removes.
+// sendHTTP sends one request with the headers of the spec, without following redirects. header holds pairs that replace
+// headers; an empty value removes one.
 func (s *serverCheck) sendHTTP(ctx context.Context, method, body string, header ...string) (exchange, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Answer)
 	defer cancel()
@@ -74,19 +75,22 @@ func (s *serverCheck) sendHTTP(ctx context.Context, method, body string, header 
 	defer resp.Body.Close()
 	x := exchange{status: resp.StatusCode, header: resp.Header, tls: resp.TLS}
 	b := make([]byte, 0, 4<<10)
-	if method != http.MethodGet { // that is a stream without end
-		b, _ = io.ReadAll(io.LimitReader(resp.Body, maxBody)) // the head says enough if the rest is cut off
+	// The answer to GET is a stream without end.
+	if method != http.MethodGet {
+		// The head says enough if the body breaks off.
+		b, _ = io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	}
 	x.body = string(b)
 	return x, nil
 }
 
+// contentType returns the media type without parameters.
 func (x exchange) contentType() string {
 	t, _, _ := strings.Cut(x.header.Get("Content-Type"), ";")
 	return strings.TrimSpace(t)
 }
 
-// checkHTTP tries what only servers over streamable HTTP have.
+// checkHTTP checks what only servers over HTTP have. The TLS check covers SSE and WebSocket too.
 func (s *serverCheck) checkHTTP(ctx context.Context) {
 	if s.spec.URL == "" {
 		return
@@ -120,12 +124,14 @@ func (s *serverCheck) checkHTTP(ctx context.Context) {
 	s.checkSessions(ctx, x, version)
 }
 
+// initializeBody encodes an initialize request.
 func initializeBody(version string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version +
 		`","capabilities":{},"clientInfo":{"name":"mcpvisor-check","version":"1"}}}`
 }
 
-// checkContentTypes looks at what answers are called, and whether what is no JSON is taken for it.
+// checkContentTypes checks the content type of answers, and whether the server takes text/plain for a message. Browsers send
+// text/plain to other sites without asking those first.
 func (s *serverCheck) checkContentTypes(ctx context.Context, x exchange, hello string, headers []string) {
 	if t := x.contentType(); t != "application/json" && t != "text/event-stream" {
 		s.addFinding("content-type", Fail, fmt.Sprintf("it answers a request with %q", messages.Line(t, 60)),
@@ -146,10 +152,7 @@ func (s *serverCheck) checkContentTypes(ctx context.Context, x exchange, hello s
 	}
 }
 
-// checkOrigin comes from a web page of somebody else.
-//
-// 2025-11-25, Streamable HTTP: "Servers MUST validate the Origin header on all incoming connections to prevent DNS
-// rebinding attacks. If the Origin header is present and invalid, servers MUST respond with HTTP 403 Forbidden."
+// checkOrigin sends a request as a foreign web page would.
 func (s *serverCheck) checkOrigin(ctx context.Context, hello string, headers []string) {
 	x, err := s.sendHTTP(ctx, http.MethodPost, hello, append(headers, "Origin", "https://attacker.example")...)
 	const fix = "refuse requests whose Origin header names a site that you do not know with HTTP 403"
@@ -169,7 +172,7 @@ func (s *serverCheck) checkOrigin(ctx context.Context, hello string, headers []s
 	}
 }
 
-// isLocal reports whether the server is on this machine.
+// isLocal reports whether the server is on this machine, where web pages could reach it.
 func (s *serverCheck) isLocal() bool {
 	u, err := url.Parse(s.spec.URL)
 	if err != nil {
@@ -181,16 +184,19 @@ func (s *serverCheck) isLocal() bool {
 
 const sessionHeader = "Mcp-Session-Id"
 
-// endSession ends a session that was opened on the way.
+// endSession ends a session that a check has opened in passing.
 func (s *serverCheck) endSession(ctx context.Context, x exchange) {
 	if id := x.header.Get(sessionHeader); id != "" {
-		_, _ = s.sendHTTP(ctx, http.MethodDelete, "", sessionHeader, id) // the server ends it in its own time otherwise
+		// Without an answer the session ends by the server's own timeout.
+		_, _ = s.sendHTTP(ctx, http.MethodDelete, "", sessionHeader, id)
 	}
 }
 
+// listRequest is a plain request to try a session with.
 const listRequest = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
 
-// checkSessions tries unknown sessions, the stream, and the end of a session. x is the answer to an initialize of that version.
+// checkSessions tries an unknown session, the stream, and the end of a session. x is the answer to an initialize of that
+// version.
 func (s *serverCheck) checkSessions(ctx context.Context, x exchange, version string) {
 	id := x.header.Get(sessionHeader)
 	in := func(session string) []string {
@@ -201,7 +207,8 @@ func (s *serverCheck) checkSessions(ctx context.Context, x exchange, version str
 		s.checkStream(ctx, []string{"Mcp-Protocol-Version", version})
 		return
 	}
-	_, _ = s.sendHTTP(ctx, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, in(id)...) // as a client does
+	// A client sends this after initialize, and some servers refuse requests before it.
+	_, _ = s.sendHTTP(ctx, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, in(id)...)
 	unknown, err := s.sendHTTP(ctx, http.MethodPost, listRequest, in("00000000-0000-4000-8000-000000000000")...)
 	const fix = "answer a request of a session that is not known with HTTP 404: that alone tells clients to begin a new one " +
 		"after the server was restarted"
@@ -220,7 +227,7 @@ func (s *serverCheck) checkSessions(ctx context.Context, x exchange, version str
 	s.checkSessionEnd(ctx, id, in)
 }
 
-// checkStream opens the stream of the server's own messages.
+// checkStream opens the GET stream for messages that belong to no request.
 func (s *serverCheck) checkStream(ctx context.Context, header []string) {
 	x, err := s.sendHTTP(ctx, http.MethodGet, "", append(header, "Accept", "text/event-stream")...)
 	const fix = "answer GET with text/event-stream at once, or with HTTP 405 if there is no such stream"
@@ -237,10 +244,7 @@ func (s *serverCheck) checkStream(ctx context.Context, header []string) {
 	}
 }
 
-// checkVersionHeader sends a version of the protocol that does not exist.
-//
-// 2025-11-25: "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with
-// 400 Bad Request."
+// checkVersionHeader sends a protocol version that does not exist. The header exists since 2025-06-18.
 func (s *serverCheck) checkVersionHeader(ctx context.Context, id, version string) {
 	if version < "2025-06-18" {
 		return
@@ -259,7 +263,7 @@ func (s *serverCheck) checkVersionHeader(ctx context.Context, id, version string
 	}
 }
 
-// checkSessionEnd ends the session, and looks whether it has ended.
+// checkSessionEnd ends the session with DELETE, and checks whether the server still serves it.
 func (s *serverCheck) checkSessionEnd(ctx context.Context, id string, in func(string) []string) {
 	x, err := s.sendHTTP(ctx, http.MethodDelete, "", in(id)...)
 	switch {
@@ -289,7 +293,7 @@ func (s *serverCheck) checkSessionEnd(ctx context.Context, id string, in func(st
 	}
 }
 
-// checkTLS looks at TLS.
+// checkTLS checks whether the connection is encrypted, and how long the certificate is valid.
 func (s *serverCheck) checkTLS(ctx context.Context) {
 	u, err := url.Parse(s.spec.URL)
 	if err != nil {

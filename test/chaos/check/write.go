@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Write puts a report into a folder, which is made if need be: report.json, and junit.xml for a CI system, in which every
-// server is a suite, a failed finding a failure, one that was not tried skipped, and a warning text of a test that passed.
+// Write writes a report into a folder, which it makes if needed: report.json, and junit.xml for a CI system, in which every
+// server is a suite, a Fail is a failure, a NotTried is skipped, and a Warn is text of a test that passed.
 func Write(dir string, r Report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil { // it is made of texts and numbers
+	// A report holds only strings and numbers, so this fails only for an infinite number.
+	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "report.json"), append(text, '\n'), 0o644); err != nil {
@@ -29,6 +30,7 @@ func Write(dir string, r Report) error {
 	return os.WriteFile(filepath.Join(dir, "junit.xml"), append([]byte(xml.Header), append(text, '\n')...), 0o644)
 }
 
+// The junit types are the part of the JUnit format that CI systems read.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Name    string       `xml:"name,attr"`
@@ -57,6 +59,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
+// junitReport converts a report to suites.
 func junitReport(r Report) junitSuites {
 	all := junitSuites{Name: "mcpvisor chaos check"}
 	for _, s := range r.Servers {
@@ -81,4 +84,5 @@ func junitReport(r Report) junitSuites {
 	return all
 }
 
+// secondsText writes a duration in seconds, as JUnit wants it.
 func secondsText(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
