@@ -15,22 +15,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
 )
 
-// slack is how much later than its own deadline an adapter may answer before it counts as hanging.
+// slack is the time beyond its own limit after which an adapter's answer counts as missing.
 const slack = 15 * time.Second
 
 // adapterProcess is one adapter process.
 type adapterProcess struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	// exited is closed when the process has ended and was waited for.
 	exited chan struct{}
 
+	// mu guards the fields below, and the writing to in. next is the last id given out; waiting maps ids to the channels of
+	// open commands.
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan adapter.Answer
 }
 
-// startAdapter starts the adapter. Its environment is ours and a secret: one that no server may see. words is given what it writes to
-// standard error, and may be nil.
+// startAdapter starts the adapter. Its environment is that of this process and a secret that no server may see (case "secrets
+// of the environment"). words receives its standard error; nil discards it.
 func startAdapter(ctx context.Context, argv []string, words io.Writer) (*adapterProcess, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), secretName+"="+secret)
@@ -51,7 +54,7 @@ func startAdapter(ctx context.Context, argv []string, words io.Writer) (*adapter
 	return d, nil
 }
 
-// readAnswers hands out the answers until the adapter's output ends, and then waits for its end.
+// readAnswers hands the answers to those that wait, until the adapter's output ends, and then waits for the process.
 func (d *adapterProcess) readAnswers(out io.Reader) {
 	r := bufio.NewReaderSize(out, 1<<20)
 	for {
@@ -70,19 +73,20 @@ func (d *adapterProcess) readAnswers(out io.Reader) {
 			break
 		}
 	}
-	_ = d.cmd.Wait() // how it ended does not matter
+	// The exit status has no meaning here.
+	_ = d.cmd.Wait()
 	close(d.exited)
 }
 
-// answer is an adapter's answer, and when it came.
+// answer is an adapter's answer to one command.
 type answer struct {
 	adapter.Answer
-	// took is the world's own clock. hung says that no answer came.
+	// took is measured by this process and not by the adapter. hung is set if no answer came.
 	took time.Duration
 	hung bool
 }
 
-// errorText is the error of an answer, in a few words.
+// errorText returns the error of an answer in a few words.
 func (a answer) errorText() string {
 	switch {
 	case a.hung:
@@ -95,6 +99,7 @@ func (a answer) errorText() string {
 	return "it succeeded"
 }
 
+// shorten cuts a text to 140 characters.
 func shorten(s string) string {
 	const most = 140
 	r := []rune(s)
@@ -104,7 +109,7 @@ func shorten(s string) string {
 	return s
 }
 
-// sendCommand sends a command.
+// sendCommand sends a command and returns a channel with one answer: the adapter's, or an error if it has ended or hangs.
 func (d *adapterProcess) sendCommand(c adapter.Command) <-chan answer {
 	result := make(chan answer, 1)
 	waiting := make(chan adapter.Answer, 1)
@@ -123,7 +128,8 @@ func (d *adapterProcess) sendCommand(c adapter.Command) <-chan answer {
 		return result
 	}
 	bound := time.Duration(c.TimeoutMs)*time.Millisecond + slack
-	go func() { // it ends with the answer, the adapter, or the bound
+	// The goroutine ends with the answer, with the adapter, or with the limit.
+	go func() {
 		t := time.NewTimer(bound)
 		defer t.Stop()
 		select {
@@ -131,6 +137,7 @@ func (d *adapterProcess) sendCommand(c adapter.Command) <-chan answer {
 			result <- answer{Answer: a, took: time.Since(began)}
 		case <-t.C:
 			result <- answer{took: bound, hung: true}
+		// The answer may have come just before the end; it counts.
 		case <-d.exited:
 			select {
 			case a := <-waiting:
@@ -143,7 +150,7 @@ func (d *adapterProcess) sendCommand(c adapter.Command) <-chan answer {
 	return result
 }
 
-// quit asks the adapter to end, and reports whether it has.
+// quit asks the adapter to end, and reports whether it has ended within the time.
 func (d *adapterProcess) quit(within time.Duration) bool {
 	d.sendCommand(adapter.Command{Do: "quit"})
 	select {
@@ -155,17 +162,19 @@ func (d *adapterProcess) quit(within time.Duration) bool {
 }
 
 // kill ends the adapter at once.
+// The process may have ended meanwhile.
 func (d *adapterProcess) kill() {
 	_ = d.cmd.Process.Kill() // it may have ended
 	<-d.exited
 }
 
+// secretName is the environment variable that holds the secret of startAdapter.
 const (
 	secretName = "MCPVISOR_SCORE_SECRET"
 	secret     = "canary-of-the-score"
 )
 
-// lastWords keeps the end of what an adapter writes to standard error. It is safe for concurrent use.
+// lastWords keeps the last 16 KiB of an adapter's standard error. It is safe for concurrent use.
 type lastWords struct {
 	mu  sync.Mutex
 	end []byte

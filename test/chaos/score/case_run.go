@@ -14,28 +14,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// ampleTime is the bound of what works within a second on a machine that is not loaded.
+// ampleTime is the limit for what works within a second on a machine without load.
 const ampleTime = 20 * time.Second
 
-// caseRun is where one case is played.
+// caseRun is one case while it is played. Only the goroutine of the case uses it.
 type caseRun struct {
-	ctx         context.Context
-	dir         string // its name stands in the command line of every server of this case
+	ctx context.Context
+	// dir is the temporary folder of the case. Its name stands in the command line of every server of the case, by which
+	// runningPIDs finds them.
+	dir         string
 	driver      *adapterProcess
 	points      []Point
 	webServers  []*webServer
 	serverCount int
 }
 
-// testServer is a server of the case.
+// testServer is one server of the case.
 type testServer struct {
-	name           string
-	connectCommand adapter.Command // how to connect
-	records        string
-	web            *webServer // nil over stdio
+	name string
+	// connectCommand is the command that connects to it, without name and limit.
+	connectCommand adapter.Command
+	// records is the file in which a stdio server records what it received.
+	records string
+	// web is nil over stdio.
+	web *webServer
 }
 
-// scorePoint gives a point, or says what was seen in its place.
+// scorePoint gives a point, or records what was seen instead. It returns ok.
 func (a *caseRun) scorePoint(ok bool, must, seen string, args ...any) bool {
 	p := Point{Must: must, Got: ok}
 	if !ok {
@@ -45,7 +50,7 @@ func (a *caseRun) scorePoint(ok bool, must, seen string, args ...any) bool {
 	return ok
 }
 
-// newServer is one of the fixtures. It is started by the client.
+// newServer describes a server of package test/servers of a kind; the client starts it when it connects.
 func (a *caseRun) newServer(kind string, parameters ...string) *testServer {
 	a.serverCount++
 	p := &testServer{name: fmt.Sprintf("s%d", a.serverCount)}
@@ -55,15 +60,17 @@ func (a *caseRun) newServer(kind string, parameters ...string) *testServer {
 	return p
 }
 
+// beginConnect makes the client connect, and returns a channel with its answer.
 func (a *caseRun) beginConnect(p *testServer, within time.Duration) <-chan answer {
 	c := p.connectCommand
 	c.Do, c.Name, c.TimeoutMs = "connect", p.name, int(within.Milliseconds())
 	return a.driver.sendCommand(c)
 }
 
+// connectServer makes the client connect, and waits for the answer.
 func (a *caseRun) connectServer(p *testServer) answer { return <-a.beginConnect(p, ampleTime) }
 
-// scoreConnect is the point for a connection that the client says it has, and the server knows of.
+// scoreConnect gives the point for a connection that the client reports and the server has seen.
 func (a *caseRun) scoreConnect(p *testServer) {
 	got := a.connectServer(p)
 	switch known := p.web != nil && p.web.countRequests("", "") > 0 || a.countRequests(p, "started") > 0; {
@@ -74,11 +81,14 @@ func (a *caseRun) scoreConnect(p *testServer) {
 	}
 }
 
+// listTools asks the client for the tools that it offers of a server.
 func (a *caseRun) listTools(p *testServer) answer {
 	return <-a.driver.sendCommand(adapter.Command{Do: "list", Name: p.name, TimeoutMs: int(ampleTime.Milliseconds())})
 }
 
+// beginCall makes the client call a tool, and returns a channel with its answer.
 func (a *caseRun) beginCall(p *testServer, tool string, within time.Duration, args map[string]any) <-chan answer {
+	// The arguments are strings and numbers, so Marshal cannot fail.
 	raw, err := json.Marshal(args)
 	if err != nil { // they are made of texts and numbers
 		panic(err)
@@ -91,13 +101,13 @@ func (a *caseRun) callTool(p *testServer, tool string, within time.Duration, arg
 	return <-a.beginCall(p, tool, within, args)
 }
 
-// callEcho reports whether a call is answered with its own text.
+// callEcho reports whether a call was answered with its own text.
 func (a *caseRun) callEcho(p *testServer, text string) (answer, bool) {
 	got := a.callTool(p, "echo", ampleTime, map[string]any{"text": text})
 	return got, textOf(got) == text
 }
 
-// textOf is the first text of a result.
+// textOf returns the first text of a result, empty if there is none.
 func textOf(a answer) string {
 	var r struct {
 		Content []struct {
@@ -110,17 +120,18 @@ func textOf(a answer) string {
 	return r.Content[0].Text
 }
 
+// closeServer makes the client disconnect from a server.
 func (a *caseRun) closeServer(p *testServer) answer {
 	return <-a.driver.sendCommand(adapter.Command{Do: "close", Name: p.name})
 }
 
-// isConnected asks the client what it thinks of a server.
+// isConnected reports whether the client calls a server connected.
 func (a *caseRun) isConnected(p *testServer) bool {
 	got := <-a.driver.sendCommand(adapter.Command{Do: "status", TimeoutMs: 5000})
 	return got.Status[p.name] == "connected"
 }
 
-// waitFor waits until something is so.
+// waitFor asks condition every 100 ms until it is true, for at most d. It returns false if it never was.
 func (a *caseRun) waitFor(d time.Duration, condition func() bool) bool {
 	for end := time.Now().Add(d); ; {
 		if condition() {
@@ -133,6 +144,7 @@ func (a *caseRun) waitFor(d time.Duration, condition func() bool) bool {
 	}
 }
 
+// sleepContext sleeps for d, or until the case ends.
 func (a *caseRun) sleepContext(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -141,6 +153,7 @@ func (a *caseRun) sleepContext(d time.Duration) {
 }
 
 // recordEntry is one line of a server's record.
+// At is the time in nanoseconds.
 type recordEntry struct {
 	At     int64  `json:"at"`
 	PID    int    `json:"pid"`
@@ -148,10 +161,11 @@ type recordEntry struct {
 	Params string `json:"params"`
 }
 
-// readRecord is what a server was sent, over all of its processes.
+// readRecord returns what a server received, over all of its processes.
 func (a *caseRun) readRecord(p *testServer) (all []recordEntry) {
 	text, err := os.ReadFile(p.records)
-	if err != nil { // it was never started
+	// The server was never started.
+	if err != nil {
 		return nil
 	}
 	for l := range bytes.Lines(text) {
@@ -163,7 +177,7 @@ func (a *caseRun) readRecord(p *testServer) (all []recordEntry) {
 	return all
 }
 
-// countRequests is how often a server was sent a method; "started" is how often it was started.
+// countRequests returns how often a server received a method; "started" counts its starts.
 func (a *caseRun) countRequests(p *testServer, method string) (n int) {
 	for _, e := range a.readRecord(p) {
 		if e.Method == method {
@@ -173,9 +187,9 @@ func (a *caseRun) countRequests(p *testServer, method string) (n int) {
 	return n
 }
 
-// startTimes are the times at which a server was started, in their order. For each process that does more, one that was asked for
-// its era and for nothing else is left out: the specification lets a client ask on a connection of its own, so that an older
-// server which does not survive the question is not lost by it.
+// startTimes returns the times at which a server was started, in their order. For each process that did real work it leaves out
+// one that was only asked for its era: the specification lets a client probe on a connection of its own, so that an older
+// server that does not survive the probe is not lost by it.
 func (a *caseRun) startTimes(p *testServer) (at []int64) {
 	record := a.readRecord(p)
 	probed, more := map[int]bool{}, map[int]bool{}
@@ -183,6 +197,7 @@ func (a *caseRun) startTimes(p *testServer) (at []int64) {
 		probed[e.PID] = probed[e.PID] || e.Method == "server/discover"
 		more[e.PID] = more[e.PID] || !slices.Contains(probeMethods, e.Method)
 	}
+	// A process that was not even asked for its era was started in vain, and counts.
 	probe := func(pid int) bool { return probed[pid] && !more[pid] } // one that was asked for nothing is started in vain
 	spare := 0
 	for pid := range more {
@@ -202,24 +217,25 @@ func (a *caseRun) startTimes(p *testServer) (at []int64) {
 	return at
 }
 
-// probeMethods is what the record of a process holds that was only asked for its era.
+// probeMethods are the entries in the record of a process that was only asked for its era.
 var probeMethods = []string{"started", "server/discover", "notifications/cancelled", ""}
 
-// runningPIDs are the processes of this case's servers, and what they have started.
+// runningPIDs returns the processes of this case's servers, and those that they have started.
 func (a *caseRun) runningPIDs() []int { return processesWith(a.dir) }
 
-// awaitNoProcess waits until no process of the servers is left, and says which are.
+// awaitNoProcess waits until no process of the servers is left, and returns those that are.
 func (a *caseRun) awaitNoProcess(within time.Duration) (remaining []int, ok bool) {
 	ok = a.waitFor(within, func() bool { remaining = a.runningPIDs(); return len(remaining) == 0 })
 	return remaining, ok
 }
 
-// endCase leaves nothing of the case behind.
+// endCase ends everything that the case has started, and removes its folder.
 func (a *caseRun) endCase() {
 	if !a.driver.quit(2 * time.Second) {
 		a.driver.kill()
 	}
-	for range 50 { // whoever forks while it is killed is found by the next round
+	// A process that forks while it is killed is found in the next round.
+	for range 50 {
 		remaining := a.runningPIDs()
 		if len(remaining) == 0 {
 			break
@@ -232,5 +248,6 @@ func (a *caseRun) endCase() {
 	for _, s := range a.webServers {
 		s.closeAll()
 	}
-	_ = os.RemoveAll(a.dir) // a temporary folder
+	// An error leaves only a temporary folder behind.
+	_ = os.RemoveAll(a.dir)
 }

@@ -2,22 +2,23 @@ package score
 
 import "slices"
 
-// Case is one short story.
+// Case is one short story that is played to a client.
 type Case struct {
 	Number int    `json:"number"`
 	Name   string `json:"name"`
-	// Story is what happens, in one or two sentences; Faults are the rows of the catalogue of faults that it is about.
+	// Story tells what happens, in one or two sentences. Faults are the ids of the faults that it is about, as in package
+	// test/chaos/faults.
 	Story  string   `json:"story"`
 	Faults []string `json:"faults,omitempty"`
-	// Over is stdio or HTTP, and the era if that is what the case is about.
+	// Over is "stdio" or "HTTP", with the era if the case is about it.
 	Over string `json:"over"`
 
-	// exclusive: it loads the machine, and nothing else is played meanwhile.
+	// exclusive is set if the case loads the machine so much that no other case may be played meanwhile.
 	exclusive bool
 	play      func(a *caseRun)
 }
 
-// Cases are all of them, in the order of their numbers.
+// Cases returns all cases in the order of their numbers. The numbers follow the order of the tables.
 func Cases() []Case {
 	all := slices.Concat(processCases, callCases, listCases, webCases)
 	for i := range all {

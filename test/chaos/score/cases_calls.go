@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
+// callCases are the cases about calls.
 var callCases = []Case{
 	{Name: "a call without an answer", Over: "stdio", Faults: []string{"R1"}, play: hungCall,
 		Story: "A call is never answered. It must end at its deadline, be cancelled, and cost nothing but itself."},
@@ -42,6 +43,7 @@ func hungCall(a *caseRun) {
 	got := a.callTool(p, "echo", 2*time.Second, map[string]any{"text": "x"})
 	a.scorePoint(!got.OK && !got.hung && got.took < 7*time.Second, "the call ends at its deadline of 2s", "%s after %s", got.errorText(),
 		got.took.Round(time.Second))
+	// The specification wants notifications/cancelled, so that the server can stop its work.
 	notified := a.waitFor(5*time.Second, func() bool { return a.countRequests(p, "notifications/cancelled") > 0 })
 	a.scorePoint(notified, "the server is told that the call was cancelled", "it is not")
 	list := a.listTools(p)
@@ -73,7 +75,7 @@ func oddAnswers(a *caseRun) {
 	a.fiveCalls(p)
 }
 
-// fiveCalls are points for right answers and for one process.
+// fiveCalls gives points for five right answers, and for a single start of the server.
 func (a *caseRun) fiveCalls(p *testServer) {
 	right := 0
 	for i := range 5 {
@@ -91,7 +93,7 @@ func oddLines(a *caseRun) {
 	a.fiveCalls(p)
 }
 
-// countCalls counts the calls of a tool that reached a server, over all of its processes.
+// countCalls returns how many calls whose params hold a text reached a server, over all of its processes.
 func (a *caseRun) countCalls(p *testServer, text string) (n int) {
 	for _, e := range a.readRecord(p) {
 		if e.Method == "tools/call" && strings.Contains(e.Params, text) {
@@ -107,6 +109,7 @@ func dieMidCall(a *caseRun) {
 	got := a.callTool(p, "append", 30*time.Second, map[string]any{"file": a.dir + "/never", "line": "only-once"})
 	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
 	a.scorePoint(got.took < 10*time.Second, "it ends when the process does", "it took %s", got.took.Round(time.Second))
+	// A client that retries does so within a few seconds.
 	a.sleepContext(5 * time.Second)
 	n := a.countCalls(p, "only-once")
 	a.scorePoint(n == 1, "the call was sent once", "%d times", n)
@@ -125,6 +128,7 @@ func stopsReading(a *caseRun) {
 	a.connectServer(other)
 	a.connectServer(p)
 	a.listTools(p)
+	// 1 MiB exceeds the buffer of the pipe, so that the write blocks.
 	waiting := a.beginCall(p, "echo", 3*time.Second, map[string]any{"text": strings.Repeat("x", 1<<20)})
 	_, ok := a.callEcho(other, "x")
 	a.scorePoint(ok, "the other server is called meanwhile", "no answer")

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
+// listCases are the cases about lists.
 var listCases = []Case{
 	{Name: "a new tool", Over: "stdio", Faults: []string{"R7"}, play: newTool,
 		Story: "A server gets a tool and says so."},
@@ -36,6 +37,7 @@ func newTool(a *caseRun) { a.scoreNewTool(a.newServer("good")) }
 
 func newModernTool(a *caseRun) { a.scoreNewTool(a.newServer("modern")) }
 
+// scoreNewTool makes the server add a tool, and gives a point if the client offers it within 8 s without reconnecting.
 func (a *caseRun) scoreNewTool(p *testServer) {
 	a.scoreConnect(p)
 	a.listTools(p)
@@ -52,7 +54,7 @@ func listStorm(a *caseRun) {
 	a.listTools(p)
 	ok := a.waitFor(ampleTime, func() bool { return slices.Contains(a.listTools(p).Tools, "after-the-storm") })
 	a.scorePoint(ok, "the last change is seen", "the tool is not offered %s later", ampleTime)
-	// The case itself asks ten times a second, which a client without a list of its own passes on.
+	// The case itself asks ten times a second; a client without a list of its own passes that on.
 	n := a.countRequests(p, "tools/list")
 	a.scorePoint(n <= 250, "the server is not asked for its list at every word", "%d lists", n)
 	echo, ok := a.callEcho(p, "x")
@@ -97,6 +99,8 @@ func cursorLoop(a *caseRun) { a.scorePagesEnd(a.newServer("cursor-loop")) }
 
 func endlessPages(a *caseRun) { a.scorePagesEnd(a.newServer("endless-pages")) }
 
+// scorePagesEnd gives points if the client stops reading a list whose pages do not end, within limits that no honest list
+// reaches.
 func (a *caseRun) scorePagesEnd(p *testServer) {
 	other := a.newServer("good")
 	a.connectServer(other)
@@ -108,6 +112,7 @@ func (a *caseRun) scorePagesEnd(p *testServer) {
 	} else {
 		a.scorePoint(!connected.hung, "the list ends", "%s", connected.errorText())
 	}
+	// The client may refuse the server or offer a part of its tools; both are right as long as it stops.
 	before := a.countRequests(p, "tools/list")
 	a.scorePoint(before <= 5000, "there is a limit to the pages that are asked for", "more than 5000 pages are")
 	a.sleepContext(2 * time.Second)

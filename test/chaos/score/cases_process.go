@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// processCases are the cases about processes.
 var processCases = []Case{
 	{Name: "an ordinary day", Over: "stdio", play: ordinaryDay,
 		Story: "A good server is connected, listed, called and closed."},
@@ -62,7 +63,7 @@ func ordinaryDay(a *caseRun) {
 	a.scoreNoProcess("no process is left")
 }
 
-// scoreNoProcess is the point for a clean house, where processes can be counted.
+// scoreNoProcess gives the point for a clean end: no process is left. It is left out where processes cannot be counted.
 func (a *caseRun) scoreNoProcess(must string) {
 	if !canCountProcesses {
 		return
@@ -72,7 +73,9 @@ func (a *caseRun) scoreNoProcess(must string) {
 }
 
 func silentServer(a *caseRun) {
+	// The good server connects half a second after the silent one, so that it must overtake it.
 	silent, good := a.newServer("silent"), a.newServer("good")
+	// A client that connects to one server after the other would block here until the limit.
 	waiting := a.beginConnect(silent, 6*time.Second)
 	a.sleepContext(500 * time.Millisecond)
 	got := a.connectServer(good)
@@ -110,10 +113,11 @@ func outputNoise(a *caseRun) {
 	a.scorePoint(len(a.startTimes(p)) == 1, "it is not restarted", "it is")
 }
 
-// maxClientMemory is more memory than a client needs for any server here.
+// maxClientMemory is more memory, in bytes, than a client needs for any server of the cases.
 const maxClientMemory = 512 << 20
 
-// scoreMemory watches the client's memory for a while. A client that takes too much is ended before it takes the machine's.
+// scoreMemory watches the client's memory for a while. It kills a client that takes too much, before the machine runs out of
+// memory.
 func (a *caseRun) scoreMemory(d time.Duration) {
 	if !canCountProcesses {
 		return
@@ -134,7 +138,8 @@ func outputFlood(a *caseRun) {
 	a.connectServer(other)
 	waiting := a.beginConnect(p, 10*time.Second)
 	<-waiting
-	a.listTools(p) // what follows the list is the flood
+	// The flood begins after the list.
+	a.listTools(p)
 	a.scoreMemory(5 * time.Second)
 	_, ok := a.callEcho(other, "x")
 	a.scorePoint(ok, "the other server is called", "no answer")
@@ -142,7 +147,7 @@ func outputFlood(a *caseRun) {
 	a.scoreEnd(p)
 }
 
-// scoreEnd is the point for a server that was closed.
+// scoreEnd gives the point for a server whose process has ended after close.
 func (a *caseRun) scoreEnd(p *testServer) {
 	if !canCountProcesses {
 		return
@@ -166,6 +171,7 @@ func hugeLine(a *caseRun) {
 	a.connectServer(p)
 	got := a.callTool(p, "huge", 30*time.Second, map[string]any{})
 	a.scorePoint(!got.hung, "the call ends", "%s", got.errorText())
+	// The client may restart the server for the refused line, so the next call gets time.
 	ok := a.waitFor(ampleTime, func() bool { _, ok := a.callEcho(p, "after it"); return ok })
 	a.scorePoint(ok, "the next call is answered", "no answer within %s", ampleTime)
 	a.scorePoint(len(a.startTimes(p)) == 1, "the server is not restarted for it", "it is")
@@ -184,11 +190,13 @@ func endlessLine(a *caseRun) {
 func crashInCall(a *caseRun) {
 	p := a.newServer("good")
 	a.connectServer(p)
+	// The limit is far above 10 s: a client that waits for it has not noticed the end of the process.
 	got := a.callTool(p, "crash", 30*time.Second, map[string]any{"code": 3})
 	a.scorePoint(!got.OK && got.took < 10*time.Second, "the call ends when the process does", "%s after %s", got.errorText(), got.took.Round(time.Second))
 	ok := a.waitFor(ampleTime, func() bool { _, ok := a.callEcho(p, "again"); return ok })
 	a.scorePoint(ok, "a later call is answered", "none within %s", ampleTime)
 	if canCountProcesses {
+		// A parent that does not wait for its children keeps a process id for each of them.
 		none := a.waitFor(5*time.Second, func() bool { return countZombies(a.driver.cmd.Process.Pid) == 0 })
 		a.scorePoint(none, "the dead process is reaped", "it is still a zombie")
 	}
@@ -196,6 +204,7 @@ func crashInCall(a *caseRun) {
 
 func crashLoop(a *caseRun) {
 	p := a.newServer("exits-after-list")
+	// Ten lists in ten seconds give the client ten reasons to start the server again.
 	<-a.beginConnect(p, 5*time.Second)
 	for range 10 {
 		a.listTools(p)
@@ -204,6 +213,7 @@ func crashLoop(a *caseRun) {
 	starts := a.startTimes(p)
 	a.scorePoint(len(starts) > 0, "it is started", "it is not")
 	a.scorePoint(len(starts) <= 12, "it is started at most 12 times in 10s", "%d starts", len(starts))
+	// Starts closer than 100 ms have no pause between them at all.
 	hasty := 0
 	for i := 1; i < len(starts); i++ {
 		if time.Duration(starts[i]-starts[i-1]) < 100*time.Millisecond {

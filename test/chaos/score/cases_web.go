@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// webCases are the cases over HTTP.
 var webCases = []Case{
 	{Name: "an ordinary day over HTTP", Over: "HTTP", play: webDay,
 		Story: "A good server is connected, listed, called and closed."},
@@ -46,10 +47,12 @@ func webDay(a *caseRun) {
 	a.scoreWebBasics(p)
 	closed := a.closeServer(p)
 	a.scorePoint(!closed.hung, "it is closed", "%s", closed.errorText())
+	// 2025-11-25: clients that no longer need a session SHOULD send DELETE with its id.
 	ended := a.waitFor(5*time.Second, func() bool { return s.countRequests(http.MethodDelete, "") > 0 })
 	a.scorePoint(ended, "the session is ended with DELETE", "it is not")
 }
 
+// scoreWebBasics gives the points for connecting, listing and calling.
 func (a *caseRun) scoreWebBasics(p *testServer) {
 	a.scoreConnect(p)
 	list := a.listTools(p)
@@ -63,7 +66,7 @@ func webModernDay(a *caseRun) {
 	a.scoreWebBasics(p)
 }
 
-// scoreRunOnce reports whether no call of write ran twice. Calls have texts of their own.
+// scoreRunOnce gives the point if no call of the tool write ran twice. The calls of a case have different texts.
 func (a *caseRun) scoreRunOnce(s *webServer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +79,7 @@ func (a *caseRun) scoreRunOnce(s *webServer) {
 	a.scorePoint(twice == 0, "no call runs twice", "%d do", twice)
 }
 
-// writeUntilAnswered calls until one is answered, each call with a text of its own.
+// writeUntilAnswered makes calls until one is answered. Each call has its own text, so that a retry by the client shows.
 func (a *caseRun) writeUntilAnswered(p *testServer, within time.Duration) bool {
 	n := 0
 	return a.waitFor(within, func() bool {
@@ -114,6 +117,7 @@ func resetCall(a *caseRun) {
 		if method != "tools/call" {
 			return false
 		}
+		// The tool runs, and only its answer is lost.
 		s.runTool(callRequest("write", "only-once"))
 		resetConnection(w)
 		return true
@@ -127,6 +131,7 @@ func resetCall(a *caseRun) {
 	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "later calls work", "none does within %s", ampleTime)
 }
 
+// callRequest makes the part of a request that runTool reads.
 func callRequest(tool, text string) (m rpcRequest) {
 	m.Params.Name, m.Params.Arguments = tool, map[string]string{"text": text}
 	return m
@@ -144,6 +149,7 @@ func refusedCredentials(a *caseRun) {
 	got := a.callTool(p, "write", 20*time.Second, map[string]any{"text": "x"})
 	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
 	a.sleepContext(8 * time.Second)
+	// Probes and a retry of the sign-in are allowed; a loop of requests is not.
 	n := s.countRequests("", "") - before
 	a.scorePoint(n <= 15, "at most 15 requests follow in 8s", "%d do", n)
 	a.scorePoint(!a.isConnected(p), "the client does not call it connected", "it does, 8s later")
@@ -169,7 +175,7 @@ func throttledConnect(a *caseRun) {
 	ok := a.waitFor(ampleTime, func() bool { return a.isConnected(p) && s.countRequests("", "notifications/initialized") > 0 })
 	early := 0
 	for i, v := range s.allRequests() {
-		// The questions of one handshake, one after the other, are one attempt.
+		// The requests of one handshake, in quick succession, are one attempt.
 		if i > 0 && v.at.Sub(first) < 2900*time.Millisecond && v.at.Sub(first) > 500*time.Millisecond {
 			early++
 		}
@@ -185,6 +191,7 @@ func halfOpen(a *caseRun) {
 	got := a.callTool(p, "echo", 3*time.Second, map[string]any{"text": "x"})
 	a.scorePoint(!got.OK && !got.hung && got.took < 10*time.Second, "a call ends at its deadline of 3s", "%s after %s", got.errorText(),
 		got.took.Round(time.Second))
+	// Only a probe can notice this: no socket breaks.
 	noticed := a.waitFor(30*time.Second, func() bool { return !a.isConnected(p) })
 	a.scorePoint(noticed, "the client notices within 30s", "it still calls the server connected")
 	s.setFault(nil)
@@ -225,7 +232,7 @@ func redirectedOrigin(a *caseRun) {
 	s, p := a.newWebServer(false)
 	thief, _ := a.newWebServer(false)
 	p.connectCommand.Headers = map[string]string{"Authorization": token, "X-Api-Key": "key-for-the-first"}
-	// Another host, by another name of this machine.
+	// The name localhost makes this machine another host.
 	target := strings.Replace(thief.url, "127.0.0.1", "localhost", 1)
 	s.setFault(func(w http.ResponseWriter, r *http.Request, _ string) bool {
 		http.Redirect(w, r, target, http.StatusTemporaryRedirect)

@@ -1,23 +1,32 @@
-// Package score plays the same bad days to any MCP client, and says what was seen.
+// Package score plays the same cases of misbehaviour to any MCP client, and records what the client does.
 //
 //	result, err := score.Run(ctx, score.Options{Adapter: []string{"node", "my-adapter.js"}})
-//	fmt.Print(score.Markdown([]score.Result{result}))
+//	fmt.Print(score.Markdown([]score.Result{result}, "mcpvisor chaos score"))
 //
-// A client is driven through a small program, its adapter (package adapter has the protocol). Each case is a short story
-// with a number: the servers of package test/servers and a server over HTTP of this package misbehave, the adapter is told
-// to connect, to list and to call, and every thing that must be seen is worth a point.
+// # How it fits
 //
-// Guarantees:
+// The command "mcpvisor chaos score" calls [Run] and prints the table. Run drives a client through a small program, its adapter
+// (package adapter has the protocol, the packages below adapters have ours). Each case is a short story with a number: the
+// servers of package test/servers and the webServer of this package misbehave, Run makes the adapter connect, list and call,
+// and every expected behaviour is worth a point.
 //
-//   - The judge is the world wherever that is possible: what the servers were sent and how often, which processes are left,
-//     when requests came, how much memory the client took. The client's word counts only for what only it can know: the
-//     outcome of a call, the tools that it offers, whether it calls a server connected.
-//   - Every case has an adapter process of its own, and every command a bound. Whatever a case started is gone before its
-//     result is: an adapter that hangs is killed.
-//   - Bounds are generous: they tell "never" from "late on a loaded machine", and say nothing of speed.
-//   - Everything stays on this machine's loopback.
+//	Run --commands--> adapter process (the client) --MCP--> servers of the case
+//	 |                                                        |
+//	 +<------------- records, /proc, requests ----------------+
 //
-// Not promised: that a client without a point is bad. A bare client library does not claim to restart servers, to keep a
-// fleet apart, or to survive its own death; the table shows what whoever builds on it has to bring. Processes are counted
-// on Linux only; elsewhere the points for that are left out.
+// # Guarantees
+//
+//   - Where possible, points depend on what the servers and the system saw: which messages the servers got and how often, which
+//     processes are left, when requests came, how much memory the client took. The client's own answers count only for what it
+//     alone can know: the outcome of a call, the tools that it offers, whether it calls a server connected.
+//   - Every case has an adapter process of its own, and every command a time limit. Whatever a case started has ended before
+//     its result is returned; an adapter that hangs is killed.
+//   - The limits are generous: they tell "never" from "late on a loaded machine", and measure no speed.
+//   - Everything stays on this machine's loopback interface.
+//
+// # Not promised
+//
+// A client without a point is not bad. A bare client library does not claim to restart servers, to keep many servers apart, or
+// to clean up after its own death; the table shows what a program that builds on it has to add. Processes are counted on Linux
+// only; elsewhere those points are left out.
 package score

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canCountProcesses says that processes can be counted on this system.
+// canCountProcesses says whether this system lets a process count others.
 const canCountProcesses = true
 
-// processesWith are the processes whose command line holds a text.
+// processesWith returns the processes whose command line holds a text, without this one.
 func processesWith(text string) (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -30,7 +30,8 @@ func processesWith(text string) (pids []int) {
 	return pids
 }
 
-func killProcess(pid int) { _ = unix.Kill(pid, unix.SIGKILL) } // it may have ended
+// An error means that the process has ended.
+func killProcess(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 
 // countZombies counts the children of a process that have ended and were not waited for.
 func countZombies(parent int) (n int) {
@@ -51,14 +52,15 @@ func countZombies(parent int) (n int) {
 	return n
 }
 
-// residentMemory is how much of a process is in memory, in bytes.
+// residentMemory returns the resident memory of a process in bytes, 0 if it has ended.
 func residentMemory(pid int) int64 {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
 		return 0
 	}
 	if f := strings.Fields(string(b)); len(f) > 1 {
-		pages, _ := strconv.ParseInt(f[1], 10, 64) // the kernel writes numbers
+		// The kernel writes decimal numbers.
+		pages, _ := strconv.ParseInt(f[1], 10, 64)
 		return pages * int64(os.Getpagesize())
 	}
 	return 0

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Point is one thing that must be seen.
+// Point is one behaviour that is expected of the client.
 type Point struct {
 	Must string `json:"must"`
 	Got  bool   `json:"got"`
-	// Seen is what was seen in its place, if it was not.
+	// Seen describes what the client did instead, empty if it got the point.
 	Seen string `json:"seen,omitempty"`
 }
 
-// CaseResult is what came of one case.
+// CaseResult holds the points of one case. TookMs is its duration in milliseconds.
 type CaseResult struct {
 	Number int     `json:"number"`
 	Name   string  `json:"name"`
@@ -21,7 +21,7 @@ type CaseResult struct {
 	TookMs int64   `json:"tookMs"`
 }
 
-// Got and Of are the points of the case.
+// Got returns the number of points that the client got.
 func (p CaseResult) Got() (n int) {
 	for _, point := range p.Points {
 		if point.Got {
@@ -31,10 +31,10 @@ func (p CaseResult) Got() (n int) {
 	return n
 }
 
-// MaxPoints is how many points there are.
+// MaxPoints returns the number of points that there were.
 func (p CaseResult) MaxPoints() int { return len(p.Points) }
 
-// Lost are the reasons of the points that were not got.
+// Lost returns the reasons for the points that the client did not get.
 func (p CaseResult) Lost() (reasons []string) {
 	for _, point := range p.Points {
 		if !point.Got {
@@ -44,17 +44,17 @@ func (p CaseResult) Lost() (reasons []string) {
 	return reasons
 }
 
-// Result is what came of all cases for one client.
+// Result holds the results of all cases for one client.
 type Result struct {
-	// Name is how the client is called in a table, About its own words about version and options.
+	// Name is the client's name in a table, About its own description of version and options.
 	Name  string       `json:"name"`
 	About string       `json:"about"`
 	Cases []CaseResult `json:"cases"`
-	// Failed says why nothing was played, empty if it was.
+	// Failed says why no case was played, empty if cases were.
 	Failed string `json:"failed,omitempty"`
 }
 
-// Got is the sum of the points.
+// Got returns the sum of the points.
 func (r Result) Got() (n int) {
 	for _, c := range r.Cases {
 		n += c.Got()
@@ -62,7 +62,7 @@ func (r Result) Got() (n int) {
 	return n
 }
 
-// MaxPoints is the sum of what there was to get.
+// MaxPoints returns the sum of the points that there were.
 func (r Result) MaxPoints() (n int) {
 	for _, c := range r.Cases {
 		n += c.MaxPoints()
@@ -70,7 +70,7 @@ func (r Result) MaxPoints() (n int) {
 	return n
 }
 
-// NameApart gives results of the same name longer ones: what two versions of one client say of themselves begins alike.
+// NameApart gives results with the same name longer ones, because two versions of one client begin their description alike.
 func NameApart(results []Result) {
 	taken, seen := map[string]int{}, map[string]int{}
 	for _, r := range results {
@@ -87,7 +87,7 @@ func NameApart(results []Result) {
 	}
 }
 
-// Sum is what was got of what there was to get, a dash if nothing was played.
+// Sum returns the points and their maximum, or a dash if no case was played.
 func (r Result) Sum() string {
 	if r.Failed != "" {
 		return "–"
@@ -95,8 +95,8 @@ func (r Result) Sum() string {
 	return fmt.Sprintf("%d/%d", r.Got(), r.MaxPoints())
 }
 
-// Markdown is the table of several clients, with the reason of every point that was not got. It holds no time and no date,
-// so that two runs with the same results give the same text.
+// Markdown returns the table of several clients, with the reason for every lost point. It holds no times and dates, so that
+// runs with equal results give equal texts.
 func Markdown(results []Result, command string) string {
 	var b strings.Builder
 	b.WriteString("# What MCP clients do on a bad day\n\nMade by `" + command + "`, which anybody can run.\n\n")
@@ -130,7 +130,8 @@ func Markdown(results []Result, command string) string {
 			fmt.Fprintf(&b, " (%s)", strings.Join(c.Faults, ", "))
 		}
 		b.WriteString("\n")
-		between := "\n" // a list begins behind an empty line
+		// A Markdown list needs an empty line before it.
+		between := "\n"
 		for _, r := range results {
 			for _, p := range r.Cases {
 				if p.Number == c.Number && p.Got() < p.MaxPoints() {
@@ -152,7 +153,7 @@ a new connection at the next use of one that was lost, which never sends a call 
 many clients reported, and are those that mcpvisor was built against: it is expected to win them, and a point that it loses
 is a defect of it.`
 
-// pointsCell is the cell of one case.
+// pointsCell returns the cell of one case, a dash if the case was not played.
 func (r Result) pointsCell(number int) string {
 	for _, c := range r.Cases {
 		if c.Number == number {
@@ -162,7 +163,7 @@ func (r Result) pointsCell(number int) string {
 	return "–"
 }
 
-// escapeCell is text for a table: on one line, without what means something there.
+// escapeCell escapes a text for a cell of a table.
 func escapeCell(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;").Replace(s)
 }

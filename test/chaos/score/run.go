@@ -16,28 +16,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
 )
 
-// Options say what is played to whom. Only Adapter is needed.
+// Options say which cases are played to which client. Only Adapter is needed.
 //
-// The servers are this very program, started again: its main, or its TestMain, begins with servers.Main.
+// The servers are this program, started again: its main, or its TestMain, must begin with servers.Main.
 type Options struct {
-	// Name is how the client is called in a table; the first word of what it says of itself if empty.
+	// Name is the client's name in a table; empty takes the first word of its own description.
 	Name string
 	// Adapter is the command line of the adapter.
 	Adapter []string
-	// Only plays the cases whose number or name it matches; nil plays all.
+	// Only selects the cases whose name or number it matches; nil selects all.
 	Only *regexp.Regexp
-	// Parallel is how many cases are played at once; 2. More ends sooner and lets slow clients lose points to a loaded
-	// machine. A case that starts sixty servers is played alone.
+	// Parallel is the number of cases played at once; 0 means 2. More is faster, and lets slow clients lose points to a loaded
+	// machine. A case that starts sixty servers is always played alone.
 	Parallel int
-	// Progress is told of each case that has ended, one at a time; nil: nobody.
+	// Progress is called after each case, one call at a time; nil reports nothing.
 	Progress func(CaseResult)
 }
 
-// ErrNoAdapter is wrapped by the error of Run if the adapter cannot be started or does not answer.
+// ErrNoAdapter is wrapped by the error of [Run] if the adapter cannot be started or does not answer.
 var ErrNoAdapter = errors.New("the adapter does not work")
 
-// Run plays the cases to one client. The error is that of ctx, or ErrNoAdapter; the result of an adapter that does not work has
-// no cases, and says why.
+// Run plays the cases to one client. Its error is that of ctx, or wraps [ErrNoAdapter]. The result of an adapter that does not
+// work has no cases and says why in Failed.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if len(o.Adapter) == 0 {
 		return Result{}, fmt.Errorf("%w: it has no command line", ErrNoAdapter)
@@ -80,6 +80,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, o.Parallel)
+	// Exclusive cases come last, when no other case runs any more.
 	for _, c := range chosen {
 		if c.exclusive || ctx.Err() != nil {
 			continue
@@ -100,7 +101,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return r, ctx.Err()
 }
 
-// askAbout asks the client for its name.
+// askAbout asks the client for its name and options. The error quotes the line of the adapter's standard error that explains
+// the failure best.
 func askAbout(ctx context.Context, o Options) (string, error) {
 	words := &lastWords{}
 	d, err := startAdapter(ctx, o.Adapter, words)
@@ -123,6 +125,7 @@ func askAbout(ctx context.Context, o Options) (string, error) {
 	return shorten(a.About), nil
 }
 
+// firstWord returns the text up to the first space or semicolon.
 func firstWord(s string) string {
 	for i, r := range s {
 		if r == ' ' || r == ';' {
@@ -132,7 +135,7 @@ func firstWord(s string) string {
 	return s
 }
 
-// playCase plays one case. A case that panics has lost what it had not got.
+// playCase plays one case in its own folder with its own adapter. If the case panics, it keeps the points given before.
 func playCase(ctx context.Context, o Options, c Case, dir string) (p CaseResult) {
 	p = CaseResult{Number: c.Number, Name: c.Name}
 	began := time.Now()
@@ -148,7 +151,7 @@ func playCase(ctx context.Context, o Options, c Case, dir string) (p CaseResult)
 		p.Points = []Point{{Must: "the adapter starts", Seen: err.Error()}}
 		return p
 	}
-	// Whatever the case waits for then, it waits for the adapter.
+	// When the limit is reached, everything that the case waits for depends on the adapter, so that its end releases the case.
 	defer context.AfterFunc(ctx, func() { _ = a.driver.cmd.Process.Kill() })()
 	defer func() {
 		if v := recover(); v != nil {
@@ -161,5 +164,5 @@ func playCase(ctx context.Context, o Options, c Case, dir string) (p CaseResult)
 	return p
 }
 
-// caseTime bounds a case; none comes near unless everything in it hangs.
+// caseTime bounds a case. A case comes near it only if everything in it hangs.
 const caseTime = 5 * time.Minute

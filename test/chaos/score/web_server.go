@@ -13,28 +13,33 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
 )
 
-// webServer is an MCP server over streamable HTTP of one era, written for this package so that it is no contestant's own. It
-// keeps what it was asked, and misbehaves as fault says.
+// webServer is an MCP server over streamable HTTP of one era, written for this package so that it belongs to none of the
+// clients under test. It keeps the requests that it got, and misbehaves as fault says.
 type webServer struct {
 	url    string
 	modern bool
 	server *http.Server
-	// done ends the streams and what hangs.
+	// done is closed to end the streams and the requests that are held.
 	done chan struct{}
 
+	// mu guards everything below, and done.
 	mu sync.Mutex
-	// fault, if set, may answer a request in its own way: then it returns true. method is the JSON-RPC method, empty for
-	// GET and DELETE.
-	fault      func(w http.ResponseWriter, r *http.Request, method string) bool
-	sessions   map[string]chan struct{} // closed when the session's streams are cut
-	streams    map[chan string]struct{}
-	requests   []httpRequest
-	runs       map[string]int // executions by the call's text
+	// fault, if not nil, may answer a request itself and then returns true. method is the JSON-RPC method, empty for GET and
+	// DELETE.
+	fault func(w http.ResponseWriter, r *http.Request, method string) bool
+	// sessions maps the id of each session to a channel that is closed when its streams are cut.
+	sessions map[string]chan struct{}
+	// streams holds the channel of each open stream; methods of notifications are sent on it.
+	streams  map[chan string]struct{}
+	requests []httpRequest
+	// runs counts the runs of the tool write, by the text of the call.
+	runs       map[string]int
 	extraTools []string
-	next       int
+	// next is the number of the last session.
+	next int
 }
 
-// httpRequest is one request.
+// httpRequest is one request that the server got.
 type httpRequest struct {
 	at     time.Time
 	verb   string
@@ -44,12 +49,13 @@ type httpRequest struct {
 
 const siteVersion, modernVersion = "2025-11-25", "2026-07-28"
 
-// newWebServer starts one.
+// newWebServer starts a server of one era on a loopback port.
 func (a *caseRun) newWebServer(modern bool) (*webServer, *testServer) {
 	s := &webServer{modern: modern, done: make(chan struct{}), sessions: map[string]chan struct{}{},
 		streams: map[chan string]struct{}{}, runs: map[string]int{}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil { // no port is left: every point of the case is lost, and says so
+	// No port is free: the case loses the point, and a listener that no client reaches takes the place.
+	if err != nil {
 		a.scorePoint(false, "the server starts", "%s", err)
 		l, _ = net.Listen("unix", a.dir+"/none")
 	}
@@ -60,12 +66,14 @@ func (a *caseRun) newWebServer(modern bool) (*webServer, *testServer) {
 	return s, &testServer{name: fmt.Sprintf("w%d", a.serverCount), connectCommand: adapter.Command{URL: s.url}, web: s}
 }
 
+// serveOn serves until closeAll closes the server.
 func (s *webServer) serveOn(l net.Listener) {
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	go func() { _ = s.server.Serve(l) }() // it ends with end
+	// Serve ends with closeAll.
+	go func() { _ = s.server.Serve(l) }()
 }
 
-// closeAll cuts every connection.
+// closeAll closes every connection and ends the streams. It may be called twice.
 func (s *webServer) closeAll() {
 	s.mu.Lock()
 	select {
@@ -77,8 +85,8 @@ func (s *webServer) closeAll() {
 	s.server.Close()
 }
 
-// restartAfter ends the server's process, as it were, and starts another one on the same port after a while: every connection
-// and session is gone.
+// restartAfter acts like a server process that ends and is started again on the same port: every connection and session is
+// lost.
 func (s *webServer) restartAfter(after time.Duration) {
 	addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
 	s.closeAll()
@@ -86,7 +94,8 @@ func (s *webServer) restartAfter(after time.Duration) {
 	s.mu.Lock()
 	s.done, s.sessions, s.streams = make(chan struct{}), map[string]chan struct{}{}, map[chan string]struct{}{}
 	s.mu.Unlock()
-	for range 100 { // the port may be lingering
+	// The system may keep the old port busy for a moment.
+	for range 100 {
 		if l, err := net.Listen("tcp", addr); err == nil {
 			s.serveOn(l)
 			return
@@ -95,14 +104,14 @@ func (s *webServer) restartAfter(after time.Duration) {
 	}
 }
 
-// setFault sets a fault; nil heals.
+// setFault sets a fault; nil restores the healthy server.
 func (s *webServer) setFault(f func(w http.ResponseWriter, r *http.Request, method string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
-// dropSessions loses every session, as a restart behind a proxy does.
+// dropSessions makes the server forget every session, like a restart behind a proxy that keeps the connections.
 func (s *webServer) dropSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +131,7 @@ func (s *webServer) cutStreams() {
 	}
 }
 
-// countRequests counts requests; verb or method may be empty for any.
+// countRequests counts the requests with a verb and a JSON-RPC method; an empty one matches any.
 func (s *webServer) countRequests(verb, method string) (n int) {
 	for _, v := range s.allRequests() {
 		if (verb == "" || v.verb == verb) && (method == "" || v.method == method) {
@@ -132,19 +141,21 @@ func (s *webServer) countRequests(verb, method string) (n int) {
 	return n
 }
 
+// allRequests returns a copy of the requests so far.
 func (s *webServer) allRequests() []httpRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]httpRequest(nil), s.requests...)
 }
 
-// countRuns is how often the tool write ran with that text.
+// countRuns returns how often the tool write ran with a text.
 func (s *webServer) countRuns(text string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[text]
 }
 
+// rpcRequest holds the members of a request that the server reads.
 type rpcRequest struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -161,7 +172,8 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var m rpcRequest
-	_ = json.Unmarshal(body, &m) // GET and DELETE have none; what cannot be read is an unknown method
+	// GET and DELETE have no body; an unreadable one has no method, and gets an error.
+	_ = json.Unmarshal(body, &m)
 	s.mu.Lock()
 	s.requests = append(s.requests, httpRequest{time.Now(), r.Method, m.Method, r.Header.Clone()})
 	fault := s.fault
@@ -189,7 +201,8 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const sessionHeader = "Mcp-Session-Id"
 
-// requireSession reports whether the request belongs to a session, and refuses it if it does not.
+// requireSession reports whether a request belongs to a session, and refuses it otherwise: with 404 for an unknown session, as
+// the specification requires, so that the client begins a new one.
 func (s *webServer) requireSession(w http.ResponseWriter, r *http.Request) bool {
 	id := r.Header.Get(sessionHeader)
 	s.mu.Lock()
@@ -206,6 +219,7 @@ func (s *webServer) requireSession(w http.ResponseWriter, r *http.Request) bool 
 	return false
 }
 
+// handlePost answers a POST by its method, after it has checked session or version.
 func (s *webServer) handlePost(w http.ResponseWriter, r *http.Request, m rpcRequest) {
 	switch {
 	case m.Method == "initialize" && !s.modern:
@@ -251,7 +265,7 @@ func (s *webServer) handlePost(w http.ResponseWriter, r *http.Request, m rpcRequ
 	}
 }
 
-// cacheMembers is what every list of the modern era carries.
+// cacheMembers returns the members that every list of the modern era must carry.
 func (s *webServer) cacheMembers() string {
 	if s.modern {
 		return `,"ttlMs":0,"cacheScope":"private"`
@@ -259,6 +273,7 @@ func (s *webServer) cacheMembers() string {
 	return ""
 }
 
+// toolDefinitions returns the definitions of all tools.
 func (s *webServer) toolDefinitions() (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,13 +283,14 @@ func (s *webServer) toolDefinitions() (all []string) {
 	return all
 }
 
+// callTool runs a tool and answers the call.
 func (s *webServer) callTool(w http.ResponseWriter, m rpcRequest) {
 	text := m.Params.Arguments["text"]
 	s.runTool(m)
 	s.sendResult(w, m, fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"isError":%t}`, text, m.Params.Name == "fail"))
 }
 
-// runTool executes the tool.
+// runTool runs a tool without answering, for faults that lose the answer.
 func (s *webServer) runTool(m rpcRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +299,8 @@ func (s *webServer) runTool(m rpcRequest) {
 	}
 }
 
-// addTool adds a tool, and tells everybody who listens.
+// addTool adds a tool and notifies every open stream. A stream whose channel is full gets no notification, because it has
+// sixteen others to deliver.
 func (s *webServer) addTool(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,6 +313,7 @@ func (s *webServer) addTool(name string) {
 	}
 }
 
+// sendResult answers with a result; in the modern era it adds the required resultType.
 func (s *webServer) sendResult(w http.ResponseWriter, m rpcRequest, result string) {
 	if s.modern && result == `{}` {
 		result = `{"resultType":"complete"}`
@@ -306,6 +324,7 @@ func (s *webServer) sendResult(w http.ResponseWriter, m rpcRequest, result strin
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
+// sendError answers with a JSON-RPC error and an HTTP status.
 func sendError(w http.ResponseWriter, status int, id json.RawMessage, code int, text string) {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
@@ -315,7 +334,7 @@ func sendError(w http.ResponseWriter, status int, id json.RawMessage, code int, 
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, code, text)
 }
 
-// openStream is the GET of the legacy era.
+// openStream opens the GET stream of the legacy era.
 func (s *webServer) openStream(w http.ResponseWriter, r *http.Request) {
 	if s.modern {
 		http.Error(w, "no", http.StatusMethodNotAllowed)
@@ -330,7 +349,7 @@ func (s *webServer) openStream(w http.ResponseWriter, r *http.Request) {
 	s.serveEvents(w, r, cut, "", func(method string) string { return `{"jsonrpc":"2.0","method":"` + method + `"}` })
 }
 
-// openSubscription is the subscription of the modern era.
+// openSubscription opens a subscription of the modern era, whose first message is the acknowledgment.
 func (s *webServer) openSubscription(w http.ResponseWriter, r *http.Request, m rpcRequest) {
 	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/subscriptionId":%s}`, m.ID)
 	s.serveEvents(w, r, nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+meta+
@@ -340,7 +359,7 @@ func (s *webServer) openSubscription(w http.ResponseWriter, r *http.Request, m r
 		})
 }
 
-// serveEvents keeps a stream of events open.
+// serveEvents serves a stream of events until it is cut, or one side ends. first is sent at once, event encodes a notification.
 func (s *webServer) serveEvents(w http.ResponseWriter, r *http.Request, cut chan struct{}, first string, event func(method string) string) {
 	s.mu.Lock()
 	events := make(chan string, 16)
@@ -358,7 +377,8 @@ func (s *webServer) serveEvents(w http.ResponseWriter, r *http.Request, cut chan
 		if data != "" {
 			fmt.Fprintf(w, "event: message\ndata: %s\n\n", data)
 		}
-		_ = http.NewResponseController(w).Flush() // the reader may have gone, which ends the request
+		// If the reader has gone, the request's context ends.
+		_ = http.NewResponseController(w).Flush()
 	}
 	send(first)
 	for {
@@ -375,7 +395,7 @@ func (s *webServer) serveEvents(w http.ResponseWriter, r *http.Request, cut chan
 	}
 }
 
-// holdRequest holds a request until its sender or the server has gone.
+// holdRequest holds a request without an answer until its sender or the server goes.
 func (s *webServer) holdRequest(r *http.Request) {
 	s.mu.Lock()
 	done := s.done
@@ -386,14 +406,15 @@ func (s *webServer) holdRequest(r *http.Request) {
 	}
 }
 
-// resetConnection breaks the connection of a request without an answer.
+// resetConnection breaks the connection of a request with a reset.
 func resetConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // without it the end is a polite one
+		// Without this the connection would end with a FIN.
+		_ = tcp.SetLinger(0)
 	}
 	conn.Close()
 }

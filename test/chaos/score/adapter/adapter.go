@@ -1,5 +1,5 @@
-// Package adapter is the protocol by which mcpvisor chaos score drives an MCP client: a program that reads commands and
-// writes answers, one JSON object a line, on its standard input and output. Any language will do.
+// Package adapter is the protocol by which "mcpvisor chaos score" drives an MCP client: a program that reads commands and
+// writes answers, one JSON object per line, on its standard input and output. It can be written in any language.
 //
 //	→ {"id":1,"do":"connect","name":"a","command":"/bin/server","args":["x"],"timeoutMs":5000}
 //	← {"id":1,"ok":true,"tookMs":120}
@@ -16,18 +16,19 @@
 //	← {"id":7,"ok":true,"about":"some-client 1.2; keep-alive every 2s"}
 //	→ {"id":8,"do":"quit"}
 //
-// What a command means:
+// Meaning of the commands:
 //
-//   - connect: connect to a server and wait until that has succeeded or failed, for at most timeoutMs. What the client does
-//     afterwards by itself, or at the next command about that server, is its own affair: that is what is scored.
+//   - connect: the client connects to a server and waits until that has succeeded or failed, for at most timeoutMs. What it
+//     does afterwards by itself, or at the next command about that server, is up to the client: the score judges that.
 //   - list: the names of the tools that the client would offer now.
-//   - call: call a tool under the name that the server gave it; give up after timeoutMs as the client gives up. ok is
-//     false if there is no result, also if that is only unknown; a tool's own isError is a result.
-//   - status: one word for each server as the client sees it; "connected" is the only one with a meaning.
-//   - close: disconnect from one server, and answer when that is done. quit: disconnect from all, answer, and exit.
+//   - call: the client calls a tool by the name that the server gave it, and gives up after timeoutMs in its usual way. ok is
+//     false if there is no result, also if the outcome is only unknown; a result with isError is a result.
+//   - status: one word for each server as the client sees it; only "connected" has a fixed meaning.
+//   - close: the client disconnects from one server, and answers when that is done. quit: it disconnects from all servers,
+//     answers, and exits.
 //
-// Commands come while others are under way, and answers may come in any order. The end of standard input means quit.
-// Standard error is kept for people. A Go program has all of this from Serve.
+// Commands arrive while others are under way, and answers may come in any order. The end of standard input means quit. Standard
+// error is for people to read. [Serve] does all of this for a Go program, and [Redial] reconnects for a library that does not.
 package adapter
 
 import (
@@ -45,18 +46,19 @@ type Command struct {
 	ID   int    `json:"id"`
 	Do   string `json:"do"`
 	Name string `json:"name,omitempty"`
-	// Command and Args start a server; URL and Headers reach one.
+	// Command and Args start a server; URL and Headers reach one over HTTP.
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// Tool and ToolArgs are the call.
+	// Tool and ToolArgs are the call. TimeoutMs is in milliseconds; 0 sets no limit. ToolArgs travels as "args", see
+	// MarshalJSON.
 	Tool      string          `json:"tool,omitempty"`
 	TimeoutMs int             `json:"timeoutMs,omitempty"`
 	ToolArgs  json.RawMessage `json:"-"`
 }
 
-// Answer is one line from the adapter.
+// Answer is one line from the adapter. ID is that of the command; TookMs is the adapter's own measurement, in milliseconds.
 type Answer struct {
 	ID     int               `json:"id"`
 	OK     bool              `json:"ok"`
@@ -68,7 +70,7 @@ type Answer struct {
 	TookMs int64             `json:"tookMs"`
 }
 
-// Server is where a server is.
+// Server describes how to reach a server: by a command, or by a URL.
 type Server struct {
 	Command string
 	Args    []string
@@ -76,21 +78,21 @@ type Server struct {
 	Headers map[string]string
 }
 
-// Client is a client that an adapter drives. Its methods are called concurrently. Every ctx has the time that the command
-// allows.
+// Client is the client under test, as an adapter implements it. Serve calls its methods concurrently. Every ctx ends with the
+// time that the command allows.
 type Client interface {
-	// About names the client with its version, and the options that were set.
+	// About returns the client's name and version, and the options that are set.
 	About() string
 	Connect(ctx context.Context, name string, s Server) error
 	Tools(ctx context.Context, name string) ([]string, error)
 	Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error)
 	Status(ctx context.Context) map[string]string
 	Close(ctx context.Context, name string) error
-	// Quit disconnects from all.
+	// Quit disconnects from all servers.
 	Quit(ctx context.Context)
 }
 
-// MarshalJSON writes the arguments of a tool as "args", which are an object for a call and a list for connect.
+// MarshalJSON writes the arguments of a tool as "args", which is an object for a call and a list for connect.
 func (c Command) MarshalJSON() ([]byte, error) {
 	type plain Command
 	if c.ToolArgs == nil {
@@ -102,7 +104,7 @@ func (c Command) MarshalJSON() ([]byte, error) {
 	}{plain(c), c.ToolArgs})
 }
 
-// UnmarshalJSON is the other way.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (c *Command) UnmarshalJSON(b []byte) error {
 	type plain Command
 	both := struct {
@@ -119,17 +121,20 @@ func (c *Command) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(both.Args, &c.Args)
 }
 
-// Serve answers commands until quit, or the end of in. quitTime bounds the end.
+// Serve answers commands until quit or the end of in. It returns nil for both, and the error of reading otherwise. Each command
+// runs in its own goroutine.
 func Serve(in io.Reader, out io.Writer, client Client) error {
 	var mu sync.Mutex
 	say := func(a Answer) {
 		b, err := json.Marshal(a)
-		if err != nil { // a result that is no JSON
+		// The client returned a result that is no JSON.
+		if err != nil {
 			b, _ = json.Marshal(Answer{ID: a.ID, Error: err.Error(), TookMs: a.TookMs})
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = out.Write(append(b, '\n')) // whoever reads has gone, and the end of in follows
+		// If the reader has gone, the end of in follows.
+		_, _ = out.Write(append(b, '\n'))
 	}
 	quit := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), quitTime)
@@ -157,16 +162,17 @@ func Serve(in io.Reader, out io.Writer, client Client) error {
 			say(Answer{ID: c.ID, OK: true, TookMs: time.Since(began).Milliseconds()})
 			return nil
 		}
-		go func() { // it ends with its command, or with the program
+		// The goroutine ends with its command, or with the program.
+		go func() {
 			say(performCommand(client, c))
 		}()
 	}
 }
 
-// quitTime is how long a client may take to disconnect from all.
+// quitTime bounds the time that a client has to disconnect from all servers.
 const quitTime = 30 * time.Second
 
-// performCommand does one command. A panic of the client is an answer like any other.
+// performCommand performs one command. A panic of the client becomes an error like any other.
 func performCommand(client Client, c Command) (a Answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if c.TimeoutMs > 0 {

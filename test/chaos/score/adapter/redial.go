@@ -9,32 +9,35 @@ import (
 
 // Link is one connection of a client library that does not reconnect by itself.
 type Link interface {
-	// Lost reports whether the library has said that the connection is of no use any more.
+	// Lost reports whether the library has reported that the connection is unusable.
 	Lost() bool
 	Close() error
 }
 
-// HealthChecker is a Link that also knows what its last health check said.
+// HealthChecker is a Link that also knows the result of its last health check.
 type HealthChecker interface{ Healthy() bool }
 
-// Redial keeps one Link for each server, and connects anew at the next use of one that was lost, as the documentations of
-// client libraries advise. It never sends anything twice. It is what the adapters of bare libraries are made of.
+// Redial keeps one Link for each server, and connects again at the next use of a lost one, as the documentation of client
+// libraries advises. It never sends a call twice. Adapters of bare libraries embed it. Its methods are safe for concurrent use.
 type Redial[L Link] struct {
-	// Dial connects.
+	// Dial connects to a server.
 	Dial func(ctx context.Context, s Server) (L, error)
 
+	// mu guards links. It is never held while dialing.
 	mu    sync.Mutex
 	links map[string]*serverLink[L]
 }
 
+// serverLink is one server with its link.
 type serverLink[L Link] struct {
-	mu        sync.Mutex // held while dialling, so that a server is never connected twice
+	// mu is held while dialing, so that no server is connected twice at once.
+	mu        sync.Mutex
 	server    Server
 	link      L
 	connected bool
 }
 
-// Connect remembers the server and dials it.
+// Connect remembers the server and dials it. A server whose first dial fails is dialed again at its next use.
 func (r *Redial[L]) Connect(ctx context.Context, name string, s Server) error {
 	r.mu.Lock()
 	if r.links == nil {
@@ -47,6 +50,7 @@ func (r *Redial[L]) Connect(ctx context.Context, name string, s Server) error {
 	return err
 }
 
+// connectedLink returns the link of a server, after dialing it again if it was lost.
 func (r *Redial[L]) connectedLink(ctx context.Context, l *serverLink[L]) (L, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +59,8 @@ func (r *Redial[L]) connectedLink(ctx context.Context, l *serverLink[L]) (L, err
 	}
 	if l.connected {
 		l.connected = false
-		_ = l.link.Close() // it is lost
+		// An error only repeats that it was lost.
+		_ = l.link.Close()
 	}
 	link, err := r.Dial(ctx, l.server)
 	if err != nil {
@@ -65,7 +70,7 @@ func (r *Redial[L]) connectedLink(ctx context.Context, l *serverLink[L]) (L, err
 	return link, nil
 }
 
-// Get gives the link of a server, a new one if the last was lost.
+// Get returns the link of a server, a new one if the last was lost.
 func (r *Redial[L]) Get(ctx context.Context, name string) (link L, err error) {
 	r.mu.Lock()
 	l := r.links[name]
@@ -76,7 +81,8 @@ func (r *Redial[L]) Get(ctx context.Context, name string) (link L, err error) {
 	return r.connectedLink(ctx, l)
 }
 
-// Status says of each server whether its link stands; dialling is a state of its own.
+// Status returns for each server whether its link is connected, unhealthy, disconnected, or being dialed: while mu is held, the
+// server counts as connecting.
 func (r *Redial[L]) Status(context.Context) map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +104,7 @@ func (r *Redial[L]) Status(context.Context) map[string]string {
 	return all
 }
 
-// Close disconnects from one server.
+// Close disconnects from one server and forgets it.
 func (r *Redial[L]) Close(_ context.Context, name string) error {
 	r.mu.Lock()
 	l := r.links[name]
@@ -116,7 +122,7 @@ func (r *Redial[L]) Close(_ context.Context, name string) error {
 	return l.link.Close()
 }
 
-// Quit disconnects from all, side by side, and waits for the slowest or for the end of ctx.
+// Quit disconnects from all servers at the same time, and waits for the slowest or for the end of ctx.
 func (r *Redial[L]) Quit(ctx context.Context) {
 	r.mu.Lock()
 	var names []string
@@ -126,7 +132,8 @@ func (r *Redial[L]) Quit(ctx context.Context) {
 	r.mu.Unlock()
 	var all sync.WaitGroup
 	for _, name := range names {
-		all.Go(func() { _ = r.Close(ctx, name) }) // there is nobody to tell
+		// Quit has no caller that could use the error.
+		all.Go(func() { _ = r.Close(ctx, name) })
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()

@@ -1,9 +1,9 @@
-// Package version says which version of a module this program was built with.
+// Package version reports with which version of a module this program was built. Adapters name it in their description.
 package version
 
 import "runtime/debug"
 
-// OfModule is the version of a module as the Go tool recorded it; "unknown" in a test binary.
+// OfModule returns the version of a module that the Go tool recorded in this program, "unknown" in a test binary.
 func OfModule(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {

@@ -1,9 +1,9 @@
-// Package gosdk lets mcpvisor chaos score drive the client of the official Go SDK.
+// Package gosdk is the adapter of "mcpvisor chaos score" for the client of the official Go SDK.
 //
-// It is written as the library's documentation shows: Client.Connect over a CommandTransport or a
-// StreamableClientTransport, a context with a deadline for every request, ClientSession.Wait to hear of the end, and a new
-// session at the next use of one that has ended. Set are KeepAlive (2 s, one failure tolerated), and the handler of tool
-// list changes, without which a client of the era of 2026-07-28 opens no stream for them. The rest are the defaults.
+// It follows the library's documentation: Client.Connect over a CommandTransport or a StreamableClientTransport, a context with
+// a deadline for every request, ClientSession.Wait to notice the end, and a new session at the next use of one that has ended.
+// Two options are set: KeepAlive (2 s, one failure tolerated), and the handler of tool list changes, without which a client of
+// the era of 2026-07-28 opens no stream for them. The others have their defaults.
 package gosdk
 
 import (
@@ -24,8 +24,10 @@ import (
 // New makes the client.
 func New() adapter.Client { return &scoredClient{adapter.Redial[*link]{Dial: dialLink}} }
 
+// scoredClient implements adapter.Client.
 type scoredClient struct{ adapter.Redial[*link] }
 
+// link is one session; lost is set when it has ended.
 type link struct {
 	*mcp.ClientSession
 	lost atomic.Bool
@@ -33,6 +35,7 @@ type link struct {
 
 func (l *link) Lost() bool { return l.lost.Load() }
 
+// dialLink connects to a server, and watches for the end of the session.
 func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "mcpvisor-score", Version: "1"}, &mcp.ClientOptions{
 		KeepAlive: 2 * time.Second, KeepAliveFailureThreshold: 2,
@@ -53,15 +56,17 @@ func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 		return nil, err
 	}
 	l := &link{ClientSession: session}
-	go func() { // it ends with the session
-		_ = session.Wait() // why it ended shows in the requests that fail
+	// The goroutine ends with the session.
+	go func() {
+		// The reason shows in the requests that fail.
+		_ = session.Wait()
 		l.lost.Store(true)
 	}()
 	return l, nil
 }
 
-// headers adds headers to the requests to one host. The library has no option for them and takes an http.Client; whoever
-// writes such a RoundTripper with care looks where a request goes.
+// headers adds the configured headers to requests to one host. The library has no option for headers and takes an http.Client;
+// a careful RoundTripper adds them for the configured host only, so that a redirect does not carry them away.
 type headers struct {
 	host   string
 	values map[string]string

@@ -1,10 +1,10 @@
-// Package mcpgo lets mcpvisor chaos score drive the client of mark3labs/mcp-go.
+// Package mcpgo is the adapter of "mcpvisor chaos score" for the client of mark3labs/mcp-go.
 //
-// It is written as the library's documentation shows: a client per server, Initialize, a context with a deadline for every
-// request, standard error drained, and a new client at the next use of one whose connection was lost ("Connection
-// Recovery"). The retry of the call that the same page shows is left out: it would run a tool twice.
-// Set are: client information and the latest protocol version. Notifications over HTTP are the default of the library: a
-// stream is not kept open (WithContinuousListening is deprecated), and lists are asked for when they are wanted.
+// It follows the library's documentation: a client per server, Initialize, a context with a deadline for every request,
+// standard error drained, and a new client at the next use of one whose connection was lost ("Connection Recovery"). It leaves
+// out the retry of the call that the same page shows, because that would run a tool twice. Client information and the latest
+// protocol version are set. Notifications over HTTP have the library's default: it keeps no stream open
+// (WithContinuousListening is deprecated), and lists are requested when they are needed.
 package mcpgo
 
 import (
@@ -25,29 +25,31 @@ import (
 // New makes the client.
 func New() adapter.Client { return &scoredClient{adapter.Redial[*link]{Dial: dialLink}} }
 
+// scoredClient implements adapter.Client.
 type scoredClient struct{ adapter.Redial[*link] }
 
-// link is one connection, and what its last health check said.
+// link is one connection with its health checks. lost is set when it is unusable, unhealthy by a failed check.
 type link struct {
 	*client.Client
 	lost, unhealthy atomic.Bool
 	stopHealth      context.CancelFunc
 }
 
-// Healthy is what the last health check said.
+// Healthy reports whether the last health check succeeded.
 func (l *link) Healthy() bool { return !l.unhealthy.Load() }
 
 func (l *link) Lost() bool { return l.lost.Load() }
 
-// Close also ends the health checks.
+// Close ends the health checks and the connection.
 func (l *link) Close() error {
 	l.stopHealth()
 	return l.Client.Close()
 }
 
-// healthEvery is how often a connection is asked for a sign of life ("Connection Monitoring" of the documentation).
+// healthEvery is the interval and the time limit of the health checks ("Connection Monitoring" in the documentation).
 const healthEvery = 2 * time.Second
 
+// dialLink connects to a server and starts the health checks.
 func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	var c *client.Client
 	if s.URL != "" {
@@ -62,7 +64,7 @@ func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	lifetime, end := context.WithCancel(context.Background())
 	l := &link{Client: c, stopHealth: end}
 	c.OnConnectionLost(func(error) { l.lost.Store(true) })
-	// The context of Start is the life of the transport, which Close ends.
+	// The context of Start is the lifetime of the transport, which only Close may end.
 	if err := c.Start(context.Background()); err != nil {
 		end()
 		return nil, err
@@ -71,16 +73,16 @@ func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	r.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
 	r.Params.ClientInfo = mcp.Implementation{Name: "mcpvisor-score", Version: "1"}
 	if _, err := c.Initialize(ctx, r); err != nil {
-		_ = l.Close() // the error that counts is the first
+		// The first error is the one that counts.
+		_ = l.Close()
 		return nil, err
 	}
 	go l.watchHealth(lifetime)
 	return l, nil
 }
 
-// watchHealth asks for a sign of life until the link is closed.
-//
-// Two questions in a row without an answer are the end, as they are for the adapter of the Go SDK.
+// watchHealth pings the server until the link is closed. Two pings in a row without an answer count as the end of the
+// connection, as in the adapter of the Go SDK.
 func (l *link) watchHealth(lifetime context.Context) {
 	for missed := 0; ; {
 		select {
@@ -103,7 +105,7 @@ func (l *link) watchHealth(lifetime context.Context) {
 	}
 }
 
-// noteLoss notes whether an error means that the connection is of no use any more.
+// noteLoss marks the link as lost if the error means that, and returns the error.
 func (l *link) noteLoss(err error) error {
 	if errors.Is(err, transport.ErrTransportClosed) || errors.Is(err, transport.ErrSessionTerminated) {
 		l.lost.Store(true)

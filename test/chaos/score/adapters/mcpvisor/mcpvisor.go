@@ -1,8 +1,8 @@
-// Package mcpvisor lets mcpvisor chaos score drive this module's own facade.
+// Package mcpvisor is the adapter of "mcpvisor chaos score" for this module's own facade.
 //
-// It is written as an embedding program writes it: one manager for all servers, Connect, CallServerTool with a context,
-// ServerStatus, Close. Set are a guardian, as package supervisor advises for programs that may be killed, and questions
-// for a sign of life every 2 s, as often as the other adapters have it. The rest are the defaults.
+// It is written like an embedding program: one manager for all servers, Connect, CallServerTool with a context, ServerStatus,
+// Close. Two options are set: a guardian, as package supervisor advises for programs that may be killed, and probes every 2 s,
+// as often as the other adapters ping. The others have their defaults.
 package mcpvisor
 
 import (
@@ -19,12 +19,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
+// scoredClient implements adapter.Client.
 type scoredClient struct {
 	m     *supervisor.Manager
 	guard *transports.Guardian
 }
 
-// New makes the client. guard may be nil; it ends the servers if this program is killed.
+// New makes the client. guard ends the servers if this program is killed; nil leaves them running then.
 func New(guard *transports.Guardian) (adapter.Client, error) {
 	cfg := supervisor.Config{
 		Timing: actors.Timing{ProbeEvery: 2 * time.Second, ProbeTimeout: 2 * time.Second},
@@ -47,7 +48,8 @@ func (d *scoredClient) Connect(ctx context.Context, name string, s adapter.Serve
 	return d.m.Connect(ctx, name, messages.Spec{Command: s.Command, Args: s.Args, URL: s.URL, Headers: s.Headers})
 }
 
-// Tools waits as every reader of the snapshot may: for the server to be connected, within the time that the command has.
+// Tools returns the server's tools in the current catalog. An empty list of a server that is not connected is an error, because
+// the client cannot know the tools.
 func (d *scoredClient) Tools(_ context.Context, name string) ([]string, error) {
 	st, err := d.m.ServerStatus(name)
 	if err != nil {
@@ -81,6 +83,7 @@ func (d *scoredClient) Status(context.Context) map[string]string {
 	return all
 }
 
+// Close removes the server from the manager, which ends its connection.
 func (d *scoredClient) Close(ctx context.Context, name string) error {
 	err := d.m.Remove(ctx, name)
 	if errors.Is(err, supervisor.ErrUnknownServer) {
@@ -89,8 +92,10 @@ func (d *scoredClient) Close(ctx context.Context, name string) error {
 	return err
 }
 
+// Quit closes the manager and then the guardian.
 func (d *scoredClient) Quit(ctx context.Context) {
-	_ = d.m.Close(ctx) // what is left then is the guardian's
+	// The guardian ends what is left.
+	_ = d.m.Close(ctx)
 	if d.guard != nil {
 		d.guard.Close()
 	}

@@ -1,9 +1,9 @@
-// Command starter is an adapter to begin with in Go: put your own client in the place of link. To play all cases to it:
+// Command starter is a Go adapter to start from: replace link by your own client. To play all cases to it:
 //
 //	go build -o starter . && mcpvisor chaos score -- ./starter
 //
-// Package adapter reads the commands and writes the answers, and adapter.Redial connects anew at the next use of a link that
-// was lost. Standard output belongs to the protocol: say everything else on standard error.
+// Package adapter reads the commands and writes the answers, and adapter.Redial connects again at the next use of a link that
+// was lost. Standard output belongs to the protocol: write everything else to standard error.
 package main
 
 import (
@@ -26,33 +26,37 @@ func main() {
 	}
 }
 
-// link is one connection of the client that is scored.
+// link is one connection of the client under test.
 type link struct {
 	*mcp.ClientSession
 	lost atomic.Bool
 }
 
-// Lost tells Redial that the link is of no use any more.
+// Lost implements adapter.Link.
 func (l *link) Lost() bool { return l.lost.Load() }
 
+// dialLink connects to a server.
 func dialLink(ctx context.Context, s adapter.Server) (*link, error) {
 	var t mcp.Transport = &mcp.CommandTransport{Command: exec.Command(s.Command, s.Args...)}
 	if s.URL != "" {
-		t = &mcp.StreamableClientTransport{Endpoint: s.URL} // the cases about credentials need s.Headers
+		// The cases about credentials need s.Headers too.
+		t = &mcp.StreamableClientTransport{Endpoint: s.URL}
 	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "starter", Version: "1"}, nil).Connect(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}
 	l := &link{ClientSession: session}
-	go func() { // it ends with the session
-		_ = session.Wait() // why it ended shows in the requests that fail
+	// The goroutine ends with the session.
+	go func() {
+		// The reason shows in the requests that fail.
+		_ = session.Wait()
 		l.lost.Store(true)
 	}()
 	return l, nil
 }
 
-// client answers the commands. Connect, Status, Close and Quit are those of Redial.
+// client implements adapter.Client. Redial provides Connect, Status, Close and Quit.
 type client struct{ adapter.Redial[*link] }
 
 // About implements adapter.Client.
