@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 )
 
-// Seeds are count tasks like t, with the seeds from first on.
+// Seeds yields count tasks like t, with the seeds from first on.
 func Seeds(t Task, first uint64, count int) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		for i := range count {
@@ -21,18 +21,18 @@ func Seeds(t Task, first uint64, count int) iter.Seq[Task] {
 	}
 }
 
-// Tally is what one check found over all runs.
+// Tally holds what one check found over all runs.
 type Tally struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Held, Violated and Inconclusive count runs, Looked the cases that were judged in all of them.
+	// Held, Violated and Inconclusive count runs; Looked counts the cases that the check judged in all of them.
 	Held         int `json:"held"`
 	Violated     int `json:"violated"`
 	Inconclusive int `json:"inconclusive"`
 	Looked       int `json:"looked"`
 }
 
-// Answer is that of all runs together: what happened in one of them has happened.
+// Answer returns the answer for all runs together: one violation counts, and a check that held in one run has been tried.
 func (t Tally) Answer() invariant.Answer {
 	switch {
 	case t.Violated > 0:
@@ -43,20 +43,20 @@ func (t Tally) Answer() invariant.Answer {
 	return invariant.Inconclusive
 }
 
-// Summary is what came of a campaign.
+// Summary holds the results of a campaign.
 type Summary struct {
 	Runs   int     `json:"runs"`
 	Checks []Tally `json:"checks"`
-	// Failed are the runs that violate something, Errors those that there was no run of, both in the order of the seeds.
+	// Failed holds the results with a violation, Errors those of tasks that could not be run, both in the order of the seeds.
 	Failed []Result `json:"failed,omitempty"`
 	Errors []Result `json:"errors,omitempty"`
 	Events int      `json:"events"`
-	// Virtual is the time of all runs together by their own clocks, Took how long the campaign really took.
+	// Virtual is the virtual time of all runs together, Took the real time of the campaign.
 	Virtual time.Duration `json:"virtual"`
 	Took    time.Duration `json:"took"`
 }
 
-// Answer is that of the campaign.
+// Answer returns Violated if any check or run is violated, Inconclusive if some check never judged a case, and Holds otherwise.
 func (s *Summary) Answer() invariant.Answer {
 	answer := invariant.Inconclusive
 	for _, t := range s.Checks {
@@ -72,6 +72,7 @@ func (s *Summary) Answer() invariant.Answer {
 	return s.violatedOr(answer)
 }
 
+// violatedOr returns a, unless a run has failed: the worker's crash belongs to no check.
 func (s *Summary) violatedOr(a invariant.Answer) invariant.Answer {
 	if len(s.Failed) > 0 {
 		return invariant.Violated
@@ -79,13 +80,15 @@ func (s *Summary) violatedOr(a invariant.Answer) invariant.Answer {
 	return a
 }
 
-// Run gives every task to the pool and returns when all of them have a result, or ctx has ended. each, if not nil, is called
-// with every result, one at a time, in the order in which they come.
+// Run gives every task to the pool and returns when all of them have a result, or ctx has ended. each, if not nil, gets every
+// result in the order in which they come, one call at a time. Results that come after the end of ctx are dropped, because they
+// say nothing.
 func Run(ctx context.Context, pool *Pool, tasks iter.Seq[Task], each func(Result)) Summary {
 	began := time.Now()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	s := summaryBuilder{}
+	// The channel has no buffer, so that no more tasks are drawn than workers are free.
 	queue := make(chan Task)
 	for range pool.Size() {
 		wg.Go(func() {

@@ -1,15 +1,23 @@
-// Package campaign runs many simulations: each in a process that does nothing else, several side by side, judged there.
+// Package campaign runs many simulations: each in a process that does nothing else, several side by side, and judged there.
 //
 //	pool := campaign.NewPool(command, 2)             // command starts this program as a worker
 //	defer pool.Close()
 //	s := campaign.Run(ctx, pool, campaign.Seeds(campaign.Task{}, 1, 200), func(r campaign.Result) { … })
 //
-// A worker is any program that calls Serve with its standard input and output. It gets tasks and gives results, one line of
-// JSON each.
+// # How it fits
 //
-// Guaranteed: each task has one result. A worker that dies (a panic in a goroutine of the manager ends its process) or does
-// not come back is a result with a violation that holds its last words, and the next task gets a new worker. A run in a
-// worker is exact: the same task gives the same history, byte for byte.
+// The command "mcpvisor chaos sim", the nightly runs and package planted call [Run]. A worker is any program that calls [Serve]
+// with its standard input and output: it gets tasks and returns results, one line of JSON each. [Do] makes a run in the worker,
+// with packages generate (the scenario of a seed), sim (the run) and invariant (the verdicts). The parent process only counts
+// results, so that it never runs the code that it judges.
 //
-// Less formally: the parent process never runs what it judges.
+//	Run -> Pool -> worker process: Serve -> Do -> generate, sim, invariant
+//	 ^                                  |
+//	 +------------- Result -------------+
+//
+// # Guarantees
+//
+// Each task has one result. If a worker dies (a panic in a goroutine of the manager ends its process) or does not return, the
+// result has a violation with the end of its standard error, and the next task gets a new worker. Runs in a worker are exact:
+// the same task gives the same history, byte for byte.
 package campaign

@@ -18,19 +18,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 )
 
-// Pool is worker processes. It is safe for concurrent use.
+// Pool holds worker processes. It is safe for concurrent use.
 type Pool struct {
-	// TaskTimeout is how long a worker may take for one task before it counts as hanging; 5 min. It is real time, and
-	// generous: a run takes well under a second, and the worker itself sees what stands still within seconds.
+	// TaskTimeout is the real time after which a worker counts as hanging, 5 min by default. It is generous: a run takes well
+	// under a second, and the worker itself notices a run that hangs within seconds.
 	TaskTimeout time.Duration
-	// Slow, if not nil, is told once of each task that takes more than 10 s, and what it does. It is called by whoever called Do.
+	// Slow is called once for each task that takes more than 10 s, in the goroutine that called Do, with a text that says what
+	// the run does. nil reports nothing.
 	Slow func(t Task, text string)
 
 	command func() *exec.Cmd
-	free    chan *worker // holds nil for a worker that is not started
+	// free holds the free workers; nil stands for one that is not started.
+	free chan *worker
 }
 
-// NewPool makes a pool of at most size workers, which command starts. Nothing is started yet.
+// NewPool makes a pool of at most size workers, which command starts. It starts none yet.
 func NewPool(command func() *exec.Cmd, size int) *Pool {
 	p := &Pool{TaskTimeout: 5 * time.Minute, command: command, free: make(chan *worker, max(size, 1))}
 	for range cap(p.free) {
@@ -39,11 +41,11 @@ func NewPool(command func() *exec.Cmd, size int) *Pool {
 	return p
 }
 
-// Size is how many workers there are at most.
+// Size returns the largest number of workers.
 func (p *Pool) Size() int { return cap(p.free) }
 
-// Do gives the task to a worker that is free and returns its result. If ctx ends first the worker is ended, and the result
-// has an error.
+// Do gives the task to a free worker and returns its result, and waits while none is free. If ctx ends first, Do ends the
+// worker, and the result has an error.
 func (p *Pool) Do(ctx context.Context, t Task) Result {
 	var w *worker
 	select {
@@ -60,7 +62,8 @@ func (p *Pool) Do(ctx context.Context, t Task) Result {
 			}
 		}
 		r, alive := w.runTask(ctx, t, p)
-		if !alive && retry && w.hasExitedCleanly() { // it had ended after the task before
+		// The worker had exited after the task before, because its heap was full; a new one gets the task.
+		if !alive && retry && w.hasExitedCleanly() {
 			w = nil
 			continue
 		}
@@ -72,7 +75,7 @@ func (p *Pool) Do(ctx context.Context, t Task) Result {
 	}
 }
 
-// Close ends every worker. No Do may be under way, and none may follow.
+// Close ends every worker. No Do may be under way or follow.
 func (p *Pool) Close() {
 	for range cap(p.free) {
 		if w := <-p.free; w != nil {
@@ -81,17 +84,20 @@ func (p *Pool) Close() {
 	}
 }
 
-// worker is one process.
+// worker is one worker process.
 type worker struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	stderr *headAndTail
 
-	answers chan []byte // closed at the end of its output; by read
-	exited  chan struct{}
-	exit    error
+	// answers brings the lines of its output; readAnswers closes it at the end of the output.
+	answers chan []byte
+	// exited is closed when the process has ended with exit.
+	exited chan struct{}
+	exit   error
 }
 
+// startWorker starts a worker process. Its goroutine ends with the process.
 func startWorker(cmd *exec.Cmd) (*worker, error) {
 	w := &worker{cmd: cmd, stderr: &headAndTail{}, answers: make(chan []byte, 1), exited: make(chan struct{})}
 	cmd.Stderr = w.stderr
@@ -110,7 +116,7 @@ func startWorker(cmd *exec.Cmd) (*worker, error) {
 	return w, nil
 }
 
-// readAnswers ends with the process.
+// readAnswers passes on the lines of the output, and waits for the process after the last one.
 func (w *worker) readAnswers(out io.Reader) {
 	r := bufio.NewReaderSize(out, 1<<20)
 	for {
@@ -125,13 +131,15 @@ func (w *worker) readAnswers(out io.Reader) {
 	close(w.exited)
 }
 
-// runTask runs one task. It reports false if the worker is no more.
+// runTask runs one task and passes its progress on. It returns false if the worker has ended, by itself or because runTask
+// killed it.
 func (w *worker) runTask(ctx context.Context, t Task, p *Pool) (r Result, alive bool) {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return Result{Seed: t.Seed, Error: "the task cannot be written: " + err.Error()}, true
 	}
-	_, _ = w.in.Write(append(text, '\n')) // a worker that has ended is seen below
+	// If the worker has ended, the closed channel below tells.
+	_, _ = w.in.Write(append(text, '\n'))
 	timer := time.NewTimer(p.TaskTimeout)
 	defer timer.Stop()
 	for {
@@ -153,7 +161,8 @@ func (w *worker) runTask(ctx context.Context, t Task, p *Pool) (r Result, alive 
 				p.Slow(t, r.Slow)
 			}
 		case <-timer.C:
-			_ = w.cmd.Process.Signal(syscall.SIGQUIT) // the stacks of all goroutines, where the system has it
+			// SIGQUIT makes Go print the stacks of all goroutines, on systems that have the signal.
+			_ = w.cmd.Process.Signal(syscall.SIGQUIT)
 			select {
 			case <-w.exited:
 			case <-time.After(10 * time.Second):
@@ -167,13 +176,13 @@ func (w *worker) runTask(ctx context.Context, t Task, p *Pool) (r Result, alive 
 	}
 }
 
-// hasExitedCleanly reports that the worker has ended in good order.
+// hasExitedCleanly waits for the end of the worker and reports whether its exit status is 0.
 func (w *worker) hasExitedCleanly() bool {
 	<-w.exited
 	return w.exit == nil
 }
 
-// crashResult is the result of a task whose worker has died.
+// crashResult is the result of a task whose worker has died: a violation with the exit status and the line of the panic.
 func (w *worker) crashResult(t Task, what string) Result {
 	words := w.stderr.String()
 	why := what
@@ -189,14 +198,14 @@ func (w *worker) crashResult(t Task, what string) Result {
 	}}, Stack: words}
 }
 
-// hangResult is the result of a task that its worker does not end, and does not see to hang.
+// hangResult is the result of a task that neither ends nor is noticed to hang by its worker.
 func (w *worker) hangResult(t Task, what string) Result {
 	r := w.crashResult(t, what)
 	r.Verdicts[0].ID = invariant.Hung
 	return r
 }
 
-// firstLine is the line that says what happened.
+// firstLine returns the line of a panic or fatal error, else the first line.
 func firstLine(words string) string {
 	for line := range strings.Lines(words) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
@@ -207,15 +216,18 @@ func firstLine(words string) string {
 	return line
 }
 
+// killProcess kills the worker and waits for it.
 func (w *worker) killProcess() {
-	_ = w.cmd.Process.Kill() // it may have ended by itself
+	// The process may have ended by itself.
+	_ = w.cmd.Process.Kill()
 	_ = w.in.Close()
-	for range w.answers { // so that read comes to the end of the output
+	// readAnswers must reach the end of the output to wait for the process.
+	for range w.answers {
 	}
 	<-w.exited
 }
 
-// stopWorker lets a worker go that has nothing to do.
+// stopWorker ends an idle worker by the end of its input, and kills it if that takes more than 10 s.
 func (w *worker) stopWorker() {
 	_ = w.in.Close()
 	select {
@@ -225,7 +237,8 @@ func (w *worker) stopWorker() {
 	}
 }
 
-// headAndTail keeps the beginning and the end of what a worker writes to its standard error: a panic begins with why.
+// headAndTail keeps the first and the last 16 KiB of a worker's standard error: a panic begins with its reason, and its stacks
+// may be long.
 type headAndTail struct {
 	mu         sync.Mutex
 	head, tail bytes.Buffer

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
 )
 
-// ShrinkTask looks for the smallest scenario that violates the check of that ID as the task does. It runs each try in a worker. What the
-// day was about is not said of it: most of that is gone.
+// ShrinkTask looks for the smallest scenario that violates the check of v as the task does, and runs each try in a worker. It
+// drops the description of a random scenario, because most of what it describes will be gone.
 func ShrinkTask(ctx context.Context, pool *Pool, t Task, v invariant.Verdict, o shrink.Options) (scenario.Scenario, shrink.Stats) {
 	s := t.EffectiveScenario()
 	s.Seed = t.Seed

@@ -8,13 +8,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 )
 
-// summaryBuilder adds results up.
+// summaryBuilder adds results up. Run's lock guards it.
 type summaryBuilder struct {
-	sum     Summary
-	order   map[string]int // of the checks: where they stand among the verdicts
+	sum Summary
+	// order maps each check to its largest index among the verdicts, so that a summary keeps their order.
+	order   map[string]int
 	byCheck map[string]*Tally
 }
 
+// addResult adds one result.
 func (s *summaryBuilder) addResult(r Result) {
 	if s.byCheck == nil {
 		s.byCheck, s.order = map[string]*Tally{}, map[string]int{}
@@ -48,6 +50,7 @@ func (s *summaryBuilder) addResult(r Result) {
 	}
 }
 
+// finishSummary sorts the parts and returns the summary.
 func (s *summaryBuilder) finishSummary(took time.Duration) Summary {
 	s.sum.Took = took
 	for _, t := range s.byCheck {

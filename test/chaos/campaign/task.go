@@ -17,19 +17,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
 )
 
-// Task is one run.
+// Task describes one run.
 type Task struct {
 	Seed uint64 `json:"seed"`
-	// Scenario is what is run; nil is the random one of the seed, with at most so many Servers and this Duration (0: what
+	// Scenario is the scenario to run; nil means the random one of the seed, with at most Servers servers and this Duration (0:
 	// package generate chooses).
 	Scenario *scenario.Scenario `json:"scenario,omitempty"`
 	Servers  int                `json:"servers,omitempty"`
 	Duration time.Duration      `json:"duration,omitempty"`
-	// History is a file that the history is written to; empty: it is thrown away.
+	// History is the file to which the history is written; empty keeps none.
 	History string `json:"history,omitempty"`
 }
 
-// EffectiveScenario is the scenario of the task.
+// EffectiveScenario returns the scenario of the task.
 func (t Task) EffectiveScenario() scenario.Scenario {
 	if t.Scenario != nil {
 		return *t.Scenario
@@ -37,26 +37,26 @@ func (t Task) EffectiveScenario() scenario.Scenario {
 	return generate.Scenario(t.Seed, generate.Options{Servers: t.Servers, Duration: t.Duration})
 }
 
-// Result is what came of a task.
+// Result is the outcome of a task.
 type Result struct {
 	Seed     uint64              `json:"seed"`
 	Verdicts []invariant.Verdict `json:"verdicts,omitempty"`
 	Events   int                 `json:"events,omitempty"`
-	// Virtual is how long the run was by its own clock, Took how long it really took, the judges included.
+	// Virtual is the virtual duration of the run, Took the real duration of the task, verdicts included.
 	Virtual time.Duration `json:"virtual,omitempty"`
 	Took    time.Duration `json:"took,omitempty"`
-	// Error says that there was no run: the plan cannot be used, or the harness itself failed.
+	// Error says why there was no run: the plan is unusable, or the harness failed. Empty if there was one.
 	Error string `json:"error,omitempty"`
-	// Stack is what the process of the run said last, if it died.
+	// Stack is the end of the standard error of a worker that died.
 	Stack string `json:"stack,omitempty"`
-	// Slow is no result: the run takes long, and this is what it does. Its result follows.
+	// Slow is set in a report that precedes the result: the run takes long, and the text says what it does.
 	Slow string `json:"slow,omitempty"`
 }
 
-// Crash is the ID of the verdict on a run whose process has died, or does not come back.
+// Crash is the ID of the verdict on a run whose process died.
 const Crash = "crash"
 
-// Violated is the first verdict that is violated; false if none is.
+// Violated returns the first violated verdict, false if there is none.
 func (r Result) Violated() (invariant.Verdict, bool) {
 	for _, v := range r.Verdicts {
 		if v.Answer == invariant.Violated {
@@ -66,7 +66,7 @@ func (r Result) Violated() (invariant.Verdict, bool) {
 	return invariant.Verdict{}, false
 }
 
-// Violates reports whether the verdict of that ID is violated.
+// Violates reports whether the verdict with the ID is violated.
 func (r Result) Violates(id string) bool {
 	for _, v := range r.Verdicts {
 		if v.ID == id && v.Answer == invariant.Violated {
@@ -76,11 +76,11 @@ func (r Result) Violates(id string) bool {
 	return false
 }
 
-// Hangs reports whether the run did not come to its end: it stood still, or did not end in time.
+// Hangs reports whether the run did not end.
 func (r Result) Hangs() bool { return r.Violates(invariant.Hung) }
 
-// Do runs a task in this process. slow, if not nil, is told once of a run that takes more than 10 s of real time. What is left of a run
-// that hangs stays in this process.
+// Do runs a task in this process. slow is called once if the run takes more than 10 s of real time; nil reports nothing. The
+// goroutines of a run that hangs stay in this process, so that the caller should end it.
 func Do(ctx context.Context, t Task, slow func(string)) Result {
 	began := time.Now()
 	r := Result{Seed: t.Seed}
@@ -114,13 +114,14 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 	return r
 }
 
-// hangResult is the result of a task that goes on in this process and will not end.
+// hangResult is the result of a task whose goroutine goes on in this process and will not end.
 func (r Result) hangResult(err error) Result {
 	r.Verdicts = []invariant.Verdict{{ID: invariant.Hung, Title: "the run comes to its end", Answer: invariant.Violated,
 		Why: messages.Line(err.Error(), 500), Looked: 1}}
 	return r
 }
 
+// writeHistory writes a history to a file. An error of closing counts, because the last bytes may be written then.
 func writeHistory(file string, h *history.History) (err error) {
 	f, err := os.Create(filepath.Clean(file))
 	if err != nil {
@@ -138,8 +139,8 @@ func writeHistory(file string, h *history.History) (err error) {
 	return b.Flush()
 }
 
-// maxWorkerHeap is how many bytes of heap a worker may keep before it ends after its task: goroutines that a run has left behind
-// stay in its process.
+// maxWorkerHeap is the number of bytes of heap above which a worker exits after its task: goroutines that a run has left behind
+// keep their memory.
 const maxWorkerHeap = 1 << 30
 
 func isHeapFull() bool {

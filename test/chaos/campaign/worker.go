@@ -12,8 +12,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
 )
 
-// Serve is a worker: it runs each task that in brings, one per line, and writes its result. It returns when in ends, or when
-// the process is of no use for another run: it has grown too large, or a run hangs in it. It makes the runs of the process exact.
+// Serve makes this process a worker: it runs each task that in brings, one per line, and writes the result to out. It returns
+// nil when in ends, or when the process should make no further run, because its heap is full or a run hangs in it. It makes the
+// runs of the process exact, see sim.EnableExactRuns.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	sim.EnableExactRuns()
 	tasks := bufio.NewReaderSize(in, 1<<20)
@@ -29,13 +30,15 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &t); err != nil {
 			return fmt.Errorf("a task cannot be read: %w", err)
 		}
-		r := Do(ctx, t, func(text string) { _ = sendResult(out, Result{Seed: t.Seed, Slow: text}) }) // the result says it, too
+		// If the report cannot be written, neither can the result, and its error counts.
+		r := Do(ctx, t, func(text string) { _ = sendResult(out, Result{Seed: t.Seed, Slow: text}) })
 		if err := sendResult(out, r); err != nil {
 			return err
 		}
 		if r.Hangs() {
 			return nil
 		}
+		// The collector is off in an exact process, so memory of the run is freed here.
 		runtime.GC()
 		if isHeapFull() {
 			return nil
@@ -44,6 +47,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
+// sendResult writes one result as a line.
 func sendResult(out io.Writer, r Result) error {
 	line, err := json.Marshal(r)
 	if err == nil {

@@ -1,11 +1,11 @@
 package faults
 
-// whenParam says at which requests an HTTP server refuses.
+// whenParam is the parameter that says at which messages a server refuses; word is its default.
 func whenParam(word string) Param {
 	return Param{"when", word, Choice, "at which messages: those of the handshake, calls, or all", []string{"all", "handshake", "call"}}
 }
 
-// httpFaults are the faults of HTTP.
+// httpFaults are the faults of HTTP: statuses, sessions and credentials.
 var httpFaults = []Kind{
 	{
 		Name: "lose-session", ID: "H1", Kinds: httpKinds, Eras: legacyEras, Tiers: tiers, Instant: true, EndsConnections: true,
@@ -84,7 +84,7 @@ var httpFaults = []Kind{
 	},
 }
 
-// networkFaults are the faults between the machines.
+// networkFaults are the faults between client and server.
 var networkFaults = []Kind{
 	{
 		Name: "half-open", ID: "H4", Also: []string{"L5"}, Kinds: networkKinds, Eras: bothEras, Tiers: tiers, EndsConnections: true,
@@ -111,7 +111,7 @@ var networkFaults = []Kind{
 	},
 }
 
-// machineFaults are the faults of the machine.
+// machineFaults are the faults of the machine on which the manager runs.
 var machineFaults = []Kind{
 	{
 		Name: "sleep", ID: "H5", Kinds: allKinds, Eras: bothEras, Tiers: tiers, WholeMachine: true,

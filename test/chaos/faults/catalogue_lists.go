@@ -1,6 +1,7 @@
 package faults
 
-// listFaults are the faults of the tool list.
+// listFaults are the faults of the tool list. Those that change it announce the change, unless their description says
+// otherwise.
 var listFaults = []Kind{
 	{
 		Name: "cursor-loop", ID: "R4", Kinds: allKinds, Eras: bothEras, Tiers: tiers,

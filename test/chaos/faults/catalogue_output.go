@@ -2,7 +2,8 @@ package faults
 
 import "github.com/mcpvisor/mcpvisor/messages"
 
-// outputFaults are the faults of what is written beside, before and instead of answers.
+// outputFaults are the faults of what a server writes beside, before and instead of answers. Floods need real pipes to fill, so
+// that they are realOnly.
 var outputFaults = []Kind{
 	{
 		Name: "noise", ID: "P6", Kinds: processKinds, Eras: bothEras, Tiers: tiers,

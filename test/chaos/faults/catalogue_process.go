@@ -1,6 +1,7 @@
 package faults
 
-// processFaults are the faults of starts, ends and the machinery of processes.
+// processFaults are the faults of starts, ends and signals. Those that also apply to servers over a network strike the
+// connection there.
 var processFaults = []Kind{
 	{
 		Name: "crash", ID: "P12", Also: []string{"P1", "H11"}, Kinds: allKinds, Eras: bothEras, Tiers: tiers,

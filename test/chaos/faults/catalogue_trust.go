@@ -1,6 +1,7 @@
 package faults
 
-// trustFaults are the faults of what a server says, when it is not to be trusted.
+// trustFaults are the faults of a server that cannot be trusted: it changes tools under their names, deceives readers, or leaks
+// secrets.
 var trustFaults = []Kind{
 	{
 		Name: "rug-pull", ID: "X1", Kinds: allKinds, Eras: bothEras, Tiers: tiers, Instant: true,

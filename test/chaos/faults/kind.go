@@ -1,11 +1,17 @@
-// Package faults is the catalogue of what can break: every fault by its name, with what it does, its parameters, and the
-// servers that it can befall. It says nothing of how a fault is done: package peer does it.
+// Package faults is the catalogue of everything that can break: every fault by its name, with its effect, its parameters, and
+// the servers that it applies to. How a fault is done is in package peer.
 //
 //	k, ok := faults.Find("throttle")
 //	err := k.Check(map[string]string{"after": "30s"}, messages.HTTP, messages.EraLegacy)
 //	after := k.With(values).Duration("after")
 //
-// A fault lasts from its begin to its end, and heals then. An instant happens at its begin and has no end.
+// # How it fits
+//
+// Package scenario checks the faults of a scenario against the catalogue, package generate draws from it, package peer reads
+// the parameters while a fault lasts, and the schema of scenarios and the help of the command are printed from it. It imports
+// no other package of the harness and owns nothing that changes.
+//
+// A fault lasts from its begin to its end. An instant fault happens at its begin and has no end.
 package faults
 
 import (
@@ -16,39 +22,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The tiers in which a fault can be done, in the words of package scenario.
+// The tiers in which a fault can be done, by the names of package scenario.
 const (
-	// Sim is virtual time.
+	// Sim is the simulation in virtual time.
 	Sim = "sim"
-	// Real is processes and sockets.
+	// Real is the tier of real processes and sockets.
 	Real = "real"
 )
 
-// Kind is one fault.
+// Kind describes one fault.
 type Kind struct {
-	// Name is what a scenario calls it. ID is the row of the list of field reports that it makes happen first of all
-	// ("P4"), Also are further ones.
+	// Name is its name in scenarios. ID is the row of the list of field reports ("P4") that the fault makes happen in the first
+	// place; Also holds further rows.
 	Name string
 	ID   string
 	Also []string
-	// Description is one sentence: what the server does, or what is done to it.
+	// Description is one sentence that says what the server does, or what is done to it.
 	Description string
 	Params      []Param
-	// Kinds are the transports of the servers that it can befall, Eras their eras, Tiers where it can be done.
+	// Kinds and Eras are the transports and eras of the servers that the fault applies to; Tiers are where it can be done.
 	Kinds []messages.TransportKind
 	Eras  []messages.Era
 	Tiers []string
-	// Instant: it happens at its begin. Machine: it befalls the machine, not one server of it.
+	// Instant faults happen at their begin. WholeMachine faults strike the machine, and with it every server.
 	Instant      bool
 	WholeMachine bool
-	// EndsConnections: it ends connections that stand, or makes them useless, so that the manager must connect again.
+	// EndsConnections is set if the fault ends open connections, or makes them unusable, so that the manager must connect
+	// again.
 	EndsConnections bool
 }
 
-// All are all faults, sorted by name. The slice is the caller's.
+// All returns all faults, sorted by name. The caller may change the slice.
 func All() []Kind { return slices.Clone(catalogue) }
 
-// Find finds a fault.
+// Find returns the fault with a name, false if there is none.
 func Find(name string) (Kind, bool) {
 	i, ok := slices.BinarySearchFunc(catalogue, name, func(k Kind, name string) int { return strings.Compare(k.Name, name) })
 	if !ok {
@@ -57,7 +64,7 @@ func Find(name string) (Kind, bool) {
 	return catalogue[i], true
 }
 
-// Nearest is the name of a fault that a misspelt one may have meant, empty if none is near.
+// Nearest returns the name of a fault that is nearest to a misspelled one, empty if none is near.
 func Nearest(name string) string {
 	names := make([]string, len(catalogue))
 	for i, k := range catalogue {
@@ -66,7 +73,7 @@ func Nearest(name string) string {
 	return messages.Nearest(name, names)
 }
 
-// Applies reports whether the fault can befall a server of that transport and era. An empty kind is stdio, an empty era
+// Applies reports whether the fault applies to a server of that transport and era. An empty kind is stdio and an empty era
 // legacy, as in a scenario.
 func (k Kind) Applies(kind messages.TransportKind, era messages.Era) bool {
 	if kind == "" {
@@ -81,8 +88,8 @@ func (k Kind) Applies(kind messages.TransportKind, era messages.Era) bool {
 // In reports whether the fault can be done in a tier.
 func (k Kind) In(tier string) bool { return slices.Contains(k.Tiers, tier) }
 
-// Check says what is wrong with parameters, or that the fault cannot befall such a server. The error names the fault, the
-// parameter, what was expected, and the nearest word if one is near.
+// Check returns what is wrong with the parameters, or that the fault does not apply to such a server. The error names the
+// fault, the parameter, what was expected, and the nearest word if one is near.
 func (k Kind) Check(params map[string]string, kind messages.TransportKind, era messages.Era) error {
 	if !k.Applies(kind, era) {
 		return fmt.Errorf("the fault %q cannot befall a server of kind %s and era %s: it belongs to kind %s, era %s", k.Name,
@@ -103,7 +110,8 @@ func (k Kind) CheckParams(params map[string]string) error {
 	for name := range params {
 		names = append(names, name)
 	}
-	slices.Sort(names) // the same error each time
+	// In sorted order the same mistakes give the same error each time.
+	slices.Sort(names)
 	for _, name := range names {
 		p, ok := k.findParam(name)
 		if !ok {
@@ -116,6 +124,7 @@ func (k Kind) CheckParams(params map[string]string) error {
 	return nil
 }
 
+// findParam returns the parameter with a name, false if the fault has none.
 func (k Kind) findParam(name string) (Param, bool) {
 	i := slices.IndexFunc(k.Params, func(p Param) bool { return p.Name == name })
 	if i < 0 {
@@ -124,6 +133,7 @@ func (k Kind) findParam(name string) (Param, bool) {
 	return k.Params[i], true
 }
 
+// unknownParamError names the nearest parameter, or all of them.
 func (k Kind) unknownParamError(name string) error {
 	if len(k.Params) == 0 {
 		return fmt.Errorf("the fault %q has no parameter %q: it has none", k.Name, name)
@@ -138,6 +148,7 @@ func (k Kind) unknownParamError(name string) error {
 	return fmt.Errorf("the fault %q has no parameter %q: it has %s", k.Name, name, strings.Join(names, ", "))
 }
 
+// orDefault returns fallback for an empty text.
 func orDefault(text, fallback string) string {
 	if text == "" {
 		return fallback
@@ -145,6 +156,7 @@ func orDefault(text, fallback string) string {
 	return text
 }
 
+// joinWords joins words by commas, for an error.
 func joinWords[T ~string](words []T) string {
 	texts := make([]string, len(words))
 	for i, w := range words {

@@ -11,42 +11,42 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Type is what a parameter's text must be.
+// Type is the form that the text of a parameter must have.
 type Type string
 
 const (
-	// Duration is a time with its unit, as time.ParseDuration reads it; not negative.
+	// Duration is a time with its unit, as time.ParseDuration reads it: not negative, and at most a year.
 	Duration Type = "duration"
-	// Count is a whole number, not negative.
+	// Count is a whole number from 0 to ten million.
 	Count Type = "count"
-	// Size is a number of bytes, with KiB, MiB or GiB behind it or nothing.
+	// Size is a number of bytes, with an optional KiB, MiB or GiB, at most 1 GiB.
 	Size Type = "size"
-	// Rate is how often per second; more than 0 and at most 100,000.
+	// Rate is a number per second, above 0 and at most 100,000.
 	Rate Type = "rate"
-	// Chance is a probability, 0 to 1.
+	// Chance is a probability from 0 to 1.
 	Chance Type = "chance"
 	// Bool is true or false.
 	Bool Type = "truth"
-	// Choice is one of Param.Words.
+	// Choice is one of Param.Choices.
 	Choice Type = "word"
 	// Text is any text.
 	Text Type = "text"
 )
 
-// Param is one parameter of a fault.
+// Param describes one parameter of a fault.
 type Param struct {
 	Name string
-	// Default is used where a scenario says nothing.
+	// Default is the value where a scenario gives none.
 	Default string
 	Type    Type
-	// Description is half a sentence that says what it means.
+	// Description is half a sentence that explains the value.
 	Description string
-	// Choices are what a Word can be.
+	// Choices are the possible values of a Choice; nil for other types.
 	Choices []string
 }
 
-// most bound what a parameter can ask for: a day, a thousand times ten thousand, a GiB. A fault is to break the server and
-// not the machine that plays it.
+// These bounds limit the parameters of a scenario, because a fault is to break the server and not the machine on which it runs:
+// a year, ten million, a GiB, and 100,000 per second.
 const (
 	maxDuration = 24 * time.Hour * 366
 	maxCount    = 10_000_000
@@ -54,7 +54,7 @@ const (
 	maxRate     = 100_000
 )
 
-// valueProblem says what is wrong with a value, empty if nothing is.
+// valueProblem returns what is wrong with a value, empty if nothing is.
 func (p Param) valueProblem(value string) string {
 	switch p.Type {
 	case Duration:
@@ -94,7 +94,7 @@ func (p Param) valueProblem(value string) string {
 	return ""
 }
 
-// parseSize reads a number of bytes.
+// parseSize reads a number of bytes, and a Count too, which is a number without a unit.
 func parseSize(text string) (int, bool) {
 	unit := 1
 	for suffix, u := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -110,17 +110,17 @@ func parseSize(text string) (int, bool) {
 	return n * unit, true
 }
 
-// Values are the parameters of one planned fault with the defaults filled in. A value that cannot be read counts as the
-// default: Check tells of it before.
+// Values are the parameters of one planned fault with the defaults filled in. An unreadable value counts as the default,
+// because CheckParams has refused it before a run.
 type Values struct {
 	kind   Kind
 	params map[string]string
 }
 
-// With gives the fault's parameters their values.
+// With returns the fault's parameters with the given values.
 func (k Kind) With(params map[string]string) Values { return Values{k, params} }
 
-// Text is the value as it stands. It is empty for a parameter that the fault does not have.
+// Text returns the value as text, empty for a parameter that the fault does not have.
 func (v Values) Text(name string) string {
 	p, ok := v.kind.findParam(name)
 	if !ok {
@@ -132,19 +132,19 @@ func (v Values) Text(name string) string {
 	return p.Default
 }
 
-// Duration reads a Duration.
+// Duration returns a Duration, 0 for a parameter that the fault does not have.
 func (v Values) Duration(name string) time.Duration {
-	d, _ := time.ParseDuration(v.Text(name)) // 0 for what the fault does not have
+	d, _ := time.ParseDuration(v.Text(name))
 	return d
 }
 
-// Int reads a Count or a Size.
+// Int returns a Count or a Size, 0 for a parameter that the fault does not have.
 func (v Values) Int(name string) int {
 	n, _ := parseSize(v.Text(name))
 	return n
 }
 
-// Float reads a Rate or a Chance.
+// Float returns a Rate or a Chance, 0 for a parameter that the fault does not have.
 func (v Values) Float(name string) float64 {
 	f, err := strconv.ParseFloat(v.Text(name), 64)
 	if err != nil || math.IsNaN(f) {
@@ -153,5 +153,5 @@ func (v Values) Float(name string) float64 {
 	return f
 }
 
-// Bool reads a Truth.
+// Bool returns a Bool, false for a parameter that the fault does not have.
 func (v Values) Bool(name string) bool { return v.Text(name) == "true" }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Canonical is the events in an order that does not depend on which of two goroutines was faster within one instant of
-// virtual time: by time, server, place in the instant (see rank), and then by what the event says. Two runs of one plan
-// that did the same have the same canonical events, byte for byte.
+// Canonical returns the events in an order that does not depend on which of two goroutines ran first within one instant of
+// virtual time: by time, server, rank in the instant (see eventRank), and then by content. Two runs of one plan in which the
+// same happened have the same canonical events, byte for byte.
 //
-// What the manager publishes of one server keeps the order in which it was recorded: it has one source, and the same phase can
-// be left and entered again in one instant.
+// Events that the manager publishes of one server keep the order in which they were recorded: they have one source, and a
+// server can leave a phase and enter it again in one instant.
 //
-// Seq is renumbered, from 1 for each server; Order is left as it was.
+// Canonical numbers Seq anew, from 1 for each server; it leaves Order as it was.
 func (h *History) Canonical() []Event {
 	out := make([]Event, 0, len(h.Events))
 	seq := map[string]int{}
@@ -26,7 +26,7 @@ func (h *History) Canonical() []Event {
 	return out
 }
 
-// canonicalOrder is the canonical permutation of the events.
+// canonicalOrder returns the indices of the events in canonical order.
 func canonicalOrder(events []Event) []int {
 	at := make([]int, len(events))
 	for i := range at {
@@ -36,9 +36,9 @@ func canonicalOrder(events []Event) []int {
 	return at
 }
 
-// eventRank is where an event stands among those of one instant and one server: what was asked, what was done to the servers, the
-// calls, what the servers saw of them, what the manager says now, how the calls ended, the answers. So causes stand before
-// effects as far as one order can have it.
+// eventRank ranks the events of one instant and one server: the owner's commands, the faults, the calls, what the servers saw
+// of them, what the manager publishes, how the calls ended, the answers to commands. So causes stand before effects as far as a
+// fixed order allows.
 func eventRank(e *Event) int {
 	switch e.Side {
 	case Owner:
@@ -54,7 +54,9 @@ func eventRank(e *Event) int {
 	case World:
 		return 30
 	case Manager:
-		if e.Kind == CallReported { // of several callers in one instant, who is first is chance
+		// Chance decides which of several callers in one instant is reported first, so these are sorted by content after the
+		// others.
+		if e.Kind == CallReported {
 			return 45
 		}
 		return 40
@@ -71,12 +73,14 @@ func eventRank(e *Event) int {
 	return 80
 }
 
-// worldRank orders what one connection saw in one instant.
+// worldRank ranks what one connection saw in one instant.
 var worldRank = map[Kind]int{
 	Changed: 1, Open: 2, Opened: 3, Received: 4, Executed: 5, Answered: 6, Listed: 7, Notified: 8, Refused: 9, Down: 10,
 	Released: 11,
 }
 
+// compareEvents compares by time, server and rank, and then as far as possible by content: the order of recording counts only
+// where one source wrote the events.
 func compareEvents(a, b *Event) int {
 	if a.T != b.T {
 		return cmp.Compare(a.T, b.T)
@@ -109,7 +113,7 @@ func compareEvents(a, b *Event) int {
 	return compareContent(a, b)
 }
 
-// compareContent compares everything that an event of the world, of a caller or of a fault can say.
+// compareContent compares the contents of events that several goroutines may have caused in one instant.
 func compareContent(a, b *Event) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
@@ -122,7 +126,7 @@ func compareContent(a, b *Event) int {
 	)
 }
 
-// compareNatural compares words that end in numbers as people do: c2 stands before c10.
+// compareNatural compares words that end in numbers by those numbers: c2 comes before c10.
 func compareNatural(a, b string) int {
 	if len(a) != len(b) && strings.TrimRight(a, "0123456789") == strings.TrimRight(b, "0123456789") {
 		return cmp.Compare(len(a), len(b))

@@ -1,5 +1,15 @@
-// Package history is the record of one run: what the manager said, what the servers saw, what the callers got. The
-// invariants are functions of it, the reports are drawn from it, and two runs of one seed have the same.
+// Package history is the record of one run: what the manager published, what the servers saw, what the callers got.
+//
+// # How it fits
+//
+// The simulation (package sim) and the real tier (package live) write the events with a [Recorder]. The invariants are
+// functions of a [History], the reports are drawn from it, and two runs of one seed in the simulation have the same, byte for
+// byte. A History can be written to a file and read again (History.Write, [Read]); its values in files are stable, also where
+// names in the code have changed.
+//
+//	sim, live --Recorder.Add--> History --Index--> invariant, report
+//	                               |
+//	                             Write <-> Read
 package history
 
 import (
@@ -10,19 +20,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Side is who saw an event.
+// Side says who saw an event.
 type Side string
 
 const (
-	// Manager is what the manager published: phases and snapshots.
+	// Manager events are what the manager published: phases, snapshots, reports of calls.
 	Manager Side = "manager"
-	// World is what the servers saw. It owes nothing to the manager's own word.
+	// World events are what the servers saw. They do not depend on the manager's own statements.
 	World Side = "world"
-	// Caller is what the callers of tools did and got.
+	// Caller events are what the callers of tools did and got.
 	Caller Side = "caller"
-	// Owner is what was asked of the manager, and its answers.
+	// Owner events are the owner's commands to the manager, and its answers.
 	Owner Side = "owner"
-	// Harness is what the harness did and measured.
+	// Harness events are what the harness did and measured.
 	Harness Side = "harness"
 )
 
@@ -78,22 +88,23 @@ const (
 	Status    Kind = "status"    // as Phase, with the occasion as Text: what the status says, beside the Phase events: now and then, at heal, at the end
 )
 
-// Foreign is the Rev of a ReadEnd that shows what its server never says.
+// Foreign is the Rev of a ReadEnd whose text its server never gives: it belongs to another server, or to none.
 const Foreign = -1
 
-// Hung is the name of the Violation that ends the history of a run which did not come to its end.
+// Hung is the name of the Violation that ends the history of a run which did not end by itself.
 const Hung = "hung"
 
-// Event is one thing that happened.
+// Event is one thing that happened. Fields that its Kind does not name are zero.
 type Event struct {
-	// T is since the start of the run, in nanoseconds: virtual in Sim, monotonic in Real.
+	// T is the time since the start of the run: virtual in the simulation, monotonic in the real tier.
 	T time.Duration `json:"t"`
-	// Server is the server that it is about; "" is the manager, the machine or the harness.
+	// Server is the server that the event is about; empty for the manager, the machine or the harness.
 	Server string `json:"server,omitempty"`
 	// Seq counts the events of one server in the written form, from 1.
 	Seq int `json:"seq"`
-	// Order is the place in which it was recorded, over all servers; causes come before effects. It is not written in the
-	// canonical form, where events of one instant stand in a fixed order; a History that was read has Order by line.
+	// Order is the place of the event in the record, over all servers; causes come before effects. The canonical form does not
+	// hold it, because events of one instant stand in a fixed order there. In a History that was read it is the place in the
+	// file.
 	Order int  `json:"-"`
 	Side  Side `json:"side"`
 	Kind  Kind `json:"kind"`
@@ -135,38 +146,39 @@ type Event struct {
 	Text       string         `json:"text,omitempty"`
 }
 
-// Entries are the tools of one server in a snapshot that are in the same state. Only servers whose entries differ from the
-// snapshot before stand in an event, and one that has none any more stands with Count 0.
+// Entries are the tools of one server in a snapshot that share state and epoch. An event holds only servers whose entries
+// differ from the snapshot before; a server that has no tools any more is there with Count 0.
 type Entries struct {
 	Server string `json:"server"`
-	// State is live, cached or lost.
+	// State is live, cached or lost, as in the manager's catalog.
 	State string `json:"state,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
 	Count int    `json:"count"`
-	// Hash is that of the sorted names and definitions, made by HashTools.
+	// Hash is the hash of the sorted names and definitions, made by [HashTools].
 	Hash string `json:"hash,omitempty"`
-	// Tools are the sorted names with commas between, where the plan denies some.
+	// Tools are the sorted names, separated by commas; set only where the plan denies tools of the server.
 	Tools string `json:"tools,omitempty"`
 }
 
-// ResourceUsage is what a process holds.
+// ResourceUsage describes what the process of a run holds.
 type ResourceUsage struct {
 	Processes   int   `json:"processes"`   // children, and what they started
 	Descriptors int   `json:"descriptors"` // open files of this process; 0 where it cannot be counted
 	Goroutines  int   `json:"goroutines"`
 	Heap        int64 `json:"heap"` // bytes, after a collection; 0 in Sim, where it would differ between runs
-	// Lag is by how much the process that keeps the record was late at most, since the run began: what it says of times is
-	// no more exact than that. 0 in Sim.
+	// Lag is the longest delay of a sleeping goroutine since the run began: the times of the record are no more exact than
+	// that. 0 in the simulation.
 	Lag time.Duration `json:"lag,omitempty"`
-	// Left names what is there that should not be.
+	// Left names what is left and should not be.
 	Left []string `json:"left,omitempty"`
 }
 
-// History is the record of one run. It is used through a pointer.
+// History is the record of one run. It is used through a pointer, because it caches its index.
 type History struct {
 	Plan scenario.Plan
 	// Events are in the order in which they were recorded.
 	Events []Event
 
+	// index is made by the first call of Index.
 	index atomic.Pointer[Index]
 }

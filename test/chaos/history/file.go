@@ -19,8 +19,8 @@ type fileHeader struct {
 	Plan *scenario.Plan `json:"plan"`
 }
 
-// Write writes the canonical form as lines of JSON: the plan first, then one event per line. It keeps nothing in memory
-// beyond one line.
+// Write writes the canonical form as lines of JSON: the plan first, then one event per line. It holds no more than one line in
+// memory.
 func (h *History) Write(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(b)
@@ -40,7 +40,7 @@ func (h *History) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// Read reads what Write wrote. An error names the line. Order is the place of the event in the file.
+// Read reads a history that Write wrote. An error names the line. Order becomes the place of the event in the file.
 func Read(r io.Reader) (*History, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	h := &History{}
@@ -82,7 +82,8 @@ func Read(r io.Reader) (*History, error) {
 	}
 }
 
-// readLine is one line without a bound of the reader's buffer, and with that of maxLine.
+// readLine reads one line of at most maxLine bytes. A line that fits into the reader's buffer is not copied, so that it is
+// valid until the next call only.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -100,9 +101,10 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// internTable keeps one copy of each word that many events share.
+// internTable keeps one copy of each word that many events share, because a history has millions of them.
 type internTable map[string]string
 
+// internWord replaces a word by the copy that is already known.
 func (t internTable) internWord(s *string) {
 	if *s == "" {
 		return
@@ -114,6 +116,7 @@ func (t internTable) internWord(s *string) {
 	t[*s] = *s
 }
 
+// internEvent interns the words of an event that repeat.
 func (t internTable) internEvent(e *Event) {
 	for _, s := range []*string{
 		&e.Server, (*string)(&e.Side), (*string)(&e.Kind), (*string)(&e.Phase), (*string)(&e.Step), (*string)(&e.Retry),

@@ -11,12 +11,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// HashTools is the hash of a list of tools, whatever its order: equal lists of names and definitions have equal hashes, on
-// the side of the world (Changed) as on that of the manager (Entries). Of two tools of one name the first counts, as in the
-// catalog.
+// HashTools hashes a list of tools regardless of its order: equal lists of names and definitions have equal hashes, in the
+// events of the servers (Changed) and of the manager (Entries). Of two tools with one name the first counts, as in the catalog.
 //
-// A tool's definition is Raw, as it stood in the list; without it, what the other fields say. A world that lists tools which
-// no catalog can hold (a broken schema) leaves them out.
+// The definition of a tool is its Raw text; without it, its other fields. A server leaves tools out of its hash that no catalog
+// can hold, for instance with a broken schema.
 func HashTools(tools []messages.Tool) string {
 	sorted := make([]*messages.Tool, len(tools))
 	for i := range tools {
@@ -32,7 +31,7 @@ func HashTools(tools []messages.Tool) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// NamesOf is the sorted names of tools, each once, with commas between.
+// NamesOf returns the sorted names of tools, each once, separated by commas.
 func NamesOf(tools []messages.Tool) string {
 	names := make([]string, len(tools))
 	for i := range tools {
@@ -42,7 +41,7 @@ func NamesOf(tools []messages.Tool) string {
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// toolDefinition is one tool as one line.
+// toolDefinition returns the definition of one tool in one line.
 func toolDefinition(t *messages.Tool) []byte {
 	if len(t.Raw) > 0 {
 		var b bytes.Buffer
@@ -54,7 +53,8 @@ func toolDefinition(t *messages.Tool) []byte {
 	own := *t
 	own.Server = ""
 	line, err := json.Marshal(&own)
-	if err != nil { // a schema that is no JSON: its text is all that there is
+	// A schema that is no JSON cannot be encoded, so its text counts.
+	if err != nil {
 		return []byte(t.Name + "\x00" + t.Description + "\x00" + string(t.InputSchema))
 	}
 	return line

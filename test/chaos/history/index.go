@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Index is a history by server, by call and by connection, in the canonical order. The checks share it, so that each of them
-// looks only at what it is about. Every slice holds indices into History.Events and is the index's own: read it only.
+// Index gives access to a history by server, by call and by connection, in the canonical order. All checks share it, so that
+// each looks only at the events that it needs. Every slice holds indices into History.Events and belongs to the index: callers
+// only read it.
 type Index struct {
 	events   []Event
 	order    []int
@@ -17,17 +18,18 @@ type Index struct {
 	conns    map[string][]*ConnRecord
 }
 
-// CallRecord is what is known of one call: indices of its events, -1 for what did not happen.
+// CallRecord holds the events of one call, as indices; -1 stands for an event that did not happen.
 type CallRecord struct {
 	ID, Server string
-	// Begin and Ends are what its caller saw; Left is when he gave it up.
+	// Begin, GivenUp and Ends are what the caller saw. More than one end is a violation, so all are kept.
 	Begin, GivenUp int
 	Ends           []int
-	// Received, Executed and Answered are what its server saw.
+	// Received, Executed and Answered are what the server saw.
 	Received, Executed, Answered []int
 }
 
-// ConnRecord is one opening of a server: indices of its events, -1 for what did not happen. Down is the first Down of it.
+// ConnRecord holds the events of one connection of a server, as indices; -1 stands for an event that did not happen. Down is
+// the first Down.
 type ConnRecord struct {
 	Server                                string
 	Conn                                  int
@@ -36,8 +38,8 @@ type ConnRecord struct {
 	Events []int
 }
 
-// Index makes the index at the first use, and again if events were added since. It is safe for concurrent use as long as
-// nobody changes Events.
+// Index returns the index. It makes it at the first call, and again if events were added since. It is safe for concurrent use
+// as long as no goroutine changes Events.
 func (h *History) Index() *Index {
 	if x := h.index.Load(); x != nil && len(x.events) == len(h.Events) {
 		return x
@@ -47,6 +49,7 @@ func (h *History) Index() *Index {
 	return x
 }
 
+// newIndex builds the index in one pass over the events in canonical order.
 func newIndex(events []Event) *Index {
 	x := &Index{
 		events: events, order: canonicalOrder(events), byServer: map[string][]int{}, byCall: map[string]*CallRecord{},
@@ -75,6 +78,7 @@ func newIndex(events []Event) *Index {
 	return x
 }
 
+// addCall adds an event to the record of its call.
 func (x *Index) addCall(e *Event, i int) {
 	c := x.byCall[e.Call]
 	if c == nil {
@@ -103,6 +107,7 @@ func (x *Index) addCall(e *Event, i int) {
 	}
 }
 
+// addConn adds an event to the record of its connection. records are those of the server.
 func (x *Index) addConn(records map[int]*ConnRecord, e *Event, i int) {
 	c := records[e.Conn]
 	if c == nil {
@@ -131,28 +136,28 @@ func (x *Index) addConn(records map[int]*ConnRecord, e *Event, i int) {
 	}
 }
 
-// Order is all events in the canonical order.
+// Order returns all events in the canonical order.
 func (x *Index) Order() []int { return x.order }
 
-// Servers is the names that events are about, sorted; without "".
+// Servers returns the names of all servers with events, sorted.
 func (x *Index) Servers() []string { return x.servers }
 
-// ServerEvents is the events of one server; of "" those of the manager, the machine and the harness.
+// ServerEvents returns the events of one server; for "" those of the manager, the machine and the harness.
 func (x *Index) ServerEvents(server string) []int { return x.byServer[server] }
 
-// Calls is every call, in the order in which they began.
+// Calls returns every call, in the order in which they began.
 func (x *Index) Calls() []*CallRecord { return x.calls }
 
-// Call is one call, nil if no event names it.
+// Call returns one call, nil if no event names it.
 func (x *Index) Call(id string) *CallRecord { return x.byCall[id] }
 
-// Conns is the openings of a server in their order.
+// Conns returns the connections of a server in their order.
 func (x *Index) Conns(server string) []*ConnRecord { return x.conns[server] }
 
-// Event is one event by its index in History.Events.
+// Event returns an event by its index in History.Events.
 func (x *Index) Event(i int) *Event { return &x.events[i] }
 
-// Time is when an event happened; ok is false for -1, what did not happen.
+// Time returns the time of an event; ok is false for -1, an event that did not happen.
 func (x *Index) Time(i int) (t time.Duration, ok bool) {
 	if i < 0 {
 		return 0, false

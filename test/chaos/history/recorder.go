@@ -7,28 +7,31 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// chunkSize is how many events are kept together: a record of millions is never copied because it grows.
+// chunkSize is the number of events that are stored together, so that a record of millions of events is never copied while it
+// grows.
 const chunkSize = 4096
 
-// Recorder takes down what happens. It is safe for concurrent use, blocks on nothing and costs some 100 ns per event.
+// Recorder records events. It is safe for concurrent use, and adding an event takes about 100 ns.
 type Recorder struct {
 	plan scenario.Plan
 	now  func() time.Duration
 
-	mu       sync.Mutex
-	returned []Event // what History has returned: it is only appended to
+	// mu guards everything below.
+	mu sync.Mutex
+	// returned holds the events that History has returned; it is only appended to.
+	returned []Event
 	chunks   [][]Event
 	count    int
 }
 
-// NewRecorder makes an empty record of a run of plan. now says how long the run has lasted; nil if every event brings its
-// own time.
+// NewRecorder makes an empty record of a run of plan. now returns the time since the start of the run; nil means that every
+// event brings its own time.
 func NewRecorder(plan scenario.Plan, now func() time.Duration) *Recorder {
 	return &Recorder{plan: plan, now: now}
 }
 
-// Add records e. An event without a time gets that of the recorder's clock, read in the order in which events are recorded, so
-// that an event never has a time before those that were recorded earlier by the same clock.
+// Add records e. An event without a time gets that of the recorder's clock, read under the lock, so that its time is never
+// before that of an event recorded earlier by the same clock.
 func (r *Recorder) Add(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,14 +47,14 @@ func (r *Recorder) Add(e Event) {
 	*last = append(*last, e)
 }
 
-// Len is how many events have been recorded.
+// Len returns the number of events recorded so far.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.count
 }
 
-// History is what has been recorded so far. Whoever holds it is not disturbed by what is recorded later.
+// History returns what has been recorded so far. Events that are added later do not change what it returned.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,20 +7,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Sequence follows what one watcher of a manager is told, and says what cannot be: an event out of order, one that is missing and
-// of which no gap tells, the end of a call that never began or that has ended. The zero value has been told nothing.
+// Sequence follows the events that one watcher of a manager gets, and reports what must not happen: an event out of order, a
+// missing event without a gap, the end of a call that never began or has ended before. The zero value has seen no event. It is
+// not safe for concurrent use.
 type Sequence struct {
-	// Last is the number of the newest event, Missed how many were lost in gaps.
+	// Last is the number of the newest event, Missed the number of events that gaps reported as lost.
 	Last, Missed uint64
 
+	// started is set by the first event, whose number may be any. calls holds the calls that have begun and not ended, by id.
 	started bool
 	times   map[string]time.Time // of the newest event, by server
 	calls   map[uint64]reportedCall
 }
 
+// reportedCall is a call as the watcher knows it.
 type reportedCall struct{ server, tool string }
 
-// Next takes the next event. wrong is what is wrong with it, empty if nothing is.
+// Next takes the next event and returns what is wrong with it, empty if nothing is.
 func (s *Sequence) Next(e messages.Event) (problem string) {
 	if s.times == nil {
 		s.times, s.calls = map[string]time.Time{}, map[uint64]reportedCall{}
@@ -37,6 +40,8 @@ func (s *Sequence) Next(e messages.Event) (problem string) {
 	if started && e.Seq != last+1 {
 		return fmt.Sprintf("after the event %d it was told the event %d, and of no gap", last, e.Seq)
 	}
+	// Phases of one server must come in the order of their times; calls report the time at which they began or ended, in any
+	// goroutine.
 	if was := s.times[e.Server]; e.Time.Before(was) && e.Kind != messages.EventCallEnded && e.Kind != messages.EventCallStarted {
 		return fmt.Sprintf("a %s of %s from %s was told after one from %s later", e.Kind, e.Server, e.Time.Format(time.TimeOnly), was.Sub(e.Time))
 	}
@@ -44,7 +49,7 @@ func (s *Sequence) Next(e messages.Event) (problem string) {
 	return s.followCall(e)
 }
 
-// followCall follows the beginnings and ends of calls.
+// followCall follows the beginnings and ends of calls. After a gap the beginning of a call may be missing.
 func (s *Sequence) followCall(e messages.Event) (problem string) {
 	own := reportedCall{e.Server, e.Tool}
 	known, open := s.calls[e.CallID]
@@ -67,5 +72,5 @@ func (s *Sequence) followCall(e messages.Event) (problem string) {
 	return ""
 }
 
-// Open is how many calls have begun and not ended.
+// Open returns the number of calls that have begun and not ended.
 func (s *Sequence) Open() int { return len(s.calls) }

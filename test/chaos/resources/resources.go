@@ -5,23 +5,29 @@
 //	after := resources.Count(resources.Options{Mark: mark})
 //	for _, p := range resources.Processes(resources.Options{Mark: mark}) { … }
 //
+// # How it fits
+//
+// Package live counts before the manager starts and after it has closed, and writes both counts into the history, where the
+// invariant about clean-up compares them; soak tests and benchmarks count while a manager runs. The package reads /proc and the
+// runtime, and changes nothing.
+//
 // # What is counted
 //
-//   - Processes: every living descendant of this process, and every process on the machine that has Mark in its arguments.
-//     The second finds those that have left: a process whose parent has ended belongs to the first process of the
-//     machine, and one in a session of its own to nobody's group. Zombies count: somebody should have waited for them.
-//   - Descriptors: the open files of this process, sockets and pipes among them.
+//   - Processes: every living descendant of this process, and every process on the machine that has Mark in its arguments. The
+//     mark finds processes that are no descendants any more: one whose parent has ended is adopted by the first process of the
+//     machine. Zombies count, because their parent should have waited for them.
+//   - Descriptors: the open files of this process, sockets and pipes included.
 //   - Goroutines, and bytes of the heap after a collection.
 //
 // # Where
 //
-// All of it on Linux, by /proc. On other Unixes descriptors are counted by /dev/fd, and processes cannot be seen; on
-// Windows neither can. What cannot be counted is 0, and Seen says what can: a zero says nothing then.
+// Linux shows all of it in /proc. On other Unixes /dev/fd shows descriptors, and processes cannot be seen; on Windows neither
+// can. What cannot be counted is 0, and [Supported] says what can: without it a zero means nothing.
 //
 // # Not promised
 //
-// That the numbers are of one moment: a process that starts or ends meanwhile may be in them or not. Count when nothing
-// moves, or count until it is what it should be.
+// The numbers are not of one moment: a process that starts or ends meanwhile may be counted or not. A caller should count while
+// nothing changes, or repeat until the number is as expected.
 package resources
 
 import (
@@ -34,30 +40,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// Options say what to look for.
+// Options say what to count.
 type Options struct {
-	// Mark is a text in the arguments of processes that belong to the run, wherever they are; empty looks only at
-	// descendants.
+	// Mark is a text in the arguments of processes that belong to the run; empty counts descendants only.
 	Mark string
-	// Known are processes that do not count, by id: those that were there before.
+	// Known holds the ids of processes that do not count, because they existed before.
 	Known map[int]bool
-	// Heap collects garbage and reads the heap, which stops the process for some milliseconds.
+	// Heap makes Count collect garbage and measure the heap, which stops the process for some milliseconds.
 	Heap bool
 }
 
-// Capabilities says what can be seen on this system.
+// Capabilities says what can be counted on this system.
 type Capabilities struct{ Processes, Descriptors bool }
 
-// Process is one process.
+// Process describes one process.
 type Process struct {
 	PID, Parent int
 	// State is the letter of /proc/PID/stat: Z is a zombie, T is stopped.
 	State byte
-	// Command is its arguments, at most 200 characters, neutralised; of a zombie only its name is known.
+	// Command holds its arguments, at most 200 printable characters; of a zombie only the name is known.
 	Command string
 }
 
-// String is for a list of what is left.
+// String describes the process for a list of leftovers.
 func (p Process) String() string {
 	text := fmt.Sprintf("process %d (parent %d): %s", p.PID, p.Parent, p.Command)
 	switch p.State {
@@ -69,7 +74,7 @@ func (p Process) String() string {
 	return text
 }
 
-// Count counts. It reads all of /proc.
+// Count counts. It reads all of /proc, so that it takes some milliseconds.
 func Count(o Options) history.ResourceUsage {
 	h := history.ResourceUsage{
 		Processes: len(Processes(o)), Descriptors: countDescriptors(), Goroutines: runtime.NumGoroutine(),
@@ -80,25 +85,26 @@ func Count(o Options) history.ResourceUsage {
 	return h
 }
 
-// Heap is the bytes in use, after a collection.
+// Heap returns the bytes of heap in use after a collection.
 func Heap() int64 {
-	debug.FreeOSMemory() // collects, and lets finalizers be queued
-	runtime.GC()         // collects what they held
+	// The first collection queues finalizers; the second frees what they held.
+	debug.FreeOSMemory()
+	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // no heap has 8 EiB
 }
 
-// Processes is every process of the run: descendants of this one, and those with the mark.
+// Processes returns every process of the run: descendants of this one, and those with the mark, without the known ones.
 func Processes(o Options) []Process {
 	return slices.DeleteFunc(listProcesses(o.Mark), func(p Process) bool { return o.Known[p.PID] })
 }
 
-// Arguments are the arguments of a process, separated by spaces; empty if they cannot be read.
+// Arguments returns the arguments of a process, separated by spaces, empty if they cannot be read.
 func Arguments(pid int) string { return readArguments(pid) }
 
-// Goroutines is what most goroutines of this process wait for, each "goroutine: " with where it was created, at most n. It
-// is for saying what was left.
+// Goroutines returns the places at which goroutines of this process were created, with their numbers, at most n. It describes
+// what was left.
 func Goroutines(n int) []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
@@ -107,7 +113,8 @@ func Goroutines(n int) []string {
 	for _, g := range strings.Split(string(buf), "\n\n") {
 		_, made, ok := strings.Cut(g, "created by ")
 		if !ok {
-			continue // the main goroutine, and those of the runtime
+			// The main goroutine and those of the runtime have no creator.
+			continue
 		}
 		made, _, _ = strings.Cut(made, "\n")
 		made, _, _ = strings.Cut(made, " in goroutine")

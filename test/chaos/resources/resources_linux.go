@@ -10,10 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Supported is what can be seen here.
+// Supported says what can be counted on this system.
 var Supported = Capabilities{Processes: true, Descriptors: true}
 
-// countDescriptors counts the open files, without the one that counts them.
+// countDescriptors counts the open files, without the one that it opens to count.
 func countDescriptors() int {
 	d, err := os.Open("/proc/self/fd")
 	if err != nil {
@@ -27,7 +27,7 @@ func countDescriptors() int {
 	return len(names) - 1
 }
 
-// listProcesses reads /proc once. What ended meanwhile is not there.
+// listProcesses reads /proc once. A process that ends meanwhile is left out.
 func listProcesses(mark string) []Process {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	all := map[int]Process{}
@@ -60,7 +60,8 @@ func listProcesses(mark string) []Process {
 
 // isDescendant reports whether a process was started by ancestor or its descendants.
 func isDescendant(all map[int]Process, p Process, ancestor int) bool {
-	for range len(all) { // numbers are given anew: a circle is possible while we read
+	// Ids are reused while this reads, so that the parents may form a circle; the bound ends it.
+	for range len(all) {
 		if p.Parent == ancestor {
 			return true
 		}
@@ -73,8 +74,8 @@ func isDescendant(all map[int]Process, p Process, ancestor int) bool {
 	return false
 }
 
-// readStat parses /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, so the fields
-// are counted from the last parenthesis.
+// readStat parses /proc/PID/stat. The second field is the program's name in parentheses and may hold any bytes, so the further
+// fields are counted from the last parenthesis.
 func readStat(file string) (Process, bool) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -93,6 +94,7 @@ func readStat(file string) (Process, bool) {
 	return Process{PID: pid, Parent: parent, State: fields[0][0], Command: messages.Line(string(b[open+1:end]), 40)}, err == nil
 }
 
+// readArguments reads the arguments of a process; a zombie has none.
 func readArguments(pid int) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {

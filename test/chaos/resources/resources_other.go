@@ -2,9 +2,10 @@
 
 package resources
 
-// Supported is what can be seen here.
+// Supported says what can be counted on this system.
 var Supported = Capabilities{}
 
+// The functions below return nothing, because this system shows neither.
 func countDescriptors() int { return 0 }
 
 func listProcesses(string) []Process { return nil }

@@ -4,10 +4,10 @@ package resources
 
 import "os"
 
-// Supported is what can be seen here.
+// Supported says what can be counted on this system.
 var Supported = Capabilities{Descriptors: true}
 
-// countDescriptors counts the open files, without the one that counts them.
+// countDescriptors counts the open files, without the one that it opens to count.
 func countDescriptors() int {
 	d, err := os.Open("/dev/fd")
 	if err != nil {
@@ -21,6 +21,7 @@ func countDescriptors() int {
 	return len(names) - 1
 }
 
+// listProcesses and readArguments return nothing: these systems have no /proc.
 func listProcesses(string) []Process { return nil }
 
 func readArguments(int) string { return "" }

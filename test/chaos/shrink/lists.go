@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// reduceLists leaves away servers with all that is about them, then what happens, then calls.
+// reduceLists removes servers with everything that concerns them, then faults and commands, then load.
 func (x *search) reduceLists() {
 	x.reduceList(func(s scenario.Scenario) int { return len(s.Servers) }, removeGroups)
 	x.reduceList(func(s scenario.Scenario) int { return len(s.Faults) }, func(s *scenario.Scenario, from, to int) {
@@ -23,8 +23,8 @@ func (x *search) reduceLists() {
 	x.removePairs()
 }
 
-// reduceList is ddmin on one list: it leaves away runs of entries, the longest first, and at last each by itself as long as one
-// goes.
+// reduceList is the algorithm ddmin on one list: it removes runs of entries, the longest first, and single entries as long as
+// one can go.
 func (x *search) reduceList(length func(scenario.Scenario) int, without func(s *scenario.Scenario, from, to int)) {
 	for size := length(x.best); size > 0; {
 		removed := false
@@ -33,7 +33,8 @@ func (x *search) reduceList(length func(scenario.Scenario) int, without func(s *
 			s := x.best.Clone()
 			without(&s, from, to)
 			if x.tryScenario(s) {
-				removed = true // the next ones have moved to from
+				// The entries behind it have moved to from.
+				removed = true
 				continue
 			}
 			from = to
@@ -49,10 +50,11 @@ func (x *search) reduceList(length func(scenario.Scenario) int, without func(s *
 	}
 }
 
-// removePairs leaves away two commands at once: what undoes another one (enable after disable) cannot go alone.
+// removePairs removes two commands at once, because a command that undoes another one (enable after disable) cannot go alone.
+// Above 12 commands there would be too many pairs.
 func (x *search) removePairs() {
 	if len(x.best.Commands) > 12 {
-		return // their pairs would be too many tries
+		return
 	}
 	for i := 0; i < len(x.best.Commands) && !x.isOver(); i++ {
 		for j := i + 1; j < len(x.best.Commands) && !x.isOver(); j++ {
@@ -66,7 +68,8 @@ func (x *search) removePairs() {
 	}
 }
 
-// removeGroups leaves away groups of servers, and their names wherever they stand.
+// removeGroups removes groups of servers, and their names from all selectors. An entry whose selector is left empty goes too,
+// because an empty selector would mean all servers.
 func removeGroups(s *scenario.Scenario, from, to int) {
 	removed := s.Servers[from:to:to]
 	s.Servers = append(slices.Clone(s.Servers[:from]), s.Servers[to:]...)
@@ -74,7 +77,8 @@ func removeGroups(s *scenario.Scenario, from, to int) {
 	for _, g := range s.Servers {
 		remaining += max(g.Count, 1)
 	}
-	// narrowed takes the words away that pick only what is gone. false: nothing is left of a selector that said something.
+	// narrowSelector removes the words that select only removed servers. It returns false if a selector that had words has none
+	// left.
 	narrowSelector := func(on *scenario.Selector) bool {
 		if len(*on) == 0 {
 			return true
@@ -112,7 +116,7 @@ func removeGroups(s *scenario.Scenario, from, to int) {
 	s.Load = load
 }
 
-// isServerOf says whether a word is the id of a server of a group.
+// isServerOf reports whether a word is the id of a server of a group: the group's name and a number.
 func isServerOf(word, group string) bool {
 	n, ok := strings.CutPrefix(word, group+"-")
 	_, err := strconv.Atoi(n)

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// cutDistant leaves away at once what is far from where and when the scenario fails: what happens later, every other server, and the calls. Most
-// of what makes a try slow is among it, so that the tries which follow are short.
+// cutDistant removes at once what is far from the failure: what happens later, every other server, and the load. Most of the
+// time of a run goes into these, so that the tries after this are short.
 func (x *search) cutDistant() {
 	if x.o.At > 0 {
 		s := x.best.Clone()
@@ -34,7 +34,7 @@ func (x *search) cutDistant() {
 	}
 }
 
-// endAt lets nothing break after a time, and leaves away what would begin then.
+// endAt ends the time of faults at d, and removes everything that would begin then or later.
 func endAt(s *scenario.Scenario, d time.Duration) {
 	s.Duration = messages.Duration(d)
 	isLate := func(at messages.Duration) bool { return time.Duration(at) >= d }

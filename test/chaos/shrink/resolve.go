@@ -9,12 +9,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// shrinkAsWritten shrinks a scenario in the form in which it was written: a group of a thousand becomes one of ten in a few tries,
-// and a day an hour.
+// shrinkAsWritten shrinks a scenario in the form in which it was written: a group of a thousand servers becomes one of ten in a
+// few tries, and a day an hour.
 func (x *search) shrinkAsWritten() {
 	x.shortenDay()
 	x.reduceLists()
 	for i := 0; i < len(x.best.Servers) && !x.isOver(); i++ {
+		// The counts double from 1, so that the smallest sufficient power of two is found in a few tries.
 		for n := 1; n < x.best.Servers[i].Count; n *= 2 {
 			s := x.best.Clone()
 			if s.Servers[i].Count = n; n == 1 {
@@ -39,7 +40,7 @@ func (x *search) shrinkAsWritten() {
 	}
 }
 
-// renameFirst gives words that name the first server of a group that has one server from now on its name.
+// renameFirst renames the first server of a group in all selectors: a group of one server has no number in its id.
 func renameFirst(s *scenario.Scenario, group string) {
 	change := func(on scenario.Selector) {
 		for i, w := range on {
@@ -59,9 +60,9 @@ func renameFirst(s *scenario.Scenario, group string) {
 	}
 }
 
-// resolvePlan writes out what the plan says: each server a group of its own, each occurrence an entry of its own, with its
-// time and its server. From then on nothing depends on what a selector picks and on what a spread draws. It counts only if
-// something can be left away then, and stays as it was written otherwise.
+// resolvePlan replaces the scenario by its plan: each server becomes a group of its own, each occurrence an entry with its time
+// and server. From then on nothing depends on what selectors pick and spreads draw. The resolved form stays only if something
+// can be removed from it.
 func (x *search) resolvePlan() {
 	plan, err := x.best.Plan(0, x.o.Tier)
 	if err != nil || x.isOver() {
@@ -80,7 +81,7 @@ func (x *search) resolvePlan() {
 	}
 }
 
-// resolvedScenario is the scenario whose plan is plan, with nothing to resolve.
+// resolvedScenario returns a scenario whose plan is plan, without selectors or spreads to resolve.
 func resolvedScenario(s scenario.Scenario, plan scenario.Plan) scenario.Scenario {
 	s = s.Clone()
 	groups := map[string]scenario.Group{}
@@ -118,9 +119,10 @@ func resolvedScenario(s scenario.Scenario, plan scenario.Plan) scenario.Scenario
 	return s.Clone()
 }
 
-// setParameters are the parameters of an occurrence that differ from their defaults.
+// setParameters returns the parameters of an occurrence that differ from their defaults.
 func setParameters(f scenario.PlannedFault) map[string]string {
-	kind, _ := faults.Find(f.Fault) // the plan has looked
+	// The plan has only known faults.
+	kind, _ := faults.Find(f.Fault)
 	with := maps.Clone(f.With)
 	for _, p := range kind.Params {
 		if with[p.Name] == p.Default {
@@ -133,6 +135,7 @@ func setParameters(f scenario.PlannedFault) map[string]string {
 	return with
 }
 
+// selectorOf selects one server, or with an empty name all.
 func selectorOf(server string) scenario.Selector {
 	if server == "" {
 		return nil

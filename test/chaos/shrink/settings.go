@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// settingsOf counts what is said beside what there is: fields of servers, calls and the manager that are not zero,
-// parameters of faults, repetitions, and what the verdict is limited to.
+// settingsOf counts the optional values of a scenario: nonzero fields of servers, load and the manager, parameters of faults,
+// repetitions, and the settle time.
 func settingsOf(s scenario.Scenario) int {
 	n := 0
 	for _, at := range settableFields(&s) {
@@ -24,8 +24,8 @@ func settingsOf(s scenario.Scenario) int {
 	return n
 }
 
-// settableFields are the fields that may be zero, in a fixed order. Names and selectors are not among them, nor the times at
-// which things happen, which have their own passes.
+// settableFields returns the fields that may be zero, in a fixed order, so that an index means the same field in a clone.
+// Names, selectors, and the times of events are left out; the times have passes of their own.
 func settableFields(s *scenario.Scenario) []reflect.Value {
 	var out []reflect.Value
 	add := func(value any, except ...string) {
@@ -52,8 +52,8 @@ func settableFields(s *scenario.Scenario) []reflect.Value {
 	return append(out, reflect.ValueOf(&s.Settle).Elem())
 }
 
-// dropSettings leaves away what need not be said, one after the other. Sometimes and Invariants stay: they are what is asked
-// about the scenario and not what happens in it.
+// dropSettings sets optional values to zero, one after the other, and halves the rates of load. Sometimes and Invariants stay,
+// because they say what is asked about the scenario and not what happens in it.
 func (x *search) dropSettings() {
 	for i := 0; i < len(settableFields(&x.best)) && !x.isOver(); i++ {
 		if settableFields(&x.best)[i].IsZero() {
@@ -84,7 +84,7 @@ func (x *search) dropSettings() {
 	}
 }
 
-// durations are the times of a scenario that may be made rounder, in a fixed order.
+// durations returns the times of a scenario that may be rounded, in a fixed order.
 func durations(s *scenario.Scenario) []*messages.Duration {
 	out := []*messages.Duration{&s.Duration, &s.Settle}
 	for i := range s.Faults {

@@ -1,21 +1,30 @@
-// Package shrink makes a scenario that fails as small as it can be and still fail: fewer servers, faults, commands and
-// calls, a shorter day, rounder times, fewer settings. What is left is what the failure needs.
+// Package shrink makes a scenario that fails as small as possible while it still fails: fewer servers, faults, commands and
+// calls, a shorter duration, rounder times, fewer settings. What is left is what the failure needs.
 //
 //	s.Seed = seed // of the run that failed
 //	small, stats := shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
 //		return violates(ctx, s, "I3") // the same invariant, not just any
 //	}, shrink.Options{})
 //
-// It is delta debugging over the parts of a scenario. The property testing library of this module (rapid) shrinks as well,
-// but it shrinks the draws that its own generators made; a scenario that a person wrote, or that a file holds, was drawn by
-// nobody. Shrinking the scenario itself serves both, and what comes out can be read.
+// # How it fits
 //
-// Guaranteed: what is returned fails, if what was given did; it is never larger, by Size; equal arguments give equal
-// results, as long as the predicate answers equal scenarios equally; the predicate is never asked about a scenario that
-// cannot be planned, nor twice about the same one.
+// Package campaign calls [Shrink] with a predicate that runs each candidate in a worker; the command "mcpvisor chaos" prints
+// the result. The search works on package scenario's values and plans each candidate before it asks the predicate.
 //
-// Not promised: the smallest scenario of all. What is returned is minimal in that no single part of it can go, if the tries
-// were enough (Stats.Minimal).
+// It is delta debugging over the parts of a scenario. The property testing library of this module (rapid) shrinks too, but only
+// the draws that its own generators made; a scenario from a person or a file has none. Shrinking the scenario itself serves
+// both, and people can read the result.
+//
+// # Guarantees
+//
+// Shrink returns a scenario that fails, if the given one did; it is never larger, by [Size]; equal arguments give equal
+// results, as long as the predicate gives equal answers for equal scenarios; Shrink never asks the predicate about a scenario
+// that cannot be planned, nor twice about the same one.
+//
+// # Not promised
+//
+// The result need not be the smallest scenario of all. It is minimal in that no single part can be removed, if the tries
+// sufficed (Stats.Minimal).
 package shrink
 
 import (
@@ -26,33 +35,34 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Options bound the search. The zero value is good for simulations.
+// Options bound the search. The zero value suits simulations.
 type Options struct {
-	// Tries is how often the predicate is asked at most; 1000. Each try is one run.
+	// Tries bounds the number of calls of the predicate, each of which is one run. 0 means 1000.
 	Tries int
-	// Tier is where the scenario fails; scenario.Sim.
+	// Tier is the tier in which the scenario fails; empty means scenario.Sim.
 	Tier scenario.Tier
-	// Server and At are where and when the scenario fails, if that is known: what is about other servers, and what comes later, is left
-	// away first.
+	// Server and At say where and when the scenario fails, if that is known: the search first removes other servers and what
+	// comes later.
 	Server string
 	At     time.Duration
-	// Progress, if not nil, is told after each try how many there were, and the size of the smallest failing scenario so far.
+	// Progress is called after each try with the number of tries and the size of the smallest failing scenario so far. nil
+	// reports nothing.
 	Progress func(tries int, smallest Size)
 }
 
-// Stats say what the search did.
+// Stats describes what the search did.
 type Stats struct {
-	// Failed: the scenario that was given fails. If it does not, it is returned as it is.
+	// Failed is set if the given scenario fails. If it does not, Shrink returns it unchanged.
 	Failed bool
-	// Tries is how often the predicate was asked, Kept how often a smaller scenario was found.
+	// Tries counts the calls of the predicate, Kept the smaller scenarios that it accepted.
 	Tries, Kept int
 	From, To    Size
-	// Minimal: the search came to its end. If not, the tries or the context ended before.
+	// Minimal is set if the search came to its end before the tries or the context did.
 	Minimal bool
 }
 
-// Shrink returns the smallest scenario that it finds for which fails is true. The scenario must carry the seed with which it
-// fails.
+// Shrink returns the smallest scenario that it finds for which fails returns true. The scenario must carry the seed with which
+// it fails.
 func Shrink(ctx context.Context, s scenario.Scenario, fails func(context.Context, scenario.Scenario) bool, o Options) (
 	scenario.Scenario, Stats,
 ) {
@@ -79,24 +89,27 @@ func Shrink(ctx context.Context, s scenario.Scenario, fails func(context.Context
 	}
 }
 
-// search is one run of Shrink.
+// search is one run of Shrink. It runs in one goroutine.
 type search struct {
 	ctx   context.Context
 	fails func(context.Context, scenario.Scenario) bool
 	o     Options
-	// known are the answers of the predicate, by the scenario as JSON.
+	// known holds the answers of the predicate, by the scenario as JSON.
 	known map[string]bool
-	// best is the smallest scenario that is known to fail.
+	// best is the smallest scenario that is known to fail, size its size.
 	best        scenario.Scenario
 	size        Size
 	tries, kept int
-	stopped     bool
+	// stopped is set once no further try may be made, and stays set.
+	stopped bool
 }
 
-// runPasses goes from the large parts to the small ones, and begins again as long as something went.
+// runPasses goes from large parts to small ones, and repeats the passes as long as one of them removes something, because one
+// removal often makes another possible.
 func (x *search) runPasses() {
 	x.cutDistant()
-	x.shrinkAsWritten() // groups, counts and repetitions as they are written: much goes at once
+	// Whole groups, counts and repetitions go in few tries while they are still written as such.
+	x.shrinkAsWritten()
 	x.resolvePlan()
 	for {
 		before := x.kept
@@ -110,13 +123,13 @@ func (x *search) runPasses() {
 	}
 }
 
-// isOver says that no further try may be made.
+// isOver reports whether no further try may be made.
 func (x *search) isOver() bool {
 	x.stopped = x.stopped || x.tries >= x.o.Tries || x.ctx.Err() != nil
 	return x.stopped
 }
 
-// stillFails is the predicate's answer. After the last try it is false for whatever is not known.
+// stillFails returns the predicate's answer. After the last try it returns false for scenarios whose answer is not known.
 func (x *search) stillFails(s scenario.Scenario) bool {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -131,7 +144,8 @@ func (x *search) stillFails(s scenario.Scenario) bool {
 	}
 	x.tries++
 	answer := x.fails(x.ctx, s.Clone())
-	if x.ctx.Err() != nil { // an answer that was cut off says nothing
+	// A run that ctx cut off says nothing about the scenario.
+	if x.ctx.Err() != nil {
 		return false
 	}
 	x.known[key] = answer
@@ -141,7 +155,7 @@ func (x *search) stillFails(s scenario.Scenario) bool {
 	return answer
 }
 
-// tryScenario keeps a candidate if it is smaller and fails.
+// tryScenario keeps a candidate if it can be planned, is smaller and fails.
 func (x *search) tryScenario(s scenario.Scenario) bool {
 	plan, err := s.Plan(0, x.o.Tier)
 	if err != nil {

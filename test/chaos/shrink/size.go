@@ -8,22 +8,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Size is how large a scenario is. What is planned counts before how it is written: one entry that breaks twenty servers is
-// larger than three that break one each.
+// Size is the size of a scenario. The plan counts before the text: one entry that breaks twenty servers is larger than three
+// that break one each.
 type Size struct {
-	// Servers, Happenings (faults and commands) and Streams of calls are those of the plan.
+	// Servers, Happenings (faults and commands) and Streams (of calls) are numbers of the plan.
 	Servers, Happenings, Streams int
-	// Settings are the values that are said and need not be.
+	// Settings counts the optional values that the scenario gives.
 	Settings int
-	// Duration is how long things may break; Lasting what faults and calls last in all; Calls how many there are in a second.
+	// Duration is the time in which things may break, Lasting the sum of the durations of faults and load, Calls the number of
+	// calls per second.
 	Duration, Lasting time.Duration
 	Calls             float64
-	// Digits is how many characters the times take, Late the sum of the times at which something begins.
+	// Digits is the number of characters of all times, Late the sum of the times at which faults and commands begin.
 	Digits int
 	Late   time.Duration
 }
 
-// Less orders sizes: the fields count in their order.
+// Less compares sizes field by field, in their order.
 func (a Size) Less(b Size) bool {
 	return cmp.Or(
 		cmp.Compare(a.Servers, b.Servers), cmp.Compare(a.Happenings, b.Happenings), cmp.Compare(a.Streams, b.Streams),
@@ -32,6 +33,7 @@ func (a Size) Less(b Size) bool {
 	) < 0
 }
 
+// sizeOf returns the size of a scenario with the plan p.
 func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 	z := Size{
 		Servers: len(p.Servers), Happenings: len(p.Faults) + len(p.Commands), Streams: len(p.Load), Duration: p.Heal,
@@ -58,6 +60,7 @@ func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 	return z
 }
 
+// digitCount returns the length of a time as text, 0 for no time.
 func digitCount(d messages.Duration) int {
 	if d == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// shortenTimes ends the day earlier and lets faults and calls last for less.
+// shortenTimes shortens the run, and then each fault and each load.
 func (x *search) shortenTimes() {
 	x.shortenDay()
 	for i := 0; i < len(x.best.Faults) && !x.isOver(); i++ {
@@ -15,7 +15,7 @@ func (x *search) shortenTimes() {
 		if err != nil {
 			return
 		}
-		// A fault without a time of its own, or with a longer one, lasts to the end of the day.
+		// A fault without a duration, or with a longer one, lasts to the end of the run.
 		f := x.best.Faults[i]
 		now := plan.Heal - time.Duration(f.At)
 		if f.For > 0 {
@@ -32,7 +32,7 @@ func (x *search) shortenTimes() {
 	}
 }
 
-// shortenDay shortens the duration, and what would begin after it is left away.
+// shortenDay shortens the run, and removes what would begin after its end.
 func (x *search) shortenDay() {
 	plan, err := x.best.Plan(0, x.o.Tier)
 	if err != nil {
@@ -41,10 +41,11 @@ func (x *search) shortenDay() {
 	x.minimizeTime(plan.Heal, time.Second, endAt)
 }
 
-// minimizeTime looks for the smallest value between floor and now, by halves. What fails need not fail for all that is larger;
-// whatever is kept does fail.
+// minimizeTime looks for the smallest failing value between floor and now, by halves. A scenario may fail at one value and not
+// at a larger one, so that the result need not be the smallest; but it does fail.
 func (x *search) minimizeTime(now, floor time.Duration, set func(*scenario.Scenario, time.Duration)) {
-	low, high := floor, now // high fails; low is the smallest that is still to be tried
+	// The value high is known to fail, and low is the smallest still to be tried.
+	low, high := floor, now
 	for first := true; low < high && !x.isOver(); first = false {
 		d := low + (high-low)/2
 		if first {
@@ -57,7 +58,8 @@ func (x *search) minimizeTime(now, floor time.Duration, set func(*scenario.Scena
 			continue
 		}
 		if low = d + 1; high-low < max(high/8, floor) {
-			return // an eighth is near enough: rounder does the rest
+			// An eighth is near enough, because roundTimes follows.
+			return
 		}
 	}
 }
@@ -68,6 +70,7 @@ func (x *search) roundTimes() {
 		for _, to := range []time.Duration{time.Minute, 10 * time.Second, time.Second, 100 * time.Millisecond, time.Millisecond} {
 			now := time.Duration(*durations(&x.best)[i])
 			down := now.Truncate(to)
+			// The time is as round as that already, and rounder values were tried.
 			if down == now {
 				break // it is as round as that, and what is rounder was tried
 			}
@@ -86,7 +89,8 @@ func (x *search) roundTimes() {
 	x.moveEarlier()
 }
 
-// moveEarlier moves all that happens towards the start together: their order and distances are often what matters.
+// moveEarlier moves all faults and commands towards the start together, because a failure often depends on their order and
+// distances.
 func (x *search) moveEarlier() {
 	first := time.Duration(-1)
 	noteStart := func(at messages.Duration) {
