@@ -46,8 +46,10 @@ func runCommand(ctx context.Context, program transports.StdioConfig, limit time.
 		// Most helpers ask a service over the network, which may answer the next time.
 		fail.Class = messages.ClassNetwork
 		fail.Text = what + " printed no credentials within " + limit.String() + " and was ended"
+	// This machine is short of something, which passes.
 	case e.Class == messages.ClassExhausted:
 		fail.Class = messages.ClassNetwork
+	// It printed too much, or ended with an error: trying again would do the same.
 	case e.Class == messages.ClassExited, e.Class == messages.ClassProtocol:
 		fail.Class, fail.Text = messages.ClassUnauthorized, what+" gave no credentials: "+e.Text
 		fail.Fix = "run it by hand to see why"

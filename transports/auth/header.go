@@ -67,10 +67,12 @@ func (v *headerAuthorizer) Authorize(ctx context.Context, h http.Header) error {
 // Refused implements transports.Authorizer. It reads the source again, because that may have another value now; the same one
 // would be refused again. A 403 is about rights that no other value of this source can be expected to have.
 func (v *headerAuthorizer) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
+	// A fixed source cannot bring another value.
 	if status != http.StatusUnauthorized || v.source.fixed {
 		return false, nil
 	}
 	refused := used.Get(v.header)
+	// Another request has read a new value since this one was sent.
 	if r := v.inUse.Load(); r != nil && r.text != refused {
 		return true, nil
 	}
@@ -94,6 +96,7 @@ func (v *headerAuthorizer) Refused(ctx context.Context, status int, _ *messages.
 func (v *headerAuthorizer) Await(ctx context.Context, used http.Header) error {
 	for {
 		if v.source.stamp != nil {
+			// The value is compared and not stored: the next request reads it by itself.
 			if text, err := v.source.readValue(ctx); err == nil && v.withPrefix(text) != used.Get(v.header) {
 				return nil
 			}
@@ -113,6 +116,7 @@ func (v *headerAuthorizer) currentValue(ctx context.Context) (*sourceValue, erro
 		return nil, err
 	}
 	defer v.unlock()
+	// The goroutine that held the lock before may have read the source already.
 	before := v.inUse.Load()
 	if before != nil && !v.isStale(before) {
 		return before, nil
@@ -135,6 +139,7 @@ func (v *headerAuthorizer) isStale(r *sourceValue) bool {
 func (v *headerAuthorizer) readSource(ctx context.Context) (*sourceValue, error) {
 	r := &sourceValue{}
 	if v.source.stamp != nil {
+		// The stamp must be older than the content, never newer.
 		r.stamp = v.source.stamp()
 	}
 	text, err := v.source.readValue(ctx)

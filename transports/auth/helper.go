@@ -42,6 +42,7 @@ type helper struct {
 
 // Authorize implements transports.Authorizer.
 func (p *helper) Authorize(ctx context.Context, h http.Header) error {
+	// The map is only read here; runHelper replaces it as a whole.
 	headers := p.inUse.Load()
 	if headers == nil {
 		if err := p.runHelper(ctx, nil); err != nil {
@@ -96,6 +97,7 @@ func (p *helper) runHelper(ctx context.Context, before *map[string]string) error
 
 // parseHeaders reads a helper's output. Its errors name headers and never values: output that is not JSON may be a bare token.
 func (p *helper) parseHeaders(out []byte) (map[string]string, error) {
+	// Values are read as any, so that a number gets an error of its own.
 	var given map[string]any
 	if err := json.Unmarshal(out, &given); err != nil || given == nil {
 		return nil, noCredentialsError(p.description+" did not print a JSON object", `it must print headers like {"X-Key": "…"}`, nil)
@@ -119,6 +121,7 @@ func (p *helper) parseHeaders(out []byte) (map[string]string, error) {
 
 // matchesHeaders reports whether a request was sent with these headers. The transport may have left some of them out.
 func matchesHeaders(headers map[string]string, used http.Header) bool {
+	// Headers that the transport has left out are not in used, so that the loop goes over used.
 	for name := range used {
 		if value, ok := headers[name]; !ok || value != used.Get(name) {
 			return false

@@ -31,6 +31,7 @@ func probeKeyring(ctx context.Context) error {
 	if err := conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.ListNames", 0).Store(&owned); err != nil {
 		return err
 	}
+	// An error here does not end the probe: a program that runs already suffices.
 	_ = conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.ListActivatableNames", 0).Store(&startable)
 	if !slices.Contains(owned, name) && !slices.Contains(startable, name) {
 		return errors.New("nobody offers " + name)
@@ -38,6 +39,7 @@ func probeKeyring(ctx context.Context) error {
 	var collection dbus.ObjectPath
 	err = conn.Object(name, "/org/freedesktop/secrets").
 		CallWithContext(ctx, "org.freedesktop.Secret.Service.ReadAlias", 0, "default").Store(&collection)
+	// The path "/" is how D-Bus says none.
 	if err == nil && (collection == "" || collection == "/") {
 		err = errors.New("there is no default keyring")
 	}

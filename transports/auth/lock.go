@@ -13,7 +13,7 @@ import (
 // Locks are locks by name that exclude goroutines and processes alike. The kernel releases those of a process that dies. They are
 // advisory: they bind only programs that take them.
 type Locks struct {
-	// dir is empty for locks among goroutines alone. local comes first, because a file lock does not exclude goroutines.
+	// dir is empty for locks among goroutines alone. local is taken before the file, so that one goroutine at a time polls it.
 	dir   string
 	local goroutineLocks
 }
@@ -28,6 +28,7 @@ func NewLocks(dir string) *Locks { return &Locks{dir: dir} }
 // Lock waits for the lock of a key, or until ctx ends. unlock may be called more than once, from any goroutine. Waiting
 // goroutines of this process get the lock in turn; among processes the first one that tries after a release gets it.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
+	// Goroutines first: they get their turn in order, and only one of them polls the file.
 	leave, err := l.local.lockKey(ctx, key)
 	if err != nil {
 		return nil, contextError(ctx, "waiting for the lock of "+quoteLine(key))
@@ -35,6 +36,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 	if l.dir == "" {
 		return leave, nil
 	}
+	// In a directory that others can write to they could hold the locks.
 	if err := privateDir(l.dir); err != nil {
 		leave()
 		return nil, err

@@ -23,12 +23,14 @@ func (p *goroutineLocks) lockKey(ctx context.Context, key string) (unlock func()
 	t := p.locks[key]
 	if t == nil {
 		t = &keyLock{token: make(chan struct{}, 1)}
+		// The lock begins free.
 		t.token <- struct{}{}
 		if p.locks == nil {
 			p.locks = map[string]*keyLock{}
 		}
 		p.locks[key] = t
 	}
+	// The waiter counts before it waits, so that the lock is not dropped meanwhile.
 	t.users++
 	p.mu.Unlock()
 	leave := func() {
@@ -39,6 +41,7 @@ func (p *goroutineLocks) lockKey(ctx context.Context, key string) (unlock func()
 		}
 	}
 	select {
+	// Go serves waiting receivers of a channel in order, which makes the lock fair.
 	case <-t.token:
 		return sync.OnceFunc(func() {
 			t.token <- struct{}{}

@@ -42,8 +42,10 @@ func openAuto(opts Options) (Store, error) {
 		_, err := OpenFiles(opts)
 		return nil, err
 	}
+	// Both are opened, whichever will be used: the marks of earlier runs decide where each secret is.
 	files, noFiles := OpenFiles(opts)
 	ring, noRing := OpenKeyring(context.Background(), opts)
+	// The reason for the files is the one that a person can mend by an option.
 	if ring == nil && files == nil {
 		e := *asError(noFiles)
 		e.Text += ", and there is no keyring (" + asError(noRing).Text + ")"
@@ -57,6 +59,7 @@ func openAuto(opts Options) (Store, error) {
 // $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows under
 // %LocalAppData%. A relative XDG_STATE_HOME does not count, as its specification demands.
 func DefaultDir() (string, error) {
+	// It counts on every system if it is set, so that tests and containers can move the directory.
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "mcpvisor", "secrets"), nil
 	}

@@ -53,6 +53,7 @@ func (o *Options) passphraseFunc() func(ctx context.Context) ([]byte, error) {
 	if o.Passphrase != nil {
 		return o.Passphrase
 	}
+	// An empty variable counts as none, because an empty passphrase protects nothing.
 	if os.Getenv(passphraseVariable) == "" {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 
 // privateDir makes a directory if need be, and refuses one that others may look into or write to: they could exchange its files.
 func privateDir(dir string) error {
+	// A link to a directory is allowed: the check is of the directory itself.
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -25,6 +26,7 @@ func privateDir(dir string) error {
 		info, err = os.Stat(dir)
 	}
 	switch {
+	// The directory cannot be looked at: a parent may be closed to this user.
 	case err != nil:
 		return storeError("the directory "+shortPath(dir)+" cannot be used", err)
 	case !info.IsDir():
@@ -85,9 +87,11 @@ func readPrivate(path string) ([]byte, error) {
 	if err := checkPrivate(path, info); err != nil {
 		return nil, err
 	}
+	// 1 KiB is more than the magic, the nonce and the tag take.
 	if info.Size() > maxSecret+1<<10 {
 		return nil, damagedError(path, "is too long")
 	}
+	// The size is that of the open file; io.ReadAll would grow in steps and leave copies of the secret in memory.
 	b := make([]byte, info.Size())
 	for n := 0; n < len(b); {
 		m, err := f.Read(b[n:])
@@ -101,12 +105,14 @@ func readPrivate(path string) ([]byte, error) {
 // replaceFile writes a file so that a crash leaves the old or the new one: it writes beside the file, syncs and renames. The
 // caller holds a lock, so that no other process does so at the same time.
 func replaceFile(path string, content []byte) (err error) {
+	// The name is fixed, so that what a killed process has left is found and removed by the next writer.
 	next := path + ".new"
 	fail := func(err error) error {
 		_ = os.Remove(next)
 		return storeError(shortPath(path)+" cannot be written", err)
 	}
 	_ = os.Remove(next) // a killed process may have left it; opening a pipe there would block
+	// O_EXCL follows no link that another program could have put there.
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return storeError(shortPath(path)+" cannot be written", err)
@@ -123,6 +129,7 @@ func replaceFile(path string, content []byte) (err error) {
 		return fail(err)
 	}
 	testStep("file: written")
+	// Without the sync, a loss of power after the rename could leave an empty file.
 	if err := f.Sync(); err != nil {
 		return fail(err)
 	}

@@ -56,6 +56,7 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 		secret []byte
 		err    error
 	}
+	// The channel has room for the result, so that the goroutine ends also if the caller has gone.
 	done := make(chan result, 1)
 	go func() {
 		var res result
@@ -68,6 +69,7 @@ func (r *Refresher) Once(ctx context.Context, key string, have Version,
 			unlock()
 			done <- res
 		}()
+		// The values of ctx stay; its end does not count any more.
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), onceLimit)
 		defer cancel()
 		res.secret, res.err = r.replaceSecret(own, key, have, do)
@@ -85,10 +87,12 @@ func (r *Refresher) replaceSecret(ctx context.Context, key string, have Version,
 	do func(ctx context.Context, current []byte) (next []byte, err error)) ([]byte, error) {
 	current, err := r.store.Get(ctx, key)
 	switch {
+	// Nothing was stored and nothing is: do makes the first secret.
 	case errors.Is(err, ErrNotFound) && have == Version{}:
 		current = nil
 	case err != nil:
 		return nil, err
+	// Another process was faster.
 	case VersionOf(current) != have:
 		return current, nil
 	// This is the trial whether the store can be written to.
@@ -98,6 +102,7 @@ func (r *Refresher) replaceSecret(ctx context.Context, key string, have Version,
 		}
 	}
 	testStep("once: read")
+	// do gets a copy, so that a mistake in it cannot change what the store returned.
 	next, err := do(ctx, bytes.Clone(current))
 	if err != nil {
 		return nil, err

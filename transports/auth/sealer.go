@@ -73,6 +73,7 @@ func parseHeader(path string, b []byte) (*storeHeader, error) {
 	case h.Format != 1:
 		return nil, &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " is of a newer version",
 			Fix: "upgrade this program"}
+	// A salt below 8 bytes or weaker parameters than any version has written mean a damaged or forged header.
 	case h.Key != keyPassphrase && h.Key != keyFile && h.Key != keyPlain,
 		h.Key == keyPassphrase && (len(h.Salt) < 8 || h.Time < 1 || h.Time > maxArgonTime || h.Threads < 1 ||
 			h.MemoryKiB < 8 || h.MemoryKiB > maxArgonMemory):
@@ -111,8 +112,10 @@ func (s *sealer) seal(name string, secret []byte) []byte {
 		return append([]byte(plainMagic), secret...)
 	}
 	out := make([]byte, len(sealedMagic)+chacha20poly1305.NonceSizeX, len(sealedMagic)+len(secret)+64)
+	// One allocation holds the magic, the nonce and the sealed secret.
 	nonce := out[copy(out, sealedMagic):]
 	_, _ = rand.Read(nonce) // never fails
+	// The magic and the name are authenticated, so that a file renamed to another key does not open.
 	return s.aead.Seal(out, nonce, secret, []byte(sealedMagic+name))
 }
 
@@ -122,6 +125,7 @@ func (s *sealer) open(name string, content []byte) ([]byte, bool) {
 	if s != nil {
 		magic = sealedMagic
 	}
+	// A plain file in an encrypted store, or the reverse, was put there by another program.
 	if len(content) < len(magic) || string(content[:len(magic)]) != magic {
 		return nil, false
 	}

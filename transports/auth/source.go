@@ -47,6 +47,7 @@ func Text(value string) Source {
 // Env makes a Source of a variable of this process's environment. Its value at the first request counts.
 func Env(name string) Source {
 	what := "the environment variable " + quoteLine(name)
+	// The environment of a process does not change from outside, so that a refusal is final.
 	return Source{description: what, fixed: true, read: func(context.Context) (string, error) {
 		value, ok := os.LookupEnv(name)
 		if !ok {
@@ -83,6 +84,7 @@ func readFile(path, what string) (string, error) {
 		return "", noCredentialsError(what+" cannot be read: "+errorReason(err), "", innermostError(err))
 	}
 	defer f.Close()
+	// One byte more than the limit shows that the file is too long.
 	b, err := io.ReadAll(io.LimitReader(f, maxValue+1))
 	switch {
 	case err != nil:
@@ -112,6 +114,7 @@ func (s Source) Describe() string { return s.description }
 
 // readValue reads the value and checks that a header can carry it, because a line break in it would end the header.
 func (s Source) readValue(ctx context.Context) (string, error) {
+	// The zero Source comes from a configuration that names no value.
 	if s.read == nil {
 		return "", noCredentialsError("no source of a value is configured", "", nil)
 	}
@@ -119,6 +122,7 @@ func (s Source) readValue(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// A newline at the end is the editor's, and HTTP would refuse it.
 	value = strings.TrimSpace(value)
 	switch {
 	case value == "":

@@ -48,6 +48,7 @@ func (a *autoStore) Where() string {
 
 // Location implements LocatedStore.
 func (a *autoStore) Location(key string) string {
+	// The Files value here only makes paths; it needs no passphrase and opens nothing.
 	_, err := os.Lstat((&Files{opts: a.opts}).secretPath(key))
 	switch {
 	case a.isMarked(key):
@@ -79,6 +80,7 @@ func (a *autoStore) Get(ctx context.Context, key string) ([]byte, error) {
 		}
 		return a.ring.Get(ctx, key)
 	}
+	// Without a mark the secret is in its file, or there is none.
 	if a.files != nil {
 		return a.files.Get(ctx, key)
 	}
@@ -103,6 +105,7 @@ func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 		switch {
 		case refused == nil:
 			return a.moveToRing(key)
+		// A caller that has given up must not cause a move into the files.
 		case ctx.Err() != nil, a.files == nil:
 			return refused
 		}
@@ -148,6 +151,7 @@ func (a *autoStore) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	defer unlock()
+	// The file goes first, with a Files value that needs no passphrase.
 	if err := (&Files{opts: a.opts, locks: a.locks}).Delete(ctx, key); err != nil {
 		return err
 	}

@@ -75,6 +75,7 @@ func (f *Files) Where() string {
 // Get implements Store. It asks for the passphrase only if there is a secret under the key.
 func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 	path := f.secretPath(key)
+	// The file is read before the key is asked for: without a secret no person need type a passphrase.
 	content, err := readPrivate(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotFound
@@ -95,6 +96,7 @@ func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 
 // Put implements Store. The first call makes the directory and the header.
 func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
+	// readPrivate would refuse to read it back.
 	if len(secret) > maxSecret {
 		return &transports.Error{Class: messages.ClassInvalid, Text: "a secret of more than 1 MiB is not stored"}
 	}
@@ -112,6 +114,7 @@ func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
 
 // Delete implements Store. It needs no passphrase, so that a person who has lost it can still sign out.
 func (f *Files) Delete(ctx context.Context, key string) error {
+	// Without the file there is nothing to lock, and the directory may not exist either.
 	if _, err := os.Lstat(f.secretPath(key)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

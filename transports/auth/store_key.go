@@ -28,6 +28,7 @@ func (f *Files) keyKind(h *storeHeader) (string, error) {
 		keyPassphrase: f.opts.passphraseFunc() != nil, keyFile: f.opts.KeyFile != "", keyPlain: f.opts.Plain,
 	}
 	if h == nil {
+		// A new store takes the strongest kind that the options offer.
 		for _, kind := range []string{keyPassphrase, keyFile, keyPlain} {
 			if have[kind] {
 				return kind, nil
@@ -60,6 +61,7 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 		return nil, contextError(ctx, "opening the store of secrets")
 	}
 	defer func() { <-f.openLock }()
+	// Another goroutine has opened the store while this one waited.
 	if o := f.unlocked.Load(); o != nil {
 		return o, nil
 	}
@@ -67,6 +69,7 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 	if err != nil {
 		return nil, err
 	}
+	// There is a secret's file but no header: without the salt no passphrase opens it.
 	if h == nil && !create {
 		return nil, damagedError(f.opts.Dir, "has lost its file store.json")
 	}
@@ -88,6 +91,7 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 	if err != nil {
 		return nil, err
 	}
+	// With the writers' lock held, no other process can be making the store now.
 	fresh := h == nil
 	if fresh {
 		h = newHeader(kind)
@@ -116,6 +120,7 @@ func (f *Files) openSealer(ctx context.Context, create bool) (*unlockedStore, er
 // secret could be written with it.
 func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sealer, error) {
 	var key []byte
+	// The text of the error is chosen before the key is known, because both kinds of keys end at the same check.
 	mismatch := "the key in " + shortPath(f.opts.KeyFile) + " is not that of the secrets in " + shortPath(f.opts.Dir)
 	if h.Key == keyPassphrase {
 		mismatch = "the passphrase is not that of the secrets in " + shortPath(f.opts.Dir)
@@ -155,6 +160,7 @@ func readKeyFile(path string, create bool) ([]byte, error) {
 	b, err := readPrivate(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && create:
+		// 32 random bytes: a key file needs no derivation.
 		key := make([]byte, chacha20poly1305.KeySize)
 		_, _ = rand.Read(key) // never fails
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -47,6 +47,7 @@ func OpenKeyring(ctx context.Context, opts Options) (*Keyring, error) {
 	if k.service == "" {
 		k.service = "mcpvisor"
 	}
+	// callBounded bounds the goroutine's caller, and the probe itself uses the context.
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	_, err := k.callBounded(ctx, "looked for", func() (string, error) { return "", probeKeyring(ctx) })
@@ -85,6 +86,7 @@ func (k *Keyring) Get(ctx context.Context, key string) ([]byte, error) {
 // keyring could change (spaces at the ends, zero bytes) are stored in base64.
 func (k *Keyring) Put(ctx context.Context, key string, secret []byte) error {
 	text := string(secret)
+	// A text that begins with the prefix itself must be encoded as well, or Get would decode it.
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || strings.HasPrefix(text, textPrefix) ||
 		strings.TrimSpace(text) != text || text == "" {
 		text = textPrefix + base64.StdEncoding.EncodeToString(secret)
@@ -96,6 +98,7 @@ func (k *Keyring) Put(ctx context.Context, key string, secret []byte) error {
 // Delete implements Store.
 func (k *Keyring) Delete(ctx context.Context, key string) error {
 	_, err := k.callBounded(ctx, "written", func() (string, error) { return "", keyring.Delete(k.service, key) })
+	// Delete of a missing secret is no error for a Store.
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
@@ -116,6 +119,7 @@ func (k *Keyring) callBounded(ctx context.Context, doing string, f func() (strin
 		text string
 		err  error
 	}
+	// The channel has room, so that a call that returns late does not leave its goroutine behind.
 	done := make(chan answer, 1)
 	go func() {
 		var a answer
@@ -123,6 +127,7 @@ func (k *Keyring) callBounded(ctx context.Context, doing string, f func() (strin
 			if v := recover(); v != nil {
 				a = answer{err: fmt.Errorf("panic: %.200v", v)}
 			}
+			// The next call may begin when the library has returned, not when the caller stopped waiting.
 			<-k.callLock
 			done <- a
 		}()

@@ -32,6 +32,7 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
 func (m *Memory) Put(_ context.Context, key string, secret []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// Both directions copy: the caller owns its slice, and may clear it.
 	m.secrets[key] = slices.Clone(secret)
 	return nil
 }

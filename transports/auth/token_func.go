@@ -33,6 +33,7 @@ func (f TokenFunc) Authorize(ctx context.Context, h http.Header) error {
 
 // Refused implements transports.Authorizer.
 func (f TokenFunc) Refused(ctx context.Context, status int, _ *messages.Challenge, used http.Header) (bool, error) {
+	// A request without a token was refused because it had none; the function is asked before the next one anyway.
 	refused := strings.TrimPrefix(used.Get("Authorization"), "Bearer ")
 	if status != http.StatusUnauthorized || refused == "" {
 		return false, nil

@@ -65,11 +65,13 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 	if err != nil {
 		return err
 	}
+	// Many servers need no sign-in, and the others say in their 401 how to get one.
 	if cur == nil || cur.Access == "" {
 		return nil
 	}
 	a.retryStore(ctx)
 	now := a.now()
+	// An ended token must be renewed before the request; one that is only due may still be sent.
 	ended := cur.hasEnded(now)
 	// A token that is due and still good is refreshed only if no other request does so already.
 	if ended || !cur.refreshAt.IsZero() && !now.Before(cur.refreshAt) {
@@ -80,6 +82,7 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 		if ended && a.cfg.Interactive != nil && !isTransient(err) && a.currentSignIn().isUnusable(a.now()) {
 			err = a.signInAgain(ctx, nil)
 		}
+		// Whatever happened above, the newest record decides.
 		switch next := a.currentSignIn(); {
 		// Another goroutine or process may have brought a token even if this one's refresh has failed.
 		case !next.isUnusable(a.now()):
@@ -101,11 +104,14 @@ func (a *Authorizer) Authorize(ctx context.Context, h http.Header) error {
 // the missing scopes for the next sign-in; a grant without a person, or Config.Interactive, asks for them at once.
 func (a *Authorizer) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
 	bool, error) {
+	// The refused token is taken from the request: the current one may have changed since.
 	sent := strings.TrimPrefix(used.Get("Authorization"), "Bearer ")
+	// Another process may have renewed the token; reading the store is cheaper than an exchange.
 	cur, err := a.reloadSignIn(ctx)
 	if err != nil {
 		return false, err
 	}
+	// newer reports whether there is a usable token other than the refused one.
 	newer := func() bool {
 		next := a.currentSignIn()
 		return next != nil && next.Access != "" && next.Access != sent && !next.hasEnded(a.now())
@@ -113,6 +119,7 @@ func (a *Authorizer) Refused(ctx context.Context, status int, challenge *message
 	if newer() {
 		return true, nil
 	}
+	// The token is valid and lacks a right, so that a refresh would not help.
 	if status == http.StatusForbidden {
 		return a.stepUp(ctx, cur, challenge, newer)
 	}
@@ -152,6 +159,7 @@ func (a *Authorizer) stepUp(ctx context.Context, cur *loadedSignIn, challenge *m
 	if cur == nil || challenge == nil {
 		return false, nil
 	}
+	// Only the scopes that the token lacks matter; many servers list all that they know.
 	want := scopesOf(challenge.Scope)
 	missing := missingScopes(want, cur.Granted)
 	if len(missing) == 0 {
@@ -196,6 +204,7 @@ func (a *Authorizer) signInAgain(ctx context.Context, challenge *messages.Challe
 		if !a.maySignIn() {
 			return a.authNeededError(challenge, a.label+" goes on refusing what the sign-in gives")
 		}
+		// The record of now is compared with that after the wait for the lock.
 		before := a.currentSignIn()
 		work := func() (*loadedSignIn, error) {
 			now, err := a.reloadSignIn(ctx)
@@ -207,6 +216,7 @@ func (a *Authorizer) signInAgain(ctx context.Context, challenge *messages.Challe
 			return a.acquireToken(ctx, challenge, nil, handler, a.cfg.Confirm)
 		}
 		var err error
+		// Without a person several processes may sign in at once: each gets a token of its own.
 		if handler == nil {
 			_, err = work()
 		} else {
@@ -228,6 +238,7 @@ func (a *Authorizer) maySignIn() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
+	// The oldest sign-ins leave the window.
 	for len(a.autoSignIns) > 0 && now.Sub(a.autoSignIns[0]) >= autoSignInWindow {
 		a.autoSignIns = a.autoSignIns[1:]
 	}
@@ -241,6 +252,7 @@ func (a *Authorizer) maySignIn() bool {
 // authNeededError is the error that puts a server into the phase needs-auth. Its challenge is never nil, because the status shows
 // it.
 func (a *Authorizer) authNeededError(challenge *messages.Challenge, text string) *transports.Error {
+	// A status without a challenge could not say how to sign in.
 	if challenge == nil {
 		challenge = &messages.Challenge{Scheme: "Bearer", Text: text}
 	}

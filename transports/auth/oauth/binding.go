@@ -49,6 +49,7 @@ func (a *Authorizer) sentSecrets() string {
 // accepted by another", and credentials are kept "keyed by the authorization server's issuer identifier".
 func (a *Authorizer) confirmBinding(ctx context.Context, s *signInAttempt, known map[string]client) error {
 	what := a.sentSecrets()
+	// A client without a secret may go anywhere; configured endpoints were chosen by the person.
 	if what == "" || a.cfg.Issuer != "" || a.cfg.TokenURL != "" || len(a.boundTo(known)) > 0 {
 		return nil // checkBinding has compared them
 	}
@@ -73,6 +74,7 @@ func (a *Authorizer) askConfirmation(ctx context.Context, s *signInAttempt, c Co
 	if s.confirm == nil {
 		return refused(reason)
 	}
+	// The person's prompt may take minutes; no lock but the sign-in's own is held meanwhile.
 	switch ok, err := s.confirm(ctx, c); {
 	case err != nil:
 		return a.interruptedError(ctx, err)
@@ -109,6 +111,7 @@ func (r *storedSignIn) configuredClients() map[string]client {
 // to the old one any more then.
 func (a *Authorizer) isForOtherServer(r *storedSignIn) bool {
 	switch {
+	// Nothing has been issued yet.
 	case r.TokenURL == "":
 		return false
 	case a.cfg.TokenURL != "":

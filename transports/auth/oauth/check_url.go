@@ -52,6 +52,7 @@ func isPlainHost(host string) bool {
 			return false
 		}
 	}
+	// The port is no part of the name; a colon inside brackets belongs to an IPv6 address.
 	name := host
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		name = host[:i]
@@ -60,6 +61,7 @@ func isPlainHost(host string) bool {
 		_, err := netip.ParseAddr(strings.Trim(name, "[]"))
 		return err == nil
 	}
+	// A final dot makes a name absolute and changes nothing else.
 	name = strings.TrimSuffix(name, ".")
 	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {

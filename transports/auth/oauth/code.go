@@ -90,6 +90,7 @@ func (AuthorizationCode) obtainToken(ctx context.Context, a *Authorizer, s *sign
 	if err := a.confirmAnswer(ctx, s); err != nil {
 		return nil, err
 	}
+	// Both are made for this sign-in alone: the verifier binds the code to this process, the state the answer to this request.
 	verifier, state := oauth2.GenerateVerifier(), rand.Text()
 	// 2026-07-28, Resource Parameter Implementation: the resource parameter "MUST be included in both authorization
 	// requests and token requests."
@@ -110,6 +111,7 @@ func (AuthorizationCode) obtainToken(ctx context.Context, a *Authorizer, s *sign
 	if err != nil {
 		return nil, badEndpoint(p.server.AuthorizationEndpoint, refusalError("is not a usable URL"))
 	}
+	// Everything in it may be shown; the verifier stays here.
 	ask := SignInRequest{
 		Server: a.cfg.Server, Issuer: p.server.Issuer, URL: at, RedirectURL: s.redirect, Scopes: s.scopes, state: state,
 	}
@@ -145,6 +147,7 @@ func (a *Authorizer) confirmAnswer(ctx context.Context, s *signInAttempt) error 
 	if a.cfg.TokenURL != "" || a.cfg.Issuer != "" || doc.AuthorizationResponseIssParameterSupported || sameOrigin(page, to) {
 		return nil
 	}
+	// The parameters are not shown, because a stranger has written them.
 	page.RawQuery = ""
 	return a.askConfirmation(ctx, s, Confirmation{Server: a.cfg.Server, Issuer: s.target.issuer, TokenURL: doc.TokenEndpoint,
 		What: "the answer of the sign-in", Page: page.String()},
@@ -183,6 +186,7 @@ func codeFromResponse(answer, state string, p *authTarget) (string, error) {
 	if answer == "" {
 		return fail("there was no answer to the sign-in")
 	}
+	// A person may paste the whole address, its query, or the code alone.
 	q, full := responseQuery(answer)
 	if !full {
 		// Some pages show the code with the state behind a "#".
@@ -203,15 +207,18 @@ func codeFromResponse(answer, state string, p *authTarget) (string, error) {
 			return fail("the authorization response is ambiguous")
 		}
 	}
+	// The state is checked before anything of the answer is used, its error included.
 	if q.Get("state") != state {
 		return fail("the authorization response belongs to another sign-in")
 	}
+	// An answer of another authorization server, which shares the client's redirect URL, must not get its code redeemed here.
 	switch iss := q.Get("iss"); {
 	case q.Has("iss") && p.server.Issuer != "" && iss != p.server.Issuer:
 		return fail("the authorization response is from another authorization server than the one that was asked")
 	case !q.Has("iss") && p.server.AuthorizationResponseIssParameterSupported:
 		return fail("the authorization response does not say which authorization server it is from")
 	}
+	// Only now: an error of another server's page must not be shown as this one's.
 	if q.Has("error") {
 		text := "the authorization server says: " + messages.Line(q.Get("error"), 60)
 		if said := messages.Line(q.Get("error_description"), 200); said != "" {

@@ -105,6 +105,7 @@ func New(cfg Config) (*Authorizer, error) {
 	case cfg.CallbackPort < 0 || cfg.CallbackPort > 65535:
 		return fail("the callback port is not a port", "use 1 to 65535")
 	}
+	// Defaults come after the checks, which look at what the person wrote.
 	if cfg.Grant == nil {
 		cfg.Grant = AuthorizationCode{}
 	}
@@ -159,6 +160,7 @@ func canonicalURL(raw string) (*url.URL, error) {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
+	// The default port is left out, so that equal servers have equal keys in the store.
 	if port != "" && !(u.Scheme == "http" && port == "80") && !(u.Scheme == "https" && port == "443") {
 		host += ":" + port
 	}

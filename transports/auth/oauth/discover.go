@@ -30,6 +30,7 @@ type authTarget struct {
 // discoverTarget finds the authorization server. challenge may be nil. prefer are issuers that there are credentials for: of
 // several authorization servers that a resource names, the first preferred one is taken, else the first.
 func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Challenge, prefer []string) (*authTarget, error) {
+	// Configured endpoints leave nothing to discover, and no document of the server can change them.
 	if a.cfg.TokenURL != "" {
 		return a.configuredTarget(), nil
 	}
@@ -61,6 +62,7 @@ func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Cha
 	if a.cfg.Resource != "" {
 		p.resource = a.cfg.Resource
 	}
+	// The server has named this address, so that it may be anything.
 	if err := a.transport.checkURL(issuer); err != nil {
 		return nil, &transports.Error{Class: messages.ClassDenied,
 			Text: "the authorization server " + hostLabel(issuer) + " " + err.Error()}
@@ -68,6 +70,7 @@ func (a *Authorizer) discoverTarget(ctx context.Context, challenge *messages.Cha
 	if a.cfg.Issuer != "" && !sameIssuer(a.cfg.Issuer, issuer) {
 		return nil, a.otherIssuer(issuer, a.cfg.Issuer)
 	}
+	// serverMetadata checks every endpoint before it returns them.
 	if p.server, err = a.serverMetadata(ctx, issuer); err != nil {
 		return nil, err
 	}
@@ -154,6 +157,7 @@ func (a *Authorizer) resourceMetadata(ctx context.Context, challenge *messages.C
 		locations = append(locations, challenge.ResourceMetadata)
 	}
 	locations = append(locations, wellKnownURL(a.url, resourceWellKnown))
+	// The well-known document of the whole host, for servers that publish only that.
 	root := *a.url
 	root.Path, root.RawPath, root.RawQuery = "", "", ""
 	if at := wellKnownURL(&root, resourceWellKnown); !slices.Contains(locations, at) {
@@ -206,6 +210,7 @@ func wellKnownURL(u *url.URL, path string) string {
 	at := *u
 	at.Path = path + strings.TrimSuffix(u.Path, "/")
 	at.RawPath = ""
+	// An escaped slash must stay escaped in the new path.
 	if u.RawPath != "" {
 		at.RawPath = path + strings.TrimSuffix(u.RawPath, "/")
 	}
@@ -226,6 +231,7 @@ func (a *Authorizer) coversServer(resource, at string) bool {
 	if err != nil || checkWellFormed(resource) != nil && resource != a.url.String() {
 		return false
 	}
+	// Paths are compared escaped, because an escaped slash is another path.
 	own := func(u *url.URL) string { return strings.TrimSuffix(u.EscapedPath(), "/") }
 	if r.Scheme != a.url.Scheme || r.Host != a.url.Host {
 		return false
@@ -233,6 +239,7 @@ func (a *Authorizer) coversServer(resource, at string) bool {
 	if own(r) == own(a.url) && (r.RawQuery == a.url.RawQuery || r.RawQuery == "") {
 		return true
 	}
+	// The document of a parent counts only at the parent's own well-known address.
 	from, err := canonicalURL(at)
 	if err != nil || r.RawQuery != "" {
 		return false
@@ -251,6 +258,7 @@ func (a *Authorizer) serverMetadata(ctx context.Context, issuer string) (*oauthe
 			Text: "the authorization server " + hostLabel(issuer) + " has no usable issuer URL"}
 	}
 	locations := []string{wellKnownURL(u, serverWellKnown), wellKnownURL(u, openIDWellKnown)}
+	// An issuer without a path would get the same address twice.
 	if u.Path != "" {
 		locations = append(locations, strings.TrimSuffix(u.String(), "/")+openIDWellKnown)
 	}

@@ -47,6 +47,7 @@ func (w *guardedTransport) fetchMetadata(ctx context.Context, address, what stri
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "mcpvisor")
+	// The address and those of redirects are checked in RoundTrip.
 	client := w.newClient()
 	// A redirect must not lead out of TLS; guardedTransport checks each address itself.
 	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
@@ -66,11 +67,13 @@ func (w *guardedTransport) fetchMetadata(ctx context.Context, address, what stri
 	switch code := resp.StatusCode; {
 	case code == http.StatusTooManyRequests, code >= 500:
 		return false, unavailableError(what+" of "+hostLabel(address), resp)
+	// The document is missing, which the specification allows: the caller tries the next address.
 	case code >= 400:
 		return false, nil
 	case code != http.StatusOK:
 		return fail(messages.ClassProtocol, "is not there ("+resp.Status[:3]+")", nil)
 	}
+	// One byte more than the limit shows that the document is too long.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, fetchSize+1))
 	if err != nil {
 		return false, w.fetchError(what, address, err)

@@ -83,6 +83,7 @@ type Source func(ctx context.Context) (string, error)
 // readToken calls the source and trims the result. what names it in errors.
 func (s Source) readToken(ctx context.Context, what string) (string, error) {
 	v, err := s(ctx)
+	// An error of package auth holds no secret, and says more.
 	if own := (*transports.Error)(nil); asError(err, &own) {
 		return "", own
 	}
@@ -201,6 +202,7 @@ func checkAssertion(t *oauth2.Token, issuer, endpoint string) error {
 	if err != nil {
 		return refuse("issues an identity assertion that cannot be read")
 	}
+	// More than one audience would let another server use the assertion.
 	audience, err := claims.Claims.GetAudience()
 	if err != nil || len(audience) != 1 || !sameIssuer(audience[0], issuer) {
 		return refuse("issues an identity assertion that is not for " + hostLabel(issuer))
@@ -213,6 +215,7 @@ func (e Enterprise) obtainToken(ctx context.Context, a *Authorizer, s *signInAtt
 	if err != nil {
 		return nil, err
 	}
+	// The identity provider is configured by the person, so that its metadata is fetched but not confirmed.
 	provider := &authTarget{server: &oauthex.AuthServerMeta{Issuer: e.Issuer, TokenEndpoint: e.TokenURL}, issuer: e.Issuer}
 	if e.TokenURL == "" {
 		if err := a.transport.checkURL(e.Issuer); err != nil {
@@ -227,6 +230,7 @@ func (e Enterprise) obtainToken(ctx context.Context, a *Authorizer, s *signInAtt
 				Text: "the identity provider " + hostLabel(e.Issuer) + " publishes no metadata", Fix: "set its tokenUrl"}
 		}
 	}
+	// This client's registration at the identity provider; the one at the authorization server is s.client.
 	us := client{ID: e.ClientID, Secret: e.ClientSecret, Method: authMethod(provider, e.ClientSecret != "", false)}
 	params := s.tokenParams(url.Values{
 		"grant_type": {oauthex.GrantTypeTokenExchange}, "subject_token": {id},

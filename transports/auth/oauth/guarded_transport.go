@@ -51,9 +51,11 @@ type guardedTransport struct {
 func newGuardedTransport(server *url.URL, allowHTTP bool, rt http.RoundTripper, secure func() (*tls.Config, error)) *guardedTransport {
 	w := &guardedTransport{server: server, allowHTTP: allowHTTP, trusted: map[string]bool{}, direct: rt, proxied: rt}
 	w.newServerTransport = func() http.RoundTripper { return rt }
+	// A test or an embedding program brings its own transport, which must guard itself.
 	if rt != nil {
 		return w
 	}
+	// With a proxy the address of a connection is the proxy's, which says nothing about the host.
 	w.proxy = http.ProxyFromEnvironment
 	w.direct = newTransport((&net.Dialer{Timeout: dialTime, ControlContext: w.checkDial}).DialContext, nil)
 	plain := (&net.Dialer{Timeout: dialTime}).DialContext
@@ -99,6 +101,7 @@ func probeAddr(ctx context.Context, server *url.URL, secure *tls.Config) (netip.
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[server.Scheme]
 	}
+	// A dialer wants the port also where the URL leaves it out.
 	address := net.JoinHostPort(server.Hostname(), port)
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -145,6 +148,7 @@ func (w *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.proxy != nil {
 		via, _ = w.proxy(r)
 	}
+	// Every request is checked here, redirects included, because net/http calls RoundTrip for each.
 	if r.Context().Value(serverProbeKey{}) == nil {
 		if err := w.checkURL(r.URL.String()); err != nil {
 			return nil, err
@@ -156,6 +160,7 @@ func (w *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.trusted[r.URL.Host] {
 		r = r.WithContext(context.WithValue(r.Context(), trustedKey{}, true))
 	}
+	// Without a proxy checkDial judges the address that the name has led to.
 	if via == nil {
 		return w.direct.RoundTrip(r)
 	}
@@ -232,6 +237,7 @@ func (w *guardedTransport) checkZone(ctx context.Context, zone networkZone) erro
 func (w *guardedTransport) noteServerAddr(ip netip.Addr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// A server with several addresses is only as private as the most public of them.
 	zone := zoneOfAddr(ip)
 	if zone == zoneForbidden { // nothing follows from such an address
 		zone = zonePublic
@@ -253,6 +259,7 @@ func (w *guardedTransport) findServerZone(ctx context.Context) networkZone {
 	case err == nil:
 	case addresses.ThisMachine(host):
 		ip = netip.IPv6Loopback()
+	// The proxy looks the name up; only its text can be judged.
 	case w.viaProxy():
 		return zoneOfHost(host)
 	case w.probe == nil:

@@ -35,6 +35,7 @@ func ParseKey(text []byte, algorithm, id string) (*Key, error) {
 	}
 	var parsed any
 	var err error
+	// The label of the PEM block does not count: each form of a key is tried in turn.
 	if parsed, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
 		if parsed, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
 			if parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
@@ -71,6 +72,7 @@ func ParseKey(text []byte, algorithm, id string) (*Key, error) {
 // signAssertion proves the client's identity (RFC 7523, 2.2 and 3) for 5 minutes, because clocks may differ. The audience is the
 // issuer: an assertion for a token endpoint's URL could be used at another server that claims that endpoint.
 func (k *Key) signAssertion(client, issuer string, now time.Time) (string, error) {
+	// The random jti lets a server accept each assertion only once.
 	t := jwt.NewWithClaims(k.method, jwt.MapClaims{
 		"iss": client, "sub": client, "aud": issuer, "jti": rand.Text(),
 		"iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(),

@@ -60,6 +60,7 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 		case p.NoListen && p.Paste == nil:
 			return fail("a sign-in without a listener needs somebody who pastes the answer")
 		}
+		// The listener is opened later, by redirectURL, when the client and its redirect URL are chosen.
 		d := &loginServer{prompt: p, configuredURL: a.cfg.RedirectURL, port: a.cfg.CallbackPort}
 		defer d.close()
 		handler = d
@@ -78,6 +79,7 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 		h, err = a.runExclusive(ctx, func() (*loadedSignIn, error) { return a.acquireToken(ctx, challenge, p.Scopes, handler, p.Confirm) })
 	}
 	if err != nil {
+		// The time was over: whatever failed last, the reason is that no answer came.
 		if ctx.Err() != nil && !isTransient(err) && a.cfg.Grant.needsPerson() {
 			err = a.interruptedError(ctx, ctx.Err())
 		}
@@ -95,6 +97,7 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 func (a *Authorizer) probeChallenge(ctx context.Context) *messages.Challenge {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
+	// A streamable HTTP server answers the POST, an HTTP+SSE server the GET.
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		if c := a.challengeBy(ctx, method); c != nil {
 			return c
@@ -164,11 +167,13 @@ func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err e
 	if err != nil && !errors.Is(err, auth.ErrNotFound) {
 		return false, a.storeError(ctx, err)
 	}
+	// A record that cannot be read is deleted all the same; there is then no token to revoke.
 	h, unreadable := a.decodeStored(raw)
 	var configured map[string]client
 	if unreadable == nil && !all {
 		configured = h.configuredClients()
 	}
+	// The bindings of configured clients stay, in a record without a token.
 	if len(configured) > 0 {
 		remaining := storedSignIn{URL: a.url.String(), Clients: configured}
 		err = a.cfg.Store.Put(ctx, a.key, remaining.encodeJSON())
@@ -188,6 +193,7 @@ func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err e
 // revokeToken asks the authorization server to end the grant (RFC 7009), and reports whether it has. It makes one attempt.
 func (a *Authorizer) revokeToken(ctx context.Context, r *storedSignIn) bool {
 	token, hint := r.Refresh, "refresh_token"
+	// Without a refresh token the access token itself is revoked.
 	if token == "" {
 		token, hint = r.Access, "access_token"
 	}
@@ -210,6 +216,7 @@ func (a *Authorizer) revokeToken(ctx context.Context, r *storedSignIn) bool {
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if r.Client.Method == methodBasic {
+		// RFC 6749, 2.3.1: both values are form-encoded before they go into the header.
 		req.SetBasicAuth(url.QueryEscape(r.Client.ID), url.QueryEscape(a.secretOf(r.Client)))
 	}
 	resp, err := a.transport.newClient().Do(req)
@@ -265,6 +272,7 @@ func (a *Authorizer) statusOf(h *loadedSignIn) Status {
 	s.Unsaved = a.unsaved != nil
 	a.mu.Unlock()
 	s.Renewable = h.canRenew() || !a.cfg.Grant.needsPerson()
+	// A grant without a person can always get a token again.
 	s.SignedIn = s.Renewable || !h.hasEnded(a.now())
 	s.Who, s.Resource = h.Who, h.Resource
 	s.Issuer = strings.TrimPrefix(h.Issuer, configuredIssuer)

@@ -57,6 +57,7 @@ func (d *loginServer) redirectURL(registered string) (string, error) {
 		}
 		return staticRedirect, nil
 	}
+	// The port of the registration first: with another one, servers that compare ports need another registration.
 	var at []string
 	if old, err := url.Parse(registered); err == nil && d.configuredURL == "" && d.port == 0 && old.Port() != "" {
 		at = append(at, old.Port())
@@ -77,6 +78,7 @@ func (d *loginServer) redirectURL(registered string) (string, error) {
 			Text: "nobody can listen for the sign-in's answer on port " + port + " of 127.0.0.1",
 			Fix:  "choose another callback port, or sign in without a browser"}
 	}
+	// The registered text counts, also where it says localhost and the listener has 127.0.0.1.
 	if d.configuredURL != "" && to.Port() != "0" {
 		return d.configuredURL, nil
 	}
@@ -101,6 +103,7 @@ func (d *loginServer) awaitAnswer(ctx context.Context, ask SignInRequest) (strin
 	failures := make(chan error, 2)
 	waiting := 0
 	if d.listener != nil {
+		// The listener runs before the browser opens, so that no answer can come too early.
 		stop := d.serveCallback(ask, answers)
 		defer stop()
 		waiting++
@@ -109,6 +112,7 @@ func (d *loginServer) awaitAnswer(ctx context.Context, ask SignInRequest) (strin
 		d.prompt.Show(ask)
 	}
 	if d.prompt.Open != nil {
+		// With Show the person has the address and can open it by hand.
 		if err := d.prompt.Open(ctx, ask.URL); err != nil && d.prompt.Show == nil {
 			return "", &transports.Error{Class: messages.ClassUnauthorized, Text: "no browser could be opened",
 				Fix: "sign in without a browser"}
@@ -134,6 +138,7 @@ func (d *loginServer) awaitAnswer(ctx context.Context, ask SignInRequest) (strin
 		select {
 		case answer := <-answers:
 			return answer, nil
+		// The other way may still bring an answer.
 		case err := <-failures:
 			if waiting--; waiting == 0 {
 				return "", err
@@ -155,6 +160,7 @@ func (d *loginServer) readPasted(ctx context.Context, ask SignInRequest) (string
 		if err != nil {
 			return "", err
 		}
+		// Only the state is checked here; codeFromResponse checks the rest.
 		q, full := responseQuery(answer)
 		switch {
 		case answer == "":
@@ -172,6 +178,7 @@ func (d *loginServer) readPasted(ctx context.Context, ask SignInRequest) (string
 // answer, and only the first one; any other request changes nothing. The page repeats nothing of the request.
 func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (stop func()) {
 	unanswered := make(chan struct{}, 1)
+	// The channel has one element until the first answer takes it.
 	unanswered <- struct{}{}
 	mux := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -180,6 +187,7 @@ func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (s
 		h.Set("Referrer-Policy", "no-referrer") // the address holds the code
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
+		// A page of another site can send requests to this port under a name of its own; they have that name as their host.
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
@@ -211,6 +219,7 @@ func (d *loginServer) serveCallback(ask SignInRequest, answers chan<- string) (s
 			_, _ = w.Write([]byte(answerPage("mcpvisor has the answer already.")))
 		}
 	})
+	// The bounds keep a stranger's connection on this machine from holding the sign-in up.
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		MaxHeaderBytes: 64 << 10,

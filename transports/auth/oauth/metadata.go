@@ -28,6 +28,7 @@ func (a *Authorizer) checkServer(ctx context.Context, doc *oauthex.AuthServerMet
 		return &transports.Error{Class: messages.ClassProtocol,
 			Text: "the metadata of " + hostLabel(issuer) + " names no token endpoint"}
 	}
+	// Without a person no page is opened, so that its address does not matter.
 	if doc.AuthorizationEndpoint == "" || !a.cfg.Grant.needsPerson() {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 // renewToken replaces the token of seen, by its refresh token or, for a grant without a person, from nothing. Either there is a
 // newer record afterwards, or it returns an error. Concurrent callers share one exchange.
 func (a *Authorizer) renewToken(ctx context.Context, seen *loadedSignIn) error {
+	// There is no refresh token, or the server has refused it for good.
 	if !seen.canRenew() && a.cfg.Grant.needsPerson() {
 		return a.authNeededError(nil, "the sign-in to "+a.label+" has ended")
 	}
@@ -47,6 +48,7 @@ func (a *Authorizer) renewToken(ctx context.Context, seen *loadedSignIn) error {
 // seen is the record that the caller found due; if another process has stored a newer one, nothing is exchanged.
 func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error {
 	var refused error
+	// do runs in Once's goroutine: a.mu guards announced, and refused is read only after do has ended.
 	var announced auth.Version
 	raw, err := a.replaceStored(ctx, a.storedVersion(seen), &announced, func(ctx context.Context, current []byte) ([]byte, error) {
 		refused = nil
@@ -58,6 +60,7 @@ func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error
 		if !r.canRenew() && a.cfg.Grant.needsPerson() {
 			return nil, a.authNeededError(nil, "the sign-in to "+a.label+" has ended")
 		}
+		// From here on a crash leaves the note in the store.
 		version, err := a.storeIntent(ctx, r)
 		if err != nil {
 			return nil, err
@@ -102,6 +105,7 @@ func (a *Authorizer) refreshToken(ctx context.Context, seen *loadedSignIn) error
 		return refused
 	case err != nil:
 		return err
+	// The server has issued a token that is over at once; only a person can change that.
 	case next.hasEnded(a.now()) && !next.canRenew():
 		return a.authNeededError(nil, "the sign-in to "+a.label+" has ended")
 	}
@@ -208,6 +212,7 @@ func (a *Authorizer) acquireToken(ctx context.Context, challenge *messages.Chall
 	if cur := a.currentSignIn(); cur != nil {
 		old = cur.storedSignIn
 	}
+	// Issuers with credentials are preferred, so that a server with several does not make the person register anew.
 	p, err := a.discoverTarget(ctx, challenge, knownIssuers(&old))
 	if err != nil {
 		return nil, err

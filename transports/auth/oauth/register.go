@@ -30,6 +30,7 @@ const (
 // Registration as a fallback … 4. Prompt the user to enter the client information if no other option is available."
 func (a *Authorizer) chooseClient(ctx context.Context, p *authTarget, known map[string]client,
 	redirect func(registered string) (string, error)) (c client, to string, err error) {
+	// The zero client if none was registered there.
 	old := known[p.issuer]
 	if redirect != nil {
 		if to, err = redirect(old.Redirect); err != nil {
@@ -37,6 +38,7 @@ func (a *Authorizer) chooseClient(ctx context.Context, p *authTarget, known map[
 		}
 	}
 	switch {
+	// Configured credentials come first, as the specification orders them.
 	case a.cfg.ClientID != "":
 		if err := a.checkBinding(p, known); err != nil {
 			return client{}, "", err
@@ -48,6 +50,7 @@ func (a *Authorizer) chooseClient(ctx context.Context, p *authTarget, known map[
 	case redirect == nil:
 		return client{}, "", &transports.Error{Class: messages.ClassConfig,
 			Text: "this way of signing in needs client credentials for " + hostLabel(p.server.TokenEndpoint), Fix: "set clientId"}
+	// A registration with another redirect URL would be refused at the authorization page.
 	case old.Kind == kindRegistered && old.Redirect == to:
 		return old, to, nil
 	case p.server.RegistrationEndpoint != "":
@@ -99,9 +102,11 @@ func (a *Authorizer) registerClient(ctx context.Context, p *authTarget, redirect
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
 		TokenEndpointAuthMethod: methodNone,
 	}
+	// The specification's "native" is for redirect URLs on this machine.
 	if u, err := url.Parse(redirect); err == nil && addresses.ThisMachine(u.Hostname()) {
 		ask.ApplicationType = "native"
 	}
+	// The server has no public clients, so that one with a secret is registered.
 	if m := p.server.TokenEndpointAuthMethodsSupported; len(m) > 0 && !slices.Contains(m, methodNone) {
 		ask.TokenEndpointAuthMethod = authMethod(p, true, false)
 	}
@@ -122,6 +127,7 @@ func (a *Authorizer) registerClient(ctx context.Context, p *authTarget, redirect
 	}
 	c := client{ID: got.ClientID, Secret: got.ClientSecret, Kind: kindRegistered, Redirect: redirect}
 	switch c.Method = got.TokenEndpointAuthMethod; {
+	// Without a secret there is nothing to authenticate with, whatever method the server names.
 	case c.Secret == "":
 		c.Method = methodNone
 	case c.Method != methodBasic && c.Method != methodPost && c.Method != methodNone:

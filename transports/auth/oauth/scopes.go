@@ -41,6 +41,7 @@ func requestedScopes(configured []string, challenge *messages.Challenge, p *auth
 // 2026-07-28, Refresh Tokens: clients "MAY add offline_access to the scope parameter of the authorization and token
 // requests when the Authorization Server metadata contains it in scopes_supported".
 func withOffline(scopes []string, p *authTarget) []string {
+	// One place is kept free, so that the bound cannot cut this scope off.
 	if slices.Contains(p.server.ScopesSupported, offlineAccess) {
 		return unionScopes(scopes[:min(len(scopes), maxScopes-1)], []string{offlineAccess})
 	}

@@ -23,6 +23,7 @@ const sharedCallTime = 10 * time.Minute
 // that has ended, with its error, or when ctx has. So callers check afterwards whether they have what they need.
 func (a *Authorizer) runShared(ctx context.Context, work func(context.Context) error) error {
 	a.mu.Lock()
+	// The first caller's work serves all: each checks afterwards whether it has what it needs.
 	f := a.call
 	if f == nil {
 		f = &sharedCall{done: make(chan struct{})}
@@ -111,6 +112,7 @@ func (a *Authorizer) noteAttempt(err error) {
 		a.backoff = backoff{} // a refusal is final: a person has to act
 		return
 	}
+	// The shift is bounded, because a larger one would overflow after hours of failures.
 	wait := min(minBackoff<<min(a.backoff.fails, 10), maxBackoff)
 	wait -= time.Duration(a.randomFraction() * float64(wait/5))
 	var own *transports.Error

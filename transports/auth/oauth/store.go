@@ -23,6 +23,7 @@ func (a *Authorizer) loadSignIn(ctx context.Context) (*loadedSignIn, error) {
 	a.mu.Lock()
 	cur, recent := a.current, a.now().Sub(a.lookedAt) < storePollPeriod
 	a.mu.Unlock()
+	// With a token in memory the store is not read: other processes' tokens are found when this one is due or refused.
 	if cur != nil && cur.Access != "" || recent {
 		return cur, nil
 	}
@@ -45,6 +46,7 @@ func (a *Authorizer) reloadSignIn(ctx context.Context) (*loadedSignIn, error) {
 		// The store still has the version that unsaved is to replace, so that unsaved is newer.
 		return a.current, nil
 	}
+	// The store has moved on: another process has stored a record that is newer than the unsaved one.
 	a.unsaved = nil
 	h, err := a.setCurrent(raw)
 	if err == nil {
@@ -75,6 +77,7 @@ func (a *Authorizer) setCurrent(raw []byte) (*loadedSignIn, error) {
 // updateStored changes the stored record under its lock, and makes the outcome current. change may run more than once; its error
 // is returned. A record that cannot be read is begun anew.
 func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSignIn) error) (*loadedSignIn, error) {
+	// Each round lost means that another process has won, so that ten in a row are very unlikely.
 	for range 10 {
 		raw, err := a.cfg.Store.Get(ctx, a.key)
 		if err != nil && !errors.Is(err, auth.ErrNotFound) {
@@ -83,6 +86,7 @@ func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSign
 		}
 		changed := false
 		stored, err := a.replaceStored(ctx, auth.VersionOf(raw), nil, func(_ context.Context, current []byte) ([]byte, error) {
+			// A record that cannot be read is replaced, because no code could ever use it.
 			r := storedSignIn{URL: a.url.String()}
 			if len(current) > 0 {
 				if h, err := a.decodeStored(current); err == nil {
@@ -137,6 +141,7 @@ func (a *Authorizer) replaceStored(ctx context.Context, have auth.Version, annou
 	case err == nil:
 		a.unsaved = nil
 		return stored, nil
+	// do has made nothing, or the person has signed out: there is nothing to keep.
 	case next == nil || errors.Is(err, auth.ErrNotFound):
 		return nil, err
 	}
@@ -155,6 +160,7 @@ const storeRetryDelay = 10 * time.Second
 // memory.
 func (a *Authorizer) retryStore(ctx context.Context) {
 	a.mu.Lock()
+	// A call in progress stores the record itself at its end.
 	owing := a.unsaved != nil && a.call == nil && !a.now().Before(a.storeRetryAt)
 	a.mu.Unlock()
 	if owing {
@@ -168,6 +174,7 @@ func (a *Authorizer) retryStore(ctx context.Context) {
 // Changed waits until the store holds a usable token other than the one in use: a person has signed in, in any process. It looks
 // every two seconds, and returns an error when ctx ends. The supervisor calls it for a server in the phase needs-auth.
 func (a *Authorizer) Changed(ctx context.Context) error {
+	// The token in use at the beginning is the one that the server has refused.
 	var refused string
 	if cur := a.currentSignIn(); cur != nil {
 		refused = cur.Access
@@ -181,6 +188,7 @@ func (a *Authorizer) Changed(ctx context.Context) error {
 		if err != nil {
 			return a.storeError(ctx, err)
 		}
+		// A sign-out, or a record of another resource, wakes no server.
 		h, err := a.decodeStored(raw)
 		if err == nil && h.Access != "" && h.Access != refused && (!h.hasEnded(a.now()) || h.worthRenewing()) {
 			_, err = a.reloadSignIn(ctx)

@@ -109,6 +109,7 @@ func (r *storedSignIn) hasEnded(now time.Time) bool {
 	if r.Expires.IsZero() {
 		return false
 	}
+	// A tenth keeps tokens that live for seconds usable at all.
 	margin := min(10*time.Second, r.Expires.Sub(r.Obtained)/10)
 	return !now.Before(r.Expires.Add(-margin))
 }
@@ -130,6 +131,7 @@ func (a *Authorizer) refreshTime(obtained, expires time.Time) time.Time {
 	if early <= 0 {
 		early = min(max(lifetime/5, 5*time.Second), 5*time.Minute)
 	}
+	// The random part spreads the refreshes of processes that share a sign-in.
 	early += time.Duration(a.randomFraction() * float64(early/2))
 	return expires.Add(-min(early, lifetime/2))
 }
@@ -141,6 +143,7 @@ func (r *storedSignIn) takeToken(t *oauth2.Token, now time.Time, requested []str
 	if t.RefreshToken != "" {
 		r.Refresh = t.RefreshToken
 	}
+	// The new refresh token is neither refused nor in doubt.
 	r.Spent, r.Trying = false, time.Time{}
 	r.Requested = requested
 	// RFC 6749, 5.1: scope is "OPTIONAL, if identical to the scope requested by the client; otherwise, REQUIRED."
@@ -148,7 +151,9 @@ func (r *storedSignIn) takeToken(t *oauth2.Token, now time.Time, requested []str
 	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
 		r.Granted = scopesOf(scope)
 	}
+	// Only authorization servers that speak OpenID Connect send one.
 	if id, ok := t.Extra("id_token").(string); ok {
+		// A refresh may come without these claims; the values of the sign-in stay then.
 		who, subject := whoIs(id)
 		if who != "" {
 			r.Who = who
@@ -172,6 +177,7 @@ func (a *Authorizer) Account() string {
 	switch cur := a.currentSignIn(); {
 	case cur == nil || cur.Access == "":
 		return ""
+	// A program's own account is the client itself.
 	case !a.cfg.Grant.needsPerson():
 		return accountOf(cur.Issuer, cur.Client.ID)
 	case cur.Account == "":
@@ -185,6 +191,7 @@ func (a *Authorizer) Account() string {
 // so that its signature need not be checked (OpenID Connect Core, 3.1.3.7, 6).
 func whoIs(id string) (who, subject string) {
 	parts := strings.Split(id, ".")
+	// A signed token has a header, a payload and a signature.
 	if len(parts) != 3 {
 		return "", ""
 	}

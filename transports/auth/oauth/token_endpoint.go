@@ -79,10 +79,12 @@ func (a *Authorizer) requestToken(ctx context.Context, c client, endpoint, issue
 // requestAnyToken does the work of requestToken for any type of token.
 func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, issuer string, params url.Values) (
 	*oauth2.Token, error) {
+	// This type of the library sends any grant: its EndpointParams replace its own grant_type.
 	cfg := clientcredentials.Config{
 		ClientID: c.ID, TokenURL: endpoint, EndpointParams: params, AuthStyle: oauth2.AuthStyleInParams,
 	}
 	switch c.Method {
+	// The library encodes id and secret for the header, as RFC 6749, 2.3.1, demands.
 	case methodBasic:
 		cfg.ClientSecret, cfg.AuthStyle = a.secretOf(c), oauth2.AuthStyleInHeader
 	case methodPost:
@@ -92,6 +94,7 @@ func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, is
 			return nil, &transports.Error{Class: messages.ClassConfig,
 				Text: "the client key that this sign-in was made with is not configured any more", Fix: "sign in again"}
 		}
+		// Each request has an assertion of its own.
 		assertion, err := a.cfg.Key.signAssertion(c.ID, assertionAudience(issuer, endpoint), a.now())
 		if err != nil {
 			return nil, err
@@ -107,12 +110,14 @@ func (a *Authorizer) requestAnyToken(ctx context.Context, c client, endpoint, is
 		GetConn: func(string) { connWanted.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
+	// The client follows no redirect, because the request carries secrets.
 	web := a.transport.newClient()
 	web.Transport = strictTransport{a.transport}
 	t, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, web))
 	if err != nil {
-		// After a status of a gateway or without an answer the server may have acted, if the request reached a connection.
+		// A server's text may repeat any parameter, the refresh token above all.
 		e := a.tokenError(err, endpoint, secretValues(params, a.secretOf(c)))
+		// After a status of a gateway or without an answer the server may have acted, if the request reached a connection.
 		switch e.Status {
 		case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 			if connected.Load() || !connWanted.Load() {
@@ -150,6 +155,7 @@ func secretValues(params url.Values, secret string) []string {
 func redactSecrets(text string, secrets []string) string {
 	slices.SortFunc(secrets, func(x, y string) int { return len(y) - len(x) })
 	for _, s := range secrets {
+		// A shorter value would hide harmless words of the text.
 		if len(s) >= 5 {
 			text = strings.ReplaceAll(text, s, "[redacted]")
 			text = strings.ReplaceAll(text, url.QueryEscape(s), "[redacted]")
@@ -173,6 +179,7 @@ func (a *Authorizer) tokenError(err error, endpoint string, secrets []string) *t
 			Text: "the token endpoint of " + hostLabel(endpoint) + " answered with something else than a token"}
 	}
 	status := no.Response.StatusCode
+	// These say nothing about the refresh token, which must not count as spent for them.
 	if status == http.StatusTooManyRequests || status >= 500 || slices.Contains(transientCodes, no.ErrorCode) ||
 		no.ErrorCode == "" { // a page of a proxy, and no refusal
 		return unavailableError("the token endpoint of "+hostLabel(endpoint), no.Response)
