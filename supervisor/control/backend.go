@@ -61,12 +61,14 @@ type Backend interface {
 	Disable(ctx context.Context, server string, disconnect bool) error
 }
 
-// Hello describes the process that answers.
+// Hello describes the process that answers. Dial refuses another protocol; a command that names a configuration
+// compares Origin before it uses the process.
 type Hello struct {
-	Protocol int       `json:"protocol"`
-	PID      int       `json:"pid"`
-	Version  string    `json:"version"`
-	Started  time.Time `json:"started"`
+	Protocol int    `json:"protocol"`
+	PID      int    `json:"pid"`
+	Version  string `json:"version"`
+	// Started is the time at which the backend was made, for "up since".
+	Started time.Time `json:"started"`
 	// Project is the project directory. Origin identifies the configuration that was named on the command line, and
 	// is empty if none was: a command that names another configuration must not use this process.
 	Project string `json:"project"`
@@ -94,7 +96,8 @@ type StatusQuery struct {
 type Tool struct {
 	// Qualified is the name under which models see it, mcp__{server}__{tool}.
 	Qualified string `json:"qualifiedName"`
-	// State is "live", "cached" (of a lazy server that rests) or "lost" (its server was just disconnected).
+	// State is "live", "cached" (of a lazy server that is not connected) or "lost" (its server was just
+	// disconnected).
 	State string `json:"state,omitempty"`
 	messages.Tool
 }
@@ -156,7 +159,7 @@ func (r FillResult) Messages() []supervisor.PromptMessage {
 	return (&supervisor.PromptResult{Raw: r.Raw}).Messages()
 }
 
-// Result is a tool's answer.
+// Result is a tool's answer. Raw is untrusted content of the server.
 type Result struct {
 	// Raw is the server's result object, byte for byte.
 	Raw json.RawMessage

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// The error of [Dial] wraps ErrNotRunning when no process serves the location.
+// ErrNotRunning is wrapped by the error of [Dial] when no process serves the location.
 var ErrNotRunning = errors.New("nobody serves this project")
 
 const (

@@ -23,6 +23,7 @@ const maxFrame = 64 << 20
 
 // Call implements Backend. The other side sends the result as raw bytes, so they are the server's own.
 func (c *Client) Call(ctx context.Context, call Call) (Result, error) {
+	// Names travel in the query and the arguments in the body, so that the body stays the caller's bytes.
 	v := url.Values{"qualified": {call.Qualified}, "server": {call.Server}, "tool": {call.Tool}}
 	head, raw, err := c.requestWithHooks(ctx, pathCall, v, call.Args, call.CallHooks)
 	if err != nil {
@@ -245,6 +246,7 @@ func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Va
 	if resp.StatusCode != http.StatusOK {
 		return result{}, nil, readError(ctx, resp)
 	}
+	// One reader for lines and raw bytes: the bytes after a result's line may be in its buffer already.
 	lines := bufio.NewReaderSize(resp.Body, 64<<10)
 	for {
 		line, err := readLine(lines)

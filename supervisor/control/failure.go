@@ -11,18 +11,19 @@ import (
 // A failure is a messages.Error on the socket: all of its fields, and the sentinel of the package that it wraps.
 type failure struct {
 	// The names of the members are part of the protocol: a change of them needs another Protocol.
-	Op           string              `json:"op,omitempty"`
-	Outcome      messages.Outcome    `json:"outcome,omitempty"`
-	Class        messages.Class      `json:"class,omitempty"`
-	Server       string              `json:"server,omitempty"`
-	Tool         string              `json:"tool,omitempty"`
-	Text         string              `json:"text"`
-	Fix          string              `json:"fix,omitempty"`
-	Code         int                 `json:"code,omitempty"`
-	Data         []byte              `json:"data,omitempty"` // base64: the server's own bytes
-	Challenge    *messages.Challenge `json:"challenge,omitempty"`
-	RetryAfterMs int64               `json:"retryAfterMs,omitempty"`
-	Task         string              `json:"task,omitempty"`
+	Op        string              `json:"op,omitempty"`
+	Outcome   messages.Outcome    `json:"outcome,omitempty"`
+	Class     messages.Class      `json:"class,omitempty"`
+	Server    string              `json:"server,omitempty"`
+	Tool      string              `json:"tool,omitempty"`
+	Text      string              `json:"text"`
+	Fix       string              `json:"fix,omitempty"`
+	Code      int                 `json:"code,omitempty"`
+	Data      []byte              `json:"data,omitempty"` // base64: the server's own bytes
+	Challenge *messages.Challenge `json:"challenge,omitempty"`
+	// RetryAfterMs is in milliseconds; what is below a millisecond is lost.
+	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
+	Task         string `json:"task,omitempty"`
 	// Cause is a key of causes, empty if the error wraps none of them.
 	Cause string `json:"cause,omitempty"`
 }

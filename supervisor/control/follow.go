@@ -54,6 +54,7 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 
 // A follower copies the history of servers into a journal. One goroutine uses it.
 type follower struct {
+	// The journal must not be closed before Follow has returned.
 	journal     *Journal
 	m           *supervisor.Manager
 	inherit     bool                               // Config.InheritEnv of the manager

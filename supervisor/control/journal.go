@@ -42,14 +42,17 @@ const (
 
 // Record is one line of a journal. Unset fields are left out of the line.
 type Record struct {
-	Time     time.Time                `json:"time"`
-	Kind     RecordKind               `json:"kind"`
-	PID      int                      `json:"pid,omitempty"`
-	Project  string                   `json:"project,omitempty"`
-	Server   string                   `json:"server,omitempty"`
-	Entry    *supervisor.HistoryEntry `json:"entry,omitempty"`
-	Status   *messages.Status         `json:"status,omitempty"`
-	Withheld []string                 `json:"withheldEnv,omitempty"`
+	// Time is the time of the event for an entry, and that of the writing for the other kinds.
+	Time    time.Time  `json:"time"`
+	Kind    RecordKind `json:"kind"`
+	PID     int        `json:"pid,omitempty"`
+	Project string     `json:"project,omitempty"`
+	// Server names the server of an entry or a status; empty for the start and the end of a run.
+	Server string                   `json:"server,omitempty"`
+	Entry  *supervisor.HistoryEntry `json:"entry,omitempty"`
+	Status *messages.Status         `json:"status,omitempty"`
+	// Withheld are the names of the variables that a failed server did not get; never their values.
+	Withheld []string `json:"withheldEnv,omitempty"`
 }
 
 // Journal is an append-only file of records, one JSON object a line. It is safe for concurrent use within one
@@ -143,8 +146,8 @@ func (j *Journal) writeLine(line []byte) error {
 	return err
 }
 
-// rotate puts the file aside, in place of the older one, and begins a new file with the present state. The caller
-// holds mu.
+// rotate puts the file aside, in place of the older one, and begins a new file with the present state. If the
+// file cannot be renamed or opened, the journal has none, and every later Append fails. The caller holds mu.
 func (j *Journal) rotate() error {
 	j.file.Close()
 	j.file = nil
@@ -154,6 +157,7 @@ func (j *Journal) rotate() error {
 	if err := j.openFile(); err != nil {
 		return err
 	}
+	// The order of the servers is that of the map: a reader does not depend on it.
 	repeated := slices.Clone(j.startLine)
 	for _, line := range j.statusLines {
 		if len(repeated)+len(line) > repeatedLimit {
@@ -208,7 +212,8 @@ type PastRun struct {
 	History
 }
 
-// PastRunOf returns the past of a server; false if no run had it.
+// PastRunOf returns the past of a server; false if no run had it. It reads the records once, in order, and keeps the
+// newest run with a record of the server.
 func PastRunOf(records []Record, server string) (PastRun, bool) {
 	var run, found PastRun
 	known := false

@@ -25,7 +25,7 @@ func Local(m *supervisor.Manager, cfg LocalConfig) Backend {
 	return &localBackend{m: m, cfg: cfg, started: time.Now()}
 }
 
-// localBackend is the Backend of Local.
+// localBackend is the Backend of Local. It is safe for concurrent use, because the manager is.
 type localBackend struct {
 	m       *supervisor.Manager
 	cfg     LocalConfig
@@ -35,7 +35,7 @@ type localBackend struct {
 
 var _ Backend = (*localBackend)(nil)
 
-// Hello implements Backend.
+// Hello implements Backend. Every Dial asks for it first.
 func (l *localBackend) Hello(context.Context) (Hello, error) {
 	h := Hello{
 		Protocol: Protocol, PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
@@ -206,7 +206,7 @@ func (l *localBackend) Enable(ctx context.Context, server string) error {
 	return l.m.Toggle(ctx, server, true)
 }
 
-// Disable implements Backend.
+// Disable implements Backend. Disconnect also closes the connection, Toggle keeps it.
 func (l *localBackend) Disable(ctx context.Context, server string, disconnect bool) error {
 	if disconnect {
 		return l.m.Disconnect(ctx, server)

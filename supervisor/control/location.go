@@ -71,6 +71,7 @@ func LocationOf(project string) (Location, error) {
 		return Location{}, locationError("there is no directory for the journal", err)
 	}
 	p.Journal = filepath.Join(state, id+".jsonl")
+	// The record has no id in its name: it is shared by all projects.
 	p.Audit = filepath.Join(state, "audit.jsonl")
 	return p, nil
 }

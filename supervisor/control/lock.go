@@ -22,6 +22,7 @@ func acquireLock(path string) (*lock, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
+		// Another process may remove the file between its opening and its locking: see isSameFile below.
 		ok, err := tryLock(f)
 		switch {
 		case err != nil:

@@ -25,6 +25,7 @@ type peerKey struct{}
 // withPeer is http.Server.ConnContext. It runs in the loop that accepts connections, so it only reads the clock: the
 // time tells later whether a process id was reused.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	// A process that began later cannot be the one that connected.
 	accepted := fence.Now()
 	return context.WithValue(ctx, peerKey{}, &peer{
 		sync.OnceValues(func() (fence.Peer, fence.Decision) { return fence.Examine(conn, accepted) }),

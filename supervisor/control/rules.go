@@ -18,17 +18,20 @@ type Rules struct {
 
 // RuleSet is access.Set in that form.
 type RuleSet struct {
-	Rules         []Rule         `json:"rules,omitempty"`
+	Rules []Rule `json:"rules,omitempty"`
+	// Default is the verdict for calls that no rule is about, empty for none; DefaultSource names the file that set
+	// it.
 	Default       access.Verdict `json:"default,omitempty"`
 	DefaultSource access.Source  `json:"defaultSource"`
 }
 
 // Rule is access.Rule in that form: its text is parsed again on the other side.
 type Rule struct {
-	Verdict    access.Verdict `json:"verdict"`
-	Text       string         `json:"text"`
-	Source     access.Source  `json:"source"`
-	Unreadable bool           `json:"unreadable,omitempty"`
+	Verdict access.Verdict `json:"verdict"`
+	Text    string         `json:"text"`
+	Source  access.Source  `json:"source"`
+	// Unreadable marks a rule that the other side could not read itself; it denies everything there, too.
+	Unreadable bool `json:"unreadable,omitempty"`
 }
 
 // RulesOf returns the form in which rules travel.

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// The error of [Serve] wraps ErrRunning when another process serves the location already.
+// ErrRunning is wrapped by the error of [Serve] when another process serves the location already.
 var ErrRunning = errors.New("already served by another process")
 
 // Server is a control socket with its lock. [Serve] makes one.

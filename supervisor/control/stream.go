@@ -29,6 +29,7 @@ type frame struct {
 // A question is a server's question to the person while the caller waits for its answer. The reply goes to pathAnswer
 // with the same ID.
 type question struct {
+	// ID is chosen by the answering side, for this question alone.
 	ID      string                 `json:"id"`
 	Request messages.ElicitRequest `json:"request"`
 }
@@ -158,6 +159,7 @@ func (x *streamWriter) readHooks(r *http.Request, qs *openQuestions) (a CallHook
 	if q.Get("progress") != "true" {
 		return a, func() {}
 	}
+	// Progress goes through a queue to a goroutine of its own, which writes while the call runs.
 	reports, written := make(chan messages.Progress, maxQueuedProgress), make(chan struct{})
 	go func() { // it ends with done, which closes reports
 		defer close(written)

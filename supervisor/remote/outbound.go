@@ -17,7 +17,7 @@ import (
 // dials only peers, which are bound to their addresses already; the side of Join learns here which identity it speaks
 // to.
 func (w *peerTransport) checkDialled(address, identity string, until time.Time) error {
-	// The side of Join trusts any identity of the authority that listens where its owner told it to send.
+	// On the side of Join any identity of the authority is accepted: the program chose the address itself.
 	if w.authorizerID == "" {
 		w.registry.bindAddress(address, identity, until, false)
 	} else if w.registry.ownerOf(address) != identity {

@@ -55,9 +55,9 @@ func (t Template) compile(name string) (*compiledTemplate, error) {
 		}
 		c.patterns[p] = re
 	}
-	// The parameters that stand in the places where they may.
 	host, tail := splitURL(t.Spec.URL)
 	used := map[string]bool{}
+	// Only the places in which parameters are allowed are searched here.
 	for _, text := range slices.Concat(t.Spec.Args, slices.Collect(maps.Values(t.Spec.Headers)), []string{tail}) {
 		for _, p := range placeholder().FindAllString(text, -1) {
 			p = p[1 : len(p)-1]

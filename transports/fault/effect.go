@@ -34,7 +34,7 @@ var (
 	listMethods      = []string{"*/list"}
 )
 
-// The functions below make the parameters of the table, each of one type: see [Param].
+// durationParam and the functions below make the parameters of the table, each of one type: see [Param].
 func durationParam(name, value, description string) Param {
 	return Param{name, value, description, "duration"}
 }

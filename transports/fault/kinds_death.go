@@ -35,7 +35,8 @@ func deathKinds() []Kind {
 			}},
 		},
 		{
-			// Only the last page ends the server: a list of several pages is complete when the client sees the end.
+			// A server that is done after it has listed its tools: a client keeps tools whose calls all fail. Only
+			// the last page ends it, so the list is complete.
 			Name: "exit-after-list", Does: "the server ends when it has listed its tools", On: toolListMethods, Where: everywhere, Params: quiet,
 			effect: effect{in: func(a *effectContext) string {
 				if memberValue(readObject(memberValue(readObject(a.m.body), "result")), "nextCursor") != nil {

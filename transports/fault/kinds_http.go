@@ -14,8 +14,8 @@ func httpKinds() []Kind {
 	net := Program | HTTP
 	retry := durationParam("after", "5s", "Retry-After")
 	return []Kind{
-		// A client must wait as long as it is told and must not count the refusal as a failure of the server. With
-		// when=handshake only the start is refused.
+		// A client must wait for the time in Retry-After and must not count the refusal as a failure of the server.
+		// With when=handshake, the default, only the start is refused.
 		{
 			Name: "throttle", Does: "requests are refused with 429 and Retry-After", Where: net, Why: status,
 			Params: []Param{retry, numberParam("status", "429", "the status"), whenParam("handshake")},

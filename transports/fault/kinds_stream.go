@@ -84,7 +84,8 @@ func streamKinds() []Kind {
 				return "half of it is written"
 			}},
 		},
-		// Over HTTP the length was announced, so a client can see that bytes are missing.
+		// Over HTTP the length of the body was announced, so a client can see that bytes are missing; the outcome of
+		// the call is unknown all the same.
 		{
 			Name: "truncate", Does: "the answer's body ends in its middle, and the connection with it", On: callMethods, Where: HTTP,
 			Why: "only a body has a length that is not kept; half-line does it over stdio",
@@ -98,7 +99,8 @@ func streamKinds() []Kind {
 			Name: "duplicate-response", Does: "the answer comes twice", On: callMethods, Where: everywhere,
 			effect: effect{in: func(a *effectContext) string { a.disposition.Copies++; return "it comes twice" }},
 		},
-		// The id is a text, which no client of ours uses.
+		// A client must count such an answer and ignore it. The id is a text, which no client of ours uses, so it
+		// cannot belong to another request by accident.
 		{
 			Name: "unknown-response", Does: "an answer to nothing comes before the right one", On: callMethods, Where: everywhere,
 			effect: effect{in: func(a *effectContext) string {

@@ -14,7 +14,8 @@ import (
 // below return zero for another type or an absent name.
 type values map[string]any
 
-// Accessors by type: a parameter that the kind does not declare has the zero value.
+// duration and the functions below are accessors by type: a parameter that the kind does not declare has the zero
+// value.
 func (v values) duration(name string) time.Duration { d, _ := v[name].(time.Duration); return d }
 func (v values) number(name string) float64         { n, _ := v[name].(float64); return n }
 func (v values) size(name string) int               { n, _ := v[name].(int); return n }

@@ -11,9 +11,9 @@ import (
 // newest first.
 func DefaultModernVersions() []string { return slices.Clone(defaultModernVersions) }
 
-// The error of a handshake wraps ErrOnProbe if the connection ended while the session was finding out the era: some servers
-// end when they get a request that they do not know. Another connection with Config.Era or Config.Known set to
-// messages.EraLegacy may work.
+// ErrOnProbe is wrapped by the error of a handshake whose connection ended while the session was finding out the era:
+// some servers end when they get a request that they do not know. Another connection with Config.Era or Config.Known
+// set to messages.EraLegacy may work.
 var ErrOnProbe = errors.New("the connection ended on the question which era the server speaks")
 
 // modernParams are the parts of a request that are the same for every request of one modern session. They are built once,

@@ -43,10 +43,12 @@ type eraProbe struct {
 	overdue bool
 }
 
-// A server may take overdueWaits times Config.ProbeWait to answer a request that comes after initialize.
+// overdueWaits times Config.ProbeWait is the time in which a server must answer a request that comes after
+// initialize.
 const overdueWaits = 5
 
-// A server that has answered enoughPings pings is believed not to answer server/discover any more.
+// enoughPings is the number of answered pings after which the probe does not expect an answer to server/discover any
+// more.
 const enoughPings = 2
 
 // probeState is the state of one question.

@@ -13,16 +13,16 @@ import (
 
 // Options are a caller's wishes for one request. The zero value, and nil, wish nothing.
 type Options struct {
-	// The session calls Progress for each progress notification of the request, in order, one at a time, and never after the
-	// request has returned. It must return soon: notifications that come faster than it returns are dropped and counted, like
+	// Progress gets each progress notification of the request, in order, one at a time, and never after the request
+	// has returned. It must return soon: notifications that come faster than it returns are dropped and counted, like
 	// log messages. Each notification restarts the idle timeout of the request's [CallTimeout].
 	Progress func(messages.Progress)
 	// Meta holds further members of the request's _meta, a JSON object: a trace context, for one.
 	Meta json.RawMessage
 	// Task holds the caller's wishes for a task; nil wishes nothing.
 	Task *TaskOptions
-	// The session calls OnTask when the call has become a task, and at each change of its status, in order, on the goroutine
-	// of the caller and never after the request has returned. It must return soon.
+	// OnTask runs when the call has become a task, and at each change of its status, in order, on the goroutine of
+	// the caller and never after the request has returned. It must return soon.
 	OnTask func(messages.TaskStatus)
 }
 

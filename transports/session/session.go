@@ -59,22 +59,22 @@ type Config struct {
 	// Rand draws the random part of pauses, numbers in [0,1); nil uses the runtime's generator. Several goroutines call it at
 	// once.
 	Rand func() float64
-	// The session calls OnToolsChanged after the server announced that its tool list changed, or when an announcement may
-	// have been missed. Several changes that arrive before the call begins become one call; the last one is never lost. nil
-	// ignores the changes. OnPromptsChanged does the same for the prompts, OnResourcesChanged for the resources and their
-	// templates; the session forgets the lists that it kept of them before it calls.
+	// OnToolsChanged runs after the server announced that its tool list changed, or when an announcement may have
+	// been missed. Several changes that arrive before the call begins become one call; the last one is never lost.
+	// nil ignores the changes. OnPromptsChanged does the same for the prompts, OnResourcesChanged for the resources
+	// and their templates; the session forgets the lists that it kept of them before it calls.
 	OnToolsChanged, OnPromptsChanged, OnResourcesChanged func()
-	// The session calls OnResourceUpdated after the server announced an update of a resource that the session watches
-	// ([Session.Subscribe]), or of one inside it, or when an announcement may have been missed. Several updates of one
-	// resource that arrive before the call begins become one call; the last one is never lost. Beyond 1,024 resources at a
-	// time, those that are not subscribed to are dropped. nil ignores the updates.
+	// OnResourceUpdated runs after the server announced an update of a resource that the session watches
+	// ([Session.Subscribe]), or of one inside it, or when an announcement may have been missed. Several updates of
+	// one resource that arrive before the call begins become one call; the last one is never lost. Beyond 1,024
+	// resources at a time, those that are not subscribed to are dropped. nil ignores the updates.
 	OnResourceUpdated func(uri string)
-	// The session calls OnLog for each log message of the server, in order: level, logger (may be empty) and data as the
-	// server sent them, so the receiver must neutralise them before it shows them. Messages that arrive faster than OnLog
-	// returns are dropped beyond 256 messages or 1 MiB, and counted. nil ignores them.
+	// OnLog gets each log message of the server, in order: level, logger (may be empty) and data as the server sent
+	// them, so it must neutralise them before it shows them. Messages that arrive faster than OnLog returns are
+	// dropped beyond 256 messages or 1 MiB, and counted. nil ignores them.
 	//
-	// The On… functions run one at a time, never on the goroutine that reads, and may use the session. They should return
-	// soon: Released waits for them. A panic of one ends the session as ClassPanic.
+	// The On… functions run one at a time, never on the goroutine that reads, and may use the session. They should
+	// return soon: Released waits for them. A panic of one ends the session as ClassPanic.
 	OnLog func(level, logger string, data json.RawMessage)
 }
 
@@ -183,8 +183,8 @@ type Session struct {
 	toolList atomic.Pointer[ToolList]
 	// toolHeaders maps a tool to the HTTP headers that repeat its arguments (x-mcp-header), by the newest list.
 	toolHeaders atomic.Pointer[map[string]paramHeaders]
-	// The caller that lists the tools again because a call was refused for its headers (HeaderMismatch) holds relistLock, so
-	// that many refused calls cost one listing.
+	// relistLock is held by the caller that lists the tools again because a call was refused for its headers
+	// (HeaderMismatch), so that many refused calls cost one listing.
 	relistLock contextMutex
 	// subscriptions are the resources that the session watches; streams are the standing requests of the modern era that
 	// carry the server's notifications.

@@ -15,8 +15,8 @@ const maxSubscriptions = 1024
 
 // subscriptions are the resources that a session watches.
 type subscriptions struct {
-	// The caller that changes the subscriptions holds changeLock while it waits for the server, so that two changes
-	// cannot overtake each other.
+	// changeLock is held by the caller that changes the subscriptions, while it waits for the server, so that two
+	// changes cannot overtake each other.
 	changeLock contextMutex
 
 	// mu guards uris. It is taken before subscriptionStreams.mu.
