@@ -67,11 +67,13 @@ func approvalOf(key string, v value) (a Approval, ok bool) {
 	switch key {
 	case "autoApprove", "alwaysAllow":
 		list, isList := v.Value.Value.(*hujson.Array)
+		// An empty list approves nothing, and needs no rules.
 		if !isList || len(list.Elements) == 0 {
 			return a, false
 		}
 		a.Verdict = access.Allow
 		for _, el := range list.Elements {
+			// One element that is no text makes the whole list doubtful.
 			l, ok := literalOf(el)
 			if !ok || l.Kind() != '"' {
 				return a, false
@@ -79,9 +81,11 @@ func approvalOf(key string, v value) (a Approval, ok bool) {
 			a.Tools = append(a.Tools, l.String())
 		}
 		return a, true
+	// Gemini's trust: true skips the question for every tool of the server.
 	case "trust":
 		l, isLiteral := literalOf(v.Value)
 		return Approval{access.Allow, []string{"*"}}, isLiteral && l.Kind() == 't'
+	// Of Codex's modes only prompt has an equal among the rules.
 	case "default_tools_approval_mode", "approval_mode":
 		l, isLiteral := literalOf(v.Value)
 		return Approval{access.Ask, []string{"*"}}, isLiteral && l.Kind() == '"' && l.String() == "prompt"

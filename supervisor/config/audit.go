@@ -39,6 +39,7 @@ var AuditArguments = []string{"hash", "redacted", "none", "full"}
 // the servers of the project do.
 func (r *reader) readAudit(v value, p *Parsed) {
 	const example = `write {"file": "/PATH/audit.jsonl", "arguments": "hash", "maxSize": 10485760, "keep": 5}, or false`
+	// The check comes before the value is read, so that a project's file gets one warning and no problems.
 	if merelyFound(p.Scope) {
 		r.addWarning(r.posOf(v.Value), v.key, "a project file cannot say what is recorded, or where; the key is dropped",
 			"set it in your own file, or use --audit")
@@ -65,6 +66,7 @@ func (r *reader) readAudit(v value, p *Parsed) {
 			} else {
 				a.File = file
 			}
+		// A word that is not known leaves the default, which hides the arguments.
 		case "arguments":
 			if r.readText(m, &a.Arguments) && !slices.Contains(AuditArguments, a.Arguments) {
 				r.addProblem(r.posOf(m.Value), m.key, "unknown value "+quoteShort(messages.Line(a.Arguments, 40)),
@@ -74,6 +76,7 @@ func (r *reader) readAudit(v value, p *Parsed) {
 		case "maxSize":
 			r.readWhole(m, "a number of bytes", func(n int64) { a.MaxSize = n })
 		case "keep":
+			// The bound keeps the number within an int on every system.
 			r.readWhole(m, "a number of files", func(n int64) { a.Keep = int(min(n, 1<<20)) })
 		case "keepFor":
 			r.readDuration(m, &a.KeepFor)
@@ -94,6 +97,7 @@ func (r *reader) readWhole(v value, what string, use func(int64)) {
 	switch {
 	case !ok || l.Kind() != '0':
 		r.reportType(v, what, "")
+	// A JSON number may have a fraction or an exponent: 1e3 is the whole number 1000.
 	case json.Unmarshal(l, &f) != nil || f != math.Trunc(f) || f < 1 || f > 1<<50:
 		r.addProblem(r.posOf(v.Value), v.key, "it must be a whole number of at least 1", "")
 	default:

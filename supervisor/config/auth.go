@@ -56,6 +56,7 @@ var authNames = func() []string {
 
 // readAuth reads an object with the keys of messages.Auth, or one of the words "none" and "oauth", which need no further keys.
 func readAuth(r *reader, e *Entry, v value) {
+	// A bare word is accepted where nothing else is needed.
 	if l, ok := literalOf(v.Value); ok && l.Kind() == '"' {
 		if word := l.String(); word == messages.AuthNone || word == messages.AuthOAuth {
 			e.Spec.Auth = &messages.Auth{Type: word}
@@ -63,6 +64,7 @@ func readAuth(r *reader, e *Entry, v value) {
 		}
 	}
 	var a messages.Auth
+	// The problems of this key alone decide whether the checks below make sense.
 	before := len(r.problems)
 	if !r.readObject(v, `write {"type": "api_key", "apiKey": "${NAME}"}`, r.authKey(e, &a)) {
 		return
@@ -91,6 +93,7 @@ func readOAuth(r *reader, e *Entry, v value) {
 	}
 	a := messages.Auth{Type: messages.AuthOAuth}
 	switch v.Value.Value.Kind() {
+	// true asks for a sign-in and names no client.
 	case 't':
 	case 'f':
 		a.Type = messages.AuthNone
@@ -101,6 +104,7 @@ func readOAuth(r *reader, e *Entry, v value) {
 		}
 		if invalidText(r.problems[before:]) == "" {
 			if key, text, fix := CheckAuth(&a); text != "" {
+				// CheckAuth names the key auth, and the file says oauth.
 				r.addProblem(e.posWithin("auth", key), strings.Replace(key, "auth", "oauth", 1), text, fix)
 			}
 		}
@@ -116,6 +120,7 @@ func readHeadersHelper(r *reader, e *Entry, v value) {
 		if a.Command == "" {
 			r.addProblem(r.posOf(v.Value), v.key, "it is empty", "write the command that prints the headers")
 		}
+		// The keys of an entry come in any order, so that oauth may have been read before.
 		if old := e.Spec.Auth; old != nil && (old.Type == messages.AuthOAuth || old.Type == messages.AuthNone) {
 			r.warnBesideHelper(e.posOf("auth"))
 		} else if old != nil {
@@ -148,6 +153,7 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 		if isNull(m) || isRemark(key) {
 			return
 		}
+		// Texts are the common case, and the table covers them.
 		for i := range authTexts {
 			t := &authTexts[i]
 			if !slices.Contains(t.keys, key) {
@@ -173,6 +179,7 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 					a.Args = []string{}
 				}
 			}
+		// The map replaces an earlier one as a whole, because a second key would be ambiguous.
 		case "env":
 			env := map[string]string{}
 			if r.readObject(m, `write {"NAME": "value"}`, func(name string, _ Pos, v value) {
@@ -204,9 +211,11 @@ func (r *reader) authCommand(v value, a *messages.Auth) {
 	words, ok := r.readList(v, `write ["program", "argument"]`, r.readLenient)
 	switch {
 	case !ok:
+	// An empty list cannot be started, and would look like a missing command to CheckAuth.
 	case len(words) == 0 || words[0] == "":
 		r.addProblem(r.posOf(v.Value), v.key, "it names no program", `write ["program", "argument"]`)
 	default:
+		// Arguments of the key args, if it stood before this one, follow those of the list.
 		a.Command, a.Args = words[0], append(slices.Clone(words[1:]), a.Args...)
 		if a.Args == nil {
 			a.Args = []string{}
@@ -265,6 +274,7 @@ func (r *resolver) expandAuth(s *messages.Spec) {
 	s.Auth = &a
 	found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal
 	for _, t := range authTexts {
+		// The type decides what the other keys mean, and may not depend on the environment.
 		if t.keys[0] == "type" {
 			continue
 		}
@@ -300,6 +310,7 @@ func (r *resolver) checkAuth(s *messages.Spec) {
 	if s.Auth == nil {
 		return
 	}
+	// The texts of the entry tell an empty result from a key that was never written.
 	for _, t := range authTexts {
 		key := "auth." + t.keys[0]
 		v := *t.fieldOf(s.Auth)
@@ -313,8 +324,10 @@ func (r *resolver) checkAuth(s *messages.Spec) {
 	for _, a := range s.Auth.Args {
 		r.checkNUL("auth.args", a)
 	}
+	// These two values go into a header unchanged.
 	r.headerValue("auth.apiKey", s.Auth.APIKey)
 	r.headerValue("auth.token", s.Auth.Token)
+	// A variable may have brought a wrong address or a second source.
 	if key, text, fix := CheckAuth(s.Auth); text != "" && s.Invalid == "" {
 		r.addProblem(key, text, fix)
 	}

@@ -56,6 +56,7 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 			fix = "did you mean " + near + "?"
 		}
 		return "auth.type", "unknown type " + quoteShort(messages.Line(a.Type, 40)), fix
+	// A name with a space or a line break would break the request.
 	case a.HeaderName != "" && !isToken(a.HeaderName):
 		return "auth.headerName", "this cannot be the name of a header", `write "X-API-Key"`
 	case needsValue && sources > 1:
@@ -74,6 +75,7 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 		return "auth", "client_credentials needs clientId, and clientSecret or clientKeyFile", "add them"
 	case a.Type == messages.AuthTokenExchange && a.ClientID == "":
 		return "auth", "token_exchange needs clientId", "add it"
+	// A client proves its identity in one way; the authorization server decides which one it accepts.
 	case a.ClientSecret != "" && a.ClientKeyFile != "":
 		return "auth", "it has both clientSecret and clientKeyFile", "keep one of them"
 	case a.ClientSecret != "" && a.ClientID == "", a.ClientKeyFile != "" && a.ClientID == "" && a.ClientMetadataURL == "":
@@ -84,6 +86,7 @@ func CheckAuth(a *messages.Auth) (key, text, fix string) {
 	case a.CallbackPort < 0 || a.CallbackPort > 65535:
 		return "auth.callbackPort", "this is no port", "use 1 to 65535"
 	}
+	// The addresses come last, because they depend on no other key.
 	return checkAuthURLs(a)
 }
 
@@ -108,6 +111,7 @@ func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
 	if uses == nil {
 		return
 	}
+	// The list has a fixed order, which the map of places has not.
 	for _, key := range authNames {
 		if at, written := e.positions["auth."+key]; written && key != "type" && !slices.Contains(uses, key) {
 			r.addWarning(at, "auth."+key, "it has no effect on auth of type "+a.Type, "remove it")
@@ -119,6 +123,7 @@ func (r *reader) uselessAuth(e *Entry, a *messages.Auth) {
 // "headers.NAME". It is empty if there is none, or if the spec allows it by AllowPlainHTTP. Addresses of this machine count as
 // safe.
 func PlainCredentials(s messages.Spec) string {
+	// An address that cannot be parsed is reported by checkRemote.
 	u, err := url.Parse(s.URL)
 	if s.AllowPlainHTTP || err != nil || u.Scheme != "http" && u.Scheme != "ws" || addresses.ThisMachine(u.Hostname()) {
 		return ""
@@ -129,6 +134,7 @@ func PlainCredentials(s messages.Spec) string {
 	case u.User != nil:
 		return "url"
 	}
+	// The name tells, because the value of a header may be any text.
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		if isCredentialName(name) {
 			return "headers." + name

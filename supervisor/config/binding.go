@@ -124,11 +124,13 @@ func (r *resolver) bindCandidate(s messages.Spec, sum func(string) (string, bool
 	if b.Entry == nil {
 		b.Entry = json.RawMessage("null")
 	}
+	// resolveEntry has read the file of variables, as far as there is one.
 	b.Variables, c.FromFile = sortedNames(r.variables), sortedNames(r.applied)
 	for _, name := range NamedFiles(s, r.ctx.ProjectDir) {
 		if len(b.Files) == maxNamedFiles {
 			break
 		}
+		// A path that names no file may be a word that only looks like one.
 		if text, ok := sum(filepath.Join(r.ctx.ProjectDir, filepath.FromSlash(name))); ok {
 			if c.Sums == nil {
 				c.Sums = map[string]string{}

@@ -10,6 +10,7 @@ import (
 // the commonest mistake, and its symptom (a program of that name is not found) hides the cause.
 func (r *reader) warnCommandLine(e *Entry) {
 	program, rest, spaces := strings.Cut(e.Spec.Command, " ")
+	// The command itself comes first, then its arguments; one warning is enough.
 	for i, word := range append([]string{e.Spec.Command}, e.Spec.Args...) {
 		key := "command"
 		if i > 0 {

@@ -27,6 +27,7 @@ type Changes struct {
 
 // Compare sorts the servers of both sets into [Changes]. It changes neither set.
 func Compare(before, after map[string]messages.Spec) (c Changes) {
+	// Sorted names give sorted lists.
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		was, known := before[name]
 		list := &c.Added

@@ -23,6 +23,7 @@ func (r *reader) readDisabled(v value, p *Parsed) {
 	if !ok {
 		return
 	}
+	// The list is read first, so that problems in it are reported as well.
 	if p.Scope == messages.ScopeProject {
 		r.addWarning(r.posOf(v.Value), v.key, "the file of a project says this of its entries, one by one; the key is dropped",
 			`write "disabled": true into the entry`)

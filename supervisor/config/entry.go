@@ -166,15 +166,18 @@ func (r *reader) checkShape(e *Entry) {
 	_, hasList := e.positions[e.spelledKey("command[0]")]
 	_, hasArgs := e.positions["args"]
 	reportAt := func(key, text, fix string) { r.addProblem(e.posOf(key), key, text, fix) }
+	// Keys that are there and wrong come before keys that are missing.
 	switch {
 	case hasCommand && s.Command == "":
 		reportAt("command", "it is empty", "name the program to start")
+	// Two lists of arguments have no order between them.
 	case hasList && hasArgs:
 		reportAt("args", "command is a list and holds the arguments already", "write them in one place")
 	case hasURL && s.URL == "":
 		reportAt("url", "it is empty", "write the server's URL")
 	case hasCommand && hasURL:
 		reportAt("", "it has both command and url", "keep the one that reaches the server")
+	// An SDK server is found by its name in the embedding program.
 	case s.Type == messages.SDK && (hasCommand || hasURL):
 		reportAt("type", "a server of type sdk lives in the program itself and has no command or url", "remove it")
 	case s.Type == "" && !e.remote && !hasCommand && !hasURL:
@@ -182,6 +185,7 @@ func (r *reader) checkShape(e *Entry) {
 		reportAt("", "it has neither command nor url", cmp.Or(r.likelyFix, fix))
 	case s.Type == messages.Stdio && !hasCommand:
 		reportAt("type", "a server of type stdio needs command", "add command, or change type")
+	// The word "remote" leaves Type empty, and still needs a URL.
 	case !hasURL && (e.remote || s.Type != messages.Stdio && s.Type != messages.SDK && s.Type != ""):
 		reportAt("type", "a remote server needs url", "add url, or change type")
 	case s.Type == messages.ClaudeAIProxy && s.ID == "":
@@ -197,6 +201,7 @@ func (r *reader) settleKind(e *Entry) {
 	s := &e.Spec
 	if s.Type == "" && s.URL != "" {
 		s.Type = messages.HTTP
+		// Older servers speak SSE under the same kind of URL, and most entries do not say it.
 		if _, said := e.positions["fallbackSSE"]; !said {
 			s.FallbackSSE = true
 		}
@@ -208,6 +213,7 @@ func (r *reader) settleKind(e *Entry) {
 			r.addWarning(e.posOf(key), key, "it has no effect on a server of type "+string(s.Type), "remove it")
 		}
 	}
+	// These keys describe a process.
 	if s.Type != messages.Stdio {
 		useless("args", len(s.Args) > 0)
 		useless("env", len(s.Env) > 0)
@@ -220,6 +226,7 @@ func (r *reader) settleKind(e *Entry) {
 		e.EnvFile = ""
 		s.Args, s.Env, s.Cwd, s.InheritEnv, s.Isolation, s.MayControl = nil, nil, "", nil, nil, false
 	}
+	// These keys describe HTTP requests. An auth of type none is accepted everywhere, because it asks for nothing.
 	if s.Type == messages.Stdio || s.Type == messages.SDK {
 		useless("headers", len(s.Headers) > 0)
 		useless("auth", s.Auth != nil && s.Auth.Type != messages.AuthNone)

@@ -46,11 +46,13 @@ func (s *entryPrinter) printValue(path, head string, v any, tail string) {
 	indent := head[:len(head)-len(strings.TrimLeft(head, " "))]
 	switch v := v.(type) {
 	case map[string]any:
+		// An empty object stands on one line, with its path, so that it can be marked.
 		if len(v) == 0 {
 			s.addLine(path, head+"{}"+tail)
 			return
 		}
 		s.addLine("", head+"{")
+		// The order of the file is lost in a map; sorted keys make two readings comparable.
 		keys := slices.Sorted(maps.Keys(v))
 		for i, key := range keys {
 			s.printValue(joinPath(path, key), indent+"  "+quoteVisible(key)+": ", v[key], commaAfter(i, len(keys)))
@@ -113,6 +115,7 @@ func quoteVisible(s string) string { return `"` + Visible(s) + `"` }
 // for characters that are invisible or act on a terminal, and for letters that make a word look like another word. The result
 // in quotes is a JSON string of the same value.
 func Visible(s string) string {
+	// A letter is suspicious only by the word around it, so that the whole text is examined first.
 	odd := disguisedOffsets(s)
 	var b strings.Builder
 	for i, r := range s {

@@ -82,6 +82,7 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 // Nothing in a value is replaced. line is the number of the first line that has another form, from 1, or 0 if all are fine.
 func parseEnvFile(s string) (values map[string]string, line int) {
 	values = map[string]string{}
+	// Editors on Windows add a byte order mark and carriage returns.
 	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
 	for at := 1; s != ""; {
 		text, rest, _ := strings.Cut(s, "\n")
@@ -92,12 +93,14 @@ func parseEnvFile(s string) (values map[string]string, line int) {
 		}
 		name, _, ok := strings.Cut(text, "=")
 		plain := strings.TrimSpace(name)
+		// Files that a shell also reads have export before the name.
 		if word, after, two := strings.Cut(plain, " "); two && word == "export" {
 			plain = strings.TrimSpace(after)
 		}
 		if !ok || plain == "" || strings.ContainsAny(plain, " \t\"'#\x00") {
 			return nil, at
 		}
+		// The value is read from the whole text, because a quoted one may go on behind the line.
 		v, remainder, good := valueOf(s[len(name)+1:])
 		if !good || strings.ContainsRune(v, 0) {
 			return nil, at
@@ -126,6 +129,7 @@ func valueOf(s string) (v, rest string, ok bool) {
 	for i := 0; i < len(body); i++ {
 		c := body[i]
 		switch {
+		// After the closing quote, only a comment may follow on the line.
 		case c == quote:
 			tail, after, _ := strings.Cut(body[i+1:], "\n")
 			tail = strings.TrimSpace(tail)

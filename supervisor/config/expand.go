@@ -86,6 +86,7 @@ func closingBrace(s string) int {
 	open := 0
 	for i := 0; i < len(s); i++ {
 		switch {
+		// A default may contain variables with braces of their own.
 		case strings.HasPrefix(s[i:], "${"):
 			open++
 			i++
@@ -101,6 +102,7 @@ func closingBrace(s string) int {
 // variableValue returns the value of name, or nil if the variable is not set. known is false if name cannot be the name of a
 // variable, and bad is set for forms of VS Code that mcpvisor does not support: ${input:…} and the like.
 func (c Context) variableValue(name string) (v *string, known bool, bad *syntaxProblem) {
+	// VS Code writes a prefix for the kind of a variable.
 	prefix, rest, prefixed := strings.Cut(name, ":")
 	switch {
 	case name == "workspaceFolder" && c.ProjectDir != "":
@@ -118,11 +120,13 @@ func (c Context) variableValue(name string) (v *string, known bool, bad *syntaxP
 		return &separator, true, nil
 	case prefixed && prefix == "env" && rest != "":
 		name = rest
+	// These forms would reach the server literally, which their author does not expect.
 	case prefixed && (prefix == "input" || prefix == "file" || prefix == "command" || prefix == "config"):
 		return nil, true, &syntaxProblem{"${" + prefix + ":…} is not supported by this version", "use a variable: ${NAME}"}
 	case !isIdentifier(name):
 		return nil, false, nil
 	}
+	// The environment wins over the value that Claude Code would set.
 	if c.Lookup != nil {
 		if s, ok := c.Lookup(name); ok {
 			v = &s
@@ -151,6 +155,7 @@ func (c Context) Unset(s string) (names []string) {
 	for {
 		last := ""
 		own := c
+		// The replaced Lookup also notes the name that expandVariables asked for last, which is the one that failed.
 		own.Lookup = func(name string) (string, bool) {
 			if slices.Contains(names, name) {
 				return "", true

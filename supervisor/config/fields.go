@@ -41,6 +41,7 @@ func readType(r *reader, e *Entry, v value) {
 	// The URL decides, which may stand after this key.
 	case kind == "":
 		e.remote = true
+	// A key that was read before has set another type.
 	case e.Spec.Type != "" && e.Spec.Type != kind:
 		r.addProblem(r.posOf(v.Value), v.key, "it says "+word+", and another key says "+string(e.Spec.Type), "remove one")
 	default:
@@ -63,6 +64,7 @@ func readCommand(r *reader, e *Entry, v value) {
 	case !ok:
 	case len(words) == 0:
 		r.addProblem(r.posOf(v.Value), v.key, "the list is empty", `write ["program", "argument"]`)
+	// A list holds the arguments as well; checkShape reports a further key args beside it.
 	default:
 		e.Spec.Command, e.Spec.Args = words[0], words[1:]
 	}
@@ -100,6 +102,7 @@ func readEnv(r *reader, e *Entry, v value) {
 // readHeaders reads the headers of a remote server. Names of headers have no case (RFC 9110, section 5.1), so that two
 // spellings of one name are a problem.
 func readHeaders(r *reader, e *Entry, v value) {
+	// seen maps the name in lower case to the spelling in the file.
 	headers, seen := map[string]string{}, map[string]string{}
 	if !r.readObject(v, `write {"Name": "value"}`, func(name string, at Pos, m value) {
 		lower := strings.ToLower(name)
@@ -236,6 +239,7 @@ func readMaxMessage(r *reader, e *Entry, v value) {
 		r.reportType(v, "a number of bytes", "write 16777216 for 16 MiB")
 		return
 	}
+	// A float64 accepts 16e6 as well as 16000000, and the check refuses a fraction.
 	var f float64
 	if err := json.Unmarshal(l, &f); err != nil || f != math.Trunc(f) || f < 1024 || f > 1<<40 {
 		r.addProblem(r.posOf(v.Value), v.key, "it must be a whole number of bytes of at least 1024", "write 16777216 for 16 MiB")

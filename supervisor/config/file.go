@@ -87,12 +87,14 @@ func (p Parsed) isExclusive() bool {
 func Parse(f File) Parsed {
 	p := Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Servers: map[string]Entry{}}
 	r := &reader{file: f.Path}
+	// A file that could not be read has no text, and its error is its only problem.
 	if f.Err != "" {
 		r.addProblem(Pos{}, "", f.Err, "")
 		p.Problems, p.Broken = r.problems, true
 		return p
 	}
 	root, src, at, bad := parseText(f.Data)
+	// The places of all further problems come from this text, also if it is broken.
 	r.src = src
 	if bad == nil {
 		if _, ok := root.Value.(*hujson.Object); !ok {
@@ -127,6 +129,7 @@ func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 			}
 			p.hasServers = true
 			r.readWrapper(value{m.Value, key}, p)
+		// Only the organisation's file may have a policy.
 		case key == policyKey && p.Scope == messages.ScopeManaged:
 			if p.Policy != nil {
 				r.addProblem(at, key, "the key stands twice", "make one of both")
@@ -159,6 +162,8 @@ func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 			r.readDisabled(value{m.Value, key}, p)
 		case key == registryKey:
 			r.readRegistry(value{m.Value, key}, p)
+		// The author forgot the object around the servers; without this problem nothing would start and nothing would
+		// be said.
 		case looksLikeServer(m.Value):
 			r.addProblem(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)
@@ -189,6 +194,7 @@ func (r *reader) readWrapper(v value, p *Parsed) {
 			l, _ := literalOf(m.Name)
 			r.addServer(l.String(), r.posOf(m.Name), m.Value, []string{v.key, l.String()}, p)
 		}
+	// An entry of a list has its name inside, and no path of keys for an edit.
 	case *hujson.Array:
 		p.listKey = v.key
 		for i, el := range x.Elements {

@@ -39,6 +39,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 	case rest == "":
 		return name, e, Problem{File: flagName, Server: name, Text: "nothing follows the =", Fix: flagForms}
 	}
+	// Places count inside the value; most problems of a flag have none.
 	r := &reader{file: flagName, server: name, src: newText([]byte(rest)), positions: map[string]Pos{}}
 	e = Entry{Name: name, positions: r.positions}
 	switch {
@@ -63,6 +64,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 			break
 		}
 		r.checkShape(&e)
+	// Everything else is a command line.
 	default:
 		ws, err := splitWords(rest)
 		if err != nil {

@@ -55,6 +55,7 @@ func readIsolation(r *reader, e *Entry, v value) {
 			r.readBool(m, &i.PrivateTemp)
 		case "noNewPrivileges":
 			r.readBool(m, &i.NoNewPrivileges)
+		// The key is kept apart until the whole object is read, because write may stand behind it.
 		case "readOnly":
 			var b bool
 			if r.readBool(m, &b) {
@@ -87,6 +88,7 @@ func readIsolation(r *reader, e *Entry, v value) {
 			r.addProblem(at, m.key, "unknown key", fix)
 		}
 	})
+	// A list of what may be written already makes all other files read-only.
 	switch {
 	case readOnly == nil:
 	// An empty list allows no path to be written.
@@ -100,10 +102,12 @@ func readIsolation(r *reader, e *Entry, v value) {
 	for _, f := range isolation.Check(withoutVariables(i)) {
 		r.addProblem(e.posOf("isolation."+f.Key), "isolation."+f.Key, f.Text, f.Fix)
 	}
+	// Many programs fail without a place for temporary files.
 	if i.Write != nil && !i.PrivateTemp {
 		r.addWarning(e.posOf("isolation.privateTemp"), "isolation.privateTemp",
 			"without it a read-only server has nowhere to write temporary files, and many fail", "remove it, or list a folder")
 	}
+	// The key only widens restrictions, and there are none.
 	if i.OwnSandbox && i.Write == nil && i.Read == nil && i.Network == "" {
 		r.addWarning(e.posOf("isolation.ownSandbox"), "isolation.ownSandbox",
 			"it gives back what write, read and network take away, and none of them is there", "remove it")
@@ -118,6 +122,7 @@ func withoutVariables(i *messages.Isolation) *messages.Isolation {
 	for _, l := range []*[]string{&own.Write, &own.Read} {
 		paths := slices.Clone(*l)
 		for n, path := range paths {
+			// The path "." passes every check of the form, so that only the variable's path is left out.
 			if strings.Contains(path, "${") {
 				paths[n] = "."
 			}
@@ -134,6 +139,7 @@ func (r *reader) readPaths(v value, into *[]string) {
 	}
 }
 
+// readNetwork reads true for the whole network, false for none, or a word for something between.
 func (r *reader) readNetwork(v value, into *string) {
 	const fix = `write false for none, or "loopback"`
 	l, ok := literalOf(v.Value)
@@ -160,6 +166,7 @@ func (r *reader) readSize(v value, into *messages.Size) {
 		r.reportType(v, "a size", fix)
 		return
 	}
+	// A bare number is its own text, and ParseSize reads both forms.
 	text := l.String()
 	s, err := messages.ParseSize(text)
 	if err != nil {
@@ -176,6 +183,7 @@ func (r *resolver) expandIsolation(s *messages.Spec) {
 	}
 	i := *s.Isolation
 	s.Isolation = &i
+	// Only the paths may contain variables; the other fields are numbers, words and truth values.
 	for _, l := range []struct {
 		key   string
 		paths *[]string
@@ -205,6 +213,7 @@ func (r *resolver) checkIsolation(s *messages.Spec) {
 	}
 	steps, err := isolation.Plan(s.Isolation, r.ctx.Machine(*s.Isolation))
 	var no *isolation.UnsupportedError
+	// The message names the part that this machine lacks.
 	if errors.As(err, &no) {
 		key := "isolation." + no.Key
 		// DefaultIsolation may have asked for it, in which case no key of that name has a place.
@@ -213,6 +222,7 @@ func (r *resolver) checkIsolation(s *messages.Spec) {
 		}
 		r.addProblem(key, "it cannot be enforced on this machine: "+no.Reason, no.Fix())
 	}
+	// bestEffort lets the server start; the person still has to know what is missing.
 	for _, missing := range steps.Waived {
 		r.addWarning("isolation", "on this machine the server runs without "+missing, "")
 	}

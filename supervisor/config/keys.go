@@ -56,8 +56,11 @@ var fields = map[string]field{
 	"approve":        {"approve", readApprove},
 	"trusted":        {"trusted", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.Trusted) }},
 
+	// Codex names the variable that holds a bearer token.
 	"bearer_token_env_var": {"auth", readTokenVariable},
 
+	// Other words for the transport, the command, the variables and the URL: cmd, envs and uri are Goose's, environment
+	// is opencode's, http_headers and the lists of tools are Codex's.
 	"transport":      {"type", readType},
 	"transportType":  {"type", readType},
 	"cmd":            {"command", readCommand},
@@ -68,10 +71,13 @@ var fields = map[string]field{
 	"enabled_tools":  {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
 	"disabled_tools": {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
 
+	// Codex has the unit of a duration in the name of the key.
 	"startup_timeout_sec": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.ConnectTimeout) }},
 	"startup_timeout_ms":  {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
 	"tool_timeout_sec":    {"callTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.CallTimeout) }},
 
+	// Names from Windsurf (serverUrl), Gemini CLI (httpUrl, includeTools, excludeTools), Claude Code (headersHelper)
+	// and others.
 	"serverUrl":      {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
 	"httpUrl":        {"url", readHTTPURL},
 	"oauth":          {"auth", readOAuth},

@@ -32,6 +32,7 @@ func Skeleton(name string) string {
 		switch {
 		// NFKD has put accents behind their letter as marks of their own. They are left out, as signs are.
 		case unicode.Is(unicode.M, r), !unicode.IsLetter(r) && !unicode.IsDigit(r):
+		// In many fonts l, 1 and I are one shape; capitals have become small letters before.
 		case r == '1' || r == 'i':
 			b.WriteRune('l')
 		case r == '0':
@@ -48,6 +49,7 @@ func looksASCII(r rune) bool {
 	if r < 0x80 {
 		return false
 	}
+	// NFKD turns a full-width or mathematical letter into its plain form, and puts the letter before its accents.
 	d, _ := utf8.DecodeRuneInString(norm.NFKD.String(string(unicode.ToLower(r))))
 	if to, ok := lookalikes[d]; ok {
 		d = to
@@ -74,6 +76,8 @@ func disguisedOffsets(s string) map[int]bool {
 				}
 			}
 		}
+		// Ordinary words of another script contain look-alikes by chance; they are harmless unless Latin letters stand
+		// among them or all of them look alike.
 		if foreign == 0 || alike == 0 || !latin && alike < foreign {
 			return
 		}

@@ -115,6 +115,7 @@ func Merge(files []Parsed, ctx Context) Set {
 	// The sort is stable, so that files of one scope keep the order of the argument.
 	slices.SortStableFunc(files, func(a, b Parsed) int { return rank[a.Scope] - rank[b.Scope] })
 	managed := ""
+	// The first pass collects the settings of all files and finds out whether a managed file is exclusive.
 	for _, f := range files {
 		set.Files = append(set.Files, Source{f.Path, f.Scope, len(f.Servers), f.Broken, f.isExclusive(), f.Program})
 		set.Problems = append(set.Problems, f.Problems...)
@@ -128,6 +129,7 @@ func Merge(files []Parsed, ctx Context) Set {
 			set.Policies = append(set.Policies, own)
 		}
 	}
+	// resolveEntry needs the policies to choose the directory of a server.
 	ctx.policies = set.Policies
 	set.Permissions = permissionsOf(files)
 	set.SamplingCommand = samplingOf(files, managed != "")
@@ -141,6 +143,7 @@ func Merge(files []Parsed, ctx Context) Set {
 	}
 	// winners holds the entry of highest precedence by name, layers all entries of a name with lowest precedence first.
 	winners, layers := map[string]Entry{}, map[string][]layer{}
+	// The second pass sorts the entries by name. Later files hide earlier ones.
 	for _, f := range files {
 		for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 			if managed != "" && f.Scope != messages.ScopeManaged {
@@ -201,6 +204,7 @@ func (c Context) joinProblems(said, found []Problem) []Problem {
 		if w.Variable == "" {
 			return false
 		}
+		// The unset variable was found at the same place, and its problem takes the better text.
 		for i := range found {
 			f := &found[i]
 			if f.Variable == w.Variable && f.Server == w.Server && f.File == w.File && f.Line == w.Line && f.Col == w.Col {
@@ -211,6 +215,7 @@ func (c Context) joinProblems(said, found []Problem) []Problem {
 		if c.Lookup == nil {
 			return false
 		}
+		// A variable that is set replaces what the other program would have asked for, and leaves nothing to report.
 		_, set := c.Lookup(w.Variable)
 		return set
 	})

@@ -30,6 +30,8 @@ func NamedFiles(s messages.Spec, dir string) []string {
 		if !filepath.IsAbs(word) {
 			word = filepath.Join(base, word)
 		}
+		// Only files inside the project are bound: the approval shows where they lie, and others are not the
+		// repository's.
 		rel, err := filepath.Rel(dir, filepath.Clean(word))
 		if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			return

@@ -64,8 +64,10 @@ func (r *reader) readPermissions(v value, p *Parsed) {
 		case isRemark(key):
 		case key == "default":
 			own.readDefault(m, merelyFound(p.Scope), source, &set, closed)
+		// The file may be shared with Claude Code.
 		case slices.Contains(foreignKeys, key):
 			own.addWarning(at, m.key, "the key is about Claude Code itself, and is not read", "remove it")
+		// A later version may have a stricter key of this name, so that it counts as unreadable.
 		case !slices.Contains(keys, key):
 			own.addProblem(at, m.key, "this version does not know the key", "known are allow, ask, deny and default")
 			if near := nearestKey(key, keys); near != "" {
@@ -79,6 +81,7 @@ func (r *reader) readPermissions(v value, p *Parsed) {
 			own.readRules(access.Verdict(key), m, source, &set, closed)
 		}
 	})
+	// The value is no object at all.
 	if !read {
 		closed(permissionsKey, r.posOf(v.Value))
 	}
@@ -134,6 +137,7 @@ func (r *reader) readRules(verdict access.Verdict, v value, source func(Pos) acc
 			}
 			break
 		}
+		// A rule that is no text has no words to show, and counts by its verdict alone.
 		l, ok := literalOf(el)
 		text := ""
 		if ok && l.Kind() == '"' {
@@ -188,6 +192,7 @@ func permissionsOf(files []Parsed) (all access.Rules) {
 		into.Rules = append(into.Rules, p.Rules...)
 		switch {
 		case p.Default == "":
+		// Several files of the project join to the strictest default among them.
 		case merelyFound(f.Scope):
 			if access.Stricter(project.Default, p.Default) != project.Default {
 				project.Default, project.DefaultSource = p.Default, p.DefaultSource
@@ -196,6 +201,7 @@ func permissionsOf(files []Parsed) (all access.Rules) {
 			into.Default, into.DefaultSource = p.Default, p.DefaultSource
 		}
 	}
+	// The person's own default stays unless the project's is stricter.
 	if access.Stricter(all.Own.Default, project.Default) != all.Own.Default {
 		all.Own.Default, all.Own.DefaultSource = project.Default, project.DefaultSource
 	}

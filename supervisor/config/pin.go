@@ -30,6 +30,7 @@ func (r *reader) readFilePin(v value, p *Parsed) {
 		word = l.String()
 	}
 	switch {
+	// pinOrder also contains the empty word, which no file may write.
 	case word == "" || !slices.Contains(pinOrder, word):
 		r.addProblem(r.posOf(v.Value), v.key, "it says what is done about tools that change, and is off, warn or hold",
 			"until it can be read, changed tools are held back")
@@ -57,6 +58,7 @@ func pinOf(files []Parsed) (pin Pin) {
 	for _, f := range files {
 		switch {
 		case f.Pin == "":
+		// Both can only raise the minimum, so that a project cannot weaken the organisation's word.
 		case f.Scope == messages.ScopeManaged, merelyFound(f.Scope):
 			pin.Least = stricterPin(pin.Least, f.Pin)
 		default:

@@ -112,10 +112,12 @@ func (p Policy) refusesEnv(c commandLine) string {
 	if !p.boundsCommands() && p.AllowEnv == nil || slices.Contains(p.AllowEnv, "**") {
 		return ""
 	}
+	// The refusal names the list that caused it.
 	list := "allowCommands"
 	if p.AllowEnv != nil {
 		list = "allowEnv"
 	}
+	// The inherited environment is not listed in the entry, so that no list of names can bound it.
 	if c.inherit {
 		return list + p.originText() + " does not allow inheritEnv, which passes on variables that decide which code runs" + allowingLine("allowEnv", "**")
 	}
@@ -136,6 +138,7 @@ func (p Policy) refusesEnv(c commandLine) string {
 func (p Policy) refusesProxy(c commandLine) string {
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		proxy, upper := c.env[name], strings.ToUpper(name)
+		// NO_PROXY names hosts that are reached directly, and is no address.
 		if proxy == "" || !strings.HasSuffix(upper, "_PROXY") || upper == "NO_PROXY" {
 			continue
 		}

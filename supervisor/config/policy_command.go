@@ -187,10 +187,13 @@ func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	switch {
 	case allow && c.shell:
 		return false
+	// An allowed bare name is one that PATH finds; an allowed path is exactly that file.
 	case allow && bare == strings.ContainsAny(c.words[0], `/\`):
 		return false
+	// A denied bare name also denies the program by a path.
 	case bare:
 		program = baseName(program)
+	// /opt/tool/../../bin/sh begins like an allowed path and is another program.
 	case allow && isUncleanPath(c.words[0]):
 		return false
 	default:
@@ -204,6 +207,7 @@ func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	if len(want) == 0 {
 		return true
 	}
+	// Every further word of the pattern must match the argument at its place.
 	for i, w := range want {
 		if (w == "*" || w == "**") && i == len(want)-1 {
 			return true
@@ -212,6 +216,7 @@ func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 			return false
 		}
 	}
+	// More arguments than the pattern names are not covered by it.
 	return len(args) == len(want)
 }
 
@@ -271,6 +276,7 @@ func coversWord(pattern, text string) bool {
 	for i := 0; i < len(pattern); {
 		rest := pattern[i:]
 		switch star := strings.IndexByte(rest, '*'); {
+		// Two stars cross every sign, line breaks included.
 		case strings.HasPrefix(rest, "**"):
 			b.WriteString(`(?s:.*)`)
 			i += 2
@@ -292,6 +298,7 @@ func coversWord(pattern, text string) bool {
 		}
 	}
 	b.WriteString(`\z`)
+	// All literal text is quoted, so that an error cannot occur; it would allow nothing.
 	expr, err := regexp.Compile(b.String())
 	return err == nil && expr.MatchString(text)
 }

@@ -38,6 +38,7 @@ func (p Policy) RefusesURL(raw string) string {
 // credentials, and those from which it gets them. A redirect to this machine is the usual one and reaches no other machine. A
 // resource counts only if it is an address; some servers use a plain name.
 func urlsOf(s messages.Spec) []string {
+	// A stdio server reaches addresses of its own, which no entry names.
 	switch s.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 	default:
@@ -69,6 +70,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 	if pattern == "*" {
 		return true
 	}
+	// A pattern without a scheme matches any.
 	scheme, rest, ok := strings.Cut(pattern, "://")
 	if !ok {
 		scheme, rest = "", pattern
@@ -88,6 +90,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 		return false
 	}
 	own := map[string]string{"http": "80", "ws": "80", "https": "443", "wss": "443"}[strings.ToLower(u.Scheme)]
+	// A missing port in the address means the scheme's own.
 	actual := u.Port()
 	if actual == "" {
 		actual = own
@@ -105,6 +108,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 	if raw == "" {
 		raw = "/"
 	}
+	// A server may resolve /a/../b to /b, so that the text of a path alone proves nothing.
 	clean := path.Clean(raw)
 	if strings.HasSuffix(raw, "/") && clean != "/" {
 		clean += "/"

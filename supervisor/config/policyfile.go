@@ -22,6 +22,7 @@ func (r *reader) readPolicy(v value, source string) *Policy {
 		switch {
 		case isRemark(key):
 		case !known:
+			// A list of a later version may forbid what this version would allow.
 			own.addProblem(at, m.key, "this version does not know the list", "known are "+strings.Join(names, ", "))
 			if near := nearestKey(key, names); near != "" {
 				own.problems[len(own.problems)-1].Fix = "did you mean " + near + "?"
@@ -33,6 +34,7 @@ func (r *reader) readPolicy(v value, source string) *Policy {
 		}
 	})
 	r.problems = append(r.problems, own.problems...)
+	// Empty lists that are not nil allow nothing.
 	if !ok || invalidText(own.problems) != "" {
 		p.AllowCommands, p.AllowURLs = []string{}, []string{}
 	}

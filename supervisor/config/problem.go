@@ -56,6 +56,7 @@ func (p Problem) positionText() string {
 	switch {
 	case p.Line == 0:
 		return file
+	// A value of a flag has a place inside its text only.
 	case file == "":
 		return fmt.Sprintf("%d:%d", p.Line, p.Col)
 	}
@@ -97,6 +98,7 @@ func invalidText(ps []Problem) string {
 	if first == nil {
 		return ""
 	}
+	// The server and the word "warning" are left out, because the status shows the text beside the server's name.
 	s := first.bareText()
 	if place := first.positionText(); place != "" {
 		s += " (" + place + ")"

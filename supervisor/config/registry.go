@@ -31,6 +31,7 @@ func registryOf(files []Parsed, exclusive bool) (registry string) {
 		case f.Registry == "":
 		case f.Scope == messages.ScopeManaged:
 			managed = f.Registry
+		// Files come lowest precedence first, so that the last one stays.
 		case !exclusive:
 			registry = f.Registry
 		}

@@ -34,6 +34,7 @@ func (c Context) resolveEntry(e Entry, sum func(string) (string, bool)) Candidat
 		r.expandField(r.entry.argumentKey(i), &s.Args[i])
 	}
 	s.Env = r.expandAll("env", s.Env)
+	// The variables of the file come after env, which wins over them.
 	r.addEnvFile(&s)
 	r.expandField("cwd", &s.Cwd)
 	r.expandIsolation(&s)
@@ -45,6 +46,7 @@ func (c Context) resolveEntry(e Entry, sum func(string) (string, bool)) Candidat
 	if s.Invalid == "" && len(r.problems) == 0 {
 		r.checkSpec(&s)
 	}
+	// A claim is dropped from an invalid entry as well, because the status shows it.
 	r.dropClaims(&s)
 	sortProblems(r.problems)
 	if s.Invalid == "" {
@@ -75,6 +77,7 @@ func (r *resolver) addWarning(key, text, fix string) {
 func (r *resolver) expandField(key string, s *string) {
 	out, bad := r.ctx.expandVariables(*s, 0)
 	if bad != nil {
+		// Merge joins this problem with what package foreign said of the variable, by its name.
 		unset := r.ctx.Unset(*s)
 		if len(unset) > 0 && r.entry.program != "" && strings.HasPrefix(bad.fix, setOrDefault) {
 			// The program that owns the file may know no defaults.
@@ -118,7 +121,9 @@ func (r *resolver) checkSpec(s *messages.Spec) {
 	switch s.Type {
 	case messages.Stdio:
 		r.checkProcess(s)
+	// An SDK server has no value that could be wrong.
 	case messages.SDK:
+	// People write the address of a WebSocket with http, too.
 	case messages.WebSocket:
 		r.checkRemote(s, "ws", "wss", "http", "https")
 	default:
@@ -134,6 +139,7 @@ func (r *resolver) checkProcess(s *messages.Spec) {
 	}
 	r.checkNUL("command", s.Command)
 	r.checkNUL("cwd", s.Cwd)
+	// Each argument has a place of its own in the file.
 	for i, a := range s.Args {
 		r.checkNUL(r.entry.argumentKey(i), a)
 	}

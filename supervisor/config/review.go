@@ -68,6 +68,7 @@ func ReviewOf(set Set, c Candidate) Review {
 // of a file of the person's own, so that variables stay as written and no claim of the entry is dropped unseen.
 func (v Review) Remarks(entry json.RawMessage) []Remark {
 	v.entry, v.remarks = entry, nil
+	// The entry is wrapped into a file, so that the reader of files checks it and no second reader exists.
 	text, err := json.Marshal(map[string]map[string]json.RawMessage{wrappers[0]: {v.Name: entry}})
 	if err != nil {
 		return []Remark{{Danger: true, Text: "it cannot be read"}}
@@ -75,6 +76,7 @@ func (v Review) Remarks(entry json.RawMessage) []Remark {
 	e := Parse(File{Path: "the entry", Scope: messages.ScopeUser, Data: text}).Servers[v.Name]
 	s := e.Spec
 	v.reviewName()
+	// This remark concerns the place of the file and no line of the entry.
 	if v.Shared != "" {
 		v.addRemark(true, "other users can change what it runs after your yes: "+Visible(v.Shared))
 	}
@@ -86,6 +88,7 @@ func (v Review) Remarks(entry json.RawMessage) []Remark {
 	v.reviewRemote(s)
 	v.reviewAuth(s)
 	v.reviewClaims(e)
+	// A stable sort keeps the order of the reviews within each kind.
 	slices.SortStableFunc(v.remarks, func(a, b Remark) int {
 		switch {
 		case a.Danger == b.Danger:
@@ -166,6 +169,7 @@ func eachText(raw json.RawMessage, f func(path, text string)) {
 			}
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(v)) {
+				// A key can hide text as well as a value can.
 				f(joinPath(path, key), key)
 				walk(joinPath(path, key), v[key])
 			}
@@ -221,6 +225,7 @@ func (v *Review) reviewProcess(e Entry) {
 		}
 		v.addRemark(leavesProject(e.EnvFile, v.Project) || strings.HasPrefix(e.EnvFile, "~"), text, "envFile")
 	}
+	// The approval binds the files, and the person should know that their content counts.
 	if len(v.Files) > 0 {
 		v.addRemark(false, "names files of the project, whose content may change: "+Visible(strings.Join(v.Files, ", ")))
 	}
@@ -252,15 +257,18 @@ func (v *Review) reviewRemote(s messages.Spec) {
 		}
 		v.addRemark(true, "sends "+Visible(strings.Join(names, ", "))+" to "+host, keys...)
 	}
+	// The names alone are shown: the lines of the entry below show the values.
 	if len(s.Headers) > 0 {
 		v.addRemark(false, "sends the headers "+Visible(strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", "))+" to "+host)
 	}
+	// A URL with a variable in it may become any address, and an unreadable one counts as unencrypted.
 	if u, err := url.Parse(s.URL); err != nil || (u.Scheme == "http" || u.Scheme == "ws") && !addresses.ThisMachine(u.Hostname()) {
 		v.addRemark(true, "is reached without encryption: everybody on the way reads and changes what is sent to "+host, "url")
 	}
 	if s.AllowPlainHTTP {
 		v.addRemark(true, "lets credentials go to "+host+" without encryption (allowPlainHTTP)", "allowPlainHTTP")
 	}
+	// Each key of tls changes who is believed or what is shown to the server.
 	if t := s.TLS; t != nil {
 		if t.CAFile != "" {
 			v.addRemark(true, "trusts the authorities in "+Visible(t.CAFile)+" for "+host, "tls.caFile")
@@ -317,6 +325,7 @@ func (v *Review) reviewAuth(s messages.Spec) {
 	if a.ClientKeyFile != "" {
 		v.addRemark(true, "signs in at "+to+" with the private key in "+Visible(a.ClientKeyFile), "auth.clientKeyFile")
 	}
+	// Each address takes part in the sign-in in a way of its own, which the text names.
 	for _, at := range []struct{ url, key, what string }{
 		{a.Issuer, "auth.issuer", "signs in at "}, {a.TokenURL, "auth.tokenUrl", "gets its tokens from "},
 		{a.AuthURL, "auth.authUrl", "opens in the browser "}, {a.ClientMetadataURL, "auth.clientMetadataUrl", "calls itself "},
@@ -347,6 +356,7 @@ func (v *Review) reviewClaims(e Entry) {
 	}
 	var top map[string]json.RawMessage
 	_ = rawjson.Unmarshal(v.entry, &top)
+	// Only the literal true counts, because the reader refuses every other form.
 	for _, key := range slices.Sorted(maps.Keys(grants)) {
 		if string(top[key]) == "true" {
 			v.addRemark(true, grants[key], key)
@@ -425,6 +435,7 @@ func variablesIn(texts ...string) (names []string) {
 				break
 			}
 			s = rest
+			// The name ends at the brace or at the ":-" of a default, whichever comes first.
 			end := strings.IndexAny(rest, "}")
 			// The text goes on right behind the name, so that variables inside the default are found, too.
 			if i := strings.Index(rest, ":-"); i >= 0 && (end < 0 || i < end) {

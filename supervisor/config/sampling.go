@@ -55,6 +55,7 @@ func samplingOf(files []Parsed, exclusive bool) (command []string) {
 		case f.SamplingCommand == nil:
 		case f.Scope == messages.ScopeManaged:
 			managed = f.SamplingCommand
+		// Files come lowest precedence first, so that the last one stays.
 		case !exclusive:
 			command = f.SamplingCommand
 		}

@@ -110,6 +110,7 @@ func (t *sourceText) offsetOf(p Pos) int {
 // the fault.
 func plainText(data []byte) (t *sourceText, at int, bad *syntaxProblem) {
 	switch {
+	// Editors on Windows may save UTF-16, whose bytes would only be reported as broken UTF-8.
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
 		return newText(nil), 0, &syntaxProblem{"the file is UTF-16", "save it as UTF-8"}
 	case len(data) > MaxFile:
@@ -208,6 +209,7 @@ func tooDeep(b []byte) int {
 			}
 		case ']', '}':
 			depth--
+		// A bracket inside a string opens nothing; a backslash hides the next byte.
 		case '"':
 			for i++; i < len(b) && b[i] != '"'; i++ {
 				if b[i] == '\\' {

@@ -30,8 +30,10 @@ func readTLS(r *reader, e *Entry, v value) {
 		i := slices.Index(names, key)
 		switch {
 		case isNull(m):
+		// An unknown key may be a misspelt one, and a suggestion follows.
 		case i < 0:
 			r.warnUnknown(m.key, key, at, names)
+		// An empty name of a file would silently mean the default.
 		case r.readText(m, tlsKeys[i].fieldOf(&t)) && *tlsKeys[i].fieldOf(&t) == "":
 			r.addProblem(r.posOf(m.Value), m.key, "it is empty", "remove it, or write its value")
 		}
@@ -55,6 +57,7 @@ func (r *resolver) expandTLS(s *messages.Spec) {
 	}
 	t := *s.TLS
 	s.TLS = &t
+	// The authors of such files cannot know where mcpvisor is started.
 	found := s.Scope == messages.ScopeProject || s.Scope == messages.ScopeLocal
 	for _, k := range tlsKeys {
 		v := k.fieldOf(&t)
@@ -74,6 +77,7 @@ func (r *resolver) checkTLS(s *messages.Spec, plain bool) {
 	for _, k := range tlsKeys {
 		key := "tls." + k.key
 		v := *k.fieldOf(s.TLS)
+		// An empty result must not fall back to the system's authorities unnoticed.
 		if _, written := r.entry.positions[key]; written && v == "" && *k.fieldOf(r.entry.Spec.TLS) != "" {
 			r.addProblem(key, "it is empty after expansion", "set the variable")
 		}

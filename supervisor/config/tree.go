@@ -69,6 +69,7 @@ func ParseSections(f File, program string, t Tree, sections []Section, said []Pr
 		p.hasServers = true
 		r.readWrapper(value{s.Value, s.Key}, &p)
 	}
+	// Problems about a server join those of its entry, so that they count for Spec.Invalid.
 	for _, problem := range said {
 		e, ok := p.Servers[problem.Server]
 		if !ok || problem.Server == "" {

@@ -20,6 +20,7 @@ func (r *reader) warnUnknownKeys() {
 	}
 	text := "unknown key, ignored"
 	for i, s := range r.unknownKeys[1:] {
+		// The first key has the place of the warning; the others get the line in parentheses.
 		switch {
 		case i == maxUnknownKeys:
 			text += fmt.Sprintf(" and %d more", len(r.unknownKeys)-1-maxUnknownKeys)

@@ -177,6 +177,7 @@ func (r *reader) signedDuration(v value) (time.Duration, bool) {
 		}
 		return d, err == nil
 	case ok && l.Kind() == '0':
+		// Half of the range leaves room for sums of durations.
 		var ms float64
 		if err := json.Unmarshal(l, &ms); err != nil || math.Abs(ms) > float64(math.MaxInt64/int64(time.Millisecond)/2) {
 			r.addProblem(r.posOf(v.Value), v.key, "the number is too large", fix)
@@ -209,6 +210,7 @@ func (r *reader) readList(v value, fix string, read func(value, *string) bool) (
 		r.reportType(v, "a list", fix)
 		return nil, false
 	}
+	// The whole list is refused, because a part of it would mean something else.
 	if len(a.Elements) > MaxList {
 		r.addProblem(r.posOf(v.Value), v.key, fmt.Sprintf("the list has %d values, and %d are read at most", len(a.Elements), MaxList), "shorten it")
 		return nil, false
@@ -216,6 +218,7 @@ func (r *reader) readList(v value, fix string, read func(value, *string) bool) (
 	out := make([]string, len(a.Elements))
 	for i, el := range a.Elements {
 		m := value{el, fmt.Sprintf("%s[%d]", v.key, i)}
+		// The place is kept for problems of the expanded value.
 		r.positions[m.key] = r.posOf(el)
 		if !read(m, &out[i]) {
 			ok = false
@@ -243,6 +246,7 @@ func (r *reader) readObject(v value, fix string, each func(name string, at Pos, 
 	for _, m := range o.Members {
 		l, _ := literalOf(m.Name)
 		name, at := l.String(), r.posOf(m.Name)
+		// The path in problems is the text's own, which differs from the tree's in a translated file.
 		key := name
 		if said, ok := r.spelled[m.Name.StartOffset]; ok {
 			key = said

@@ -28,6 +28,7 @@ func splitWords(s string) ([]string, error) {
 			i++
 			b.WriteRune(rs[i])
 			started = true
+		// The word goes on after the quote: a"b c"d is one word.
 		case quote != 0 && c == quote:
 			quote = 0
 		case quote != 0:
