@@ -146,6 +146,7 @@ func (r *reader) warnUnknown(path, key string, at Pos, candidates []string) {
 			}
 		}
 	}
+	// An empty key has an empty path, which would read as a problem of the whole entry.
 	if path == "" {
 		path = `""`
 	}

@@ -104,6 +104,7 @@ func (r *reader) readDefault(v value, found bool, source func(Pos) access.Source
 	switch verdict := access.Verdict(word); {
 	case !ok:
 		closed("default", at)
+	// Dropping the key leaves the person's own default in force.
 	case verdict == access.Allow && found:
 		r.addWarning(at, v.key, "a project file can restrict and not allow; the key is dropped", "put it into your own file")
 	case verdict == access.Allow, verdict == access.Ask, verdict == access.Deny:

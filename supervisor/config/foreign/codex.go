@@ -42,6 +42,7 @@ func codexEntry(e *entry) bool {
 	if !e.hasAnyKey("command", "url") && e.dropOverlay() {
 		return false
 	}
+	// Codex passes only variables that the entry lists, and config does the same with ${NAME}.
 	e.fromVariables("env_vars", "env", "")
 	e.headersFromVariables()
 	if m, ok := e.takeMember("bearer_token"); ok {
@@ -55,6 +56,7 @@ func codexEntry(e *entry) bool {
 			m.Value = textValue(strings.Trim(s, "${}"), m.Value.StartOffset)
 		}
 	}
+	// The key is a word here and an object in config.
 	if m, ok := e.takeMember("auth"); ok {
 		// An object under oauth makes the reader of config start a sign-in.
 		if s, _ := textOf(m.Value); s == "oauth" {
@@ -68,6 +70,7 @@ func codexEntry(e *entry) bool {
 	if m, ok := e.takeMember("required"); ok && isTrue(m.Value) {
 		e.warnLost(m.Name.StartOffset, "required", "nothing waits for a server that is required", "")
 	}
+	// Codex knows no SSE.
 	e.onlyHTTP()
 	// The table holds the approval mode of each tool, and names no tool as allowed.
 	if m, ok := e.takeMember("tools"); ok && len(membersOf(m.Value)) > 0 {
@@ -86,6 +89,8 @@ const permissionHint = `write rules of your own: "permissions": {"ask": ["mcp__s
 // out. The caller has found neither a command nor a URL in it.
 func (e *entry) dropOverlay() bool {
 	for _, m := range e.members {
+		// These keys change a server and cannot define one. Any other key is a mistake that the reader of config
+		// reports.
 		switch nameOf(m) {
 		case "enabled", "disabled", "tools", "enabled_tools", "disabled_tools", "default_tools_approval_mode", "env", "environment",
 			"startup_timeout_sec", "tool_timeout_sec", "required", "timeout", "env_vars":
@@ -113,6 +118,7 @@ func (e *entry) headersFromVariables() {
 	if e.hasAnyKey("http_headers") {
 		to = "http_headers"
 	}
+	// The value of a header is the whole variable.
 	for _, m := range membersOf(list.Value) {
 		s, isText := textOf(m.Value)
 		if !isText || !isName(s) {

@@ -64,6 +64,8 @@ func syntaxOf(file string, data []byte) syntax {
 		return inYAML
 	case ext == ".json", ext == ".jsonc", len(begin) == 0:
 		return inJSON
+	// A name without a known ending leaves the content to decide, TOML first, because its lines are the more
+	// distinctive.
 	case tomlLine().Match(data):
 		return inTOML
 	case yamlLine().Match(data):
@@ -83,6 +85,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 		schema, _ = textOf(v)
 	}
 	switch {
+	// Other programs with YAML than Goose exist, and have the usual keys.
 	case s == inYAML && !has("extensions") && (has("mcp_servers") || has("mcpServers")):
 		return unknownFormat
 	// Codex is the only one with TOML, but any TOML file may be named in an import.
@@ -90,6 +93,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 		return Codex
 	case s == inTOML:
 		return Own
+	// The key is Zed's alone.
 	case has("context_servers"):
 		return Zed
 	case s == inYAML && (has("extensions") || byName == Goose || gooseKeys(root)):
@@ -98,8 +102,10 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 		return Own
 	case strings.Contains(schema, "opencode.ai"):
 		return OpenCode
+	// A dev container, settings.json, and settings with dots.
 	case has("customizations", "vscode"), has("settings", "mcp"), has("mcp.servers"):
 		return VSCode
+	// These programs ignore mcpServers, so that a file with it follows another form than its name says.
 	case byName == OpenCode && !has("mcpServers"), byName == Zed && !has("mcpServers"), byName == ClaudeCode:
 		return byName
 	case has("mcp") && !has("mcpServers"):
@@ -107,6 +113,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 	// Claude Code writes the count of its starts into the file.
 	case has("numStartups"), has("projects") && !has("servers") && keepsProjects(root):
 		return ClaudeCode
+	// The values that VS Code asks for stand beside its servers.
 	case has("inputs") && has("servers"):
 		return VSCode
 	case byName != Own:
@@ -138,12 +145,14 @@ func underMCP(root hujson.Value) Format {
 	if _, ok := valueAt(list, "inputs"); ok {
 		return VSCode
 	}
+	// Both programs also have a form with servers one level deeper.
 	servers, nested := valueAt(list, "servers")
 	if !nested {
 		servers = list
 	}
 	for _, m := range membersOf(servers) {
 		if t, ok := valueAt(m.Value, "type"); ok {
+			// Each program has words of its own for the types.
 			switch word, _ := textOf(t); word {
 			case "local", "remote":
 				return OpenCode
@@ -174,6 +183,7 @@ func keepsProjects(root hujson.Value) bool {
 // answer for entries in the common form, which config reads itself.
 func byEntries(root hujson.Value) Format {
 	list, _ := valueAt(root, "mcpServers")
+	// All keys of all entries count, because a single entry may lack the telling one.
 	found := map[string]bool{}
 	for _, m := range membersOf(list) {
 		for _, k := range membersOf(m.Value) {
@@ -183,6 +193,7 @@ func byEntries(root hujson.Value) Format {
 	hasAny := func(keys []string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { _, ok := valueAt(root, key); return ok })
 	}
+	// The rarest keys come first: autoApprove and tools occur in several programs.
 	switch {
 	case found["httpUrl"], found["trust"], found["includeTools"], found["excludeTools"], hasAny(geminiKeys):
 		return Gemini

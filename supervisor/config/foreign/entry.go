@@ -67,6 +67,7 @@ func (e *entry) mergeInto(key string, at int, more ...hujson.ObjectMember) {
 		// The reader of config reports a value that is no object.
 		return
 	}
+	// A new object is built, because the one in the file's tree is shared.
 	merged, there := &hujson.Object{}, map[string]bool{}
 	for _, n := range slices.Concat(o.Members, more) {
 		// Duplicates among the file's own members stay, so that the reader reports them; duplicates that would be added
@@ -112,6 +113,7 @@ func (e *entry) reportUnusable(at int, key, what, fix string) {
 // "…"}}. Keys of the entry itself win.
 func (e *entry) liftTransport() {
 	m := e.findMember("transport")
+	// A word under transport stays for the reader of config.
 	if m == nil || len(membersOf(m.Value)) == 0 {
 		return
 	}
@@ -136,6 +138,7 @@ func (e *entry) onlyHTTP() {
 // milliseconds.
 func (e *entry) addSecondsUnit(key string) {
 	m := e.findMember(key)
+	// A text already has its unit, or is reported by the reader.
 	if m == nil || !isNumber(m.Value) {
 		return
 	}
@@ -156,14 +159,17 @@ func (e *entry) fromVariables(key, env, said string) {
 	}
 	var given []hujson.ObjectMember
 	for i, el := range elementsOf(list.Value) {
+		// The reader bounds its own lists, and does not see this one.
 		if i == config.MaxList {
 			e.reportUnusable(el.StartOffset, key, "the list is longer than can be read", "")
 			break
 		}
+		// Codex also has objects {name, source}.
 		name, isText := textOf(el)
 		if m := memberOf(el, "name"); !isText && m != nil {
 			name, isText = textOf(m.Value)
 			if source, ok := valueAt(el, "source"); ok {
+				// A variable of a remote environment does not exist on this machine.
 				if s, _ := textOf(source); s != "local" && s != "" {
 					e.warnLost(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), "the variable of another machine is not carried over",
 						"set it here and write it into "+env)
@@ -171,6 +177,7 @@ func (e *entry) fromVariables(key, env, said string) {
 				}
 			}
 		}
+		// Another text could not be written as ${…}.
 		if !isText || !isName(name) {
 			e.reportUnusable(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), "it is no name of a variable", `write "NAME"`)
 			continue
@@ -180,6 +187,7 @@ func (e *entry) fromVariables(key, env, said string) {
 		}
 		given = append(given, newMember(name, el.StartOffset, textValue("${"+name+"}", el.StartOffset)))
 	}
+	// Variables that the entry sets to a value of its own win.
 	if len(given) > 0 {
 		e.mergeInto(env, given[0].Name.StartOffset, given...)
 	}

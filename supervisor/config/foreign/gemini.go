@@ -23,6 +23,7 @@ func geminiSections(r *fileReading) {
 	}
 	if v, ok := valueAt(r.tree.Root, "mcpServers"); ok {
 		r.addServers("mcpServers", v, func(name string, e *entry) bool {
+			// A disabled server stays visible, and the person can enable it.
 			if only && !slices.Contains(allowed, name) || slices.Contains(excluded, name) {
 				e.addMember("disabled", e.offset, boolValue(true, e.offset))
 			}
@@ -33,6 +34,7 @@ func geminiSections(r *fileReading) {
 
 // geminiEntry rewrites one server of Gemini: tcp is a WebSocket URL, and oauth has keys of its own.
 func geminiEntry(e *entry) bool {
+	// Both members keep the place of tcp for problems.
 	if m, ok := e.takeMember("tcp"); ok {
 		e.tree.Spelled[m.Name.StartOffset] = "tcp"
 		e.addMember("type", m.Name.StartOffset, textValue("ws", m.Value.StartOffset))
@@ -42,6 +44,7 @@ func geminiEntry(e *entry) bool {
 		e.takeMember("trust")
 	}
 	if m := e.findMember("oauth"); m != nil {
+		// A sign-in that is switched off needs nothing here.
 		if on, ok := valueAt(m.Value, "enabled"); ok && on.Value.Kind() == 'f' {
 			e.takeMember("oauth")
 		} else {

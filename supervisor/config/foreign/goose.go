@@ -49,6 +49,7 @@ const maxNames = 4
 func gooseEntry(e *entry) bool {
 	if m := e.findMember("type"); m != nil {
 		switch kind, _ := textOf(m.Value); kind {
+		// Disabled ones are not mentioned: Goose lists all of them in its file.
 		case "builtin", "platform":
 			if on, ok := valueAt(objectValue(0, e.members...), "enabled"); !ok || isTrue(on) {
 				e.builtins = append(e.builtins, e)

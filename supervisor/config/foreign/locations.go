@@ -37,8 +37,10 @@ func Locations(m Machine) []Location {
 		}
 	}
 	config, support := m.configDir(), m.supportDir()
+	// Variables of the programs themselves move some of the files.
 	add(ClaudeCode, pathBelow(m.envOr("CLAUDE_CONFIG_DIR", m.Home), ".claude.json"))
 	add(ClaudeDesktop, pathBelow(support, "Claude/claude_desktop_config.json"))
+	// Extensions of VS Code keep their settings in a folder of each of its variants.
 	var storage []string
 	for _, kind := range []string{"Code", "Code - Insiders", "VSCodium"} {
 		add(VSCode, pathBelow(support, kind, "User/mcp.json"), pathBelow(support, kind, "User/settings.json"))
@@ -48,7 +50,9 @@ func Locations(m Machine) []Location {
 	add(Windsurf, pathBelow(m.Home, ".codeium/windsurf/mcp_config.json"), pathBelow(m.Home, ".codeium/mcp_config.json"))
 	add(Codex, pathBelow(m.envOr("CODEX_HOME", pathBelow(m.Home, ".codex")), "config.toml"))
 	add(Gemini, pathBelow(m.Home, ".gemini/settings.json"))
+	// Both endings are read, in this order.
 	add(OpenCode, pathBelow(config, "opencode/opencode.json"), pathBelow(config, "opencode/opencode.jsonc"))
+	// On Windows these two programs use the directory of programs with a window.
 	if m.OS == "windows" {
 		add(Zed, pathBelow(support, "Zed/settings.json"))
 		add(Goose, pathBelow(support, "Block/goose/config/config.yaml"))
@@ -74,6 +78,7 @@ func Locations(m Machine) []Location {
 // projectLocations returns the files that a project may bring, with Project set.
 func projectLocations(dir string) []Location {
 	var all []Location
+	// .mcp.json is left out, because it is mcpvisor's own file as well.
 	for _, p := range []struct {
 		format Format
 		paths  []string
@@ -111,6 +116,7 @@ func (m Machine) configDir() string { return m.envOr("XDG_CONFIG_HOME", pathBelo
 // supportDir returns the directory in which programs with a window keep theirs.
 func (m Machine) supportDir() string {
 	switch m.OS {
+	// XDG_CONFIG_HOME has no influence on these programs here.
 	case "darwin":
 		return pathBelow(m.Home, "Library/Application Support")
 	case "windows":

@@ -18,6 +18,7 @@ func openCodeSections(r *fileReading) {
 	tools, _ := valueAt(r.tree.Root, "tools")
 	for _, m := range membersOf(tools) {
 		for _, server := range membersOf(list) {
+			// A pattern SERVER* covers all tools of a server.
 			if strings.HasPrefix(nameOf(m), nameOf(server)+"_") || nameOf(m) == nameOf(server)+"*" {
 				r.addProblem(m.Name.StartOffset, nameOf(server), "tools."+nameOf(m), "which tools are offered is not carried over",
 					"write allowedTools or deniedTools into the server", true)
@@ -34,6 +35,7 @@ func openCodeEntry(e *entry) bool {
 	}
 	// The key bounds the first list of tools, and no call.
 	e.renameKey("timeout", "startupTimeout")
+	// The other keys of oauth mean the same in config.
 	if m := e.findMember("oauth"); m != nil {
 		for _, k := range membersOf(m.Value) {
 			if key := nameOf(k); key == "callbackUrl" || key == "enabled" {

@@ -26,18 +26,21 @@ func Parse(f config.File, ctx Context) config.Parsed {
 	}
 	tree, syntax, bad := readTree(f)
 	format := ctx.Format
+	// The caller did not name the program.
 	if bad == nil && format == Own {
 		format = detectFormat(f.Path, syntax, tree.Root)
 	}
 	switch {
 	case bad != nil && syntax == inJSON, format == Own && syntax == inJSON:
 		return config.Parse(f)
+	// The syntax tells the program: no other one has TOML or YAML.
 	case bad != nil:
 		return brokenFile(f, titles[syntax], *bad)
 	case format == Own:
 		return brokenFile(f, "", config.Problem{File: f.Path, Line: 1, Col: 1, Text: "no MCP servers are found in this " + string(syntax) + " file",
 			Fix: "Codex has [mcp_servers.NAME], Goose has extensions:"})
 	}
+	// The functions of the programs look for keys of an object.
 	if kind := tree.Root.Value.Kind(); kind != '{' {
 		if syntax == inJSON {
 			return config.Parse(f)
@@ -108,6 +111,7 @@ func (r *fileReading) addServers(key string, v hujson.Value, keep func(name stri
 			}
 		}
 		v.Value = out
+	// An entry of a list has its name inside, if it has one.
 	case *hujson.Array:
 		out := &hujson.Array{}
 		for _, el := range list.Elements {
@@ -121,6 +125,7 @@ func (r *fileReading) addServers(key string, v hujson.Value, keep func(name stri
 		}
 		v.Value = out
 	}
+	// A value that is neither stays in the section, for the reader of config to report it.
 	r.foundSections = append(r.foundSections, config.Section{Key: key, Value: v})
 }
 
@@ -132,6 +137,7 @@ func (r *fileReading) rewriteEntry(name string, at int, v hujson.Value, keep fun
 		return v, !isNull(v)
 	}
 	e := &entry{fileReading: r, name: name, offset: at, members: slices.Clone(o.Members)}
+	// Some people write the object under transport in files of every program.
 	e.liftTransport()
 	// Variables are translated last, so that texts which the program's function made are not translated again.
 	if keep != nil && !keep(name, e) || !r.entry(e) {

@@ -22,15 +22,17 @@ func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 	if bad != nil {
 		return tree, bad
 	}
-	// The library must not see text on which it takes quadratic time.
+	// The library takes quadratic time on such text, and must not see it.
 	if line, what := tooMany(string(tree.Text())); what != "" {
 		return tree, &config.Problem{File: file, Line: line, Col: 1, Text: what, Fix: "split the file"}
 	}
+	// The decoded values are dropped: they have no places.
 	var all map[string]any
 	if err := toml.Unmarshal(tree.Text(), &all); err != nil {
 		p := config.Problem{File: file, Line: 1, Col: 1, Text: "this is no TOML"}
 		var d *toml.DecodeError
 		if errors.As(err, &d) {
+			// The library's text quotes the line, which may hold a secret.
 			p.Line, p.Col = d.Position()
 			p.Text += ": " + messages.Line(withoutQuotes(strings.TrimPrefix(d.Error(), "toml: ")), 120)
 		}
@@ -41,6 +43,7 @@ func readTOML(file string, data []byte) (config.Tree, *config.Problem) {
 	var parser unstable.Parser
 	parser.Reset(tree.Text())
 	for parser.NextExpression() {
+		// The low-level parser gives the text as a sequence of headers and keys.
 		switch e := parser.Expression(); e.Kind {
 		case unstable.Table:
 			current = root.tableBelow(e.Key())
@@ -122,6 +125,7 @@ type name struct {
 
 // child returns the table under a key, and makes it if it is missing.
 func (t *table) child(key *unstable.Node) *table {
+	// A key that comes again keeps the offset of its first occurrence, at which the author looks for it.
 	s, at := string(key.Data), int(key.Raw.Offset)
 	if t.children == nil {
 		t.children = map[string]*table{}
@@ -153,6 +157,7 @@ func (t *table) tableBelow(keys unstable.Iterator) *table {
 func (t *table) appendElement(keys unstable.Iterator) *table {
 	for keys.Next() {
 		t = t.lastTable().child(keys.Node())
+		// Only the last part of the key names the array; the parts before it name tables around it.
 		if keys.IsLast() {
 			t.list = append(t.list, &table{offset: t.offset})
 		}
@@ -204,6 +209,7 @@ func leafOf(v *unstable.Node, at int) hujson.Value {
 		for it := v.Children(); it.Next(); {
 			switch n := it.Node(); n.Kind {
 			case unstable.Comment:
+			// A table in a list has no header; its members are collected as those of a header are.
 			case unstable.InlineTable:
 				t := &table{offset: int(n.Raw.Offset)}
 				for members := n.Children(); members.Next(); {
@@ -249,6 +255,7 @@ func (t *table) toValue() hujson.Value {
 		return hujson.Value{Value: a, StartOffset: t.offset, EndOffset: t.offset + 1}
 	}
 	o := &hujson.Object{}
+	// The members stand in the order of the text, as those of JSON do.
 	for _, n := range t.names {
 		o.Members = append(o.Members, newMember(n.text, n.offset, t.children[n.text].toValue()))
 	}

@@ -36,6 +36,7 @@ func codeSections(r *fileReading) {
 		if !ok {
 			continue
 		}
+		// Problems show the keys that lead to the section.
 		path := ""
 		for _, key := range place {
 			path += key + "."
@@ -47,6 +48,7 @@ func codeSections(r *fileReading) {
 		if m := memberOf(at, "mcp.servers"); m != nil {
 			r.addServers(path+"mcp.servers", m.Value, nil)
 		}
+		// The author copied a file of another program; the servers are what they meant.
 		if m := memberOf(at, "mcpServers"); m != nil {
 			r.addProblem(m.Name.StartOffset, "", path+"mcpServers", "VS Code reads servers, not mcpServers; it is read here", "", true)
 			r.addServers(path+"mcpServers", m.Value, nil)

@@ -31,6 +31,7 @@ var variableKeys = map[string]bool{
 // translateVariables rewrites the variables of an entry to ${NAME}, the form of config.
 func (e *entry) translateVariables() {
 	for i := range e.members {
+		// Other texts, such as descriptions, may contain a "$" of their own.
 		if key := nameOf(e.members[i]); variableKeys[key] {
 			e.members[i].Value = e.translateValue(key, e.members[i].Value)
 		}
@@ -56,6 +57,7 @@ func (e *entry) translateValue(key string, v hujson.Value) hujson.Value {
 	case hujson.Literal:
 		// Texts that this package made have no length in the file, and hold config's own variables already.
 		if s, ok := textOf(v); ok && v.EndOffset > v.StartOffset && strings.ContainsAny(s, "${") {
+			// An unchanged text keeps its original literal.
 			if out := e.words(e, word{key, v.StartOffset, s}); out != s {
 				v.Value = hujson.String(out)
 			}
@@ -73,6 +75,7 @@ var braced = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\
 // sharedWords translates the variables that VS Code, Cursor, Windsurf, Claude Code and related programs have in common.
 // Most have the same form in config and stay.
 func sharedWords(e *entry, w word) string {
+	// A bare $NAME would work in a shell, and reaches the server literally here.
 	if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {
 		e.warnLost(w.offset, w.key, "$"+m[1]+" is not replaced, and goes to the server as it stands", "write ${"+m[1]+"}")
 	}
@@ -87,7 +90,9 @@ func sharedWords(e *entry, w word) string {
 		case prefix == "workspaceFolder" && rest != "" && !strings.HasPrefix(rest, "-"):
 			e.reportUnusable(w.offset, w.key, "it names one of several folders of a workspace, which mcpvisor does not know",
 				"write the path, or ${workspaceFolder}")
+		// A dev container tells variables of the machine from those of the container; the server runs on the machine.
 		case (prefix == "localEnv" || prefix == "containerEnv") && rest != "":
+			// VS Code separates the default by a colon, config by ":-".
 			name, fallback, has := strings.Cut(rest, ":")
 			if has {
 				return "${" + name + ":-" + fallback + "}"
@@ -109,6 +114,7 @@ var bareVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 // inputVariable returns the variable that takes the place of a value for which VS Code asks a person. Its name has a
 // prefix, so that an input called "path" does not become PATH.
 func (e *entry) inputVariable(w word, id string) string {
+	// Signs that no name of a variable has become underscores.
 	name := "INPUT_" + strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '_' {
 			return c
@@ -123,9 +129,11 @@ func (e *entry) inputVariable(w word, id string) string {
 		e.standIn(w.offset, w.key, "${input:"+id+"} has no input of that id in this file; the variable "+name+" is read instead", name)
 		return "${" + name + "}"
 	}
+	// With a default the server can start unattended.
 	if d, ok := valueAt(input, "default"); ok {
 		// The default of a password is a placeholder and no password.
 		if s, isText := textOf(d); isText && !isTrueIn(input, "password") {
+			// The default may not end the braces early or begin another variable.
 			e.warnLost(w.offset, w.key, e.title+" asks a person for "+quoteName(id)+"; here the variable "+name+
 				" is read, and the default taken if it is not set", "")
 			return "${" + name + ":-" + strings.NewReplacer("${", "", "}", "").Replace(s) + "}"
@@ -150,6 +158,7 @@ func plainWords(e *entry, w word) string {
 		}
 		return w.text
 	}
+	// The escaped text reaches the server, or its shell, as the author wrote it.
 	if w.isArgument() {
 		return strings.ReplaceAll(w.text, "${", dollar+"{")
 	}
@@ -171,6 +180,7 @@ func geminiWords(_ *entry, w word) string {
 		switch {
 		case !isName(plain):
 			return whole
+		// The default of the variable is its own text.
 		case w.isArgument() && plain == name:
 			return "${" + name + ":-" + dollar + whole[1:] + "}"
 		}
@@ -191,6 +201,7 @@ func openCodeWords(e *entry, w word) string {
 		kind, rest, _ := strings.Cut(strings.Trim(whole, "{}"), ":")
 		rest = strings.TrimSpace(rest)
 		switch {
+		// A file named in a configuration could hold any secret of the person, and would be sent on.
 		case kind == "file":
 			e.reportUnusable(w.offset, w.key, "the content of a file is not read into a value", "put it into a variable and write {env:NAME}")
 			return whole

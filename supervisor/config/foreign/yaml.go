@@ -31,6 +31,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 	fault := func(line, col int, text, fix string) *config.Problem {
 		return clampProblem(tree, config.Problem{File: file, Line: max(line, 1), Col: max(col, 1), Text: text, Fix: fix})
 	}
+	// The three checks of the text bound what the parser recurses into and what takes quadratic time.
 	if line, col := tooDeep(string(tree.Text())); line > 0 {
 		return tree, fault(line, col, "too many brackets or dashes are open", "")
 	}
@@ -51,6 +52,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 		line, col, text := 1, 1, "this is no YAML"
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
+			// The library gives a position for most errors.
 			if t := syntax.GetToken(); t != nil && t.Position != nil {
 				line, col = t.Position.Line, t.Position.Column
 			}
@@ -58,6 +60,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 		}
 		return tree, fault(line, col, text, "check the indentation and the quotes")
 	}
+	// A comment before the first key is a document of its own to the parser.
 	var bodies []ast.Node
 	for _, doc := range f.Docs {
 		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
@@ -68,7 +71,9 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 	if len(bodies) == 0 {
 		return tree, fault(1, 1, "the file is empty", "")
 	}
+	// A configuration is one document; further ones are ignored.
 	tree.Root = y.toValue(bodies[0], 0, 0)
+	// Beyond the bound the tree holds nulls, and must not be used.
 	if y.values > maxYAMLValues {
 		return tree, fault(1, 1, "its aliases unfold to more than can be read", "write them out")
 	}
@@ -84,6 +89,7 @@ func tooDeep(s string) (line, col int) {
 		dashes := 0
 		for i, c := range text {
 			switch c {
+			// Brackets may stay open over several lines.
 			case '[', '{':
 				depth++
 			case ']', '}':
@@ -95,6 +101,7 @@ func tooDeep(s string) (line, col int) {
 				return line, i + 1
 			}
 		}
+		// Dashes and question marks open a level only at the beginning of a line.
 		if trimmed := strings.TrimLeft(text, "-?: \t"); dashes > maxYAMLDepth && len(text)-len(trimmed) > 2*maxYAMLDepth &&
 			strings.Count(text[:len(text)-len(trimmed)], "- ")+strings.Count(text[:len(text)-len(trimmed)], "? ") > maxYAMLDepth {
 			return line, 1
@@ -149,6 +156,7 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 			a.Elements = append(a.Elements, y.toValue(el, y.offsetOf(firstToken(el)), depth+1))
 		}
 		return hujson.Value{Value: a, StartOffset: at, EndOffset: at + 1}
+	// Anchors are met before their aliases, because YAML demands that order.
 	case *ast.AnchorNode:
 		y.anchors[n.Name.String()] = n.Value
 		return y.toValue(n.Value, at, depth)
@@ -159,10 +167,12 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 			return leaf(hujson.Literal("null"))
 		}
 		return y.toValue(to, at, depth+1)
+	// A tag such as !!str does not change how the value is read here.
 	case *ast.TagNode:
 		return y.toValue(n.Value, at, depth)
 	case *ast.StringNode:
 		return leaf(hujson.String(n.Value))
+	// The text is a block; its own token is the sign that begins it.
 	case *ast.LiteralNode:
 		return hujson.Value{Value: hujson.String(n.Value.Value), StartOffset: at, EndOffset: at + 1}
 	case *ast.BoolNode:
@@ -170,6 +180,7 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	case *ast.IntegerNode:
 		return leaf(numberLiteral(n.GetToken().Value))
 	case *ast.FloatNode:
+		// JSON has no such numbers.
 		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
 			return leaf(hujson.String(n.GetToken().Value))
 		}
@@ -192,6 +203,7 @@ func (y *yamlReader) toObject(values []*ast.MappingValueNode, at, depth int) huj
 	}
 	for _, m := range values {
 		key := y.offsetOf(firstToken(m.Key))
+		// Members of the merged mapping come in where the key stands.
 		if _, merge := m.Key.(*ast.MergeKeyNode); merge {
 			if from, ok := y.toValue(m.Value, key, depth+1).Value.(*hujson.Object); ok {
 				for _, inherited := range from.Members {
@@ -202,6 +214,7 @@ func (y *yamlReader) toObject(values []*ast.MappingValueNode, at, depth int) huj
 			}
 			continue
 		}
+		// The token has the key without its quotes.
 		name := m.Key.GetToken().Value
 		v := y.toValue(m.Value, key, depth+1)
 		// The mapping's own key wins over a merged one.

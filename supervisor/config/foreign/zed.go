@@ -7,6 +7,7 @@ func zedSections(r *fileReading) {
 	if v, ok := valueAt(r.tree.Root, "context_servers"); ok {
 		r.addServers("context_servers", v, nil)
 	}
+	// An old file would otherwise look empty without a reason.
 	if old, ok := valueAt(r.tree.Root, "experimental"); ok {
 		if m := memberOf(old, "context_servers"); m != nil {
 			r.addProblem(m.Name.StartOffset, "", "experimental.context_servers", "Zed itself does not read this form any more",
@@ -17,6 +18,7 @@ func zedSections(r *fileReading) {
 
 // zedEntry rewrites one context server of Zed. It reports false for a server whose command comes from a Zed extension.
 func zedEntry(e *entry) bool {
+	// The key says whether the entry is from the person or an extension, which its other keys show as well.
 	e.takeMember("source")
 	// In the older form, command is an object with path and args.
 	if m := e.findMember("command"); m != nil && m.Value.Value.Kind() == '{' {
@@ -48,6 +50,7 @@ func (e *entry) liftCommand() {
 	for _, part := range membersOf(m.Value) {
 		switch key := nameOf(part); key {
 		case "path", "command", "args", "env", "cwd", "timeout":
+			// Zed calls the program path.
 			if key == "path" {
 				key = "command"
 			}

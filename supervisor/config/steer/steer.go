@@ -21,6 +21,7 @@ func Reason(name string) (why string, steers bool) {
 	if why, steers = names()[name]; steers {
 		return why, true
 	}
+	// The families come after the single names, whose reason is more exact.
 	for _, r := range table {
 		for _, p := range r.prefixes {
 			if strings.HasPrefix(name, p) {
@@ -58,6 +59,7 @@ func HarmlessValue(name, value string) bool {
 	zone := foldName(name) == "TZ"
 	for i := range len(value) {
 		switch c := value[i]; {
+		// Only printable ASCII passes; $ and ` act in a shell.
 		case c < ' ', c > '~', c == '\\', c == '%', c == '$', c == '`':
 			return false
 		case c == '/' && (!zone || i == 0), c == ':' && zone && i == 0:
