@@ -48,9 +48,11 @@ func (a *Approvals) Apply(set config.Set) config.Set {
 		// The first candidate that needs no approval, or has one, starts. The last candidate is the person's own if
 		// there is one.
 		i := slices.IndexFunc(all, func(c config.Candidate) bool { return c.Binding == nil || a.holdReason(c) == "" })
+		// The top entry is not the one that starts, so that it waits.
 		if i != 0 {
 			set.Waiting[name] = all[0]
 		}
+		// No entry of the name may start. The held one stays in the set, so that the status shows it.
 		if i < 0 {
 			spec := all[0].Spec
 			spec.Hold = a.holdReason(all[0]) + "; look at " + spec.Source + " and run `mcpvisor approve " + quoteArgument(name) + "`"
@@ -106,6 +108,7 @@ func (a *Approvals) admitApproved(set config.Set, name string, c config.Candidat
 		}
 		stale = append(stale, "its envFile has variables since that it does not get: "+messages.Line(strings.Join(dropped, ", "), 200))
 	}
+	// The server starts all the same, unless the entry asks for files: holdReason has decided that.
 	if changed := changedFiles(r.Sums, c.Sums); len(changed) > 0 {
 		stale = append(stale, messages.Line(strings.Join(changed, ", "), 200)+" changed since it was approved")
 	}
@@ -118,6 +121,7 @@ func (a *Approvals) admitApproved(set config.Set, name string, c config.Candidat
 		set.Stale[name] = stale
 		spec.Remark = strings.Join(stale, "; ") + "; see: mcpvisor approve " + quoteArgument(name)
 	}
+	// The person approved this entry over their own one, and should not forget it.
 	if hidesOwnEntry(set.Found[name]) {
 		text := "it takes the place of your own server of this name, and your allow rules do not count for it"
 		if spec.Remark != "" {
@@ -174,6 +178,7 @@ func (a *Approvals) recordOf(b config.Binding) approvalRecord {
 	}
 	// Version 1 of the store knew files by their path without links.
 	if real, err := filepath.EvalSymlinks(b.Path); err == nil {
+		// Only a record of version 1 can stand under this path legitimately.
 		if r := a.store.Files[real][b.Server]; r.Old {
 			return r
 		}
@@ -254,6 +259,7 @@ func (a *Approvals) ApproveOwn(set config.Set, names ...string) error {
 
 // approveServers writes the records of the named servers; own marks them as the person's work.
 func (a *Approvals) approveServers(set config.Set, own bool, names []string) error {
+	// All names are checked before the store is touched.
 	for _, name := range names {
 		if _, ok := set.Specs[name]; !ok {
 			return &messages.Error{Op: "approve", Class: messages.ClassInvalid, Server: name, Text: "no such server",
@@ -274,6 +280,7 @@ func (a *Approvals) approveServers(set config.Set, own bool, names []string) err
 			// A renewed approval keeps the mark if the entry is unchanged and only its files differ.
 			stillOwn := previous.Own && b.WithLists(previous.Variables, slices.Collect(maps.Keys(previous.Sums))).Hash() == previous.Hash
 			setEntry(&now.Files, b.Path, b.Server, approvalRecord{Hash: b.Hash(), Variables: b.Variables, Sums: c.Sums, Own: own || stillOwn})
+			// The mark belongs to the time before the approval.
 			deleteEntry(now.Shown, b.Path, b.Server)
 		}
 	})
@@ -350,6 +357,7 @@ func (a *Approvals) filesSignature(project string) string {
 		if filepath.Base(dir) == ".mcpvisor" {
 			dir = filepath.Dir(dir)
 		}
+		// The store also holds approvals of other projects.
 		if !isBelow(file, project) {
 			continue
 		}

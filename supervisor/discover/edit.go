@@ -90,6 +90,7 @@ func lockEdits() (end func()) {
 		return func() {}
 	}
 	lock := flock.New(filepath.Join(dir, "edit.lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	// Waiting without a bound would let one hanging process stop all edits.
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
 	if ok, err := lock.TryLockContext(ctx, 5*time.Millisecond); !ok || err != nil {

@@ -45,6 +45,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassConfig, Text: "the working directory is not known",
 			Fix: "change to another directory", Err: err}
 	}
+	// A wrong directory is a mistake of the caller, while a missing file in it is normal.
 	if info, err := os.Stat(dir); err != nil {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": " + fileErrorText(err)}
 	} else if !info.IsDir() {
@@ -53,6 +54,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Dir = dir; o.Paths == (Paths{}) {
 		o.Paths = DefaultPaths()
 	}
+	// The parents of a link and of its target differ, and the repository is around the target.
 	if target, err := filepath.EvalSymlinks(dir); err == nil {
 		o.Dir = target
 	}
@@ -105,6 +107,7 @@ func (o Options) findFiles() (files []config.File, paths []string) {
 		}
 		var ok bool
 		f := config.File{Path: path}
+		// Each scope has its own rule about who may have written the file.
 		switch scope {
 		case messages.ScopeManaged:
 			f, ok = readOptional(path)
@@ -133,6 +136,7 @@ func (o Options) findFiles() (files []config.File, paths []string) {
 	for _, dir := range slices.Backward(chain) {
 		add(messages.ScopeLocal, dir, filepath.Join(dir, ".mcpvisor", "mcp.local.json"))
 	}
+	// A changed store changes which servers may start.
 	if o.Paths.Approvals != "" {
 		paths = append(paths, o.Paths.Approvals)
 	}
@@ -146,6 +150,7 @@ func (o Options) projectDirs() []string {
 	var chain []string
 	for dir := o.Dir; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
+		// The home directory belongs to no project, unless the search began there.
 		if len(chain) > 0 && (err != nil || home != nil && os.SameFile(info, home)) {
 			break
 		}
@@ -158,6 +163,7 @@ func (o Options) projectDirs() []string {
 			break
 		}
 	}
+	// Without a repository, a parent may belong to other people.
 	return chain[:1]
 }
 
@@ -231,6 +237,7 @@ func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
 	}
 	info, err := os.Stat(path)
 	switch {
+	// An empty name usually comes from an unset variable in a script.
 	case path == "":
 		f.Err = "the name of the file is empty; name a file"
 	case errors.Is(err, fs.ErrNotExist):
@@ -239,6 +246,7 @@ func (o Options) readNamed(path string) (config.File, fs.FileInfo) {
 		f.Err = fileErrorText(err)
 	case info.IsDir():
 		f.Err = "it is a directory; name the file in it"
+	// Everything else is read, because the person named it: a pipe, a device.
 	default:
 		f.Data, f.Err = readAll(path)
 		return f, info
@@ -296,6 +304,7 @@ func ProjectDir(dir string) (string, error) {
 func variablesIn(project string) func(path string) ([]byte, string) {
 	return func(path string) ([]byte, string) {
 		if isBelow(filepath.Clean(path), project) {
+			// Other errors are left to readVariables, which meets them again.
 			if _, err := resolveInProject(project, path); errors.Is(err, ErrLeavesProject) {
 				return nil, textWithoutPath(err) + "; name the file itself"
 			}

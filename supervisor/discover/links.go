@@ -80,6 +80,7 @@ func resolveInProject(project, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// The project may itself be reached by a link, which leads nowhere else.
 	if root, err := filepath.EvalSymlinks(project); err == nil {
 		project = root
 	}
@@ -124,6 +125,7 @@ func readInProject(project, path string) (data []byte, clause string, ok bool) {
 	if err != nil {
 		return nil, fileErrorText(err), true
 	}
+	// A pipe or a device in a repository could block the start.
 	info, err := root.Stat(rel)
 	switch {
 	case isMissing(err):

@@ -39,6 +39,7 @@ func SharedWith(b config.Binding) string {
 // its permissions, those of its folder, or those of the folder of the link that leads to it. It is empty if none could,
 // and for a missing file.
 func writtenByOthers(path string) string {
+	// The permissions of the target decide, and those of both folders.
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""

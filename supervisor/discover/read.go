@@ -61,6 +61,7 @@ func machineCapabilities(want messages.Isolation) isolation.Capabilities {
 func (r Snapshot) Reread() Snapshot {
 	o := r.options
 	var once []config.File
+	// findFiles must not open these again: it would block.
 	o.Files = slices.DeleteFunc(slices.Clone(o.Files), func(path string) bool {
 		f, ok := r.readOnceFile(path)
 		if ok {
@@ -84,6 +85,7 @@ func (r Snapshot) Reread() Snapshot {
 // other file.
 func (r Snapshot) readOnceFile(path string) (config.File, bool) {
 	name := displayName(path)
+	// A regular file, a directory and a missing file can be looked at again.
 	if info, err := os.Stat(path); path != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
 		return config.File{}, false
 	}

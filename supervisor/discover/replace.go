@@ -54,12 +54,14 @@ func replaceFile(link string, data []byte, recheck func() error) (err error) {
 			_ = os.Remove(tmp.Name())
 		}
 	}()
+	// Sync before the rename: after a crash the name must not lead to an empty file.
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Sync()
 	}
 	if e := tmp.Close(); err == nil {
 		err = e
 	}
+	// The permissions are copied before the file gets its name.
 	if err == nil {
 		err = os.Chmod(tmp.Name(), mode)
 	}
@@ -81,6 +83,7 @@ func replaceFile(link string, data []byte, recheck func() error) (err error) {
 func linkTarget(path string) (string, error) {
 	for range 40 {
 		info, err := os.Lstat(path)
+		// A target that does not exist yet is created where the link says.
 		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 			return path, nil
 		}

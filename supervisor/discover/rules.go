@@ -36,11 +36,13 @@ func AddRules(path string, rules []access.Rule, fallback access.Verdict) (effect
 			if slices.Contains(list, rule.Text) {
 				continue
 			}
+			// RFC 6902 adds to the end of a list by "-", and needs the list to exist.
 			if !exists {
 				all = append(all, jsonPatch{"add", "/permissions/" + string(rule.Verdict), []string{rule.Text}})
 			} else {
 				all = append(all, jsonPatch{"add", "/permissions/" + string(rule.Verdict) + "/-", rule.Text})
 			}
+			// A later rule of the same call finds the list, and is not written twice.
 			now.lists[rule.Verdict] = append(list, rule.Text)
 		}
 		return all
@@ -96,6 +98,7 @@ func editRules(path string, edit func(permissionLists) []jsonPatch) error {
 		if len(bytes.TrimSpace(text)) > 0 {
 			return changeRules(text, edit, fail)
 		}
+		// An empty file becomes an object first.
 		created, err := changeRules([]byte(emptyObject), edit, fail)
 		// No patch for a missing file must not create it.
 		if string(created) == emptyObject {
@@ -122,6 +125,7 @@ func changeRules(text []byte, edit func(permissionLists) []jsonPatch,
 	if err != nil {
 		return nil, fail("it is no JSON", "mend it first: mcpvisor config check", err)
 	}
+	// The copy loses its comments, so that encoding/json can read it; the patch works on the original.
 	plain := root.Clone()
 	plain.Standardize()
 	var file map[string]json.RawMessage
@@ -130,6 +134,7 @@ func changeRules(text []byte, edit func(permissionLists) []jsonPatch,
 		return nil, fail("it is no JSON object", "mend it first: mcpvisor config check", nil)
 	}
 	var all []jsonPatch
+	// The patches of the rules need the object around them.
 	if raw, ok := file["permissions"]; !ok {
 		all = append(all, jsonPatch{"add", "/permissions", map[string]any{}})
 	} else if json.Unmarshal(raw, &struct {

@@ -60,6 +60,7 @@ func parseStore(b []byte) (approvalStore, error) {
 		return empty, fmt.Errorf("the store of approvals has version %d, which this program does not know", s.Version)
 	}
 	out := approvalStore{Version: storeVersion, Files: map[string]map[string]approvalRecord{}, Shown: s.Shown}
+	// Records of version 1 have another form, which is not needed: none of them counts.
 	for file, servers := range s.Files {
 		out.Files[file] = map[string]approvalRecord{}
 		for name, raw := range servers {
@@ -86,6 +87,7 @@ func readStore(path string) (approvalStore, error) {
 	if problem := writtenByOthers(path); problem != "" {
 		return empty, errors.New("the store of approvals is not believed: " + problem + "; make it yours (chown, chmod go-w)")
 	}
+	// The size is checked before the file is read into memory.
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -108,6 +110,7 @@ func readStore(path string) (approvalStore, error) {
 // f may be called several times. A store that cannot be read is not overwritten.
 func (a *Approvals) updateStore(f func(now *approvalStore)) error {
 	now := approvalStore{}
+	// readStore reads the file once more, with its checks; Edit notices a change between both readings.
 	err := Edit(a.path, func([]byte) ([]byte, error) {
 		var err error
 		if now, err = readStore(a.path); err != nil {
@@ -126,6 +129,7 @@ func (a *Approvals) updateStore(f func(now *approvalStore)) error {
 	case err != nil:
 		return a.approveError("the approval cannot be written to "+a.path+": "+fileErrorText(err), "", err)
 	}
+	// The value in memory changes only when the file has changed.
 	a.store = now
 	return nil
 }

@@ -22,6 +22,7 @@ const (
 func projectSums(project string) func(path string) (string, bool) {
 	bytesLeft := int64(maxSums)
 	return func(path string) (string, bool) {
+		// A missing file is the common case, and costs no opening of the root.
 		info, err := os.Lstat(path)
 		if err != nil || info.IsDir() {
 			return "", false
@@ -30,6 +31,7 @@ func projectSums(project string) func(path string) (string, bool) {
 		if err != nil {
 			return "", false
 		}
+		// The root keeps a link that is put there meanwhile from leading out.
 		root, err := os.OpenRoot(project)
 		if err != nil {
 			return "", false
