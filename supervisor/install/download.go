@@ -66,6 +66,7 @@ func (r *Registry) fetchBundle(ctx context.Context, p *plan.Package) (*plan.Bund
 func (r *Registry) openArchive(ctx context.Context, u *url.URL, sum string) (*os.File, error) {
 	path := filepath.Join(r.o.Cache, sum+".mcpb")
 	if f, err := os.Open(path); err == nil {
+		// The name of the file is its checksum, which alone proves nothing about the content.
 		if actual, err := hashFile(f); err == nil && actual == sum {
 			return f, nil
 		}
@@ -158,6 +159,7 @@ func (r *Registry) downloadFile(ctx context.Context, u *url.URL, sum string, to 
 		return r.downloadError(from, err)
 	case n > limit:
 		return bundleError(messages.ClassProtocol, fmt.Sprintf("from %s is larger than %d MiB", from, limit>>20), "", plan.ErrUnusable)
+	// Another content under the same address may be an attack, and is not tried again.
 	case hex.EncodeToString(h.Sum(nil)) != sum:
 		return bundleError(messages.ClassDenied, "from "+from+" is not the one that the registry describes: its checksum differs",
 			"it is not used; tell its publisher", plan.ErrUnusable)

@@ -46,6 +46,7 @@ func (r *Registry) getWithRetry(ctx context.Context, op string, u *url.URL) ([]b
 		if err == nil || !errors.As(err, &e) || wait < 0 || wait > maxRetryAfter || attempt == maxAttempts {
 			return body, err
 		}
+		// The registry named no time, so that the delay doubles with each attempt.
 		if wait == 0 {
 			wait = delay + rand.N(delay)
 			delay *= 2
@@ -53,6 +54,7 @@ func (r *Registry) getWithRetry(ctx context.Context, op string, u *url.URL) ([]b
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		// The caller gets the error of the last attempt, which says more than the cancellation.
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, err
@@ -81,6 +83,7 @@ func (r *Registry) getOnce(ctx context.Context, op string, u *url.URL) (body []b
 	resp, err := r.httpClient().Do(req)
 	if err == nil {
 		defer func() { _ = resp.Body.Close() }()
+		// One byte more than the bound shows that the answer is too large.
 		body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswerSize+1))
 	}
 	switch {
@@ -172,6 +175,7 @@ func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wai
 		detail = ": " + d
 	}
 	switch {
+	// Find replaces the text by one that names the server.
 	case code == http.StatusNotFound:
 		e.Class, e.Err = messages.ClassInvalid, errNotFound
 		e.Text = registry + " has no such server or version"
@@ -196,6 +200,7 @@ func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wai
 		return noRetry, e
 	}
 	e.Fix = "try again later"
+	// getWithRetry does not wait so long, and the person learns when to try again.
 	if e.RetryAfter > maxRetryAfter {
 		e.Fix = "try again in " + e.RetryAfter.Round(time.Second).String()
 	}

@@ -20,6 +20,7 @@ func (r *Registry) Find(ctx context.Context, name string) (Entry, error) {
 	}
 	fullName := ref.Name
 	if !ref.Full() {
+		// A short name must be compared with every server that has it in its name.
 		names, complete, err := r.matchingNames(ctx, ref.Name)
 		if err != nil {
 			return Entry{}, err
@@ -29,6 +30,7 @@ func (r *Registry) Find(ctx context.Context, name string) (Entry, error) {
 		}
 	}
 	e, err := r.Server(ctx, fullName, ref.Version)
+	// The error of the request does not know what was asked for.
 	if !isFound(err) {
 		what := fullName
 		if ref.Version != "" {
@@ -57,6 +59,7 @@ func (r *Registry) matchingNames(ctx context.Context, word string) (names []stri
 		if p.Next == "" {
 			return names, p.Skipped == 0, nil
 		}
+		// The registry would send the same pages until maxPages.
 		if seenCursors[p.Next] {
 			return names, false, nil
 		}

@@ -36,6 +36,7 @@ func (r *Registry) Prepare(ctx context.Context, e Entry, q Request) (Installatio
 		return Installation{}, err
 	}
 	var bundle *plan.Bundle
+	// A bundle says only in its manifest how it is started, so that it is downloaded before any question.
 	if choice.Kind == plan.MCPB {
 		if bundle, err = r.fetchBundle(ctx, choice.Package); err != nil {
 			return Installation{}, err
@@ -45,6 +46,7 @@ func (r *Registry) Prepare(ctx context.Context, e Entry, q Request) (Installatio
 	if err != nil {
 		return Installation{}, err
 	}
+	// The note stands first, because it concerns the decision itself.
 	if e.Status == Deprecated {
 		text := "its publisher has marked it as deprecated"
 		if e.StatusMessage != "" {

@@ -58,6 +58,7 @@ func New(o Options) (*Registry, error) {
 	if o.Agent == "" {
 		o.Agent = "mcpvisor"
 	}
+	// People copy the address with the version of the API.
 	base, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(o.Base, "/"), "/v0.1"))
 	fix := "write https://HOST, without /v0.1"
 	switch {
@@ -65,6 +66,7 @@ func New(o Options) (*Registry, error) {
 		base.Scheme != "https" && base.Scheme != "http":
 		// The address may hold a secret, and is not quoted.
 		return nil, configError("the address of the registry is no URL", fix)
+	// A password in the address would appear in messages; Token is the place for it.
 	case base.User != nil:
 		return nil, configError("the address of the registry holds a user name or a password", fix)
 	case base.Scheme == "http" && !addresses.ThisMachine(base.Hostname()):
@@ -171,6 +173,7 @@ func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 		return Page{}, &messages.Error{Op: "search", Class: messages.ClassInvalid,
 			Text: "a page has 1 to 100 servers, and " + strconv.Itoa(limit) + " are asked for"}
 	}
+	// Only the latest versions are listed, one entry for each server.
 	values := url.Values{"version": {"latest"}, "limit": {strconv.Itoa(limit)}}
 	if q.Word != "" {
 		values.Set("search", q.Word)
@@ -236,6 +239,7 @@ func (e Entry) deletedError(r *Registry) error {
 // getVersion requests one version; deleted also accepts deleted ones. An answer about another server or version is an
 // error, because installing it would run a program that was not asked for.
 func (r *Registry) getVersion(ctx context.Context, name, version string, deleted bool) (Entry, error) {
+	// The name contains a slash, which must not become a part of the path.
 	u := r.base.JoinPath("v0.1", "servers", url.PathEscape(name), "versions", url.PathEscape(version))
 	if deleted {
 		u.RawQuery = "include_deleted=true"

@@ -50,6 +50,7 @@ func (r *Registry) unpackedBundle(file *os.File, sum string) (*plan.Bundle, erro
 	if err != nil {
 		return nil, bundleError(messages.ClassConfig, "cannot be unpacked: "+fileErrorText(err), "", err)
 	}
+	// The comparison reads the whole directory: a server may have changed its own files.
 	if err := u.compareDir(dir); err != nil {
 		if err := u.replaceDir(dir); err != nil {
 			return nil, err
@@ -256,6 +257,7 @@ func (u *bundleArchive) compareDir(dir string) error {
 // compareFile compares one file with the archive, in blocks of 64 KiB. bytesLeft bounds the decompressed bytes of all
 // files together.
 func compareFile(root *os.Root, f *zip.File, name string, bytesLeft *int64) error {
+	// A link in the place of the file could lead anywhere.
 	info, err := root.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return errDiffers
@@ -272,6 +274,7 @@ func compareFile(root *os.Root, f *zip.File, name string, bytesLeft *int64) erro
 	defer want.Close()
 	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {
+		// Both blocks have the same length unless one of the files ends.
 		n, err := io.ReadFull(want, a)
 		m, _ := io.ReadFull(have, b)
 		if *bytesLeft -= int64(n); n != m || !bytes.Equal(a[:n], b[:m]) || *bytesLeft < 0 {
