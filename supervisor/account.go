@@ -28,6 +28,7 @@ func (o *accountCredential) Authorize(ctx context.Context, h http.Header) error 
 		o.setAccount(nil) // the program may give the token of any account
 		return nil
 	}
+	// The authorizer has just added its token, so its account is the one of this request.
 	in, ok := o.innerAuthorizer().(accountSource)
 	if !ok {
 		return nil

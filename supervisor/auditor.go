@@ -26,6 +26,7 @@ const auditTime = 2 * time.Second
 // auditor writes what the manager does into the audit log. A nil auditor records nothing, so callers need not ask whether there
 // is one. Its methods are safe for concurrent use and do not wait for the writer: see [audit.Log].
 type auditor struct {
+	// log queues and writes the records; m is asked for rules, secrets and names when a record is made.
 	log *audit.Log
 	m   *Manager
 }
@@ -36,6 +37,7 @@ func newAuditor(m *Manager) *auditor {
 	if cfg.Audit == nil {
 		return nil
 	}
+	// The failures of the writer go to the manager's log, unless the program chose another one.
 	o := cfg.AuditOptions
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
@@ -59,6 +61,7 @@ func (a *auditor) close() {
 	if a == nil {
 		return
 	}
+	// Close of the manager may have no time left; the record gets its own.
 	ctx, cancel := context.WithTimeout(context.Background(), auditTime)
 	defer cancel()
 	a.log.Add(audit.Record{Kind: audit.KindEnd})
@@ -75,6 +78,7 @@ func (a *auditor) auditCall(
 	start := time.Now()
 	// The call writes into the trace what only it learns: the connection that served it, and the decision of the rules.
 	traced, trace := actors.WithTrace(ctx, server, tool)
+	// A panic of Config.Allow or Config.Sanitize leaves returned false: the deferred function then records a panic.
 	returned := false
 	defer func() {
 		if !returned {
@@ -98,6 +102,7 @@ func (a *auditor) recordCall(ctx context.Context, t *actors.Trace, start time.Ti
 	if res != nil {
 		r.Outcome, r.Received = res.Outcome(), len(res.Raw)
 	}
+	// A denied call without a decision was refused before the rules were asked.
 	if errors.Is(err, ErrDenied) && r.Decision == "" {
 		a.addRefusingRule(&r, server, tool, raw)
 	}
@@ -121,6 +126,7 @@ func (a *auditor) outcomeRecord(ctx context.Context, kind audit.Kind, t *actors.
 // addArguments adds the arguments in the form that Options.Arguments chose: nothing, a hash, or the text without secrets.
 func (a *auditor) addArguments(r *audit.Record, raw json.RawMessage) {
 	var redact func(string) string
+	// Finding the secrets costs a look at the server, so it is done only where texts are recorded.
 	if how := a.log.Arguments(); how == audit.Redacted || how == audit.Full {
 		redact = a.redactor(r.Server)
 	}
@@ -134,6 +140,7 @@ func millisOf(d time.Duration) float64 { return float64(d.Microseconds()) / 1000
 func (a *auditor) addError(r *audit.Record, err error) {
 	r.Class = messages.ClassOf(err)
 	r.Error = err.Error()
+	// The prefix of an *Error repeats the server and the tool, which are fields of the record.
 	var e *Error
 	if errors.As(err, &e) && e.Text != "" {
 		r.Error = e.Text // the server and the tool stand beside it
@@ -150,6 +157,7 @@ func (a *auditor) addRefusingRule(r *audit.Record, server, tool string, raw json
 		}
 		r.Server, r.Tool = server, tool
 	}
+	// The rules are asked again, because the refusal itself carries only a text.
 	if d := a.m.Decide(server, tool, raw); d.Verdict == access.Deny {
 		r.Decision, r.Rule, r.Source = string(d.Verdict), d.Rule, d.Source.String()
 	}
@@ -228,6 +236,7 @@ func callerFromContext(ctx context.Context) callerInfo {
 // identity of the peer's certificate, because an address can be claimed.
 func callerFromSender(ctx actor.Context) callerInfo {
 	b := callerInfo{via: "message"}
+	// The remote package sets this header from the peer's certificate; the address in the message is only a claim.
 	if peer := ctx.MessageHeader().Get(messages.PeerHeader); peer != "" {
 		b.sender = peer
 	} else if ctx.Sender() != nil {
@@ -246,6 +255,7 @@ func (a *auditor) recordChange(b callerInfo, r audit.Record, err error) {
 	if a == nil {
 		return
 	}
+	// Most changes are of one kind; approvals say so themselves.
 	if r.Kind == "" {
 		r.Kind = audit.KindChange
 	}
@@ -314,6 +324,7 @@ func (a *auditor) recordConfigured(b callerInfo, word string, res SetServersResu
 		return
 	}
 	r := audit.Record{Change: word, Added: res.Added, Removed: res.Removed, Adjusted: res.Adjusted}
+	// The names suffice: the errors' texts may hold parts of the specs.
 	if len(res.Errors) > 0 {
 		r.Detail = "cannot be used: " + strings.Join(slices.Sorted(maps.Keys(res.Errors)), ", ")
 	}
@@ -322,6 +333,7 @@ func (a *auditor) recordConfigured(b callerInfo, word string, res SetServersResu
 
 // describeSpec returns what a spec starts or dials, without secrets.
 func describeSpec(s Spec) string {
+	// Arguments and URLs may hold secrets; headers and the environment are left out whole.
 	s = s.Redacted()
 	if s.URL != "" {
 		return string(s.Kind()) + " " + s.URL

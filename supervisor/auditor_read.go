@@ -37,10 +37,12 @@ func (a *auditor) auditRead(
 			r.Received = len(res.Raw)
 		}
 		if how := a.log.Arguments(); how == audit.Full {
+			// Even a full record has the server's known secrets removed.
 			r.URI = a.redactor(r.Server)(uri)
 		} else if how != audit.None {
 			r.URI = a.redactor(r.Server)(auditURI(uri))
 		}
+		// The hash is that of the request's params, so that a reader can recompute it.
 		args, _ := json.Marshal(map[string]string{"uri": uri})
 		a.addDenyingRule(&r, err)
 		a.addArgumentsHash(&r, args)
@@ -57,6 +59,7 @@ func (a *auditor) auditPrompt(
 	if a == nil {
 		return get(nil)
 	}
+	// The read writes into the trace which server answered, and over which connection.
 	start, trace := time.Now(), &actors.Trace{Server: server, Tool: name}
 	err = panickedError("read")
 	defer func() {
@@ -66,6 +69,7 @@ func (a *auditor) auditPrompt(
 			r.Received = len(res.Raw)
 		}
 		a.addDenyingRule(&r, err)
+		// A prompt without arguments has no hash of an empty object.
 		var raw json.RawMessage
 		if len(args) > 0 {
 			raw, _ = json.Marshal(args)

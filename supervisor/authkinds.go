@@ -29,6 +29,7 @@ func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authori
 		return auth.Bearer(k.valueSource(spec, a)), nil
 	case messages.AuthTokenFile:
 		return auth.TokenFile(a.TokenPath), nil
+	// A helper prints the headers; package auth runs it again when the server answers 401.
 	case messages.AuthHelper:
 		return auth.Helper(auth.HelperConfig{Program: k.helperCommand(spec, a), Limit: time.Duration(a.Timeout)}), nil
 	// OAuth is the default of a remote server. Without an explicit auth it is lazy: the store is not opened for servers that
@@ -63,6 +64,7 @@ func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
 	case a.TokenPath != "":
 		return auth.File(a.TokenPath)
 	}
+	// No key with a value is left, so the value comes from a command.
 	return auth.Command(k.helperCommand(spec, a), time.Duration(a.Timeout))
 }
 
@@ -70,6 +72,7 @@ func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
 // env is not given to it, because its author decided about the server only.
 func (k *credentials) helperCommand(spec *Spec, a *Auth) transports.StdioConfig {
 	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
+	// A command without arguments is a line for the shell, as in the files of other programs.
 	if a.Args == nil {
 		p = auth.ShellCommand(a.Command)
 	}
@@ -88,6 +91,7 @@ func asksOnTerminal(s messages.Scope) bool {
 // newOAuth makes an Authorizer that gets its tokens from an authorization server. It reads the client key's file; the TLS files
 // are read with each connection, so that a renewed certificate counts.
 func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, error) {
+	// The tokens live in the store that all processes of the user share, and so do the locks for their refresh.
 	store, locks, err := k.openStore()
 	if err != nil {
 		return nil, err
@@ -114,6 +118,7 @@ func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, erro
 			return nil, &transports.Error{Class: messages.ClassConfig, Err: err,
 				Text: "the file of the client key cannot be read: " + messages.Line(err.Error(), 200)}
 		}
+		// The key authenticates this client to the authorization server (private_key_jwt), in the place of a secret.
 		if cfg.Key, err = oauth.ParseKey(text, a.ClientKeyAlgorithm, a.ClientKeyID); err != nil {
 			return nil, err
 		}

@@ -84,9 +84,11 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 // sign-in, then the configuration.
 func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) AuthStatus {
 	s := AuthStatus{Server: name, Kind: v.Spec.AuthKind(), NeedsAuth: v.State.Phase == messages.NeedsAuth}
+	// A server that may not be started has no credential to describe; its problem is the reason.
 	c, _, err := m.remoteCredential("auth status", name)
 	if err != nil {
 		s.State = AuthUnknown
+		// Only texts of this package are shown: others may hold anything.
 		if own := (*Error)(nil); errors.As(err, &own) {
 			s.Problem = messages.Line(own.Text, 300)
 		}

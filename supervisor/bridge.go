@@ -62,6 +62,7 @@ type serverAgentTool struct {
 }
 
 func (b *serverAgentTool) Declaration() Declaration {
+	// The schema is cloned because the program may change what it gets; the snapshot's own is shared.
 	t := b.entry.Tool
 	return Declaration{Name: b.entry.Name, Description: t.Description, InputSchema: slices.Clone(t.InputSchema),
 		Kind: KindMCP, Server: t.Server}

@@ -58,6 +58,7 @@ func (m *Manager) listForAgent(ctx context.Context, params map[string]any) (map[
 	if err != nil {
 		return nil, err
 	}
+	// No name means all servers, in this package's convention an empty list.
 	var servers []string
 	if server != "" {
 		servers = []string{server}
@@ -66,6 +67,7 @@ func (m *Manager) listForAgent(ctx context.Context, params map[string]any) (map[
 	if err != nil && len(list) == 0 {
 		return nil, err
 	}
+	// The list is one text part in JSON: models read that better than many parts.
 	raw, encoding := json.Marshal(list)
 	if encoding != nil {
 		return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Text: "the list cannot be written as JSON", Err: encoding}
@@ -88,6 +90,7 @@ func (m *Manager) readForAgent(ctx context.Context, params map[string]any) (map[
 	if err != nil {
 		return nil, err
 	}
+	// The schema of the tool demands a server, but models leave out required members.
 	var res *ResourceResult
 	if server == "" {
 		res, err = m.ReadResource(ctx, uri)
@@ -99,6 +102,7 @@ func (m *Manager) readForAgent(ctx context.Context, params map[string]any) (map[
 	}
 	content := []any{}
 	for _, c := range res.Contents() {
+		// Each content is embedded as the server gave it, base64 included.
 		part := map[string]any{}
 		if json.Unmarshal(c.Raw, &part) == nil {
 			content = append(content, map[string]any{"type": "resource", "resource": part})
@@ -110,6 +114,7 @@ func (m *Manager) readForAgent(ctx context.Context, params map[string]any) (map[
 // textParam reads a text from a model's arguments. A model may send anything, so another type is an error of ClassInvalid, whose
 // text the model can act on.
 func textParam(params map[string]any, name string, needed bool) (string, error) {
+	// A missing parameter and an empty text are the same to a model.
 	text, ok := params[name].(string)
 	if !ok && params[name] != nil || needed && text == "" {
 		return "", &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: name + " must be a text"}

@@ -61,6 +61,7 @@ func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
 	if c.lists == nil {
 		return nil
 	}
+	// At most two files are read: the one of this account, then the public one.
 	for _, public := range []bool{false, true} {
 		context := c.audienceOf(name, spec, public)
 		if context == nil {
@@ -88,6 +89,7 @@ func (c *Config) saveToolList(name string, spec *Spec, list *session.ToolList) {
 	if err != nil {
 		return
 	}
+	// Both audiences are computed in the actor's turn, in which the credential cannot change.
 	context, other := c.audienceOf(name, spec, list.Public), c.audienceOf(name, spec, !list.Public)
 	go func() { // ends with the writing of one file
 		defer func() { _ = recover() }()

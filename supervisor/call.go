@@ -171,6 +171,7 @@ func (m *Manager) CallServerTool(
 // written as JSON are recorded in the audit log too, because the model tried a call.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
 	raw, err := marshalArguments(args)
+	// With an audit log the call is recorded however it ends, so errors of the arguments go there too.
 	if m.audit != nil {
 		return m.audit.auditCall(ctx, server, tool, raw, opts, err)
 	}
@@ -187,6 +188,7 @@ func (m *Manager) runCall(
 	if m.closing.Load() {
 		return nil, closedError("call")
 	}
+	// The catalog is read by calls, not here: the name is resolved as late as possible.
 	var res session.Result
 	var err error
 	if server == "" {
@@ -232,6 +234,7 @@ func marshalArguments(args any) (json.RawMessage, error) {
 		return a, nil
 	case []byte:
 		return a, nil
+	// The usual type of an agent's arguments; it is written without reflection where that is possible.
 	case map[string]any:
 		if a == nil {
 			return nil, nil // no arguments

@@ -44,6 +44,7 @@ func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, e
 	if t == nil || *t == (messages.TLS{}) {
 		return c.shared, nil
 	}
+	// The content of the files is the only reliable sign of a renewed certificate: times may go back.
 	cfg, content, err := transports.LoadTLS(*t)
 	if err != nil {
 		return nil, err
@@ -59,6 +60,7 @@ func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, e
 	if known {
 		c.dropClient(key)
 	}
+	// Maps have no order, so any client may go: it costs one handshake if it is needed again.
 	for old := range c.tlsClients {
 		if len(c.tlsClients) < maxOwnClients {
 			break

@@ -18,6 +18,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 	}
 	// The specs belong to the caller, who may send the same map again.
 	specs := maps.Clone(m.specs)
+	// A spec without a scope comes from the program itself, through Config.Servers or Configure.
 	for name, spec := range specs {
 		if spec.Scope == "" {
 			spec.Scope = messages.ScopeRuntime
@@ -28,12 +29,14 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 		s.cfg.managed.Store(m.managed)
 	}
 	// A server that is being removed and comes back counts with the spec that waits: otherwise two quick reloads would lose it.
+	// The comparison is with what each server will have when all pending removals have ended.
 	before := map[string]Spec{}
 	for name, r := range s.servers {
 		if spec := r.configuredSpec(); spec != nil {
 			before[name] = *spec
 		}
 	}
+	// Removals come before additions, so that two servers never share a name or, more likely, a port.
 	changes := config.Compare(before, specs)
 	for _, name := range changes.Removed {
 		r := s.servers[name]
@@ -44,6 +47,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		spec := specs[name]
+		// Equal specs are not touched at all: not even their actor gets a message.
 		if r := s.servers[name]; r == nil || !sameSpec(r.configuredSpec(), &spec) {
 			s.configureOne(ctx, name, &spec)
 		}
@@ -64,9 +68,11 @@ func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
 		r = s.addManagedServer(name)
 		r.configured = spec
 		s.startServer(ctx, r)
+	// The name is free when the old connection is closed; finishRemoval takes the spec from here.
 	case r.removing:
 		r.waitingSpec = spec
 	default:
+		// A runtime spec of the same name wins, and is not disturbed.
 		was := r.configured
 		r.configured = spec
 		if r.runtime == nil {
@@ -87,6 +93,7 @@ func (s *supervisor) recheckPolicies() {
 		if r.removing || r.pid == nil { // a successor's spawn checks the policies itself
 			continue
 		}
+		// Only a changed answer is applied: anything else would interrupt servers for nothing.
 		if cause := s.blockingCause(r); (cause == nil) != (r.blocked == nil) || cause != nil && *cause != *r.blocked {
 			s.applySpec(r, r.wanted, 0)
 		}
@@ -96,6 +103,7 @@ func (s *supervisor) recheckPolicies() {
 // facadeResult translates the changes for the facade: a replaced server stands in Added and Removed, as SetServers reports it.
 func (m configureServers) facadeResult(c config.Changes) SetServersResult {
 	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}, Kept: c.Kept}
+	// SetServers has no word for a replaced server, so it stands in both lists.
 	res.Added = append(append(res.Added, c.Added...), c.Replaced...)
 	res.Removed = append(append(res.Removed, c.Removed...), c.Replaced...)
 	res.Adjusted = slices.Concat(c.Adjusted, c.Moved)

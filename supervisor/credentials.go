@@ -47,6 +47,7 @@ type signIn interface {
 // credentialFor returns the credential of a server, ready for use: the present one if the spec's relevant part is the same, else a
 // new one. The error says why it cannot be made; the next call tries again.
 func (k *credentials) credentialFor(name string, spec *Spec) (*credential, error) {
+	// The map is locked for the lookup only; making the credential may block.
 	from := k.relevantSpec(spec)
 	k.mu.Lock()
 	c := k.byServer[name]
@@ -90,6 +91,7 @@ func (k *credentials) close(ctx context.Context) {
 		all = append(all, c)
 	}
 	k.mu.Unlock()
+	// They are waited for one after the other: ctx bounds the sum, and each wait is usually nothing.
 	for _, c := range all {
 		if closer, ok := c.innerAuthorizer().(interface{ Close(context.Context) error }); ok {
 			_ = closer.Close(ctx) // the only error is that of ctx
@@ -141,6 +143,7 @@ func (c *credential) makeInner(spec *Spec) error {
 	if c.isMade {
 		return nil
 	}
+	// The program's provider comes first; where it returns nil the spec counts.
 	i := &inner{}
 	if provider := c.owner.cfg.AuthProvider; provider != nil {
 		a, err := provider(c.name, *spec)
@@ -170,6 +173,7 @@ func (c *credential) loadAccount() {
 	c.setAccount(nil)
 	i := c.inner.Load()
 	if in, ok := c.innerAuthorizer().(signIn); ok && !i.program {
+		// Status makes the authorizer read the store again, which may have another account by now.
 		ctx, cancel := context.WithTimeout(context.Background(), storeReadTime)
 		defer cancel()
 		if _, err := in.Status(ctx); err != nil {
@@ -177,6 +181,7 @@ func (c *credential) loadAccount() {
 		}
 	}
 	if in, ok := c.innerAuthorizer().(accountSource); ok {
+		// A program's authorizer without an account may have many; one of ours without an account is signed out.
 		if now := in.Account(); now != "" || !i.program {
 			c.setAccount(&now)
 		}
@@ -199,6 +204,7 @@ func (c *credential) mayBeSent() bool {
 // isSentInClear reports whether a bearer token would reach another machine unencrypted. The copy of the spec gets such a token so
 // that the same check as for configured credentials decides.
 func isSentInClear(s Spec) bool {
+	// s is a copy, so the server's own spec is not changed.
 	s.Auth = &Auth{Type: messages.AuthBearer}
 	return config.PlainCredentials(s) != ""
 }
@@ -244,6 +250,7 @@ func (c *credential) noteSecret(value string) {
 			add = append(add, word)
 		}
 	}
+	// The newest come first, so that the bound drops the oldest.
 	all := slices.Concat(add, known())
 	all = all[:min(len(all), mostSecrets)]
 	c.secrets.Store(&all)
@@ -266,9 +273,11 @@ func (k *credentials) secretsOf(name string) []string {
 // credentials, if any, are tried next. With true the transport sends the request again.
 func (c *credential) Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (
 	bool, error) {
+	// The transport may reuse its headers after the call.
 	sent := used.Clone()
 	c.refusedHeader.Store(&sent)
 	if t := c.providedToken.Load(); t != nil && status == http.StatusUnauthorized {
+		// The refused request carried an older token.
 		if used.Get("Authorization") != "Bearer "+*t {
 			return true, nil // the program has provided another one meanwhile
 		}
@@ -288,6 +297,7 @@ func (c *credential) awaitChange(ctx context.Context) error {
 	switch a := c.innerAuthorizer().(type) {
 	case interface{ Changed(context.Context) error }:
 		return a.Changed(ctx)
+	// A token file or a helper is compared with what was refused, so that the same token does not count as new.
 	case auth.Awaiter:
 		var used http.Header
 		if h := c.refusedHeader.Load(); h != nil {

@@ -81,6 +81,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		ask := actorHandler(e.askHandler)
 		e.m.cfg.requestHandler.actorHandler.Store(&ask)
 	case *actor.Stopped:
+		// The order matters: first the requests that block session goroutines, then what only uses memory.
 		e.refusePending()
 		if e.forgetTimer != nil {
 			e.forgetTimer.Stop()
@@ -88,10 +89,12 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		for _, w := range e.watchers {
 			w.closeWatch()
 		}
+	// The library reports the end of every actor that this one watches: subscribers and handlers.
 	case *actor.Terminated:
 		e.removeWatch(m.Who)
 		e.dismissHandler(m.Who)
 	case *messages.AddServer:
+		// The reply comes when the spec is accepted; the sender watches the status for the attempt.
 		e.forwardCommand(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.shared.tickets.Add(1), early: true,
 			reply: e.recordingReply(ctx, addedRecord(m.GetName(), m.GetSpec().ToSpec()), e.doneReplier(ctx))})
 	case *messages.RemoveServer:
@@ -99,6 +102,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 			e.publishedReplier(ctx, m.GetName(), isUnreachable))})
 	case *messages.EnableServer:
 		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.tickets.Add(1)}, e.doneReplier(ctx))
+	// The ticket tells the disabled view from one of an earlier command.
 	case *messages.DisableServer:
 		ticket := e.m.shared.tickets.Add(1)
 		e.commandServer(ctx, m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
@@ -168,6 +172,7 @@ func (e *entryActor) doneReplier(ctx actor.Context) func(error) {
 // has none later.
 func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden func(*actors.View) bool) func(error) {
 	to, m := ctx.Sender(), e.m
+	// The wait must see the cell of the server that the command was for.
 	cell := m.shared.cellOf(name)
 	return func(err error) {
 		if err != nil || cell == nil {
@@ -176,6 +181,7 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 		}
 		// The reply function runs in the supervisor's turn, which must not wait.
 		go func() {
+			// The bound is for a server's actor that hangs; it normally takes milliseconds.
 			wait, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			_, err := cell.Wait(wait, hidden)
@@ -204,6 +210,7 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 		if err != nil || cell == nil {
 			return
 		}
+		// A server that works goes on and uses the token with its next request.
 		if phase := cell.View().State.Phase; phase == messages.Failed || phase == messages.NeedsAuth {
 			manager.sendCommand(serverCommand{m.GetServer(), lifecycle.Reconnect{Ticket: manager.shared.tickets.Add(1)}, func(error) {}})
 		}
@@ -212,6 +219,7 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 
 // setServers forwards a whole set of runtime servers, and translates the reply.
 func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
+	// The message may be shared with its sender on this machine, so the specs are copied.
 	specs := make(map[string]Spec, len(m.GetServers()))
 	for name, s := range m.GetServers() {
 		specs[name] = s.ToSpec()
@@ -228,6 +236,7 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 // calls run, the reply says not sent, and the sender may repeat it.
 func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 	to, id := ctx.Sender(), m.GetCallId()
+	// The first sender and all that repeat the id get one reply each.
 	if known := e.calls[id]; id != "" && known != nil {
 		if to != nil {
 			known.waiters = append(known.waiters, to)
@@ -247,6 +256,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 	if id != "" {
 		e.calls[id] = &actorCall{}
 	}
+	// The goroutine must not touch the actor's fields, which change with later messages.
 	root, self, manager, sender := e.root, e.self, e.m, callerFromSender(ctx)
 	go func() {
 		// The goroutine sends callEnded exactly once, also after a panic: inFlight would never fall otherwise.
@@ -257,6 +267,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		}()
 		wait, cancel := timeoutContext(m.GetTimeoutMs())
 		defer cancel()
+		// The caller's name decides about the order in a server's queue.
 		wait = messages.WithCaller(wait, m.GetCaller())
 		if manager.audit != nil {
 			wait = audit.WithVia(wait, sender.via, sender.sender)
@@ -282,6 +293,7 @@ func (*entryActor) callOptions(root *actor.RootContext, m *messages.CallTool, to
 		opts = append(opts, WithMeta(m.GetMeta()))
 	}
 	if m.GetProgress() && to != nil {
+		// Progress is sent to the first sender only: those that repeat the id wait for the reply.
 		p := &progressSender{id: m.GetCallId(), post: func(c *messages.CallProgress) { root.Send(to, c) }}
 		opts, finish = append(opts, WithProgress(p.addProgress)), p.endProgress
 	}
@@ -308,6 +320,7 @@ func (e *entryActor) handleCallEnded(m callEnded) {
 	for _, to := range c.waiters {
 		e.sendReply(to, m.reply)
 	}
+	// From here on a repeated id is answered from endedCalls.
 	delete(e.calls, m.id)
 	e.endedCalls.addReply(m.reply, time.Now())
 	e.forgetLater()
@@ -375,10 +388,12 @@ func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	if to == nil {
 		return // there is no address to send events to
 	}
+	// A second Watch of the same actor replaces the first, so that it gets each event once.
 	e.removeWatch(to)
 	wait, cancel := context.WithCancel(context.Background())
 	w := &actorWatch{watcher: e.m.Watch(int(min(m.GetBuffer(), 1<<16))), pid: to, cancel: cancel}
 	e.watchers[to.String()] = w
+	// The library sends Terminated when the subscriber ends, also on another machine.
 	ctx.Watch(to)
 	e.sendReply(to, &messages.Done{})
 	root := e.root
@@ -402,6 +417,7 @@ func (e *entryActor) removeWatch(pid *actor.PID) {
 }
 
 func (w *actorWatch) closeWatch() {
+	// Both are needed: the watcher may have events to yield, and the context ends the loop before them.
 	w.watcher.Close()
 	w.cancel()
 }

@@ -55,6 +55,7 @@ func (e *entryActor) askHandler(
 	ctx context.Context, server, method string, params json.RawMessage, unheard int,
 ) (json.RawMessage, error) {
 	a := &pendingRequest{server: server, method: method, params: params, unheard: unheard, answer: make(chan handlerAnswer, 1)}
+	// The request travels through the mailbox, because only the actor knows the handlers.
 	a.deadline, _ = ctx.Deadline()
 	e.root.Send(e.self, a)
 	select {
@@ -79,6 +80,7 @@ func (e *entryActor) receiveHandling(ctx actor.Context) bool {
 		if a := e.pending[c.GetRequestId()]; a != nil {
 			e.completeRequest(a, handlerAnswerOf(c))
 		}
+	// Sent by askHandler, from the goroutine of a session.
 	case *pendingRequest:
 		e.routeRequest(c)
 	case requestAbandoned:
@@ -114,8 +116,10 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 	if to == nil {
 		return // there is no actor to send requests to
 	}
+	// An extension without its kind means nothing.
 	want := requestKinds{sampling: c.GetSampling(), samplingTools: c.GetSampling() && c.GetSamplingTools(),
 		elicitation: c.GetElicitation(), elicitationURL: c.GetElicitation() && c.GetElicitationUrl(), roots: c.GetRoots()}
+	// The sender's own kinds do not count: it may change its mind.
 	for key, other := range e.handlers {
 		if key != to.String() {
 			if text := sharedKind(want, other.kinds); text != "" {
@@ -131,6 +135,7 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 	if want.isEmpty() {
 		e.dismissHandler(to)
 	} else {
+		// A new handler is watched, so that its requests are refused when it ends.
 		cl := e.handlers[to.String()]
 		if cl == nil {
 			cl = &handlerActor{pid: to}
@@ -168,6 +173,7 @@ func (e *entryActor) dismissHandler(pid *actor.PID) {
 		return
 	}
 	delete(e.handlers, pid.String())
+	// The servers get an answer at once and need not wait for their own timeouts.
 	for _, a := range e.pending {
 		if a.handler == cl {
 			e.completeRequest(a, handlerAnswer{err: refusedError("the actor that answers is gone")})
@@ -179,6 +185,7 @@ func (e *entryActor) dismissHandler(pid *actor.PID) {
 // publishKinds publishes what handlers answer. Connections that are opened from now on announce it to their servers; the protocol
 // has no way to tell those that are open.
 func (e *entryActor) publishKinds() {
+	// The kinds of all handlers together are what a new connection announces.
 	all := requestKinds{}
 	for _, cl := range e.handlers {
 		k := cl.kinds
@@ -218,11 +225,13 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 		// The handler learns how long an answer is of use; 0 would mean no bound, so the least is 1.
 		m.RemainingMs = max(time.Until(a.deadline).Milliseconds(), 1)
 	}
+	// The handler replies to this actor, with the id.
 	e.root.RequestWithCustomSender(a.handler.pid, m, e.self)
 }
 
 // refusePending refuses every request that waits, because the manager ends, and releases the goroutines that still send.
 func (e *entryActor) refusePending() {
+	// New requests are refused by the requestHandler itself from here on.
 	e.m.cfg.requestHandler.actorHandler.Store(nil)
 	for _, a := range e.pending {
 		e.completeRequest(a, handlerAnswer{err: refusedError("the manager is closed")})

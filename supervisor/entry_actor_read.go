@@ -33,6 +33,7 @@ func (e *entryActor) runInBackground(
 			Text: fmt.Sprintf("%d requests by message are in flight already", maxActorCalls), Fix: "send it again later"}))
 		return
 	}
+	// The counter falls when requestEnded arrives, which the goroutine always sends.
 	e.inFlight++
 	root, self, sender := e.root, e.self, callerFromSender(ctx)
 	go func() { // ends with f, which the timeout or the server's own bounds end
@@ -54,6 +55,7 @@ func listInBackground[T, P any](
 	ctx actor.Context, e *entryActor, timeoutMs int64, item func(T) P, list func(context.Context) ([]T, error),
 	reply func([]P, []*messages.Failure) proto.Message,
 ) {
+	// The parts of the servers that answered are sent even if others failed.
 	form := func(all []T, err error) proto.Message {
 		var travel []P
 		for _, v := range all {
@@ -103,6 +105,7 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 		e.getPrompt(ctx, c)
 	case *messages.Complete:
 		e.completeArgument(ctx, c)
+	// The events of a subscription come through Watch; this reply says only that the server agreed.
 	case *messages.SubscribeResource:
 		// A subscription has no timeout of the sender's: the server's request timeout bounds it.
 		e.runInBackground(ctx, 0, doneReply, func(ctx context.Context) proto.Message {
@@ -112,6 +115,7 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 		e.runInBackground(ctx, 0, doneReply, func(ctx context.Context) proto.Message {
 			return doneReply(m.UnsubscribeResource(ctx, c.GetServer(), c.GetUri()))
 		})
+	// A reload may wait for other changes, so it is bounded here.
 	case *messages.Reload:
 		reply := func(res ReloadResult, err error) proto.Message { return res.toReply(err) }
 		e.runInBackground(ctx, reloadTime.Milliseconds(), func(err error) proto.Message { return reply(ReloadResult{}, err) },
@@ -142,6 +146,7 @@ func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(nil, err) },
 		func(ctx context.Context) proto.Message {
 			ctx = messages.WithCaller(ctx, c.GetCaller())
+			// Without a server the URI decides which one is asked.
 			if c.GetServer() == "" {
 				return reply(m.ReadResource(ctx, c.GetUri()))
 			}
@@ -206,10 +211,12 @@ type progressSender struct {
 func (p *progressSender) addProgress(v Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// A newer report replaces one that still waits.
 	p.next = &messages.CallProgress{CallId: p.id, Progress: v.Progress, Total: v.Total, Message: v.Message}
 	if p.ended || p.timer != nil {
 		return
 	}
+	// The first report is sent at once; later ones keep their distance.
 	if wait := progressEvery - time.Since(p.lastSent); !p.lastSent.IsZero() && wait > 0 {
 		p.timer = time.AfterFunc(wait, p.flushDue)
 		return

@@ -66,6 +66,7 @@ func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error)
 			return nil, err
 		}
 	}
+	// One swap reserves the manager, so that of two concurrent Follows only one succeeds.
 	f := &Follower{m: m, ready: make(chan struct{})}
 	// Manager.Reload may find the Follower before files is set; it waits for ready.
 	if !m.follower.CompareAndSwap(nil, f) {
@@ -123,6 +124,7 @@ func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 			return err
 		}
 	}
+	// The treatment of changed tools comes before the specs, whose tools it will be applied to.
 	if err := f.m.setPin(ctx, d.Pin.Own, d.Pin.Least); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	if !remoteKind(spec) {
 		return "", true
 	}
+	// A client certificate authenticates a user, and its file may be replaced by another user's.
 	if t := spec.TLS; t != nil && t.CertFile != "" {
 		return "", false
 	}
@@ -58,6 +59,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	if c != nil && (c.providedToken.Load() != nil || !c.madeFrom.Equal(k.relevantSpec(spec))) {
 		return "", false
 	}
+	// The account that loadAccount or a request has noted; unknown before that.
 	account := func() (string, bool) {
 		if c == nil {
 			return "", false
@@ -68,6 +70,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 		}
 		return "account " + *a, true
 	}
+	// A provider's authorizer may exist without a known account; before it was asked, nothing is known.
 	if k.cfg.AuthProvider != nil {
 		var i *inner
 		if c != nil {
@@ -96,6 +99,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	case messages.AuthClientCredentials:
 		return account()
 	case messages.AuthTokenExchange: // the subject is the user; the account is that of the client
+		// Both must be known: lists may depend on either.
 		subject, known := valueOf(a)
 		who, signed := account()
 		return subject + " " + who, known && signed
@@ -125,6 +129,7 @@ func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
 	if c.lists == nil {
 		return
 	}
+	// All servers are looked up in parallel, because each may wait for the same keyring.
 	ctx, cancel := context.WithTimeout(ctx, loadAccountsTime)
 	defer cancel()
 	var all sync.WaitGroup

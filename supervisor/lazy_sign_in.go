@@ -31,11 +31,13 @@ func (l *lazySignIn) openSignIn(force bool) (*oauth.Authorizer, error) {
 	if a := l.authorizer.Load(); a != nil {
 		return a, nil
 	}
+	// Opening the store may ask the person for the keyring's password: not for a server that needs no sign-in.
 	if !force && !l.owner.mayHoldSignIn() {
 		return nil, nil
 	}
 	l.making.Lock()
 	defer l.making.Unlock()
+	// Another request may have made it while this one waited for the lock.
 	if a := l.authorizer.Load(); a != nil {
 		return a, nil
 	}

@@ -46,12 +46,14 @@ func (x *listIndex) addPrompts(prompts []messages.Prompt, naming messages.Naming
 	defer x.mu.Unlock()
 	for i := range prompts {
 		p := &prompts[i]
+		// Only a hash hides which server and prompt are meant.
 		if _, _, plain := naming.Split(p.Qualified); plain {
 			continue
 		}
 		if x.prompts == nil {
 			x.prompts = map[string]map[string]string{}
 		}
+		// A server that lists prompts without end begins a new memory, and costs no other server.
 		if own := x.prompts[p.Server]; own == nil || len(own) >= maxIndex {
 			x.prompts[p.Server] = map[string]string{}
 		}
@@ -89,6 +91,7 @@ func (x *listIndex) setResources(server string, context listOwner, resources []m
 	defer x.mu.Unlock()
 	// A list that is too long is not kept, and then the old one must not answer for it.
 	delete(x.resources, server)
+	// The bound is on bytes too: a URI may be long.
 	size := 0
 	for i := range resources {
 		size += len(resources[i].URI)

@@ -29,7 +29,9 @@ func gatherLists[T any](
 	if len(servers) == 0 {
 		servers = m.readableServers()
 	}
+	// Each goroutine writes its own element, so no lock is needed.
 	parts := make([]listPart[T], len(servers))
+	// A slot is taken before the goroutine starts, so there are never more goroutines than slots.
 	turns := make(chan struct{}, maxParallelLists)
 	var wg sync.WaitGroup
 	for i, server := range servers {
@@ -65,6 +67,7 @@ func (m *Manager) readableServers() []string {
 
 // joinParts returns all items as one list, and the errors of the servers that failed as one error.
 func joinParts[T any](parts []listPart[T]) ([]T, error) {
+	// An empty list is not nil: it is written as JSON.
 	out, errs := []T{}, []error(nil)
 	for _, p := range parts {
 		out = append(out, p.items...)

@@ -36,6 +36,7 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	}
 	p := opts.Prompt
 	if p.Open == nil && p.Show == nil && m.cfg.LoginPrompt != nil {
+		// Scopes that the caller asks for are added to those of the program's prompt.
 		filled := m.cfg.LoginPrompt(server)
 		filled.Scopes = append(filled.Scopes, p.Scopes...)
 		p = filled
@@ -45,6 +46,7 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 		p.Challenge = v.State.Cause.Challenge
 	}
 	c := m.cfg.credentials.findCredential(server)
+	// The account before the sign-in decides whether the connection may stay.
 	before := c.actingAccount()
 	_, err = in.Login(ctx, p)
 	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-in", Server: server}, err)
@@ -59,6 +61,7 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	// Lists and the running connection belong to the account from before. They go first, so that no caller sees them with the
 	// new account's name.
 	m.forgetLists(server)
+	// Watchers learn of the sign-in before the attempt that follows from it.
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	if c.actingAccount() != before && m.showsTools(server) {
 		return m.Reconnect(ctx, server)
@@ -102,6 +105,7 @@ func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err 
 // to one again, the person is asked, or the configuration names it.
 func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err error) {
 	return m.endSignIn(ctx, server, func(in signIn, ctx context.Context) (bool, error) {
+		// Only the authorizers of this project tie credentials to an authorization server.
 		if all, ok := in.(interface {
 			Forget(ctx context.Context) (bool, error)
 		}); ok {
@@ -123,6 +127,7 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signI
 	if c := m.cfg.credentials.findCredential(server); c != nil {
 		c.providedToken.Store(nil)
 	}
+	// The store is cleared first and the revocation comes after it, so that a server that does not answer cannot keep the sign-in.
 	revoked, err = leave(in, ctx)
 	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
 	if err != nil {
@@ -160,6 +165,7 @@ func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	invalid := func(text, fix string) error {
 		return &Error{Op: op, Class: messages.ClassInvalid, Server: server, Text: text, Fix: fix}
 	}
+	// Programs often pass the whole header value, or a line of a file.
 	token = strings.TrimPrefix(strings.TrimSpace(token), "Bearer ")
 	if token == "" || !httpguts.ValidHeaderFieldValue(token) {
 		return invalid("the token is empty or holds what HTTP does not allow", "")
@@ -168,6 +174,7 @@ func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	switch {
 	case err != nil:
 		return err
+	// A spec may allow plain http for itself; PlainCredentials knows.
 	case isSentInClear(*v.Spec):
 		return invalid("credentials are not sent to another machine over plain http", "use https, or set allowPlainHTTP")
 	}
@@ -193,6 +200,7 @@ func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View
 	if !remoteKind(v.Spec) {
 		return refuse(messages.ClassInvalid, "it is no remote server and needs no credentials")
 	}
+	// The same checks as before an attempt, in the same order.
 	rule := m.cfg.refusingRule(*v.Spec)
 	switch {
 	case v.Spec.Invalid != "":
@@ -227,6 +235,7 @@ func (m *Manager) signInOf(op, server string) (signIn, *actors.View, error) {
 	if in, ok := c.innerAuthorizer().(signIn); ok {
 		return in, v, nil
 	}
+	// The default text is for a server with another kind of auth; the cases below are more exact.
 	e := &Error{Op: op, Class: messages.ClassInvalid, Server: server,
 		Text: "there is nothing to sign in to: its auth is " + v.Spec.AuthKind(), Fix: `set its auth to {"type": "oauth"}`}
 	switch {

@@ -25,9 +25,11 @@ import (
 // Toggle, Remove …) go through the supervisor actor's mailbox and wait for an outcome; reads (Status, Tools, Watch …) and calls
 // take published values and wait for no actor.
 type Manager struct {
+	// cfg is the manager's own copy, with the defaults filled in.
 	cfg    *Config
 	shared *sharedState
-	calls  *actors.Calls
+	// calls is the path of a tool call; it asks no actor.
+	calls *actors.Calls
 	// outputs compares answers with output schemas and keeps the compiled schemas.
 	outputs output.Checker
 	// index remembers which server offers which resource and prompt: see listIndex.
@@ -60,6 +62,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Op: "start", Class: messages.ClassOf(err), Text: "the context had ended before the start", Err: err}
 	}
+	// The copy is taken here: the program may use its value again.
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -79,6 +82,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
 	m.calls = &actors.Calls{
 		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
+		// The path of a call gets its decisions as functions, so that package actors needs to know nothing of rules and names.
 		Allow: cfg.permissions.allowCall, Refuse: cfg.permissions.refuseTool, ResolveName: m.resolveToolName,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
@@ -89,6 +93,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	cfg.loadAccounts(ctx, cfg.Servers)
 	sup := newSupervisor(&cfg, m.shared, m.audit)
 	m.stopped = sup.stopped
+	// Several managers may share one actor system, in which names must differ.
 	n := instances.Add(1)
 	m.pid, err = m.system.Root.SpawnNamed(cfg.actorProps("supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
 	if err == nil {
@@ -96,10 +101,12 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
+		// No actor was started that could use the log.
 		m.audit.close()
 		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
 	}
 	if cfg.Pins != nil {
+		// The goroutine ends when the asker closes, with the manager.
 		go m.followPins()
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
@@ -127,6 +134,7 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 	if m.closing.Load() {
 		return zero, closedError(op)
 	}
+	// Whichever comes first ends the wait: the reply, the end of the manager, or the caller's patience.
 	replied := make(chan T, 1)
 	m.sendCommand(command(func(v T) { replied <- v }))
 	select {
@@ -143,8 +151,10 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 // (or rests, being lazy), else the reason as an *Error. A failed server stays and is tried again under the restart
 // policy; ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
+	// A caller cannot pass a spec off as one from a file.
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	m.cfg.loadAccounts(ctx, map[string]Spec{name: spec})
+	// The ticket is drawn before the command is sent, so the attempt that answers it is at least as new.
 	ticket := m.shared.tickets.Add(1)
 	err, askErr := askSupervisor(ctx, m, "connect", func(reply func(error)) any {
 		reply = m.audit.recordingReply(callerFromContext(ctx), addedRecord(name, spec), reply)
@@ -165,11 +175,13 @@ func (m *Manager) awaitAttempt(ctx context.Context, op, name string, ticket uint
 	if err != nil {
 		return err
 	}
+	// The attempt has ended; the phase says how.
 	switch v.State.Phase {
 	case messages.Connected:
 		return m.awaitCatalog(ctx, op)
 	case messages.Failed, messages.NeedsAuth:
 		return failureError(op, v)
+	// The command was to disable it, or another caller's was.
 	case messages.Disabled:
 		return nil
 	case messages.Pending:
@@ -182,6 +194,7 @@ func (m *Manager) awaitAttempt(ctx context.Context, op, name string, ticket uint
 
 // failureError returns as an error why a server is not connected.
 func failureError(op string, v *actors.View) error {
+	// The cause is the published one, without secrets.
 	e := &Error{Op: op, Class: messages.ClassNetwork, Server: v.Name, Text: "it is not connected"}
 	if c := v.State.Cause; c != nil {
 		e.Class, e.Text, e.RetryAfter, e.Challenge = c.Class, c.Text, c.RetryAfter, c.Challenge
@@ -218,6 +231,7 @@ func describePhase(v *actors.View) string {
 // changes; if the registry dies first, it begins again with the successor.
 func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 	for {
+		// Changes reach the registry in the order in which the servers sent them, so a Sync behind them answers for all.
 		pid, replaced := m.shared.registry.PID()
 		done := make(chan struct{})
 		var once sync.Once
@@ -289,6 +303,7 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 // Remove takes a server away that was added at runtime. It returns when no new call can reach it and its tools are out
 // of the catalog; its process ends in the background, within the stop ladder's bound. A configured server is refused.
 func (m *Manager) Remove(ctx context.Context, name string) error {
+	// The cell is taken before the command: after the removal the name may lead to none, or to another server.
 	cell := m.shared.cellOf(name)
 	err, askErr := askSupervisor(ctx, m, "remove", func(reply func(error)) any {
 		return removeServer{name, m.audit.recordingReply(callerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)}
@@ -366,6 +381,7 @@ func forEachServer(names []string, f func(name string) error) error {
 		wg.Go(func() { errs[i] = f(name) })
 	}
 	wg.Wait()
+	// A nil error per server means success; the caller gets nil only if all are nil.
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 0 {
 		return nil
@@ -475,6 +491,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		m.closing.Store(true)
 		// A call that waits for a person would otherwise hold its server for as long as the person thinks.
 		m.permissions.asker.close()
+		// Half of the caller's time is for the calls, so that the other half is left for the processes.
 		drain := 5 * time.Second
 		if deadline, ok := ctx.Deadline(); ok {
 			drain = max(time.Until(deadline)/2, 0)
@@ -508,12 +525,14 @@ func (m *Manager) shutDown(drain time.Duration) {
 	stored, cancel := context.WithTimeout(context.Background(), refreshTime)
 	m.cfg.credentials.close(stored)
 	cancel()
+	// The sessions are closed, so every connection of these clients is idle now.
 	m.cfg.clients.close()
 	if m.cfg.Pins != nil {
 		if err := m.cfg.Pins.Flush(); err != nil {
 			m.cfg.Logger.Warn("what was learned of tools is not kept", zap.Error(err))
 		}
 	}
+	// Other actors get no reply from here on; their messages become dead letters.
 	m.system.Root.Stop(m.entry)
 	m.system.Root.Stop(m.pid)
 	<-m.stopped

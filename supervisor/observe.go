@@ -118,6 +118,7 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 		if cell == nil {
 			return nil, unknownServer("list tools", name)
 		}
+		// A server that is pending and has no tools yet may be lazy and at rest: it is woken once.
 		entries := m.Tools().Server(name)
 		if len(entries) == 0 && cell.View().State.Phase == messages.Pending {
 			if err := m.wakeServer(ctx, name); err != nil {

@@ -17,6 +17,7 @@ import (
 // openTransport makes the transport of a spec, with the program's decorator around it. An attempt calls it in a goroutine of its
 // own, so it may block.
 func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+	// Wrap comes last, so that it sees the transport that the session will use.
 	t, err := c.newTransport(name, spec, share)
 	if err != nil || c.Wrap == nil {
 		return t, err
@@ -33,6 +34,7 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 	if rule := c.refusingRule(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
 		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
+	// The program's own transport comes before the known kinds, which it may replace.
 	if c.Transport != nil {
 		if t, err := c.Transport(name, *spec); t != nil || err != nil {
 			return t, err
@@ -40,6 +42,7 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 	}
 	grace := time.Duration(spec.StopGrace)
 	switch spec.Kind() {
+	// The child gets its own environment, its directory and, if the spec asks, its isolation; a runner of packages is known by name.
 	case messages.Stdio:
 		inherit := c.InheritEnv
 		if spec.InheritEnv != nil {
@@ -55,6 +58,7 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 		return c.newRemoteTransport(name, spec, grace, share)
 	case messages.SDK:
+		// The server's function runs in a goroutine of this process; it has no secrets and no process to guard.
 		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
 			t := transports.NewInProcess(serve)
 			t.MaxMessage, t.Share = spec.MaxMessage, share
@@ -67,6 +71,7 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 // newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS anew for each attempt, so
 // that renewed certificates count.
 func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
+	// The client is shared with other servers unless the spec has a TLS configuration of its own.
 	client, err := c.clients.clientFor(spec.TLS, originOf(spec))
 	if err != nil {
 		return nil, openError(err)
@@ -125,6 +130,7 @@ func inProcessName(name string, s Spec) string {
 func checkURL(kind messages.TransportKind, raw string) string {
 	u, err := url.Parse(raw)
 	switch {
+	// The parse error would repeat the URL, which may hold a token.
 	case err != nil:
 		return "its url cannot be parsed"
 	case kind == messages.WebSocket && !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme):
@@ -141,6 +147,7 @@ func checkURL(kind messages.TransportKind, raw string) string {
 // they load the same machine. It is empty for servers without a URL.
 func originOf(s *Spec) string {
 	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
+		// A websocket begins as an HTTP request to the same host, so both count as one origin.
 		scheme := u.Scheme
 		switch scheme {
 		case "ws":

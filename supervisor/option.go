@@ -40,6 +40,7 @@ func (m *Manager) sessionOptions(opts []CallOption) *session.Options {
 			wish(o)
 		}
 	}
+	// The session calls these functions between the messages of the connection.
 	if f := o.Progress; f != nil {
 		o.Progress = func(p Progress) {
 			defer func() {

@@ -28,6 +28,7 @@ func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 	if !rawjson.IsArray(list) {
 		return nil, errors.New(name + " is no list")
 	}
+	// An empty list is a list all the same: the result is not nil.
 	parts := []json.RawMessage{}
 	for a := rawjson.ArrayAt(list, 0, 0); a.Next(); {
 		parts = append(parts, a.Skip())
@@ -38,10 +39,12 @@ func partsOf(raw json.RawMessage, name string) ([]json.RawMessage, error) {
 // onlyText returns the text of a result whose content is one part of text, which most are, read in one walk; not ok for every
 // other result, whose parts are then read one by one.
 func onlyText(raw json.RawMessage) (text string, ok bool) {
+	// A walk that stops anywhere falls back to the general reader, which gives the error.
 	raw = trimSpace(raw)
 	if !rawjson.IsObject(raw) {
 		return "", false
 	}
+	// Of several members named content the last one counts, as for every reader of this package.
 	var found []byte
 	o := rawjson.ObjectAt(raw, 0, 0)
 	for o.Next() {
@@ -55,6 +58,7 @@ func onlyText(raw json.RawMessage) (text string, ok bool) {
 		}
 		o.MoveTo(end)
 	}
+	// Text behind the object means that the result is no single JSON value.
 	if end := o.End(); end < 0 || rawjson.SkipSpace(raw, end) != len(raw) {
 		return "", false
 	}
@@ -71,6 +75,7 @@ func textPart(raw []byte, i, depth int) (text []byte, end int) {
 	if !list.Next() || raw[list.Position()] != '{' {
 		return nil, -1
 	}
+	// A part without a type, or of another one, is not text even if it has a member text.
 	typed := false
 	part := rawjson.ObjectAt(raw, list.Position(), list.Depth())
 	for part.Next() {
@@ -94,6 +99,7 @@ func contentOf(raw json.RawMessage) Content {
 	if !rawjson.IsObject(raw) {
 		return c
 	}
+	// A value of an unexpected type leaves its field empty; Raw still has it.
 	for o := rawjson.ObjectAt(raw, 0, 0); o.Next(); {
 		switch value := o.Skip(); string(o.Name) {
 		case "type":

@@ -26,6 +26,7 @@ type permissions struct {
 	// cell and names are the manager's: the published state of a server, and the ids of all. Start sets them.
 	cell  func(server string) *actors.Cell
 	names func() []string
+	// rules is replaced whole by SetPermissions; a call uses one set to its end.
 	rules atomic.Pointer[ruleSet]
 	asker asker
 	audit *auditor
@@ -58,6 +59,7 @@ func newPermissions(cfg *Config) *permissions {
 
 // compileRules compiles the rules as they would be in force. Annotations count only if there is a person to ask about them.
 func (p *permissions) compileRules(r access.Rules) *access.Matcher {
+	// With a person to ask, annotations are worth something; without, "destructive" could only deny.
 	r.Hints = r.Hints || p.cfg.Ask != nil
 	return access.Compile(r)
 }
@@ -81,6 +83,7 @@ func (j *ruleSet) judgementFor(tool *Tool, naming messages.Naming) *access.Judge
 	if v, ok := known.Load(tool); ok {
 		return v.(*access.Judgement)
 	}
+	// Two goroutines may make the same judgement at once; one of them is kept.
 	made := j.Tool(tool.Server, tool.Name, naming.Tool(tool.Server, tool.Name))
 	if j.keptCount.Add(1) > maxJudgements {
 		j.keptCount.Store(1)
@@ -107,6 +110,7 @@ func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMe
 			}
 		}
 	}
+	// The program's own function comes last: it sees only calls that the rules and the person allow.
 	if p.cfg.Allow != nil {
 		if err := p.cfg.Allow(ctx, tool, args); err != nil {
 			return refusedByProgram(err)
@@ -117,6 +121,7 @@ func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMe
 
 // decideCall decides by the arguments too, and asks the person if the rules say so.
 func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool *Tool, args json.RawMessage) error {
+	// The spec may have changed since the tool was listed; the newest one counts.
 	trusted := p.isTrusted(tool.Server)
 	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
 	if p.audit != nil {
@@ -150,6 +155,7 @@ func denialText(d access.Decision) string { return "denied: " + d.Why }
 // refuseTool implements actors.Calls.Refuse. It returns why a tool that is not in the catalog may not be called: a pin holds it
 // back, or a rule denies every call of it. nil says that the tool is unknown for another reason; the caller then gets that error.
 func (p *permissions) refuseTool(qualified, server, tool string) error {
+	// A name of a tool that was never offered must be resolved among the quarantined ones.
 	if qualified != "" {
 		if server, tool = p.findHiddenTool(qualified); server == "" {
 			return nil
@@ -202,11 +208,13 @@ func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
 // that sees them only wastes calls. They stand in Quarantined with the rule instead. The list is copied, since the session
 // shares it.
 func (p *permissions) filterTools(name string, spec *Spec, list *session.ToolList) *session.ToolList {
+	// Pins first: a tool that is held back needs no rule.
 	list = p.filterChanged(name, spec, list)
 	j := p.rules.Load()
 	if j.empty {
 		return list
 	}
+	// The session keeps the list for its next connection, so its slices are not changed.
 	out := *list
 	out.Tools, out.Quarantined = nil, slices.Clone(list.Quarantined)
 	for _, t := range list.Tools {
@@ -270,6 +278,7 @@ func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	if m.closing.Load() {
 		return closedError("configure")
 	}
+	// The rules are in force for every call from here on; what follows only changes what is shown.
 	m.permissions.setRules(r)
 	m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: ruleCount(r)}, nil)
 	return m.refilterTools(ctx)
@@ -301,6 +310,7 @@ func (m *Manager) refilterTools(ctx context.Context) error {
 func (m *Manager) Decide(server, tool string, args json.RawMessage) access.Decision {
 	q := access.Request{Server: server, Tool: tool, Qualified: m.cfg.Naming.Tool(server, tool), Args: args,
 		Trusted: m.permissions.isTrusted(server)}
+	// A tool that is not offered is decided about by its name alone.
 	if e, ok := m.Tools().LookupTool(server, tool); ok {
 		q.Annotations = e.Tool.Annotations
 	}

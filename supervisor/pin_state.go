@@ -51,6 +51,7 @@ func (p *pinState) policyFor(spec *Spec) string {
 func (p *pinState) newChanges(server string, changes []pins.Change) (fresh []pins.Change, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// The present changes replace the reported ones, so that a change that returns is reported again.
 	was, now := p.reported[server], map[string]string{}
 	for _, c := range changes {
 		now[c.Tool] = c.Hash
@@ -86,10 +87,12 @@ func (p *pinState) isNewProblem(err error) bool {
 // filterChanged compares a list with the approved definitions. Under "hold" it takes the changed tools out, and those of which the
 // store cannot say whether they changed; otherwise it marks the changed ones. Changes that are new are reported.
 func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolList) *session.ToolList {
+	// The policy may differ by server: a spec has the first word, the organisation the last.
 	policy := p.pins.policyFor(spec)
 	if p.cfg.Pins == nil || policy == messages.PinOff {
 		return list
 	}
+	// Compare pins new tools on the way: trust on first use.
 	key, hold := pins.Key(name, spec), policy == messages.PinHold
 	found := p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
 	// Under "hold", a tool may be offered only when its first definition is on disk: otherwise the next run could not compare.
@@ -106,8 +109,10 @@ func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolL
 	if len(found.Changes) == 0 && !over && (!hold || len(found.Unkept)+len(unsaved) == 0) {
 		return list
 	}
+	// The list is copied, because the session shares it with the next connection.
 	out := *list
 	out.Changed = nil
+	// A tool may be held back for several reasons; the last one written below is shown.
 	reasons := map[string]string{}
 	for _, c := range found.Changes {
 		parts := c.Parts()
@@ -152,6 +157,7 @@ func (p *permissions) prepareTools(ctx context.Context, name string, spec *Spec,
 		return
 	}
 	key := pins.Key(name, spec)
+	// Compare queues new definitions for the file; Unsaved says whether they are written.
 	p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
 	if len(p.cfg.Pins.Unsaved(key, list.Tools)) == 0 {
 		return
@@ -181,6 +187,7 @@ func listIdentity(spec *Spec, list *session.ToolList) [sha256.Size]byte {
 
 // reportChanges reports new changes once: to the log, to the audit record and to the watchers.
 func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, all []messages.ChangedTool) {
+	// Log and audit record get one line for each tool; watchers get one event for the list.
 	for _, c := range fresh {
 		parts := strings.Join(c.Parts(), ", ")
 		p.cfg.Logger.Warn("the definition of a tool has changed since it was approved", zap.String("server", name),
@@ -207,6 +214,7 @@ func (m *Manager) followPins() {
 		case <-m.permissions.asker.done:
 			return
 		case <-t.C:
+			// Reread reports true also when definitions that Unsaved named are written.
 			if m.cfg.Pins.Reread() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				_ = m.refilterTools(ctx) // the manager ends, or the next list of the server shows it
@@ -240,6 +248,7 @@ func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins
 	if cell == nil || m.cfg.Pins == nil {
 		return nil, unknownServer("approve", server)
 	}
+	// The changes are matched by their hashes, so a newer definition cannot slip through.
 	approved, unseen, err := m.cfg.Pins.Approve(pins.Key(server, cell.View().Spec), changes)
 	for _, tool := range approved {
 		m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "pin", Server: server, Tool: tool}, nil)

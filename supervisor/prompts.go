@@ -33,6 +33,7 @@ type PromptMessage struct {
 
 // Messages returns the messages of the prompt, in order; nil if the result cannot be decoded, which Raw still shows.
 func (p *PromptResult) Messages() []PromptMessage {
+	// The shape is read leniently: a message with missing members is shown as far as it goes.
 	list, err := partsOf(p.Raw, "messages")
 	if err != nil {
 		return nil
@@ -79,6 +80,7 @@ func (m *Manager) GetPrompt(
 	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
 	return m.audit.auditPrompt(ctx, "", qualified, args, func(t *actors.Trace) (*PromptResult, error) {
+		// The search is part of the audited request: its time counts in the record.
 		server, name, ok := m.resolvePrompt(ctx, qualified)
 		if !ok {
 			if m.closing.Load() {
@@ -107,6 +109,7 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 	if len(may) == 0 {
 		return "", "", false
 	}
+	// found ends the requests to the other servers as soon as one has listed the prompt.
 	search, found := context.WithCancel(ctx)
 	defer found()
 	// The parts and their errors are of no use here: what was listed stands in the index.

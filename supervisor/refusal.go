@@ -12,6 +12,7 @@ func refusedByProgram(cause error) error {
 	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
 		Err: refusal{cause}}
 	// An error of this package keeps its text and its fix, which were written for a reader.
+	// Only an error of exactly this type was meant for this call; one inside of another error belongs to some other call.
 	if own, ok := cause.(*Error); ok && own.Text != "" { //nolint:errorlint // one that is wrapped is about something else
 		e.Text, e.Fix, e.Challenge, e.RetryAfter = own.Text, own.Fix, own.Challenge, own.RetryAfter
 		return e
@@ -30,6 +31,7 @@ var outcomeWords = strings.NewReplacer(" (outcome unknown: it may have run)", ""
 type refusal struct{ error }
 
 func (r refusal) Is(target error) bool {
+	// Every sentinel that states an outcome or a class is hidden; the program's own errors are found as usual.
 	switch target {
 	case ErrNotSent, ErrOutcomeUnknown, ErrRejected, ErrNeedsAuth, ErrDenied, ErrInvalid:
 		return false

@@ -49,6 +49,7 @@ func (r *replyCache) addReply(reply *messages.CallToolReply, now time.Time) {
 	c := &endedCall{reply: reply, at: now, bytes: costOf(reply)}
 	r.byID[reply.GetCallId()], r.order, r.bytes = c, append(r.order, c), r.bytes+c.bytes
 	// Answers go from the oldest on; answerless marks how far, so that each answer is taken out once.
+	// First the answers go, because the ids alone prevent a second run.
 	for ; r.bytes > rememberedBytes && r.answerless < len(r.order); r.answerless++ {
 		c := r.order[r.answerless]
 		c.reply = withoutAnswer(c.reply)
@@ -56,6 +57,7 @@ func (r *replyCache) addReply(reply *messages.CallToolReply, now time.Time) {
 		c.bytes = costOf(c.reply)
 		r.bytes += c.bytes
 	}
+	// Then the oldest ids go, until both bounds hold.
 	for len(r.order) > rememberedCalls || r.bytes > rememberedBytes {
 		r.dropOldest()
 	}

@@ -59,6 +59,7 @@ func (d *requestHandler) programKinds() requestKinds {
 // handlersFor returns the functions that a new connection of a server announces and uses. A kind without an answerer stays nil, is
 // not announced, and is refused. A connection keeps what it began with, because the protocol negotiates abilities once.
 func (d *requestHandler) handlersFor(server string) (h session.Handlers) {
+	// The program's functions come first; handleRequests has refused handlers of the same kinds.
 	c, byActor := d.cfg, requestKinds{}
 	if k := d.actorKinds.Load(); k != nil {
 		byActor = *k
@@ -92,12 +93,14 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 	context.Context, ElicitRequest) (ElicitResult, error) {
 	return func(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
 		defer d.recoverPanic(server, "elicitation", &err)
+		// The request carries no name of its server; the program shall show one.
 		r.Server = server
 		unheard, heard := d.elicitLimits.takeRequest(server, time.Now())
 		if r.Unheard = unheard; !heard {
 			d.warnUnheard(server, "it asks the person too often; the question was not shown")
 			return ElicitResult{}, notShownError("it asks too often")
 		}
+		// From here on only well-formed requests are shown.
 		if err = d.checkUnambiguous(server, "elicit", r.Params); err != nil {
 			return ElicitResult{}, err
 		}
@@ -146,6 +149,7 @@ func (d *requestHandler) sampleFunc(server string, ask func(context.Context, Sam
 		if err = d.checkUnambiguous(server, "sample", r.Params); err != nil {
 			return nil, err
 		}
+		// An answer of the model counts as one too: the request that caused it is not sent a second time.
 		if raw, err = ask(ctx, r); err == nil {
 			actors.NoteAnswer(ctx)
 		}
@@ -196,6 +200,7 @@ func (d *requestHandler) warnUnheard(server, text string) {
 // warnLimited logs a refusal once a minute for each server and text, with the number of those in between, because a server may ask
 // as often as it likes. It returns how many refusals the line stands for; 0 if nothing was logged.
 func (d *requestHandler) warnLimited(server, text string, err error) (times int) {
+	// The subject is the server and the text, so one server cannot silence the warnings about another.
 	skipped, say := d.warnLimits.Allow(server+"\x00"+text, time.Now())
 	if !say {
 		return 0
@@ -231,6 +236,7 @@ func (d *requestHandler) askActor(
 
 // elicitFromActor answers a question through a handler. The answer is read with the strict reader, because a person decided on it.
 func (d *requestHandler) elicitFromActor(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
+	// The handler gets the server's params as they came, so it sees members that this version does not know.
 	raw, err := d.askActor(ctx, r.Server, "elicitation/create", r.Params, r.Unheard)
 	if err != nil {
 		return res, err

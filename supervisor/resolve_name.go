@@ -5,12 +5,14 @@ package supervisor
 // server; if no list has it, it belongs to the only server that fits and has no list yet. It is empty if several would fit:
 // the caller must not wake a server on a guess.
 func (m *Manager) resolveToolName(qualified string) (server, tool string) {
+	// A plain name says which server it means, even if that server has no connection and no list.
 	if server, tool, plain := m.cfg.Naming.Split(qualified); plain {
 		if m.shared.cellOf(server) == nil {
 			return "", ""
 		}
 		return server, tool
 	}
+	// A hash cannot be reversed, so the names of every fitting server are computed and compared.
 	unlisted := 0
 	for _, name := range m.Servers() {
 		cell := m.shared.cellOf(name)

@@ -131,12 +131,15 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	for i := range listed {
 		m.index.setResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
 	}
+	// The exact list decides before any template.
 	owners := serversWith(listed, func(r *messages.Resource) bool { return r.URI == uri })
 	if len(owners) == 0 {
 		// A server that is not connected now may have listed it; the read then connects it or fails with its name.
 		owners = m.index.serversListing(uri, m.listOwnerOf)
 	}
+	// A server that failed may be the one that has the resource: the error names it.
 	failed := failedServers(listed)
+	// No list names the URI, so the templates are compared; that costs more.
 	if len(owners) == 0 {
 		templates := m.templateParts(ctx, nil)
 		failed = append(failed, failedServers(templates)...)
@@ -150,12 +153,14 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	}
 	shown := messages.Line(plainURI(uri), 200)
 	switch len(owners) {
+	// Exactly one server offers it.
 	case 1:
 		return owners[0], nil
 	case 0:
 		e := &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 			Text: fmt.Sprintf("no connected server offers the resource %q", shown),
 			Fix:  "list the resources, or name the server that has it", Err: messages.ErrUnknownResource}
+		// A search that was cut short says nothing about the resource.
 		if err := ctx.Err(); err != nil {
 			e.Class, e.Text, e.Err = messages.ClassOf(err), "the context ended before it was known who offers the resource", err
 		} else if len(failed) > 0 {
@@ -171,6 +176,7 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 
 // plainURI returns a URI as errors and logs may show it: without the parts that often hold secrets.
 func plainURI(uri string) string {
+	// Query and user information are the usual places of tokens.
 	if u, err := url.Parse(uri); err == nil && (u.User != nil || u.RawQuery != "") {
 		u.User, u.RawQuery = nil, ""
 		return u.String() + " (shortened)"
@@ -213,6 +219,7 @@ const (
 
 // hasTooManyNames reports whether a template has more than maxNames names. It counts commas, which is exact enough for a bound.
 func hasTooManyNames(template string) bool {
+	// The template is walked expression by expression; an unclosed one counts as well.
 	for names := 0; names <= maxNames; {
 		_, rest, more := strings.Cut(template, "{")
 		if !more {
@@ -238,6 +245,7 @@ func TemplateFits(template, uri string) (ok bool) {
 			ok = false
 		}
 	}()
+	// A template without expressions is a plain URI.
 	if !strings.Contains(template, "{") {
 		return template == uri
 	}

@@ -37,6 +37,7 @@ func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 		m.reply(closedError("connect"))
 		return
 	}
+	// The command may come from another actor or a caller's map: the scope is not the caller's to choose.
 	spec := m.spec
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	if cause := s.unusableCause(m.name, spec); cause != nil {
@@ -45,12 +46,14 @@ func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 	}
 	r := s.servers[m.name]
 	switch {
+	// A new name: the record, the cell and the actor are made in this turn, so a status exists when the reply arrives.
 	case r == nil:
 		r = s.addManagedServer(m.name)
 		r.runtime = &spec
 		s.startServer(ctx, r)
 	case r.removing:
 		// The old connection may still hold a port or a file that the new server needs, so the add waits until it is closed.
+		// SetServers replies when the spec is accepted; Connect waits for the new server.
 		if m.early {
 			m.reply(nil)
 			m.reply = func(error) {}
@@ -95,6 +98,7 @@ func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 	r.wanted = !r.spec.Disabled
 	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.barrierSeen,
 		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: s.shared.tickets.Load()}})
+	// Each server may always hold its part of the memory; Close in finishRemoval gives it back.
 	r.cell.Share = s.cfg.budget.Open(r.name)
 	r.cell.Logs.Share = r.cell.Share
 	r.cell.GivenSecrets = func() []string { return s.cfg.credentials.secretsOf(r.name) }
@@ -106,11 +110,13 @@ func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 // forgotten, because they were another spec's, and the new connection begins when the calls of the old one have ended, or
 // Timing.Drain has passed.
 func (s *supervisor) applySpec(r *managedServer, wanted bool, ticket uint64) {
+	// SameConnection compares everything that the connection was made of; timeouts, bounds and tool filters may differ.
 	keep := r.spec.SameConnection(*r.specInForce())
 	r.spec, r.wanted = r.specInForce(), wanted
 	if !keep {
 		r.policy = restart.Record{}
 	}
+	// The actor is sent the reason as well, so that it fails without an attempt.
 	r.blocked = s.blockingCause(r)
 	if r.pid != nil {
 		s.root.Send(r.pid, actors.ReplaceSpec{Spec: r.spec, Event: lifecycle.Respec{
@@ -126,6 +132,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 	case s.closing != nil:
 		m.reply(closedError("remove"))
 		return
+	// The removal that runs was of the old server; this command is for the one that comes back.
 	case r != nil && r.comesBack():
 		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleRemove(ctx, m) })
 		return
@@ -137,6 +144,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 			Text: "it comes from " + sourceOf(r.configured), Fix: "remove it there, or disable it here"})
 		return
 	}
+	// Only the runtime's word is withdrawn here; dropSource decides what that means for the server.
 	r.runtime = nil
 	s.dropSource(ctx, r)
 	m.reply(nil)
@@ -165,11 +173,13 @@ func (s *supervisor) endServer(ctx actor.Context, r *managedServer, drain time.D
 	if r.removing {
 		return
 	}
+	// From now on the name finds this record, and commands for it wait or fail.
 	r.removing, r.wanted = true, false
 	delete(s.orphans, r.name)
 	switch {
 	case r.pid != nil:
 		s.root.Send(r.pid, actors.Stop{Drain: drain})
+	// Without an actor and without a connection nothing reports an end, so the removal is finished here.
 	case r.liveEpoch == 0:
 		s.finishRemoval(ctx, r)
 	}
@@ -191,10 +201,12 @@ func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
 		return
 	}
 	switch m.event.(type) {
+	// The record keeps the command even if the actor has died: its successor starts with it.
 	case lifecycle.Enable:
 		r.wanted = true
 	case lifecycle.Disable:
 		r.wanted = false
+	// A reconnect that cannot succeed is refused at once: the caller would otherwise wait for an attempt that never begins.
 	case lifecycle.Reconnect:
 		if !r.wanted {
 			m.reply(&Error{Op: "reconnect", Class: messages.ClassInvalid, Server: m.name, Text: "it is disabled",
@@ -222,7 +234,9 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 		m.reply(SetServersResult{}, closedError("set servers"))
 		return
 	}
+	// Empty lists and not nil, because the result is written as JSON.
 	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
+	// Sorted names make the order of epochs, and so a repeated run, independent of the map.
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		r := s.servers[name]
 		if _, keep := m.specs[name]; keep {
@@ -246,6 +260,7 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 				continue
 			}
 			// A replaced server stands in Removed and Added; one whose connection stays stands in Adjusted only.
+			// A spec that cannot work replaces nothing: the old server goes on, and handleAdd reports the error.
 			if s.unusableCause(name, spec) == nil {
 				if r.runtime.SameConnection(spec) {
 					adjusted = true
@@ -275,6 +290,7 @@ func (s *supervisor) closeServers(ctx actor.Context, m closeAll) {
 		return // Close sends it once; this protects against a second one
 	}
 	answer := m.reply
+	// A registry that dies makes its successor run the same Sync again, so the reply must be harmless the second time.
 	m.reply = sync.OnceFunc(func() {
 		s.shared.hub.Close()
 		answer()
@@ -283,6 +299,7 @@ func (s *supervisor) closeServers(ctx actor.Context, m closeAll) {
 	s.stopTimers()
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		r := s.servers[name]
+		// No source has the server any more, so nothing brings it back when it has ended.
 		r.runtime, r.configured, r.waitingSpec = nil, nil, nil
 		s.endServer(ctx, r, m.drain)
 	}

@@ -13,6 +13,7 @@ func (c *Config) sessionRand() func() float64 {
 	if !c.hasOwnRand {
 		return rand.Float64
 	}
+	// A generator of math/rand/v2 is not safe for the several goroutines of a server's sessions.
 	var mu sync.Mutex
 	own := rand.New(rand.NewPCG(math.Float64bits(c.Rand()), 0)) //nolint:gosec // jitter, no secret
 	return func() float64 {

@@ -37,6 +37,7 @@ func (k *credentials) openStore() (auth.Store, *auth.Locks, error) {
 		return k.store, k.locks, nil
 	}
 	o, err := DefaultAuthOptions()
+	// Locks of the program come first; they must be those of all processes that share the store.
 	locks := k.cfg.AuthLocks
 	if locks == nil {
 		// A store in memory belongs to this process alone, so its locks need no files.
@@ -71,6 +72,7 @@ func (k *credentials) mayHoldSignIn() bool {
 	if err != nil {
 		return false
 	}
+	// The time is kept for isKnownEmpty, which answers the next requests without a look.
 	if _, err = os.Stat(dir); err != nil {
 		now := time.Now()
 		k.emptyAt.Store(&now)

@@ -26,9 +26,11 @@ import (
 // sharedState holds the values that the facade and the actors both use. Every field is safe for concurrent use.
 type sharedState struct {
 	// cells has an entry from the moment a server is accepted until its removal has ended; only the supervisor actor writes it.
-	cells    sync.Map // server id → *actors.Cell
-	catalog  *actors.Catalog
-	hub      *actors.Hub
+	cells sync.Map // server id → *actors.Cell
+	// catalog has the newest snapshot, hub the watchers of events. The registry and the hub publish without a turn of the supervisor.
+	catalog *actors.Catalog
+	hub     *actors.Hub
+	// registry points to the registry actor of the moment: a successor takes its place after a panic.
 	registry actors.Ref
 	// tickets numbers the commands and barriers whose end a caller may wait for. A server's View shows the newest ticket that it
 	// has answered, so a waiter compares numbers and needs no channel of its own.
@@ -56,7 +58,8 @@ func (s *sharedState) shareOf(name string) *budget.Share {
 // replaces children whose code has panicked. All fields belong to the actor: only Receive and what it calls touch them, so they
 // need no lock.
 type supervisor struct {
-	cfg    *Config
+	cfg *Config
+	// common is given to every server actor; it is not changed after the first one was spawned.
 	common *actors.Common
 	// props is shared by the actors of all servers, and nextServer is the actor that it produces next: see propsOf.
 	props      *actor.Props
@@ -70,6 +73,7 @@ type supervisor struct {
 	servers map[string]*managedServer
 	byPID   map[string]*managedServer // by the id of the server's actor
 	orphans map[string]*managedServer // by name: the actor has died, and its successor waits for spawnAt
+	// gate bounds how many servers start at once. It is pure: this actor passes in the time and keeps its timer.
 	gate    *restart.Gate
 	epoch   uint64 // manager-wide: no two attempts and no two actors share a number
 	spawned uint64 // numbers the names of children: no name is used a second time
@@ -102,6 +106,8 @@ func newSupervisor(cfg *Config, sh *sharedState, audit *auditor) *supervisor {
 		Handlers: cfg.requestHandler.handlersFor, AwaitCredentials: cfg.awaitCredentials, Filter: cfg.permissions.filterTools,
 		Prepare: cfg.permissions.prepareTools,
 	}
+	// An attempt opens its transport in a goroutine of its own, so openTransport may block; the share is looked up late, because the
+	// cell of a server may have been replaced by a re-added one.
 	common.Open = func(name string, spec *Spec) (transports.Transport, error) {
 		return cfg.openTransport(name, spec, sh.shareOf(name))
 	}
@@ -132,6 +138,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		}
 	}()
 	switch m := ctx.Message().(type) {
+	// The registry comes first: servers announce their tools to it as soon as they connect.
 	case *actor.Started:
 		s.root, s.self = ctx.ActorSystem().Root, ctx.Self()
 		s.spawnRegistry(ctx)
@@ -147,6 +154,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.handleTerminated(ctx, m.Who)
 	case actors.FromServer:
 		s.handleFromServer(ctx, m)
+	// How long starting processes wait for a processor narrows or widens the gate.
 	case actors.CPUTimeMeasured:
 		// A late measurement of an earlier attempt must not be charged to the one that runs now.
 		if r := s.servers[m.Name]; r != nil && r.liveEpoch == m.Epoch {
@@ -182,6 +190,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		}
 	case closeAll:
 		s.closeServers(ctx, m)
+	// timerAt is cleared before anything is decided, so that wakeAt may arm the timer again.
 	case timerDue:
 		s.timerAt = time.Time{}
 		if s.registryDead && !s.ending {
@@ -216,6 +225,7 @@ func (s *supervisor) grantStarts(_ actor.Context) {
 		return
 	}
 	now := time.Now()
+	// Every grant gets a new epoch: whatever arrives later with another one belongs to an attempt that is over.
 	granted, wake := s.gate.Next(now)
 	for _, name := range granted {
 		r := s.servers[name]
@@ -255,6 +265,7 @@ func (s *supervisor) wakeAt(at, now time.Time) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
+	// The function runs on a timer's goroutine, so it uses copies and only sends.
 	s.timerAt = at
 	root, self := s.root, s.self
 	s.timer = time.AfterFunc(max(at.Sub(now), 0), func() { root.Send(self, timerDue{}) })
@@ -283,6 +294,7 @@ func (s *supervisor) handleFromServer(ctx actor.Context, m actors.FromServer) {
 			r.policy = s.cfg.Restart.Cleared(r.policy)
 		}
 		r.successor = false
+		// The request may have been sent before the grant arrived.
 		if m.Attempt < r.liveEpoch {
 			// A grant is on its way to the actor and answers this request as well. If the gate queued the request, it would grant it
 			// as soon as that attempt ends, before the time that the policy chooses then.
@@ -298,10 +310,12 @@ func (s *supervisor) handleFromServer(ctx actor.Context, m actors.FromServer) {
 	case lifecycle.Up:
 		r.policy = s.cfg.Restart.Connected(r.policy)
 		r.isUp, r.upSince = true, now
+	// An attempt has failed, or a connection has died, and everything that it held is released.
 	case lifecycle.Report:
 		s.scheduleRetry(r, e, now)
 	case lifecycle.Decline:
 		s.handleReleased(ctx, actors.AttemptReleased{Name: r.name, Epoch: e.Epoch})
+	// The server's actor has nothing left to close; Terminated follows, and then finishRemoval.
 	case lifecycle.Gone:
 		ctx.Stop(r.pid)
 	}
@@ -331,6 +345,7 @@ func (s *supervisor) startRequest(r *managedServer, p restart.Priority, notBefor
 // scheduleRetry decides what follows a failure, reports it to the server's actor (its status shows the time), and queues the
 // start. Both use the same decision, so the status cannot promise another time than the gate keeps.
 func (s *supervisor) scheduleRetry(r *managedServer, e lifecycle.Report, now time.Time) {
+	// The policy is pure: the new record and the decision follow from the old record, the event, the time and one random draw.
 	policy, decision := s.cfg.Restart.Down(r.policy, downEvent(r, e.Cause.Class, e.Cause.RetryAfter, now), now, s.cfg.Rand)
 	r.policy, r.isUp = policy, false
 	s.root.Send(r.pid, actors.Scheduled{
@@ -370,8 +385,10 @@ func (s *supervisor) handleTerminated(ctx actor.Context, who *actor.PID) {
 	}
 	delete(s.byPID, who.Id)
 	r.pid = nil
+	// The reason of the panic, if HandleFailure has stored one; a server that was stopped in order has none.
 	r.reason = s.panics[who.Id]
 	delete(s.panics, who.Id)
+	// The session goroutines of a dead actor must end, or a successor would be the second connection of the server.
 	r.holder.Abandon()
 	s.gate.Cancel(r.name)
 	if r.liveEpoch != 0 && r.holder.Epoch() != r.liveEpoch {
@@ -399,6 +416,7 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 	policy, decision := s.cfg.Restart.Down(r.policy, downEvent(r, messages.ClassPanic, 0, now), now, s.cfg.Rand)
 	r.policy, r.isUp = policy, false
 	r.spawnAt = decision.At
+	// A class that is not retried has no time; an actor whose code panicked gets a successor all the same.
 	if r.spawnAt.IsZero() {
 		r.spawnAt = now
 	}
@@ -416,6 +434,7 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 	if s.common.PhaseChanged != nil {
 		s.common.PhaseChanged(&v, r.cell.View().State.Phase)
 	}
+	// Watchers learn of this state with the next event of the server; the cell has it now.
 	r.cell.Publish(&v, nil)
 }
 
@@ -442,11 +461,13 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 	r.blocked = s.blockingCause(r)
 	init := lifecycle.Init{Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Blocked: r.blocked, Ticket: ticket}
 	// A lazy server whose tools are known from an earlier run offers them without a connection; a call wakes it.
+	// A list of an earlier run counts only under the same spec and the same account: loadToolList knows.
 	var known *session.ToolList
 	if init.Lazy {
 		known = s.cfg.loadToolList(r.name, r.spec)
 		init.Cached = known != nil
 	}
+	// The list counts against the memory budget from now on, also while the server rests.
 	r.cell.Share.Keep(0, known.Size())
 	s.spawned++
 	s.epoch++ // the actor's messages before its first connection must be newer than its predecessor's last one
@@ -509,6 +530,7 @@ func (s *supervisor) sendToRegistry(m any) {
 func (s *supervisor) spawnRegistry(ctx actor.Context) {
 	s.spawned++
 	s.registryDead = false
+	// The catalog itself outlives the actor, so readers never see it empty.
 	cfg := actors.RegistryConfig{Catalog: s.shared.catalog, Hub: s.shared.hub, WithdrawAfter: s.cfg.WithdrawAfter}
 	pid, err := ctx.SpawnNamed(s.cfg.actorProps("registry", func() actor.Actor { return actors.NewRegistry(cfg) }),
 		fmt.Sprintf("registry-%d", s.spawned))
@@ -553,6 +575,7 @@ func (s *supervisor) handleRegistryDeath(ctx actor.Context) {
 // free from here on.
 func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	delete(s.servers, r.name)
+	// Nothing of the server may survive under its name: a server that is added again starts afresh.
 	s.cfg.credentials.dropCredential(r.name)
 	s.gate.Cancel(r.name)
 	s.shared.cells.Delete(r.name)
@@ -577,6 +600,7 @@ func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 // Waiting servers are then tried again soon, spread over a few seconds, and remote connections are probed.
 func (s *supervisor) checkClocks(ctx actor.Context) {
 	now := time.Now()
+	// Round(0) drops the monotonic reading, so the first difference is by the wall clock and the second by the monotonic one.
 	slept := now.Round(0).Sub(s.wall.Round(0)) - now.Sub(s.wall)
 	if !s.wall.IsZero() && slept > 5*time.Second {
 		s.log.Info("the machine has slept", zap.Duration("for", slept))
@@ -596,6 +620,7 @@ func (s *supervisor) handleWoken(ctx actor.Context) {
 		}
 		ctx.Send(r.pid, actors.ProbeNow{})
 		st := r.cell.View().State
+		// A server that waits for nothing, or whose own Retry-After has not passed, is left alone.
 		if !st.StartRequested || st.NextAt.IsZero() || st.Cause != nil && st.Cause.RetryAfter > 0 {
 			continue
 		}

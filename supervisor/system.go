@@ -42,6 +42,7 @@ type contentlessHandler struct{ slog.Handler }
 func (d contentlessHandler) Handle(ctx context.Context, r slog.Record) error {
 	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
+		// Plain texts and numbers are the library's own; only values of kind Any can be messages.
 		if a.Value.Kind() == slog.KindAny {
 			a.Value = slog.StringValue(describeValue(a.Value.Any()))
 		}
