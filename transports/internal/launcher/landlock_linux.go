@@ -63,7 +63,9 @@ func restrictFiles(f *isolation.Files, program string) *StepError {
 		return newStepError("write", "", errno)
 	}
 	r.fd = int(fd)
+	// The domain stays in force without the descriptor.
 	defer unix.Close(r.fd)
+	// Devices that are missing (in a small container) are left out.
 	for _, path := range isolation.Devices {
 		if failed := r.allowPath("write", path, unix.LANDLOCK_ACCESS_FS_READ_FILE|writeRights|unix.LANDLOCK_ACCESS_FS_TRUNCATE|
 			unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, true); failed != nil {
@@ -153,6 +155,7 @@ func (r *ruleset) allowPath(step, path string, rights uint64, optional bool) *St
 	if rights &= r.handled; rights == 0 {
 		return nil
 	}
+	// O_PATH needs no right to read the file.
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		if optional {
@@ -165,6 +168,7 @@ func (r *ruleset) allowPath(step, path string, rights uint64, optional bool) *St
 	if err := unix.Fstat(fd, &st); err != nil {
 		return newStepError(step, path, err)
 	}
+	// The kernel refuses rights of folders on a file.
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= fileRights
 	}

@@ -54,6 +54,7 @@ var ErrNoLauncher = errors.New("this program cannot be started as a launcher of 
 
 // Launch is one start. The goroutine that calls Wrap owns it.
 type Launch struct {
+	// job is sent by Finish; cmd starts the launcher.
 	job            launchOrder
 	cmd            *exec.Cmd
 	orders, report *os.File   // this process's ends of the pipes
@@ -64,6 +65,7 @@ type Launch struct {
 // must not. After Wrap has returned nil, the caller must call Finish if cmd was started, else Abandon.
 func Wrap(cmd *exec.Cmd, steps isolation.Steps) (*Launch, error) {
 	l := &Launch{job: launchOrder{cmd.Path, cmd.Args, cmd.Env, steps}, cmd: cmd}
+	// The launcher is this very file: another version of it might not understand the order.
 	self, err := ownProgram()
 	if err != nil {
 		return nil, err
@@ -130,6 +132,7 @@ func (l *Launch) Finish(ctx context.Context) error {
 	})
 	defer stop()
 	_ = l.report.SetReadDeadline(time.Now().Add(readyTimeout))
+	// Nothing of the program is sent before the other side has shown that it is a launcher.
 	greeting := make([]byte, len(readyMessage))
 	if _, err := io.ReadFull(l.report, greeting); err != nil || string(greeting) != readyMessage {
 		return l.finishError(ctx, err)
@@ -137,6 +140,7 @@ func (l *Launch) Finish(ctx context.Context) error {
 	if _ = l.report.SetReadDeadline(time.Time{}); ctx.Err() != nil { // the end of ctx may have set the deadline that this has cleared
 		return ctx.Err()
 	}
+	// The launcher waits for its order, and needs the mapping of its user before it may switch the loopback on.
 	if l.job.Steps.Loopback {
 		if err := mapUser(l.cmd.Process.Pid); err != nil {
 			return newStepError("network", "", err)

@@ -49,6 +49,7 @@ func runLauncher() {
 		// The parent has died: there is no program to start.
 		os.Exit(exitFailed)
 	}
+	// The error of marking is reported like one of a step.
 	failed := newStepError("descriptors", "", marked)
 	if failed == nil {
 		failed = j.becomeProgram()
@@ -57,6 +58,7 @@ func runLauncher() {
 		_ = json.NewEncoder(report).Encode(failed)
 		os.Exit(exitFailed)
 	}
+	// Only Try's order gets here: its steps were performed and there is no program.
 	os.Exit(0)
 }
 
@@ -90,6 +92,7 @@ func setLimit(key string, most uint64) *StepError {
 	if err := unix.Getrlimit(resource, &old); err != nil {
 		return newStepError(key, "", err)
 	}
+	// A process without rights may not raise the hard limit, so that a lower one is kept.
 	most = min(most, old.Max)
 	return newStepError(key, "", unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}))
 }

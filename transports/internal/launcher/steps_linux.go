@@ -104,6 +104,7 @@ func dropCapabilities() error {
 		return err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	// The interface takes 64 capabilities in two words.
 	var none [2]unix.CapUserData
 	return unix.Capset(&header, &none[0])
 }
@@ -114,6 +115,7 @@ func installFilter(program []isolation.Instruction) error {
 	for i, p := range program {
 		raw[i] = unix.SockFilter{Code: p.Code, Jt: p.Jt, Jf: p.Jf, K: p.K}
 	}
+	// The address of the first element is needed below.
 	if len(raw) == 0 {
 		return unix.EINVAL
 	}
@@ -139,6 +141,7 @@ func Detect() (landlockVersion int, noLandlock, noFilter string) {
 	default:
 		noLandlock = "Landlock does not answer: " + errno.Error()
 	}
+	// The question whether an action is known changes nothing and needs no rights.
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	if errno != 0 {
