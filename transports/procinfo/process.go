@@ -41,6 +41,7 @@ func chainWith(pid int, find func(int) (Process, error)) ([]Process, error) {
 		return nil, err
 	}
 	out := []Process{first}
+	// Each step may correct the process before it, which is why it gets a pointer.
 	for len(out) < maxChain {
 		parent, seen := parentOf(&out[len(out)-1], find)
 		if !seen {
@@ -55,6 +56,7 @@ func chainWith(pid int, find func(int) (Process, error)) ([]Process, error) {
 // that. It tries 8 times, because a chain of parents can end one after the other.
 func parentOf(child *Process, find func(int) (Process, error)) (parent Process, seen bool) {
 	for range 8 {
+		// The first process of a system has no parent, or itself.
 		if child.Parent <= 0 || child.Parent == child.PID {
 			return Process{}, false
 		}
@@ -65,6 +67,7 @@ func parentOf(child *Process, find func(int) (Process, error)) (parent Process, 
 		}
 		// The parent has ended (its number may be another process's now), or cannot be read.
 		now, err := find(child.PID)
+		// The process has ended, its number is another's, or its parent cannot be read: the chain ends here.
 		if err != nil || now.Start != child.Start || now.Parent == child.Parent {
 			return Process{}, false
 		}

@@ -13,6 +13,7 @@ func Find(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
+	// The call succeeds with an empty structure for a number that is not in use.
 	if int(k.Proc.P_pid) != pid {
 		return Process{}, os.ErrNotExist
 	}
@@ -26,6 +27,7 @@ func Find(pid int) (Process, error) {
 	}
 	p := Process{PID: pid, Parent: int(k.Eproc.Ppid), Group: int(k.Eproc.Pgid), Name: string(text),
 		Start: uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec)}
+	// The session of another user's process may not be asked for; it stays unknown.
 	if p.Session, err = unix.Getsid(pid); err != nil {
 		p.Session = 0
 	}

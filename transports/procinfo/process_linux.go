@@ -31,11 +31,13 @@ func Find(pid int) (Process, error) {
 // parseStat reads /proc/PID/stat, see proc(5). The second field is the program's name in parentheses and may hold anything,
 // parentheses among it, so that the fields are counted from the last parenthesis.
 func parseStat(b []byte) (Process, error) {
+	// The name may hold spaces and parentheses; the fields after it hold neither.
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
 		return Process{}, fmt.Errorf("a process is described in an unknown form")
 	}
 	f := bytes.Fields(b[end+1:])
+	// The start is the 22nd field of the file, and the 20th after the name.
 	if len(f) < 20 {
 		return Process{}, fmt.Errorf("a process is described with %d fields", len(f))
 	}

@@ -18,6 +18,7 @@ func Find(pid int) (Process, error) {
 		return Process{}, os.NewSyscallError("CreateToolhelp32Snapshot", err)
 	}
 	defer func() { _ = windows.CloseHandle(snapshot) }()
+	// The API checks the size before it fills the structure.
 	e := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(snapshot, &e); err == nil; err = windows.Process32Next(snapshot, &e) {
 		if int(e.ProcessID) == pid {

@@ -15,11 +15,13 @@ const tick = 10 * time.Millisecond
 // The error is that of the first one: it has ended, or cannot be read.
 func UsageOf(pid int) (Usage, error) {
 	var w Usage
+	// The tree is walked breadth first, so that the nearest descendants count when there are too many.
 	tree := []int{pid}
 	for i := 0; i < len(tree); i++ {
 		dir := "/proc/" + strconv.Itoa(tree[i])
 		cpu, err := cpuOf(dir)
 		if err != nil {
+			// Without the first process there is nothing to tell; a missing descendant only makes the sum smaller.
 			if i == 0 {
 				return Usage{}, err
 			}
@@ -80,6 +82,7 @@ func threadsOf(dir string) (waited time.Duration, children []int) {
 		return 0, nil
 	}
 	defer open.Close()
+	// A process may have thousands of threads; the first ones suffice.
 	threads, _ := open.Readdirnames(maxThreads)
 	for _, thread := range threads {
 		b, _ := os.ReadFile(dir + "/task/" + thread + "/schedstat") // the times on a processor and waiting for one, and the number of turns
