@@ -35,6 +35,7 @@ func answerOf(id json.RawMessage, r *mcp.CallToolResult) ([]byte, error) {
 // appendTexts appends what r.MarshalJSON would return. It reports false for a result that only MarshalJSON can write; the caller
 // drops what was appended then.
 func appendTexts(b []byte, r *mcp.CallToolResult) ([]byte, bool) {
+	// Each of these needs rules of mcp-go that are not repeated here.
 	if r.StructuredContent != nil || len(r.RawStructuredContent) > 0 || len(r.InputRequests) > 0 || r.RequestState != "" {
 		return b, false
 	}
@@ -48,6 +49,7 @@ func appendTexts(b []byte, r *mcp.CallToolResult) ([]byte, bool) {
 	}
 	b = append(b, `"content":[`...)
 	for i, c := range r.Content {
+		// Pictures and annotations are rare, and left to MarshalJSON.
 		t, ok := c.(mcp.TextContent)
 		if !ok || t.Annotations != nil || t.Meta != nil {
 			return b, false

@@ -45,6 +45,7 @@ func (r *clientRequests) callClient(ctx context.Context, method mcp.MCPMethod, p
 	r.mu.Lock()
 	r.lastID++
 	id := strconv.FormatInt(r.lastID, 10)
+	// The request is registered before it is written, because the answer may come at once.
 	answer := make(chan reply, 1)
 	if r.pending == nil {
 		r.pending = make(map[string]chan reply)
@@ -56,6 +57,7 @@ func (r *clientRequests) callClient(ctx context.Context, method mcp.MCPMethod, p
 		delete(r.pending, id)
 		r.mu.Unlock()
 	}()
+	// Marshalling may fail on the params of the embedding program, so that nothing is sent before it.
 	body, err := json.Marshal(struct {
 		JSONRPC string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -71,6 +73,7 @@ func (r *clientRequests) callClient(ctx context.Context, method mcp.MCPMethod, p
 	select {
 	case got := <-answer:
 		return got.decodeInto(method, result)
+	// A client that is gone will not answer, and the handler may ignore its context.
 	case <-r.done:
 		return fmt.Errorf("%s: %w", method, errConnEnded)
 	case <-ctx.Done():
@@ -99,6 +102,7 @@ func (got reply) decodeInto(method mcp.MCPMethod, result any) error {
 func (r *clientRequests) completeRequest(id json.RawMessage, msg []byte) {
 	r.mu.Lock()
 	waiting := r.pending[string(id)]
+	// The id is removed with the answer, so that a second answer to it finds no request.
 	delete(r.pending, string(id))
 	r.mu.Unlock()
 	if waiting == nil {
@@ -132,6 +136,7 @@ func (s *session) RequestSampling(ctx context.Context, r mcp.CreateMessageReques
 	if err := s.requests.callClient(ctx, mcp.MethodSamplingCreateMessage, r.CreateMessageParams, &result); err != nil {
 		return nil, err
 	}
+	// The library decodes the content into a map; its handlers expect one of its types.
 	content, err := mcp.ParseSamplingContent(result.Content)
 	if err != nil {
 		return nil, fmt.Errorf("the client's answer to sampling cannot be read: %w", err)

@@ -52,6 +52,7 @@ import (
 // tools while it is served, and may be served by other transports at the same time.
 func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, peer transports.Peer) error {
+		// The context of the handlers ends also when serving ends by itself.
 		ctx, cancel := context.WithCancel(ctx)
 		c := &conn{server: s, peer: peer, session: newSession(ctx, peer)}
 		if err := s.RegisterSession(ctx, c.session); err != nil {
@@ -141,6 +142,7 @@ type messageHead struct {
 
 // answerRequest returns the answer to a request. A subscription gets a session of its own for as long as its request lasts.
 func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []byte) []byte {
+	// Only messages of the modern era name their version.
 	if version != "" {
 		c.session.becomeModern()
 	}
@@ -156,6 +158,7 @@ func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []b
 // answerMessage returns the answer to a message, nil if it needs none.
 func (c *conn) answerMessage(ctx context.Context, id json.RawMessage, msg []byte) []byte {
 	body, err := encodeAnswer(id, func() mcp.JSONRPCMessage { return c.server.HandleMessage(ctx, msg) })
+	// A notification gets no answer, not even about a panic.
 	if err != nil && id != nil {
 		body, _ = json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(id), mcp.INTERNAL_ERROR, err.Error(), nil))
 	}
@@ -192,6 +195,7 @@ func encodeAnswer(id json.RawMessage, f func() mcp.JSONRPCMessage) (body []byte,
 	case nil:
 		return nil, nil
 	case mcp.JSONRPCResponse:
+		// Answers to calls are by far the largest and the most frequent.
 		if r, ok := message.Result.(*mcp.CallToolResult); ok && r != nil && id != nil {
 			return answerOf(id, r)
 		}

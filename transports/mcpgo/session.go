@@ -57,7 +57,8 @@ func newSession(ctx context.Context, peer transports.Peer) *session {
 		done:          ctx.Done(),
 		notifications: make(chan mcp.JSONRPCNotification, maxWaiting),
 		slots:         make(chan struct{}, maxWaiting),
-		level:         mcp.LoggingLevelError,
+		// A client gets only errors until it asks for more, which is mcp-go's own default.
+		level: mcp.LoggingLevelError,
 
 		requests: clientRequests{peer: peer, done: ctx.Done()},
 	}
@@ -70,6 +71,7 @@ func (s *session) SessionID() string { return s.id }
 // blocks until there is a slot. After the end it returns nil, and mcp-go drops the notification.
 func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 	select {
+	// forwardNotifications gives the slot back when it has taken the notification.
 	case s.slots <- struct{}{}:
 		return s.notifications
 	case <-s.done:
@@ -143,6 +145,7 @@ func (s *session) ProtocolVersion() string {
 func (s *session) SetSessionTools(tools map[string]server.ServerTool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// mcp-go and the embedding program may change their maps afterwards.
 	s.tools = maps.Clone(tools)
 }
 

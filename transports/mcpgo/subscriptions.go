@@ -42,6 +42,7 @@ var (
 
 // addSubscription makes the session for one request subscriptions/listen. The caller calls removeSubscription at its end.
 func (s *session) addSubscription(id json.RawMessage) *subscription {
+	// The id is a part of the message, which is used again.
 	sub := &subscription{session: s, id: slices.Clone(id), uris: map[string]bool{}}
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
@@ -84,6 +85,7 @@ func (s *session) SubscriptionFilter() (all mcp.SubscriptionFilter, active bool)
 func (s *session) SubscribeToResource(uri string) {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
+	// Most clients never subscribe, and need no map.
 	if s.subscriptions.uris == nil {
 		s.subscriptions.uris = make(map[string]bool)
 	}
@@ -101,6 +103,7 @@ func (s *session) UnsubscribeFromResource(uri string) {
 func (s *session) SubscribedResources() []string {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
+	// The result is sorted, so that equal sets give equal answers.
 	all := maps.Clone(s.subscriptions.uris)
 	if all == nil {
 		all = make(map[string]bool)
@@ -155,6 +158,7 @@ func (sub *subscription) UnsubscribeFromResource(uri string) {
 func (s *session) subscriptionCopies(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	s.subscriptions.mu.Lock()
 	defer s.subscriptions.mu.Unlock()
+	// A legacy client gets every notification as it is, and so do requests their progress.
 	if !s.subscriptions.modern || !isSubscriptionMethod(n.Method) {
 		return []mcp.JSONRPCNotification{n}
 	}
@@ -175,6 +179,7 @@ func (s *session) subscriptionCopies(n mcp.JSONRPCNotification) []mcp.JSONRPCNot
 		case !sub.wantsNotification(n):
 		case sub.acknowledged:
 			out = append(out, sub.tagNotification(n))
+		// A client that is not acknowledged yet gets at most this many; those beyond are lost.
 		case len(sub.queued) < maxWaiting:
 			sub.queued = append(sub.queued, sub.tagNotification(n))
 		}
@@ -203,6 +208,7 @@ func (sub *subscription) wantsNotification(n mcp.JSONRPCNotification) bool {
 	case mcp.MethodNotificationResourcesListChanged:
 		return sub.wants.ResourcesListChanged
 	}
+	// resources/updated: the empty URI is in no set.
 	uri, _ := n.Params.AdditionalFields["uri"].(string)
 	return sub.uris[uri]
 }
@@ -211,6 +217,7 @@ func (sub *subscription) wantsNotification(n mcp.JSONRPCNotification) bool {
 // sessions.
 func (sub *subscription) tagNotification(n mcp.JSONRPCNotification) mcp.JSONRPCNotification {
 	meta := make(map[string]any, len(n.Params.Meta)+1)
+	// The handler's own metadata stays.
 	maps.Copy(meta, n.Params.Meta)
 	meta[mcp.MetaKeySubscriptionID] = sub.id
 	n.Params.Meta = meta
