@@ -75,17 +75,20 @@ func convertError(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
 		path := syntax.JSONPointer
+		// The library gives the path of the second member, whose parent is the object.
 		if errors.Is(syntax.Err, jsontext.ErrDuplicateName) {
 			name := path.LastToken()
 			return &NameError{Path: string(path.Parent()), First: name, Second: name}
 		}
 		return &Error{Path: string(path), Offset: syntax.ByteOffset, Reason: "it is not valid JSON"}
 	}
+	// The library's other errors have neither a path nor a kind.
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
 		return &Error{Reason: "it is not valid JSON"}
 	}
 	e := &Error{Path: string(semantic.JSONPointer), Offset: semantic.ByteOffset, Reason: "the value does not fit"}
+	// The sentence names the kinds, and not the value.
 	if semantic.JSONKind != 0 && semantic.GoType != nil {
 		e.Reason = fmt.Sprintf("%s cannot be a %s", kindName(semantic.JSONKind), typeName(semantic.GoType.String()))
 	}

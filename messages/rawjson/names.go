@@ -121,6 +121,7 @@ func (c *nameChecker) checkObject(i, depth int) (end int, fault *nameProblem) {
 			}
 			set[key] = name
 		}
+		// The value is checked after its name, so that the first fault in the order of the text is reported.
 		if end, fault = c.checkValue(o.Position(), o.Depth()); fault != nil {
 			fault.path = append(fault.path, step{name: name})
 			return 0, fault

@@ -30,6 +30,7 @@ func SkipValue(b []byte, i, depth int) int {
 	if i >= len(b) {
 		return -1
 	}
+	// The first byte of a JSON value determines its kind.
 	switch c := b[i]; c {
 	case '{':
 		return skipNested(b, i, depth, '}')
@@ -54,10 +55,12 @@ func SkipValue(b []byte, i, depth int) int {
 // skipNested skips an array or an object, which end tells apart. It repeats the work of Walk without the parts that
 // only a reader of the values needs, which raises the speed from 360 to 640 MB/s for a large structured result.
 func skipNested(b []byte, i, depth int, end byte) int {
+	// The stack of a goroutine is bounded, and overflowing it ends the program.
 	if depth >= MaxDepth {
 		return -1
 	}
 	i = SkipSpace(b, i+1)
+	// Only an empty array or object may end here: a comma must be followed by a value.
 	if i < len(b) && b[i] == end {
 		return i + 1
 	}
@@ -121,6 +124,7 @@ func skipNumber(b []byte, i int) int {
 	if b[i] == '-' {
 		i++
 	}
+	// No digit may follow a leading zero: the caller meets it as a missing comma.
 	if i < len(b) && b[i] == '0' {
 		i++
 	} else if i = skipDigits(b, i); i < 0 {
@@ -168,8 +172,10 @@ func SkipText(b []byte, i int) int {
 			if i = skipEscape(b, i); i < 0 {
 				return -1
 			}
+		// Control characters must be escaped in a text (RFC 8259, section 7).
 		case c < 0x20:
 			return -1
+		// Near the end of b, single bytes are examined.
 		default:
 			i++
 		}
@@ -238,6 +244,7 @@ func skipEscape(b []byte, i int) int {
 	switch b[i+1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i + 2
+	// Four hexadecimal digits follow, in either case.
 	case 'u':
 		if i+6 > len(b) {
 			return -1

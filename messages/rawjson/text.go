@@ -162,6 +162,7 @@ func appendText(to []byte, s string) []byte {
 	done := 0
 	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
 		r, n := utf8.DecodeRuneInString(s[i:])
+		// skipPlain stops at every character beyond ASCII, and most of them need no escape.
 		if r > utf8.RuneSelf && r != utf8.RuneError && r != '\u2028' && r != '\u2029' {
 			// The character needs no escape, and is copied with the stretch around it.
 			i += n
@@ -225,6 +226,7 @@ func AppendRune(to []byte, r rune) []byte {
 	case '\t':
 		return append(to, '\\', 't')
 	}
+	// The other control characters have no short form.
 	if r < ' ' {
 		const digits = "0123456789abcdef"
 		return append(to, '\\', 'u', '0', '0', digits[r>>4], digits[r&15])

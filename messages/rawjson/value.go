@@ -33,6 +33,7 @@ func appendValue(to []byte, v any, depth int) ([]byte, bool) {
 		return strconv.AppendInt(to, v, 10), true
 	case float64:
 		return appendNumber(to, v)
+	// A list of strings needs no check of its depth.
 	case []string:
 		if v == nil {
 			return append(to, "null"...), true

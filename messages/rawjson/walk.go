@@ -35,6 +35,7 @@ func (w *Walk) advance() bool {
 		w.i = -1
 		return false
 	}
+	// A comma before the bracket is refused, because the caller finds no value behind it.
 	if w.b[i] == w.close {
 		w.i, w.closed = i+1, true
 		return false
@@ -110,6 +111,7 @@ func (o *Object) Next() bool {
 	if !o.advance() {
 		return false
 	}
+	// A name is a text; everything else ends the walk as a fault.
 	if o.i >= len(o.b) || o.b[o.i] != '"' {
 		o.i = -1
 		return false
@@ -120,8 +122,8 @@ func (o *Object) Next() bool {
 		return false
 	}
 	o.Name = o.b[o.i+1 : end-1]
+	// A name with escapes is rare and legal: "\u0069d" is the name id.
 	if bytes.IndexByte(o.Name, '\\') >= 0 {
-		// Rare, and legal: "\u0069d" is the name id.
 		if text, ok := Text(o.b[o.i:end]); ok {
 			o.Name = []byte(text)
 		}
