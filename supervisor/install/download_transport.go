@@ -80,6 +80,7 @@ func (o *downloadTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	if o.isRegistryLocal() {
 		return o.fallback.RoundTrip(q)
 	}
+	// The host in the URL is checked in every case: a proxy or the caller's transport resolves it itself.
 	if kind, special := addresses.SpecialHost(q.URL.Hostname()); special {
 		return nil, addressRefusal(q.URL.Hostname(), kind)
 	}

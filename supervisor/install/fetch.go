@@ -96,6 +96,7 @@ func (r *Registry) getOnce(ctx context.Context, op string, u *url.URL) (body []b
 	case resp.StatusCode != http.StatusOK:
 		wait, err := r.statusError(op, resp, body)
 		return nil, wait, err
+	// Asking again would bring the same answer.
 	case len(body) > maxAnswerSize:
 		return nil, noRetry, r.protocolError(op, "its answer is larger than 4 MiB")
 	}

@@ -188,6 +188,7 @@ func (r *Registry) Search(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	var wire wirePage
+	// A missing list is no empty one: the address may be that of another service.
 	if err := rawjson.Unmarshal(body, &wire); err != nil || wire.Servers == nil {
 		return Page{}, r.protocolError("search", "its answer is no page of servers")
 	}
@@ -215,6 +216,7 @@ func (r *Registry) Server(ctx context.Context, name, version string) (Entry, err
 	if version == "" {
 		version = "latest"
 	}
+	// The usual request comes first, because deleted versions are rare.
 	e, err := r.getVersion(ctx, name, version, false)
 	if isFound(err) {
 		return e, err

@@ -78,11 +78,13 @@ func (r *Registry) checkArchive(archive *zip.Reader) (*bundleArchive, error) {
 	if len(archive.File) > maxFiles {
 		return nil, refusedArchive("it holds more than %d files", maxFiles)
 	}
+	// Readers of archives differ on which of two equal names they take.
 	seenNames := map[string]bool{}
 	for _, f := range archive.File {
 		name := strings.TrimSuffix(f.Name, "/")
 		mode := f.Mode()
 		switch {
+		// A backslash and a colon separate parts of paths on Windows.
 		case name == "" || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name ||
 			strings.ContainsAny(name, "\\:\x00"):
 			return nil, refusedArchive("the name %q leads out of its directory", f.Name)

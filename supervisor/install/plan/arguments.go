@@ -29,6 +29,7 @@ func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 		if name == "" {
 			return nil, planError(ErrUnusable, "a named argument of the package has no name", "")
 		}
+		// No question is asked about a flag without a value.
 		if a.isBareFlag() {
 			w := publishedText(name)
 			return []mixedText{w}, w.checkSafe("the argument " + shortText(name))
@@ -60,6 +61,7 @@ func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 		switch {
 		case a.Type == "positional":
 			out = append(out, v)
+		// The publisher has written the separator into the name.
 		case strings.HasSuffix(name, "="):
 			out = append(out, append(publishedText(name), v...))
 		case a.Format == "boolean":
@@ -74,6 +76,7 @@ func (f *resolver) resolveArgument(a *Argument) ([]mixedText, error) {
 			return nil, err
 		}
 	}
+	// Command lines are visible to every user of most systems.
 	if a.IsSecret && len(out) > 0 {
 		f.addNote("the secret " + shortText(name) + " is an argument of the command, which other programs of this machine can see")
 	}
@@ -104,10 +107,12 @@ func (f *resolver) resolveEnv(list []KeyValue) (map[string]mixedText, error) {
 		if err != nil {
 			return nil, err
 		}
+		// An optional variable without a value is not set at all, which many programs tell from an empty one.
 		if len(values) > 0 {
 			out[kv.Name], f.values[kv.Name] = values[0], values[0]
 		}
 	}
+	// The person may also set variables that the document does not declare.
 	for name, v := range f.source.Env {
 		if !envName(name) {
 			return nil, planError(ErrValue, shortText(name)+" is no name of an environment variable", "")
@@ -152,6 +157,7 @@ func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 		if !headerName(name) {
 			return nil, planError(ErrValue, shortText(name)+" is no name of a header", "")
 		}
+		// A header of the document in another spelling is replaced, not doubled.
 		for existing := range out {
 			if strings.EqualFold(existing, name) {
 				name = existing

@@ -45,6 +45,7 @@ func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error)
 	p := w.Package
 	var c command
 	var err error
+	// The three groups differ in how the program gets its environment.
 	switch p.RegistryType {
 	case NPM, PyPI, NuGet, Cargo:
 		c, err = f.packageCommand(p, m)
@@ -71,6 +72,7 @@ func (f *resolver) buildSpec(w Way, m Machine, b *Bundle) (messages.Spec, error)
 		}
 		return s, nil
 	}
+	// The inputs of the package are resolved before, because the URL may name them.
 	r, err := f.remoteSpec(&p.Transport)
 	if err != nil {
 		return messages.Spec{}, err

@@ -65,6 +65,7 @@ func ReadManifest(b []byte) (Manifest, error) {
 	if err := rawjson.Unmarshal(b, &m); err != nil {
 		return m, planError(ErrDocument, "the bundle's manifest.json cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "")
 	}
+	// One of the two says how the server starts.
 	if m.Server.EntryPoint == "" && m.Server.Config == nil {
 		return m, planError(ErrDocument, "the bundle's manifest.json does not say how to start it", "")
 	}
@@ -74,12 +75,14 @@ func ReadManifest(b []byte) (Manifest, error) {
 // Programs returns the files of the bundle that are started directly and so must be executable: those of a bundle of
 // type binary. Archives made on Windows do not mark them.
 func (m Manifest) Programs() []string {
+	// Other types are started by an interpreter, which reads their files.
 	if m.Server.Type != "binary" {
 		return nil
 	}
 	var out []string
 	add := func(file string) {
 		file = path.Clean(strings.TrimPrefix(strings.ReplaceAll(file, `\`, "/"), "${__dirname}/"))
+		// The command may be a program of the machine, which is none of the bundle's files.
 		if filepath.IsLocal(filepath.FromSlash(file)) && file != "." && !slices.Contains(out, file) {
 			out = append(out, file)
 		}
@@ -112,10 +115,12 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		return command{}, planError(ErrUnusable, "the bundle has not been unpacked", "")
 	}
 	platform := manifestPlatform(m.OS)
+	// A bundle without a list claims to run everywhere.
 	if list := b.Manifest.Compatibility.Platforms; len(list) > 0 && !slices.Contains(list, platform) {
 		return command{}, planError(ErrUnusable, "the bundle runs on "+shortText(strings.Join(list, ", "))+" and not on "+platform, "")
 	}
 	l := b.Manifest.launchOn(platform)
+	// The person is asked once, before any text needs an answer.
 	settings, err := f.resolveSettings(b.Manifest.UserConfig, m)
 	if err != nil {
 		return command{}, err
@@ -139,6 +144,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		// Many systems have the program under that name only.
 		c.program = "python3"
 	}
+	// An argument may become several words, or none.
 	for _, arg := range l.Args {
 		values, err := e.expandArgument(arg)
 		if err != nil {
@@ -146,6 +152,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		}
 		c.args = append(c.args, values...)
 	}
+	// Sorted names make the first error the same in every run.
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		if !envName(name) {
 			return command{}, planError(ErrUnusable, "the bundle declares the environment variable "+shortText(name)+
@@ -155,6 +162,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		if err != nil {
 			return command{}, err
 		}
+		// A variable whose setting has no value is not set.
 		if present {
 			c.env[name] = v
 		}
@@ -167,6 +175,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 	if err != nil {
 		return command{}, err
 	}
+	// The registry's document, with the person's --env, wins over the manifest.
 	maps.Copy(c.env, env)
 	// Lists of paths in variables are separated as the platform does.
 	list := ":"
@@ -192,6 +201,7 @@ func (m Manifest) launchOn(platform string) launchConfig {
 	if m.Server.Config != nil {
 		l = *m.Server.Config
 	}
+	// An override replaces the command and the arguments as a whole, and adds variables.
 	if o, ok := l.Overrides[platform]; ok {
 		if o.Command != "" {
 			l.Command = o.Command
@@ -199,6 +209,7 @@ func (m Manifest) launchOn(platform string) launchConfig {
 		if o.Args != nil {
 			l.Args = o.Args
 		}
+		// The manifest is not changed: Build may be called again.
 		env := maps.Clone(l.Env)
 		if env == nil {
 			env = map[string]string{}
@@ -209,6 +220,7 @@ func (m Manifest) launchOn(platform string) launchConfig {
 	if l.Command != "" {
 		return l
 	}
+	// The path is expanded with the rest, so that it becomes absolute.
 	file := "${__dirname}/" + m.Server.EntryPoint
 	switch m.Server.Type {
 	case "node":
@@ -220,6 +232,7 @@ func (m Manifest) launchOn(platform string) launchConfig {
 		}
 	case "uv":
 		l.Command, l.Args = "uv", append([]string{"run", "--directory", "${__dirname}", m.Server.EntryPoint}, l.Args...)
+	// A binary is started directly.
 	default:
 		l.Command = file
 	}
@@ -239,6 +252,7 @@ func locateProgram(program string, b *Bundle, platform string) (string, error) {
 		return "", planError(ErrUnusable, "the bundle does not say which program to start", "")
 	case filepath.IsLocal(filepath.FromSlash(file)) && b.Has(file):
 		return filepath.Join(b.Dir, filepath.FromSlash(file)), nil
+	// A manifest may leave the ending out.
 	case platform == "win32" && filepath.IsLocal(filepath.FromSlash(file)) && b.Has(file+".exe"):
 		return filepath.Join(b.Dir, filepath.FromSlash(file+".exe")), nil
 	case inside, strings.ContainsAny(program, `/\`):

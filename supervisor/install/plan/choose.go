@@ -89,6 +89,7 @@ func (p *Package) runnerProgram(m Machine) string {
 	case Cargo:
 		return p.cargoProgram(m)
 	case OCI:
+		// podman takes the options of docker.
 		if p.RuntimeHint == "podman" || !m.hasProgram("docker") && m.hasProgram("podman") {
 			return "podman"
 		}
@@ -131,6 +132,7 @@ type Choice struct {
 // cause of its errors is ErrUnusable.
 func Choose(s *Server, want string, m Machine) (Choice, error) {
 	all := s.Ways()
+	// Some entries of registries only point to a web page.
 	if len(all) == 0 {
 		fix := ""
 		if s.WebsiteURL != "" {
@@ -152,6 +154,7 @@ func Choose(s *Server, want string, m Machine) (Choice, error) {
 			c.Others = append(c.Others, w)
 		}
 	}
+	// The person should see whether the choice was theirs, forced, or mcpvisor's.
 	switch {
 	case want != "" && len(matching) == 1:
 		c.Reason += ", as asked for"
@@ -186,6 +189,7 @@ func filterWays(all []Way, want string) []Way {
 		if w.Kind != kind {
 			return true
 		}
+		// A remote has no identifier: its transport or its URL distinguishes it.
 		if w.Remote != nil {
 			return rest != "" && rest != w.Remote.Type && rest != w.Remote.URL
 		}

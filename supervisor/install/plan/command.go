@@ -51,6 +51,7 @@ func (f *resolver) resolveInputs(p *Package) (runtime, args []mixedText, env map
 
 // packageCommand returns the command line of a package that the program of its registry fetches and runs.
 func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
+	// npm alone has scopes with a slash.
 	name := npmNamePattern
 	if p.RegistryType != NPM {
 		name = pypiNamePattern
@@ -76,6 +77,7 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 		what += "@" + p.Version
 	}
 	c := command{program: p.runnerProgram(m), env: env}
+	// The variables are checked before any of them could reach the program that fetches the package.
 	if err := c.checkSteering("", ""); err != nil {
 		return command{}, err
 	}
@@ -87,18 +89,21 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 	var before, after []string
 	var table []option
 	switch c.program {
+	// -y answers npx's question whether to install; standard input carries the protocol and no answers.
 	case "npx":
 		table, before = npmOptions, []string{"-y"}
 	case "bunx":
 		table = npmOptions
 	case "uvx":
 		table = uvOptions(p)
+	// pipx separates the version as pip does.
 	case "pipx":
 		table, before = pipxOptions, []string{"run"}
 		redundant = append(redundant, "run")
 		if p.Version != "" {
 			what = p.Identifier + "==" + p.Version
 		}
+	// Without "--", dnx takes the arguments of the package for its own.
 	case "dnx":
 		table, before = dnxOptions, []string{"--yes"}
 		if len(args) > 0 {
@@ -116,6 +121,7 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 			runtime[i+1] = publishedText(from + "==" + p.Version)
 		}
 	}
+	// The program reads options up to the package's name, and passes on what follows it.
 	c.args = slices.Concat(publishedAll(before), source, runtime, publishedAll([]string{what}), publishedAll(after), args)
 	return c, nil
 }
@@ -158,6 +164,7 @@ func (f *resolver) sourceOptions(p *Package) ([]mixedText, error) {
 	if err := w.checkSafe("the address of the package registry"); err != nil {
 		return nil, err
 	}
+	// The person should notice another source, because a name there may mean another package.
 	f.addNote("the package is fetched from " + shortText(u.Host) + ", not from the usual place")
 	switch p.RegistryType {
 	case NPM:

@@ -89,6 +89,7 @@ type Text string
 
 // UnmarshalJSON implements json.Unmarshaler. A list or an object is an error.
 func (t *Text) UnmarshalJSON(b []byte) error {
+	// The decoder calls this method with a whole value, which has one byte at least.
 	switch b[0] {
 	case '"':
 		return json.Unmarshal(b, (*string)(t))
@@ -127,6 +128,7 @@ func (s Server) checkDocument() error {
 		return planError(ErrDocument, "the server.json has no name of the form namespace/server", "")
 	case s.Version == "":
 		return planError(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has no version", "")
+	// The bounds keep a hostile document from asking a person endless questions.
 	case len(s.Packages)+len(s.Remotes) > maxWays:
 		return planError(ErrDocument, "the server.json of "+messages.Line(s.Name, 100)+" has more packages than anybody needs", "")
 	}

@@ -53,6 +53,7 @@ func newInput(kind Kind, name string, d Field) Input {
 func (f *resolver) resolveField(in Input, d Field, variables map[string]Field) ([]mixedText, error) {
 	var out []mixedText
 	var err error
+	// A fixed value cannot be replaced by the person; its variables can.
 	if d.Value != nil && *d.Value != "" {
 		out, err = f.fixedValues(in, string(*d.Value), d.IsRequired, variables)
 	} else {
@@ -73,6 +74,7 @@ func (f *resolver) resolveField(in Input, d Field, variables map[string]Field) (
 // several times makes several values of a repeated input.
 func (f *resolver) fixedValues(in Input, template string, required bool, variables map[string]Field) ([]mixedText, error) {
 	rounds := 1
+	// The variable with the most given values decides the number of rounds; others repeat their last value.
 	for name := range variables {
 		if in.Repeated {
 			rounds = max(rounds, len(f.source.Args[name]))
@@ -82,6 +84,7 @@ func (f *resolver) fixedValues(in Input, template string, required bool, variabl
 	for i := range rounds {
 		absent := ""
 		w, err := substituteNames(template, func(name string) (mixedText, bool, error) {
+			// Braces with another name are ordinary text.
 			d, ok := variables[name]
 			if !ok {
 				return nil, false, nil
@@ -112,6 +115,7 @@ func (f *resolver) variableValue(parent Input, name string, d Field, required bo
 		return publishedText(string(*d.Value)), nil
 	}
 	in := newInput(Variable, name, d)
+	// A part of a secret is a secret.
 	in.Parent, in.Secret = parent.Name, in.Secret || parent.Secret
 	if all := f.source.Args[name]; len(all) > 0 {
 		f.usedArgs[name] = true
@@ -119,10 +123,12 @@ func (f *resolver) variableValue(parent Input, name string, d Field, required bo
 		f.keepSecret(in, v)
 		return in.personText(v), f.checkValue(in, v)
 	}
+	// The person answers once for all rounds.
 	key := "variable " + name + " of " + parent.Name
 	if w, ok := f.values[key]; ok {
 		return w, nil
 	}
+	// A required value needs all of its variables.
 	chosen, err := f.chosenValues(in, d.IsRequired || required)
 	if err != nil || len(chosen) == 0 {
 		return nil, err
@@ -140,6 +146,7 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 		}
 		return f.personValues(in, all)
 	}
+	// A question about every optional input would tire the person; checkUnused notes those that were left out.
 	if !required {
 		if in.HasDefault {
 			// A confirmed default is still the publisher's text, and must not refer to the environment.
@@ -152,6 +159,7 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An empty answer counts as none.
 	answers = slices.DeleteFunc(slices.Clone(answers), func(s string) bool { return s == "" })
 	switch {
 	case len(answers) == 0:
@@ -193,12 +201,14 @@ func (f *resolver) checkValue(in Input, v string) error {
 // givenValues returns the values that the person gave beforehand for an input, and marks arguments as used; nil if
 // there are none. Flags match with and without their dashes.
 func (f *resolver) givenValues(in Input) []string {
+	// Each kind has a flag of its own, so that equal names do not collide.
 	switch in.Kind {
 	case Environment:
 		if v, ok := f.source.Env[in.Name]; ok {
 			return []string{v}
 		}
 	case Header:
+		// The order decides if the person gave two spellings of one header.
 		for _, name := range slices.Sorted(maps.Keys(f.source.Headers)) {
 			if strings.EqualFold(name, in.Name) {
 				return []string{f.source.Headers[name]}

@@ -31,6 +31,7 @@ func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
+	// --rm leaves no container behind, and -i connects standard input.
 	c := command{program: p.runnerProgram(m), env: map[string]mixedText{}, args: publishedAll([]string{"run", "--rm", "-i"})}
 	if runtime, err = f.runtimeOptions(c.program, imageOptions, runtime, "run", ref, p.Identifier); err != nil {
 		return command{}, err
@@ -68,14 +69,17 @@ func (f *resolver) containerCommand(p *Package, m Machine) (command, error) {
 // keys of their own.
 func (f *resolver) imageReference(p *Package) (string, error) {
 	ref := p.Identifier
+	// docker.io is the default of every reference.
 	if host, err := url.Parse(p.RegistryBaseURL); err == nil && host.Host != "" && host.Host != "docker.io" &&
 		!strings.HasPrefix(ref, host.Host+"/") {
 		ref = host.Host + "/" + ref
 	}
+	// A colon before the last slash belongs to the port of a host.
 	name := ref[strings.LastIndexByte(ref, '/')+1:]
 	if p.Version != "" && !strings.ContainsAny(name, ":@") {
 		ref += ":" + p.Version
 	}
+	// A digest pins the content, which a tag does not.
 	if p.FileSHA256 != "" && !strings.Contains(ref, "@") {
 		if !digestPattern().MatchString(p.FileSHA256) {
 			return "", planError(ErrUnusable, "the digest of the image is no SHA-256", "")

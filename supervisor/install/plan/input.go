@@ -78,6 +78,7 @@ func (in Input) Check(v string) error {
 	switch {
 	case strings.Contains(v, reference):
 		return nil
+	// Tabs and line breaks occur in keys and are accepted.
 	case strings.ContainsFunc(v, func(r rune) bool { return r < 0x20 && r != '\t' && r != '\n' || r == 0x7f }):
 		return fmt.Errorf("it holds a control character")
 	case len(in.Choices) > 0 && !slices.Contains(in.Choices, v):

@@ -39,6 +39,7 @@ func ParseRef(text string) (Ref, error) {
 	})):
 		return Ref{}, planError(ErrName, "the version of "+messages.Line(text, 80)+" is none", "write NAME@1.2.3, or NAME for the latest")
 	}
+	// @latest is the same as no version.
 	return Ref{name, strings.TrimPrefix(version, "latest")}, nil
 }
 
@@ -59,10 +60,12 @@ func LocalName(full string) string {
 	namespace, name, _ := strings.Cut(full, "/")
 	base := trimAffixes(name)
 	if slices.Contains(genericNames, strings.ToLower(base)) {
+		// The last label of a reversed domain is the most specific one.
 		labels := strings.Split(namespace, ".")
 		base = trimAffixes(labels[len(labels)-1])
 	}
 	if slices.Contains(genericNames, strings.ToLower(base)) {
+		// The whole namespace is the last resort before a fixed word.
 		base = trimAffixes(strings.ReplaceAll(namespace, ".", "-"))
 	}
 	if base == "" {
@@ -74,6 +77,7 @@ func LocalName(full string) string {
 // trimAffixes returns a name without affixes, in letters that names of tools can have.
 func trimAffixes(name string) string {
 	name = strings.ReplaceAll(name, "_", "-")
+	// Removing one affix may uncover another: mcp-x-server.
 	for changed := true; changed; {
 		changed = false
 		for _, a := range affixes {
@@ -84,6 +88,7 @@ func trimAffixes(name string) string {
 			}
 		}
 	}
+	// Other signs would need a hash in the names of tools.
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
@@ -117,9 +122,11 @@ func Unique(short string, full []string, complete bool) (string, error) {
 	case len(matching) > 1:
 		return "", planError(ErrName, "several servers are called "+messages.Line(short, 80)+": "+
 			messages.Line(strings.Join(matching, ", "), 600), "write the whole name")
+	// A page that was not read may have a second match.
 	case !complete:
 		return "", planError(ErrName, "too many servers have "+messages.Line(short, 80)+" in their names to tell which one is meant",
 			"write the whole name")
+	// The names that contain the word help a person who misremembers it.
 	case len(matching) == 0 && len(full) > 0:
 		return "", planError(ErrName, "no server is called "+messages.Line(short, 80)+"; near it: "+
 			messages.Line(strings.Join(full[:min(len(full), 10)], ", "), 600), "write the whole name")

@@ -23,6 +23,7 @@ func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 	parent := Input{Kind: Variable, Name: "url"}
 	missing := ""
 	w, err := substituteNames(t.URL, func(name string) (mixedText, bool, error) {
+		// A package's URL may name its arguments and variables, which have values by now.
 		d, declared := t.Variables[name]
 		if !declared {
 			v, ok := f.values[name]
@@ -31,6 +32,7 @@ func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 			}
 			return v, ok, nil
 		}
+		// A URL with a gap reaches nothing, so that its variables are required.
 		v, err := f.variableValue(parent, name, d, true, 0)
 		return v, true, err
 	})

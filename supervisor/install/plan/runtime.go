@@ -100,6 +100,7 @@ func (f *resolver) runtimeOptions(program string, table []option, list []mixedTe
 		name, value, joined := cutValue(w)
 		o, ok := findOption(table, name)
 		switch {
+		// A flag without a value may be written --flag=true.
 		case !ok, joined && o.value == nil && value.String() != "true":
 			return nil, notAllowedError(program, w)
 		case o.builtIn:
@@ -133,6 +134,7 @@ func cutValue(w mixedText) (name string, value mixedText, joined bool) {
 	if !joined || !strings.HasPrefix(name, "--") {
 		return text, nil, false
 	}
+	// The pieces are cut one by one, so that each keeps its origin.
 	skip := len(name) + 1
 	for _, p := range w {
 		n := min(skip, len(p.text))

@@ -18,6 +18,7 @@ func (f *resolver) resolveSettings(all map[string]setting, m Machine) (map[strin
 		if in.Description == "" {
 			in.Description = s.Title
 		}
+		// Manifests have other words for the formats.
 		switch s.Type {
 		case "number", "boolean":
 			in.Format = s.Type
@@ -55,6 +56,7 @@ func settingDefaults(raw json.RawMessage, m Machine) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
+	// Numbers and truth values become text, as they are used in arguments and variables.
 	var list []Text
 	if raw[0] == '[' {
 		if err := json.Unmarshal(raw, &list); err != nil {
@@ -68,6 +70,7 @@ func settingDefaults(raw json.RawMessage, m Machine) ([]string, error) {
 	}
 	var out []string
 	for _, t := range list {
+		// An empty default means none.
 		if t != "" {
 			out = append(out, dirReplacer(m.Home).Replace(string(t)))
 		}
@@ -124,6 +127,7 @@ func (e expander) expandText(text string) (w mixedText, present bool, err error)
 			}
 		case isSetting && e.hasSetting(key):
 			present = false
+		// The directories of the person are replaced by a table of their own.
 		default:
 			whole := reference + name + "}"
 			replaced := dirReplacer(e.home).Replace(whole)

@@ -103,6 +103,7 @@ func substituteNames(template string, lookup func(name string) (mixedText, bool,
 		if open < 0 {
 			break
 		}
+		// A name ends at the next brace; an opening one begins the search anew.
 		length := strings.IndexAny(template[open+1:], "{}")
 		if length < 0 {
 			break
