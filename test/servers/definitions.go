@@ -55,6 +55,7 @@ func definitionNames(definitions []string) []string {
 	return out
 }
 
+// nameOf returns the name in a definition of this package's files.
 func nameOf(definition string) string {
 	var t struct {
 		Name string `json:"name"`

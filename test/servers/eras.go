@@ -88,6 +88,7 @@ func Oddities() (names []string) {
 	return names
 }
 
+// oddOnProbe answers server/discover with one of oddities, after each of which initialize still works.
 func oddOnProbe(p params) int {
 	format, ok := oddities[p.textOr("how", "text")]
 	if !ok {

@@ -78,6 +78,7 @@ func (s *server) listTools(m message) {
 		return
 	}
 	from := 0
+	// A cursor of another list is refused, as the specification allows.
 	if c := cursorOf(m); c != "" {
 		n, err := strconv.Atoi(c)
 		if err != nil || n < 0 || n > len(all) {
@@ -122,6 +123,7 @@ func (s *server) callTool(m message) {
 		s.sendError(m, -32602, "Invalid params: "+err.Error())
 		return
 	}
+	// A cancelled call gets no answer, as the specification demands.
 	if !s.waitOrCancel(m, s.durationOr("delay", 0)) {
 		return
 	}

@@ -80,6 +80,7 @@ func diesOfNonsense(p params) int {
 	return s.serve()
 }
 
+// diesOfSecondInitialize exits if a client initializes again on a connection instead of opening a new one.
 func diesOfSecondInitialize(p params) int {
 	s := newServer(p)
 	var seen atomic.Bool
@@ -92,9 +93,9 @@ func diesOfSecondInitialize(p params) int {
 	return s.serve()
 }
 
+// dropsWhileBusy imitates a server that handles one request at a time and loses the others.
 func dropsWhileBusy(p params) int {
 	s := newServer(p)
-	// The flag stands for a server that handles one request at a time and loses the others.
 	var busy atomic.Bool
 	work := func(s *server, m message) {
 		if busy.Swap(true) {
@@ -175,6 +176,7 @@ func rugPull(p params) int {
 	return s.serve()
 }
 
+// shufflesTools rotates the list by one at each request: the same tools in another order are no change.
 func shufflesTools(p params) int {
 	s := newServer(p)
 	var turn atomic.Int64

@@ -45,6 +45,7 @@ func noList(p params) int {
 	return s.serve()
 }
 
+// refusesList may answer good=N lists first, so that a client has tools to keep when the list fails later.
 func refusesList(p params) int {
 	s := newServer(p)
 	var seen atomic.Int64
@@ -109,6 +110,7 @@ func cursorLoop(p params) int {
 	return s.serve()
 }
 
+// endlessPages gives a new cursor each time, so that only a bound on the pages ends the listing.
 func endlessPages(p params) int {
 	s := newServer(p)
 	var n atomic.Int64
@@ -125,6 +127,7 @@ func hasCursor(m message) bool {
 	return json.Unmarshal(m.Params, &p) == nil && p["cursor"] != nil
 }
 
+// emptyCursor tests that a client asks for the second page, although the cursor is an empty text.
 func emptyCursor(p params) int {
 	s := newServer(p)
 	s.handlers["tools/list"] = func(s *server, m message) {

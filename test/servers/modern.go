@@ -75,6 +75,8 @@ func (s *server) goodModern(m message) bool {
 	if m.ID == nil {
 		return false
 	}
+	// Requests of another version are refused with the versions that the server supports. initialize and ping do not
+	// exist in this era, whatever version they name.
 	if v := versionOf(m); v != modernVersion && m.Method != "initialize" && m.Method != "ping" {
 		s.sendLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"Unsupported protocol version",`+
 			`"data":{"supported":[%q],"requested":%s}}}`, m.ID, codeBadVersion, modernVersion, quoteJSON(v)))
@@ -150,6 +152,7 @@ func (s *server) needInput(m message, c callParams) {
 		s.sendError(m, -32602, "Invalid params: "+err.Error())
 		return
 	}
+	// The client has repeated the call with its answers; the state shows that it was returned unchanged.
 	if p.InputResponses != nil {
 		s.sendText(m, p.RequestState+" "+string(p.InputResponses))
 		return
@@ -169,6 +172,7 @@ func (st *subscriptions) addID(id string) {
 	st.listens++
 }
 
+// removeID ends a subscription, if it is open.
 func (st *subscriptions) removeID(id string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -193,6 +197,7 @@ func (st *subscriptions) countAnswer() {
 	st.answers++
 }
 
+// countOf returns a count by the word of the tool heard: "answers", or the subscriptions that there ever were.
 func (st *subscriptions) countOf(what string) int {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -44,6 +44,7 @@ var modernFaults = []Kind{
 		"names its version in server/discover, and has the wrong type in every other field of it"},
 }
 
+// modernResultType uses a resultType that the client cannot know, and must not take for a complete result.
 func modernResultType(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -59,6 +60,7 @@ func modernNoResultType(p params) int {
 	return s.serve()
 }
 
+// modernInputForEver asks for further input in each round, so that only a bound on the rounds ends the call.
 func modernInputForEver(p params) int {
 	s := newModern(p)
 	var round atomic.Int64
@@ -115,6 +117,7 @@ func modernForeignChanges(p params) int {
 	}).serve()
 }
 
+// modernNoAcknowledgement sends notifications on a subscription that it has not acknowledged.
 func modernNoAcknowledgement(p params) int {
 	s := newModern(p)
 	s.handlers["subscriptions/listen"] = func(s *server, m message) {
@@ -124,6 +127,7 @@ func modernNoAcknowledgement(p params) int {
 	return s.serve()
 }
 
+// modernListenFlaps ends each subscription at once, so that a client without growing delays asks without pause.
 func modernListenFlaps(p params) int {
 	s := newModern(p)
 	s.handlers["subscriptions/listen"] = func(s *server, m message) {
@@ -134,6 +138,7 @@ func modernListenFlaps(p params) int {
 	return s.serve()
 }
 
+// modernListenRefused counts each request, so that a test sees how often the client tries.
 func modernListenRefused(p params) int {
 	s := newModern(p)
 	s.handlers["subscriptions/listen"] = func(s *server, m message) {
@@ -163,6 +168,7 @@ func modernAsks(p params) int {
 	return s.serve()
 }
 
+// modernOddAnswers answers ids that the client did not use, null, and a call twice.
 func modernOddAnswers(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -174,6 +180,7 @@ func modernOddAnswers(p params) int {
 	return s.serve()
 }
 
+// modernCancels sends a notification that only clients may send in this direction.
 func modernCancels(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -202,6 +209,7 @@ func modernOddProgress(p params) int {
 	return s.serve()
 }
 
+// modernForgetsVersion refuses a version that it has accepted in server/discover.
 func modernForgetsVersion(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {
@@ -211,6 +219,7 @@ func modernForgetsVersion(p params) int {
 	return s.serve()
 }
 
+// modernOddDiscovery has one usable field: a client may use the version and must survive the rest.
 func modernOddDiscovery(p params) int {
 	s := newModern(p)
 	s.handlers["server/discover"] = func(s *server, m message) {

@@ -80,6 +80,8 @@ var listedResources = []string{
 // offerState counts the changes of text://state as names in dynamicTools, whose lock it uses.
 type offerState struct{ changes dynamicTools }
 
+// readResource answers with texts, binary data or several parts, and with unusual white space and an unknown member,
+// which a client that passes results on must keep.
 func (o *offerState) readResource(s *server, m message) {
 	var p struct{ URI string }
 	_ = json.Unmarshal(m.Params, &p) // no URI is an unknown one
@@ -117,6 +119,7 @@ func (o *offerState) subscribeResource(s *server, m message) {
 	s.sendLine(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"text://state"}}`)
 }
 
+// getPrompt fills in a prompt whose text acts on a terminal, and has one without messages.
 func getPrompt(s *server, m message) {
 	var p struct {
 		Name      string

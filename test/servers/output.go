@@ -30,6 +30,7 @@ var outputFaults = []Kind{
 			"results and standard error"},
 }
 
+// noisyOutput writes log lines to the channel of the protocol, the commonest fault of real servers.
 func noisyOutput(p params) int {
 	s := newServer(p)
 	for i := range p.intOr("lines", 3) {
@@ -63,6 +64,7 @@ func floodsOutput(p params) int {
 	}
 }
 
+// hugeLine answers with a line above the bound of one message.
 func hugeLine(p params) int {
 	s := newServer(p)
 	s.extra = []string{bareDefinition("huge")}

@@ -24,6 +24,7 @@ func parseParams(args []string) params {
 	return p
 }
 
+// textOr, intOr and durationOr return the value of a key, or otherwise if it is not given.
 func (p params) textOr(key, otherwise string) string {
 	if v, ok := p[key]; ok {
 		return v

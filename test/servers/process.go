@@ -101,6 +101,7 @@ func answersAndDies(p params) int {
 	return s.serve()
 }
 
+// diesOnProbe exits at server/discover, so that the client has to start it again for initialize.
 func diesOnProbe(p params) int {
 	s := newServer(p)
 	first, ok := s.readMessage()

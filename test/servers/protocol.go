@@ -118,6 +118,7 @@ var badToolResults = map[string]string{
 	"big-number":      `{"content":[],"structuredContent":{"sum":9007199254740993},"unknownField":{"kept":true}}`,
 }
 
+// badResults offers a tool for each bad result, some with an output schema that the result breaks.
 func badResults(p params) int {
 	s := newServer(p)
 	for _, name := range []string{"null", "text", "empty", "unknown-content"} {

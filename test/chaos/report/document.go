@@ -184,6 +184,7 @@ func (f *facts) newDocument() Document {
 	return d
 }
 
+// serverFacts returns the numbers of one server.
 func (f *facts) serverFacts(s server) ServerFacts {
 	sum := f.load.ServerTotal(s.Name).Summary()
 	return ServerFacts{

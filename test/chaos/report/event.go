@@ -23,6 +23,7 @@ type eventText struct {
 	text string
 }
 
+// String returns the event as one sentence, for the terminal and the documents.
 func (t eventText) String() string {
 	out := t.what
 	if t.ref != "" {

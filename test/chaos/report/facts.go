@@ -143,6 +143,7 @@ var attemptBins = []struct {
 }{{"0", 0}, {"1", 1}, {"2", 2}, {"3–5", 5}, {"6–10", 10}, {"11–20", 20}, {"21–50", 50}, {"51–100", 100}, {"101–300", 300},
 	{"more", 1 << 62}}
 
+// attemptCounts returns the number of servers in each of attemptBins.
 func (f *facts) attemptCounts() []int {
 	out := make([]int, len(attemptBins))
 	for _, s := range f.servers {

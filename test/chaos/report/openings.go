@@ -65,6 +65,7 @@ const (
 // poolNames holds the names of the pools for people.
 var poolNames = [pools]string{"process slots", "network slots", "in-process slots", "processes without a handshake"}
 
+// poolOf returns the pool from which an opening of a server of this kind takes its slot.
 func poolOf(kind messages.TransportKind) pool {
 	switch kind {
 	case messages.Stdio, "":

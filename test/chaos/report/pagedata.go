@@ -86,6 +86,7 @@ type pageBuilder struct {
 	shown    map[int][2]int
 }
 
+// newPageData makes the data of the page. Servers come before faults and verdicts, which refer to them by index.
 func (f *facts) newPageData() pageData {
 	m := &pageBuilder{f: f, whats: map[[2]string]int64{}, words: map[string]int64{}, serverIndex: map[string]int{},
 		evidence: map[int]bool{}, shown: map[int][2]int{}}
@@ -118,6 +119,7 @@ func (f *facts) newPageData() pageData {
 	return m.out
 }
 
+// internWord returns the index of a string in Words, and adds it at its first use.
 func (m *pageBuilder) internWord(s string) int64 {
 	n, ok := m.words[s]
 	if !ok {
@@ -128,6 +130,7 @@ func (m *pageBuilder) internWord(s string) int64 {
 	return n
 }
 
+// internSentence returns the index of a sentence of one side in Whats, and adds it at its first use.
 func (m *pageBuilder) internSentence(side history.Side, text string) int64 {
 	key := [2]string{string(side), text}
 	n, ok := m.whats[key]
@@ -139,6 +142,7 @@ func (m *pageBuilder) internSentence(side history.Side, text string) int64 {
 	return n
 }
 
+// addServer adds a server with at most room of its events, and notes where pieces of evidence stand.
 func (m *pageBuilder) addServer(s server, room int) {
 	h := m.f.run.History
 	at := len(m.out.Servers)

@@ -162,6 +162,7 @@ func (t *terminalLines) addViolations(bad []invariant.Verdict, room int) {
 	}
 }
 
+// addViolation writes the head of a violation and at most most lines of its reason; with 0 the head alone.
 func (t *terminalLines) addViolation(v invariant.Verdict, most int) {
 	id := messages.Line(v.ID, 30)
 	head := fmt.Sprintf("%-4s %s%s", id, messages.Line(lowerTitle(v.Title), 40), locationText(v))

@@ -101,6 +101,7 @@ func writeBytes(b []byte, err error) func(io.Writer) error {
 	}
 }
 
+// writeFile creates a file with what do writes. It fails if the file exists, because the folder is new.
 func writeFile(path string, do func(io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

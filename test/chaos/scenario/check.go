@@ -114,6 +114,7 @@ func (f *findings) checkGroups(groups []Group) {
 	}
 }
 
+// checkGroup checks one group by itself: its words, its bounds, and keys that have an effect only beside others.
 func (f *findings) checkGroup(path string, g Group) {
 	switch {
 	case g.Name == "":
@@ -166,6 +167,7 @@ func (f *findings) checkGroup(path string, g Group) {
 	}
 }
 
+// checkTimes checks when an entry begins and how it is repeated. duration is 0 if it follows from the tier.
 func (f *findings) checkTimes(path string, at, every messages.Duration, times int, spread, duration messages.Duration) {
 	f.checkNotNegative(path+".at", at)
 	f.checkNotNegative(path+".every", every)
@@ -182,6 +184,7 @@ func (f *findings) checkTimes(path string, at, every messages.Duration, times in
 	}
 }
 
+// checkSelector checks the form of the words; whether they pick servers is known only to Plan.
 func (f *findings) checkSelector(path string, s Selector) {
 	for i, w := range s {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -197,6 +200,7 @@ func (f *findings) checkSelector(path string, s Selector) {
 	}
 }
 
+// checkCommand checks the word of a command and its parameters.
 func (f *findings) checkCommand(path string, c Command) {
 	known := sortedKeys(Commands)
 	switch {
@@ -212,6 +216,7 @@ func (f *findings) checkCommand(path string, c Command) {
 // wholeManager reports whether a command concerns the manager and no single server.
 func wholeManager(do string) bool { return do == "configure" || do == "wake" }
 
+// checkLoad checks the tool, the numbers and the times of a load.
 func (f *findings) checkLoad(path string, l Load) {
 	n, further := strings.CutPrefix(l.Tool, "tool-")
 	number, err := strconv.Atoi(n)
@@ -238,6 +243,8 @@ func (f *findings) checkLoad(path string, l Load) {
 	f.checkNotNegative(path+".for", l.For)
 }
 
+// checkManager checks the numbers of the manager and, if all problems so far allow it, the restart policy that they
+// make.
 func (f *findings) checkManager(m Manager) {
 	for _, n := range []struct {
 		key   string

@@ -90,6 +90,7 @@ func (d *decoder) decodeValue(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
+// decodeStruct reads the keys of a struct; an unknown key is a problem, because it is usually misspelt.
 func (d *decoder) decodeStruct(n ast.Node, path string, v reflect.Value) {
 	pairs, ok := d.pairsOf(n, path)
 	if !ok {
@@ -108,6 +109,7 @@ func (d *decoder) decodeStruct(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
+// decodeMap reads a mapping with keys of any name.
 func (d *decoder) decodeMap(n ast.Node, path string, v reflect.Value) {
 	pairs, ok := d.pairsOf(n, path)
 	if !ok {
@@ -144,6 +146,7 @@ func (d *decoder) decodeList(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
+// decodeDuration reads a number with a unit. A bare number is refused, because its unit would be a guess.
 func (d *decoder) decodeDuration(n ast.Node, path string, v reflect.Value) {
 	s, ok := scalarText(n)
 	if !ok {
@@ -274,6 +277,7 @@ type fieldIndex struct {
 	index map[string]int
 }
 
+// fieldsOf returns the keys of a struct type in the order of its fields.
 func fieldsOf(t reflect.Type) fieldIndex {
 	f := fieldIndex{index: map[string]int{}}
 	for i := range t.NumField() {

@@ -51,6 +51,7 @@ func (p *Plan) mayPark() bool {
 	return false
 }
 
+// hasLastingFault reports whether the plan has a fault that is no instant.
 func (p *Plan) hasLastingFault() bool {
 	for _, f := range p.Faults {
 		if f.End > f.Begin {
