@@ -84,7 +84,8 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// It was never asked, so it did not end because of that: another connection at once would end alike.
+		// The server got no question, so its end was not caused by one: another connection at once would end in the
+		// same way.
 		_, err = s.Handshake(t.Context())
 		if messages.ClassOf(err) != messages.ClassExited || errors.Is(err, session.ErrOnProbe) {
 			t.Errorf("handshake: %v", err)
@@ -110,7 +111,8 @@ func TestSinkBeforeDialReturns(t *testing.T) {
 	})
 }
 
-// TestVersionIsNegotiatedFirst: Negotiated comes before every message that follows the handshake's answer.
+// TestVersionIsNegotiatedFirst: the session calls Negotiated before it sends any message after the handshake's
+// answer, because the HTTP transport puts the version into a header.
 func TestVersionIsNegotiatedFirst(t *testing.T) {
 	seeds.Shows(t, "001.2.handshake")
 	w := &wire{}
@@ -138,7 +140,8 @@ func TestVersionIsNegotiatedFirst(t *testing.T) {
 	}
 }
 
-// TestFailedHandshakeLetsGo: an attempt that failed leaves nothing behind, without a Close (R16).
+// TestFailedHandshakeLetsGo: a failed attempt leaves no goroutine and no connection behind, although Close is not
+// called (R16).
 func TestFailedHandshakeLetsGo(t *testing.T) {
 	tests := map[string]func(*wire, transports.Message) error{
 		"unsupported": func(w *wire, m transports.Message) error {
@@ -180,8 +183,9 @@ func TestFailedHandshakeLetsGo(t *testing.T) {
 	}
 }
 
-// TestModernRefusalOfInitializeIsNotForGood: a server of the modern era whose answer to server/discover was lost or broken
-// refuses initialize, and names a version that we speak. That is no disagreement: a later attempt may succeed (R16).
+// TestModernRefusalOfInitializeIsNotForGood: a server of the modern era whose answer to server/discover was lost or
+// broken refuses initialize, and lists a version that we speak. That is no disagreement about versions, so a later
+// attempt may succeed (R16).
 func TestModernRefusalOfInitializeIsNotForGood(t *testing.T) {
 	w := &wire{}
 	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {

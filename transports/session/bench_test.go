@@ -17,7 +17,7 @@ import (
 type echo struct {
 	wire
 	result []byte
-	// hand, if not nil, gets the answers, so that they arrive from another goroutine, as over a pipe.
+	// hand, if not nil, receives the answers, so that they arrive from another goroutine, as over a pipe.
 	hand chan []byte
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A request whose clock stands still is due at no time, and does not keep the alarm from the others.
+// A request whose idle timeout is paused has no deadline, and must not keep requestTimer from the other requests.
 func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Session{pending: map[int64]*pendingRequest{}}
@@ -42,7 +42,8 @@ func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
 	})
 }
 
-// Whoever has left a patience is not told of its end, in whatever order the listeners came and left, and leaves once.
+// A function of AfterFunc that was stopped does not run at the end of the CallTimeout, in any order of stops, and
+// stop reports true only once.
 func TestWhoHasLeftAPatienceIsNotTold(t *testing.T) {
 	for leaves := range 3 {
 		p := NewCallTimeout(t.Context(), time.Hour, 0)
@@ -63,8 +64,8 @@ func TestWhoHasLeftAPatienceIsNotTold(t *testing.T) {
 	}
 }
 
-// What is remembered of requests that were given up is bounded. What is forgotten first is merged, so that no caller is taken
-// for the only one.
+// The records of abandoned requests are bounded. The oldest are merged in such a way that no caller counts as the
+// only one by mistake.
 func TestWhatLingersIsBounded(t *testing.T) {
 	s := &Session{pending: map[int64]*pendingRequest{}}
 	ann, bob := &messages.Answerer{}, &messages.Answerer{}
@@ -86,7 +87,7 @@ func TestWhatLingersIsBounded(t *testing.T) {
 	}
 }
 
-// Each member of a tool's definition is read.
+// readTool reads every member of a tool's definition.
 func TestEveryMemberOfAToolIsRead(t *testing.T) {
 	yes, no := true, false
 	tool, reason := readTool([]byte(`{"name":"n","title":"T","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},` +
@@ -101,7 +102,7 @@ func TestEveryMemberOfAToolIsRead(t *testing.T) {
 	}
 }
 
-// What a server is asked to read is checked before anything is sent.
+// A request to read something is checked before anything is sent.
 func TestWhatIsReadIsCheckedFirst(t *testing.T) {
 	s := &Session{pending: map[int64]*pendingRequest{}}
 	has := func(*Capabilities) bool { return true }
@@ -122,8 +123,8 @@ func TestWhatIsReadIsCheckedFirst(t *testing.T) {
 	check("x:///1", "does not declare the capability resources", func(*Capabilities) bool { return false })
 }
 
-// A server of the modern era says who it is within _meta; one that says it beside the rest is heard as well, and the other place
-// counts if it says both.
+// A server of the modern era identifies itself in _meta; serverInfo in the result counts too, and _meta wins if both
+// are there.
 func TestTheNameOfAServerIsReadInBothPlaces(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"2"}}`
 	for text, want := range map[string]string{
@@ -139,7 +140,7 @@ func TestTheNameOfAServerIsReadInBothPlaces(t *testing.T) {
 	}
 }
 
-// Each member of what a server offers is read, and a definition that names nothing is none.
+// The readers of resources, templates and prompts read every member, and quarantine a definition without a key.
 func TestEveryMemberOfAnOfferIsRead(t *testing.T) {
 	const rest = `"name":"n","title":"T","description":"d","mimeType":"text/plain","icons":[{"src":"https://example.org/i.png"}],` +
 		`"annotations":{"audience":["user"],"priority":0.5,"lastModified":"2025-01-12"}`
@@ -193,7 +194,7 @@ func TestAQuestionBelongsToTheTaskThatItNames(t *testing.T) {
 	}
 }
 
-// Of the versions that both know the one that we like most is taken, whatever the server's order.
+// Of the versions that both sides know, firstCommon takes the one that comes first in our order, not in the server's.
 func TestOurOrderOfVersionsCounts(t *testing.T) {
 	for _, c := range []struct {
 		ours, theirs []string

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPatienceIsAContext: whoever listens to a Patience, or to a context that was made from it, hears of its end at once,
-// and why.
+// TestPatienceIsAContext: every listener of a CallTimeout, or of a context that was derived from it, learns of its
+// end at once, with the right cause.
 func TestPatienceIsAContext(t *testing.T) {
 	type key struct{}
 	cause := errors.New("because")
@@ -76,7 +76,7 @@ func TestPatienceIsAContext(t *testing.T) {
 	}
 }
 
-// TestPatienceWithoutListeners: nobody asks for Done, and Err knows all the same.
+// TestPatienceWithoutListeners: Err reports the end although Done was never called.
 func TestPatienceWithoutListeners(t *testing.T) {
 	parent, leave := context.WithCancel(t.Context())
 	p := NewCallTimeout(parent, time.Hour, time.Hour)
@@ -96,7 +96,7 @@ func TestPatienceWithoutListeners(t *testing.T) {
 	}
 }
 
-// TestAlarm compares the one timer of a session with what each caller's clocks say, on random ones.
+// TestAlarm compares the session's one timer with the deadlines of the single callers, for random deadlines.
 func TestAlarm(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAlarm(t *testing.T) {
 	}
 }
 
-// BenchmarkPatience is what it costs a call to be bounded.
+// BenchmarkPatience measures the cost of a CallTimeout for one call.
 func BenchmarkPatience(b *testing.B) {
 	ctx, leave := context.WithCancel(b.Context())
 	defer leave()

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestToolsChanged shows that a change is never lost and that a burst is one call: while the first call runs, all that
-// arrives is one more. The callback lists the tools, which must not deadlock.
+// TestToolsChanged shows that a change is never lost and that a burst becomes one call: all changes during the first
+// call become one more. The callback lists the tools, which must not deadlock.
 func TestToolsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -52,7 +52,7 @@ func TestToolsChanged(t *testing.T) {
 	})
 }
 
-// TestCallbackThatPanics ends its own session, visibly, and nothing else.
+// TestCallbackThatPanics: a panic of a callback ends its own session with ClassPanic, and nothing else.
 func TestCallbackThatPanics(t *testing.T) {
 	w := &wire{}
 	s := connected(t, w, session.Config{OnLog: func(string, string, json.RawMessage) { panic("index out of range") }})
@@ -64,7 +64,7 @@ func TestCallbackThatPanics(t *testing.T) {
 	}
 }
 
-// TestCloseFromCallback: whoever closes in a callback does not wait for itself.
+// TestCloseFromCallback: a callback that closes the session does not wait for itself.
 func TestCloseFromCallback(t *testing.T) {
 	w := &wire{}
 	var s *session.Session
@@ -77,7 +77,8 @@ func TestCloseFromCallback(t *testing.T) {
 	<-s.Released()
 }
 
-// TestFloods: a server that asks or logs faster than anybody can answer occupies a bounded queue and never the reader.
+// TestFloods: a server that asks or logs faster than the handlers and callbacks return fills a bounded queue and
+// never blocks the reader.
 func TestFloods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

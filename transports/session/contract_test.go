@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Whoever waits for the drain of a gate before it is closed hears of it: at once if it is empty, and otherwise when the last call
-// has left, not before.
+// A goroutine that waits for the drain of a gate before the gate is closed gets the signal: at once if the gate is
+// empty, otherwise when the last call has left, and not before.
 func TestDrainedIsToldToWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -60,7 +60,7 @@ func TestDrainedIsToldToWhoWaits(t *testing.T) {
 	})
 }
 
-// A list as long as may be is read, and one that is longer by one is refused.
+// A list of exactly the largest size is read, and one that is larger by one entry is refused.
 func TestAListAsLongAsMayBe(t *testing.T) {
 	for _, n := range []int{3, 4} {
 		w := &wire{}
@@ -79,7 +79,7 @@ func TestAListAsLongAsMayBe(t *testing.T) {
 	}
 }
 
-// What was said while a stream was cut is lost, so that everything that was listed counts as changed.
+// Notifications that the server sent while its stream was cut are lost, so every list counts as changed afterwards.
 func TestAStreamThatWasReopenedIsAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes atomic.Int64
@@ -93,7 +93,7 @@ func TestAStreamThatWasReopenedIsAChange(t *testing.T) {
 	})
 }
 
-// Every message counts as life, not only the first.
+// Every message of the server moves LastMessageAt, not only the first.
 func TestHeardIsTheLastMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -108,7 +108,7 @@ func TestHeardIsTheLastMessage(t *testing.T) {
 	})
 }
 
-// slowTransport is a wire whose connection is released a minute after its end.
+// slowTransport is a transport whose connection is released a minute after its end.
 type slowTransport struct {
 	*wire
 	released chan struct{}
@@ -123,7 +123,7 @@ func (s *slowTransport) Dial(ctx context.Context, sink transports.Sink) (transpo
 
 func (s *slowTransport) Released() <-chan struct{} { return s.released }
 
-// A session is released when its connection is, and not when that has ended: a process may still be there.
+// A session is released when its connection is, and not when the connection has ended: a process may still run then.
 func TestReleasedWaitsForTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowTransport{wire: &wire{}, released: make(chan struct{})}
@@ -142,7 +142,8 @@ func TestReleasedWaitsForTheConnection(t *testing.T) {
 	})
 }
 
-// A connection that ends a request for a reason of its own takes the session with it: the session lets it go, too.
+// If a connection ends a request for a reason of its own, such as a forgotten session, the session ends and closes
+// the connection.
 func TestASessionThatIsGivenUpClosesItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

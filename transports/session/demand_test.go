@@ -13,8 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestWhatAServerDemandsInTheHandshakeIsHeard has a server of a known era refuse both questions, with statuses of HTTP: the refusal that
-// says when to come back, or that credentials are missing, is the error, whichever of the two it answers.
+// TestWhatAServerDemandsInTheHandshakeIsHeard has a server of a known era refuse both questions, with HTTP statuses:
+// the refusal with Retry-After, or the one that asks for credentials, becomes the error, whichever of the two
+// questions it answers.
 func TestWhatAServerDemandsInTheHandshakeIsHeard(t *testing.T) {
 	down := &transports.Error{Class: messages.ClassNetwork, Status: 500, Text: "it cannot answer now"}
 	wait := &transports.Error{Class: messages.ClassThrottled, Status: 429, RetryAfter: 4 * time.Second, Text: "it asks to wait"}
@@ -59,7 +60,8 @@ func TestWhatAServerDemandsInTheHandshakeIsHeard(t *testing.T) {
 	}
 }
 
-// TestRootsThatCannotBeToldAreRefused: a server that asks for the roots gets an error where there is one, and not an empty list.
+// TestRootsThatCannotBeToldAreRefused: a server that asks for the roots gets an error if the handler fails, and not
+// an empty list.
 func TestRootsThatCannotBeToldAreRefused(t *testing.T) {
 	for want, roots := range map[string]func(context.Context) ([]messages.Root, error){
 		`"error":`:        func(context.Context) ([]messages.Root, error) { return nil, errors.New("the disk is gone") },

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A definition that programs read differently cannot be used. Arguments may be called a and A.
+// A definition that two programs would read differently is quarantined. Two arguments may be called a and A.
 func TestDoubledNamesAreQuarantined(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"name":"t","description":"a","description":"b"}`:                                                      `"description" is there twice`,

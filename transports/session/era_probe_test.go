@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// never is a delay of what is not answered.
+// never is the delay of an answer that does not come.
 const never = time.Duration(-1)
 
 // answerer is a server that begins to read after a time, and answers each question a time after it has read it.
@@ -57,8 +57,8 @@ const (
 	tooNew     = `"error":{"code":-32022,"message":"Unsupported","data":{"supported":["2099-01-01"]}}`
 )
 
-// TestTheOrderAndDelayOfAnswersDoNotDecideTheEra has servers of each kind answer in every order, after every delay, soon and long
-// after the start: each kind comes out as one era.
+// TestTheOrderAndDelayOfAnswersDoNotDecideTheEra has servers of each kind answer in every order and after every
+// delay, soon and long after their start: each kind comes out as one era.
 func TestTheOrderAndDelayOfAnswersDoNotDecideTheEra(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestTheOrderAndDelayOfAnswersDoNotDecideTheEra(t *testing.T) {
 	}
 }
 
-// TestHowLongTheEraTakes: what a server is silent about costs once, and little.
+// TestHowLongTheEraTakes: each question that a server leaves unanswered costs a short time, once.
 func TestHowLongTheEraTakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		answerer

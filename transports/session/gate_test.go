@@ -63,7 +63,7 @@ func TestGateUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDeathClosesGates: what is closed by the death of the session is drained, and stays closed.
+// TestDeathClosesGates: the gates that the death of the session closes are drained, and stay closed.
 func TestDeathClosesGates(t *testing.T) {
 	w := &wire{}
 	s := connected(t, w, session.Config{})

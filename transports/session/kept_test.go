@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// silentTransport is a connection on which everything is written and nothing is answered.
+// silentTransport is a connection that writes everything and answers nothing.
 type silentTransport struct {
 	sink     transports.Sink
 	released chan struct{}
@@ -34,7 +34,7 @@ func (c *silentTransport) Close(context.Context) error {
 func (c *silentTransport) Released() <-chan struct{} { return c.released }
 func (c *silentTransport) Info() transports.Info     { return transports.Info{} }
 
-// A session that has ended keeps no timer, and what it keeps for reuse remembers nothing of its last request.
+// A session that has ended has no timer set, and the requests that it keeps for reuse hold nothing of their last use.
 func TestASessionKeepsNothingOfItsRequests(t *testing.T) {
 	s, err := Dial(t.Context(), &silentTransport{}, Config{})
 	if err != nil {
@@ -66,7 +66,7 @@ func TestASessionKeepsNothingOfItsRequests(t *testing.T) {
 	}
 }
 
-// A session that is being closed admits nobody.
+// OpenGate returns a closed gate while the session is being closed.
 func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 	s, err := Dial(t.Context(), &silentTransport{}, Config{})
 	if err != nil {
@@ -84,7 +84,8 @@ func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 	<-s.Released()
 }
 
-// Two questions at once stop a call's clock until both are answered, and what was left then is left.
+// Two questions at the same time pause a call's idle timeout until both are answered; the time that was left before
+// is left afterwards.
 func TestTwoQuestionsStopTheClockOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewCallTimeout(t.Context(), 10*time.Second, 0)
@@ -121,7 +122,7 @@ func TestNoProgressAfterTheEnd(t *testing.T) {
 	}
 }
 
-// What a lane has done does not count against what it may hold, whether it waited alone or with others.
+// Items that a serialQueue has run do not count against its bounds, whether they waited alone or with others.
 func TestALaneForgetsWhatItHasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := serialQueue{spawn: func(f func()) bool { go f(); return true }, maxItems: 10, maxBytes: 1000}

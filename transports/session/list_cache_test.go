@@ -15,11 +15,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// versioned is a server whose only resource is called by how often its list has changed. It answers after some time.
+// versioned is a server whose only resource is named after the number of changes of its list. It answers after some
+// time.
 type versioned struct {
 	wire     *wire
 	changes  atomic.Int64
-	notified atomic.Int64 // changes that the session has been told of
+	notified atomic.Int64 // changes that the session has been notified of
 	fetches  atomic.Int64 // lists that were asked for
 	open     atomic.Int64 // lists that are being answered
 	most     atomic.Int64
@@ -64,9 +65,9 @@ func (v *versioned) dial(t *testing.T, cfg session.Config) *session.Session {
 	return s
 }
 
-// TestListCache holds the guarantees of a kept list against many callers and many changes: one fetch at a time, and nobody gets
-// a list that is older than the newest change that they could know of. The time is virtual, so that every order of the two
-// comes up without waiting.
+// TestListCache checks the guarantees of a cached list with many callers and many changes: one fetch at a time, and
+// no caller gets a list that is older than the newest change that it could know. The time is virtual, so that every
+// order of the two comes up without waiting.
 func TestListCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &versioned{think: 7 * time.Millisecond}
@@ -107,7 +108,8 @@ func TestListCache(t *testing.T) {
 	})
 }
 
-// TestAListOutlivesItsCaller: the fetch belongs to the session. Its end is its answer, its bound, or the session's end.
+// TestAListOutlivesItsCaller: a fetch belongs to the session. It ends with its answer, with its bound, or with the
+// session.
 func TestAListOutlivesItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &versioned{think: time.Second}
@@ -145,7 +147,8 @@ func TestAListOutlivesItsCaller(t *testing.T) {
 	})
 }
 
-// TestUpdateStorm: a storm of updates is bounded and told once for each resource; the last one is never lost.
+// TestUpdateStorm: a storm of updates is bounded and leads to one call for each resource; the last update is never
+// lost.
 func TestUpdateStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		updates, hold := make(map[string]int), make(chan struct{})

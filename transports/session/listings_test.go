@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// FuzzOffers checks that of each list every definition ends up in exactly one of the two lists, that what is offered keeps
-// the server's bytes and can be asked for, and that no key stands twice.
+// FuzzOffers checks for each list that every definition ends up in exactly one of the two results, that the items
+// keep the server's bytes and can be asked for, and that no key stands twice.
 func FuzzOffers(f *testing.F) {
 	f.Add([]byte(`{"resources":[{"uri":"a:","size":5,"annotations":{"priority":1,"audience":["user"]}},{"uri":"a:"},7],"ttlMs":5}`))
 	f.Add([]byte(`{"resourceTemplates":[{"uriTemplate":"a:{b}","icons":[{"src":"https://x"}]},{}],"ttlMs":-1e999}`))
@@ -87,7 +87,7 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// FuzzReadingBody checks what is sent: one line of valid JSON that says what was asked for.
+// FuzzReadingBody checks the requests: each is one line of valid JSON with the values that the caller gave.
 func FuzzReadingBody(f *testing.F) {
 	f.Add("p", "a", "v\n\"\\\u2028", true)
 	f.Add("x:{y}", "\x00", "", false)

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestSessionLostWhileAtWork guards against a bug: a call that the server was working on when another message was told
-// that the session is gone was reported as not sent, and would have been sent again.
+// TestSessionLostWhileAtWork guards against a bug: while the server worked on a call, the refusal of another message
+// reported that the session was gone. The call was reported as not-sent, and would have been sent again.
 func TestSessionLostWhileAtWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		d      transports.Delivery
@@ -43,9 +43,9 @@ func TestSessionLostWhileAtWork(t *testing.T) {
 	}
 }
 
-// TestAnswerOfAnotherRequest guards a defect: an HTTP answer that held the error of another request was taken for the
-// refusal of this one, which promises that nothing ran. An error without an id, or with one that is no request of ours, is
-// about what was posted.
+// TestAnswerOfAnotherRequest guards against a bug: an HTTP answer with the error of another request was taken for the
+// refusal of this one, which promises that nothing ran. An error without an id, or with one that is no request of
+// ours, is about the posted message.
 func TestAnswerOfAnotherRequest(t *testing.T) {
 	for id, want := range map[string]messages.Outcome{
 		"99": messages.OutcomeUnknown, "null": messages.OutcomeRejected, `"server-error"`: messages.OutcomeRejected,

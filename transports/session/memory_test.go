@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// lister is a server of this program whose lists have as many entries of 10 KiB as it is told.
+// lister is a server of this program whose lists have a settable number of entries of 10 KiB.
 type lister struct {
 	tools, resources atomic.Int64
 	prefix           atomic.Pointer[string] // of the descriptions: another one is another list
@@ -65,7 +65,7 @@ func (l *lister) serve(ctx context.Context, peer transports.Peer) error {
 	}
 }
 
-// entries are a page of up to 40, with the end of its result.
+// entries returns a page of up to 40 entries, with the end of its result.
 func (l *lister) entries(cursor string, n int64, format string) string {
 	prefix := ""
 	if p := l.prefix.Load(); p != nil {
@@ -103,7 +103,7 @@ func end(t *testing.T, s *session.Session) {
 	<-s.Released()
 }
 
-// refused checks that a list was refused for want of memory.
+// refused checks that a list was refused because the share had no room.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	var exceeded *budget.ExceededError
@@ -113,8 +113,9 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// TestListsAreHeld: the list of tools stays counted over connections, and the same list again costs nothing more; other lists go
-// with what they were kept by. A list beyond the share is refused, and what it had taken is given back.
+// TestListsAreHeld: the list of tools stays counted over several connections, and the same list again costs nothing
+// more; the other lists are released with their session. A list beyond the share is refused, and its reserved memory
+// is given back.
 func TestListsAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(2 << 20)
@@ -182,7 +183,8 @@ func TestListsAreHeld(t *testing.T) {
 	})
 }
 
-// TestLogsThatWaitAreHeld: log messages that wait for their callback are counted, and dropped where there is no room.
+// TestLogsThatWaitAreHeld: log messages that wait for their callback are counted, and dropped if the share has no
+// room.
 func TestLogsThatWaitAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := budget.New(100 << 10).Open("l")
@@ -206,8 +208,8 @@ func TestLogsThatWaitAreHeld(t *testing.T) {
 	})
 }
 
-// TestUnaskedWorkIsCharged: notifications, requests, answers to nobody and logs lead to a pause of the server; answers to calls
-// do not. In virtual time work takes none, so what is charged is the price alone.
+// TestUnaskedWorkIsCharged: notifications, requests, late answers and logs lead to a pause of the server; answers to
+// calls do not. Virtual time passes only in sleeps, so the charge is the price alone.
 func TestUnaskedWorkIsCharged(t *testing.T) {
 	for what, text := range map[string]string{
 		"notification": `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`,

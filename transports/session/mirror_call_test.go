@@ -12,12 +12,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// httpWire is a wire that says of itself that it is HTTP.
+// httpWire is a wire whose kind is HTTP.
 type httpWire struct{ *wire }
 
 func (w httpWire) Kind() messages.TransportKind { return messages.HTTP }
 
-// dialHeaderServer plays a modern server. Its list holds tools, and each call is answered by answer.
+// dialHeaderServer plays a modern server. Its list holds tools, and the function answer answers each call.
 func dialHeaderServer(
 	t *testing.T, over func(*wire) transports.Transport, cfg session.Config, tools func() string,
 	answer func(m transports.Message) string,
@@ -61,9 +61,9 @@ const (
 	bad  = `{"name":"bad","inputSchema":{"properties":{"score":{"type":"number","x-mcp-header":"Score"}}}}`
 )
 
-// TestArgumentsAreMirrored: "When a server's tool definition includes x-mcp-header annotations, conforming clients MUST
-// mirror the designated parameter values into HTTP headers", and "MUST exclude the invalid tool from the result of
-// tools/list"; only in the era that has them, and only over HTTP.
+// TestArgumentsAreMirrored checks when arguments are repeated in headers: "When a server's tool definition includes
+// x-mcp-header annotations, conforming clients MUST mirror the designated parameter values into HTTP headers", and
+// "MUST exclude the invalid tool from the result of tools/list"; only in the modern era, and only over HTTP.
 func TestArgumentsAreMirrored(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -135,7 +135,8 @@ func TestRefusedHeadersAreLookedUpAnew(t *testing.T) {
 	}
 }
 
-// TestAMirroredArgumentThatIsTooLong for a header is not sent, and its call says why.
+// TestAMirroredArgumentThatIsTooLong: a call whose argument does not fit into a header is not sent, and its error
+// names the argument.
 func TestAMirroredArgumentThatIsTooLong(t *testing.T) {
 	calls := 0
 	s := dialHeaderServer(t, overHTTP, session.Config{}, func() string { return good }, func(transports.Message) string {

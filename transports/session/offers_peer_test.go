@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// newOfferServer is a server of the Go SDK that offers a bit of everything.
+// newOfferServer is a server of the Go SDK with resources, templates, prompts and completion.
 func newOfferServer() *sdk.Server {
 	fine := func(context.Context, *sdk.SubscribeRequest) error { return nil }
 	s := sdk.NewServer(&sdk.Implementation{Name: "offering", Version: "1"}, &sdk.ServerOptions{
@@ -54,8 +54,8 @@ func addPrompt(s *sdk.Server, name string) {
 		})
 }
 
-// TestOffersOfPeer: resources, templates, prompts, completion, changes and subscriptions of the Go SDK's server, in both
-// eras, where all share a channel and over HTTP.
+// TestOffersOfPeer: resources, templates, prompts, completion, changes and subscriptions work with the Go SDK's
+// server, in both eras, over a shared channel and over HTTP.
 func TestOffersOfPeer(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
 		t.Run(string(era)+"/inprocess", func(t *testing.T) {

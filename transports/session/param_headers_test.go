@@ -125,7 +125,7 @@ func TestMirrorHeader(t *testing.T) {
 	}
 }
 
-// FuzzMirror holds to it that no schema and no arguments make a header that HTTP cannot carry.
+// FuzzMirror checks that no schema and no arguments lead to a header that HTTP cannot carry.
 func FuzzMirror(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"string","x-mcp-header":"R"}}}`, `{"a":"x\r\ny"}`)
 	f.Add(`{"properties":{"a":{"type":["integer","null"],"x-mcp-header":"\u0052"}},"$defs":{}}`, `{"a":1e3}`)
@@ -153,8 +153,9 @@ func FuzzMirror(f *testing.F) {
 	})
 }
 
-// TestMirrorOfDeepSchema guards a defect: each level of a schema was read as often as it is deep, so that a definition
-// within all other bounds took seconds. What is too deep is not read, and an annotation in it is invalid.
+// TestMirrorOfDeepSchema guards against a bug: each level of a schema was read as often as it is deep, so a
+// definition within all other bounds took seconds. Levels beyond the bound are not read, and an annotation in them is
+// invalid.
 func TestMirrorOfDeepSchema(t *testing.T) {
 	deep := func(levels int, inner string) []byte {
 		return []byte(strings.Repeat(`{"properties":{"a":`, levels) + inner + strings.Repeat(`}}`, levels))
@@ -173,7 +174,7 @@ func TestMirrorOfDeepSchema(t *testing.T) {
 	}
 }
 
-// TestMirrorOfLongName guards a defect: the reason held the whole name.
+// TestMirrorOfLongName guards against a bug: the reason repeated the whole name.
 func TestMirrorOfLongName(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, schema := range []string{

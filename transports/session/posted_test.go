@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// postWire is a wire on which calls wait to be written.
+// postWire is a connection on which posted requests wait to be written.
 type postWire struct {
 	*wire
 	posted     chan transports.Message // a call was posted
@@ -43,8 +43,8 @@ func (w *postWire) Leave() (transports.Delivery, error) {
 	return w.d, w.err
 }
 
-// TestACallThatIsPosted: however far a request got that nobody waited to be written, its call has one outcome, and the
-// message is left once.
+// TestACallThatIsPosted: a posted request may have got any distance when its wait ends; its call has one outcome, and
+// Leave is called once.
 func TestACallThatIsPosted(t *testing.T) {
 	answer := func(w *postWire, id int64) {
 		w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, id))
@@ -67,7 +67,7 @@ func TestACallThatIsPosted(t *testing.T) {
 		leave     bool // the caller does
 		want      messages.Outcome
 		class     messages.Class
-		cancelled bool // the server is told
+		cancelled bool // the server gets a cancellation
 	}{
 		"answered":                 {d: written, act: answer, want: messages.OutcomeResult},
 		"answered unread":          {d: not, act: answer, want: messages.OutcomeResult},

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// readList is a list as ListTools makes it of one page, after the list before.
+// readList reads a page as ListTools does, after the list before.
 func readList(t *testing.T, before *ToolList, tools ...string) *ToolList {
 	t.Helper()
 	l := newPageCollector(&toolKind, 1000)
@@ -27,8 +27,9 @@ func aTool(name, description string) string {
 	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, name, description)
 }
 
-// TestAListShares: what is listed again byte for byte is what it was, whatever was put in, changed or taken out around it,
-// and what is new keeps no more alive than itself. A list as it was is that list.
+// TestAListShares: a tool that is listed again byte for byte shares the memory of the earlier one, with any tool
+// inserted, changed or removed around it, and a new tool keeps no more than itself alive. An unchanged list shares
+// everything.
 func TestAListShares(t *testing.T) {
 	a, b, c, d := aTool("a", "1"), aTool("b", "1"), aTool("c", "1"), aTool("d", "1")
 	for what, now := range map[string][]string{
@@ -74,7 +75,7 @@ func TestAListShares(t *testing.T) {
 	}
 }
 
-// An owner that shows a part of a list does not change what is recalled.
+// An owner that replaces Tools by a part of the list does not change which definitions are reused.
 func TestAFilteredListIsRecalledWhole(t *testing.T) {
 	a, b := aTool("a", "1"), aTool("b", "1")
 	before := readList(t, nil, a, b)
@@ -86,8 +87,8 @@ func TestAFilteredListIsRecalledWhole(t *testing.T) {
 	}
 }
 
-// TestListAllocations holds what reading a list makes for each tool: its texts and its annotations, and nothing for what was
-// there before.
+// TestListAllocations checks the allocations for each tool of a list: its texts and its annotations, and none for a
+// tool that was there before.
 func TestListAllocations(t *testing.T) {
 	const tools = 500
 	var all []string

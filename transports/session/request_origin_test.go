@@ -14,7 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// asked is a session of the legacy era whose server never answers by itself, and whose questions name who was asked.
+// asked is a session of the legacy era whose server never answers by itself, and whose handlers return the name of
+// the caller that was asked.
 type asked struct {
 	t     *testing.T
 	w     *wire
@@ -75,7 +76,7 @@ func (a *asked) answer(id int64) {
 	synctest.Wait()
 }
 
-// ask has the server ask, on the stream of a request if on is not 0, and returns who was asked.
+// ask makes the server ask, on the stream of a request if on is not 0, and returns the caller that was asked.
 func (a *asked) ask(streamID int64) *messages.Answerer {
 	a.t.Helper()
 	a.mu.Lock()
@@ -92,7 +93,8 @@ func (a *asked) ask(streamID int64) *messages.Answerer {
 	return a.whom[n]
 }
 
-// TestAQuestionGoesToTheCallerOfItsCall, and where that cannot be known to no caller.
+// TestAQuestionGoesToTheCallerOfItsCall: the handler of a question gets the context of its call; if the call is not
+// known, that of no caller.
 func TestAQuestionGoesToTheCallerOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newQuestionServer(t)
@@ -152,8 +154,8 @@ func TestAQuestionGoesToTheCallerOfItsCall(t *testing.T) {
 	})
 }
 
-// TestAQuestionStopsTheClockOfItsCall and of no other one. Where it is not known which call that is, each lasts at most
-// one timeout longer.
+// TestAQuestionStopsTheClockOfItsCall: a question pauses the idle timeout of its own call only. If the call is not
+// known, each call lasts at most one timeout longer.
 func TestAQuestionStopsTheClockOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newQuestionServer(t)

@@ -17,8 +17,9 @@ import (
 
 const asksForRoots = `"result":{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}`
 
-// TestRoundsAreNotBegunAnew guards a defect: a call that a server refused for its headers in a later round was sent again
-// from its beginning, although the first round had reached the tool and somebody had answered its question.
+// TestRoundsAreNotBegunAnew guards against a bug: a call that a server refused for its headers in a later round was
+// sent again from its beginning, although the first round had reached the tool and a person had answered its
+// question.
 func TestRoundsAreNotBegunAnew(t *testing.T) {
 	var calls, rootsCalls, lists atomic.Int32
 	tools := func() string { // another header each time, so that a list always brings new ones
@@ -45,8 +46,8 @@ func TestRoundsAreNotBegunAnew(t *testing.T) {
 	}
 }
 
-// TestCallEndsWhileHandlerWorks guards a defect: in the modern era a handler worked on the goroutine of the caller, and one
-// that did not look at its context kept the call beyond its deadline and beyond the end of the connection.
+// TestCallEndsWhileHandlerWorks guards against a bug: in the modern era a handler ran on the goroutine of the caller,
+// and one that ignored its context kept the call beyond its deadline and beyond the end of the connection.
 func TestCallEndsWhileHandlerWorks(t *testing.T) {
 	for _, end := range []string{"deadline", "close"} {
 		t.Run(end, func(t *testing.T) {
@@ -75,8 +76,8 @@ func TestCallEndsWhileHandlerWorks(t *testing.T) {
 	}
 }
 
-// TestAPersonTakesNoneOfTheCallsTime: while a question of a round is open, the clock of its call stands still, and it goes on
-// when the question has been answered.
+// TestAPersonTakesNoneOfTheCallsTime: while a question of a round is open, the idle timeout of its call is paused; it
+// goes on when the question has been answered.
 func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,8 +115,8 @@ func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
 	}
 }
 
-// TestARoundThatIsNotSentLeavesTheCallUnknown: the server has worked at a call in its first round, so that the call is not as
-// one that never reached it, although its second round was not written.
+// TestARoundThatIsNotSentLeavesTheCallUnknown: the server worked on the call in its first round, so the outcome is
+// unknown and not not-sent, although the second round was not written.
 func TestARoundThatIsNotSentLeavesTheCallUnknown(t *testing.T) {
 	var w *wire
 	s := dialHeaderServer(t, func(peer *wire) transports.Transport { w = peer; return peer }, session.Config{Handlers: session.Handlers{
@@ -136,8 +137,8 @@ func TestARoundThatIsNotSentLeavesTheCallUnknown(t *testing.T) {
 	}
 }
 
-// TestAServerThatWantsTimeIsGivenMoreEachTime: a request for which a server wants nothing but time is sent again after pauses
-// that double up to a bound, and has not been given up after a minute.
+// TestAServerThatWantsTimeIsGivenMoreEachTime: a request for which a server wants only time is sent again after
+// pauses that double up to a bound, and has not been given up after a minute.
 func TestAServerThatWantsTimeIsGivenMoreEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last time.Time
@@ -164,7 +165,8 @@ func TestAServerThatWantsTimeIsGivenMoreEachTime(t *testing.T) {
 	})
 }
 
-// TestHandlerPanics: a handler of the modern era that panics costs the session, and its call has an end.
+// TestHandlerPanics: a handler of the modern era that panics ends the session, and the call of its question ends with
+// it.
 func TestHandlerPanics(t *testing.T) {
 	s := dialHeaderServer(t, elsewhere, session.Config{Handlers: session.Handlers{
 		Roots: func(context.Context) ([]messages.Root, error) { panic("oh") },
@@ -180,8 +182,8 @@ func TestHandlerPanics(t *testing.T) {
 	}
 }
 
-// TestNothingIsAnsweredInTheModernEra guards a defect: a server that was pinned to the modern era was sent responses before
-// it had said what it is. 2026-07-28: "The client MUST NOT send JSON-RPC responses".
+// TestNothingIsAnsweredInTheModernEra guards against a bug: a server that was pinned to the modern era got responses
+// before it had identified itself. 2026-07-28: "The client MUST NOT send JSON-RPC responses".
 func TestNothingIsAnsweredInTheModernEra(t *testing.T) {
 	w := &wire{}
 	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// seedMessages are the shapes that the fuzz tests start from.
+// seedMessages are the messages from which the fuzz tests start.
 var seedMessages = []string{
 	`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\n\"b\\"}],"isError":true}}`,
 	`{"jsonrpc":"2.0","id":9007199254740993,"error":{"code":-32601,"message":"no","data":[1e400,-0.5E-3]}}`,
@@ -28,7 +28,7 @@ var seedMessages = []string{
 	`-`, `-0`, `1.`, `1e`, `1e+5`, `.5`, `tru`, `"\u12g4"`, `"\`, `{"a":1}}`, ``,
 }
 
-// FuzzEnvelope compares one pass over the bytes with what encoding/json finds in them.
+// FuzzEnvelope compares scanEnvelope, one pass over the bytes, with the result of encoding/json.
 func FuzzEnvelope(f *testing.F) {
 	for _, s := range seedMessages {
 		f.Add([]byte(s))
@@ -73,7 +73,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// FuzzFragment cuts a message at both ends and checks that what is found in the rest is what the whole message says.
+// FuzzFragment cuts a message at both ends and checks that the id found in the rest is that of the whole message.
 func FuzzFragment(f *testing.F) {
 	for i, s := range seedMessages {
 		f.Add([]byte(s), i*3, i*5)
@@ -143,8 +143,7 @@ func TestFragment(t *testing.T) {
 	}
 }
 
-// FuzzToolList checks that every definition ends up in exactly one of the two lists, and that what is offered can be
-// used.
+// FuzzToolList checks that every definition ends up in exactly one of the two lists, and that the tools can be used.
 func FuzzToolList(f *testing.F) {
 	f.Add([]byte(`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a"},7],"nextCursor":"x"}`))
 	f.Add([]byte(`{"tools":[{"name":"a\ud800","inputSchema":{"type":["object"]},"annotations":{"title":5}}]}`))
@@ -202,7 +201,7 @@ func FuzzToolList(f *testing.F) {
 	})
 }
 
-// TestListBounds shows the bounds that a story cannot: they are large.
+// TestListBounds checks the bounds that are too large for a story.
 func TestListBounds(t *testing.T) {
 	big := `{"name":"big","description":"` + strings.Repeat("x", maxDefinition) + `"}`
 	l := newPageCollector(&toolKind, 10)
@@ -227,7 +226,7 @@ func TestListBounds(t *testing.T) {
 	}
 }
 
-// FuzzCallBody checks what is sent: one line of valid JSON that says what was asked for.
+// FuzzCallBody checks the request: it is one line of valid JSON with the values that the caller gave.
 func FuzzCallBody(f *testing.F) {
 	f.Add("tool", []byte(`{"a":1}`))
 	f.Add("to\"ol\\\x01\u2028", []byte("{\n\"a\" :\r\n [ 1,\n2 ], \"b\":\"x\\ny\"}\n"))

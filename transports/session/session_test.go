@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 const helloAnswer = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}`
 
-// hello makes a wire answer initialize, and hands everything after it to next.
+// hello lets the connection answer initialize, and hands every later message to next.
 func hello(w *wire, next func(ctx context.Context, m transports.Message) (transports.Delivery, error)) {
 	w.onSend = func(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 		switch m.Method {
@@ -51,7 +51,7 @@ func hello(w *wire, next func(ctx context.Context, m transports.Message) (transp
 	}
 }
 
-// connected dials w and shakes hands. The session is closed after the test, and has to let go of everything.
+// connected dials w and shakes hands. After the test it closes the session and checks that everything is released.
 func connected(t testing.TB, w *wire, cfg session.Config) *session.Session {
 	t.Helper()
 	cfg.Era = messages.EraLegacy
@@ -75,7 +75,7 @@ func connected(t testing.TB, w *wire, cfg session.Config) *session.Session {
 }
 
 // TestOneOutcomeForEveryCall has 1,000 callers; the server answers some, some leave, and in the middle the connection
-// dies. Every call ends once, with its own answer or the truth about it: I2, I3, I4.
+// dies. Every call ends once, with its own answer or the true outcome: I2, I3, I4.
 func TestOneOutcomeForEveryCall(t *testing.T) {
 	seeds.Shows(t, "000.11.json-rpc", "002.5.pending", "003.3.response-id")
 	const callers = 1000
@@ -201,7 +201,8 @@ func TestOneOutcomeForEveryCall(t *testing.T) {
 	}
 }
 
-// TestAnswerBeatsDeath: what was delivered before the end, or before the caller left, is the outcome.
+// TestAnswerBeatsDeath: an answer that was delivered before the end of the connection, or before the caller left, is
+// the outcome.
 func TestAnswerBeatsDeath(t *testing.T) {
 	for i := range 300 {
 		w := &wire{}
@@ -264,7 +265,7 @@ func TestArgumentsAreOneLine(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotShared: a caller completes its error with the server's name, others must not see that.
+// TestErrorsAreNotShared: a caller completes its error with the server's name, and no other caller sees that.
 func TestErrorsAreNotShared(t *testing.T) {
 	w := &wire{}
 	s := connected(t, w, session.Config{})
@@ -279,7 +280,8 @@ func TestErrorsAreNotShared(t *testing.T) {
 	}
 }
 
-// TestClosingLetsAnswersArrive: a server that is told to stop may still answer what it works on; new calls are refused.
+// TestClosingLetsAnswersArrive: while the session closes, the server may still answer the pending calls; new calls
+// are refused.
 func TestClosingLetsAnswersArrive(t *testing.T) {
 	seeds.Shows(t, "002.5.close")
 	synctest.Test(t, func(t *testing.T) {
@@ -317,8 +319,8 @@ func TestClosingLetsAnswersArrive(t *testing.T) {
 	})
 }
 
-// TestSessionLostForSeveral: two calls learn at the same time that the server has forgotten the session. The first one
-// ends the session; the second one is not unknown because of that, it was refused as well.
+// TestSessionLostForSeveral: two calls learn at the same time that the server has forgotten the session. The first
+// one ends the session; the second one was refused as well, so its outcome is not unknown.
 func TestSessionLostForSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -360,7 +362,7 @@ func TestSessionLostForSeveral(t *testing.T) {
 	})
 }
 
-// TestDeadlineInSend: over HTTP, Send waits for the answer, and the deadline may pass in it.
+// TestDeadlineInSend: over HTTP, Send waits for the answer, and the caller's deadline may pass in it.
 func TestDeadlineInSend(t *testing.T) {
 	seeds.Shows(t, "000.6.call")
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +391,7 @@ func TestDeadlineInSend(t *testing.T) {
 	})
 }
 
-// TestCallerWhoHasLeft sends nothing.
+// TestCallerWhoHasLeft: a call whose context has ended already sends nothing.
 func TestCallerWhoHasLeft(t *testing.T) {
 	w := &wire{}
 	s := connected(t, w, session.Config{})
@@ -408,8 +410,8 @@ func TestCallerWhoHasLeft(t *testing.T) {
 	}
 }
 
-// FuzzMessage hands a session whatever a server may send, while a call waits: nothing panics, and if the call ends, it
-// ends with something that its own id was in.
+// FuzzMessage hands a session any bytes of a server while a call waits: nothing panics, and if the call ends, it ends
+// with a message that held its own id.
 func FuzzMessage(f *testing.F) {
 	for _, m := range []string{
 		`{"jsonrpc":"2.0","id":2,"result":{"isError":true}}`, `[{"id":2,"error":{"code":1,"message":"x"}},[],5]`,

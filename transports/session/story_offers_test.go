@@ -12,7 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// doOffer does the lines of a story that are about what a server offers besides tools. It reports false for others.
+// doOffer performs the lines of a story about resources, templates, prompts and completion. It reports false for
+// other lines.
 func (w *storyRunner) doOffer(verb, rest string) bool {
 	label := verb
 	if strings.HasSuffix(verb, ":") { // a: read x
@@ -65,7 +66,7 @@ func (w *storyRunner) decode(text string, into any) {
 	}
 }
 
-// describeListing shows a list: what was understood of each entry, without its bytes.
+// describeListing writes a list: the fields of each entry, without its bytes.
 func describeListing[T any](l session.Listing[T], err error) string {
 	if err != nil {
 		return describe(err)
@@ -82,7 +83,7 @@ func describeListing[T any](l session.Listing[T], err error) string {
 	return b.String()
 }
 
-// describeResult shows a result as it came, or its error with what it wraps.
+// describeResult writes a result as it came, or its error with the sentinels that it wraps.
 func describeResult(raw json.RawMessage, err error) string {
 	switch {
 	case errors.Is(err, messages.ErrUnknownResource):

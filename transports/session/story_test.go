@@ -101,7 +101,7 @@ type storyRunner struct {
 	failure func() (transports.Delivery, error)
 	blocked bool
 
-	// What happened since the last line, each kind in its own order; the order between them is the scheduler's.
+	// The events since the last line, each kind in its own order; the order between the kinds is the scheduler's.
 	mu        sync.Mutex
 	sent      []string
 	callbacks []string
@@ -153,7 +153,7 @@ func (w *storyRunner) note(list *[]string, format string, args ...any) {
 
 func (w *storyRunner) ended(format string, args ...any) { w.note(&w.outcomes, format, args...) }
 
-// sending is the wire's view of what the session sends.
+// sending records the messages that the session sends.
 func (w *storyRunner) sending(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	w.note(&w.sent, "> %s", m.Body)
 	if m.Version != "" && !strings.Contains(string(m.Body), `"io.modelcontextprotocol/protocolVersion":"`+m.Version+`"`) &&
@@ -326,7 +326,7 @@ func (w *storyRunner) dial(options string) {
 	w.session, w.gate = s, s.OpenGate()
 }
 
-// handlers registers those that are named, separated by commas. Each waits for a line "answer KIND JSON".
+// handlers registers the named handlers, separated by commas. Each waits for a line "answer KIND JSON".
 func (w *storyRunner) handlers(cfg *session.Config, kinds string) {
 	wait := func(ctx context.Context, kind string, asked any) (json.RawMessage, error) {
 		raw, _ := json.Marshal(asked)
@@ -428,13 +428,13 @@ func ending(result session.Result, err error) string {
 	return "result " + string(result.Raw)
 }
 
-// describeTask writes what is known of a task.
+// describeTask writes the known fields of a task.
 func describeTask(task messages.TaskStatus) string {
 	raw, _ := json.Marshal(task)
 	return string(raw)
 }
 
-// async begins something and notes how it ends.
+// async runs an action on a goroutine and records how it ends.
 func (w *storyRunner) async(label, timeout string, f func(context.Context) string) {
 	ctx, leave := context.WithCancel(w.t.Context())
 	if timeout != "" {

@@ -17,8 +17,8 @@ import (
 const agreesToTools = `{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{` +
 	`"io.modelcontextprotocol/subscriptionId":%d},"notifications":{"toolsListChanged":true}}}`
 
-// TestChangeDuringFirstList guards a defect: a change of the tools between a server's answer to the first list and its
-// agreement to tell of changes was never heard of, if the agreement came before the last page.
+// TestChangeDuringFirstList guards against a bug: a change of the tools between a server's answer to the first list
+// and its agreement to announce changes was missed, if the agreement came before the last page.
 func TestChangeDuringFirstList(t *testing.T) {
 	changed := make(chan struct{}, 8)
 	w, listen := &wire{}, atomic.Int64{}
@@ -62,8 +62,9 @@ func TestChangeDuringFirstList(t *testing.T) {
 	})
 }
 
-// TestStreamOutlivesMissingAddress guards a defect: a balancer that had nothing at the address for a moment (404) when a
-// stream was opened again was taken for a server that does not know the method, and no change was ever heard of again.
+// TestStreamOutlivesMissingAddress guards against a bug: a balancer that had no server at the address for a moment
+// (404) when a stream was opened again was taken for a server that does not know the method, and all later changes
+// were missed.
 func TestStreamOutlivesMissingAddress(t *testing.T) {
 	var listens, notified atomic.Int32
 	synctest.Test(t, func(t *testing.T) {

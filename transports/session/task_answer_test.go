@@ -12,7 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestAnAnswerAboutAnotherTaskIsNone: what a server tells of another task than it was asked about is not believed.
+// TestAnAnswerAboutAnotherTaskIsNone: the session does not believe an answer about another task than the one that it
+// asked about.
 func TestAnAnswerAboutAnotherTaskIsNone(t *testing.T) {
 	w := &wire{}
 	taskID := "one"

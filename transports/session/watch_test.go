@@ -77,17 +77,18 @@ func (w *subscriptionServer) watchedURIs() (uris []string) {
 	return slices.Compact(uris)
 }
 
-// TestWatchedWithoutGap: while callers subscribe and unsubscribe at random, every resource whose Subscribe has returned and
-// whose Unsubscribe has not begun is watched at every moment; and after the server has ended streams at random, all of them
-// are watched again. When the last is given up, nothing is listened to.
+// TestWatchedWithoutGap: while callers subscribe and unsubscribe at random, the server watches every resource whose
+// Subscribe has returned and whose Unsubscribe has not begun, at every moment; after the server has ended streams at
+// random, it watches all of them again. After the last Unsubscribe no stream is open.
 func TestWatchedWithoutGap(t *testing.T) {
 	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP} {
 		t.Run(string(kind), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testWatched(t, kind) }) })
 	}
 }
 
-// TestAResourceThatIsGoneIsTold: over HTTP all resources are watched by one request, which is replaced for another one. Of a
-// resource that the server has watched and does not agree to any more whoever holds it is told, so that she looks.
+// TestAResourceThatIsGoneIsTold: over HTTP one request watches all resources, and another one replaces it at a
+// change. If the server no longer agrees to watch one of them, OnResourceUpdated is called for it, so that its owner
+// reads it again.
 func TestAResourceThatIsGoneIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &subscriptionServer{wire: &wire{kind: messages.HTTP}, listen: make(map[int64][]string)}

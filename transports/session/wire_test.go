@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// wire is a transport and its only connection, in memory. The test is the server: it sees what is sent and says what is
-// received. The zero value is ready.
+// wire is a transport and its only connection, in memory. The test is the server: it reads the sent messages and
+// decides which ones are received. The zero value is ready.
 type wire struct {
 	// onSend decides what happens to a message that was sent; nil: it is Written. It runs on the sender's goroutine.
 	onSend func(ctx context.Context, m transports.Message) (transports.Delivery, error)
@@ -17,7 +17,7 @@ type wire struct {
 	onDial func(sink transports.Sink) error
 	// onClose runs in the first Close instead of the end of the connection.
 	onClose func()
-	// kind is what the transport says that it is, SDK if empty.
+	// kind is the kind that the transport reports, SDK if empty.
 	kind messages.TransportKind
 
 	mu         sync.Mutex
