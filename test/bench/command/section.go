@@ -1,5 +1,5 @@
-// Package command measures what it costs to start mcpvisor, beside a Go program that only prints: every package that is linked
-// in runs its initialisers before main, also for a command as small as "mcpvisor version".
+// Package command measures the cost of starting mcpvisor, beside a Go program that only prints: every linked package runs its
+// initialisers before main, even for a command as small as "mcpvisor version".
 package command
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// starts is how often each program is started. A start is short, so that many cost little.
+// starts is the number of starts of each program. A start takes milliseconds, so that many are affordable.
 const starts = 60
 
-// prints is the program that mcpvisor is compared with.
+// prints is the source of the program that mcpvisor is compared with.
 const prints = `package main
 
 import "os"
@@ -29,7 +29,7 @@ import "os"
 func main() { os.Stdout.WriteString("mcpvisor 0\n") }
 `
 
-// Section is the section about the start of the command.
+// Section returns the section about the start of the command.
 func Section() row.Section {
 	return row.Section{
 		Name: "command",
@@ -38,11 +38,12 @@ func Section() row.Section {
 	}
 }
 
-// start is what one run of a program took.
+// start holds the measurements of one run of a program: the time on the clock and the processor time.
 type start struct {
 	clock, processor time.Duration
 }
 
+// measure builds both programs and starts them in turns.
 func measure(ctx context.Context, o row.Options) (row.Report, error) {
 	o.Progress("command: building mcpvisor and a program that prints")
 	ours, other, err := buildBoth(ctx, o.Dir)
@@ -52,12 +53,14 @@ func measure(ctx context.Context, o row.Options) (row.Report, error) {
 	o.Progress("command: %d starts of each", starts)
 	var all [2][]start
 	for i := range starts + 1 {
-		for _, k := range []int{i % 2, 1 - i%2} { // in turns, and each as often the first of the two
+		// The programs take turns, and each is the first of the two equally often, so that neither profits from a warm machine.
+		for _, k := range []int{i % 2, 1 - i%2} {
 			s, err := runOnce(ctx, [][]string{{ours, "version"}, {other}}[k])
 			if err != nil {
 				return row.Report{}, err
 			}
-			if i > 0 { // the first ones read the programs from the disk
+			// The first starts read the programs from the disk, and do not count.
+			if i > 0 {
 				all[k] = append(all[k], s)
 			}
 		}
@@ -65,7 +68,7 @@ func measure(ctx context.Context, o row.Options) (row.Report, error) {
 	return reportOf(all[0], all[1]), nil
 }
 
-// reportOf compares the medians.
+// reportOf compares the medians of both programs.
 func reportOf(ours, other []start) row.Report {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"start of", "time", "processor time"})
@@ -93,6 +96,7 @@ func reportOf(ours, other []start) row.Report {
 	return report
 }
 
+// medianOf returns the median of one of the measurements, at least 1 ns, so that it can be a divisor.
 func medianOf(starts []start, value func(start) time.Duration) time.Duration {
 	all := make([]time.Duration, len(starts))
 	for i, s := range starts {
@@ -100,12 +104,12 @@ func medianOf(starts []start, value func(start) time.Duration) time.Duration {
 	}
 	slices.Sort(all)
 	if len(all) == 0 {
-		return 1 // nothing was measured
+		return 1 // no start was measured
 	}
 	return max(all[len(all)/2], 1)
 }
 
-// buildBoth builds the two programs with the same flags.
+// buildBoth builds the two programs with the same flags, in the section's folder.
 func buildBoth(ctx context.Context, dir string) (ours, other string, err error) {
 	source := filepath.Join(dir, "prints.go")
 	if err := os.WriteFile(source, []byte(prints), 0o600); err != nil {
@@ -120,7 +124,7 @@ func buildBoth(ctx context.Context, dir string) (ours, other string, err error) 
 	return ours, other, nil
 }
 
-// runOnce runs a program, which has to print something.
+// runOnce runs a program, which must print something.
 func runOnce(ctx context.Context, argv []string) (start, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	began := time.Now()

@@ -24,7 +24,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// Open connects a client to the server of a case; nil if the client cannot do it.
+// Open connects a client to the server of a case. It returns nil without an error if the client cannot do the case.
 func (w *ServerSet) Open(ctx context.Context, c Case, client string) (*ConnectedClient, error) {
 	switch client {
 	case "text":
@@ -43,7 +43,7 @@ func (w *ServerSet) Open(ctx context.Context, c Case, client string) (*Connected
 	return nil, fmt.Errorf("there is no client %q", client)
 }
 
-// stdioCommand is the command line of the server of a stdio case; false if it is none.
+// stdioCommand returns the command line of the server of a stdio case, false for other cases.
 func (c Case) stdioCommand() (command string, args []string, ok bool) {
 	switch c.Server {
 	case "stdio":
@@ -56,6 +56,7 @@ func (c Case) stdioCommand() (command string, args []string, ok bool) {
 	return "", nil, false
 }
 
+// serverURL returns the URL of the server of an HTTP case, empty for other cases.
 func (w *ServerSet) serverURL(c Case) string {
 	switch c.Server {
 	case "http":
@@ -66,8 +67,8 @@ func (w *ServerSet) serverURL(c Case) string {
 	return ""
 }
 
-// httpClient is what an application gives a client library: enough idle connections for its callers, and the authority of
-// the test's certificate.
+// httpClient returns the client that an application would give to a library: with enough idle connections for its callers, and
+// with the authority of the test's certificate.
 func (w *ServerSet) httpClient(c Case) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, max(c.Callers, 2)
@@ -78,7 +79,7 @@ func (w *ServerSet) httpClient(c Case) *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// callStyle is what an application does with mcpvisor for one call: it writes the arguments and reads the answer.
+// callStyle is how an application uses mcpvisor for one call: how it writes the arguments and reads the answer.
 type callStyle func(m *supervisor.Manager, size int) func(context.Context) error
 
 // readText passes a map and reads the text, as an agent does and as the other clients do here.
@@ -105,6 +106,7 @@ func readRaw(m *supervisor.Manager, size int) func(context.Context) error {
 	}
 }
 
+// openMcpvisor starts a manager with the server of the case. era is empty for the default.
 func (w *ServerSet) openMcpvisor(ctx context.Context, c Case, era messages.Era, read callStyle) (*ConnectedClient, error) {
 	spec := supervisor.Spec{Era: era}
 	cfg := supervisor.Config{}
@@ -141,6 +143,7 @@ func (w *ServerSet) openMcpvisor(ctx context.Context, c Case, era messages.Era, 
 	}, nil
 }
 
+// openMcpGo connects the client of mark3labs/mcp-go.
 func (w *ServerSet) openMcpGo(ctx context.Context, c Case) (*ConnectedClient, error) {
 	var t transport.Interface
 	if command, args, ok := c.stdioCommand(); ok {
@@ -155,6 +158,7 @@ func (w *ServerSet) openMcpGo(ctx context.Context, c Case) (*ConnectedClient, er
 		t = transport.NewInProcessTransport(w.inProcess)
 	}
 	client := mcpclient.NewClient(t)
+	// Start's context is the lifetime of the transport, which only Close may end.
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
@@ -179,6 +183,7 @@ func (w *ServerSet) openMcpGo(ctx context.Context, c Case) (*ConnectedClient, er
 	}, nil
 }
 
+// openGoSDK connects the client of the official SDK. Its standalone stream is off, because this server has none.
 func (w *ServerSet) openGoSDK(ctx context.Context, c Case) (*ConnectedClient, error) {
 	var t sdk.Transport
 	end := func() {}
@@ -216,7 +221,8 @@ func (w *ServerSet) openGoSDK(ctx context.Context, c Case) (*ConnectedClient, er
 	}, nil
 }
 
-// pipedTransport is the in-process server behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
+// pipedTransport connects the SDK to the in-process server by two pipes of lines, because the SDK's own in-memory transport
+// leads only to its own server.
 func (w *ServerSet) pipedTransport() (sdk.Transport, func()) {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()

@@ -1,13 +1,13 @@
-// Package compare measures one tool call of several clients on the same server, in one process and one run: mcpvisor's
-// facade in three ways, mcp-go's client, the official SDK's client, and the floor (writing the bytes of a request and reading
-// those of the answer, which no client can beat).
+// Package compare measures one tool call of several clients on the same server, in one process and one run: mcpvisor's facade
+// in three ways, mcp-go's client, the official SDK's client, and the floor, which only writes the bytes of a request and reads
+// those of the answer, and which no client can beat.
 //
-// A call is what an agent does: it passes a Go map and reads the text of the answer. "text" is mcpvisor so, in the era of the
-// other clients (2025-11-25); "default" is mcpvisor as it is configured without a word about the era, so that it speaks what
-// the server prefers; "raw" passes and takes bytes, as a gateway does, and spares what the other clients cannot.
+// A call is what an agent makes: it passes a Go map and reads the text of the answer. "text" is mcpvisor used like that, in the
+// era of the other clients (2025-11-25); "default" is mcpvisor without a configured era, so that it speaks what the server
+// prefers; "raw" passes and takes bytes, as a gateway does, and saves work that the other clients cannot save.
 //
 // Machines are noisy, so the clients take turns: each round measures every client of a case for a short time, in an order that
-// changes, and what is told is the median over the rounds, as a ratio to mcp-go's client in the same run.
+// changes, and the result is the median over the rounds, as a ratio to mcp-go's client in the same run.
 package compare
 
 import (
@@ -21,54 +21,54 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// Case is what is called.
+// Case describes what is called.
 type Case struct {
 	// Server is "stdio" (near-zero cost), "stdio-good" (a server that decodes), "http", "https-sse" or "sdk".
 	Server string
-	// Size is the length of the text that is echoed.
+	// Size is the length of the echoed text in bytes.
 	Size int
-	// Callers are how many call at once.
+	// Callers is the number of goroutines that call at once.
 	Callers int
 }
 
-// Clients are who is measured, mcpvisor first.
+// Clients are the measured clients; mcpvisor comes first, and its failure ends a case.
 var Clients = []string{"text", "default", "raw", "mcp-go", "go-sdk", "floor"}
 
-// ConnectedClient is a client that is connected: Call makes one call of echo and checks nothing but the error. It is called from
-// many goroutines, each with its own number from 0.
+// ConnectedClient is a client that is connected. Call makes one call of echo and checks the answer; many goroutines call it,
+// each with its own number from 0.
 type ConnectedClient struct {
 	Call  func(ctx context.Context, caller int) error
 	Close func()
 }
 
-// Sample is one measurement, per call.
+// Sample holds the measurements of one turn, per call.
 type Sample struct {
 	Calls int
 	Time  time.Duration
-	// CPU is the processor time of this process, 0 on systems that do not tell it.
+	// CPU is the processor time of this process, 0 on systems that do not report it.
 	CPU    time.Duration
 	Allocs float64
 	Bytes  float64
 }
 
-// Options are how long is measured.
+// Options say how long to measure.
 type Options struct {
-	// Rounds is how often each client is measured, 5. For is how long each time, 200 ms.
+	// Rounds is the number of turns of each client (0 means 5), For the duration of a turn (0 means 200 ms).
 	Rounds int
 	For    time.Duration
 }
 
-// Result is the samples of one case by client. A client that is missing cannot do the case, or failed in it.
+// Result holds the samples of one case by client. A client that is missing cannot do the case, or failed in it.
 type Result struct {
 	Case
 	Samples map[string][]Sample
-	// Failed says why a client was left out that can do the case: it ran out of descriptors or ports, for one. It has no
-	// samples then.
+	// Failed says why a client was left out although it can do the case, for instance because it ran out of descriptors or
+	// ports. It then has no samples.
 	Failed map[string]error
 }
 
-// Measure connects each client in turn and measures it, round by round. A client that fails is left out from then on;
-// mcpvisor's failure is Measure's.
+// Measure connects each client in turn and measures all of them round by round. A client that fails is left out from then on;
+// if mcpvisor fails, Measure returns its error.
 func Measure(ctx context.Context, c Case, open func(ctx context.Context, client string) (*ConnectedClient, error), o Options) (Result, error) {
 	r := Result{Case: c, Samples: map[string][]Sample{}, Failed: map[string]error{}}
 	if o.Rounds <= 0 {
@@ -83,6 +83,7 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 			client.Close()
 		}
 	}()
+	// without closes a client that failed and drops its samples, so that no median is made of a part of the rounds.
 	without := func(name string, err error) error {
 		if client := connected[name]; client != nil {
 			client.Close()
@@ -99,7 +100,8 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 		client, err := open(ctx, name)
 		if err == nil && client != nil {
 			connected[name] = client
-			_, err = measureClient(ctx, client, c.Callers, o.For/4) // warm
+			// A quarter of a turn warms the client up.
+			_, err = measureClient(ctx, client, c.Callers, o.For/4)
 		}
 		if err != nil {
 			if err := without(name, err); err != nil {
@@ -127,7 +129,8 @@ func Measure(ctx context.Context, c Case, open func(ctx context.Context, client 
 	return r, nil
 }
 
-// measureClient calls for about so long and gives the cost of one call.
+// measureClient calls from callers goroutines for about the time long, and returns the cost of one call. Each caller makes at
+// least one call.
 func measureClient(ctx context.Context, c *ConnectedClient, callers int, long time.Duration) (Sample, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -167,7 +170,7 @@ func measureClient(ctx context.Context, c *ConnectedClient, callers int, long ti
 	}, nil
 }
 
-// Median is the median of each figure by itself; the zero Sample if the client is missing.
+// Median returns the median of each measurement by itself, the zero Sample if the client is missing.
 func (r Result) Median(client string) Sample {
 	all := r.Samples[client]
 	if len(all) == 0 {
@@ -190,7 +193,7 @@ func (r Result) Median(client string) Sample {
 	}
 }
 
-// Ratio is the median time of a client divided by mcp-go's; 0 if one of them is missing.
+// Ratio returns the median time of a client divided by mcp-go's, 0 if one of them is missing.
 func (r Result) Ratio(client string) float64 {
 	base, own := r.Median("mcp-go").Time, r.Median(client).Time
 	if base == 0 || own == 0 {

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// openFloor writes the bytes of a request and reads those of its answer: nothing is decoded, no id is looked at. Over stdio the
-// answers of an echo server come in the order of the requests; with many callers they are written together, each caller waits
-// for one line.
+// openFloor returns a client that writes the bytes of a request and reads those of its answer, without decoding either or
+// looking at ids. The echo server answers over stdio in the order of the requests; with many callers the requests are written
+// together, and each caller waits for one line.
 func (w *ServerSet) openFloor(ctx context.Context, c Case) (*ConnectedClient, error) {
 	request := func(id int) []byte {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%s"}}}`,
@@ -52,6 +52,7 @@ func (w *ServerSet) openFloor(ctx context.Context, c Case) (*ConnectedClient, er
 	}, nil
 }
 
+// stdioFloor starts the server of a stdio case and the goroutines of its pipeFloor, which end with the server.
 func stdioFloor(cmd *exec.Cmd, line []byte, c Case) (*ConnectedClient, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -79,18 +80,20 @@ func stdioFloor(cmd *exec.Cmd, line []byte, c Case) (*ConnectedClient, error) {
 	}}, nil
 }
 
-// pipeFloor writes lines for all who wait, together, and hands out one token for each line that comes back.
+// pipeFloor writes the lines of all waiting callers together, and hands out one token for each line that comes back.
 type pipeFloor struct {
 	in     io.Writer
 	line   []byte
 	tokens chan error
 
+	// mu guards waiting and closed; more wakes writeLoop.
 	mu      sync.Mutex
 	more    *sync.Cond
 	waiting int
 	closed  bool
 }
 
+// callOnce asks for one line to be written, and waits for a token.
 func (f *pipeFloor) callOnce(ctx context.Context, _ int) error {
 	f.mu.Lock()
 	f.waiting++
@@ -104,6 +107,7 @@ func (f *pipeFloor) callOnce(ctx context.Context, _ int) error {
 	}
 }
 
+// writeLoop writes one line for each caller that has come since the last write.
 func (f *pipeFloor) writeLoop() {
 	var batch []byte
 	for {
@@ -128,6 +132,7 @@ func (f *pipeFloor) writeLoop() {
 	}
 }
 
+// readLoop hands out a token for each line, also for lines longer than its buffer.
 func (f *pipeFloor) readLoop(in *bufio.Reader) {
 	for {
 		_, err := in.ReadSlice('\n')

@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// linePeer is a peer of an in-process server over a pair of pipes.
+// linePeer is a peer of an in-process server over a pair of pipes, one message per line.
 type linePeer struct {
+	// mu guards out.
 	mu  sync.Mutex
 	in  *bufio.Reader
 	out io.Writer
@@ -19,7 +20,7 @@ func newLinePeer(in io.Reader, out io.Writer) *linePeer {
 	return &linePeer{in: bufio.NewReaderSize(in, 128<<10), out: out}
 }
 
-// Read implements transports.Peer; the context counts when the pipe is closed.
+// Read implements transports.Peer. It ignores its context, because closing the pipe ends it.
 func (l *linePeer) Read(context.Context) ([]byte, error) {
 	line, err := l.in.ReadBytes('\n')
 	if err != nil {

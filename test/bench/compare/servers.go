@@ -21,20 +21,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
-// ServerSet holds the servers that the clients are measured on. Those that are reached over a network run in a process of their
-// own, so that what they cost is not taken for what a client allocates.
+// ServerSet holds the servers that the clients are measured on. Those over a network run in a process of their own, so that
+// their allocations and processor time are not counted as a client's.
 type ServerSet struct {
-	plain, tls string // URLs
+	// plain and tls are the URLs of the servers without and with TLS; authority is the certificate of the latter, in PEM.
+	plain, tls string
 	dir        string
-	authority  []byte // the certificate of the one with TLS, PEM
+	authority  []byte
 	process    *exec.Cmd
 	input      io.Closer
 	inProcess  *server.MCPServer
 }
 
+// marker is the only argument of the process with the network servers.
 const marker = "mcpvisor-bench-servers"
 
-// Main serves the network servers if args ask for it, and ends the process then. A program that makes a World begins with it.
+// Main serves the network servers if args ask for it, and exits when its input ends. A program that makes a ServerSet must call
+// it first.
 func Main(args []string) bool {
 	if len(args) != 1 || args[0] != marker {
 		return false
@@ -44,7 +47,8 @@ func Main(args []string) bool {
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw})
 	err := json.NewEncoder(os.Stdout).Encode(serverAddresses{plain.URL, tls.URL, block})
 	if err == nil {
-		_, err = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
+		// The process ends with the one that started it.
+		_, err = io.Copy(io.Discard, os.Stdin)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -54,16 +58,16 @@ func Main(args []string) bool {
 	return true
 }
 
-// silentLog drops what net/http says of clients that go away during a handshake.
+// silentLog drops what net/http logs about clients that go away during a handshake.
 var silentLog = log.New(io.Discard, "", 0)
 
-// serverAddresses is what the servers' process says first.
+// serverAddresses is the first line of the servers' process.
 type serverAddresses struct {
 	Plain, TLS string
 	Authority  []byte
 }
 
-// NewServerSet starts the servers. dir is where the certificate of the one with TLS is written.
+// NewServerSet starts the servers. It writes the certificate of the one with TLS into dir.
 func NewServerSet(dir string) (*ServerSet, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -96,16 +100,18 @@ func NewServerSet(dir string) (*ServerSet, error) {
 	return w, nil
 }
 
+// caFile is the path of the certificate.
 func (w *ServerSet) caFile() string { return filepath.Join(w.dir, "ca.pem") }
 
-// Close ends them.
+// Close ends the servers' process.
 func (w *ServerSet) Close() {
 	_ = w.input.Close()
-	_ = w.process.Wait() // whatever it says of its end, it has ended
+	// The exit status has no meaning here.
+	_ = w.process.Wait()
 }
 
-// echoOverHTTP is a streamable HTTP server of the legacy era that answers calls of echo without decoding them: as JSON, or
-// with events as a stream of one event.
+// echoOverHTTP is a streamable HTTP server of the legacy era that answers calls of echo without decoding them: as JSON, or with
+// events as a stream of one event.
 type echoOverHTTP struct{ events bool }
 
 func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +119,8 @@ func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 	case http.MethodDelete:
 		return
-	default: // no stream of its own
+	// The server has no GET stream.
+	default:
 		w.Header().Set("Allow", "POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -139,12 +146,13 @@ func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "event: message\ndata: ")
 	_, _ = w.Write(answer.Bytes())
 	_, _ = io.WriteString(w, "\n")
-	if f, ok := w.(http.Flusher); ok { // as servers do that may have more to say
+	// Servers that may have more to send flush after each event.
+	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
 }
 
-// answerOther answers everything but calls.
+// answerOther answers everything but calls. Notifications get no answer.
 func (e echoOverHTTP) answerOther(w http.ResponseWriter, answer *bytes.Buffer, body []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -168,9 +176,10 @@ func (e echoOverHTTP) answerOther(w http.ResponseWriter, answer *bytes.Buffer, b
 	}
 }
 
+// paddingText returns a text of size bytes.
 func paddingText(size int) string { return strings.Repeat("x", size) }
 
-// inProcessFloor hands the bytes of a request to the server and takes those of the answer.
+// inProcessFloor hands the bytes of a request to the in-process server and takes those of the answer.
 func (w *ServerSet) inProcessFloor(body []byte) func(context.Context, int) error {
 	return func(ctx context.Context, _ int) error {
 		answer, err := json.Marshal(w.inProcess.HandleMessage(ctx, body))

@@ -17,19 +17,21 @@ import (
 // marker is the first argument of a process that floods.
 const marker = "mcpvisor-flood"
 
-// floodMessages are what a flood consists of: one message each, of some 100 bytes.
+// floodMessages maps each kind of flood to its message of some 100 bytes.
 var floodMessages = map[string]string{
-	"progress":  `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1,"message":"on"}}`,
-	"logs":      `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"all is well here, and there"}}`,
-	"changes":   `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`,
-	"answers":   `{"jsonrpc":"2.0","id":99999999,"result":{"content":[{"type":"text","text":"nobody asked for this"}]}}`,
-	"requests":  `{"jsonrpc":"2.0","id":"x","method":"unheard/of","params":{"and":"some more bytes of parameters"}}`,
-	"pings":     `{"jsonrpc":"2.0","id":"x","method":"ping"}`,
-	"stderr":    "", // lines of standard error
-	"computing": "", // nothing is written: the process computes
+	"progress": `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1,"message":"on"}}`,
+	"logs":     `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"all is well here, and there"}}`,
+	"changes":  `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`,
+	"answers":  `{"jsonrpc":"2.0","id":99999999,"result":{"content":[{"type":"text","text":"nobody asked for this"}]}}`,
+	"requests": `{"jsonrpc":"2.0","id":"x","method":"unheard/of","params":{"and":"some more bytes of parameters"}}`,
+	"pings":    `{"jsonrpc":"2.0","id":"x","method":"ping"}`,
+	// stderr floods with lines of standard error, and computing writes nothing but keeps a processor busy.
+	"stderr":    "",
+	"computing": "",
 }
 
-// Main becomes a flooding process if args ask for one, and ends it then. A program that measures begins with it.
+// Main turns the process into a flooding server if args ask for one, and exits with its input. A program that measures must
+// call it first.
 func Main(args []string) bool {
 	if len(args) != 3 || args[0] != marker {
 		return false
@@ -40,13 +42,15 @@ func Main(args []string) bool {
 	case "http":
 		s := httptest.NewServer(floodHTTP(kind))
 		fmt.Println(s.URL)
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
+		// The process ends with the one that started it.
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	os.Exit(0)
 	return true
 }
 
-// answerFor is what a server with one tool answers, nil for nothing.
+// answerFor returns the answer of a server with one tool, nil for a notification. The flood begins only after the handshake, so
+// that the manager connects.
 func answerFor(request []byte) []byte {
 	var r struct {
 		ID     json.RawMessage `json:"id"`
@@ -67,7 +71,7 @@ func answerFor(request []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)
 }
 
-// floodStdio floods standard output or error. It ends with its input.
+// floodStdio answers requests, and floods standard output or error after the handshake. It exits when its input ends.
 func floodStdio(kind string) {
 	go func() {
 		in := bufio.NewReader(os.Stdin)
@@ -77,7 +81,8 @@ func floodStdio(kind string) {
 				os.Exit(0)
 			}
 			if r := answerFor(line); r != nil {
-				_, _ = os.Stdout.Write(append(r, '\n')) // one write: it is not torn by the flood
+				// One Write of a small message to a pipe is atomic, so the flood does not tear it.
+				_, _ = os.Stdout.Write(append(r, '\n'))
 			}
 			if !flooding && bytes.Contains(line, []byte("notifications/initialized")) {
 				flooding = true
@@ -88,6 +93,7 @@ func floodStdio(kind string) {
 	select {}
 }
 
+// writeFlood floods until writing fails.
 func writeFlood(kind string) {
 	out, line := os.Stdout, floodMessages[kind]
 	switch kind {
@@ -97,7 +103,8 @@ func writeFlood(kind string) {
 	case "stderr":
 		out, line = os.Stderr, "something is wrong, and nobody needs to know what it is exactly"
 	}
-	block := bytes.Repeat([]byte(line+"\n"), 4096/(len(line)+1)) // at most what a pipe takes in one piece
+	// At most 4096 bytes, which a pipe takes in one piece.
+	block := bytes.Repeat([]byte(line+"\n"), 4096/(len(line)+1))
 	for {
 		if _, err := out.Write(block); err != nil {
 			return
@@ -105,7 +112,7 @@ func writeFlood(kind string) {
 	}
 }
 
-// floodHTTP floods the stream for what a server sends unasked.
+// floodHTTP floods the GET stream, for messages that belong to no request.
 func floodHTTP(kind string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

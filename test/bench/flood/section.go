@@ -20,7 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// floodCases are what is measured beside a healthy server: how it is reached, and what it floods with.
+// floodCases are the kinds of floods: how the flooding server is reached, and what it floods with.
 var floodCases = [][2]string{
 	{"stdio", "computing"},
 	{"stdio", "progress"}, {"stdio", "logs"}, {"stdio", "changes"}, {"stdio", "answers"}, {"stdio", "requests"}, {"stdio", "pings"}, {"stdio", "stderr"},
@@ -28,7 +28,7 @@ var floodCases = [][2]string{
 	{"sdk", "progress"}, {"sdk", "logs"}, {"sdk", "answers"}, {"sdk", "requests"},
 }
 
-// Section measures a healthy child's calls, quiet and beside each neighbour, in turns.
+// Section returns the section about floods: it measures a healthy child's calls alone and beside each flood.
 func Section() row.Section {
 	return row.Section{
 		Name: "flood",
@@ -45,7 +45,8 @@ func Section() row.Section {
 				name := n[1] + ", " + n[0]
 				r := row.Row{Case: "p99 of a healthy call beside " + name, Unit: "ms", Value: milliseconds(percentile(flooded, 99)), Target: 3*milliseconds(percentile(quiet, 99)) + 5}
 				if n[1] == "computing" {
-					r.Target = 0 // the kernel's own share
+					// The kernel decides how much a busy process costs, so there is no target.
+					r.Target = 0
 				}
 				report.Rows = append(report.Rows, r)
 				t.AppendRow(table.Row{name, percentile(flooded, 50), percentile(flooded, 99), percentile(quiet, 50), percentile(quiet, 99)})
@@ -56,14 +57,15 @@ func Section() row.Section {
 	}
 }
 
+// milliseconds converts a duration for a row.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// percentile is a percentile, in microseconds.
+// percentile returns a percentile of sorted times, rounded to microseconds.
 func percentile(times []time.Duration, percent int) time.Duration {
 	return times[min(len(times)*percent/100, len(times)-1)].Round(time.Microsecond)
 }
 
-// measureCalls calls for so long without the neighbour, and for so long beside it. The times are sorted.
+// measureCalls calls a healthy server for the time long without the flood, and as long beside it. Both results are sorted.
 func measureCalls(ctx context.Context, transport, kind string, long time.Duration) (quiet, flooded []time.Duration, err error) {
 	command, args := servers.Command("good")
 	m, err := supervisor.Start(ctx, supervisor.Config{
@@ -76,12 +78,14 @@ func measureCalls(ctx context.Context, transport, kind string, long time.Duratio
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		_ = m.Close(end) // the times are what counts
+		// The times are measured already.
+		_ = m.Close(end)
 	}()
 	if err := m.Settled(ctx); err != nil {
 		return nil, nil, err
 	}
-	if _, err := callTimes(ctx, m, long/4); err != nil { // warm
+	// The first calls warm the machine up.
+	if _, err := callTimes(ctx, m, long/4); err != nil {
 		return nil, nil, err
 	}
 	if quiet, err = callTimes(ctx, m, long); err != nil {
@@ -99,7 +103,7 @@ func measureCalls(ctx context.Context, transport, kind string, long time.Duratio
 	return quiet, flooded, err
 }
 
-// floodServer is the spec of a server that floods, and what ends the process that it may need.
+// floodServer returns the spec of a server that floods, and a function that ends its process, if it needs one.
 func floodServer(transport, kind string) (spec supervisor.Spec, end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,7 +129,8 @@ func floodServer(transport, kind string) (spec supervisor.Spec, end func(), err 
 	}
 	end = func() {
 		in.Close()
-		_ = cmd.Wait() // how it ended says nothing
+		// The exit status has no meaning here.
+		_ = cmd.Wait()
 	}
 	url, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -135,7 +140,7 @@ func floodServer(transport, kind string) (spec supervisor.Spec, end func(), err 
 	return supervisor.Spec{URL: strings.TrimSpace(url)}, end, nil
 }
 
-// callTimes are the times of calls to the healthy server, one after the other, sorted.
+// callTimes returns the times of calls to the healthy server, one after the other, sorted.
 func callTimes(ctx context.Context, m *supervisor.Manager, long time.Duration) ([]time.Duration, error) {
 	args := json.RawMessage(`{"text":"` + strings.Repeat("x", 80) + `"}`)
 	var times []time.Duration

@@ -25,18 +25,21 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// ServerSet holds the servers of a case that outlive one connection: those over HTTP, and the one in process.
+// ServerSet holds the servers of a case that outlive one connection: those over HTTP, and the in-process one. A stdio server is
+// started for each connection.
 type ServerSet struct {
 	Case
-	self           string
+	self string
+	// url is the server whose list changes with each listing, frozenURL the one whose list stays the same.
 	url, frozenURL string
 	processes      []*exec.Cmd
 	inputs         []io.Closer
 	inProcess      *server.MCPServer
-	count          int
+	// count numbers the changes of the in-process list.
+	count int
 }
 
-// NewServerSet starts them.
+// NewServerSet starts the servers of a case.
 func NewServerSet(c Case) (*ServerSet, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -69,6 +72,7 @@ func NewServerSet(c Case) (*ServerSet, error) {
 	return w, nil
 }
 
+// startProcess starts an HTTP server and returns the URL that it prints.
 func (w *ServerSet) startProcess(frozen bool) (url string, err error) {
 	cmd := exec.Command(w.self, w.serverArgs(frozen)...)
 	cmd.Stderr = os.Stderr
@@ -88,15 +92,16 @@ func (w *ServerSet) startProcess(frozen bool) (url string, err error) {
 	return strings.TrimSpace(url), err
 }
 
-// Close ends them.
+// Close ends the servers' processes.
 func (w *ServerSet) Close() {
 	for i, cmd := range w.processes {
 		_ = w.inputs[i].Close()
-		_ = cmd.Wait() // whatever it says of its end, it has ended
+		// The exit status has no meaning here.
+		_ = cmd.Wait()
 	}
 }
 
-// Open connects a contender, and lists once.
+// Open connects a contender and lists once.
 func (w *ServerSet) Open(ctx context.Context, who string) (*Client, error) {
 	switch who {
 	case "mcpvisor":
@@ -113,7 +118,7 @@ func (w *ServerSet) Open(ctx context.Context, who string) (*Client, error) {
 	return nil, fmt.Errorf("there is no contender %q", who)
 }
 
-// listFirst makes the first list part of connecting.
+// listFirst makes the first listing a part of connecting, because mcpvisor's Start includes it.
 func listFirst(ctx context.Context) func(*Client, error) (*Client, error) {
 	return func(c *Client, err error) (*Client, error) {
 		if err != nil {
@@ -127,7 +132,7 @@ func listFirst(ctx context.Context) func(*Client, error) (*Client, error) {
 	}
 }
 
-// changeList makes the next list of the server in process another one.
+// changeList makes the next list of the in-process server differ from the last one.
 func (w *ServerSet) changeList() {
 	if w.inProcess == nil {
 		return
@@ -137,6 +142,8 @@ func (w *ServerSet) changeList() {
 		json.RawMessage(toolSchema(0))), nil)
 }
 
+// openMcpvisor starts a manager with the server of the case. With frozen its list stays the same, and the client checks that
+// mcpvisor publishes no new generation.
 func (w *ServerSet) openMcpvisor(ctx context.Context, frozen bool) (*Client, error) {
 	spec := supervisor.Spec{Era: messages.EraLegacy}
 	cfg := supervisor.Config{}
@@ -160,7 +167,8 @@ func (w *ServerSet) openMcpvisor(ctx context.Context, frozen bool) (*Client, err
 	closed := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_ = m.Close(ctx) // the servers end with their input
+		// The servers end with their input.
+		_ = m.Close(ctx)
 	}
 	if err := m.Settled(ctx); err != nil || !m.Server("s").IsConnected() {
 		st, _ := m.ServerStatus("s")
@@ -185,6 +193,7 @@ func (w *ServerSet) openMcpvisor(ctx context.Context, frozen bool) (*Client, err
 	}, nil
 }
 
+// openMcpGo connects the client of mark3labs/mcp-go.
 func (w *ServerSet) openMcpGo(ctx context.Context) (*Client, error) {
 	var t transport.Interface
 	switch w.Server {
@@ -223,6 +232,7 @@ func (w *ServerSet) openMcpGo(ctx context.Context) (*Client, error) {
 	}, nil
 }
 
+// openGoSDK connects the client of the official SDK.
 func (w *ServerSet) openGoSDK(ctx context.Context) (*Client, error) {
 	var t sdk.Transport
 	end := func() {}
@@ -257,14 +267,16 @@ func (w *ServerSet) openGoSDK(ctx context.Context) (*Client, error) {
 	}, nil
 }
 
-// pipedTransport is the server in process behind two pipes of lines: the SDK's own in-memory transport leads only to its own server.
+// pipedTransport connects the SDK to the in-process server by two pipes of lines, because the SDK's own in-memory transport
+// leads only to its own server.
 func (w *ServerSet) pipedTransport() (sdk.Transport, func()) {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	in := bufio.NewReaderSize(toServer, 1<<20)
 	peer := linePeer{in, fromServer}
-	go func() { // ends with the pipe
+	// The goroutine ends with the pipe.
+	go func() {
 		_ = mcpgo.Serve(w.inProcess)(ctx, peer)
 	}()
 	return &sdk.IOTransport{Reader: toClient, Writer: fromClient}, func() {
@@ -273,7 +285,7 @@ func (w *ServerSet) pipedTransport() (sdk.Transport, func()) {
 	}
 }
 
-// linePeer is a client at the other end of two pipes, one message on a line.
+// linePeer is a peer of an in-process server over two pipes, one message per line.
 type linePeer struct {
 	in  *bufio.Reader
 	out io.Writer
@@ -286,8 +298,8 @@ func (p linePeer) Write(_ context.Context, msg []byte) error {
 	return err
 }
 
-// openFloor asks for every page and reads its bytes; it looks for nothing in them but the next cursor, at both ends, and counts
-// the pages that there must be.
+// openFloor returns a client that asks for every page and reads its bytes. It searches them only for the next cursor, near both
+// ends, and checks the number of pages.
 func (w *ServerSet) openFloor(ctx context.Context) (*Client, error) {
 	exchange, end, err := w.rawExchange(ctx)
 	if err != nil {
@@ -305,7 +317,8 @@ func (w *ServerSet) openFloor(ctx context.Context) (*Client, error) {
 				}
 				pages++
 				_, cursor, more := bytes.Cut(body[max(0, len(body)-200):], []byte(`"nextCursor":"`))
-				if !more { // mcp-go writes it in front
+				// mcp-go's server writes nextCursor before the tools.
+				if !more {
 					_, cursor, more = bytes.Cut(body[:min(200, len(body))], []byte(`"nextCursor":"`))
 				}
 				if !more {
@@ -323,7 +336,7 @@ func (w *ServerSet) openFloor(ctx context.Context) (*Client, error) {
 	}, nil
 }
 
-// rawExchange sends one message and gives the bytes of its answer.
+// rawExchange returns a function that sends one message and returns the bytes of the answer, and one that ends the connection.
 func (w *ServerSet) rawExchange(ctx context.Context) (exchange func(string) ([]byte, error), end func(), err error) {
 	switch w.Server {
 	case "http":
@@ -368,6 +381,7 @@ func (w *ServerSet) rawExchange(ctx context.Context) (exchange func(string) ([]b
 			return lines.ReadBytes('\n')
 		}, func() {
 			_ = in.Close()
-			_ = cmd.Wait() // whatever it says of its end, it has ended
+			// The exit status has no meaning here.
+			_ = cmd.Wait()
 		}, nil
 }

@@ -1,16 +1,16 @@
-// Package lists measures what a large list of tools costs: asking for it and having it registered in mcpvisor, beside what
-// mcp-go's client and the official SDK's need until they have decoded it, and beside the floor, which asks for the same bytes
-// and reads them.
+// Package lists measures the cost of a large list of tools: asking for it and registering it in mcpvisor, beside the time that
+// mcp-go's client and the official SDK need until they have decoded it, and beside the floor, which only asks for the same
+// bytes and reads them.
 //
 //	go run ./test/bench/run -only lists                                  # 5,000 tools, in one page and in several
 //	go run ./test/bench/run -only lists -list-tools 500 -list-servers stdio
 //
-// The servers answer from bytes that they made before, so that the client is what is measured; mcp-go's own server in process
-// is there as well, and costs what it costs. Each list differs from the one before by one word of one description: mcpvisor
-// publishes nothing for a list that is as it was, and that would not be the comparison (it has a column of its own).
+// The servers answer from bytes that they made before, so that the client is measured; only mcp-go's own in-process server
+// computes its answers. Each list differs from the one before by one word of one title, because mcpvisor publishes nothing for
+// an unchanged list; that case has a column of its own.
 //
-// What mcpvisor does more than the others within that time: it names every tool for a model, refuses those that cannot be
-// used, compares the list with the one before, and publishes a snapshot that callers see.
+// Within its time mcpvisor does more than the others: it names every tool for a model, refuses unusable tools, compares the
+// list with the one before, and publishes a snapshot that callers see.
 package lists
 
 import (
@@ -21,11 +21,11 @@ import (
 	"time"
 )
 
-// Case is what is listed.
+// Case describes what is listed.
 type Case struct {
-	// Server is "stdio" or "http", which answer from bytes, or "sdk": mcp-go's server in this process.
+	// Server is "stdio" or "http", which answer from bytes, or "sdk", mcp-go's server in this process.
 	Server string
-	// Tools is how many there are, Page how many stand on a page; 0: all on one.
+	// Tools is the number of tools, Page the number on each page; 0 puts all on one.
 	Tools, Page int
 }
 
@@ -36,29 +36,29 @@ func (c Case) String() string {
 	return fmt.Sprintf("%s, %d tools in pages of %d", c.Server, c.Tools, c.Page)
 }
 
-// Contenders are who is measured. "unchanged" is mcpvisor with a list that is as it was.
+// Contenders are the clients that are measured. "unchanged" is mcpvisor with a list that stays the same.
 var Contenders = []string{"mcpvisor", "unchanged", "mcp-go", "go-sdk", "floor"}
 
-// Client is connected, and has the list.
+// Client is a connected client that has listed once.
 type Client struct {
-	// List asks for the whole list again and returns when it can be used: how many tools there are.
+	// List asks for the whole list again, and returns the number of tools once they can be used.
 	List  func(ctx context.Context) (int, error)
 	Close func()
 }
 
-// Sample is one measurement of one list.
+// Sample holds the measurements of one listing.
 type Sample struct {
 	Time          time.Duration
 	Allocs, Bytes float64
 }
 
-// Result is what was measured in one case, by contender: connecting and listing, and listing again.
+// Result holds the samples of one case by contender: of connecting with the first list, and of listing again.
 type Result struct {
 	Case
 	Connect, Repeats map[string][]Sample
 }
 
-// Measure lets every contender connect, and list again, in each round, in an order that changes.
+// Measure lets every contender connect and list again in each round, in an order that changes with the round.
 func Measure(ctx context.Context, c Case, open func(context.Context, string) (*Client, error), rounds int) (Result, error) {
 	r := Result{Case: c, Connect: map[string][]Sample{}, Repeats: map[string][]Sample{}}
 	for round := range rounds + 1 {
@@ -68,7 +68,8 @@ func Measure(ctx context.Context, c Case, open func(context.Context, string) (*C
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", who, err)
 			}
-			if round > 0 { // the first one warms the machine up
+			// The first round warms the machine up, and does not count.
+			if round > 0 {
 				r.Connect[who] = append(r.Connect[who], first)
 				r.Repeats[who] = append(r.Repeats[who], repeats...)
 			}
@@ -77,9 +78,10 @@ func Measure(ctx context.Context, c Case, open func(context.Context, string) (*C
 	return r, nil
 }
 
-// listsPerConnect is how often a client lists again for each time that it connects.
+// listsPerConnect is the number of further listings on each connection.
 const listsPerConnect = 3
 
+// measureContender connects one contender, lists, and checks the number of tools.
 func measureContender(ctx context.Context, c Case, who string, open func(context.Context, string) (*Client, error)) (Sample, []Sample, error) {
 	var client *Client
 	first, err := measureTime(func() (err error) {
@@ -107,6 +109,7 @@ func measureContender(ctx context.Context, c Case, who string, open func(context
 	return first, repeats, nil
 }
 
+// measureTime measures time and allocations of f in the whole process, after a garbage collection.
 func measureTime(f func() error) (Sample, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -118,7 +121,7 @@ func measureTime(f func() error) (Sample, error) {
 	return Sample{took, float64(after.Mallocs - before.Mallocs), float64(after.TotalAlloc - before.TotalAlloc)}, err
 }
 
-// Median is the median of each figure by itself; the zero Sample of none.
+// Median returns the median of each measurement by itself, the zero Sample if there are none.
 func Median(all []Sample) Sample {
 	if len(all) == 0 {
 		return Sample{}
@@ -138,7 +141,7 @@ func Median(all []Sample) Sample {
 	}
 }
 
-// Ratio is the median time of a contender divided by mcp-go's; 0 if one is missing.
+// Ratio returns the median time of a contender divided by mcp-go's, 0 if one is missing.
 func Ratio(samples map[string][]Sample, who string) float64 {
 	base, own := Median(samples["mcp-go"]).Time, Median(samples[who]).Time
 	if base == 0 || own == 0 {

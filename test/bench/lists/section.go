@@ -13,10 +13,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// target is what a list to registered may cost, as a ratio to mcp-go's client that lists.
+// target is the largest ratio of the time until mcpvisor has registered a list to the time in which mcp-go's client lists it.
 const target = 0.35
 
-// Sections are everything that is measured here. They define flags.
+// Sections returns the sections of this package. It defines flags, so that it must be called before flag.Parse.
 func Sections() []row.Section {
 	tools := flag.Int("list-tools", 5000, "lists: how many tools there are")
 	pages := flag.String("list-pages", "0,1000,100", "lists: how many tools stand on a page, 0 for all")
@@ -31,6 +31,7 @@ func Sections() []row.Section {
 	}}
 }
 
+// runSection measures every combination of server and page size.
 func runSection(ctx context.Context, o row.Options, tools int, pages, servers string) (row.Report, error) {
 	var report row.Report
 	var samples strings.Builder
@@ -69,6 +70,7 @@ func runSection(ctx context.Context, o row.Options, tools int, pages, servers st
 	return report, nil
 }
 
+// measureCase measures one case with servers of its own.
 func measureCase(ctx context.Context, c Case, rounds int) (Result, error) {
 	w, err := NewServerSet(c)
 	if err != nil {
@@ -78,6 +80,7 @@ func measureCase(ctx context.Context, c Case, rounds int) (Result, error) {
 	return Measure(ctx, c, w.Open, rounds)
 }
 
+// ratioText writes the ratio of a contender, a dash if it is missing.
 func ratioText(samples map[string][]Sample, who string) string {
 	if v := Ratio(samples, who); v > 0 {
 		return fmt.Sprintf("%.2f", v)
@@ -85,6 +88,7 @@ func ratioText(samples map[string][]Sample, who string) string {
 	return "–"
 }
 
+// writeSamples writes the samples in the form that benchstat reads.
 func writeSamples(b *strings.Builder, c Case, what string, samples map[string][]Sample) {
 	for _, who := range Contenders {
 		for _, s := range samples[who] {

@@ -13,17 +13,23 @@ import (
 	"sync"
 )
 
-// listServer answers from bytes: the pages of a list of which the first tool's title counts the lists.
+// listServer answers from prepared bytes: the pages of a list in which the title of the first tool holds the number of the
+// listing.
 type listServer struct {
-	mu     sync.Mutex
-	pages  [][]byte // each a result object
-	word   int      // where the count stands in the first page
-	count  int
-	frozen bool // the list is always the same
+	// mu guards count and the first page, which writeAnswer changes.
+	mu sync.Mutex
+	// pages are the result objects, word is the offset of the number in the first one.
+	pages [][]byte
+	word  int
+	count int
+	// frozen keeps the list the same.
+	frozen bool
 }
 
+// countWidth is the number of digits of the listing's number, fixed so that the page's length does not change.
 const countWidth = 8
 
+// newListServer prepares the pages.
 func newListServer(tools, page int, frozen bool) *listServer {
 	if page <= 0 {
 		page = tools
@@ -71,7 +77,8 @@ func (s *listServer) writeAnswer(w io.Writer, body []byte) {
 			`"serverInfo":{"name":"shelf","version":"1"}}}`+"\n", m.ID)
 	case "tools/list":
 		number := 0
-		_, _ = fmt.Sscanf(m.Params.Cursor, "page-%d", &number) // none is the first
+		// Without a cursor the first page is meant.
+		_, _ = fmt.Sscanf(m.Params.Cursor, "page-%d", &number)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if number == 0 && !s.frozen {
@@ -88,12 +95,14 @@ func (s *listServer) writeAnswer(w io.Writer, body []byte) {
 	}
 }
 
+// ServeHTTP implements http.Handler: each POST is answered with JSON.
 func (s *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 	case http.MethodDelete:
 		return
-	default: // no stream of its own
+	// The server has no GET stream.
+	default:
 		w.Header().Set("Allow", "POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -114,24 +123,27 @@ func (s *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Bytes())
 }
 
+// marker is the first argument of a process with a list server.
 const marker = "mcpvisor-bench-lists"
 
-// serverArgs is the arguments with which this program becomes the server of a case.
+// serverArgs returns the arguments with which this program becomes the server of a case.
 func (c Case) serverArgs(frozen bool) []string {
 	return []string{marker, c.Server, strconv.Itoa(c.Tools), strconv.Itoa(c.Page), strconv.FormatBool(frozen)}
 }
 
-// Main serves what args ask for, and ends the process then. A program that measures lists begins with it.
+// Main serves what args ask for, and exits with its input. A program that measures lists must call it first.
 func Main(args []string) bool {
 	if len(args) != 5 || args[0] != marker {
 		return false
 	}
-	tools, _ := strconv.Atoi(args[2]) // they are ours
+	// serverArgs wrote these numbers.
+	tools, _ := strconv.Atoi(args[2])
 	page, _ := strconv.Atoi(args[3])
 	s := newListServer(tools, page, args[4] == "true")
 	if args[1] == "http" {
 		fmt.Println(httptest.NewServer(s).URL + "/mcp")
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
+		// The process ends with the one that started it.
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 	in, out := bufio.NewReaderSize(os.Stdin, 1<<20), bufio.NewWriterSize(os.Stdout, 1<<20)
@@ -141,6 +153,7 @@ func Main(args []string) bool {
 			os.Exit(0)
 		}
 		s.writeAnswer(out, line)
-		_ = out.Flush() // whoever closed our output closes our input as well
+		// A client that closes the output closes the input too.
+		_ = out.Flush()
 	}
 }

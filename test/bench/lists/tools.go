@@ -5,23 +5,25 @@ import (
 	"strings"
 )
 
-// subjects and verbs make names and texts that differ as those of real tools do.
+// subjects and verbs make names and texts that differ like those of real tools, so that the decoders meet realistic strings.
 var (
 	subjects = []string{"issue", "pull_request", "branch", "release", "workflow_run", "repository", "comment", "label", "milestone", "user"}
 	verbs    = []string{"create", "get", "list", "update", "delete", "search", "merge", "close", "assign", "compare"}
 )
 
+// toolName returns the name of the tool with the number i.
 func toolName(i int) string {
 	return fmt.Sprintf("%s_%s_%04d", verbs[i%len(verbs)], subjects[i/len(verbs)%len(subjects)], i)
 }
 
+// toolDescription returns a description of some 200 bytes, with characters that JSON escapes.
 func toolDescription(i int) string {
 	verb, subject := verbs[i%len(verbs)], strings.ReplaceAll(subjects[i/len(verbs)%len(subjects)], "_", " ")
 	return fmt.Sprintf("Use it to %s a %s (variant %d).\n\nReturns the \"%s\" as JSON, or an error that says what is missing. "+
 		"Do not call it twice for one request: it may not be idempotent.", verb, subject, i, subject)
 }
 
-// toolSchema is 1 to 2 KB of what the generators of today's servers write.
+// toolSchema returns a schema of 1 to 2 KB, like those that the generators of today's servers write.
 func toolSchema(i int) string {
 	subject := subjects[i/len(verbs)%len(subjects)]
 	var b strings.Builder
@@ -38,7 +40,7 @@ func toolSchema(i int) string {
 	return b.String()
 }
 
-// toolDefinition is a tool as it stands in a list. word is what may differ from list to list.
+// toolDefinition returns a tool as it stands in a list. word is the part that may differ from list to list.
 func toolDefinition(i int, word string) string {
 	return fmt.Sprintf(`{"name":%q,"title":%q,"description":%q,"inputSchema":%s,"annotations":{"readOnlyHint":%v,"destructiveHint":%v}}`,
 		toolName(i), toolName(i)+" "+word, toolDescription(i), toolSchema(i), i%10 == 1, i%10 == 4)

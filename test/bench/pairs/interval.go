@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// measurePairs runs both halves of each pair, the older one first in every second pair, so that neither is always the one
-// that finds the machine warm. It returns the older half's values and the differences, newer minus older.
+// measurePairs runs both halves of each pair. The older one comes first in every second pair, so that neither always meets the
+// warmer machine. It returns the values of the older half, and the differences newer minus older.
 func measurePairs(ctx context.Context, count int, measure func(newer bool) (time.Duration, error)) (old, differences []time.Duration, err error) {
 	for i := range count {
 		var half [2]time.Duration
@@ -27,6 +27,7 @@ func measurePairs(ctx context.Context, count int, measure func(newer bool) (time
 	return old, differences, nil
 }
 
+// indexOf returns the index of a half in a pair.
 func indexOf(newer bool) int {
 	if newer {
 		return 1
@@ -34,7 +35,7 @@ func indexOf(newer bool) int {
 	return 0
 }
 
-// medianOf is the value in the middle, or the mean of the two there; 0 for none.
+// medianOf returns the middle value, the mean of two middle values, and 0 for none.
 func medianOf(values []time.Duration) time.Duration {
 	n := len(values)
 	if n == 0 {
@@ -44,9 +45,9 @@ func medianOf(values []time.Duration) time.Duration {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// intervalOfMedian is the median of the values, between the two values that contain the true median with at least 95 %
-// probability, whatever the distribution: the k-th smallest and the k-th largest, with the largest k for which fewer than
-// k of n fair coins fall one way with at most 2.5 % probability (the sign test turned around).
+// intervalOfMedian returns the median of the values, and two values that enclose the true median with at least 95 %
+// probability, whatever the distribution: the k-th smallest and the k-th largest, with the largest k for which fewer than k of
+// n fair coins fall on one side with at most 2.5 % probability (the inverted sign test).
 func intervalOfMedian(values []time.Duration) (low, mid, high time.Duration) {
 	n := len(values)
 	if n == 0 {
@@ -57,7 +58,7 @@ func intervalOfMedian(values []time.Duration) (low, mid, high time.Duration) {
 	return sorted[k-1], medianOf(values), sorted[n-k]
 }
 
-// rankOfInterval is the k of intervalOfMedian for n values, at least 1.
+// rankOfInterval returns the k of intervalOfMedian for n values, at least 1.
 func rankOfInterval(n int) int {
 	all := new(big.Int).Lsh(big.NewInt(1), uint(n))
 	sum := new(big.Int)

@@ -1,15 +1,16 @@
-// Command pairs says what the work since an older commit costs: it builds one small probe against that commit and against
-// this tree, runs the two in turns, and prints the median of the differences with its 95 % interval. What disturbs the
-// machine disturbs both halves of a pair, so a difference shows that two separate runs would hide.
+// Command pairs measures what the work since an older commit costs: it builds one small probe against that commit and against
+// this tree, runs the two in turns, and prints the median of the differences with its 95 % interval. A disturbance of the
+// machine strikes both halves of a pair, so that pairs show a difference that two separate runs would hide.
 //
 //	go run ./test/bench/pairs -base REV              # everything, 20 pairs each
 //	go run ./test/bench/pairs -base REV -only start  # one row
 //
-// Where Linux schedules by session (/proc/sys/kernel/sched_autogroup_enabled is 1), a server that has a session of its own is
-// switched to more often: 64 callers of a server that costs nothing paid 11 µs a call for that on two cores, and nothing with
-// the setting at 0.
+// Where Linux schedules by session (/proc/sys/kernel/sched_autogroup_enabled is 1), a server with a session of its own is
+// switched to more often: with 64 callers of a server that costs nothing this added 11 µs per call on two cores, and nothing
+// with the setting at 0.
 //
-// It needs git and the history, leaves the probes and the older tree in .cache/pairs, and talks to child processes only.
+// The command needs git and the history, leaves the probes and the older tree in .cache/pairs, and talks to child processes
+// only.
 package main
 
 import (
@@ -30,8 +31,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// measurements are the rows of the table, with the arguments of the probe. A positive target is the largest median
-// difference that is meant to be seen; 0 says that the interval is meant to contain 0.
+// measurements are the rows of the table, with the arguments of the probe. A positive target is the largest median difference
+// that is accepted; 0 means that the interval should contain 0.
 var measurements = []struct {
 	name   string
 	args   []string
@@ -55,6 +56,7 @@ func main() {
 	}
 }
 
+// comparePairs builds the probes, measures the wanted rows and prints the table. Fewer than 6 pairs have no 95 % interval.
 func comparePairs(ctx context.Context, base string, count int, only string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
@@ -94,6 +96,7 @@ func comparePairs(ctx context.Context, base string, count int, only string) erro
 	return nil
 }
 
+// resultText says whether a row meets its aim.
 func resultText(holds bool) string {
 	if holds {
 		return "holds"
@@ -113,6 +116,7 @@ func buildProbes(ctx context.Context, base string) (before, after string, err er
 	}
 	folder := filepath.Join(top, ".cache", "pairs")
 	tree := filepath.Join(folder, commit)
+	// The older tree stays in .cache, so that only the first run has to export it.
 	if _, err := os.Stat(filepath.Join(tree, "go.mod")); err != nil {
 		if err := exportTree(ctx, top, commit, tree); err != nil {
 			return "", "", err
@@ -135,7 +139,8 @@ func buildProbes(ctx context.Context, base string) (before, after string, err er
 	return before, after, nil
 }
 
-// exportTree writes the files of a commit into a folder, which is there whole or not at all.
+// exportTree writes the files of a commit into a folder. It renames the finished folder, so that a half-written one is never
+// taken for a whole one.
 func exportTree(ctx context.Context, top, commit, tree string) error {
 	if err := os.MkdirAll(filepath.Dir(tree), 0o755); err != nil {
 		return err
@@ -159,6 +164,7 @@ func exportTree(ctx context.Context, top, commit, tree string) error {
 	return os.Rename(whole, tree)
 }
 
+// runProbe runs a probe and returns the number that it prints, in nanoseconds.
 func runProbe(ctx context.Context, probe string, args []string) (time.Duration, error) {
 	text, err := runCommand(ctx, ".", probe, args...)
 	if err != nil {
@@ -171,7 +177,7 @@ func runProbe(ctx context.Context, probe string, args []string) (time.Duration, 
 	return time.Duration(n), nil
 }
 
-// runCommand returns what a program printed, without the space around it; its error ends with its standard error.
+// runCommand returns the output of a program without the space around it; its error ends with the program's standard error.
 func runCommand(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var out, bad bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -1,11 +1,11 @@
 // Command profile keeps a manager busy, with 1,000 callers over servers in process, over stdio and over streamable HTTP, and
-// writes where its time goes: profiles of the processor, the heap, and of waiting for locks and channels, for `go tool pprof`.
-// It prints the functions with the most time of their own, and how that is spread over the servers: goroutines of one server
-// bear its name in a label, what bears none are callers, actors and the collector.
+// writes profiles of the processor, the heap, and of waiting for locks and channels, for "go tool pprof". It prints the
+// functions with the most time of their own, and how the time is spread over the servers: the goroutines of one server carry
+// its name in a label; those without one are callers, actors and the garbage collector.
 //
 //	go run ./test/bench/profile -out .cache/profile -for 10s
 //
-// The summary is made by `go tool pprof`; where there is no Go tool, the files are written all the same.
+// "go tool pprof" makes the summary; without a Go tool the command still writes the files.
 package main
 
 import (
@@ -39,6 +39,7 @@ func main() {
 	}
 }
 
+// run calls the servers of a manager under the profilers, and prints the summaries.
 func run() error {
 	out := flag.String("out", ".cache/profile", "the `folder` for the profiles")
 	long := flag.Duration("for", 10*time.Second, "how long to call")
@@ -95,6 +96,7 @@ func run() error {
 	return nil
 }
 
+// saveProfile writes one of the runtime's profiles.
 func saveProfile(name, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -104,7 +106,8 @@ func saveProfile(name, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// callServers calls from many goroutines, each one server after the other.
+// callServers calls from many goroutines, each of which goes through all servers. It returns the numbers of calls and of
+// failures.
 func callServers(ctx context.Context, m *supervisor.Manager, callers int, long time.Duration) (calls, failed int64) {
 	var total, failures atomic.Int64
 	names := m.Servers()

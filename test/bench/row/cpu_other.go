@@ -4,5 +4,5 @@ package row
 
 import "time"
 
-// CPU is the processor time that this process has used, which this system does not tell.
+// CPU returns false, because this system does not report the processor time of a process.
 func CPU() (time.Duration, bool) { return 0, false }

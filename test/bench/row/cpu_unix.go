@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// CPU is the processor time that this process has used, on all its threads, and whether the system tells. What other
-// processes do to a noisy machine lengthens it much less than it lengthens the time on the clock.
+// CPU returns the processor time that this process has used on all its threads; false if the system does not report it. Other
+// processes on a noisy machine lengthen it much less than the time on the clock.
 func CPU() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,8 +1,8 @@
-// Package row is the form in which the benchmarks of this folder tell what they measured: sections, each with a table of its
-// own, and rows that are held against a target.
+// Package row is the form in which the benchmarks of this folder report their measurements: sections, each with a table of its
+// own, and rows that are compared with a target.
 //
-// A row with a target holds if its value is at most the target, or at most 1.5 times the floor of the same run: what a
-// client cannot beat is not its fault, and machines differ in where that lies.
+// A row with a target holds if its value is at most the target, or at most 1.5 times the floor of the same run: no client can
+// beat the floor, and machines differ in where it lies.
 package row
 
 import (
@@ -15,25 +15,25 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// Slack is how many times the floor of the same run a row may be and still hold.
+// Slack is the factor by which a row may exceed the floor of the same run and still hold.
 const Slack = 1.5
 
-// Row is one measured value. Smaller is better.
+// Row is one measured value; smaller is better.
 type Row struct {
-	// Case says what was measured: "streamable HTTP, 100 B, 64 callers".
+	// Case names the measurement: "streamable HTTP, 100 B, 64 callers".
 	Case string
-	// Value is in Unit: "× mcp-go", "µs", "allocations", "KB", "s". Target and Floor are in the same unit, 0 for none.
+	// Value is in Unit: "× mcp-go", "µs", "allocations", "KB", "s". Target and Floor have the same unit; 0 means none.
 	Value         float64
 	Unit          string
 	Target, Floor float64
 }
 
-// Holds reports whether the row reaches its target, or stays near its floor. A row without a target holds.
+// Holds reports whether the row reaches its target or stays near its floor. A row without a target holds.
 func (r Row) Holds() bool {
 	return r.Target == 0 || r.Value <= r.Target || r.Floor > 0 && r.Value <= Slack*r.Floor
 }
 
-// Verdict says in words whether the row holds, and by what.
+// Verdict says in words whether the row holds, and by what. It is empty without a target.
 func (r Row) Verdict() string {
 	switch {
 	case r.Target == 0:
@@ -46,24 +46,24 @@ func (r Row) Verdict() string {
 	return "misses"
 }
 
-// Options are what every section is given.
+// Options are given to every section.
 type Options struct {
-	// Rounds is how often each contender is measured, For how long each time.
+	// Rounds is the number of measurements of each contender, For the duration of each.
 	Rounds int
 	For    time.Duration
-	// Dir is a folder for files of the section, which is removed at the end.
+	// Dir is a folder for files of the section; the caller removes it at the end.
 	Dir string
-	// Progress says what is being done, for a person who waits.
+	// Progress reports a step to a person who waits.
 	Progress func(format string, args ...any)
 }
 
-// Report is what a section has measured.
+// Report is the result of a section.
 type Report struct {
-	// Text is the section's own table and remarks, as it is printed.
+	// Text is the section's table with remarks, as it is printed.
 	Text string
-	// Rows are held against their targets.
+	// Rows are compared with their targets.
 	Rows []Row
-	// Samples are single measurements in the form that benchstat reads; may be empty.
+	// Samples are single measurements in the form that benchstat reads, empty if there are none.
 	Samples string
 }
 
@@ -74,7 +74,7 @@ type Section struct {
 	Run  func(ctx context.Context, o Options) (Report, error)
 }
 
-// Table is the rows that have a target, with what became of it.
+// Table returns the rows that have a target, with their verdicts.
 func Table(rows []Row) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"case", "measured", "target", "floor", ""})
@@ -87,7 +87,7 @@ func Table(rows []Row) string {
 	return t.Render()
 }
 
-// formatValue is a value with three digits that count; empty for 0.
+// formatValue writes a value with three significant digits; 0 is empty.
 func formatValue(v float64) string {
 	switch {
 	case v == 0:

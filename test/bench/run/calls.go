@@ -17,7 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// callsSection is one tool call of each client on the same server.
+// callsSection returns the section about one tool call of each client on the same server. It defines flags.
 func callsSection() row.Section {
 	servers := flag.String("servers", "stdio,stdio-good,http,https-sse,sdk", "calls: which servers")
 	sizes := flag.String("sizes", "100,65536", "calls: bytes of the echoed text")
@@ -41,6 +41,7 @@ func callsSection() row.Section {
 	}
 }
 
+// measureCases measures each case and collects the table, the rows and the samples.
 func measureCases(ctx context.Context, o row.Options, w *compare.ServerSet, cases []compare.Case) (row.Report, error) {
 	var report row.Report
 	var samples strings.Builder
@@ -71,8 +72,8 @@ func measureCases(ctx context.Context, o row.Options, w *compare.ServerSet, case
 	return report, nil
 }
 
-// targetRows are what a case is to reach: as a ratio to mcp-go's client, or, for the processor time of large answers, to our own
-// bytes. A client that failed has none.
+// targetRows returns the rows of a case: ratios to mcp-go's client, and for large answers the ratio of the processor time to
+// mcpvisor's own raw calls. A client that failed has no row.
 func targetRows(c compare.Case, r compare.Result) (out []row.Row) {
 	name := fmt.Sprintf("%s, %d bytes, %d callers", c.Server, c.Size, c.Callers)
 	for _, client := range []string{"text", "default"} {
@@ -90,7 +91,7 @@ func targetRows(c compare.Case, r compare.Result) (out []row.Row) {
 	return out
 }
 
-// targetRatio is what a case is to reach as a ratio to mcp-go's client: 1 where nothing more is promised.
+// targetRatio returns the target of a case as a ratio to mcp-go's client: 1 where nothing more is promised.
 func targetRatio(c compare.Case, client string) float64 {
 	small, one := c.Size <= 1000, c.Callers == 1
 	switch {
@@ -118,7 +119,7 @@ func targetRatio(c compare.Case, client string) float64 {
 	return 1
 }
 
-// cpuRatio is the processor time of this process for a call, as a ratio to mcp-go's client.
+// cpuRatio writes the processor time of this process per call, as a ratio to mcp-go's client.
 func cpuRatio(r compare.Result, client string) string {
 	if base, own := r.Median("mcp-go").CPU, r.Median(client).CPU; base > 0 && own > 0 {
 		return fmt.Sprintf("%.2f", float64(own)/float64(base))
@@ -126,6 +127,7 @@ func cpuRatio(r compare.Result, client string) string {
 	return "–"
 }
 
+// ratioText writes the time per call as a ratio to mcp-go's client, a dash if one is missing.
 func ratioText(r compare.Result, client string) string {
 	if v := r.Ratio(client); v > 0 {
 		return fmt.Sprintf("%.2f", v)
@@ -133,6 +135,7 @@ func ratioText(r compare.Result, client string) string {
 	return "–"
 }
 
+// writeSamples writes the samples in the form that benchstat reads.
 func writeSamples(b *strings.Builder, r compare.Result) {
 	for _, client := range compare.Clients {
 		for _, s := range r.Samples[client] {
@@ -142,6 +145,7 @@ func writeSamples(b *strings.Builder, r compare.Result) {
 	}
 }
 
+// casesOf returns every combination of servers, sizes and callers.
 func casesOf(servers, sizes, callers string) ([]compare.Case, error) {
 	var out []compare.Case
 	for server := range strings.SplitSeq(servers, ",") {

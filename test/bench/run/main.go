@@ -1,6 +1,6 @@
-// Command run measures what mcpvisor costs, beside other clients, on the same servers and in one run. It prints a table for
-// each section and, at the end, every row that has a target with whether it holds. Single measurements are written to -out in
-// the form that benchstat reads.
+// Command run measures the cost of mcpvisor beside other clients, on the same servers and in one run. It prints a table for
+// each section and, at the end, every row that has a target with its verdict. With -out it writes single measurements to a file
+// in the form that benchstat reads.
 //
 //	go run ./test/bench/run                      # everything
 //	go run ./test/bench/run -only calls          # one section
@@ -41,7 +41,8 @@ func main() {
 	}
 }
 
-// sections are what is measured, in this order.
+// sections returns the sections in the order in which they are measured. Some define flags, so that it is called before
+// flag.Parse.
 func sections() []row.Section {
 	return slices.Concat(
 		[]row.Section{callsSection(), supervision.Section()},
@@ -52,6 +53,8 @@ func sections() []row.Section {
 	)
 }
 
+// run measures the wanted sections and prints their reports. The first error ends it, because ratios of an incomplete run
+// mislead.
 func run() error {
 	all := sections()
 	rounds := flag.Int("rounds", 5, "how often each contender is measured")
@@ -100,6 +103,7 @@ func run() error {
 	return os.WriteFile(*out, []byte(samples.String()), 0o600)
 }
 
+// sectionNames returns the names of the sections, for help texts.
 func sectionNames(all []row.Section) string {
 	var names []string
 	for _, s := range all {

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// Busy is a manager with so many connected servers of each kind, for a program that calls them. end closes it, and what it
-// talks to.
+// Busy starts a manager with each connected servers of each kind, for a program that calls them. The caller calls end, which
+// closes the manager and the servers.
 func Busy(ctx context.Context, each int) (m *supervisor.Manager, end func(), err error) {
 	web, err := NewWeb()
 	if err != nil {
@@ -28,7 +28,8 @@ func Busy(ctx context.Context, each int) (m *supervisor.Manager, end func(), err
 		return nil, nil, err
 	}
 	end = func() {
-		var err error // a program that has what it wanted does not mind
+		// The measurements are over, so an error of closing changes nothing.
+		var err error
 		closeWithin(m, &err)
 		web.Close()
 	}
@@ -39,7 +40,7 @@ func Busy(ctx context.Context, each int) (m *supervisor.Manager, end func(), err
 	return m, end, nil
 }
 
-// BusyTool is the tool that a server of Busy has.
+// BusyTool returns the name of the tool of a server of Busy.
 func BusyTool(server string) string {
 	if strings.HasPrefix(server, "stdio") {
 		return "echo"

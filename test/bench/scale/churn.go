@@ -19,41 +19,43 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Growth is what a process holds more after so many operations than before them, with the same servers.
+// Growth is what a process holds more after a number of operations than before, with the same servers.
 type Growth struct {
 	Operations int
-	// Bytes is heap and stacks, the others are counts; Objects are those of the heap. Descriptors is 0 where they cannot be
-	// counted.
+	// Bytes counts heap and stacks, Objects those of the heap. Descriptors is 0 where they cannot be counted.
 	Bytes, Objects, Goroutines, Descriptors int
 }
 
-// PerOperation is the bytes that one operation has left behind.
+// PerOperation returns the bytes that one operation has left behind.
 func (g Growth) PerOperation() float64 { return float64(g.Bytes) / float64(g.Operations) }
 
-// Churn is a day of changes compressed: servers that come, under new names and under old ones, are replaced, reconnected,
-// disabled, listed again, say that their tools changed, are called and go; watchers come and go. Each step leaves at most
-// churnNames servers.
+// Churn makes the changes of many days in quick succession: servers come under new and old names, are replaced, reconnected,
+// disabled, listed again, announce changed tools, are called and go; watchers come and go. It keeps at most churnNames servers
+// at a time. It is not safe for concurrent use.
 type Churn struct {
-	m        *supervisor.Manager
-	rng      *rand.Rand
-	kinds    []string
-	web      *Web
+	m     *supervisor.Manager
+	rng   *rand.Rand
+	kinds []string
+	web   *Web
+	// serial numbers the new names, present are the names of the current servers.
 	serial   int
 	present  []string
 	watchers []*supervisor.Watcher
 }
 
+// churnNames and churnWatchers bound the servers and watchers at a time.
 const (
 	churnNames    = 24
 	churnWatchers = 8
 )
 
-// NewChurn begins with no server. kinds are those of the servers that come; web may be nil if none is over HTTP.
+// NewChurn makes a Churn that begins without servers. kinds are the kinds of servers that it adds; web may be nil if none of
+// them is over HTTP.
 func NewChurn(m *supervisor.Manager, seed uint64, web *Web, kinds ...string) *Churn {
 	return &Churn{m: m, rng: rand.New(rand.NewPCG(seed, 0)), kinds: kinds, web: web} //nolint:gosec // no secret
 }
 
-// Run makes n operations. Their outcomes are not judged: a call that meets a removal may fail.
+// Run makes n operations. It ignores errors of the manager, because a call may meet the removal of its server.
 func (c *Churn) Run(ctx context.Context, n int) error {
 	for range n {
 		if err := c.runOperation(ctx); err != nil && !errors.As(err, new(*supervisor.Error)) {
@@ -66,15 +68,18 @@ func (c *Churn) Run(ctx context.Context, n int) error {
 	return nil
 }
 
+// randomSpec returns a spec of a random kind.
 func (c *Churn) randomSpec() supervisor.Spec {
 	kind := c.kinds[c.rng.IntN(len(c.kinds))]
 	var spec supervisor.Spec
 	for _, spec = range serverSpecs(kind, 1, c.web) {
-		spec.DeniedTools = []string{fmt.Sprint("never-", c.rng.IntN(1000))} // so that most replacements are others
+		// The denied tools make most replacements differ from the spec before.
+		spec.DeniedTools = []string{fmt.Sprint("never-", c.rng.IntN(1000))}
 	}
 	return spec
 }
 
+// runOperation makes one random operation: adding a server, or something with one that exists.
 func (c *Churn) runOperation(ctx context.Context) error {
 	if len(c.present) == 0 || len(c.present) < churnNames && c.rng.IntN(3) == 0 {
 		c.serial++
@@ -115,6 +120,7 @@ func (c *Churn) runOperation(ctx context.Context) error {
 	return err
 }
 
+// forgetName takes a name out of the present ones.
 func (c *Churn) forgetName(name string) {
 	kept := c.present[:0]
 	for _, n := range c.present {
@@ -125,7 +131,7 @@ func (c *Churn) forgetName(name string) {
 	c.present = kept
 }
 
-// RemoveAll removes every server and every watcher, and tells what the process holds then.
+// RemoveAll removes every server and every watcher, and returns what the process holds then.
 func (c *Churn) RemoveAll(ctx context.Context) (Growth, error) {
 	for _, w := range c.watchers {
 		w.Close()
@@ -144,7 +150,7 @@ func (c *Churn) RemoveAll(ctx context.Context) (Growth, error) {
 	return Growth{Bytes: int(m.HeapAlloc + m.StackInuse), Objects: int(m.HeapObjects), Goroutines: m.goroutines, Descriptors: countDescriptors()}, nil
 }
 
-// countDescriptors counts those that are open; 0 where the system does not show them.
+// countDescriptors counts the open descriptors, 0 where the system does not show them.
 func countDescriptors() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -153,10 +159,10 @@ func countDescriptors() int {
 	return len(entries)
 }
 
-// MeasureChurn runs warm operations, and then n more in churnParts, looks at what is held after each part, and tells what the
-// n have left behind: the median growth between any two looks (Theil and Sen's slope). Connections that were closed last,
-// stacks that wait for another goroutine and the room that maps keep come and go by 100 KB and more from one look to the
-// next; what grows, grows between all of them.
+// MeasureChurn runs warm operations, and then n more in churnParts. It measures what the process holds after each part, and
+// returns what the n operations have left behind: the median growth between any two measurements (the Theil–Sen slope).
+// Connections that were closed last, stacks of waiting goroutines and the spare room of maps come and go by 100 KB and more
+// between measurements; a leak grows between all of them.
 func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds ...string) (g Growth, err error) {
 	m, err := supervisor.Start(ctx, supervisor.Config{System: usedActorSystem(),
 		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny}})
@@ -198,12 +204,12 @@ func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds
 	}, nil
 }
 
-// churnParts is how often what is held is looked at, after the first time.
+// churnParts is the number of measurements after the first.
 const churnParts = 6
 
-// usedActorSystem is an actor system whose table of names was used. The actor library keeps names in 32,768 maps, and a map keeps the 288
-// bytes that its first name needed: a manager grows by them with every server that was ever added, until each of the maps
-// was used, by 9 MB in all. That says nothing about what servers leave behind, so it is done before.
+// usedActorSystem returns an actor system whose table of names is warm. protoactor keeps names in 32,768 maps, and a map keeps
+// the 288 bytes that its first name needed: a manager grows by that with every added server until each map was used, by 9 MB in
+// all. That is no leak of servers, so the maps are used before the measurement.
 func usedActorSystem() *actor.ActorSystem {
 	system := actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
@@ -215,7 +221,7 @@ func usedActorSystem() *actor.ActorSystem {
 	return system
 }
 
-// ChurnSection is the section about a day of churn.
+// ChurnSection returns the section about churn.
 func ChurnSection() row.Section {
 	return row.Section{
 		Name: "churn",
@@ -248,5 +254,5 @@ func ChurnSection() row.Section {
 	}
 }
 
-// churnBound is how many bytes an operation may leave behind: less than anything that is kept for each of them.
+// churnBound is the number of bytes that an operation may leave behind, less than anything that is kept for each operation.
 const churnBound = 16

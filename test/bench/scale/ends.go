@@ -17,11 +17,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// deathCalls are in flight when the child is killed.
+// deathCalls is the number of calls under way when the child is killed.
 const deathCalls = 64
 
-// MeasureDeaths kills the child of a server so often, with 64 calls in flight, and tells how long after each SIGKILL the last
-// of them had its outcome.
+// MeasureDeaths kills the child of a server times times, with deathCalls calls under way, and returns how long after each
+// SIGKILL the last call had its outcome.
 func MeasureDeaths(ctx context.Context, times int) (took []time.Duration, err error) {
 	command, args := servers.Command("good")
 	m, err := startManager(ctx, map[string]supervisor.Spec{"s": {Command: command, Args: args}})
@@ -45,6 +45,7 @@ func MeasureDeaths(ctx context.Context, times int) (took []time.Duration, err er
 	return took, nil
 }
 
+// measureDeath makes the calls, kills the child, and waits for the calls. Each must end with an unknown outcome.
 func measureDeath(ctx context.Context, m *supervisor.Manager) (time.Duration, error) {
 	ended := make(chan error, deathCalls)
 	var wg sync.WaitGroup
@@ -56,7 +57,8 @@ func measureDeath(ctx context.Context, m *supervisor.Manager) (time.Duration, er
 		})
 	}
 	var pid int
-	for { // until they are with the server
+	// The child must have all calls before it is killed.
+	for {
 		st, err := m.ServerStatus("s")
 		if err != nil {
 			return 0, err
@@ -66,6 +68,7 @@ func measureDeath(ctx context.Context, m *supervisor.Manager) (time.Duration, er
 		}
 		time.Sleep(time.Millisecond)
 	}
+	// A call counts as under way before the child has read it.
 	time.Sleep(20 * time.Millisecond)
 	child, err := os.FindProcess(pid)
 	if err != nil {
@@ -85,7 +88,7 @@ func measureDeath(ctx context.Context, m *supervisor.Manager) (time.Duration, er
 	}
 }
 
-// Ends is the section about what a person notices: how soon calls end with their server, and what a call costs.
+// Ends returns the section about what a person notices: how soon calls end with their server, and what a call costs.
 func Ends() row.Section {
 	return row.Section{
 		Name: "ends",
@@ -120,7 +123,7 @@ func Ends() row.Section {
 	}
 }
 
-// measureCalls is the time of single calls, one after the other.
+// measureCalls returns the times of single calls, one after the other.
 func measureCalls(ctx context.Context, n int) (took []time.Duration, err error) {
 	m, err := startManager(ctx, serverSpecs("stdio", 1, nil))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// What the floor client writes to each server.
+// The lines that the floor client writes to each server.
 const (
 	floorInitialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"floor","version":"0"}}}` + "\n"
@@ -21,9 +21,9 @@ const (
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"
 )
 
-// MeasureFloor is the time in which n stdio servers can be started and asked for their tools by a client that does nothing
-// else: it supervises nothing, asks for no era, decodes nothing and reads no standard error. slots servers are started at
-// once; a slot is free when the handshake was answered, as it is with the gate.
+// MeasureFloor returns the time in which n stdio servers can be started and asked for their tools by a client that does nothing
+// else: it supervises nothing, probes for no era, decodes nothing and reads no standard error. It starts slots servers at once;
+// a slot is free again when the handshake was answered, as with the manager's gate.
 func MeasureFloor(ctx context.Context, n, slots int) (took time.Duration, err error) {
 	gate := make(chan struct{}, slots)
 	children := make([]*floorChild, n)
@@ -33,6 +33,7 @@ func MeasureFloor(ctx context.Context, n, slots int) (took time.Duration, err er
 	for i := range children {
 		wg.Go(func() {
 			gate <- struct{}{}
+			// The slot is given back once: after the handshake, or when it failed.
 			freed := sync.OnceFunc(func() { <-gate })
 			defer freed()
 			c, err := startFloorChild(ctx)
@@ -54,7 +55,8 @@ func MeasureFloor(ctx context.Context, n, slots int) (took time.Duration, err er
 	}
 	for _, c := range children {
 		if c != nil {
-			_ = c.cmd.Wait() // whatever it says of its end, it has ended
+			// The exit status has no meaning here.
+			_ = c.cmd.Wait()
 		}
 	}
 	select {
@@ -65,12 +67,14 @@ func MeasureFloor(ctx context.Context, n, slots int) (took time.Duration, err er
 	}
 }
 
+// floorChild is one server of the floor client.
 type floorChild struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
+// startFloorChild starts the cheapest test server.
 func startFloorChild(ctx context.Context) (*floorChild, error) {
 	command, args := servers.Command("cheap")
 	c := &floorChild{cmd: exec.CommandContext(ctx, command, args...)}
@@ -86,6 +90,7 @@ func startFloorChild(ctx context.Context) (*floorChild, error) {
 	return c, c.cmd.Start()
 }
 
+// shakeHands performs the handshake, calls answered, and asks for the tools.
 func (c *floorChild) shakeHands(answered func()) error {
 	if _, err := io.WriteString(c.in, floorInitialize); err != nil {
 		return err
@@ -100,7 +105,7 @@ func (c *floorChild) shakeHands(answered func()) error {
 	return c.expectWord("tools")
 }
 
-// expectWord reads a line and looks whether the word is in it.
+// expectWord reads a line and checks that it holds the word, instead of decoding it.
 func (c *floorChild) expectWord(word string) error {
 	line, err := c.out.ReadBytes('\n')
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// IdleCost is what one connected server holds that nobody uses.
+// IdleCost is what one connected server holds while it is not used.
 type IdleCost struct {
 	// Heap and Stack are bytes, Objects and Goroutines counts.
 	Heap, Stack, Objects, Goroutines float64
 }
 
-// Bytes is all of it.
+// Bytes returns the sum of heap and stacks.
 func (i IdleCost) Bytes() float64 { return i.Heap + i.Stack }
 
-// MeasureIdle connects n servers of a kind and tells what each of them holds.
+// MeasureIdle connects n servers of a kind and returns what each of them holds.
 func MeasureIdle(ctx context.Context, kind string, n int, web *Web) (idle IdleCost, err error) {
 	m, err := startManager(ctx, nil)
 	if err != nil {
@@ -37,7 +37,8 @@ func MeasureIdle(ctx context.Context, kind string, n int, web *Web) (idle IdleCo
 		return idle, err
 	}
 	after := measureMemory()
-	// What the caller holds is not the manager's; without this the collector may count it out of one of the two.
+	// The specs belong to the caller and not to the manager; without this line the collector may free them before the second
+	// measurement.
 	runtime.KeepAlive(all)
 	per := func(a, b uint64) float64 { return (float64(a) - float64(b)) / float64(n) }
 	return IdleCost{
@@ -47,13 +48,14 @@ func MeasureIdle(ctx context.Context, kind string, n int, web *Web) (idle IdleCo
 	}, nil
 }
 
+// memoryUse is the runtime's statistics with the number of goroutines.
 type memoryUse struct {
 	runtime.MemStats
 	goroutines int
 }
 
-// measureMemory is what is in use after everything has come to rest and was collected. Stacks shrink by half with each
-// collection, so there are several.
+// measureMemory waits for rest, collects garbage and returns what is in use. A collection halves the stacks at most once, so it
+// collects several times.
 func measureMemory() (m memoryUse) {
 	awaitRest()
 	for range 4 {
@@ -64,7 +66,8 @@ func measureMemory() (m memoryUse) {
 	return m
 }
 
-// awaitRest waits until no goroutine has ended for longer than those wait for work that answered a moment ago.
+// awaitRest waits until the number of goroutines has not changed for 1.5 s, which is longer than workers of the library wait
+// for more work, at most 10 s.
 func awaitRest() {
 	last, since := runtime.NumGoroutine(), time.Now()
 	for limit := since.Add(10 * time.Second); time.Since(since) < 1500*time.Millisecond && time.Now().Before(limit); {
@@ -75,10 +78,10 @@ func awaitRest() {
 	}
 }
 
-// memoryTargets are in KB.
+// memoryTargets are the targets by kind, in KB.
 var memoryTargets = map[string]float64{"in process": 12, library: 25}
 
-// Memory is the section about idle servers.
+// Memory returns the section about idle servers.
 func Memory() row.Section {
 	return row.Section{
 		Name: "memory",
@@ -114,7 +117,8 @@ func Memory() row.Section {
 	}
 }
 
+// formatKB writes bytes as KB.
 func formatKB(bytes float64) string { return fmt.Sprintf("%.1f", bytes/1024) }
 
-// benchmarkName is a kind as part of a benchmark's name.
+// benchmarkName returns a kind in the form of a benchmark's name.
 func benchmarkName(kind string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(kind) }

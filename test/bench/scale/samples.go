@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// median returns the middle value, 0 for none.
 func median(all []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(all))
 	if len(sorted) == 0 {

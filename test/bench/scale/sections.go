@@ -2,7 +2,7 @@ package scale
 
 import "github.com/mcpvisor/mcpvisor/test/bench/row"
 
-// Sections are everything that is measured here.
+// Sections returns the sections of this package.
 func Sections() []row.Section {
 	return []row.Section{Memory(), Start(), Status(), ChurnSection(), Ends()}
 }

@@ -22,23 +22,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
+// marker is the only argument of the process with the network servers.
 const marker = "mcpvisor-scale-servers"
 
-// Main serves the network servers if args ask for it, and ends the process then. A program that measures begins with it.
+// Main serves the network servers if args ask for it, and exits with its input. A program that measures must call it first.
 func Main(args []string) bool {
 	if len(args) != 1 || args[0] != marker {
 		return false
 	}
 	s := httptest.NewServer(tinyOverHTTP{})
 	if _, err := fmt.Println(s.URL); err == nil {
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with whoever started it
+		// The process ends with the one that started it.
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	os.Exit(0)
 	return true
 }
 
-// Web is a process with servers over streamable HTTP, so that what they cost is not taken for what a client costs. Every path
-// is a server of its own; below /stream they open a stream for what they send unasked, below /plain they have none.
+// Web is a process with servers over streamable HTTP, so that their cost is not counted as a client's. Every path is a server
+// of its own; below /stream servers open a GET stream, below /plain they have none.
 type Web struct {
 	URL     string
 	process *exec.Cmd
@@ -72,15 +74,17 @@ func NewWeb() (*Web, error) {
 	return w, nil
 }
 
-// Close ends it.
+// Close ends the process.
 func (w *Web) Close() {
 	_ = w.input.Close()
-	_ = w.process.Wait() // whatever it says of its end, it has ended
+	// The exit status has no meaning here.
+	_ = w.process.Wait()
 }
 
 // tinyOverHTTP is a server of the legacy era with one tool, on every path.
 type tinyOverHTTP struct{}
 
+// ServeHTTP implements http.Handler.
 func (tinyOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet:
@@ -107,8 +111,8 @@ func (tinyOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Tiny is a server in process with one tool that holds nothing but its goroutine. A call with the argument change says that
-// its tools have changed.
+// Tiny is an in-process server with one tool that holds nothing but its goroutine. A call with the argument change announces
+// changed tools.
 func Tiny(ctx context.Context, peer transports.Peer) error {
 	direct, ok := peer.(transports.DirectPeer)
 	if !ok {
@@ -116,7 +120,8 @@ func Tiny(ctx context.Context, peer transports.Peer) error {
 	}
 	answer := func(msg []byte) []byte {
 		if bytes.Contains(msg, []byte(`"change":true`)) {
-			_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)) // it fails at the end only
+			// Write fails only when the connection ends.
+			_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
 		}
 		return tinyAnswer(msg)
 	}
@@ -130,8 +135,8 @@ func Tiny(ctx context.Context, peer transports.Peer) error {
 	return nil
 }
 
-// tinyAnswer is the answer to a message, nil if it wants none. It looks for what it needs instead of decoding the message: a
-// decoder would grow the stack of the goroutine that it runs on, and that stack would be measured as ours.
+// tinyAnswer returns the answer to a message, nil for a notification. It searches the message instead of decoding it: a decoder
+// would grow the stack of the goroutine that runs it, and the measurement would count that stack as the manager's.
 func tinyAnswer(msg []byte) []byte {
 	_, id, found := bytes.Cut(msg, []byte(`"id":`))
 	end := bytes.IndexAny(id, ",}")
@@ -147,6 +152,7 @@ func tinyAnswer(msg []byte) []byte {
 	return append(answer, `,"error":{"code":-32601,"message":"Method not found"}}`...)
 }
 
+// tinyAnswers maps methods to results.
 var tinyAnswers = []struct{ method, result string }{
 	{`"method":"initialize"`, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},` +
 		`"serverInfo":{"name":"tiny","version":"1"}}`},
@@ -157,10 +163,10 @@ var tinyAnswers = []struct{ method, result string }{
 // Kinds are the kinds of servers that are measured.
 var Kinds = []string{"in process", library, library + ", legacy", "http", "http with a stream", "stdio"}
 
-// library is the kind of a server in process that is made with mcp-go, one for each: what it holds itself is counted.
+// library is the kind of an in-process server made with mcp-go, one for each name: its own memory is counted too.
 const library = "in process, mcp-go"
 
-// serverSpecs are n servers of a kind, by name. web may be nil if none of them is over HTTP.
+// serverSpecs returns the specs of n servers of a kind, by name. web may be nil if the kind is not over HTTP.
 func serverSpecs(kind string, n int, web *Web) map[string]supervisor.Spec {
 	out := make(map[string]supervisor.Spec, n)
 	for i := range n {
@@ -193,14 +199,14 @@ func serveLibrary(ctx context.Context, peer transports.Peer) error {
 	return mcpgo.Serve(s)(ctx, peer)
 }
 
-// startManager begins a manager that has Tiny as the server "tiny" in process, and one of mcp-go as "library".
+// startManager starts a manager that knows Tiny as the in-process server "tiny", and one of mcp-go as "library".
 func startManager(ctx context.Context, specs map[string]supervisor.Spec) (*supervisor.Manager, error) {
 	return supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny, "library": serveLibrary}, Servers: specs,
 	})
 }
 
-// awaitConnected waits until every server has settled, and says which is not connected.
+// awaitConnected waits until every server has settled, and returns an error for one that is not connected.
 func awaitConnected(ctx context.Context, m *supervisor.Manager) error {
 	if err := m.Settled(ctx); err != nil {
 		return err
@@ -213,7 +219,7 @@ func awaitConnected(ctx context.Context, m *supervisor.Manager) error {
 	return nil
 }
 
-// closeWithin ends a manager.
+// closeWithin closes a manager within a minute, and keeps its error if there was none before.
 func closeWithin(m *supervisor.Manager, err *error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// MeasureStart is the time from nothing to n connected stdio servers, through the gate with its default limits.
+// MeasureStart returns the time from nothing to n connected stdio servers, through the gate with its default limits.
 func MeasureStart(ctx context.Context, n int) (took time.Duration, err error) {
 	all := serverSpecs("stdio", n, nil)
 	runtime.GC()
@@ -30,10 +30,10 @@ func MeasureStart(ctx context.Context, n int) (took time.Duration, err error) {
 	return took, awaitConnected(ctx, m)
 }
 
-// startTarget is how many times the floor client's time the start of 500 servers may take.
+// startTarget is the largest ratio of the start of 500 servers to the floor client's time.
 const startTarget = 1.25
 
-// Start is the section about many servers at once.
+// Start returns the section about the start of many servers.
 func Start() row.Section {
 	return row.Section{
 		Name: "start",
@@ -48,6 +48,8 @@ func Start() row.Section {
 				var ours, floor []time.Duration
 				for round := range max(o.Rounds*3/5, 1) {
 					o.Progress("start: %d servers, round %d", n, round+1)
+					// The two take turns, and the first changes with the round, so that neither always meets the warmer
+					// machine.
 					for turn := range 2 {
 						if (turn+round)%2 == 0 {
 							took, err := MeasureStart(ctx, n)

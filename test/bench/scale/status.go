@@ -13,13 +13,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// StatusCost is what reading the status of every server costs.
+// StatusCost is the cost of reading the status of every server once.
 type StatusCost struct {
 	Time          time.Duration
 	Allocs, Bytes float64
 }
 
-// MeasureStatus reads the status of every server of m so often.
+// MeasureStatus reads the status of every server of m times times.
 func MeasureStatus(m *supervisor.Manager, times int) StatusCost {
 	var before, after runtime.MemStats
 	took := make([]time.Duration, times)
@@ -34,7 +34,8 @@ func MeasureStatus(m *supervisor.Manager, times int) StatusCost {
 		Bytes: float64(after.TotalAlloc-before.TotalAlloc) / float64(times)}
 }
 
-// Status is the section about reading the status of many servers. No mailbox is asked for it.
+// Status returns the section about reading the status of many servers. The manager answers from memory, without asking any
+// actor.
 func Status() row.Section {
 	return row.Section{
 		Name: "status",
@@ -62,6 +63,7 @@ func Status() row.Section {
 	}
 }
 
+// statusOf measures the status of n in-process servers.
 func statusOf(ctx context.Context, n, times int) (a StatusCost, err error) {
 	m, err := startManager(ctx, serverSpecs("in process", n, nil))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package supervision measures what a call costs that goes through everything (the facade's name resolution, the time that
-// its server allows, the admission, the status) beside one that goes straight to a session, on the same server in this
-// program, which does nothing: so that what is measured is ours.
+// Package supervision measures the cost of a call that goes through everything (the facade's resolution of names, the timeout,
+// the admission, the status) beside one that goes straight to a session. Both use the same server in this program, which does
+// nothing, so that the difference is supervision's own cost.
 package supervision
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
+// The answers of the server.
 const (
 	hello = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"nothing","version":"1"}}`
 	list  = `{"tools":[{"name":"nothing","inputSchema":{"type":"object"}}]}`
@@ -25,7 +26,7 @@ const (
 	Tool = "mcp__s__nothing"
 )
 
-// serveEmpty is a server that answers at once, and with one allocation: the answer, which belongs to who gets it.
+// serveEmpty is a server that answers at once with one allocation: the answer, which the receiver owns.
 func serveEmpty(ctx context.Context, peer transports.Peer) error {
 	peer.(transports.DirectPeer).Answer(answerMessage)
 	for {
@@ -38,11 +39,13 @@ func serveEmpty(ctx context.Context, peer transports.Peer) error {
 			Method string
 		}
 		if json.Unmarshal(msg, &m) == nil && m.ID != 0 {
-			_ = peer.Write(ctx, answerMessage(transports.Message{ID: m.ID, Method: m.Method})) // it fails at the end only
+			// Write fails only when the connection ends.
+			_ = peer.Write(ctx, answerMessage(transports.Message{ID: m.ID, Method: m.Method}))
 		}
 	}
 }
 
+// answerMessage encodes the answer to a message without a JSON encoder, which would allocate.
 func answerMessage(m transports.Message) []byte {
 	result := done
 	switch m.Method {
@@ -58,15 +61,16 @@ func answerMessage(m transports.Message) []byte {
 	return append(b, '}')
 }
 
+// args are the arguments of each call.
 var args = json.RawMessage(`{"path":"/etc/hosts","lines":[1,20]}`)
 
-// DirectSession is a session of its own.
+// DirectSession is a session without a manager.
 type DirectSession struct {
 	session *session.Session
 	gate    *session.Gate
 }
 
-// OpenSession connects a session.
+// OpenSession connects a session to the empty server.
 func OpenSession(ctx context.Context) (*DirectSession, error) {
 	s, err := session.Dial(ctx, transports.NewInProcess(serveEmpty), session.Config{Era: messages.EraLegacy})
 	if err != nil {
@@ -78,7 +82,7 @@ func OpenSession(ctx context.Context) (*DirectSession, error) {
 	return &DirectSession{s, s.OpenGate()}, nil
 }
 
-// Call makes one call.
+// Call makes one call through the session's gate.
 func (b *DirectSession) Call(ctx context.Context) error {
 	_, err := b.gate.Call(ctx, "nothing", args)
 	return err
@@ -89,13 +93,13 @@ func (b *DirectSession) EnterGate() error {
 	return b.gate.Do(func(*session.Session) error { return nil })
 }
 
-// Close ends it.
+// Close ends the session.
 func (b *DirectSession) Close(ctx context.Context) error { return b.session.Close(ctx) }
 
 // Facade is a manager with one server.
 type Facade struct{ Manager *supervisor.Manager }
 
-// OpenFacade connects a manager.
+// OpenFacade starts a manager with the empty server.
 func OpenFacade(ctx context.Context, cfg supervisor.Config) (*Facade, error) {
 	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"s": serveEmpty}
 	cfg.Servers = map[string]supervisor.Spec{"s": {Type: messages.SDK, Era: messages.EraLegacy}}
@@ -110,13 +114,13 @@ func OpenFacade(ctx context.Context, cfg supervisor.Config) (*Facade, error) {
 	return w, nil
 }
 
-// Call makes one call.
+// Call makes one call by the qualified name.
 func (w *Facade) Call(ctx context.Context) error {
 	_, err := w.Manager.CallTool(ctx, Tool, args)
 	return err
 }
 
-// Close ends it.
+// Close closes the manager.
 func (w *Facade) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

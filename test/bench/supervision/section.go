@@ -19,22 +19,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// watchers is how many follow everything that happens, in the case with watchers.
+// watchers is the number of watchers in the case with watchers.
 const watchers = 10
 
-// contender is one way of a call.
+// contender is one way of making a call.
 type contender struct {
 	name string
 	call func(context.Context) error
-	// background runs while the contender is measured, until its context ends; nil for nothing.
+	// background runs while the contender is measured, until its context ends; nil runs nothing.
 	background func(context.Context)
 
-	times  []float64 // ns per call, one for each round
-	cpu    []float64 // processor time, ns per call; zeros where the system does not tell
+	// times and cpu are nanoseconds per call, one value for each round; cpu is 0 where the system does not report it.
+	times  []float64
+	cpu    []float64
 	allocs []float64
 }
 
-// Section measures both ways in turns, and the facade's also with watchers and somebody who reads the status.
+// Section returns the section about supervision. It measures both ways in turns, and the facade's also with watchers and a
+// reader of the status, and with an audit.
 func Section() row.Section {
 	return row.Section{
 		Name: "supervision",
@@ -76,8 +78,8 @@ func Section() row.Section {
 	}
 }
 
-// resultRows are what one caller pays, held against the targets, and what watchers cost. Supervision's own time is processor time
-// where the system tells it: on a busy machine two contenders that take turns differ by more than a microsecond on the clock.
+// resultRows returns the rows of one number of callers. Supervision's own time is processor time where the system reports it:
+// on a busy machine two contenders that take turns differ by more than a microsecond on the clock.
 func resultRows(all []*contender, callers int) []row.Row {
 	who := fmt.Sprintf("%d callers", callers)
 	if callers == 1 {
@@ -97,12 +99,12 @@ func resultRows(all []*contender, callers int) []row.Row {
 	if callers == 1 {
 		out[0].Target = 1
 		out = append(out, row.Row{Case: "supervision's own allocations", Unit: "allocations", Target: 3,
-			Value: math.Round(10*medianDifference(whole.allocs, bare.allocs)) / 10}) // the runtime allocates now and then, too
+			Value: math.Round(10*medianDifference(whole.allocs, bare.allocs)) / 10}) // the runtime allocates now and then, so tenths are noise
 	}
 	return out
 }
 
-// openAudited is a facade that records every call in a file.
+// openAudited starts a facade that records every call in a file. end closes it and removes the file.
 func openAudited(ctx context.Context) (w *Facade, end func(), err error) {
 	dir, err := os.MkdirTemp("", "mcpvisor-bench")
 	if err != nil {
@@ -119,7 +121,7 @@ func openAudited(ctx context.Context) (w *Facade, end func(), err error) {
 	}, nil
 }
 
-// medianDifference is the median of what one costs more than the other in the same round, and never less than nothing.
+// medianDifference returns the median of the differences within each round, at least 0.
 func medianDifference(one, other []float64) float64 {
 	diff := make([]float64, len(one))
 	for i := range one {
@@ -128,11 +130,13 @@ func medianDifference(one, other []float64) float64 {
 	return max(median(diff), 0)
 }
 
+// median returns the middle value.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
 }
 
+// tableOf renders the medians of the contenders.
 func tableOf(all []*contender) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"", "a call", "processor time", "allocations"})
@@ -143,7 +147,7 @@ func tableOf(all []*contender) string {
 	return t.Render()
 }
 
-// measureRounds lets the contenders take turns.
+// measureRounds measures the contenders in turns; each round begins with another one.
 func measureRounds(ctx context.Context, all []*contender, callers int, o row.Options, samples *strings.Builder) error {
 	for round := range o.Rounds {
 		for i := range all {
@@ -159,6 +163,7 @@ func measureRounds(ctx context.Context, all []*contender, callers int, o row.Opt
 	return nil
 }
 
+// runCallers calls from several goroutines for the time long, and records the cost of one call.
 func (c *contender) runCallers(ctx context.Context, callers int, long time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	var wg, background sync.WaitGroup
@@ -201,14 +206,15 @@ func (c *contender) runCallers(ctx context.Context, callers int, long time.Durat
 	return nil
 }
 
-// watchAll follows everything that happens, several times, and reads the status again and again, as a page that shows it does.
+// watchAll follows all events with several watchers, and reads the status every 10 ms, like a page that shows it.
 func (w *Facade) watchAll(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range watchers {
 		watcher := w.Manager.Watch(0)
 		wg.Go(func() {
 			defer watcher.Close()
-			for range watcher.Events(ctx) { // seen
+			// The watcher only reads.
+			for range watcher.Events(ctx) {
 			}
 		})
 	}

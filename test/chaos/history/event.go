@@ -45,8 +45,8 @@ const (
 	Snapshot     Kind = "snapshot" // Generation, Hash, Entries; Server is ""
 	Removed      Kind = "removed"
 	Auth         Kind = "auth"    // a sign-in or a provided credential
-	CallReported Kind = "told"    // Method (call-started or call-ended), Tool, Outcome, Took: a watcher was told of a call
-	Updated      Kind = "updated" // a watcher was told that a resource changed
+	CallReported Kind = "told"    // Method (call-started or call-ended), Tool, Outcome, Took: a watcher got the event of a call
+	Updated      Kind = "updated" // a watcher got the event of a changed resource
 	Log          Kind = "log"     // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
 
 	// World side. Conn numbers the openings of one server, from 1.
@@ -57,15 +57,15 @@ const (
 	Answered Kind = "answered" // Conn, Method, ID, Call; Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
-	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list is another one now (rev 1 is the first)
+	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list has changed (rev 1 is the first)
 	Notified Kind = "notified" // Conn, Method: the server sent a notification
-	Offered  Kind = "offered"  // Rev: what the server has beside tools is in another state now (rev 1 is the first)
+	Offered  Kind = "offered"  // Rev: the server's resources and prompts have changed (rev 1 is the first)
 	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
-	Released Kind = "released" // Conn: nothing is left of it, neither process nor socket
+	Released Kind = "released" // Conn: nothing of the connection is left, neither process nor socket
 
 	// Caller side.
 	Call    Kind = "call" // Call, Tool, Size, Deadline, By
-	GivenUp Kind = "left" // Call, Tool: its caller does not wait for it any more, for a reason of his own
+	GivenUp Kind = "left" // Call, Tool: its caller gives it up before its end
 	End     Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
 
 	Reading Kind = "read"     // Call, Method (what is read)
@@ -83,9 +83,9 @@ const (
 	Closing   Kind = "closing"   // Manager.Close begins
 	Closed    Kind = "closed"    // Text: its error
 	Resources Kind = "house"     // House: what the process holds; Text: "baseline", "before close", "after close"
-	Violation Kind = "violation" // Name (an invariant), Text: what only the harness could see while it happened
+	Violation Kind = "violation" // Name (an invariant), Text: a violation that only the harness could see while it happened
 	Canary    Kind = "canary"    // Text: where a secret or a control character came out
-	Status    Kind = "status"    // as Phase, with the occasion as Text: what the status says, beside the Phase events: now and then, at heal, at the end
+	Status    Kind = "status"    // as Phase, with the occasion as Text: the status that a caller reads at that time, beside the Phase events
 )
 
 // Foreign is the Rev of a ReadEnd whose text its server never gives: it belongs to another server, or to none.
@@ -130,7 +130,7 @@ type Event struct {
 	Value    int              `json:"value,omitempty"`
 	Outcome  messages.Outcome `json:"outcome,omitempty"`
 	Deadline time.Duration    `json:"deadline,omitempty"` // since the start of the run, 0: none
-	By       string           `json:"by,omitempty"`       // on whose behalf a call is made; empty: nobody's in particular
+	By       string           `json:"by,omitempty"`       // the caller named by supervisor.WithCaller; empty for none
 	Took     time.Duration    `json:"took,omitempty"`
 	// RetryAfter is what the server demanded.
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"`

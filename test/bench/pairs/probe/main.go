@@ -1,5 +1,5 @@
-// Command probe is what "pairs" builds against two states of mcpvisor and runs in turns. It measures one thing and prints
-// one number, in nanoseconds an operation. It uses only what both states have: keep it small.
+// Command probe is the program that "pairs" builds against two states of mcpvisor and runs in turns. It measures one thing and
+// prints one number, in nanoseconds per operation. It uses only what both states have, so it must stay small.
 //
 //	probe call CALLERS COUNT     calls of 100 bytes of a stdio server that costs little, through the facade
 //	probe start COUNT            Connect of a stdio server, until its tools are registered, and Disconnect
@@ -30,6 +30,7 @@ func main() {
 	}
 }
 
+// runMeasurement parses the arguments and measures.
 func runMeasurement(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -57,6 +58,7 @@ func runMeasurement(args []string) error {
 	return fmt.Errorf("nothing is measured under the name %q", args[0])
 }
 
+// measureCalls makes count calls from several goroutines and prints the time per call.
 func measureCalls(ctx context.Context, m *supervisor.Manager, spec supervisor.Spec, callers, count int) error {
 	if err := m.Connect(ctx, "s", spec); err != nil {
 		return err
@@ -85,7 +87,8 @@ func measureCalls(ctx context.Context, m *supervisor.Manager, spec supervisor.Sp
 			return nil
 		}
 	}
-	if err := run(max(count/10, callers)); err != nil { // what is made by the first calls is not measured
+	// The first calls create buffers and grow stacks, and do not count.
+	if err := run(max(count/10, callers)); err != nil {
 		return err
 	}
 	started := time.Now()
@@ -96,6 +99,8 @@ func measureCalls(ctx context.Context, m *supervisor.Manager, spec supervisor.Sp
 	return nil
 }
 
+// measureStarts connects and disconnects one server count times and prints the time per Connect. A connected server must have
+// its tools registered already.
 func measureStarts(ctx context.Context, m *supervisor.Manager, spec supervisor.Spec, count int) error {
 	var sum time.Duration
 	for i := range count {
