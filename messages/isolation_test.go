@@ -17,7 +17,7 @@ var wishes = []*messages.Isolation{
 		OwnSandbox: true},
 }
 
-// A wish that got lost on its way would be a server that is less isolated than somebody believes.
+// A wish that got lost on its way would leave a server less isolated than its person believes.
 func TestIsolationTravelsWhole(t *testing.T) {
 	last := reflect.ValueOf(*wishes[len(wishes)-1])
 	for i := range last.NumField() {

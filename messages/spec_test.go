@@ -77,7 +77,7 @@ func TestSpecKind(t *testing.T) {
 // would let a changed server run on with its old spec.
 func TestSpecEqualSeesEveryField(t *testing.T) {
 	ignored := map[string]bool{"Scope": true, "Source": true, "Remark": true}
-	// What a connection does not depend on. A field that is added later belongs to it until somebody says otherwise.
+	// What a connection does not depend on. A field that is added later belongs to it until it is listed here.
 	adjustable := map[string]bool{"Disabled": true, "Connect": true, "IdleTimeout": true, "ConnectTimeout": true,
 		"CallTimeout": true, "MaxCallTimeout": true, "StopGrace": true, "AllowedTools": true, "DeniedTools": true,
 		"Trusted": true, "Pin": true, "MaxInFlight": true, "MaxQueued": true}

@@ -105,7 +105,7 @@ func TestABindingNamesFiles(t *testing.T) {
 	}
 }
 
-// An entry that nobody could read is not to be approved, and neither is one that has two readings.
+// An entry that cannot be shown to a person cannot be approved, and neither can one that has two readings.
 func TestWhatCannotBeShownCannotStart(t *testing.T) {
 	for entry, want := range map[string]string{
 		`{"command": "x", "description": {"a": 1, "a": 2}}`:                               "cannot be shown",

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// withVariables is what becomes of an entry whose variables are read from a file with this content.
+// withVariables returns the set with one entry whose variables are read from a file with this content.
 func withVariables(content string) config.Set {
 	p := config.Parse(config.File{Path: "f", Scope: messages.ScopeUser,
 		Data: []byte(`{"mcpServers": {"s": {"command": "x", "envFile": "/v", "env": {"OWN": "own"}}}}`)})

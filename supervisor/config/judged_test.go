@@ -10,9 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// TestRulesOfFiles is what a person expects of rules in files, case by case: the verdict, and that its sentence names the rule
-// with the file and line that decided. "managed", "user", "project" and "named" are what stands under permissions in the files
-// of those names; a call is "server:tool" and its arguments. by is what the sentence holds.
+// TestRulesOfFiles checks rules in files case by case: the verdict, and that its sentence names the rule with the file
+// and line that decided. "managed", "user", "project" and "named" hold the permissions of the files of those names; a
+// call is "server:tool" and its arguments. by holds the expected part of the sentence.
 func TestRulesOfFiles(t *testing.T) {
 	const deny, ask, allow = access.Deny, access.Ask, access.Allow
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestRulesOfFiles(t *testing.T) {
 		{user: `"default":"deny","allow":["files:read(path:docs/*)"]`, call: "files:read", args: ``, want: deny},
 		{user: `"default":"deny","allow":["files:read(path:docs/*)"]`, call: "files:read", args: `{"path":"docs/a"`, want: deny},
 
-		// Names that nobody would choose.
+		// Two underscores or a space in the name of a server make the boundary of a rule doubtful.
 		{user: `"deny":["mcp__my__server"]`, call: "my__server:x", want: deny},
 		{user: `"deny":["my__server:x"]`, call: "my__server:x", want: deny},
 		{user: `"allow":["mcp__my__server"],"default":"deny"`, call: "my__server:x", want: deny},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The topic "configuration" explains each key of an entry and of a file, and none that does not exist. What other clients call
-// the same keys stands in no table: those names are read, and nobody need write them.
+// The topic "configuration" explains each key of an entry and of a file, and none that does not exist. The names that
+// other clients give to the same keys stand in no table, because a person need not write them.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../cmd/mcpvisor/help/configuration.md")
 	if err != nil {

@@ -109,8 +109,8 @@ func TestAManagedFileOfRulesAloneLeavesTheServers(t *testing.T) {
 	}
 }
 
-// More rules than are read deny everything, as what cannot be read does, and rules that name nobody are compared with the names of
-// servers so often and no more.
+// More rules than are read deny everything, as unreadable ones do, and rules that match no server are compared with the
+// names of servers up to a bound.
 func TestRulesAreBounded(t *testing.T) {
 	servers, rules := strings.Builder{}, strings.Builder{}
 	for i := range config.MaxServers {

@@ -7,8 +7,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// TestWhatIsDoneAboutChangedTools: the nearest of the person's own files counts; those of a project and the organisation's say
-// the least that is done, so that a project can only ask for more, and nobody for less than the organisation.
+// TestWhatIsDoneAboutChangedTools: the nearest of the person's own files counts; those of a project and the
+// organisation's set the minimum, so that a project can only ask for more, and a person for no less than the
+// organisation.
 func TestWhatIsDoneAboutChangedTools(t *testing.T) {
 	for _, c := range []struct {
 		name                                   string

@@ -49,7 +49,7 @@ func TestWhereServersStand(t *testing.T) {
 	}
 }
 
-// The same as rules for whoever takes the file over, under the name that the server has there.
+// The same as rules for a person who imports the file, under the name that the server has there.
 func TestApprovalsAsRules(t *testing.T) {
 	p := config.Parse(config.File{Path: "f", Scope: messages.ScopeUser,
 		Data: []byte(`{"mcpServers": {"s": {"command": "x", "autoApprove": ["a", "b c"]}, "t": {"command": "x", "trust": true},

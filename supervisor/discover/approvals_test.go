@@ -145,7 +145,7 @@ func TestDamagedStore(t *testing.T) {
 			t.Errorf("%s: overwritten with %s, %v", data, b, err)
 		}
 	}
-	// Nobody is told of a store that nobody needs.
+	// A damaged store is reported only if a server waits because of it.
 	w := newTree(t)
 	w.raw(w.approvals, "{")
 	w.write(w.user, "u")

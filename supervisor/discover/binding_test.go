@@ -87,7 +87,7 @@ func TestNewVariablesWait(t *testing.T) {
 	}
 }
 
-// A file of the project that the entry names is told when it changes, and asks where somebody wants that.
+// A change of a file of the project that the entry names is reported, and needs a new approval where "approve" says so.
 func TestChangedFiles(t *testing.T) {
 	for where, want := range map[string]struct {
 		entry, user string
@@ -180,7 +180,7 @@ func TestATakenName(t *testing.T) {
 	}
 }
 
-// An envFile that leads out of the project by a link is not read, whoever names it in the project.
+// An envFile that leads out of the project by a link is not read, whichever file of the project names it.
 func TestAnEnvFileStaysInTheProject(t *testing.T) {
 	w := newTree(t)
 	w.raw(filepath.Join(w.root, "secret"), "TOKEN=1")

@@ -77,7 +77,7 @@ func (w *tree) load(o discover.Options) discover.Configuration {
 	return found
 }
 
-// found is what Find returns as "scope path", below the root.
+// found returns the files of Find as "scope path", below the root.
 func (w *tree) found(o discover.Options) []string {
 	w.t.Helper()
 	files, err := discover.Find(o)
@@ -126,7 +126,7 @@ func TestFindUpward(t *testing.T) {
 		"local home/repo/.mcpvisor/mcp.local.json", "local home/repo/a/.mcpvisor/mcp.local.json",
 		"local home/repo/a/b/.mcpvisor/mcp.local.json")
 	first := w.load(w.options(w.nested))
-	if s := first.Specs["a"]; s.Source != w.user || s.Hold != "" { // what nobody approved hides nothing of the person's
+	if s := first.Specs["a"]; s.Source != w.user || s.Hold != "" { // an entry without an approval hides no server of the person
 		t.Errorf("%+v", s)
 	}
 	if err := first.Approvals.Approve(first.Set, discover.AwaitingApproval(first.Set)...); err != nil {

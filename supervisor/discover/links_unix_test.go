@@ -100,7 +100,7 @@ func TestAnEditDoesNotLeaveTheProject(t *testing.T) {
 	}
 }
 
-// A configuration, or a store of approvals, that somebody else could have written is not believed; a link of the person's own is.
+// A configuration, or a store of approvals, that another user could have written is refused; a link of the person's own is followed.
 func TestWhatOthersMayWriteIsNotBelieved(t *testing.T) {
 	for name, spoil := range map[string]func(w *tree) error{
 		"the file is everybody's":   func(w *tree) error { return os.Chmod(w.user, 0o666) },

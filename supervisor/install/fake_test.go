@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// record is what a fake registry has.
+// record is one version of a server in a fake registry.
 type record struct {
 	document, status, message string
 }

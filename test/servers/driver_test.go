@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // bound is generous: it separates "never" from "slowly on a loaded machine".
 const bound = 20 * time.Second
 
-// soon is how long a test watches that nothing happens.
+// soon bounds the time in which a test watches that nothing happens.
 const soon = 150 * time.Millisecond
 
 // fixture is a running server and the simplest client that can tell what it does.

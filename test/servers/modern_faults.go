@@ -180,7 +180,7 @@ func modernOddAnswers(p params) int {
 	return s.serve()
 }
 
-// modernCancels sends a notification that only clients may send in this direction.
+// modernCancels cancels the client's own request and answers it all the same.
 func modernCancels(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {

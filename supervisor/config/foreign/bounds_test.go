@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
 )
 
-// What is nested without end, or unfolds to more than anybody can hold, is refused at a place.
+// Text that nests without end, or unfolds to more than the memory holds, is refused with a place.
 func TestBounds(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c < 'k'; c++ {

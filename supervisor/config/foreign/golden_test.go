@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "write what the code answers into testda
 // results are the parts of a story that the code answers.
 var results = []string{"program", "specs", "problems"}
 
-// Each file of testdata is a story: prose, then one file of a program under its path, optionally "env" (NAME=value lines)
-// and "dir" (where somebody works), then what comes out: whose file it is, its servers, its problems.
+// Each file of testdata has prose, then one file of a program under its path, optionally "env" (NAME=value lines) and
+// "dir" (the directory in which the person works), then the results: the program, its servers, its problems.
 func TestGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {

@@ -52,7 +52,7 @@ func TestLocalName(t *testing.T) {
 	}
 }
 
-// TestAShortNameIsUniqueOrAmbiguous: whoever publishes under the bare word does not get what was meant for a better-known
+// TestAShortNameIsUniqueOrAmbiguous: a publisher who takes the bare word does not get what was meant for a better-known
 // server whose name has more in it.
 func TestAShortNameIsUniqueOrAmbiguous(t *testing.T) {
 	all := []string{"io.github.github/github-mcp-server", "io.github.evil/github", "com.example/gitlab", "io.github.x/not-gitlab-at-all"}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// running is what becomes of a package with these words for its program, each a positional argument, so that they reach
+// running builds a package with these words for its program, each a positional argument, so that they reach
 // the command as they are.
 func running(kind, hint string, runtime ...string) (plan.Result, error) {
 	p := plan.Package{RegistryType: kind, Identifier: "x", Version: "1", RuntimeHint: hint, Transport: plan.Transport{Type: "stdio"}}

@@ -165,7 +165,7 @@ func word(known []string) map[string]any {
 	return out
 }
 
-// scalar is what a parameter can be: it is read as text, and written without quotes.
+// scalar returns the schema of a parameter: it is read as text, and written without quotes.
 func scalar() map[string]any { return map[string]any{"type": []string{"string", "number", "boolean"}} }
 
 // parametersOfEach ties the keys below with to the name of the fault.
