@@ -17,8 +17,10 @@ import (
 
 // The tests of this file are about both directions: requests of the peer with the client's answers, and cancellation.
 
-// bigNotifications checks notifications that are larger than a pipe's buffer.
+// bigNotifications checks notifications that are larger than a pipe's buffer. A transport that stops reading while it writes
+// deadlocks with a peer that does the same.
 func bigNotifications(t *testing.T, h Harness) {
+	// 2 MiB altogether, which forces the peer to wait until the transport reads.
 	const n, size = 8, 1 << 18 // more than a pipe holds
 	c := h.startSuite(t, Options{}).dialConn()
 	c.callPeer("notify", commandParams{N: n, Bytes: size})
@@ -37,7 +39,7 @@ func peerAsks(t *testing.T, h Harness)       { exchangeAnswers(t, h, "ask") }
 func peerAsksByPush(t *testing.T, h Harness) { exchangeAnswers(t, h, "ask-push") }
 
 // exchangeAnswers lets the peer ask while several requests of the client wait, each for its own answer. A transport that read or
-// wrote only one way at a time would block.
+// wrote only one way at a time would block. Elicitation, sampling and roots work like this.
 func exchangeAnswers(t *testing.T, h Harness, command string) {
 	const callers = 6
 	s := h.startSuite(t, Options{})
@@ -63,6 +65,7 @@ func exchangeAnswers(t *testing.T, h Harness, command string) {
 		}()
 		go func() {
 			defer wg.Done()
+			// The peer derives the id of its question from the request's.
 			idMember := fmt.Sprintf(`"id":"asked-%d"`, m.ID)
 			c.Wait(t, s.Bound, "the request of the peer", func() bool { return c.hasMessage(idMember) })
 			ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
@@ -92,7 +95,7 @@ func cancelLegacy(t *testing.T, h Harness) { cancelPending(t, h, "") }
 func cancelModern(t *testing.T, h Harness) { cancelPending(t, h, "2026-07-28") }
 
 // cancelPending gives up a request that the peer is working on, sends the cancellation, and checks which of the two reaches the
-// peer.
+// peer. The peer's work must be stopped in both eras, by exactly one of the two ways.
 func cancelPending(t *testing.T, h Harness, version string) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -112,12 +115,14 @@ func cancelPending(t *testing.T, h Harness, version string) {
 		}
 	}()
 	id := fmt.Sprint(m.ID)
+	// Only a request that the peer has can be cancelled there.
 	c.awaitSeen("the request arrives", func(seen map[string]int) bool { return seen[id] == 1 })
 	if !s.Features.SendWaits { // Send may still wait until the peer has accepted the request
 		s.runWithin("Send", func() { <-returned })
 	}
 	cancel()
 	s.runWithin("Send after its context has ended", func() { <-returned })
+	// The suite sends it in both eras, as sessions do; the transport decides whether it goes out.
 	c.sendWritten(transports.Message{Method: "notifications/cancelled", Version: version,
 		Body: fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, m.ID)})
 	if version == "" || !s.Features.CancelClosesStream {
@@ -125,6 +130,7 @@ func cancelPending(t *testing.T, h Harness, version string) {
 		return
 	}
 	c.awaitSeen("the exchange has ended", func(seen map[string]int) bool { return seen["ended "+id] == 1 })
+	// 2026-07-28: "no notifications/cancelled message is expected" over streamable HTTP.
 	if n := c.seenByPeer()["notifications/cancelled"]; n != 0 {
 		t.Errorf("the peer got %d notifications/cancelled", n)
 	}
@@ -139,6 +145,7 @@ func (c *conn) awaitSeen(what string, cond func(seen map[string]int) bool) {
 			return
 		}
 		if time.Now().After(deadline) {
+			// The numbers of requests would hide the rest in the message.
 			maps.DeleteFunc(seen, func(what string, _ int) bool { return what[0] >= '0' && what[0] <= '9' })
 			c.s.t.Fatalf("%s: not within %v; beside requests, the peer has seen %v", what, c.s.Bound, seen)
 		}

@@ -25,6 +25,7 @@ func classOf(err error) messages.Class {
 // checkDownClass checks that the error of Down is canceled if Close has caused the end, and only then.
 func (c *conn) checkDownClass(canceled bool) {
 	c.s.t.Helper()
+	// There may be none yet: DeathIsDown says which kinds call it by themselves.
 	for _, err := range c.Downs() {
 		if got := classOf(err); (got == messages.ClassCanceled) != canceled {
 			c.s.t.Errorf("Down: class %q (%v); canceled is right only if Close caused it", got, err)
@@ -42,12 +43,14 @@ func (c *conn) awaitRelease(after string) {
 	}
 }
 
-// peerDiesMidCall checks the Send that the peer dies of, and the Sends after it.
+// peerDiesMidCall checks the Send that the peer dies of, and the Sends after it. The request may have been carried out, so that
+// it must not be reported as not written.
 func peerDiesMidCall(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
 	c.checkAlive("Dial")
 	m := s.newRequest("die", nil)
+	// A kind that waits for answers must notice the death, and not wait for its context.
 	s.runWithin("Send to a peer that dies", func() {
 		d, err := c.Send(context.Background(), m)
 		if d == transports.NotWritten {
@@ -75,6 +78,7 @@ func peerDiesMidCall(t *testing.T, h Harness) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
 	defer cancel()
+	// A kind without a stream learns of the death by the next exchange.
 	if _, err := c.Send(ctx, s.newRequest("echo", nil)); err == nil {
 		t.Error("Send to a dead peer returned no error")
 	} else {
@@ -83,9 +87,11 @@ func peerDiesMidCall(t *testing.T, h Harness) {
 }
 
 // lastMessages checks that every message which the peer wrote before its death reaches the sink before Down. Five rounds, because
-// the reader and the notice of the death race.
+// the reader and the notice of the death race. The last messages often say why a server ends. A transport that reports the death
+// at once, without reading its pipe to the end, loses them.
 func lastMessages(t *testing.T, h Harness) {
 	for range 5 {
+		// Enough to be in several buffers at the moment of the death.
 		const n = 300
 		s := h.startSuite(t, Options{})
 		c := s.dialConn()
@@ -102,7 +108,8 @@ func lastMessages(t *testing.T, h Harness) {
 	}
 }
 
-// sendsRaceTheDeath checks that Sends around the peer's death return, each with a valid error.
+// sendsRaceTheDeath checks that Sends around the peer's death return, each with a valid error. A Send that has passed the check
+// for the end, and then waits for a writer that is gone, hangs here.
 func sendsRaceTheDeath(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -112,6 +119,7 @@ func sendsRaceTheDeath(t *testing.T, h Harness) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			// A goroutine stops at its first error; the others show whether one of them hangs.
 			for range 50 {
 				d, err := c.Send(context.Background(), s.newRequest("echo", nil))
 				if err != nil {
@@ -124,6 +132,7 @@ func sendsRaceTheDeath(t *testing.T, h Harness) {
 			}
 		}()
 	}
+	// The result depends on the moment, and every one is right.
 	_, _ = c.Send(context.Background(), s.newRequest("die", nil))
 	s.runWithin("every Send around the death", wg.Wait)
 	if s.Features.DeathIsDown {
@@ -132,7 +141,8 @@ func sendsRaceTheDeath(t *testing.T, h Harness) {
 	}
 }
 
-// closeConcurrently checks that each of several Close calls returns after the release, and that Down was called once by then.
+// closeConcurrently checks that each of several Close calls returns after the release, and that Down was called once by then. The
+// actor, a supervisor that shuts down and a test may all close the same connection.
 func closeConcurrently(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -167,7 +177,8 @@ func closeConcurrently(t *testing.T, h Harness) {
 	c.checkDownClass(true)
 }
 
-// closeEndsWaitingSends checks that Close ends Sends that wait for an answer.
+// closeEndsWaitingSends checks that Close ends Sends that wait for an answer. Without that, a manager that shuts down would wait
+// for its slowest server.
 func closeEndsWaitingSends(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -191,7 +202,8 @@ func closeEndsWaitingSends(t *testing.T, h Harness) {
 	c.checkDownClass(true)
 }
 
-// closeWithEndedContext checks that Close begins the release even if it may not wait for it.
+// closeWithEndedContext checks that Close begins the release even if it may not wait for it. A caller in a hurry gets an error at
+// once, and the processes are released all the same.
 func closeWithEndedContext(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -206,18 +218,21 @@ func closeWithEndedContext(t *testing.T, h Harness) {
 	c.checkDownClass(true)
 }
 
-// closeRacesTheDeath checks that there is one Down when Close and the peer's death come at the same time.
+// closeRacesTheDeath checks that there is one Down when Close and the peer's death come at the same time. A second Down would
+// count as a second death in the actor's restart policy.
 func closeRacesTheDeath(t *testing.T, h Harness) {
 	for range 10 {
 		s := h.startSuite(t, Options{})
 		c := s.dialConn()
 		go func() { _, _ = c.Send(context.Background(), s.newRequest("die", nil)) }()
+		// A random moment before, during or after the death.
 		time.Sleep(rand.N(3 * time.Millisecond))
 		c.closeAndCheck() // there must be one Down, whichever came first
 	}
 }
 
-// closeRacesTraffic checks Close while many goroutines send and notifications arrive.
+// closeRacesTraffic checks Close while many goroutines send and notifications arrive. The sink must not be called after Down,
+// also by a reader that had a message in its hands.
 func closeRacesTraffic(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -227,6 +242,7 @@ func closeRacesTraffic(t *testing.T, h Harness) {
 		go func() {
 			defer wg.Done()
 			for {
+				// Each request makes ten notifications, so that the sink is busy when Close comes.
 				d, err := c.Send(context.Background(), s.newRequest("notify", commandParams{N: 10}))
 				if err != nil {
 					s.checkError("Send around Close", err)
@@ -243,7 +259,7 @@ func closeRacesTraffic(t *testing.T, h Harness) {
 	s.runWithin("every Send around Close", wg.Wait)
 }
 
-// dialWithEndedContext checks that Dial with an ended context opens nothing.
+// dialWithEndedContext checks that Dial with an ended context opens nothing. For stdio that means that no process was started.
 func dialWithEndedContext(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -270,11 +286,13 @@ func (s *suite) nothingAfterDial(r *Recorder) {
 	}
 }
 
-// dialCanceled cancels Dial at 20 moments between 0 and 3 ms, to meet each step of the opening in some run.
+// dialCanceled cancels Dial at 20 moments between 0 and 3 ms, to meet each step of the opening in some run. The check for
+// goroutines then finds what a canceled opening has left behind.
 func dialCanceled(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	for i := range 20 {
 		ctx, cancel := context.WithCancel(context.Background())
+		// A Dial that was faster than its cancellation gives a connection, which is as right.
 		timer := time.AfterFunc(time.Duration(i)*150*time.Microsecond, cancel)
 		r := &Recorder{}
 		c, err := s.tr.Dial(ctx, r)
@@ -293,7 +311,8 @@ func dialCanceled(t *testing.T, h Harness) {
 	}
 }
 
-// dialContextEndsLater checks that the end of Dial's context does not end the connection.
+// dialContextEndsLater checks that the end of Dial's context does not end the connection. Callers bound the opening alone with
+// that context, and cancel it as soon as Dial has returned.
 func dialContextEndsLater(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -312,7 +331,8 @@ func dialContextEndsLater(t *testing.T, h Harness) {
 	cn.closeAndCheck()
 }
 
-// dialAgain checks that a transport can be dialled again after Close.
+// dialAgain checks that a transport can be dialled again after Close. A restart of a server is nothing else: state of the old
+// connection must not reach the new one.
 func dialAgain(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	for i := range 3 {
@@ -322,7 +342,8 @@ func dialAgain(t *testing.T, h Harness) {
 	}
 }
 
-// infoNeverBlocks calls Info in a loop through traffic and the end.
+// infoNeverBlocks calls Info in a loop through traffic and the end. A status is read while a server hangs, which is when it
+// matters most.
 func infoNeverBlocks(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -334,6 +355,7 @@ func infoNeverBlocks(t *testing.T, h Harness) {
 			select {
 			case <-stop:
 				return
+			// A pause, so that Info does not starve what it looks at.
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -347,6 +369,7 @@ func infoNeverBlocks(t *testing.T, h Harness) {
 // childPID checks that Info names the process while it lives, and how it ended afterwards.
 func childPID(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
+	// The number is shown while the process lives, and not afterwards, when it may be another process's.
 	if got := c.Info(); got.PID <= 0 || got.Exit != "" {
 		t.Errorf("Info of a live child: PID %d, Exit %q", got.PID, got.Exit)
 	}
@@ -356,12 +379,14 @@ func childPID(t *testing.T, h Harness) {
 	}
 }
 
-// brokenDial checks that transports which cannot connect say so with the right class, and leave nothing behind.
+// brokenDial checks that transports which cannot connect say so with the right class, and leave nothing behind. The class decides
+// whether the actor tries again, so that a missing program must not look like a broken network.
 func brokenDial(t *testing.T, h Harness) {
 	for name, start := range h.Broken {
 		t.Run(name, func(t *testing.T) {
 			s := &suite{Harness: h, t: t}
 			s.registerLeakCheck()
+			// The error of a broken configuration is where secrets leak most easily.
 			tr, want := start(t, Options{Secret: canarySecret})
 			ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
 			defer cancel()

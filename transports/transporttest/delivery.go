@@ -28,7 +28,8 @@ var echoes = []string{
 	`[[],[[]],{},"",null,true]`,
 }
 
-// echoIsByteExact checks that messages arrive byte for byte, and without the line break of their frame.
+// echoIsByteExact checks that messages arrive byte for byte, and without the line break of their frame. A transport that parses
+// messages, or takes a line break inside a string for the end of a message, fails here.
 func echoIsByteExact(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	for _, want := range echoes {
@@ -39,14 +40,17 @@ func echoIsByteExact(t *testing.T, h Harness) {
 		}
 	}
 	for i, m := range c.Messages() {
+		// Line feeds inside strings are escaped in JSON, so that a bare one can only be a frame's.
 		if bytes.ContainsAny(m, "\r\n") {
 			t.Errorf("message %d holds a line break, which is a frame and no part of it: %q", i, m)
 		}
 	}
 }
 
-// concurrentSends checks that messages of several goroutines do not mix, and that each request gets its own answer once.
+// concurrentSends checks that messages of several goroutines do not mix, and that each request gets its own answer once. A
+// transport whose writers are not serialised writes one message into the middle of another.
 func concurrentSends(t *testing.T, h Harness) {
+	// 400 requests of different lengths, several of them in each buffer.
 	const callers, calls = 16, 25
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -60,6 +64,7 @@ func concurrentSends(t *testing.T, h Harness) {
 			for j := range calls {
 				p := fmt.Sprintf(`{"caller":%d,"call":%d,"pad":%q}`, i, j, strings.Repeat("p", j*37))
 				m := s.newRequest("echo", p)
+				// Each goroutine has slices of its own.
 				want[i], ids[i] = append(want[i], p), append(ids[i], m.ID)
 				ctx, cancel := context.WithTimeout(context.Background(), s.Bound)
 				if d, err := c.Send(ctx, m); err != nil || d != transports.Written {
@@ -77,19 +82,21 @@ func concurrentSends(t *testing.T, h Harness) {
 			}
 		}
 	}
+	// More messages would be answers that came twice.
 	if n := len(c.Messages()); n != callers*calls {
 		t.Errorf("%d messages for %d calls", n, callers*calls)
 	}
 }
 
 // notificationsAndResponses checks that messages without an answer arrive once: Send does not show that, so that the peer is
-// asked.
+// asked. A transport that waits for an answer to each message blocks here.
 func notificationsAndResponses(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	c.checkAlive("Dial")
 	c.sendWritten(transports.Message{Method: "notifications/suite",
 		Body: []byte(`{"jsonrpc":"2.0","method":"notifications/suite"}`)})
 	c.sendWritten(transports.Message{Body: []byte(`{"jsonrpc":"2.0","id":"server-7","result":{}}`)})
+	// The peer plays messages concurrently: they may arrive after Send has returned.
 	deadline := time.Now().Add(c.s.Bound)
 	for {
 		seen := c.seenByPeer()
@@ -103,7 +110,8 @@ func notificationsAndResponses(t *testing.T, h Harness) {
 	}
 }
 
-// sendDoesNotKeepTheBody checks that the caller may use the body again as soon as Send has returned.
+// sendDoesNotKeepTheBody checks that the caller may use the body again as soon as Send has returned. A transport that writes
+// later from the caller's slice sends zeros here.
 func sendDoesNotKeepTheBody(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	var ids []int64
@@ -120,7 +128,8 @@ func sendDoesNotKeepTheBody(t *testing.T, h Harness) {
 	}
 }
 
-// incomingNotifications checks that notifications before an answer arrive once each, in order where the kind keeps it.
+// incomingNotifications checks that notifications before an answer arrive once each, in order where the kind keeps it. A
+// transport that reads only while a request waits, or drops notifications when the sink is slow, fails here.
 func incomingNotifications(t *testing.T, h Harness) {
 	const n = 500
 	c := h.startSuite(t, Options{}).dialConn()
@@ -151,6 +160,7 @@ func (c *conn) checkNotes(n int) {
 		read()
 		return len(got) >= n
 	})
+	// Without an ordered stream only the number of each note counts.
 	count := map[int]int{}
 	for i, v := range got {
 		count[v]++
@@ -165,7 +175,8 @@ func (c *conn) checkNotes(n int) {
 	}
 }
 
-// pushedNotifications checks that messages outside any answer arrive.
+// pushedNotifications checks that messages outside any answer arrive. For HTTP they come on the GET stream, which therefore must
+// be open by now.
 func pushedNotifications(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	c.callPeer("push", commandParams{N: 20})
@@ -173,7 +184,7 @@ func pushedNotifications(t *testing.T, h Harness) {
 }
 
 // endedContextWritesNothing checks that Send with an ended context writes nothing, and that its error tells a cancellation from a
-// timeout.
+// timeout. A caller may send such a message again, so that a peer which has seen it would act twice.
 func endedContextWritesNothing(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -184,6 +195,7 @@ func endedContextWritesNothing(t *testing.T, h Harness) {
 	defer cancel()
 	var ids []int64
 	for range 20 {
+		// Both kinds of end must keep their class, because a caller retries only one of them.
 		for want, ctx := range map[messages.Class]context.Context{
 			messages.ClassCanceled: canceled, messages.ClassTimeout: expired,
 		} {

@@ -13,6 +13,35 @@
 //	  ^                    │                                            │
 //	  └── Recorder <───────┘ Sink <─────── answers, notes, noise ───────┘
 //
+// # A new kind
+//
+// The test of a new kind writes a peer, and says what the kind can do:
+//
+//	func TestQUICContract(t *testing.T) {
+//		transporttest.Run(t, transporttest.Harness{
+//			New: func(t *testing.T, o transporttest.Options) transports.Transport {
+//				peer := startPeer(t)                     // ends with t.Cleanup
+//				go script.Serve(ctx, peer, peer.next)    // peer implements Port
+//				return NewQUIC(peer.address, o.Secret, o.MaxMessage)
+//			},
+//			Broken:   map[string]func(…) …{"no address": …}, // configurations that cannot connect
+//			Features: transporttest.Features{OneStream: true, DeathIsDown: true, Push: true},
+//		})
+//	}
+//
+// A feature that is left out by mistake only leaves its tests out; one that is claimed by mistake fails them.
+//
+// # The groups of tests
+//
+//   - delivery.go: messages arrive byte for byte, once, and with the Delivery that Send has reported.
+//   - limits.go: the size of messages, noise, answers that come late or never, and peers that do not read.
+//   - both_ways.go: requests of the peer, cancellation in both eras.
+//   - connection_end.go: the peer's death, Close, and the context of Dial.
+//
+// Whatever a test does, at its end conn.closeAndCheck checks what holds for every connection: one Down with an error of the right
+// type, Released, no secret in any error, and that a later Send is refused. A race between two goroutines of a transport shows
+// as a failure in some runs; run the suite with the race detector and -count to meet it.
+//
 // # How it fits
 //
 // The tests of package transports, and of transports/fault for what it wraps, call [Run]. The suite uses only the interfaces of

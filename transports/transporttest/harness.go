@@ -66,6 +66,7 @@ const canarySecret = "canary7f3a9c51d2e8"
 // suite is one test of the suite: a peer, its transport, and the bound. next numbers its requests.
 type suite struct {
 	Harness
+	// t is the test or subtest; its cleanups end everything.
 	t    *testing.T
 	tr   transports.Transport
 	next atomic.Int64
@@ -86,6 +87,7 @@ func (h Harness) startSuite(t *testing.T, o Options) *suite {
 	if o.Secret == "" {
 		o.Secret = canarySecret
 	}
+	// New may register cleanups of its own; they run before the check for goroutines.
 	s.tr = h.New(t, o)
 	return s
 }
@@ -93,6 +95,7 @@ func (h Harness) startSuite(t *testing.T, o Options) *suite {
 // registerLeakCheck compares the goroutines at the end of the test with those of now. Cleanups run in reverse order, so that the
 // peer has ended by then. Goroutines that are about to end get Bound to do so.
 func (s *suite) registerLeakCheck() {
+	// Goroutines of earlier tests may still be ending; they do not count.
 	before := goleak.IgnoreCurrent()
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
@@ -100,6 +103,7 @@ func (s *suite) registerLeakCheck() {
 		}
 		deadline := time.Now().Add(s.Bound)
 		for {
+			// Find itself waits a little between its looks, so that this loop does not spin.
 			err := goleak.Find(before)
 			if err == nil {
 				return
@@ -122,6 +126,7 @@ func (s *suite) dialConn() *conn {
 	if err != nil {
 		s.t.Fatalf("Dial: %v", err)
 	}
+	// Closing is registered after the peer's own cleanup, and so runs before it: the peer is there until Close has returned.
 	cn := &conn{Conn: c, Recorder: r, s: s}
 	s.t.Cleanup(cn.closeAndCheck)
 	return cn
@@ -141,6 +146,7 @@ func (c *conn) closeAndCheck() {
 	case <-ctx.Done():
 		t.Errorf("Released is not closed %v after Close", c.s.Bound)
 	}
+	// Close returns after Down, so that its call must be there by now.
 	if n := len(c.Downs()); n != 1 {
 		t.Errorf("Sink.Down was called %d times, not once: %v", n, c.Downs())
 	}
@@ -168,14 +174,18 @@ func (s *suite) checkError(what string, err error) {
 	case err == nil:
 		s.t.Errorf("%s: the error is nil", what)
 		return
+	// Package transports promises its own type for every error, so that callers never see one of net or os.
 	case !errors.As(err, &e):
 		s.t.Errorf("%s: the error is a %T, not a *transports.Error: %v", what, err, err)
 		return
+	// Without a class the actor could not choose its next step.
 	case e.Class == messages.ClassNone:
 		s.t.Errorf("%s: the error has no class: %v", what, err)
+	// Error.Error continues the text with its advice, which a full stop would cut off.
 	case e.Text == "" || strings.HasSuffix(e.Text, "."):
 		s.t.Errorf("%s: the text is not one sentence without a final full stop: %q", what, e.Text)
 	}
+	// A log may print the cause alone, or with its fields.
 	for ; err != nil; err = errors.Unwrap(err) {
 		s.checkSecret(what, fmt.Sprintf("%v %+v", err, err))
 	}
@@ -193,6 +203,7 @@ func (s *suite) checkSecret(what, text string) {
 // newRequest makes a request with a new id. params is marshalled, unless it is raw JSON in a string or a slice.
 func (s *suite) newRequest(method string, params any) transports.Message {
 	id := s.next.Add(1)
+	// The body is written by hand, so that params stay byte for byte as the test wrote them.
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, rawParams(params))
 	return transports.Message{ID: id, Method: method, Body: body}
 }
@@ -219,6 +230,7 @@ func (c *conn) sendWritten(m transports.Message) {
 	c.s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), c.s.Bound)
 	defer cancel()
+	// A nil error means Written, and Written means a nil error here.
 	if d, err := c.Send(ctx, m); err != nil || d != transports.Written {
 		c.s.t.Fatalf("Send %s: %v, %v; want written and no error", m.Method, d, err)
 	}
@@ -235,6 +247,7 @@ func (c *conn) callPeer(method string, params any) json.RawMessage {
 // checkAlive checks by an echo that the connection still works, and that Down was not called.
 func (c *conn) checkAlive(after string) {
 	c.s.t.Helper()
+	// The echo takes the whole way there and back.
 	const probe = `{"still":"alive"}`
 	if got := c.callPeer("echo", probe); string(got) != probe {
 		c.s.t.Errorf("after %s, echo gave %s", after, got)
@@ -252,6 +265,7 @@ func (c *conn) seenByPeer() map[string]int {
 		c.s.t.Fatalf("seen: %v", err)
 	}
 	out := map[string]int{}
+	// A count above one is a message that was sent twice.
 	for _, w := range list {
 		out[w]++
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// bigResult checks messages around the sizes of buffers: a page, a pipe, one byte more than a MiB, and several MiB.
+// bigResult checks messages around the sizes of buffers: a page, a pipe, one byte more than a MiB, and several MiB. A transport
+// that takes one read for one message loses the rest of the larger ones.
 func bigResult(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
+	// The answer's pad is x throughout, so that a lost or doubled piece shows in the length or in another byte.
 	for _, n := range []int{4 << 10, 64 << 10, 1<<20 + 1, 5 << 20} {
 		m := c.s.newRequest("big", commandParams{Bytes: n})
 		c.sendWritten(m)
@@ -26,7 +28,8 @@ func bigResult(t *testing.T, h Harness) {
 	}
 }
 
-// bigRequest checks that a message which is larger than every buffer on the way goes out whole.
+// bigRequest checks that a message which is larger than every buffer on the way goes out whole. A transport that ignores a short
+// write sends a part of it.
 func bigRequest(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
 	want := `{"big":"` + strings.Repeat("0123456789abcdef", 128<<10) + `"}` // 2 MiB
@@ -37,8 +40,10 @@ func bigRequest(t *testing.T, h Harness) {
 	}
 }
 
-// limitIsExact checks that a message of exactly MaxMessage bytes arrives, and that one byte more does not.
+// limitIsExact checks that a message of exactly MaxMessage bytes arrives, and that one byte more does not. The frame around a
+// message (a newline, an event's field) must not count.
 func limitIsExact(t *testing.T, h Harness) {
+	// No power of two, so that no buffer ends there by chance.
 	const limit = 100_000
 	c := h.startSuite(t, Options{MaxMessage: limit}).dialConn()
 	m := c.s.newRequest("big", commandParams{Bytes: limit})
@@ -51,10 +56,13 @@ func limitIsExact(t *testing.T, h Harness) {
 	c.checkAlive("a message of one byte too much")
 }
 
-// oversizedCostsItself checks that a message over the limit is reported and dropped, and that the connection goes on.
+// oversizedCostsItself checks that a message over the limit is reported and dropped, and that the connection goes on. A transport
+// that reads the whole message into memory would pass; one that closes the connection, or takes the rest of the message for the
+// next one, fails.
 func oversizedCostsItself(t *testing.T, h Harness) {
 	const limit = 64 << 10
 	c := h.startSuite(t, Options{MaxMessage: limit}).dialConn()
+	// The last one is larger than every buffer, so that most of it must be dropped while it comes.
 	for i, n := range []int{limit + 1, 3 * limit, 20 << 20} {
 		c.sendOversized(n, i+1)
 		c.checkAlive(fmt.Sprintf("a message of %d bytes", n))
@@ -80,6 +88,7 @@ func (c *conn) sendOversized(n, count int) {
 	// A kind whose Send waits for the answer may return an error, because none has arrived.
 	d, err := c.Send(ctx, m)
 	switch {
+	// The request itself has arrived, whatever became of its answer.
 	case err == nil && d != transports.Written, err != nil && d == transports.NotWritten:
 		t.Errorf("Send of a request with an oversized answer: %v, %v", d, err)
 	case err != nil:
@@ -91,6 +100,7 @@ func (c *conn) sendOversized(n, count int) {
 		t.Errorf("oversized: head %d, tail %d, size %d; want at most 4096, at most 4096, at least %d",
 			len(o.Head), len(o.Tail), o.Size, n)
 	}
+	// A session finds the call that has failed by the id in the head.
 	if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, m.ID); !bytes.Contains(o.Head, []byte(want)) {
 		t.Errorf("the head does not show whose answer it was: %.100q", o.Head)
 	}
@@ -99,9 +109,11 @@ func (c *conn) sendOversized(n, count int) {
 	}
 }
 
-// reportedNoise checks that lines which are no messages reach Noise, cut to 256 bytes, and do not harm the connection.
+// reportedNoise checks that lines which are no messages reach Noise, cut to 256 bytes, and do not harm the connection. Servers
+// print banners and debug output to standard output, and a client that gives up over them cannot be used with them.
 func reportedNoise(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
+	// Lines as real servers write them to standard output: logs, colours, values printed by accident.
 	lines := []string{"Server listening", "  [not json", "\x1b[31mred\x1b[0m", "undefined", "null", "42", "Debugger {}",
 		strings.Repeat("long", 1000)}
 	// A line that begins with { or [ may be a message for all that a transport can know.
@@ -122,7 +134,8 @@ func reportedNoise(t *testing.T, h Harness) {
 	c.checkAlive("noise")
 }
 
-// silentPeer checks that a Send whose answer does not come ends with its context.
+// silentPeer checks that a Send whose answer does not come ends with its context. Other calls on the connection must not notice
+// it.
 func silentPeer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -132,6 +145,7 @@ func silentPeer(t *testing.T, h Harness) {
 	s.runWithin("Send to a silent peer", func() {
 		d, err := c.Send(ctx, m)
 		switch {
+		// The peer has the request, so that it must not count as one that may be sent again.
 		case s.Features.SendWaits && (err == nil || d == transports.NotWritten):
 			t.Errorf("Send to a silent peer: %v, %v; want an error, and not: not written", d, err)
 		case !s.Features.SendWaits && (err != nil || d != transports.Written):
@@ -147,7 +161,7 @@ func silentPeer(t *testing.T, h Harness) {
 }
 
 // lateAnswer checks that an answer which comes after the end of Send's context is delivered all the same, where Send does not
-// wait for it.
+// wait for it. A transport that binds the connection, or the answer, to the context of Send loses it.
 func lateAnswer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
@@ -165,12 +179,13 @@ func lateAnswer(t *testing.T, h Harness) {
 }
 
 // lateAnswerIsCutShort checks that a Send which waits for its answer returns at the end of its context, and that the late answer
-// harms nothing.
+// harms nothing. For HTTP the response's stream is closed, and the connection below it must stay usable.
 func lateAnswerIsCutShort(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
+	// The answer is due long after the context has ended.
 	m := s.newRequest("late", commandParams{MS: 300})
 	if d, err := c.Send(ctx, m); err == nil || d == transports.NotWritten {
 		t.Errorf("Send: %v, %v; want an error, and not: not written", d, err)
@@ -186,10 +201,12 @@ func lateAnswerIsCutShort(t *testing.T, h Harness) {
 const stallSize = 8 << 20
 
 // stalledPeer checks that Send does not block past its context when the peer does not read, and that each message's Delivery is
-// true: the peer must not see one that is NotWritten, once it reads again.
+// true: the peer must not see one that is NotWritten, once it reads again. A server that computes for a second reads nothing
+// meanwhile; a client must survive that, and must know which requests it may repeat.
 func stalledPeer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
+	// The stall is longer than the contexts below, and ends before the bound.
 	c.callPeer("stall", commandParams{MS: 1500})
 	big := strings.Repeat("s", stallSize)
 	type result struct {
@@ -239,10 +256,12 @@ func stalledPeer(t *testing.T, h Harness) {
 	}
 }
 
-// stalledPeerAndClose checks that Close ends Sends that block because the peer does not read.
+// stalledPeerAndClose checks that Close ends Sends that block because the peer does not read. Their goroutines would otherwise
+// wait for ever for a server that hangs.
 func stalledPeerAndClose(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
+	// An hour: only Close can end these Sends.
 	c.callPeer("stall", commandParams{MS: 3_600_000})
 	returned := make(chan error, 3)
 	for range cap(returned) {

@@ -44,6 +44,7 @@ var _ transports.Sink = (*Recorder)(nil)
 // written into memory that it had given away.
 func (r *Recorder) Message(body []byte) {
 	r.recordEvent("Message", func() {
+		// The copy is made before the call returns, because the transport may write afterwards if it is wrong.
 		r.messages = append(r.messages, recordedMessage{body: body, value: bytes.Clone(body)})
 	})
 }
@@ -69,9 +70,11 @@ func (r *Recorder) Down(err error) {
 func (r *Recorder) recordEvent(name string, record func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// A second Down is recorded here as well; Check reports it first.
 	if len(r.down) > 0 {
 		r.afterDown = append(r.afterDown, name)
 	}
+	// The call is recorded even if it is forbidden, so that a failure can show it.
 	record()
 	if r.changed != nil {
 		close(r.changed)
@@ -122,6 +125,7 @@ func (r *Recorder) Check() error {
 	if len(r.afterDown) > 0 {
 		return fmt.Errorf("the sink was called after Down: %v", r.afterDown)
 	}
+	// A transport that reads into a buffer which it has given away shows here, often only under load.
 	for i, m := range r.messages {
 		if !bytes.Equal(m.body, m.value) {
 			return fmt.Errorf("message %d was changed after the sink had got it: %.80q became %.80q", i, m.value, m.body)
@@ -134,6 +138,7 @@ func (r *Recorder) Check() error {
 // cond may call the methods of the recorder.
 func (r *Recorder) Wait(t testing.TB, bound time.Duration, what string, cond func() bool) {
 	t.Helper()
+	// One timer for the whole wait: events do not prolong it.
 	timeout := time.NewTimer(bound)
 	defer timeout.Stop()
 	for {
@@ -163,6 +168,7 @@ func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawM
 	r.Wait(t, bound, fmt.Sprintf("the answer to request %d", id), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		// The condition takes the lock itself, because Wait calls it without.
 		all := r.indexAnswers()[id]
 		if len(all) == 0 {
 			return false
@@ -190,9 +196,11 @@ func (r *Recorder) indexAnswers() map[int64][]envelope {
 	}
 	for ; r.indexed < len(r.messages); r.indexed++ {
 		var e envelope
+		// Requests and notifications are no answers.
 		if json.Unmarshal(r.messages[r.indexed].value, &e) != nil || e.Method != "" {
 			continue
 		}
+		// The suite's own ids are numbers; other ids belong to the peer's requests.
 		if id, err := strconv.ParseInt(string(e.ID), 10, 64); err == nil {
 			r.answers[id] = append(r.answers[id], e)
 		}

@@ -9,10 +9,13 @@ import (
 // Run checks the contract on one kind of transport, in one subtest for each sentence of it. Subtests about features that the kind
 // does not have ([Features]) are left out, and not reported as skipped.
 func Run(t *testing.T, h Harness) {
+	// A slow machine under the race detector needs seconds for what takes milliseconds elsewhere.
 	if h.Bound == 0 {
 		h.Bound = 15 * time.Second
 	}
 	h.warmUp(t)
+	// The names are the sentences of the contract, in the order of a connection's life: messages, limits, contexts, deaths,
+	// Close, Dial.
 	always := true
 	for _, c := range []struct {
 		name string
@@ -57,6 +60,7 @@ func Run(t *testing.T, h Harness) {
 		{"PID", h.Features.PID, childPID},
 		{"BrokenDial", len(h.Broken) > 0, brokenDial},
 	} {
+		// A skipped subtest would look like a gap in the kind's tests.
 		if c.has {
 			t.Run(c.name, func(t *testing.T) { c.run(t, h) })
 		}
@@ -68,6 +72,7 @@ func Run(t *testing.T, h Harness) {
 func (h Harness) warmUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.Bound)
 	defer cancel()
+	// It has the secret as well, so that a kind that needs one can be opened.
 	c, err := h.New(t, Options{Secret: canarySecret}).Dial(ctx, &Recorder{})
 	if err != nil {
 		t.Fatalf("the first Dial: %v", err)

@@ -60,12 +60,14 @@ func (s *Script) Serve(ctx context.Context, port Port, next func() ([]byte, erro
 			return err
 		}
 		var e envelope
+		// It is played in the reading goroutine, which then sleeps: nothing is read meanwhile.
 		if json.Unmarshal(msg, &e) == nil && e.Method == "stall" {
 			s.Play(ctx, port, msg)
 			sleepMillis(ctx, paramsOf(e).MS)
 			continue
 		}
 		msg = bytes.Clone(msg) // next may use its buffer again
+		// Concurrent commands let answers overtake each other, as those of real servers do.
 		go s.Play(ctx, port, msg)
 	}
 }
@@ -78,9 +80,11 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		return
 	}
 	switch {
+	// A notification, for example notifications/cancelled.
 	case e.ID == nil:
 		s.noteSeen(e.Method)
 		return
+	// A response to a request of the peer.
 	case e.Method == "":
 		s.noteSeen("response " + string(e.ID))
 		s.keepAnswer(string(e.ID), e.Result)
@@ -99,10 +103,12 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		s.writeAnswer(port, e, []byte(`{}`))
 	case "push":
 		s.writeAnswer(port, e, []byte(`{}`))
+		// The pause lets the exchange of the request end, so that the notes have no answer to travel with.
 		sleepMillis(ctx, 10)
 		s.writeNotes(port.Push, p.N, p.Bytes)
 	case "big":
 		// The response as a whole message has Bytes bytes, because limits count the whole.
+		// empty is the size of the response around the pad.
 		empty := len(encodeResponse(e, []byte(`""`)))
 		s.writeAnswer(port, e, []byte(`"`+strings.Repeat("x", max(0, p.Bytes-empty))+`"`))
 	case "noise":
@@ -120,6 +126,7 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 	case "ask-push":
 		s.askClient(ctx, port, e, port.Push)
 	case "silent":
+		// On a stream the context ends with the peer; over HTTP with the exchange, which the test looks for.
 		<-ctx.Done()
 		s.noteSeen("ended " + string(e.ID))
 	case "die":
@@ -129,6 +136,7 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 		s.writeAnswer(port, e, []byte(`{}`))
 		port.Die()
 	default:
+		// An unknown command is a mistake of the suite, and must not look like a silent peer.
 		const answer = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such command"}}`
 		_ = port.Write(fmt.Appendf(nil, answer, e.ID))
 	}
@@ -155,6 +163,7 @@ func (s *Script) writeAnswer(port Port, e envelope, result []byte) {
 
 // writeNotes writes n notifications, each with a pad of that many bytes, and stops when a write fails.
 func (s *Script) writeNotes(write func([]byte) error, n, bytes int) {
+	// The pad makes the note at least that large.
 	pad := strings.Repeat("p", bytes)
 	for i := range n {
 		if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"note","params":{"n":%d,"pad":%q}}`, i, pad)) != nil {
@@ -165,6 +174,7 @@ func (s *Script) writeNotes(write func([]byte) error, n, bytes int) {
 
 // askClient sends a request to the client with the params of e, waits for its response, and answers e with the result in that.
 func (s *Script) askClient(ctx context.Context, port Port, e envelope, write func([]byte) error) {
+	// The id is a string, so that it cannot be confused with one of the client's numbers.
 	id := fmt.Sprintf("%q", "asked-"+string(e.ID))
 	if write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"ask","params":%s}`, id, e.Params)) != nil {
 		return
