@@ -71,8 +71,9 @@ func (s *questionServer) serve(ctx context.Context, peer transports.Peer) error 
 
 const pin = `{"method":"elicitation/create","params":{"message":"PIN?","requestedSchema":{"type":"object","properties":{}}}}`
 
-// TestAQuestionIsNeverAnotherCallers: Ann and Bob call the same tool. A question of the modern era about Ann's call is put to
-// Ann; one of the legacy era, which may be about either call, to the manager's own person and to neither of them.
+// TestAQuestionIsNeverAnotherCallers: Ann and Bob call the same tool. A question of the modern era about Ann's call
+// goes to Ann; one of the legacy era, which may be about either call, goes to the manager's own person and to neither
+// of them.
 func TestAQuestionIsNeverAnotherCallers(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraModern, messages.EraLegacy} {
 		t.Run(string(era), func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// The test binary plays the processes that knock at the socket.
+// The test binary plays the processes that try to use the socket.
 const roleVariable = "CONTROL_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// playServer is a server whose tool "knock" tries the socket in some way.
+// playServer is a server whose tool "knock" tries the socket in a given way.
 func playServer() {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -77,7 +77,7 @@ func playServer() {
 	}
 }
 
-// startKnocker starts a process that knocks and writes into the file what came of it.
+// startKnocker starts a process that tries the socket and writes the results into the file.
 func startKnocker(how, socket, file string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,7 +100,7 @@ func startKnocker(how, socket, file string) error {
 	return nil
 }
 
-// playParent leaves a child behind.
+// playParent starts a child and ends before it.
 func playParent() {
 	_ = startKnocker("child", os.Getenv("KNOCK_SOCKET"), os.Getenv("KNOCK_FILE")+" "+fmt.Sprint(os.Getpid()))
 }
@@ -115,7 +115,7 @@ func knockAlone() {
 	_ = os.Rename(file+".new", file)
 }
 
-// tryRequests asks for something to look at, for a call, for a change and for an answer, and says what came of each.
+// tryRequests sends a read, a call, a change and an answer, and returns the result of each.
 func tryRequests(socket string) string {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -137,7 +137,7 @@ func tryRequests(socket string) string {
 	return strings.Join(said, " ")
 }
 
-// playOrphan connects twice, hands the connections to a child and ends. The child knocks with them.
+// playOrphan connects twice, passes the connections to a child and ends. The child then uses them.
 func playOrphan() {
 	if os.Getenv("KNOCK_HEIR") == "" {
 		cmd := exec.Command(os.Args[0])
@@ -170,7 +170,8 @@ func playOrphan() {
 	_ = os.Rename(os.Getenv("KNOCK_FILE")+".new", os.Getenv("KNOCK_FILE"))
 }
 
-// intruders is a stage with servers that are processes: one as usual, one that may control, and isolated ones by their names.
+// intruders is a manager whose servers are processes: one as usual, one that may control, and isolated ones, by their
+// names.
 func intruders(t *testing.T, isolated map[string]messages.Isolation) *testManager {
 	t.Helper()
 	s := newTestManager(t)
@@ -199,7 +200,7 @@ func intruders(t *testing.T, isolated map[string]messages.Isolation) *testManage
 	return s
 }
 
-// readOutput waits for the file of a knocker.
+// readOutput waits for the file of a process that startKnocker has started.
 func readOutput(t *testing.T, file string) string {
 	t.Helper()
 	for {
@@ -214,8 +215,9 @@ func readOutput(t *testing.T, file string) string {
 	}
 }
 
-// A server cannot look, call, change or answer, whatever it starts, and however it leaves its parents; one that may control
-// can. What leaves the session too goes around the fence, unless it is isolated.
+// A server cannot read, call, change or answer, with any program that it starts and in any way of leaving its
+// parents; a server that may control can. A process that leaves the session too gets around the fence, unless it is
+// isolated.
 func TestAServerDoesNotControlItsManager(t *testing.T) {
 	const all, none, look = "200 200 200 200", "422 422 422 422", "200 422"
 	s := intruders(t, map[string]messages.Isolation{"isolated": {NoNewPrivileges: true}})
@@ -235,14 +237,14 @@ func TestAServerDoesNotControlItsManager(t *testing.T) {
 			if got := s.tryFromServer(t, c.server, c.how); got != c.want {
 				t.Errorf("%q, not %q", got, c.want)
 			}
-			if err := s.m.Toggle(t.Context(), "p", true); err != nil { // a knocker that may has disabled it
+			if err := s.m.Toggle(t.Context(), "p", true); err != nil { // a server that may control has disabled it
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// tryFromServer has a server try the socket, and is what came of it.
+// tryFromServer makes a server try the socket and returns the results.
 func (s *testManager) tryFromServer(t *testing.T, server, how string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "said")
@@ -253,8 +255,8 @@ func (s *testManager) tryFromServer(t *testing.T, server, how string) string {
 	return readOutput(t, file)
 }
 
-// A network of its own does not hide the socket, which has a path that a server can guess. Its server is known by its parents, and
-// by its namespaces when it has left them.
+// A network namespace does not hide the socket, whose path a server can guess. Its server is recognised by its
+// parents, and by its namespaces when it has left them.
 func TestAServerWithItsOwnNetworkDoesNotControl(t *testing.T) {
 	if no := transports.Capabilities(t.Context()).NoNamespace; no != "" {
 		t.Skip("NOT TESTED: a server with a network of its own. ", no)
@@ -267,8 +269,8 @@ func TestAServerWithItsOwnNetworkDoesNotControl(t *testing.T) {
 	}
 }
 
-// Whoever the person starts may do everything: in another session, without a terminal, behind an agent, after their shell
-// has ended.
+// A program that the person starts may do everything: in another session, without a terminal, behind an agent, after
+// its shell has ended.
 func TestWhoeverThePersonStartsControls(t *testing.T) {
 	s := intruders(t, nil)
 	for _, how := range []string{"child", "child group", "child session", "orphan", "orphan session"} {
@@ -285,7 +287,7 @@ func TestWhoeverThePersonStartsControls(t *testing.T) {
 	}
 }
 
-// The owner of the manager hears of a server that tries, by the server's name.
+// OnRefused reports a server that tries, with the server's name.
 func TestARefusalIsTold(t *testing.T) {
 	s := intruders(t, nil)
 	location := newLocation(t)
@@ -307,7 +309,7 @@ func TestARefusalIsTold(t *testing.T) {
 	}
 }
 
-// An answer counts if it comes from the process that was asked, and is not told its name by counting.
+// An answer counts if it comes from the process that was asked, and its id cannot be guessed.
 func TestAnAnswerComesFromWhoWasAsked(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)

@@ -79,7 +79,7 @@ func TestAJournalGivesBackWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// A killed process may leave half a line. It costs itself alone.
+// A killed process may leave half a line, which costs only itself.
 func TestADamagedLineCostsItself(t *testing.T) {
 	path := newLocation(t).Journal
 	j := openJournal(t, path)
@@ -103,8 +103,8 @@ func TestADamagedLineCostsItself(t *testing.T) {
 	}
 }
 
-// However much is written, two files of 1 MiB hold it, and the start of the run and the last word about each server are
-// still there.
+// With any number of records, two files of 1 MiB hold the journal, and the start of the run and the last status of
+// each server are still there.
 func TestAJournalIsBounded(t *testing.T) {
 	path := newLocation(t).Journal
 	j := openJournal(t, path)
@@ -174,7 +174,7 @@ func TestFollowWritesEveryServersPast(t *testing.T) {
 	j := openJournal(t, s.location.Journal)
 	followed := make(chan error)
 	go func() { followed <- j.Follow(t.Context(), s.m, control.LocalConfig{Project: "/the/project"}) }()
-	// What had happened before it began to follow is in the journal as soon as the status of p is.
+	// The events before Follow are in the journal as soon as the status of p is.
 	until(t, s.location.Journal, "p", messages.Connected)
 	if err := s.m.Toggle(t.Context(), "p", false); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func until(t *testing.T, path, server string, phase messages.Phase) {
 	}
 }
 
-// Nothing that a configuration keeps secret reaches the journal.
+// No secret of a configuration reaches the journal.
 func TestTheJournalHoldsNoSecret(t *testing.T) {
 	const canary = "canary-5f1d"
 	path := newLocation(t).Journal

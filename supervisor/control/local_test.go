@@ -16,8 +16,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Whoever waits for longer than an attempt may take gets the attempt after it; whoever does not say so is told of the failure. A
-// server that ends is not waited for again, nor is one that nobody asked about.
+// With Retries a caller whose wait is longer than an attempt gets the outcome of the next attempt; without it the
+// caller gets the failure. A server that ended by itself is not waited for again, nor is one that the query does not
+// name.
 func TestStatusWaitsForWhoRanOutOfTime(t *testing.T) {
 	late := func(dials *atomic.Int64, silent int64) func(context.Context, transports.Peer) error {
 		return func(ctx context.Context, peer transports.Peer) error {

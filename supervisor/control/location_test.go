@@ -40,7 +40,7 @@ func TestOneDirectoryHasOnePlace(t *testing.T) {
 	}
 }
 
-// The path of a socket fits into 104 bytes on every system, whatever the environment says.
+// The path of a socket fits into 104 bytes on every system, with any values of the environment's variables.
 func TestTheSocketsPathIsShort(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("XDG_RUNTIME_DIR is for other systems")

@@ -24,7 +24,7 @@ const oddResult = `{ "content":[ {"type":"text","text":"\u0041 <b> & \u202e"} ],
 const oddContents = `{ "contents":[ {"uri":"a://b", "text":"\u0041 <b>"} ],  "messages":[], "n":1.0e2 }`
 
 // serve is an MCP server with the tools odd, fails, refuses and waits. waits answers when its call is cancelled, and
-// tells started and stopped.
+// signals on started and stopped.
 func serve(started, stopped chan<- struct{}) func(context.Context, transports.Peer) error {
 	return func(ctx context.Context, peer transports.Peer) error {
 		var mu sync.Mutex
@@ -133,12 +133,12 @@ func serve(started, stopped chan<- struct{}) func(context.Context, transports.Pe
 	}
 }
 
-// testManager is a manager with one server p, and where the tests of a machine stand.
+// testManager is a manager with one server p, and the location that the tests of one machine use.
 type testManager struct {
 	m                *supervisor.Manager
 	location         control.Location
 	started, stopped chan struct{}
-	// questions is told of the questions that no caller answers.
+	// questions receives the questions that no caller answers.
 	questions chan messages.ElicitRequest
 }
 
@@ -197,7 +197,8 @@ func dial(t *testing.T, p control.Location) *control.Client {
 	return c
 }
 
-// newLocation is a place of its own. The directory is short: t.TempDir is longer than the path of a socket may be.
+// newLocation returns a location of its own. The directory is short, because t.TempDir may be longer than the path of
+// a socket.
 func newLocation(t *testing.T) control.Location {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c")

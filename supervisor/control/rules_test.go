@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// TestRulesTravel: what comes out decides as what went in, those that cannot be read included.
+// TestRulesTravel: rules decide the same after they have travelled, including those that cannot be read.
 func TestRulesTravel(t *testing.T) {
 	at := access.Source{File: "/f", Line: 3, Col: 4, Scope: messages.ScopeUser}
 	rule := access.MustParse(access.Deny, "fs:write(path:/etc/*)")

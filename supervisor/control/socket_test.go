@@ -28,7 +28,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// Whatever is asked, the socket gives what the manager's own process gets.
+// Every method of a Backend gives the same over the socket as in the manager's own process.
 func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -106,7 +106,7 @@ func TestTheSocketAnswersAsTheManagerDoes(t *testing.T) {
 			sameError(t, name, wantErr, gotErr)
 			continue
 		}
-		if res, ok := want.(control.Result); ok { // byte for byte, which JSON would hide
+		if res, ok := want.(control.Result); ok { // compared byte for byte: a JSON encoder would hide a difference
 			if other := got.(control.Result); string(res.Raw) != string(other.Raw) || res.IsError != other.IsError {
 				t.Errorf("%s: %s here, %s there", name, res.Raw, other.Raw)
 			}
@@ -174,7 +174,7 @@ func TestWishesTakeEffect(t *testing.T) {
 	}
 }
 
-// A caller who goes away, or whose time has passed, must not leave a call behind in the other process.
+// A caller that goes away, or whose time has passed, leaves no call behind in the other process.
 func TestTheEndOfACallerEndsItsCall(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -254,7 +254,7 @@ func TestOneServesAPlace(t *testing.T) {
 	second.Close()
 }
 
-// The lock decides, whatever the order in which several processes begin and end.
+// The lock decides who serves, in any order in which several processes begin and end.
 func TestManyBeginAtOnce(t *testing.T) {
 	s := newTestManager(t)
 	backend := control.Local(s.m, control.LocalConfig{})
@@ -320,7 +320,7 @@ func TestNobodyRuns(t *testing.T) {
 	}
 }
 
-// A suspended process takes connections and answers nothing: whoever asks must get on.
+// A suspended process accepts connections and answers nothing: the asking command must go on all the same.
 func TestASuspendedOneIsNotWaitedFor(t *testing.T) {
 	location := newLocation(t)
 	if err := os.MkdirAll(filepath.Dir(location.Socket), 0o700); err != nil {
@@ -363,7 +363,7 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 	}
 }
 
-// broken answers as nothing else does.
+// broken gives answers that no version of this program gives.
 type broken struct{ control.Backend }
 
 func (broken) Hello(context.Context) (control.Hello, error) {
@@ -408,7 +408,7 @@ func TestEveryFieldOfAnErrorTravels(t *testing.T) {
 	}
 }
 
-// older is a mcpvisor of another version.
+// older is a process of another version.
 type older struct{ control.Backend }
 
 func (older) Hello(context.Context) (control.Hello, error) {

@@ -27,7 +27,7 @@ func TestWhatIsReadIsTheServersBytes(t *testing.T) {
 	}
 }
 
-// Progress comes in order and before the answer, and _meta goes along.
+// Progress comes in order and before the answer, and _meta reaches the server.
 func TestProgressComesOverTheSocket(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -44,8 +44,8 @@ func TestProgressComesOverTheSocket(t *testing.T) {
 	}
 }
 
-// A question goes to the caller whose call it is about, and to the manager's own person if that caller cannot be asked at
-// all. What no person saw is told as that, and not as a cancellation.
+// A question goes to the caller whose call it is about, and to the manager's own person if that caller cannot be
+// asked. If no person saw it, the server learns that, and not of a cancellation.
 func TestTheCallerIsAsked(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -83,7 +83,7 @@ func TestTheCallerIsAsked(t *testing.T) {
 	}
 }
 
-// A caller who goes away with a question open leaves it to nobody, and the call ends.
+// If a caller goes away while a question is open, the question is withdrawn and the call ends.
 func TestACallerWhoGoesAwayIsAskedNoMore(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -104,7 +104,8 @@ func TestACallerWhoGoesAwayIsAskedNoMore(t *testing.T) {
 	}
 }
 
-// A watcher hears when it begins and of each change; the last one who leaves ends the subscription.
+// A watcher gets one call at its beginning and one for each change; the last watcher that leaves ends the
+// subscription.
 func TestAResourceIsWatchedOverTheSocket(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -127,7 +128,7 @@ func TestAResourceIsWatchedOverTheSocket(t *testing.T) {
 	}
 }
 
-// Events of one server are followed, until the caller leaves or the manager's end, which is told.
+// Follow gives the events of one server until the caller leaves or the manager ends, which is reported as an error.
 func TestEventsAreFollowedOverTheSocket(t *testing.T) {
 	s := newTestManager(t)
 	s.serve(t)
@@ -155,7 +156,7 @@ func TestEventsAreFollowedOverTheSocket(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			return
-		default: // it did not follow yet
+		default: // Follow has not begun yet
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// FuzzDecode: what was measured decodes to no more fields than it was measured to have, whatever it is.
+// FuzzDecode: with any bytes, a message that was measured decodes to no more fields than were counted.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []proto.Message{&messages.CallTool{CallId: "x", Arguments: []byte("{}")},
 		&messages.SetServers{Servers: map[string]*messages.ServerSpec{"a": {Args: []string{"b"}}}}} {
@@ -111,7 +111,7 @@ func TestAnAddressBelongsToOneIdentity(t *testing.T) {
 	}
 }
 
-// What a slow peer missed is told before what comes next.
+// The gap that reports missed events comes before the next event.
 func TestAGapIsTold(t *testing.T) {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
@@ -135,8 +135,8 @@ func TestAGapIsTold(t *testing.T) {
 	}
 }
 
-// What waits for a peer that does not read is bounded by the buffer that its watch asked for, and the gap is told: also with
-// the smallest one a peer that reads again is told of events, not of gaps only.
+// The events that wait for a slow peer are bounded by the buffer that its watch asked for, and a gap reports the
+// rest. Also with the smallest buffer, a peer that reads again gets events and not only gaps.
 func TestTheBufferOfAWatchCounts(t *testing.T) {
 	for buffer, most := range map[int32]int{1: 1, 10: 10, 0: 256, maxEvents: maxEvents} {
 		system := actor.NewActorSystem()

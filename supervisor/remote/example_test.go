@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/remote"
 )
 
-// Agents look at all servers, call those for issues, and may add one for a repository of their choice. One person may do
+// Agents may read all servers, call those for issues, and add one for a repository of their choice. One person may do
 // everything.
 func ExampleRights() {
 	cfg := remote.Config{

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// WithSilence is a configuration that finds dead connections sooner than others do.
+// WithSilence returns a configuration that notices dead connections earlier than the default does.
 func WithSilence(cfg Config, silence, ends time.Duration) Config {
 	cfg.keepaliveParams = keepalive.ClientParameters{Time: silence, Timeout: ends}
 	return cfg

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// hostilePeer is a peer that writes its frames by hand: no actor system, no manners.
+// hostilePeer is a peer that writes its frames by hand, without an actor system, and can break every rule.
 type hostilePeer struct {
 	protoremote.UnimplementedRemotingServer
 	t       *testing.T
@@ -28,13 +28,13 @@ type hostilePeer struct {
 	refused error // the stream was not opened
 }
 
-// receivedMessage is one message that came.
+// receivedMessage is one message that the hostile peer got.
 type receivedMessage struct {
 	name string
 	data []byte
 }
 
-// Receive implements protoremote.RemotingServer: what the manager sends here.
+// Receive implements protoremote.RemotingServer: it records the messages of the manager.
 func (s *hostilePeer) Receive(stream protoremote.Remoting_ReceiveServer) error {
 	for {
 		m, err := stream.Recv()
@@ -53,8 +53,8 @@ func (s *hostilePeer) Receive(stream protoremote.Remoting_ReceiveServer) error {
 	}
 }
 
-// connectPeer listens with the identity's certificate and opens a stream to the manager. claimed, if not empty, is the address
-// that it says it listens at.
+// connectPeer listens with the identity's certificate and opens a stream to the manager. claimed, if not empty, is
+// the address at which it claims to listen.
 func connectPeer(t *testing.T, to site, identity, claimed string) *hostilePeer {
 	t.Helper()
 	a, _ := here()
@@ -77,7 +77,7 @@ func connectPeer(t *testing.T, to site, identity, claimed string) *hostilePeer {
 	if claimed == "" {
 		claimed = s.address
 	}
-	_ = s.out.Send(greeting(claimed)) // greeted tells whether it was let in
+	_ = s.out.Send(greeting(claimed)) // greeted shows whether the manager accepted it
 	return s
 }
 
@@ -115,7 +115,7 @@ func (s *hostilePeer) send(m *protoremote.RemoteMessage) {
 
 func (s *hostilePeer) me(id string) *actor.PID { return actor.NewPID(s.address, id) }
 
-// receiveMessage is the next message of a type; messages of other types before it are passed over.
+// receiveMessage returns the next message of a type, and skips those of other types before it.
 func receiveMessage[T proto.Message](t *testing.T, s *hostilePeer) (m T) {
 	t.Helper()
 	m = m.ProtoReflect().New().Interface().(T)
@@ -132,7 +132,7 @@ func receiveMessage[T proto.Message](t *testing.T, s *hostilePeer) (m T) {
 	}
 }
 
-// receiveBoth is the next message of each of two types, whichever comes first.
+// receiveBoth returns the next message of each of two types, in either order.
 func receiveBoth[A, B proto.Message](t *testing.T, s *hostilePeer) (a A, b B) {
 	t.Helper()
 	a, b = a.ProtoReflect().New().Interface().(A), b.ProtoReflect().New().Interface().(B)
@@ -160,8 +160,8 @@ func requestReply[T proto.Message](t *testing.T, s *hostilePeer, m proto.Message
 
 const admin, second, agent = "mcpvisor://test/admin/one", "mcpvisor://test/admin/two", "mcpvisor://test/agent/a"
 
-// The end of an actor is believed only of one that was watched, and told to the one that watched it: no other actor is
-// reached, and none of it ends the process.
+// The end of an actor is believed only if that actor is watched, and only its watcher gets it: no other actor is
+// reached, and no such message ends the process.
 func TestAForgedEndReachesNobody(t *testing.T) {
 	s := startFarSite(t)
 	x := connectPeer(t, s, admin, "")
@@ -192,14 +192,14 @@ func TestAForgedEndReachesNobody(t *testing.T) {
 	}
 	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("another")}))
 	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")}))
-	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")})) // the second is of nobody's interest
+	x.send(frame(w.GetWatcher().GetId(), nil, &actor.Terminated{Who: x.me("a")})) // no actor watches this one any more
 	requestReply[*messages.StatusReply](t, x, &messages.GetStatus{})
 	if said := s.manager.say("how many were dropped?"); said != "47" {
 		t.Errorf("the manager says %q", said)
 	}
 }
 
-// A frame that decodes to far more than it is costs its stream, before anything of it is decoded.
+// A frame that would decode to far more memory than it has bytes costs its stream, before anything of it is decoded.
 func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
 	s := startFarSite(t)
 	x := connectPeer(t, s, admin, "")
@@ -230,8 +230,8 @@ func TestAFrameOfManyNothingsIsNotRead(t *testing.T) {
 	}
 }
 
-// A sender is an actor at the address of its stream, which showed the same identity: what another peer has is not touched,
-// and nothing is dialled because a message names it.
+// A sender must be an actor at the address of its stream, which has shown the same identity: a peer cannot touch
+// another peer's watches, and the manager dials no address because a message names it.
 func TestASenderIsBoundToItsCertificate(t *testing.T) {
 	s := startFarSite(t)
 	c := &collector{got: make(chan any, 1000)}
@@ -282,7 +282,7 @@ func TestASenderIsBoundToItsCertificate(t *testing.T) {
 	}
 }
 
-// An address is a peer's if its certificate names the host and the same identity answers there.
+// An address belongs to a peer if its certificate names the host and the same identity answers there.
 func TestAnAddressIsProven(t *testing.T) {
 	s := startFarSite(t)
 	honest := connectPeer(t, s, second, "")
@@ -305,7 +305,7 @@ func TestAnAddressIsProven(t *testing.T) {
 	}
 }
 
-// A peer does, sees and hears what its rights name, and nothing of other servers.
+// A peer gets the servers, commands and events that its rights name, and nothing of other servers.
 func TestRightsOfAPeer(t *testing.T) {
 	s := startFarSite(t)
 	s.ask(t, &messages.AddServer{Name: "secret", Spec: &messages.ServerSpec{Template: "s"}})
@@ -350,7 +350,7 @@ func TestRightsOfAPeer(t *testing.T) {
 	} {
 		refused(requestReply[*messages.Done](t, x, m).GetFailure(), what)
 	}
-	// Events of other servers are not told. The one that comes next is of its own.
+	// Events of other servers are not sent. The next event is about a server of its own.
 	s.ask(t, &messages.ReconnectServer{Name: "secret"})
 	s.connected(t, "secret")
 	s.ask(t, &messages.DisableServer{Name: "own-1"})
@@ -368,7 +368,7 @@ func TestRightsOfAPeer(t *testing.T) {
 	refused(requestReply[*messages.StatusReply](t, none, &messages.GetStatus{}).GetFailure(), "anything")
 }
 
-// The id of a call, and a question that a server asked, are its peer's alone.
+// The id of a call, and the question of a server, belong to one peer alone.
 func TestWhatOnePeerHasIsNotAnothers(t *testing.T) {
 	s := startFarSite(t)
 	s.ask(t, &messages.AddServer{Name: "r", Spec: &messages.ServerSpec{Template: "s"}})
@@ -398,13 +398,13 @@ func TestWhatOnePeerHasIsNotAnothers(t *testing.T) {
 	if r := receiveMessage[*messages.CallToolReply](t, mine); !strings.Contains(string(r.GetResult()), `"xxxx"`) {
 		t.Errorf("%v", r)
 	}
-	// What nobody subscribed to, nobody ends.
+	// A peer cannot end a subscription that it does not have.
 	if d := requestReply[*messages.Done](t, other, &messages.UnsubscribeResource{Server: "r", Uri: "x:///"}); d.GetFailure().GetClass() != string(messages.ClassDenied) {
 		t.Errorf("%v", d)
 	}
 }
 
-// One identity has so many watches, and so many connections.
+// The watches and the connections of one identity are bounded.
 func TestAPeerIsBounded(t *testing.T) {
 	s := startFarSite(t)
 	x := connectPeer(t, s, admin, "")
@@ -439,7 +439,7 @@ func TestAPeerIsBounded(t *testing.T) {
 	}
 }
 
-// Nobody sends to a peer but whom it asked.
+// The side of Join accepts streams only from identities that it has sent to.
 func TestAPeerHearsOnlyWhomItAsked(t *testing.T) {
 	s := startFarSite(t)
 	s.ask(t, &messages.GetStatus{})

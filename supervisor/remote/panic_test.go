@@ -23,7 +23,7 @@ type idleStream struct {
 
 func (s idleStream) Context() context.Context { return s.ctx }
 
-// A panic of the library's reader costs the stream, and what the stream held is given back.
+// A panic of the library's reader costs the stream, and the stream's binding is released.
 func TestAPanicOfTheReaderCostsItsStream(t *testing.T) {
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) })
 	system := actor.NewActorSystem(quiet)

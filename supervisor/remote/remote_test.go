@@ -73,7 +73,7 @@ func (a *authority) issue(t *testing.T, name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// save writes what a process needs to take part, and load reads it.
+// save writes the keys and certificates that another process needs, and load reads them.
 func (a *authority) save(t *testing.T, dir, name string) {
 	t.Helper()
 	cert := a.issue(t, name)
@@ -105,8 +105,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// serve answers the handshake, a tool "echo", a tool "big" whose result has as many bytes as asked for, a tool "ask" that
-// tells its progress and then what model the client sampled with, and a resource.
+// serve answers the handshake and offers a tool "echo", a tool "big" whose result has as many bytes as its caller
+// wants, a tool "ask" that reports progress and then the model that the client sampled with, and a resource.
 func serve(ctx context.Context, peer transports.Peer) error {
 	var asking json.RawMessage // the id of the call of "ask"
 	for {
@@ -160,7 +160,7 @@ func serve(ctx context.Context, peer transports.Peer) error {
 	}
 }
 
-// The other machine is another process: this test binary again. Protoactor's remote is made for one per process.
+// The other machine is another process, this test binary again, because protoactor's remote supports one per process.
 
 const roleVariable = "MCPVISOR_REMOTE_TEST"
 
@@ -211,8 +211,9 @@ func beManager(dir string) {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		fmt.Println(server.Dropped())
 	}
-	// Protoactor's Shutdown writes a plain flag that its own watchers of addresses have read, with nothing in between. The
-	// race detector reports that, rightly, and we cannot mend it: it is left out there, and only there.
+	// Protoactor's Shutdown writes a plain flag that its own watchers of addresses have read, without a lock. The
+	// race detector rightly reports that, and it cannot be fixed here, so this step is left out under the race
+	// detector.
 	if !raceEnabled {
 		server.Close()
 		server.Close()
@@ -418,7 +419,7 @@ func TestWatchFromAnotherMachine(t *testing.T) {
 	}
 }
 
-// Peers can name one actor, and nothing but commands reaches it.
+// Peers can name one actor only, and only commands reach it.
 func TestPeersCannotReachOtherActors(t *testing.T) {
 	s := startFarSite(t)
 	victim := actor.NewPID(s.pid.Address, "victim")

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/remote"
 )
 
-// The side that has dialled lets a connection go whose other end has vanished without a word, and tells. The library asks for a
-// sign of life after no less than 10 s, so the test takes as long.
+// The side that has dialled closes a connection whose other end has vanished without a word, and reports it. The
+// library asks for a sign of life after 10 s at the earliest, so the test takes as long.
 func TestADialledConnectionThatIsDeadIsLetGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 11 s")
@@ -37,7 +37,7 @@ func TestADialledConnectionThatIsDeadIsLetGo(t *testing.T) {
 	near := actor.NewActorSystem()
 	far, err := supervisor.Start(t.Context(), supervisor.Config{})
 	must(t, err)
-	// The far side asks for no sign of life: its end of the connection must not be what ends it.
+	// The far side does not ask for a sign of life, so that only the near side can end the connection.
 	cfg := remote.Config{Certificate: a.issue(t, "far"), CA: a.pool, Port: to.Port, AdvertisedHost: between,
 		Rights: map[string]remote.Rights{remote.Anybody: remote.Everything()}}
 	server, err := remote.Serve(far, remote.WithSilence(cfg, time.Hour, time.Hour))
@@ -82,7 +82,7 @@ func TestADialledConnectionThatIsDeadIsLetGo(t *testing.T) {
 	}
 }
 
-// deadPipe forwards connections until it dies: then they stay open and nothing comes through.
+// deadPipe forwards connections until it dies: then they stay open and forward nothing.
 type deadPipe struct {
 	to    string
 	mu    sync.Mutex

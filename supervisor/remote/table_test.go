@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Each message of the vocabulary has its row, so that a new command is refused until its rights are thought about.
+// Each message of the vocabulary has a row in messageRules, so that a new command is refused until its rights are
+// decided.
 func TestTheTableIsComplete(t *testing.T) {
 	all := messages.File_messages_messages_proto.Messages()
 	if all.Len() != len(messageRules) {
@@ -29,7 +30,7 @@ func TestTheTableIsComplete(t *testing.T) {
 				t.Errorf("%s has no field %s", name, field)
 			}
 		}
-		// A command that names servers is judged by them.
+		// A command that names servers is checked by them.
 		for _, field := range []protoreflect.Name{"server", "servers", "names"} {
 			if fields.ByName(field) != nil && row.kind == kindCommand && row.server == "" && row.list == "" && !row.allServers {
 				t.Errorf("%s names servers in %s, and its row does not say so", name, field)

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// answers is a sink that says when an answer has come.
+// answers is a sink that signals each answer.
 type answers chan struct{}
 
 func (a answers) Message([]byte)                  { a <- struct{}{} }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// clocks are what each fault does by the time, in a minute.
+// clocks lists the events of each fault that acts by the clock, within one minute.
 var clocks = []struct {
 	rule string
 	want string
@@ -35,7 +35,7 @@ var clocks = []struct {
 	{"endless-line bytes=1 every=100ms for=150ms", `0s raw {"jsonrpc"*100ms raw t, 150ms raw "}}*`},
 }
 
-// TestTheClock runs what happens by the time through virtual hours.
+// TestTheClock runs these faults through virtual hours.
 func TestTheClock(t *testing.T) {
 	for _, c := range clocks {
 		t.Run(c.rule, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestTheClock(t *testing.T) {
 	}
 }
 
-// TestAnInstantHappensOnceToAServer: not again to its next connection.
+// TestAnInstantHappensOnceToAServer: an instant does not happen again to the server's next connection.
 func TestAnInstantHappensOnceToAServer(t *testing.T) {
 	_, control := flowOf(t, "crash")
 	count := func(c *fault.Control) int { events, _ := c.Flow().Tick(); return len(events) }

@@ -78,11 +78,12 @@ func process(o transporttest.Options) transports.Transport {
 	})
 }
 
-// nowhere matches nothing of the suite.
+// nowhere is a rule that matches no message of the suite.
 var nowhere = fault.Rule{Fault: "hang-call", On: "no/such/method"}
 
-// TestContract: a wrapped transport keeps the contract, without rules, with one that matches nothing, and with one that
-// delays every message by a moment. The suite waits for most of its time, so that the last three are for NIGHTLY=1.
+// TestContract: a wrapped transport keeps the contract of package transports, without rules, with a rule that matches
+// nothing, and with one that delays every message a little. Most of the suite's time is waiting, so the last three
+// run with NIGHTLY=1 only.
 func TestContract(t *testing.T) {
 	inProcess := transporttest.Features{OneStream: true, DeathIsDown: true, Push: true, Stall: true}
 	stdio := inProcess

@@ -7,7 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// fates are what becomes of the conversation by each fault. Only what is hit is named; everything else must pass.
+// fates lists the dispositions that each fault gives to the messages of a conversation. Messages that are not named
+// must pass.
 var fates = []struct {
 	rule string
 	want map[string]string // by message
@@ -117,7 +118,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// matches compares with a pattern in which * is anything.
+// matches compares s with a pattern in which * is any text.
 func matches(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -136,7 +137,7 @@ func matches(pattern, s string) bool {
 	return true
 }
 
-// TestEveryFaultIsTried: a fault of the catalogue that no test names is one that nobody knows to work.
+// TestEveryFaultIsTried: every fault of the catalogue is named by a test.
 func TestEveryFaultIsTried(t *testing.T) {
 	tried := map[string]bool{
 		"grandchild": true, "sleep": true, // cannot be done, and say so

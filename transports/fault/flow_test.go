@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// The conversation of the tests: what the client asks, and what the server answers.
+// The conversation of the tests: the client's messages, and the server's answers.
 const (
 	initialize  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
 	initialized = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`
@@ -23,7 +23,7 @@ const (
 	cancel      = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
 )
 
-// place gives a flow with rules, for the place where each can be done.
+// flowOf returns a flow with rules, which are accepted for any location.
 func flowOf(t *testing.T, rules ...string) (*fault.Flow, *fault.Control) {
 	t.Helper()
 	control, err := fault.New(1)
@@ -42,7 +42,7 @@ func flowOf(t *testing.T, rules ...string) (*fault.Flow, *fault.Control) {
 	return control.Flow(), control
 }
 
-// tell describes fates as one line.
+// tell writes dispositions as one line.
 func tell(fates []fault.Disposition) string {
 	if fates == nil {
 		return "passes"
@@ -103,7 +103,7 @@ func TestPagesAfterTheLast(t *testing.T) {
 	}
 }
 
-// TestLateInEitherOrder: the answer comes after the cancellation, whichever of the two is first.
+// TestLateInEitherOrder: a late answer comes after the cancellation, also if the server answered before it.
 func TestLateInEitherOrder(t *testing.T) {
 	flow, _ := flowOf(t, "late-response by=1s")
 	flow.ToServer("", []byte(call))
@@ -136,7 +136,7 @@ func TestBatchesAreTakenApart(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoMessagePasses: nothing that cannot be understood is touched.
+// TestWhatIsNoMessagePasses: input that cannot be read as JSON-RPC passes unchanged.
 func TestWhatIsNoMessagePasses(t *testing.T) {
 	flow, _ := flowOf(t, "black-hole", "latency by=1s", "era-flip", "modern-breach")
 	for _, s := range []string{"", " ", "{", "nonsense", "[", "[]", "[1,2]", "null", "7", `"x"`, "\xff\xfe", `{"id":null,"result":1}`, `{"params":{}}`} {
@@ -148,7 +148,7 @@ func TestWhatIsNoMessagePasses(t *testing.T) {
 	}
 }
 
-// FuzzFlow: whatever either side sends, a flow neither panics nor makes JSON of what is none.
+// FuzzFlow: with any bytes from either side, a flow neither panics nor turns broken input into JSON.
 func FuzzFlow(f *testing.F) {
 	for _, s := range []string{initialize, initialized, discover, discovered, list, listed, call, called, cancel, "[" + list + "," + call + "]", "[", "{}"} {
 		f.Add([]byte(s), []byte(called))

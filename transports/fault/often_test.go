@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// TestTheSameSeedBreaksTheSame compares which of 200 calls are hit, with other traffic in between and without it.
+// TestTheSameSeedBreaksTheSame compares which of 200 calls are hit with and without other traffic in between.
 func TestTheSameSeedBreaksTheSame(t *testing.T) {
 	run := func(seed uint64, disturbed bool) (hit []int) {
 		control, err := fault.New(seed, fault.Rule{Fault: "hang-call", Chance: 0.3})
@@ -72,7 +72,7 @@ func TestHowOftenAndWhen(t *testing.T) {
 	})
 }
 
-// TestRemovingHealsWhatWaits: the answer to a request that was hit passes if the rule is gone by then.
+// TestRemovingHealsWhatWaits: the answer to a request that was hit passes if the rule was removed before it.
 func TestRemovingHealsWhatWaits(t *testing.T) {
 	flow, control := flowOf(t, "hang-call")
 	flow.ToServer("", []byte(call))

@@ -23,13 +23,13 @@ func TestParse(t *testing.T) {
 	if err != nil || reparsed.String() != r.String() {
 		t.Errorf("%q is read as %+v (%v)", r.String(), reparsed, err)
 	}
-	// The parameter of the fault is meant, not the schedule.
+	// "every" is the parameter of the fault here, not that of the schedule.
 	if r, err = fault.Parse("cut-stream every=5s"); err != nil || r.With["every"] != "5s" || r.Every != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-// TestParseErrors: what is wrong, where, and what to do about it.
+// TestParseErrors: an error names the fault of the text, its place, and what to do about it.
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "at character 1: there is no fault",
@@ -125,7 +125,7 @@ func TestControl(t *testing.T) {
 	if err := c.Remove("r9"); err == nil || !strings.Contains(err.Error(), "known are r1") {
 		t.Errorf("Remove of another name: %v", err)
 	}
-	// One that cannot be used changes nothing; equal words go on with their counts.
+	// A list with a rule that cannot be used changes nothing; rules with an equal text keep their counts.
 	if err := c.Set([]fault.Rule{{Fault: "latency"}, {Fault: "nonsense"}}); err == nil || len(c.List()) != 1 {
 		t.Errorf("Set of nonsense: %v, %+v", err, c.List())
 	}
@@ -147,7 +147,7 @@ func TestControl(t *testing.T) {
 	if !c.Passive() {
 		t.Error("rules are left")
 	}
-	// A name of one server does not mean another.
+	// A rule for one server does not match another.
 	if _, err := c.Add(fault.Rule{Fault: "hang-call", Server: "git*"}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-// echoing answers every request with a result, and every notification with nothing.
+// echoing answers every request with a result, and no notification.
 func echoing(ctx context.Context, peer transports.Peer) error {
 	for {
 		b, err := peer.Read(ctx)
@@ -49,7 +49,7 @@ func wrapped(t *testing.T, rules ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range rules { // behind Dial, which they are not about here
+	for _, text := range rules { // added after Dial, which they must not hit here
 		r, err := fault.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func (p *program) finish(t *testing.T) {
 	}
 }
 
-// TestProgram: what a Send says of its message, what arrives, and how the connection ends, by each fault.
+// TestProgram checks for each fault the result of Send, the messages that arrive, and the end of the connection.
 func TestProgram(t *testing.T) {
 	for _, c := range []struct {
 		rule     string
@@ -176,7 +176,7 @@ func TestOversizedAndNoise(t *testing.T) {
 	})
 }
 
-// TestPartition: what waits arrives when it is over, in its order.
+// TestPartition: the messages that waited arrive when the partition is over, in their order.
 func TestPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := wrapped(t, "partition on=none/such", "latency by=1s")

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
-// One server of a manager is wrapped, the others are not: Config.Wrap is asked for every server, and gives nil for those that
-// it leaves alone. What is wrapped is the transport that the spec describes, with its environment, directory, isolation, limits
-// and secrets, and the guard of the manager.
+// One server of a manager is wrapped, the others are not: the manager calls Config.Wrap for every server, and gets
+// nil for those that stay as they are. The wrapped transport is the one that the spec describes, with its
+// environment, directory, isolation, limits and secrets, and the guard of the manager.
 func ExampleWrap_supervisor() {
 	control, err := fault.New(1)
 	if err != nil {

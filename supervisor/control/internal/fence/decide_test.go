@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
-// The manager is process 10, started by the shell 5. Its children are the server 20 (begun at 200), the agent 30, which may
-// control, the helper 40, and the server 50, which has ended.
+// The manager is process 10, started by the shell 5. Its children are the server 20 (begun at 200), the agent 30,
+// which may control, the helper 40, and the server 50, which has ended.
 var (
 	shell   = procinfo.Process{PID: 5, Parent: 1, Session: 5, Group: 5, Start: 50, Name: "bash"}
 	first   = procinfo.Process{PID: 1, Start: 1, Name: "systemd"}
@@ -92,7 +92,7 @@ func TestAnOuterMcpvisorIsNoOtherOne(t *testing.T) {
 	}
 }
 
-// Who works at one terminal is one caller; a process whose terminal has ended is one by itself.
+// All processes at one terminal are one caller; a process whose terminal has ended is a caller of its own.
 func TestACallerIsATerminal(t *testing.T) {
 	one := fence.Peer{Chain: []procinfo.Process{{PID: 90, Session: 5, Start: 900}}, Leaders: []procinfo.Process{shell}}
 	two := fence.Peer{Chain: []procinfo.Process{{PID: 91, Session: 5, Start: 910}}, Leaders: []procinfo.Process{shell}}
