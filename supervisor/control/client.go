@@ -32,7 +32,8 @@ const (
 	maxAnswer = 1 << 30
 )
 
-// Client is a Backend in another process. Its owner must call Close.
+// Client is a Backend in another process. Its owner must call Close. It holds no connection between two requests, so
+// the end of the other process shows at the next request only.
 type Client struct {
 	hello Hello // from Dial; it does not change while the process lives
 	http  *http.Client

@@ -52,7 +52,8 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 	return j.Append(Record{Time: time.Now(), Kind: RecordEnd, PID: start.PID})
 }
 
-// A follower copies the history of servers into a journal. One goroutine uses it.
+// A follower copies the history of servers into a journal. One goroutine uses it. It compares with the last entry
+// that it wrote, because a manager's history has no numbers.
 type follower struct {
 	// The journal must not be closed before Follow has returned.
 	journal     *Journal

@@ -144,7 +144,7 @@ func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() e
 }
 
 // watchCounts counts the watchers of each resource: the first one subscribes at the server, and the last one
-// unsubscribes.
+// unsubscribes. Without the count one watcher that leaves would end the updates of the others.
 type watchCounts struct {
 	mu    sync.Mutex
 	count map[[2]string]int // by server and URI

@@ -8,7 +8,7 @@ import (
 )
 
 // A lock is the right to serve a location. Its file holds the owner's process id, and the kernel releases it with the
-// process.
+// process, so that no crash leaves a location locked.
 type lock struct{ file *os.File }
 
 // acquireLock takes the lock of a location without waiting. If another process holds it, the result is no lock and

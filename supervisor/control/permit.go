@@ -15,7 +15,8 @@ const modePermit = "mcpvisor-permit"
 // actionUnseen is the action with which a caller reports that no person saw the question.
 const actionUnseen = "mcpvisor-unseen"
 
-// permitAnswer is the content of an answer to modePermit.
+// permitAnswer is the content of an answer to modePermit. It travels inside of an ElicitResult, because that is the
+// only answer that pathAnswer accepts.
 type permitAnswer struct {
 	Answer supervisor.AskAnswer `json:"answer"`
 	// Text and Fix say why there is no answer; empty if there is one.

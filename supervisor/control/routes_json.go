@@ -58,7 +58,8 @@ type completeRequest = messages.CompleteRequest
 
 // pingReply is the answer on pathPing.
 type pingReply struct {
-	Took time.Duration `json:"took"` // in nanoseconds
+	// Took is in nanoseconds, measured on the answering side, so the socket's own time is not in it.
+	Took time.Duration `json:"took"`
 }
 
 // addJSONRoutes adds the routes of lists and small requests that answer with one JSON value.
