@@ -20,12 +20,12 @@ type Answerer struct {
 
 type answererKey struct{}
 
-// WithAnswerer says whose requests are made with the result.
+// WithAnswerer returns a context whose requests belong to the caller a, who answers questions about them.
 func WithAnswerer(ctx context.Context, a *Answerer) context.Context {
 	return context.WithValue(ctx, answererKey{}, a)
 }
 
-// AnswererOf is the caller of WithAnswerer, nil if there is none.
+// AnswererOf returns the caller that WithAnswerer put into the context, nil if there is none.
 func AnswererOf(ctx context.Context) *Answerer {
 	a, _ := ctx.Value(answererKey{}).(*Answerer)
 	return a

@@ -83,8 +83,8 @@ type Auth struct {
 	Audience         string `json:"audience,omitempty"`
 }
 
-// AuthKind is the type of auth in force: that of the spec, or AuthOAuth for a remote server that does not say and has
-// no Authorization header of its own. A server that is not remote has AuthNone.
+// AuthKind returns the type of auth in force: that of the spec, or AuthOAuth for a remote server that names none and
+// has no Authorization header of its own. A server that is not remote has AuthNone.
 func (s Spec) AuthKind() string {
 	switch s.Kind() {
 	case HTTP, SSE, WebSocket, ClaudeAIProxy:
@@ -122,7 +122,7 @@ func (a *Auth) normalized() *Auth {
 	return &c
 }
 
-// redactedCopy is a copy that may be shown.
+// redactedCopy returns a copy that is safe to show.
 func (a *Auth) redactedCopy() *Auth {
 	if a == nil {
 		return nil
@@ -142,7 +142,7 @@ func (a *Auth) redactedCopy() *Auth {
 	return &r
 }
 
-// secretValues are the values that redacted hides.
+// secretValues returns the values that redactedCopy hides.
 func (a *Auth) secretValues() []string {
 	if a == nil {
 		return nil

@@ -8,7 +8,8 @@ import (
 
 // This file is the only place that turns plain Go types into protobuf and back.
 
-// ToProto is the spec as it travels. Where it came from does not travel.
+// ToProto returns the protobuf form of the spec. Scope, Source and the texts about the spec's state are left out: a
+// spec that comes by a message has ScopeRuntime.
 func (s Spec) ToProto() *ServerSpec {
 	p := &ServerSpec{
 		Type: string(s.Type), Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Cwd, InheritEnv: s.InheritEnv,
@@ -32,7 +33,7 @@ func (s Spec) ToProto() *ServerSpec {
 	return p
 }
 
-// ToSpec is the plain form. Its scope is ScopeRuntime. A nil receiver gives the zero Spec.
+// ToSpec returns the Go form, with ScopeRuntime. A nil receiver gives the zero Spec.
 func (p *ServerSpec) ToSpec() Spec {
 	s := Spec{
 		Type: TransportKind(p.GetType()), Command: p.GetCommand(), Args: p.GetArgs(), Env: p.GetEnv(), Cwd: p.GetCwd(),
@@ -59,7 +60,7 @@ func (p *ServerSpec) ToSpec() Spec {
 	return s
 }
 
-// ToProto is the status as it travels.
+// ToProto returns the protobuf form of the status.
 func (s Status) ToProto() *ServerStatus {
 	p := &ServerStatus{
 		Name: s.Name, Status: string(s.Status), Error: s.Error, Scope: string(s.Scope), Reason: s.Reason,
@@ -88,7 +89,7 @@ func changedToProto(all []ChangedTool) (out []*ChangedToolInfo) {
 	return out
 }
 
-// ToProto is the event as it travels.
+// ToProto returns the protobuf form of the event.
 func (e Event) ToProto() *WatchEvent {
 	p := &WatchEvent{
 		Seq: e.Seq, TimeMs: e.Time.UnixMilli(), Kind: string(e.Kind), Server: e.Server, Generation: e.Generation,
@@ -104,7 +105,7 @@ func (e Event) ToProto() *WatchEvent {
 	return p
 }
 
-// FailureOf is err as it travels; nil for nil. A foreign error travels as its text.
+// FailureOf returns the protobuf form of err; nil for nil. An error of another type becomes its text.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -119,12 +120,12 @@ func FailureOf(err error) *Failure {
 	}
 }
 
-// wholeMillis rounds up: who comes back sooner than a server asked for is refused again.
+// wholeMillis rounds up, because a client that comes back sooner than a server asked for is refused again.
 func wholeMillis(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 }
 
-// FailuresOf is every *Error that err joins; one for any other error, none for nil.
+// FailuresOf returns the protobuf form of every *Error that err joins; one for any other error, none for nil.
 func FailuresOf(err error) []*Failure {
 	if err == nil {
 		return nil
@@ -139,19 +140,19 @@ func FailuresOf(err error) []*Failure {
 	return []*Failure{FailureOf(err)}
 }
 
-// ToProto is the resource as it travels.
+// ToProto returns the protobuf form of the resource.
 func (r Resource) ToProto() *ResourceEntry {
 	return &ResourceEntry{Server: r.Server, Uri: r.URI, Name: r.Name, Title: r.Title, Description: r.Description,
 		MimeType: r.MIMEType, Size: r.Size, Definition: r.Raw}
 }
 
-// ToProto is the template as it travels.
+// ToProto returns the protobuf form of the template.
 func (t ResourceTemplate) ToProto() *ResourceTemplateEntry {
 	return &ResourceTemplateEntry{Server: t.Server, UriTemplate: t.URITemplate, Name: t.Name, Title: t.Title,
 		Description: t.Description, MimeType: t.MIMEType, Definition: t.Raw}
 }
 
-// ToProto is the prompt as it travels.
+// ToProto returns the protobuf form of the prompt.
 func (p Prompt) ToProto() *PromptEntry {
 	e := &PromptEntry{QualifiedName: p.Qualified, Server: p.Server, Name: p.Name, Title: p.Title,
 		Description: p.Description, Definition: p.Raw}
@@ -162,7 +163,7 @@ func (p Prompt) ToProto() *PromptEntry {
 	return e
 }
 
-// ToError is the failure as a Go error; nil for nil.
+// ToError returns the failure as a Go error; nil for nil.
 func (f *Failure) ToError() error {
 	if f == nil {
 		return nil
@@ -213,7 +214,8 @@ func (p *ServerAuth) toAuth() *Auth {
 	return a
 }
 
-// clampInt32 is a bound as it travels: one that does not fit bounds nothing that a machine can hold.
+// clampInt32 returns a bound in the range of protobuf. A larger one bounds nothing that a machine can hold, so that
+// cutting it changes nothing.
 func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(n, math.MaxInt32))) }
 
 func toMillis(d Duration) int64    { return time.Duration(d).Milliseconds() }

@@ -130,7 +130,7 @@ func (e *Error) Error() string {
 	return Printable(b.String())
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is makes errors.Is work with the sentinels of this package.
@@ -156,7 +156,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// ClassOf is the class of err: that of the first *Error in its chain that has one, else one that follows from the
+// ClassOf returns the class of err: that of the first *Error in its chain that has one, else one that follows from the
 // context errors, else ClassNetwork for any other error and ClassNone for nil.
 func ClassOf(err error) Class {
 	if err == nil {
@@ -174,9 +174,9 @@ func ClassOf(err error) Class {
 	return ClassNetwork
 }
 
-// OutcomeOf is the outcome that err carries: that of the first *Error in its chain that has one, so that it agrees
-// with errors.Is. It is OutcomeResult for nil, and OutcomeUnknown for an error without one, because nothing is known
-// about it.
+// OutcomeOf returns the outcome of err: that of the first *Error in its chain that has one, so that it agrees with
+// errors.Is. It is OutcomeResult for nil, and OutcomeUnknown for an error without one, because nothing is known about
+// it.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeResult

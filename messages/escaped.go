@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escaped is Printable for a person who must see what is hidden: each character that Printable would replace stands as \x1b,
-// \u202e or \U000e0041, and a backslash that could be taken for the beginning of one stands twice. Letters hidden as Unicode
-// tags, which a model reads and no person sees, are spelled out after them.
+// Escaped neutralises a text for a person who must see its hidden parts: each character that Printable would replace
+// stands as \x1b, \u202e or \U000e0041, and a backslash that could be taken for the beginning of one stands twice.
+// Letters hidden as Unicode tags, which a model reads and a person does not see, are spelled out after them.
 func Escaped(s string) string {
 	if strings.IndexFunc(s, unsafeRune) < 0 && !strings.Contains(s, `\`) {
 		return s

@@ -62,7 +62,7 @@ type Enforced struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// String is all of it in a line: `private temp, no network; not: memory (macOS does not limit it)`.
+// String returns all of it on one line: `private temp, no network; not: memory (macOS does not limit it)`.
 func (e *Enforced) String() string {
 	if e == nil {
 		return ""
@@ -77,7 +77,7 @@ func (e *Enforced) String() string {
 	return text
 }
 
-// clone is a copy that shares nothing.
+// clone returns a copy that shares no list.
 func (i *Isolation) clone() *Isolation {
 	if i == nil {
 		return nil
@@ -87,7 +87,7 @@ func (i *Isolation) clone() *Isolation {
 	return &c
 }
 
-// normalized is nil if nothing is asked for: BestEffort asks for nothing.
+// normalized returns nil if the isolation asks for nothing; BestEffort alone asks for nothing.
 func (i *Isolation) normalized() *Isolation {
 	if i == nil || !i.Asks() {
 		return nil
@@ -141,13 +141,13 @@ func (p *ServerIsolation) toIsolation() *Isolation {
 // Size is a number of bytes that is written as text with a unit ("512MiB") in JSON, and read from such text or a number.
 type Size int64
 
-// units are those of ParseSize, the largest first.
+// units lists the units of ParseSize, the largest first.
 var units = []struct {
 	name  string
 	bytes int64
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// String is the size in the largest unit that it is a whole number of.
+// String returns the size in the largest unit of which it is a whole number.
 func (s Size) String() string {
 	for _, u := range units {
 		if s != 0 && int64(s)%u.bytes == 0 {

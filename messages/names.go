@@ -59,7 +59,7 @@ func (n Naming) Validate() error {
 	return nil
 }
 
-// Tool is the qualified name of a tool: a pure function of its arguments.
+// Tool returns the qualified name of a tool. It is a pure function of its arguments.
 func (n Naming) Tool(server, tool string) string {
 	limit, sep := n.effectiveLimit(), n.separator()
 	if isCleanName(server) && isCleanName(tool) && !isAmbiguous(server, sep) {
@@ -77,7 +77,7 @@ func (n Naming) Tool(server, tool string) string {
 	return "mcp" + sep + s + sep + t + "_" + pairHash(server, tool)
 }
 
-// Prompt is the qualified name of a prompt: by the rules of Tool.
+// Prompt returns the qualified name of a prompt, by the rules of Tool.
 func (n Naming) Prompt(server, prompt string) string { return n.Tool(server, prompt) }
 
 // Split takes a plain name apart. It is the inverse of Tool for plain names; ok is false for every other text, also
@@ -204,7 +204,8 @@ func endsHashed(name string) bool {
 	return true
 }
 
-// pairHash is a function of the pair and of nothing else. The length in front keeps (ab, c) and (a, bc) apart.
+// pairHash returns the hash of a pair. The length of the server's id stands in front, which keeps (ab, c) and (a, bc)
+// apart.
 func pairHash(server, tool string) string {
 	b := make([]byte, 0, 8+len(server)+len(tool))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(server)))

@@ -2,9 +2,9 @@ package messages
 
 import "strings"
 
-// Nearest is the candidate that word was probably meant to be, or empty: at most a third of the letters differ, or the
-// word is the beginning of exactly one candidate. Case, spaces and the separators "_" and "-" do not count. Of several the
-// first wins.
+// Nearest returns the candidate that word was probably meant to be, or empty: at most a third of the letters differ, or
+// the word is the beginning of exactly one candidate. Case, spaces and the separators "_" and "-" do not count. Of
+// several the first wins.
 func Nearest(word string, candidates []string) string {
 	if at := closestCandidate(word, candidates, maxNearest); at != "" {
 		return at
@@ -21,8 +21,8 @@ func Nearest(word string, candidates []string) string {
 	return at
 }
 
-// NearestWithin is the candidate that word was probably meant to be, of which no more than most letters differ, and a third at
-// most; a beginning is not enough.
+// NearestWithin returns the candidate that word was probably meant to be, or empty: at most most letters, and a third
+// of them, may differ; a beginning is not enough.
 func NearestWithin(word string, candidates []string, most int) string {
 	return closestCandidate(word, candidates, most)
 }
@@ -30,7 +30,8 @@ func NearestWithin(word string, candidates []string, most int) string {
 // maxNearest bounds the words that are compared, in bytes.
 const maxNearest = 80
 
-// closestCandidate is the candidate that differs least from word: in a third of its letters at most, and in no more than most.
+// closestCandidate returns the candidate that differs least from word: in a third of its letters at most, and in no
+// more than most.
 func closestCandidate(word string, candidates []string, most int) string {
 	w := plainWord(word)
 	if w == "" || len(w) > maxNearest {

@@ -26,7 +26,8 @@ func Printable(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// Line is Printable on one line: newlines and tabs become spaces, and what is longer than limit runes ends with "…".
+// Line neutralises a text as Printable does and puts it on one line: newlines and tabs become spaces, and a text of
+// more than limit runes is cut and ends with "…". A limit of 0 cuts nothing.
 func Line(s string, limit int) string {
 	if isPlainLine(s, limit) {
 		return s
@@ -76,5 +77,5 @@ func unsafeRune(r rune) bool {
 	return false
 }
 
-// visibleFormat is true for the format characters that are drawn: the number signs of Arabic, Syriac and Kaithi.
+// visibleFormat reports whether a format character is drawn: the number signs of Arabic, Syriac and Kaithi are.
 func visibleFormat(r rune) bool { return unicode.Is(unicode.Prepended_Concatenation_Mark, r) }

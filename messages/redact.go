@@ -10,12 +10,13 @@ import (
 
 const redaction = "[redacted]"
 
-// Redacted is the spec as it may be shown. What is declared to be secret never appears in it: the values of env and
-// headers, what auth holds of keys, tokens and secrets, and of the URL the user information, the query values and the fragment.
+// Redacted returns the spec without its secrets, for people and logs. Values that are declared to be secret never
+// appear in it: those of env and headers, the keys, tokens and secrets of auth, and of the URL the user information,
+// the query values and the fragment.
 //
-// The command, its arguments and the path of the URL have no place for secrets, and hold them all the same. There the
-// best is done: the value of a flag, assignment or header whose name sounds like a credential, the value behind -e and
-// -H, and words that look like a token are replaced. A secret that looks like an ordinary word is not found.
+// The command, its arguments and the path of the URL have no place for secrets, and often contain them all the same.
+// There Redacted replaces the value of a flag, assignment or header whose name sounds like a credential, the value
+// behind -e and -H, and words that look like a token. It does not find a secret that looks like an ordinary word.
 func (s Spec) Redacted() Spec {
 	s.Env = redactValues(s.Env)
 	s.Headers = redactValues(s.Headers)
@@ -97,7 +98,7 @@ func RedactURL(raw string) string {
 	return u.String()
 }
 
-// redactArg is one argument as it may be shown; before is the one that stands in front of it.
+// redactArg returns one argument without its secret; before is the argument in front of it, which may be the flag.
 func redactArg(before, a string) string {
 	switch {
 	case before == "-H": // curl's and mcp-remote's header
@@ -167,7 +168,7 @@ func urlEnd(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\'' }
 
 func wordEnd(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"',=|`, r) }
 
-// secretWords are the parts of names that announce a credential, in lower case.
+// secretWords holds parts of names that announce a credential, in lower case.
 var secretWords = []string{
 	"token", "secret", "pass", "pwd", "key", "auth", "credential", "bearer", "cookie", "header", "private", "dsn",
 }

@@ -10,8 +10,8 @@ import (
 // words ("true", "debug").
 const shortestSecret = 6
 
-// Secrets are the values that Redacted hides, those of fewer than six bytes excepted, the longest first: what must not
-// appear in any text about the server. A server that cannot log in tends to say with what it tried.
+// Secrets returns the values that Redacted hides, the longest first, except those of fewer than six bytes. They must
+// not appear in any text about the server: a server that cannot log in tends to repeat the credentials that it tried.
 func (s Spec) Secrets() []string {
 	var all []string
 	for _, v := range s.Env {
@@ -33,7 +33,8 @@ func (s Spec) Secrets() []string {
 	return slices.Compact(all)
 }
 
-// RedactText replaces the spec's Secrets in a text, in each of their WrittenForms. Hide before a text is cut: half a secret is not found.
+// RedactText replaces the spec's Secrets in a text, in each of their WrittenForms. Call it before a text is cut,
+// because half a secret is not found.
 func (s Spec) RedactText(text string) string {
 	if text == "" {
 		return ""
@@ -41,8 +42,8 @@ func (s Spec) RedactText(text string) string {
 	return s.Redactor()(text)
 }
 
-// Redactor is Hide for several texts: it looks for the spec's Secrets when the first text comes, and not again. It is for one
-// goroutine.
+// Redactor returns a RedactText for several texts, which collects the spec's Secrets at its first call only. One
+// goroutine may use it.
 func (s *Spec) Redactor() func(text string) string {
 	var secrets []string
 	known := false
@@ -60,7 +61,7 @@ func (s *Spec) Redactor() func(text string) string {
 	}
 }
 
-// commandSecrets are the parts of a command line that are not shown.
+// commandSecrets returns the parts of a command line that Redacted hides.
 func commandSecrets(command string, args []string) (all []string) {
 	if command == "" && len(args) == 0 {
 		return nil

@@ -205,7 +205,7 @@ type TLS struct {
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// Kind is the transport that the spec means: Type, or what follows from Command and URL; empty if nothing does.
+// Kind returns the transport of the spec: Type, or the one that follows from Command and URL; empty if none does.
 func (s Spec) Kind() TransportKind {
 	switch {
 	case s.Type != "":
@@ -223,14 +223,14 @@ func (s Spec) Kind() TransportKind {
 // nil against empty, except in AllowedTools, where empty allows nothing.
 func (s Spec) Equal(o Spec) bool { return reflect.DeepEqual(s.normalized(), o.normalized()) }
 
-// SameConnection reports whether a connection of one spec is one of the other, too: what differs counts for calls, lists,
-// rests and attempts to come, and neither for what was started or dialled nor for how it was greeted. StopGrace is among
-// that: the connection that there is keeps the one that it was opened with.
+// SameConnection reports whether a connection of one spec may serve the other. The specs may differ in fields that
+// concern calls, lists, delays and later attempts, and not in fields that decide how the server is started, dialled or
+// initialized. StopGrace may differ: the present connection keeps the value with which it was opened.
 func (s Spec) SameConnection(o Spec) bool {
 	return reflect.DeepEqual(s.connectionSpec(), o.connectionSpec())
 }
 
-// connectionSpec is the canonical spec without what a connection does not depend on.
+// connectionSpec returns the normalized spec without the fields on which a connection does not depend.
 func (s Spec) connectionSpec() Spec {
 	s.Disabled, s.Connect, s.IdleTimeout = false, "", 0
 	s.ConnectTimeout, s.CallTimeout, s.MaxCallTimeout, s.StopGrace = 0, 0, 0, 0

@@ -186,8 +186,8 @@ const (
 	QuarantinedByPin = "pin"
 )
 
-// SetServersResult tells what SetServers changed. Names are sorted. A server that was replaced, because what it starts or
-// dials changed, stands in Added and in Removed.
+// SetServersResult lists the changes by SetServers. Names are sorted. A server that was replaced, because the way to
+// start or dial it changed, stands in Added and in Removed.
 type SetServersResult struct {
 	Added   []string          `json:"added"`
 	Removed []string          `json:"removed"`
