@@ -77,7 +77,7 @@ func unsetFix(name string) string {
 // setOrDefault begins the usual fix. expandField recognises it, and shortens it for files of programs that know no defaults.
 const setOrDefault = "set it, or write ${"
 
-// notSet is the text of the problem. Unset compares it with the problem that it meets.
+// notSet returns the text of the problem. Unset compares it with the problem that it meets.
 func notSet(variable string) string { return "variable " + quoteShort(variable) + " is not set" }
 
 // closingBrace returns the offset of the brace that closes the "${" with which s begins, or -1. It skips pairs of inner "${"

@@ -39,7 +39,7 @@ func familyEntry(e *entry) bool {
 	return true
 }
 
-// secondsEntry is familyEntry for programs whose timeout counts seconds.
+// secondsEntry does the work of familyEntry for programs whose timeout counts seconds.
 func secondsEntry(e *entry) bool {
 	e.addSecondsUnit("timeout")
 	return familyEntry(e)

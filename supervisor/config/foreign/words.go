@@ -149,8 +149,8 @@ func isTrueIn(v hujson.Value, key string) bool {
 	return ok && isTrue(m)
 }
 
-// plainWords is for programs that replace nothing. A command line stays as it is. In another value, "${NAME}" would
-// reach the server literally, which no author wants: config reads the variable, and a warning says so.
+// plainWords keeps the text, for programs that replace nothing. A command line stays as it is. In another value,
+// "${NAME}" would reach the server literally, which no author wants: config reads the variable, and a warning says so.
 func plainWords(e *entry, w word) string {
 	if !strings.Contains(w.text, "${") {
 		if m := bareVariable().FindStringSubmatch(w.text); m != nil && !w.isArgument() {

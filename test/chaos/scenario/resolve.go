@@ -262,7 +262,7 @@ func (r *resolver) resolvePicker(path string, s Selector, refuse func(Server) er
 	}, true
 }
 
-// noServer is the picker of an entry that concerns no single server.
+// noServer picks the empty name, for an entry that concerns no single server.
 func noServer(int) []string { return []string{""} }
 
 // startTimes returns the times at which an entry occurs, before the random delay of each server.
