@@ -220,7 +220,7 @@ func (r *eventReader) takeLinePiece(p []byte) error {
 		r.line = r.line[:0]
 		return r.beginData(value)
 	}
-	// A comment, or a field longer than any that is used: what follows of the line is dropped unread.
+	// A comment, or a field longer than any that is used: the rest of the line is dropped unread.
 	if len(r.line) > 0 && r.line[0] == ':' || len(r.line) > maxFieldLine {
 		r.line, r.mode = r.line[:0], lineSkip
 	}

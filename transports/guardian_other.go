@@ -2,7 +2,7 @@
 
 package transports
 
-// identifyProcess knows nothing here: groups are told apart by their numbers alone.
+// identifyProcess knows nothing here: groups are identified by their numbers alone.
 func identifyProcess(int) processIdentity { return processIdentity{} }
 
 // memberSessions is not reached, because matchesGroup trusts an unknown start.

@@ -13,7 +13,7 @@ const maxCopiedBody = 3 << 10
 
 // requestBody is the body of a message that belongs to the caller of Send. net/http may go on reading a body after the exchange
 // has failed. detachReaders makes sure that it does not, so that the caller may reuse the bytes, and so that nothing more is
-// written of a message whose caller has been told its end. A small message is a copy, which is written in one piece or not at
+// written of a message whose Send has returned. A small message is a copy, which is written in one piece or not at
 // all.
 type requestBody struct {
 	data   []byte

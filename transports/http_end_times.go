@@ -6,8 +6,8 @@ import (
 )
 
 // streamEndTimes averages how long after an answer the end of its stream comes on one connection. A stream should end with its
-// answer, and most ends are there within microseconds: waiting for one costs less than a caller pays who comes again and finds no
-// free connection. Some servers leave their streams open for longer, or for good. Waiting for those would cost every call the
+// answer, and most ends are there within microseconds: waiting for one costs less than the new connection that a caller needs who
+// calls again at once. Some servers leave their streams open for longer, or for good. Waiting for those would cost every call the
 // same again, so that a goroutine reads their ends, and the number of connections grows until there are enough.
 //
 // The zero value expects ends to come soon. It is safe for concurrent use; of two ends that are noted at once one may be lost,

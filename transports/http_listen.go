@@ -126,7 +126,7 @@ func (l *streamListener) listenOnce() (more, heard bool) {
 		close(l.firstOpened)
 		l.firstOpened = nil
 	}
-	// With an event id the server sends again what was missed, so that nothing is lost.
+	// With an event id the server sends again the missed events, so that nothing is lost.
 	gap := l.gap && l.lastID == ""
 	l.gap = true
 	if err != nil {

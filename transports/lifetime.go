@@ -26,7 +26,7 @@ type lifetime struct {
 	// ctx ends with the connection. Every wait of a goroutine that is inside also waits for it, so that leave follows soon.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// requestCtx is ctx for whatever waits for the answer to a message. It ends with ctx, except when the session was lost: then
+	// requestCtx is ctx for code that waits for the answer to a message. It ends with ctx, except when the session was lost: then
 	// it ends lastAnswersTime later, so that the server refuses each message that is under way by itself, and its sender learns
 	// that it did not run.
 	requestCtx     context.Context
@@ -51,7 +51,7 @@ type lifetime struct {
 // endedBit is the bit of state that says that the connection has ended. The other bits count the goroutines inside.
 const endedBit = 1 << 63
 
-// lastAnswersTime bounds the wait of messages that are under way when the session turns out to be lost for their own
+// lastAnswersTime is the time that messages which are under way when the session turns out to be lost get for their own
 // refusal.
 const lastAnswersTime = time.Second
 

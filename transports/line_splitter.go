@@ -12,7 +12,8 @@ const (
 	// endlessLine is the length at which a line is given up as one that never ends. Dropping bytes costs nothing but time, so
 	// that the bound is above anything that a broken tool has been seen to print (1 GiB).
 	endlessLine = 2 << 30
-	// linePieceSize is the number of bytes of a long line in one buffer. Buffers are pooled for the next long line, of any connection.
+	// linePieceSize is the number of bytes of a long line in one buffer. Buffers are pooled for the next long line, of any
+	// connection.
 	linePieceSize = 1 << 20
 )
 

@@ -6,9 +6,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// reservationWait bounds the time for which a half-received message waits until other servers release so much that the rest of it fits. The
-// connection reads nothing more from the server meanwhile. Then the message is discarded, which also ends the deadlock of two
-// messages that wait for each other's memory.
+// reservationWait bounds the time for which a half-received message waits until other servers release so much that the rest of it
+// fits. The connection reads nothing more from the server meanwhile. Then the message is discarded, which also ends the deadlock
+// of two messages that wait for each other's memory.
 const reservationWait = 2 * time.Second
 
 // memoryReservation counts the bytes that a connection has taken from the server's share for messages that are not complete. What

@@ -31,5 +31,5 @@ func (p *process) awaitExit() {
 // waitStatus returns the status that awaitExit has taken.
 func (p *process) waitStatus() *os.ProcessState { return p.cmd.ProcessState }
 
-// hasLivingMember counts every member as living, because zombies cannot be told apart here.
+// hasLivingMember counts every member as living, because this system does not show which are zombies.
 func hasLivingMember(int) bool { return true }

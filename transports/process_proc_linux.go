@@ -16,7 +16,8 @@ func identifyProcess(pid int) processIdentity {
 	return processIdentity{start: f.start, session: f.session}
 }
 
-// walkGroupMembers calls f for each member of a group until f reports false. It reads all of /proc, which is slow on a machine with many processes.
+// walkGroupMembers calls f for each member of a group until f reports false. It reads all of /proc, which is slow on a machine
+// with many processes.
 func walkGroupMembers(pgid int, f func(procStat) bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -251,7 +251,7 @@ func (o *writeQueue) accountWritten(batch []*queuedMessage, n int) {
 		switch {
 		case m.off > len(m.body):
 			m.completeDelivery(Written, nil)
-		// It need not be written, and must not be: its sender was told NotWritten or MaybeWritten already.
+		// It need not be written, and must not be: its sender has the result NotWritten or MaybeWritten already.
 		case m.off == 0 && m.abandoned:
 		default:
 			keep = append(keep, m)

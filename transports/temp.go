@@ -110,7 +110,7 @@ func removeStaleTemps(parent string) {
 	for _, e := range entries {
 		path := filepath.Join(parent, e.Name())
 		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.IsDir() || !isOwnDir(path) || !hasTempMarker(path) {
-			// Without a lock (Windows) no folder can be told from one in use, so that none is removed.
+			// Without a lock (Windows) an abandoned folder looks like one in use, so that none is removed.
 			continue
 		}
 		if lock, ok := lockDir(path); ok && lock != nil {

@@ -28,8 +28,8 @@ type Transport interface {
 type Conn interface {
 	// Send hands one JSON-RPC message to the peer. For a request over HTTP it blocks until the sink has the answer; for
 	// everything else until the message is written. It returns promptly when ctx ends or the connection dies, and says then, as
-	// for every error, how far the message got: a caller may send again what is NotWritten, and must not repeat a request with
-	// side effects that is MaybeWritten. A nil error means Written.
+	// for every error, how far the message got: a caller may send again a message that is NotWritten, and must not repeat a
+	// request with side effects that is MaybeWritten. A nil error means Written.
 	//
 	// The caller may use m.Body again as soon as Send has returned.
 	Send(ctx context.Context, m Message) (Delivery, error)
@@ -43,7 +43,7 @@ type Conn interface {
 	// Released is closed when everything that the connection held is gone. This always happens after Close, or after the peer's
 	// end, within the transport's own bounds. A supervisor waits for it before it connects anew.
 	Released() <-chan struct{}
-	// Info returns what is known of the connection now. It never blocks, also after the end.
+	// Info describes the connection at this moment. It never blocks, also after the end.
 	Info() Info
 }
 
@@ -75,9 +75,9 @@ type PendingPost interface {
 	Leave() (Delivery, error)
 }
 
-// Sink receives what comes in on one connection; sessions implement it. Over HTTP several goroutines may call it at once. Each
-// call must return quickly, because the goroutine that reads from the peer makes it and reads nothing meanwhile. The connection
-// calls nothing after Down.
+// Sink receives the messages and events of one connection; sessions implement it. Over HTTP several goroutines may call it at
+// once. Each call must return quickly, because the goroutine that reads from the peer makes it and reads nothing meanwhile. The
+// connection calls nothing after Down.
 type Sink interface {
 	// Message gets one incoming JSON-RPC message, or a batch. The sink owns body.
 	Message(body []byte)

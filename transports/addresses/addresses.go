@@ -44,7 +44,7 @@ var specialRanges = []addressRange{
 	newRange("198.18.0.0/15", Benchmark), newRange("224.0.0.0/4", Multicast), newRange("240.0.0.0/4", Reserved),
 
 	newRange("::/128", Unspecified), newRange("::1/128", Loopback),
-	newRange("64:ff9b:1::/48", Translated), // RFC 8215: a network's own translation, of a form that nobody else can read
+	newRange("64:ff9b:1::/48", Translated), // RFC 8215: a network's own translation, in a form that only that network can read
 	newRange("2001::/32", Translated),      // Teredo: the address of a host behind a NAT
 	newRange("2001:1::1/128", ""), newRange("2001:1::2/128", ""), newRange("2001:1::3/128", ""), newRange("2001:3::/32", ""),
 	newRange("2001:4:112::/48", ""), newRange("2001:20::/28", ""), newRange("2001:30::/28", ""),

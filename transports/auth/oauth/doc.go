@@ -19,7 +19,7 @@
 //	                                                                               v
 //	Authorize: the token while it is good; renewToken shortly before its end <─────┘
 //
-// # What it promises
+// # Guarantees
 //
 //   - A person is asked to sign in only if the program wants that: by Login, or by setting Config.Interactive. Otherwise a
 //     refusal that no refresh cures is an error of ClassUnauthorized with the server's challenge.
@@ -36,7 +36,7 @@
 //   - Metadata is fetched over https only (http on this machine), without credentials, in bounded size and time. An address
 //     inside a private network is refused unless the MCP server itself is in one, link-local ones always.
 //
-// # What it cannot promise
+// # Not promised
 //
 // A process that is killed after the authorization server has rotated the refresh token and before the answer is stored loses
 // that answer: no client can know it. That is why a refresh begins while the access token is still good for a while: the next
@@ -44,7 +44,7 @@
 // refresh token once more; if it does not, a new sign-in is needed. End a process by way of [Authorizer.Close], which waits until
 // a refresh is stored.
 //
-// # What it stands on
+// # Libraries
 //
 // golang.org/x/oauth2 makes PKCE's verifier and every request to a token endpoint; github.com/modelcontextprotocol/go-sdk/oauthex
 // has the documents of RFC 9728, RFC 8414 and RFC 7591, the parser of WWW-Authenticate and the registration request. Its handlers
